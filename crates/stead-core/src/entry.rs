@@ -1,0 +1,304 @@
+//! The journal's entry kinds: all that can ever have happened in a session.
+//!
+//! | kind | says | durable before going on |
+//! |---|---|---|
+//! | `session` | the journal's format, session and agent; always the first line | yes |
+//! | `user` | an input was accepted; a run begins. With no content: the last run is taken up again | yes |
+//! | `model` | the model answered, whole | with the next durable entry |
+//! | `call` | a tool call is about to run (intent, bound to a hash of its arguments) | if it can change anything |
+//! | `result` | what came of a call | if it changed anything |
+//! | `ask` | a call waits for a person; the run is parked | yes |
+//! | `decision` | a person's answer | yes |
+//! | `notice` | the harness told the model something | with the next durable entry |
+//! | `rewind` | the conversation continues from an earlier point; nothing is erased | yes |
+//! | `end` | how the run ended | yes |
+
+use crate::{AgentId, Block, RunId, SessionId, StopReason, Usage, Usd};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Version of the journal format written today; readers accept this and all before it.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// One thing that happened.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Entry {
+    /// The first line.
+    Session(SessionStart),
+    /// An input was accepted.
+    User(UserInput),
+    /// The model answered.
+    Model(ModelReply),
+    /// A call is about to run.
+    Call(CallIntent),
+    /// A call ended.
+    Result(CallResult),
+    /// A call waits for a person.
+    Ask(Ask),
+    /// A person answered.
+    Decision(Decision),
+    /// The harness told the model something.
+    Notice(Notice),
+    /// The conversation goes on from an earlier point.
+    Rewind(Rewind),
+    /// The run ended.
+    End(RunEnd),
+}
+
+/// The name of an entry kind, as it stands in the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "each is documented on its `Entry` variant")]
+pub enum Kind {
+    Session,
+    User,
+    Model,
+    Call,
+    Result,
+    Ask,
+    Decision,
+    Notice,
+    Rewind,
+    End,
+}
+
+impl Entry {
+    /// This entry's kind.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Session(_) => Kind::Session,
+            Self::User(_) => Kind::User,
+            Self::Model(_) => Kind::Model,
+            Self::Call(_) => Kind::Call,
+            Self::Result(_) => Kind::Result,
+            Self::Ask(_) => Kind::Ask,
+            Self::Decision(_) => Kind::Decision,
+            Self::Notice(_) => Kind::Notice,
+            Self::Rewind(_) => Kind::Rewind,
+            Self::End(_) => Kind::End,
+        }
+    }
+
+    /// Whether the journal must be on stable storage before the driver goes on.
+    pub fn must_be_durable(&self) -> bool {
+        match self {
+            Self::Session(_) | Self::User(_) | Self::Ask(_) | Self::Decision(_) | Self::Rewind(_) | Self::End(_) => true,
+            Self::Call(intent) => intent.changes,
+            Self::Result(result) => result.changed,
+            Self::Model(_) | Self::Notice(_) => false,
+        }
+    }
+}
+
+/// Opens a journal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionStart {
+    /// The format's version.
+    pub version: u32,
+    /// The session.
+    pub session: SessionId,
+    /// The agent.
+    pub agent: AgentId,
+    /// Where it was forked from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Fork>,
+}
+
+/// The origin of a forked session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fork {
+    /// The session it was copied from.
+    pub session: SessionId,
+    /// The last sequence number that was copied.
+    pub seq: u64,
+}
+
+/// An accepted input.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct UserInput {
+    /// The run it begins.
+    pub run: RunId,
+    /// What was said; empty when the last run is only taken up again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub content: Vec<Block>,
+}
+
+impl UserInput {
+    /// An input of one text.
+    pub fn text(run: RunId, text: impl Into<String>) -> Self {
+        Self { run, content: vec![Block::text(text)] }
+    }
+}
+
+/// A whole answer of a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ModelReply {
+    /// The run.
+    pub run: RunId,
+    /// The model that answered, as `provider:model`.
+    pub model: String,
+    /// Its content.
+    pub content: Vec<Block>,
+    /// Tokens used.
+    pub usage: Usage,
+    /// What it cost; absent when the price is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Usd>,
+    /// Why it stopped.
+    pub stop: StopReason,
+}
+
+/// The intent to run a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallIntent {
+    /// The run.
+    pub run: RunId,
+    /// The call.
+    pub id: String,
+    /// The tool's canonical name.
+    pub tool: String,
+    /// Hash of the arguments.
+    pub args_hash: String,
+    /// Whether it can change anything.
+    pub changes: bool,
+    /// Whether it may be run again if interrupted.
+    pub repeatable: bool,
+}
+
+/// The end of a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CallResult {
+    /// The run.
+    pub run: RunId,
+    /// The call.
+    pub id: String,
+    /// How it ended.
+    pub status: ResultStatus,
+    /// What the model is told.
+    pub content: Vec<Block>,
+    /// Whether the call was one that can change anything.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub changed: bool,
+    /// Versions of files this call read or wrote, by path: the base of the changed-since-read check.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub seen: BTreeMap<String, String>,
+    /// How long it took.
+    #[serde(default)]
+    pub ms: u64,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ResultStatus {
+    /// It did what was asked.
+    Ok,
+    /// It failed; the content says why.
+    Error,
+    /// The gate or a person refused it; it did not run.
+    Denied,
+    /// It was cancelled, and may have run in part.
+    Cancelled,
+    /// The process died during it; it may have run.
+    Interrupted,
+    /// It was never begun.
+    Skipped,
+}
+
+impl ResultStatus {
+    /// Whether a model should be told that this is an error.
+    pub fn is_error(self) -> bool {
+        self != Self::Ok
+    }
+}
+
+/// A question to a person about one call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ask {
+    /// The run.
+    pub run: RunId,
+    /// The call.
+    pub id: String,
+    /// Hash of the arguments the answer will be bound to.
+    pub args_hash: String,
+    /// The rule that asks.
+    pub rule: String,
+}
+
+/// A person's answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decision {
+    /// The run.
+    pub run: RunId,
+    /// The call.
+    pub id: String,
+    /// Hash of the arguments that were shown.
+    pub args_hash: String,
+    /// Yes or no.
+    pub approved: bool,
+    /// Who said so.
+    pub by: String,
+}
+
+/// A word from the harness to the model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notice {
+    /// The run.
+    pub run: RunId,
+    /// What the model is told.
+    pub text: String,
+}
+
+/// A return to an earlier point of the conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rewind {
+    /// The last sequence number that still counts.
+    pub to: u64,
+}
+
+/// The end of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunEnd {
+    /// The run.
+    pub run: RunId,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// More words, where there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// How a run ended, or stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The model said all it wanted.
+    Completed,
+    /// The step limit was reached.
+    StepLimit,
+    /// The money or token limit was reached.
+    Budget,
+    /// The time limit was reached.
+    TimedOut,
+    /// A person or a signal stopped it.
+    Cancelled,
+    /// It could not go on.
+    Failed,
+    /// It waits for a person's decision.
+    Parked,
+}
+
+impl Outcome {
+    /// The name used in journals, events and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::StepLimit => "step_limit",
+            Self::Budget => "budget",
+            Self::TimedOut => "timed_out",
+            Self::Cancelled => "cancelled",
+            Self::Failed => "failed",
+            Self::Parked => "parked",
+        }
+    }
+}

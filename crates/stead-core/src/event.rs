@@ -1,0 +1,168 @@
+//! What listeners see while a run goes on. CLI, terminal interface and servers are projections of it.
+
+use crate::{Outcome, ResultStatus, RunId, SessionId, StopReason, Usage, Usd};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// One event. `seq` counts within a run without gaps, so a listener can tell what it missed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// Position within the run's events, from 1.
+    pub seq: u64,
+    /// The run.
+    pub run: RunId,
+    /// Whose event: empty for the run itself, the labels from outer to inner for a subagent's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub source: Vec<String>,
+    /// What happened.
+    #[serde(flatten)]
+    pub kind: EventKind,
+}
+
+/// The kinds of events.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum EventKind {
+    /// The input is durable and work begins.
+    RunStarted {
+        /// The session.
+        session: SessionId,
+        /// The model that will be asked, as `provider:model`.
+        model: String,
+        /// Whether an earlier run is taken up again.
+        resumed: bool,
+    },
+    /// A request is sent.
+    ModelStarted {
+        /// The step, from 1.
+        step: u32,
+    },
+    /// A piece of the answer's text.
+    TextDelta {
+        /// The piece.
+        text: String,
+    },
+    /// A piece of the model's thinking.
+    ThinkingDelta {
+        /// The piece.
+        text: String,
+    },
+    /// The model has begun to write a call.
+    ToolCallStarted {
+        /// Its position among the answer's calls.
+        index: u32,
+        /// The tool.
+        name: String,
+    },
+    /// A piece of a call's arguments.
+    ToolArgsDelta {
+        /// The call's position.
+        index: u32,
+        /// A piece of JSON text.
+        json: String,
+    },
+    /// The request failed and is tried again: deltas of this step so far are void.
+    ModelRetry {
+        /// Which attempt comes next, from 2.
+        attempt: u32,
+        /// After this long.
+        wait_ms: u64,
+        /// Why.
+        reason: String,
+    },
+    /// The answer is whole.
+    ModelEnded {
+        /// The step.
+        step: u32,
+        /// Tokens of this call.
+        usage: Usage,
+        /// Its cost; absent when not known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<Usd>,
+        /// Why the model stopped.
+        stop: StopReason,
+    },
+    /// A call passed the gate and begins.
+    ToolStarted {
+        /// The call.
+        id: String,
+        /// The tool's canonical name.
+        name: String,
+        /// The arguments.
+        args: Value,
+    },
+    /// A piece of a running tool's output.
+    ToolOutputDelta {
+        /// The call.
+        id: String,
+        /// The piece.
+        text: String,
+    },
+    /// A call ended.
+    ToolEnded {
+        /// The call.
+        id: String,
+        /// The tool's name.
+        name: String,
+        /// How.
+        status: ResultStatus,
+        /// The beginning of what the model was told.
+        preview: String,
+        /// How long it took.
+        ms: u64,
+    },
+    /// A call waits for a person.
+    Ask {
+        /// The call.
+        id: String,
+        /// The tool.
+        name: String,
+        /// The arguments.
+        args: Value,
+        /// The rule that asks.
+        rule: String,
+    },
+    /// A person answered.
+    Decision {
+        /// The call.
+        id: String,
+        /// Yes or no.
+        approved: bool,
+        /// Who.
+        by: String,
+    },
+    /// Something a person should know.
+    Notice {
+        /// How grave.
+        level: Level,
+        /// In words.
+        text: String,
+    },
+    /// The run ended or parked; always the last event.
+    RunEnded {
+        /// How.
+        outcome: Outcome,
+        /// More words, where there are any.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// The final text.
+        text: String,
+        /// Model calls made.
+        steps: u32,
+        /// Tokens of the whole run.
+        usage: Usage,
+        /// Cost of the whole run; absent when any part is not known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<Usd>,
+    },
+}
+
+/// How grave a notice is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// Good to know.
+    Info,
+    /// Something was not as it should be, and was handled.
+    Warning,
+}

@@ -1,0 +1,146 @@
+//! Identifiers that are safe as file names and store keys by construction.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Longest identifier, in bytes: leaves room for suffixes within a 255-byte file name.
+const MAX_ID_BYTES: usize = 128;
+
+/// Why a string is not an identifier.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum IdError {
+    /// The empty string.
+    #[error("an id must not be empty")]
+    Empty,
+    /// More than 128 bytes.
+    #[error("an id may have at most {MAX_ID_BYTES} bytes, this one has {0}")]
+    TooLong(usize),
+    /// A separator, dot, white space or control character, or a leading hyphen.
+    #[error("an id must not contain {0:?} (no separators, dots, spaces or control characters, no leading hyphen)")]
+    Forbidden(char),
+}
+
+fn check(text: &str) -> Result<(), IdError> {
+    let first = text.chars().next().ok_or(IdError::Empty)?;
+    if text.len() > MAX_ID_BYTES {
+        return Err(IdError::TooLong(text.len()));
+    }
+    if first == '-' {
+        return Err(IdError::Forbidden('-'));
+    }
+    let forbidden = |c: char| matches!(c, '/' | '\\' | '.' | ':') || c.is_control() || c.is_whitespace();
+    text.chars().find(|&c| forbidden(c)).map_or(Ok(()), |c| Err(IdError::Forbidden(c)))
+}
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(Box<str>);
+
+        impl $name {
+            /// Parses an identifier; refuses what could leave its directory or hide in a listing.
+            pub fn new(text: impl AsRef<str>) -> Result<Self, IdError> {
+                check(text.as_ref())?;
+                Ok(Self(text.as_ref().into()))
+            }
+
+            /// The identifier as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = IdError;
+            fn try_from(text: String) -> Result<Self, IdError> {
+                Self::new(text)
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> String {
+                id.0.into()
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = IdError;
+            fn from_str(text: &str) -> Result<Self, IdError> {
+                Self::new(text)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}({})", stringify!($name), self.0)
+            }
+        }
+    };
+}
+
+id!(
+    /// One conversation.
+    SessionId
+);
+id!(
+    /// One agent definition of a workspace.
+    AgentId
+);
+id!(
+    /// One person or service that talks to an agent.
+    UserId
+);
+id!(
+    /// One input worked to its end.
+    RunId
+);
+
+/// Time-ordered, unique text: `prefix` and a UUID v7.
+fn fresh(prefix: &str) -> Box<str> {
+    let id = uuid::Uuid::now_v7().simple().to_string();
+    format!("{prefix}{id}").into()
+}
+
+impl SessionId {
+    /// A new session id; later ones sort after earlier ones.
+    pub fn fresh() -> Self {
+        Self(fresh("s"))
+    }
+}
+
+impl RunId {
+    /// A new run id; later ones sort after earlier ones.
+    pub fn fresh() -> Self {
+        Self(fresh("r"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_refuses_whatever_could_change_a_path() {
+        for bad in ["", ".", "..", "a/b", "a\\b", "a.b", "a\0b", "a\nb", "-rf", "a b", "c:", &"x".repeat(129)] {
+            assert!(SessionId::new(bad).is_err(), "{bad:?} was accepted");
+        }
+        for good in ["s1", "Ünïcode", "a-b_c", &"x".repeat(128)] {
+            assert_eq!(SessionId::new(good).unwrap().as_str(), good);
+        }
+    }
+
+    #[test]
+    fn fresh_ids_are_valid_and_sorted() {
+        let (a, b) = (SessionId::fresh(), SessionId::fresh());
+        assert!(a < b);
+        assert_eq!(SessionId::new(a.as_str()), Ok(a));
+    }
+}

@@ -1,0 +1,47 @@
+//! The vocabulary of Stead, and the pure machine that decides what a run does next.
+//!
+//! Nothing here performs I/O or awaits. The driver in `stead-agent` does what [`Run::next`] says,
+//! records the outcome as a journal [`Entry`], and applies that entry to the [`SessionState`].
+//! Because every change of state is an entry, loading a journal and living through it are the same
+//! code, and resume, replay and property tests follow from it.
+//!
+//! ```
+//! use stead_core::{Block, Entry, Limits, Next, RunId, SessionState, UserInput};
+//!
+//! let mut state = SessionState::default();
+//! let run = RunId::new("r1").unwrap();
+//! state.apply(1, &Entry::User(UserInput::text(run, "hello"))).unwrap();
+//! assert_eq!(state.next(&Limits::default()), Next::CallModel);
+//! ```
+//!
+//! - [`Message`], [`Block`], [`ToolCall`]: what is said. - [`Entry`], [`Line`]: what is recorded.
+//! - [`SessionState`], [`Run`]: what it adds up to. - [`Event`]: what listeners see.
+
+mod entry;
+mod event;
+mod ids;
+mod line;
+mod message;
+mod money;
+mod redact;
+mod repeat;
+mod run;
+mod state;
+mod tool;
+mod verdict;
+
+pub use entry::{
+    Ask, CallIntent, CallResult, Decision, Entry, FORMAT_VERSION, Fork, Kind, ModelReply, Notice, Outcome,
+    ResultStatus, Rewind, RunEnd, SessionStart, UserInput,
+};
+pub use event::{Event, EventKind, Level};
+pub use ids::{AgentId, IdError, RunId, SessionId, UserId};
+pub use line::{ChainSum, Line, LineError, decode_line, encode_line};
+pub use message::{Block, Media, Message, Thinking, ToolCall, ToolResult};
+pub use money::{Price, StopReason, Usage, Usd};
+pub use redact::Redactor;
+pub use repeat::{RepeatGuard, Repeated};
+pub use run::{CallState, Limits, Next, Pending, Run};
+pub use state::{FoldError, SessionState, Turn};
+pub use tool::{Access, AccessKind, Effect, Risk, ToolSpec, args_hash};
+pub use verdict::{Verdict, VerdictKind};

@@ -1,0 +1,143 @@
+//! What is said between a person, a model and the tools.
+
+use crate::ResultStatus;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// One entry of the conversation as a model sees it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "role", rename_all = "snake_case")]
+pub enum Message {
+    /// From the person, or from the harness in the person's place.
+    User {
+        /// Text and media, in order.
+        content: Vec<Block>,
+    },
+    /// From the model.
+    Assistant {
+        /// Thinking, text and tool calls, in the order the model gave them.
+        content: Vec<Block>,
+    },
+    /// The results of all calls of the assistant message before it, in the order of the calls.
+    Tool {
+        /// One result per call.
+        results: Vec<ToolResult>,
+    },
+}
+
+/// A piece of a message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Block {
+    /// Plain text.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// An image, document, sound or video.
+    Media(Media),
+    /// What the model thought; sent back unchanged to the wire it came from.
+    Thinking(Thinking),
+    /// A call of a tool.
+    ToolCall(ToolCall),
+}
+
+impl Block {
+    /// A text block.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text { text: text.into() }
+    }
+}
+
+/// Bytes with a media type, carried as base64 text as every provider wants them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Media {
+    /// The MIME type, for example `image/png`.
+    pub mime: String,
+    /// The content in standard base64.
+    pub data: String,
+    /// The file's name, where it had one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// Reasoning content. `origin` names the wire that made it: signatures are valid only there.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Thinking {
+    /// The readable part; empty when redacted.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// The provider's signature or encrypted content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
+    /// The provider's id of this item, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Whether the provider withheld the text and gave only `signature`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub redacted: bool,
+    /// The wire this came from: `anthropic`, `openai`, `responses`, `gemini`.
+    pub origin: String,
+}
+
+/// A model's wish to call a tool.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// Unique within the session; results refer to it.
+    pub id: String,
+    /// The tool's name as the model wrote it.
+    pub name: String,
+    /// The arguments; `{}` when they could not be parsed.
+    pub args: Value,
+    /// Why the arguments could not be parsed, in words the model can act on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invalid: Option<String>,
+    /// A provider's signature bound to this call (Gemini), sent back unchanged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
+}
+
+/// What came of a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolResult {
+    /// The call's id.
+    pub id: String,
+    /// The tool's name, for wires that want it.
+    pub name: String,
+    /// How it ended.
+    pub status: ResultStatus,
+    /// Text and media for the model.
+    pub content: Vec<Block>,
+}
+
+impl Message {
+    /// A user message of one text.
+    pub fn user(text: impl Into<String>) -> Self {
+        Self::User { content: vec![Block::text(text)] }
+    }
+
+    /// All text of this message, joined by blank lines.
+    pub fn text(&self) -> String {
+        let blocks: Vec<&Block> = match self {
+            Self::User { content } | Self::Assistant { content } => content.iter().collect(),
+            Self::Tool { results } => results.iter().flat_map(|r| &r.content).collect(),
+        };
+        let texts = blocks.into_iter().filter_map(|b| match b {
+            Block::Text { text } => Some(text.as_str()),
+            Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_) => None,
+        });
+        texts.collect::<Vec<_>>().join("\n\n")
+    }
+
+    /// The calls of an assistant message, in order.
+    pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
+        let content: &[Block] = match self {
+            Self::Assistant { content } => content,
+            Self::User { .. } | Self::Tool { .. } => &[],
+        };
+        content.iter().filter_map(|b| match b {
+            Block::ToolCall(call) => Some(call),
+            Block::Text { .. } | Block::Media(_) | Block::Thinking(_) => None,
+        })
+    }
+}

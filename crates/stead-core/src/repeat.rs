@@ -1,0 +1,68 @@
+//! Notices an agent that goes in circles.
+
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// Circles of up to this many steps are noticed (1 = the same step again, 2 = ping-pong …).
+const MAX_PERIOD: usize = 4;
+
+/// Remembers the last steps of a run, each as one hash over its calls and their results.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RepeatGuard {
+    recent: VecDeque<u64>,
+}
+
+/// How often the run has just gone round the same circle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Repeated {
+    /// Steps in one round.
+    pub period: usize,
+    /// Rounds in a row, the first included.
+    pub rounds: u32,
+}
+
+impl RepeatGuard {
+    /// Records a step, keeping as much as is needed to see `max_rounds` rounds of the longest circle.
+    pub fn record(&mut self, step: u64, max_rounds: u32) {
+        self.recent.push_back(step);
+        while self.recent.len() > MAX_PERIOD * max_rounds.max(1) as usize {
+            self.recent.pop_front();
+        }
+    }
+
+    /// The circle with the most rounds that ends at the newest step.
+    pub fn rounds(&self) -> Repeated {
+        let rounds_of = |period: usize| {
+            let newest_first = |i: usize| self.recent[self.recent.len() - 1 - i];
+            let matching = (period..self.recent.len()).take_while(|&i| newest_first(i) == newest_first(i % period)).count();
+            Repeated { period, rounds: (matching / period) as u32 + 1 }
+        };
+        (1..=MAX_PERIOD.min(self.recent.len()))
+            .map(rounds_of)
+            .reduce(|best, next| if next.rounds > best.rounds { next } else { best })
+            .unwrap_or(Repeated { period: 1, rounds: 0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rounds(steps: &[u64]) -> (usize, u32) {
+        let mut guard = RepeatGuard::default();
+        steps.iter().for_each(|&s| guard.record(s, 6));
+        let r = guard.rounds();
+        (r.period, r.rounds)
+    }
+
+    #[test]
+    fn circles_of_one_to_four_steps_are_counted_and_others_are_not() {
+        assert_eq!(rounds(&[]), (1, 0));
+        assert_eq!(rounds(&[1]), (1, 1));
+        assert_eq!(rounds(&[7, 1, 1, 1]), (1, 3));
+        assert_eq!(rounds(&[1, 2, 1, 2, 1, 2]), (2, 3));
+        assert_eq!(rounds(&[1, 2, 3, 1, 2, 3]), (3, 2));
+        assert_eq!(rounds(&[1, 2, 3, 4, 5, 6]), (1, 1));
+        assert_eq!(rounds(&[1; 40]), (1, 24));
+    }
+}

@@ -1,0 +1,213 @@
+//! The Run machine: what to do next, decided without doing anything.
+
+use crate::{CallResult, Outcome, RepeatGuard, RunId, StopReason, ToolCall, ToolResult, Usage, Usd};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// Bounds of a run that the machine itself enforces.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Model calls at most.
+    pub max_steps: u32,
+    /// Rounds of the same circle after which the model is told; 0 = never.
+    pub repeat_nudge: u32,
+    /// Rounds of the same circle after which the run ends; 0 = never.
+    pub repeat_end: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_steps: 200, repeat_nudge: 3, repeat_end: 6 }
+    }
+}
+
+/// What the driver has to do now.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Next {
+    /// No run is open.
+    Idle,
+    /// Send the context to the model.
+    CallModel,
+    /// Put these calls through the gate and run what it allows.
+    RunTools(Vec<Pending>),
+    /// Tell the model this, then ask again.
+    Nudge(String),
+    /// Wait for a person: these calls have been asked about.
+    AwaitDecision(Vec<Pending>),
+    /// Record the end.
+    Done(Outcome, Option<String>),
+}
+
+/// A call of the current step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Pending {
+    /// The call.
+    pub call: ToolCall,
+    /// How far it has come.
+    pub state: CallState,
+}
+
+/// How far a call has come.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum CallState {
+    /// Nothing was done yet.
+    New,
+    /// A person was asked.
+    Asked {
+        /// The arguments the question is about.
+        args_hash: String,
+        /// The rule that asked.
+        rule: String,
+    },
+    /// A person said yes to exactly these arguments.
+    Approved {
+        /// Their hash.
+        args_hash: String,
+    },
+    /// A person said no.
+    Rejected {
+        /// Who said so.
+        by: String,
+    },
+    /// The intent is recorded; it may be running, or have run.
+    Begun {
+        /// Whether it may be run again.
+        repeatable: bool,
+    },
+    /// Its result is recorded.
+    Done {
+        /// The result.
+        result: ToolResult,
+    },
+}
+
+/// One input worked to its end, as far as it has come.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// The run.
+    pub id: RunId,
+    /// Model calls made.
+    pub steps: u32,
+    /// Calls of the current step, in the model's order; empty between steps.
+    pub pending: Vec<Pending>,
+    /// Why the newest answer stopped, if it had no calls.
+    pub answered: Option<StopReason>,
+    /// Tokens used so far.
+    pub usage: Usage,
+    /// Money spent so far; absent once any part is not known.
+    pub cost: Option<Usd>,
+    /// Sees circles.
+    pub(crate) guard: RepeatGuard,
+    /// Whether the model was told about the circle it is in.
+    pub(crate) nudged: bool,
+}
+
+impl Run {
+    /// A run that has just begun.
+    pub fn new(id: RunId) -> Self {
+        Self {
+            id,
+            steps: 0,
+            pending: Vec::new(),
+            answered: None,
+            usage: Usage::default(),
+            cost: Some(Usd::default()),
+            guard: RepeatGuard::default(),
+            nudged: false,
+        }
+    }
+
+    /// What to do now. A pure function of what has happened.
+    pub fn next(&self, limits: &Limits) -> Next {
+        let (asked, open): (Vec<&Pending>, Vec<&Pending>) = self
+            .pending
+            .iter()
+            .filter(|p| !matches!(p.state, CallState::Done { .. }))
+            .partition(|p| matches!(p.state, CallState::Asked { .. }));
+        if !open.is_empty() {
+            return Next::RunTools(open.into_iter().cloned().collect());
+        }
+        if !asked.is_empty() {
+            return Next::AwaitDecision(asked.into_iter().cloned().collect());
+        }
+        if let Some(stop) = &self.answered {
+            return Next::Done(Outcome::Completed, cut_short(stop));
+        }
+        let circle = self.guard.rounds();
+        if limits.repeat_end > 0 && circle.rounds >= limits.repeat_end {
+            let reason = format!("going in circles: the same {} gave the same results {} times", steps(circle.period), circle.rounds);
+            return Next::Done(Outcome::Failed, Some(reason));
+        }
+        if limits.repeat_nudge > 0 && circle.rounds >= limits.repeat_nudge && !self.nudged {
+            return Next::Nudge(format!(
+                "You have repeated the same {} {} times with the same results. Change your approach, or say what is missing.",
+                steps(circle.period),
+                circle.rounds
+            ));
+        }
+        if self.steps >= limits.max_steps {
+            return Next::Done(Outcome::StepLimit, Some(format!("stopped after {} model calls (policy.max_steps)", self.steps)));
+        }
+        Next::CallModel
+    }
+
+    /// Records the finished step with the guard.
+    pub(crate) fn step_done(&mut self, results: &[ToolResult]) {
+        let mut hasher = Sha256::new();
+        for (pending, result) in self.pending.iter().zip(results) {
+            hasher.update(pending.call.name.as_bytes());
+            hasher.update(pending.call.args.to_string().as_bytes());
+            // Media count by their bytes as well: the same screenshot twice is the same result.
+            hasher.update(serde_json::to_vec(&result.content).unwrap_or_default());
+        }
+        let digest = hasher.finalize();
+        let hash = digest.iter().take(8).fold(0u64, |n, byte| n << 8 | u64::from(*byte));
+        self.guard.record(hash, MAX_ROUNDS_KEPT);
+        if self.guard.rounds().rounds <= 1 {
+            self.nudged = false;
+        }
+    }
+
+    /// The result of a call that nobody will ever finish, fit for the model's eyes.
+    pub fn lost_call(&self, pending: &Pending) -> CallResult {
+        use crate::{Block, ResultStatus};
+        let (status, text) = match pending.state {
+            CallState::Begun { .. } => (
+                ResultStatus::Interrupted,
+                "interrupted: may have run. The process ended before this call was done; check its effects before repeating it.",
+            ),
+            CallState::New
+            | CallState::Asked { .. }
+            | CallState::Approved { .. }
+            | CallState::Rejected { .. }
+            | CallState::Done { .. } => (ResultStatus::Skipped, "skipped: the run ended before this call was begun; it had no effect."),
+        };
+        CallResult {
+            run: self.id.clone(),
+            id: pending.call.id.clone(),
+            status,
+            content: vec![Block::text(text)],
+            changed: true,
+            seen: Default::default(),
+            ms: 0,
+        }
+    }
+}
+
+/// Enough rounds to see any sensible `repeat_end`.
+const MAX_ROUNDS_KEPT: u32 = 16;
+
+fn steps(n: usize) -> String {
+    if n == 1 { "step".to_owned() } else { format!("{n} steps") }
+}
+
+fn cut_short(stop: &StopReason) -> Option<String> {
+    match stop {
+        StopReason::EndTurn | StopReason::ToolUse | StopReason::StopSequence => None,
+        StopReason::MaxTokens => Some("the answer was cut at the model's output limit".to_owned()),
+        StopReason::Refusal => Some("the model declined to answer".to_owned()),
+        StopReason::ContentFilter => Some("the provider's content filter stopped the answer".to_owned()),
+        StopReason::Other(reason) => Some(format!("the model stopped: {reason}")),
+    }
+}

@@ -1,0 +1,356 @@
+//! The fold: a session's state as the sum of its journal's entries.
+
+use crate::{
+    AgentId, CallResult, CallState, Decision, Entry, Fork, Kind, Limits, Message, ModelReply, Next, Outcome, Pending, Run,
+    RunEnd, SessionId, SessionStart, ToolCall, ToolResult, Usage, UserInput, Usd,
+};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+/// A message with the sequence number of the entry that completed it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Turn {
+    /// Where in the journal.
+    pub seq: u64,
+    /// The message; shared with requests in flight.
+    pub message: Arc<Message>,
+}
+
+/// All that is known about a session, derived from its journal and nothing else.
+///
+/// Serialised without the messages it is the snapshot `agent_state.json`: small, and safe to delete.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SessionState {
+    /// The session, once its first line is read.
+    pub session: Option<SessionId>,
+    /// The agent.
+    pub agent: Option<AgentId>,
+    /// Where it was forked from.
+    pub parent: Option<Fork>,
+    /// The newest entry's sequence number.
+    pub seq: u64,
+    /// The conversation, oldest first.
+    #[serde(skip)]
+    pub turns: Vec<Turn>,
+    /// The open run, if any.
+    pub run: Option<Run>,
+    /// How the last closed run ended.
+    pub last_outcome: Option<Outcome>,
+    /// Runs begun.
+    pub runs: u64,
+    /// Tokens used in all, rewound parts included.
+    pub usage: Usage,
+    /// Money spent in all; absent once any part is not known.
+    pub cost: Option<Usd>,
+    /// The first words said, for listings.
+    pub title: String,
+    /// The model that answered last.
+    pub model: Option<String>,
+    /// Newest known versions of files read or written, by path.
+    pub seen: BTreeMap<String, String>,
+    /// Ids of all calls, so that none is given twice.
+    #[serde(skip)]
+    call_ids: HashSet<Box<str>>,
+}
+
+impl Default for SessionState {
+    fn default() -> Self {
+        Self {
+            session: None,
+            agent: None,
+            parent: None,
+            seq: 0,
+            turns: Vec::new(),
+            run: None,
+            last_outcome: None,
+            runs: 0,
+            usage: Usage::default(),
+            cost: Some(Usd::default()),
+            title: String::new(),
+            model: None,
+            seen: BTreeMap::new(),
+            call_ids: HashSet::new(),
+        }
+    }
+}
+
+/// An entry that does not fit what came before it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("entry {seq} ({kind:?}) does not fit the journal before it: {reason}")]
+pub struct FoldError {
+    /// The entry.
+    pub seq: u64,
+    /// Its kind.
+    pub kind: Kind,
+    /// Why.
+    pub reason: String,
+}
+
+/// Longest title, in characters.
+const TITLE_CHARS: usize = 72;
+
+impl SessionState {
+    /// What to do now.
+    pub fn next(&self, limits: &Limits) -> Next {
+        self.run.as_ref().map_or(Next::Idle, |run| run.next(limits))
+    }
+
+    /// Takes in one entry. On an error the state is unchanged.
+    pub fn apply(&mut self, seq: u64, entry: &Entry) -> Result<(), FoldError> {
+        let fold = match entry {
+            Entry::Session(start) => self.start(seq, start),
+            Entry::User(input) => self.input(seq, input),
+            Entry::Model(reply) => self.reply(seq, reply),
+            Entry::Call(intent) => {
+                let repeatable = intent.repeatable;
+                self.advance(&intent.run, &intent.id, |state| match state {
+                    CallState::New | CallState::Approved { .. } => Ok(CallState::Begun { repeatable }),
+                    CallState::Begun { repeatable: true } => Ok(CallState::Begun { repeatable }),
+                    CallState::Begun { repeatable: false } => Err("the call was begun before and must not run twice"),
+                    CallState::Asked { .. } => Err("the call waits for a decision"),
+                    CallState::Rejected { .. } => Err("the call was rejected"),
+                    CallState::Done { .. } => Err("the call has a result"),
+                })
+            }
+            Entry::Result(result) => self.result(seq, result),
+            Entry::Ask(ask) => self.advance(&ask.run, &ask.id, |state| match state {
+                // Approved again means that the arguments' hash no longer matched.
+                CallState::New | CallState::Approved { .. } => {
+                    Ok(CallState::Asked { args_hash: ask.args_hash.clone(), rule: ask.rule.clone() })
+                }
+                CallState::Asked { .. } | CallState::Rejected { .. } | CallState::Begun { .. } | CallState::Done { .. } => {
+                    Err("the call is past asking")
+                }
+            }),
+            Entry::Decision(decision) => self.decide(decision),
+            Entry::Notice(notice) => self.open_run(&notice.run).map(|run| run.nudged = true).map(|()| {
+                self.turns.push(Turn { seq, message: Arc::new(Message::user(notice.text.clone())) });
+            }),
+            Entry::Rewind(rewind) => self.rewind(rewind.to),
+            Entry::End(end) => self.end(end),
+        };
+        fold.map_err(|reason| FoldError { seq, kind: entry.kind(), reason: reason.to_owned() })?;
+        self.seq = seq;
+        Ok(())
+    }
+
+    /// The entries that make an interrupted session whole: calls that were begun and cannot be run
+    /// again get a result that says so. With nothing to repair, none.
+    pub fn repair(&self) -> Vec<Entry> {
+        let Some(run) = &self.run else { return Vec::new() };
+        let lost = run.pending.iter().filter(|p| p.state == CallState::Begun { repeatable: false });
+        lost.map(|p| Entry::Result(run.lost_call(p))).collect()
+    }
+
+    /// The entries that close an open run so that a new input may follow: every call gets a result.
+    pub fn close(&self, outcome: Outcome, reason: &str) -> Vec<Entry> {
+        let Some(run) = &self.run else { return Vec::new() };
+        let open = run.pending.iter().filter(|p| !matches!(p.state, CallState::Done { .. }));
+        let end = RunEnd { run: run.id.clone(), outcome, reason: Some(reason.to_owned()) };
+        open.map(|p| Entry::Result(run.lost_call(p))).chain([Entry::End(end)]).collect()
+    }
+
+    /// Whether the model still owes an answer: an open run, or one that ended before its answer.
+    pub fn is_resumable(&self) -> bool {
+        self.run.is_some()
+            || self.turns.last().is_some_and(|turn| match &*turn.message {
+                Message::User { .. } | Message::Tool { .. } => true,
+                Message::Assistant { .. } => false,
+            })
+    }
+
+    /// Gives every call of an answer an id that no other call of the session has.
+    pub fn with_unique_ids(&self, mut content: Vec<crate::Block>) -> Vec<crate::Block> {
+        let mut given: HashSet<Box<str>> = HashSet::new();
+        for block in &mut content {
+            let crate::Block::ToolCall(call) = block else { continue };
+            let taken = |id: &str| id.is_empty() || self.call_ids.contains(id) || given.contains(id);
+            if taken(&call.id) {
+                let mut n = self.call_ids.len() + given.len() + 1;
+                while taken(&format!("call_{n}")) {
+                    n += 1;
+                }
+                call.id = format!("call_{n}");
+            }
+            given.insert(call.id.as_str().into());
+        }
+        content
+    }
+
+    /// The conversation as a model is sent it.
+    pub fn messages(&self) -> Vec<Arc<Message>> {
+        self.turns.iter().map(|turn| turn.message.clone()).collect()
+    }
+
+    /// The text of the newest answer.
+    pub fn final_text(&self) -> String {
+        match self.turns.last().map(|turn| &*turn.message) {
+            Some(message @ Message::Assistant { .. }) => message.text(),
+            Some(Message::User { .. } | Message::Tool { .. }) | None => String::new(),
+        }
+    }
+
+    fn start(&mut self, seq: u64, start: &SessionStart) -> Result<(), &'static str> {
+        if seq != 1 || self.session.is_some() {
+            return Err("only the first line opens a session");
+        }
+        if start.version > crate::FORMAT_VERSION {
+            return Err("this journal was written by a newer version of stead; use that version");
+        }
+        self.session = Some(start.session.clone());
+        self.agent = Some(start.agent.clone());
+        self.parent = start.parent.clone();
+        Ok(())
+    }
+
+    fn input(&mut self, seq: u64, input: &UserInput) -> Result<(), &'static str> {
+        if self.run.is_some() {
+            return Err("the run before it was not ended");
+        }
+        if input.content.is_empty() && !self.is_resumable() {
+            return Err("there is nothing to resume");
+        }
+        if !input.content.is_empty() {
+            let message = Message::User { content: input.content.clone() };
+            if self.title.is_empty() {
+                self.title = title_of(&message.text());
+            }
+            self.turns.push(Turn { seq, message: Arc::new(message) });
+        }
+        self.run = Some(Run::new(input.run.clone()));
+        self.runs += 1;
+        Ok(())
+    }
+
+    fn reply(&mut self, seq: u64, reply: &ModelReply) -> Result<(), &'static str> {
+        let run = self.open_run(&reply.run)?;
+        if !run.pending.is_empty() {
+            return Err("calls of the step before are open");
+        }
+        let message = Message::Assistant { content: reply.content.clone() };
+        let calls: Vec<ToolCall> = message.calls().cloned().collect();
+        run.steps += 1;
+        run.answered = calls.is_empty().then(|| reply.stop.clone());
+        run.usage += reply.usage;
+        run.cost = sum(run.cost, reply.cost);
+        run.pending = calls.into_iter().map(|call| Pending { call, state: CallState::New }).collect();
+        self.usage += reply.usage;
+        self.cost = sum(self.cost, reply.cost);
+        self.model = Some(reply.model.clone());
+        self.call_ids.extend(message.calls().map(|call| Box::from(call.id.as_str())));
+        // An empty answer ends the run but is not said: no provider accepts an empty message back.
+        if !reply.content.is_empty() {
+            self.turns.push(Turn { seq, message: Arc::new(message) });
+        }
+        Ok(())
+    }
+
+    fn result(&mut self, seq: u64, result: &CallResult) -> Result<(), &'static str> {
+        self.advance(&result.run, &result.id, |state| match state {
+            CallState::Done { .. } => Err("the call has a result"),
+            CallState::New
+            | CallState::Asked { .. }
+            | CallState::Approved { .. }
+            | CallState::Rejected { .. }
+            | CallState::Begun { .. } => Ok(CallState::Begun { repeatable: true }),
+        })?;
+        self.seen.extend(result.seen.iter().map(|(path, version)| (path.clone(), version.clone())));
+        let Some(run) = &mut self.run else { return Ok(()) };
+        for pending in run.pending.iter_mut().filter(|p| p.call.id == result.id) {
+            let (id, name) = (pending.call.id.clone(), pending.call.name.clone());
+            let result = ToolResult { id, name, status: result.status, content: result.content.clone() };
+            pending.state = CallState::Done { result };
+        }
+        let results: Option<Vec<ToolResult>> = run
+            .pending
+            .iter()
+            .map(|p| match &p.state {
+                CallState::Done { result } => Some(result.clone()),
+                CallState::New
+                | CallState::Asked { .. }
+                | CallState::Approved { .. }
+                | CallState::Rejected { .. }
+                | CallState::Begun { .. } => None,
+            })
+            .collect();
+        if let Some(results) = results {
+            run.step_done(&results);
+            run.pending.clear();
+            self.turns.push(Turn { seq, message: Arc::new(Message::Tool { results }) });
+        }
+        Ok(())
+    }
+
+    fn decide(&mut self, decision: &Decision) -> Result<(), &'static str> {
+        self.advance(&decision.run, &decision.id, |state| match state {
+            CallState::Asked { args_hash, .. } if *args_hash != decision.args_hash => Err("the answer is about other arguments"),
+            CallState::Asked { .. } if decision.approved => Ok(CallState::Approved { args_hash: decision.args_hash.clone() }),
+            CallState::Asked { .. } => Ok(CallState::Rejected { by: decision.by.clone() }),
+            CallState::New
+            | CallState::Approved { .. }
+            | CallState::Rejected { .. }
+            | CallState::Begun { .. }
+            | CallState::Done { .. } => Err("no question is open for this call"),
+        })
+    }
+
+    fn rewind(&mut self, to: u64) -> Result<(), &'static str> {
+        if self.run.is_some() {
+            return Err("a run is open");
+        }
+        let keep = self.turns.partition_point(|turn| turn.seq <= to);
+        let starts_a_turn = |turn: &Turn| matches!(&*turn.message, Message::User { .. });
+        if !self.turns.get(keep).is_none_or(starts_a_turn) {
+            return Err("only the point before a user's message can be returned to");
+        }
+        self.turns.truncate(keep);
+        self.last_outcome = None;
+        Ok(())
+    }
+
+    fn end(&mut self, end: &RunEnd) -> Result<(), &'static str> {
+        let run = self.open_run(&end.run)?;
+        if !run.pending.is_empty() {
+            return Err("calls are open");
+        }
+        self.run = None;
+        self.last_outcome = Some(end.outcome);
+        Ok(())
+    }
+
+    fn open_run(&mut self, id: &crate::RunId) -> Result<&mut Run, &'static str> {
+        match &mut self.run {
+            Some(run) if run.id == *id => Ok(run),
+            Some(_) => Err("another run is open"),
+            None => Err("no run is open"),
+        }
+    }
+
+    fn advance(
+        &mut self,
+        run: &crate::RunId,
+        id: &str,
+        step: impl FnOnce(&CallState) -> Result<CallState, &'static str>,
+    ) -> Result<(), &'static str> {
+        let run = self.open_run(run)?;
+        let pending = run.pending.iter_mut().find(|p| p.call.id == id).ok_or("no such call in this step")?;
+        pending.state = step(&pending.state)?;
+        Ok(())
+    }
+}
+
+fn sum(total: Option<Usd>, part: Option<Usd>) -> Option<Usd> {
+    let (mut total, part) = (total?, part?);
+    total += part;
+    Some(total)
+}
+
+fn title_of(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(TITLE_CHARS) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}

@@ -1,0 +1,143 @@
+//! The contract of a model, on one screen.
+
+use crate::ModelError;
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
+use stead_core::{Block, Message, Price, StopReason, ToolSpec, Usage};
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex};
+
+/// A model that can be asked.
+pub trait Model: Debug + Send + Sync {
+    /// Its name as `provider:model`.
+    fn name(&self) -> &str;
+
+    /// What its tokens cost, if known.
+    fn price(&self) -> Option<Price>;
+
+    /// Asks it. The stream ends with exactly one [`Delta::Done`], or with an error; an answer whose
+    /// end was not seen is an error, whatever came before. Dropping the stream cancels the request.
+    fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>>;
+
+    /// Asks it and waits for the whole answer.
+    fn complete<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Reply, ModelError>> {
+        Box::pin(async move {
+            let mut stream = self.stream(request);
+            while let Some(delta) = stream.next().await {
+                if let Delta::Done(reply) = delta? {
+                    return Ok(*reply);
+                }
+            }
+            Err(ModelError::Cut)
+        })
+    }
+}
+
+/// A piece of an answer as it arrives.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Delta {
+    /// Text of the answer.
+    Text(String),
+    /// Text of the model's thinking.
+    Thinking(String),
+    /// A call begins. `index` counts the answer's calls from 0.
+    CallStarted {
+        /// Which call.
+        index: u32,
+        /// The tool.
+        name: String,
+    },
+    /// More of a call's arguments, as JSON text.
+    CallArgs {
+        /// Which call.
+        index: u32,
+        /// The piece.
+        json: String,
+    },
+    /// The request failed and is about to be sent again: everything before this is void.
+    Retry {
+        /// The attempt that comes next, from 2.
+        attempt: u32,
+        /// After this long.
+        wait_ms: u64,
+        /// Why.
+        reason: String,
+    },
+    /// The whole answer. Only this may be acted on.
+    Done(Box<Reply>),
+}
+
+/// A whole answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reply {
+    /// Thinking, text and calls in the model's order.
+    pub content: Vec<Block>,
+    /// Tokens used.
+    pub usage: Usage,
+    /// Why it stopped.
+    pub stop: StopReason,
+    /// Who answered, as `provider:model`; differs from the asked one after a fallback.
+    pub model: String,
+}
+
+/// What a model is asked. The same request always gives the same bytes on a wire.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// The system prompt, stable parts first.
+    pub system: Vec<SystemPart>,
+    /// The tools, in a stable order.
+    pub tools: Arc<[ToolSpec]>,
+    /// The conversation.
+    pub messages: Vec<Arc<Message>>,
+    /// Settings of this request.
+    pub params: Params,
+    /// What a wire remembers between the requests of one run.
+    pub encoded: Arc<Encoded>,
+}
+
+/// A part of the system prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SystemPart {
+    /// The text.
+    pub text: String,
+    /// Whether it stays the same from turn to turn. A cache breakpoint goes after the last stable part.
+    pub stable: bool,
+}
+
+/// Settings of a request.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Params {
+    /// Longest answer.
+    pub max_output_tokens: Option<u32>,
+    /// Sampling temperature.
+    pub temperature: Option<f64>,
+    /// Tokens the model may spend on thinking; none = the model's default.
+    pub thinking_tokens: Option<u32>,
+    /// Whether tools may, must or must not be called.
+    pub tool_choice: ToolChoice,
+}
+
+/// Whether tools may be called.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// The model decides.
+    #[default]
+    Auto,
+    /// No tool may be called, though their specs are sent so that the cached prefix holds.
+    None,
+}
+
+/// The encoded messages of the last request, so that the next one encodes only what is new: the time
+/// of a step must not grow with the history. Wires use it through `wire::encode`.
+#[derive(Debug, Default)]
+pub struct Encoded(pub(crate) Mutex<EncodedPrefix>);
+
+#[derive(Debug, Default)]
+pub(crate) struct EncodedPrefix {
+    /// The wire that encoded it, and the messages it stands for.
+    pub(crate) wire: &'static str,
+    pub(crate) count: usize,
+    pub(crate) last: Option<Arc<Message>>,
+    pub(crate) bytes: Vec<u8>,
+}

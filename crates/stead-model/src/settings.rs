@@ -1,0 +1,50 @@
+//! How a model is reached, as `agent.yaml` and the command line give it.
+
+use serde::{Deserialize, Serialize};
+use stead_core::Price;
+
+/// Settings of one model. All but the name have sensible defaults.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ModelSettings {
+    /// `provider:model`, for example `anthropic:claude-sonnet-4-5` or `scripted:demo.yaml`.
+    pub name: String,
+    /// Endpoint, where it is not the provider's own.
+    pub base_url: Option<String>,
+    /// Key, where it is not in the provider's usual variable.
+    pub api_key: Option<String>,
+    /// Longest answer in tokens.
+    pub max_output_tokens: Option<u32>,
+    /// Sampling temperature.
+    pub temperature: Option<f64>,
+    /// Tokens the model may spend on thinking.
+    pub thinking_tokens: Option<u32>,
+    /// Dollars per million tokens, where the built-in table is wrong or silent.
+    pub price: Option<Price>,
+    /// `false` asks for whole answers instead of streams.
+    pub stream: Option<bool>,
+    /// How often a failed request is tried again (default 4).
+    pub max_retries: Option<u32>,
+    /// Time limits.
+    pub timeouts: Timeouts,
+    /// Models to try, in order, when this one stays unavailable.
+    pub fallbacks: Vec<String>,
+}
+
+/// Time limits of a request, in seconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Timeouts {
+    /// Until connected.
+    pub connect_seconds: f64,
+    /// Between two pieces of an answer, and until the first.
+    pub idle_seconds: f64,
+    /// Whole answer, retries not included.
+    pub total_seconds: f64,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self { connect_seconds: 10.0, idle_seconds: 120.0, total_seconds: 900.0 }
+    }
+}

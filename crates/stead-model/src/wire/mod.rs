@@ -1,0 +1,93 @@
+//! What a wire is: pure functions between our types and a provider's bytes. No I/O here.
+
+use crate::{Delta, ModelError, Reply, Request};
+use stead_core::Message;
+use std::fmt::Debug;
+
+/// Whether an answer is wanted piece by piece or whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Stream,
+    Whole,
+}
+
+/// Where a message stands in the request: caching marks go on the last one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    Earlier,
+    Last,
+}
+
+/// One provider protocol.
+///
+/// A request body is `head`, then every message (joined by commas), then `tail`. Messages come last,
+/// so the bytes of one turn's request extend those of the turn before.
+pub(crate) trait Wire: Debug + Send + Sync {
+    /// Names the wire in `Thinking::origin`.
+    fn origin(&self) -> &'static str;
+
+    /// Path and query below the base URL.
+    fn endpoint(&self, mode: Mode) -> String;
+
+    /// Headers besides `content-type`.
+    fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)>;
+
+    /// Everything up to and including the opening bracket of the message array.
+    fn head(&self, request: &Request, mode: Mode, out: &mut Vec<u8>);
+
+    /// One message as one or more JSON values joined by commas; never nothing.
+    fn message(&self, message: &Message, place: Place, out: &mut Vec<u8>);
+
+    /// The closing bracket and whatever follows.
+    fn tail(&self, out: &mut Vec<u8>);
+
+    /// A fresh decoder for one streamed answer.
+    fn decoder(&self) -> Box<dyn Decoder>;
+
+    /// A whole answer that was not streamed.
+    fn parse(&self, body: &[u8]) -> Result<Reply, ModelError>;
+}
+
+/// Turns the data of server-sent events into deltas. Pure: the same events give the same deltas.
+pub(crate) trait Decoder: Send {
+    /// Takes in one event's data. Emits [`Delta::Done`] only when the terminal event was seen.
+    fn push(&mut self, event: &str, data: &str, out: &mut Vec<Delta>) -> Result<(), ModelError>;
+
+    /// The stream has ended; emits `Done` if the wire ends its answers this way.
+    fn finish(&mut self, out: &mut Vec<Delta>) -> Result<(), ModelError>;
+}
+
+/// The body of a request. Messages that earlier requests of the run have encoded are not encoded again.
+pub(crate) fn encode(wire: &dyn Wire, request: &Request, mode: Mode) -> Vec<u8> {
+    let mut cache = request.encoded.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let known = cache.wire == wire.origin()
+        && cache.count < request.messages.len()
+        && match (cache.count.checked_sub(1).and_then(|i| request.messages.get(i)), &cache.last) {
+            (Some(now), Some(then)) => std::sync::Arc::ptr_eq(now, then),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+    if !known {
+        *cache = crate::model::EncodedPrefix { wire: wire.origin(), ..Default::default() };
+    }
+    // The last message is never cached: its caching mark moves on with the next turn.
+    let (earlier, last) = match request.messages.split_last() {
+        Some((last, earlier)) => (earlier, Some(last)),
+        None => (&[][..], None),
+    };
+    for message in &earlier[cache.count..] {
+        wire.message(message, Place::Earlier, &mut cache.bytes);
+        cache.bytes.push(b',');
+    }
+    cache.count = earlier.len();
+    cache.last = earlier.last().cloned();
+
+    let mut body = Vec::with_capacity(cache.bytes.len() + 16 * 1024);
+    wire.head(request, mode, &mut body);
+    body.extend_from_slice(&cache.bytes);
+    if let Some(last) = last {
+        wire.message(last, Place::Last, &mut body);
+    }
+    wire.tail(&mut body);
+    body
+}

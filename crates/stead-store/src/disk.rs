@@ -1,0 +1,90 @@
+//! Every operation that changes the local disk goes through here.
+//!
+//! The defaults do the real thing. Tests hand in an implementation that fails, tears or kills at the
+//! Nth operation; nothing else in the product knows about faults.
+
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
+use std::fmt::Debug;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+
+/// The operations that change a disk. Paths are relative to an open directory.
+pub trait Disk: Debug + Send + Sync {
+    /// Creates a file that must not exist yet, open for writing.
+    fn create(&self, dir: BorrowedFd<'_>, name: &Path, mode: u32) -> io::Result<File> {
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        Ok(rustix::fs::openat(dir, name, flags, Mode::from_raw_mode(mode))?.into())
+    }
+
+    /// Writes all of `data` at the file's position.
+    fn write_all(&self, mut file: &File, data: &[u8]) -> io::Result<()> {
+        file.write_all(data)
+    }
+
+    /// Brings a file's data, or a directory's entries, to stable storage.
+    fn sync(&self, file: &File) -> io::Result<()> {
+        file.sync_data()
+    }
+
+    /// Cuts a file to `len` bytes.
+    fn set_len(&self, file: &File, len: u64) -> io::Result<()> {
+        file.set_len(len)
+    }
+
+    /// Renames, replacing the target unless `flags` forbid it.
+    fn rename(
+        &self,
+        from_dir: BorrowedFd<'_>,
+        from: &Path,
+        to_dir: BorrowedFd<'_>,
+        to: &Path,
+        flags: RenameFlags,
+    ) -> io::Result<()> {
+        Ok(rustix::fs::renameat_with(from_dir, from, to_dir, to, flags)?)
+    }
+
+    /// Removes a file, or an empty directory with [`AtFlags::REMOVEDIR`].
+    fn remove(&self, dir: BorrowedFd<'_>, name: &Path, flags: AtFlags) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(dir, name, flags)?)
+    }
+
+    /// Creates a directory.
+    fn create_dir(&self, dir: BorrowedFd<'_>, name: &Path, mode: u32) -> io::Result<()> {
+        Ok(rustix::fs::mkdirat(dir, name, Mode::from_raw_mode(mode))?)
+    }
+
+    /// Replaces `name` with `data`: a reader sees the old file or the new one, never a part.
+    /// Not durable by itself; sync the directory for that.
+    fn replace(&self, dir: BorrowedFd<'_>, name: &Path, data: &[u8], mode: u32) -> io::Result<()> {
+        let temporary = name.with_extension(format!("tmp-{}-{:x}", std::process::id(), unique()));
+        let written = self.create(dir, &temporary, mode).and_then(|file| {
+            self.write_all(&file, data)?;
+            self.rename(dir, &temporary, dir, name, RenameFlags::empty())
+        });
+        if written.is_err() {
+            let _ = self.remove(dir, &temporary, AtFlags::empty());
+        }
+        written
+    }
+}
+
+/// The real disk.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OsDisk;
+
+impl Disk for OsDisk {}
+
+/// Distinguishes temporary files made by one process.
+fn unique() -> u64 {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    COUNTER.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Opens a directory for use with [`Disk`].
+pub fn open_dir(path: &Path) -> io::Result<File> {
+    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?.into())
+}

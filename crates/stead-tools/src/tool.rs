@@ -1,0 +1,87 @@
+//! The contract of a tool, on one screen.
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+use stead_core::{Access, Block, ToolSpec};
+use stead_vfs::{VPath, Version, Vfs};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio_util::sync::CancellationToken;
+
+/// Something an agent can do.
+pub trait Tool: Send + Sync {
+    /// Name, description, schema and risk: what the model and the gate are told.
+    fn spec(&self) -> &ToolSpec;
+
+    /// The paths a call with these arguments would touch, for the gate. Arguments are valid here.
+    fn accesses(&self, args: &Value) -> Vec<Access>;
+
+    /// Does it. Arguments have been validated against the schema.
+    fn call<'a>(&'a self, cx: &'a ToolCx, args: Value) -> BoxFuture<'a, Result<Output, ToolError>>;
+}
+
+/// What a call may use, and what bounds it.
+#[derive(Debug, Clone)]
+pub struct ToolCx {
+    /// The workspace's files.
+    pub vfs: Arc<dyn Vfs>,
+    /// Versions of files this session has read or written.
+    pub seen: Arc<Seen>,
+    /// Fires when the run is cancelled or the call's time is up; long work must watch it.
+    pub cancel: CancellationToken,
+}
+
+/// What a call gives back.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Output {
+    /// For the model.
+    pub content: Vec<Block>,
+    /// Versions of files read or written, to be remembered by the session.
+    pub seen: BTreeMap<String, String>,
+}
+
+impl Output {
+    /// One text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { content: vec![Block::text(text)], seen: BTreeMap::new() }
+    }
+
+    /// The same output, and the session now knows `version` of `path`.
+    pub fn saw(mut self, path: &VPath, version: &Version) -> Self {
+        self.seen.insert(path.as_str().to_owned(), version.to_string());
+        self
+    }
+}
+
+/// The two kinds of failure: the model can act on the first, nobody but a person on the second.
+#[derive(Debug, thiserror::Error)]
+pub enum ToolError {
+    /// Told to the model as the call's result.
+    #[error("{0}")]
+    Tell(String),
+    /// Ends the run.
+    #[error("{0}")]
+    Stop(String),
+}
+
+/// File versions a session knows, shared by its calls.
+#[derive(Debug, Default)]
+pub struct Seen(Mutex<BTreeMap<String, String>>);
+
+impl Seen {
+    /// Starts from what the journal says.
+    pub fn new(known: BTreeMap<String, String>) -> Self {
+        Self(Mutex::new(known))
+    }
+
+    /// The version of `path` this session knows.
+    pub fn get(&self, path: &VPath) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(path.as_str()).cloned()
+    }
+
+    /// Remembers what a call saw.
+    pub fn record(&self, seen: &BTreeMap<String, String>) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.extend(seen.iter().map(|(path, version)| (path.clone(), version.clone())));
+    }
+}

@@ -1,0 +1,161 @@
+//! The contract of a place where files live.
+
+use crate::{PathError, VPath};
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use std::fmt;
+
+/// A place where files live. Every write is atomic: a reader sees the old content or the new.
+pub trait Vfs: fmt::Debug + Send + Sync {
+    /// What is at `path`. Links inside the root are followed; one that leaves it is refused.
+    fn stat<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Stat, VfsError>>;
+
+    /// The entries of a directory, sorted by name.
+    fn list<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Vec<DirEntry>, VfsError>>;
+
+    /// A part of a file and the version it belongs to. Reading past the end gives what there is.
+    fn read<'a>(&'a self, path: &'a VPath, range: ReadRange) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>>;
+
+    /// Replaces or creates a file as `expect` allows, making parent directories. Durable on return.
+    fn write<'a>(&'a self, path: &'a VPath, data: Bytes, expect: Expect) -> BoxFuture<'a, Result<Version, VfsError>>;
+
+    /// Removes a file, or a directory with all that is in it. A link is removed, never followed.
+    fn remove<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>>;
+
+    /// Moves a file or directory to a path where nothing is yet, making parent directories.
+    fn rename<'a>(&'a self, from: &'a VPath, to: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>>;
+
+    /// Makes a directory and its parents; one that is there already is fine.
+    fn mkdir<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>>;
+
+    /// The path that `path` stands for once links inside the root are followed. A last component
+    /// that does not exist yet is kept. Rules match on this.
+    fn resolve<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<VPath, VfsError>>;
+}
+
+/// Which bytes of a file to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadRange {
+    /// The first byte.
+    pub offset: u64,
+    /// At most this many.
+    pub len: u64,
+}
+
+impl ReadRange {
+    /// The whole file.
+    pub const ALL: Self = Self { offset: 0, len: u64::MAX };
+}
+
+/// What must hold for a write to happen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expect {
+    /// Anything.
+    Any,
+    /// Nothing is there.
+    Absent,
+    /// A file of exactly this version is there.
+    Version(Version),
+}
+
+/// Identifies a content of a file at a place; equal versions mean equal content.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Version(pub Box<str>);
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What is at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stat {
+    /// File or directory.
+    pub kind: FileKind,
+    /// Bytes of a file; 0 for a directory.
+    pub size: u64,
+    /// Milliseconds since 1970.
+    pub modified_ms: i64,
+    /// The version, for files.
+    pub version: Version,
+    /// Unix mode bits, where the place has them.
+    pub mode: Option<u32>,
+}
+
+/// An entry of a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DirEntry {
+    /// Its name.
+    pub name: String,
+    /// What it is; links count as what they point to, or as [`FileKind::Other`] if they leave the root.
+    pub kind: FileKind,
+    /// Bytes of a file.
+    pub size: u64,
+    /// Milliseconds since 1970.
+    pub modified_ms: i64,
+}
+
+/// What kind of thing is at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// Anything else: a FIFO, device, socket, or a link that leaves the root. Never opened.
+    Other,
+}
+
+/// What went wrong, always with the path it concerns.
+#[derive(Debug, thiserror::Error)]
+pub enum VfsError {
+    /// The text is not a path.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// Nothing is there.
+    #[error("{0} does not exist")]
+    NotFound(VPath),
+    /// Something is there already.
+    #[error("{0} exists already")]
+    Exists(VPath),
+    /// The file is not of the expected version.
+    #[error("{0} was changed by someone else in the meantime")]
+    Changed(VPath),
+    /// A directory where a file is needed.
+    #[error("{0} is a directory")]
+    IsDirectory(VPath),
+    /// A file where a directory is needed.
+    #[error("{0} is not a directory")]
+    NotDirectory(VPath),
+    /// A FIFO, device, socket or other special file.
+    #[error("{0} is not a regular file")]
+    Special(VPath),
+    /// A link leads out of the root.
+    #[error("{0} leads out of the workspace")]
+    Escapes(VPath),
+    /// The operating system or a rule refuses.
+    #[error("permission denied for {0}")]
+    Denied(VPath),
+    /// Too large for this operation.
+    #[error("{path} is too large: {size} bytes, at most {limit} here")]
+    TooLarge {
+        /// The file.
+        path: VPath,
+        /// Its size.
+        size: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// No space, or over quota.
+    #[error("no space left to write {0}")]
+    NoSpace(VPath),
+    /// Anything else from below.
+    #[error("{path}: {source}")]
+    Io {
+        /// The path.
+        path: VPath,
+        /// The cause.
+        source: std::io::Error,
+    },
+}
