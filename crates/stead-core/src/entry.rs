@@ -82,7 +82,9 @@ impl Entry {
     /// Whether the journal must be on stable storage before the driver goes on.
     pub fn must_be_durable(&self) -> bool {
         match self {
-            Self::Session(_) | Self::User(_) | Self::Ask(_) | Self::Decision(_) | Self::Rewind(_) | Self::End(_) => true,
+            Self::Session(_) | Self::User(_) | Self::Ask(_) | Self::Decision(_) | Self::Rewind(_) | Self::End(_) => {
+                true
+            }
             Self::Call(intent) => intent.changes,
             Self::Result(result) => result.changed,
             Self::Model(_) | Self::Notice(_) => false,

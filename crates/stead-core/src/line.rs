@@ -200,7 +200,8 @@ mod tests {
 
     #[test]
     fn an_unknown_kind_is_refused_by_name() {
-        let (text, _) = seal(r#"{"seq":1,"at":"2026-11-15T21:00:00Z","kind":"dream","data":{}"#.into(), ChainSum::START);
+        let (text, _) =
+            seal(r#"{"seq":1,"at":"2026-11-15T21:00:00Z","kind":"dream","data":{}"#.into(), ChainSum::START);
         assert_eq!(decode_line(text.trim_end(), ChainSum::START), Err(LineError::UnknownKind("dream".into())));
     }
 

@@ -136,7 +136,11 @@ impl Run {
         }
         let circle = self.guard.rounds();
         if limits.repeat_end > 0 && circle.rounds >= limits.repeat_end {
-            let reason = format!("going in circles: the same {} gave the same results {} times", steps(circle.period), circle.rounds);
+            let reason = format!(
+                "going in circles: the same {} gave the same results {} times",
+                steps(circle.period),
+                circle.rounds
+            );
             return Next::Done(Outcome::Failed, Some(reason));
         }
         if limits.repeat_nudge > 0 && circle.rounds >= limits.repeat_nudge && !self.nudged {
@@ -147,7 +151,10 @@ impl Run {
             ));
         }
         if self.steps >= limits.max_steps {
-            return Next::Done(Outcome::StepLimit, Some(format!("stopped after {} model calls (policy.max_steps)", self.steps)));
+            return Next::Done(
+                Outcome::StepLimit,
+                Some(format!("stopped after {} model calls (policy.max_steps)", self.steps)),
+            );
         }
         Next::CallModel
     }
@@ -181,7 +188,9 @@ impl Run {
             | CallState::Asked { .. }
             | CallState::Approved { .. }
             | CallState::Rejected { .. }
-            | CallState::Done { .. } => (ResultStatus::Skipped, "skipped: the run ended before this call was begun; it had no effect."),
+            | CallState::Done { .. } => {
+                (ResultStatus::Skipped, "skipped: the run ended before this call was begun; it had no effect.")
+            }
         };
         CallResult {
             run: self.id.clone(),

@@ -1,8 +1,8 @@
 //! The fold: a session's state as the sum of its journal's entries.
 
 use crate::{
-    AgentId, CallResult, CallState, Decision, Entry, Fork, Kind, Limits, Message, ModelReply, Next, Outcome, Pending, Run,
-    RunEnd, SessionId, SessionStart, ToolCall, ToolResult, Usage, UserInput, Usd,
+    AgentId, CallResult, CallState, Decision, Entry, Fork, Kind, Limits, Message, ModelReply, Next, Outcome, Pending,
+    Run, RunEnd, SessionId, SessionStart, ToolCall, ToolResult, Usage, Usd, UserInput,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
@@ -119,9 +119,10 @@ impl SessionState {
                 CallState::New | CallState::Approved { .. } => {
                     Ok(CallState::Asked { args_hash: ask.args_hash.clone(), rule: ask.rule.clone() })
                 }
-                CallState::Asked { .. } | CallState::Rejected { .. } | CallState::Begun { .. } | CallState::Done { .. } => {
-                    Err("the call is past asking")
-                }
+                CallState::Asked { .. }
+                | CallState::Rejected { .. }
+                | CallState::Begun { .. }
+                | CallState::Done { .. } => Err("the call is past asking"),
             }),
             Entry::Decision(decision) => self.decide(decision),
             Entry::Notice(notice) => self.open_run(&notice.run).map(|run| run.nudged = true).map(|()| {
@@ -284,8 +285,12 @@ impl SessionState {
 
     fn decide(&mut self, decision: &Decision) -> Result<(), &'static str> {
         self.advance(&decision.run, &decision.id, |state| match state {
-            CallState::Asked { args_hash, .. } if *args_hash != decision.args_hash => Err("the answer is about other arguments"),
-            CallState::Asked { .. } if decision.approved => Ok(CallState::Approved { args_hash: decision.args_hash.clone() }),
+            CallState::Asked { args_hash, .. } if *args_hash != decision.args_hash => {
+                Err("the answer is about other arguments")
+            }
+            CallState::Asked { .. } if decision.approved => {
+                Ok(CallState::Approved { args_hash: decision.args_hash.clone() })
+            }
             CallState::Asked { .. } => Ok(CallState::Rejected { by: decision.by.clone() }),
             CallState::New
             | CallState::Approved { .. }

@@ -4,9 +4,9 @@ use crate::ModelError;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
-use stead_core::{Block, Message, Price, StopReason, ToolSpec, Usage};
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
+use stead_core::{Block, Message, Price, StopReason, ToolSpec, Usage};
 
 /// A model that can be asked.
 pub trait Model: Debug + Send + Sync {

@@ -2,10 +2,10 @@
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
-use stead_core::{Access, Block, ToolSpec};
-use stead_vfs::{VPath, Version, Vfs};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use stead_core::{Access, Block, ToolSpec};
+use stead_vfs::{VPath, Version, Vfs};
 use tokio_util::sync::CancellationToken;
 
 /// Something an agent can do.

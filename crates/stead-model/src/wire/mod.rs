@@ -1,8 +1,8 @@
 //! What a wire is: pure functions between our types and a provider's bytes. No I/O here.
 
 use crate::{Delta, ModelError, Reply, Request};
-use stead_core::Message;
 use std::fmt::Debug;
+use stead_core::Message;
 
 /// Whether an answer is wanted piece by piece or whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
