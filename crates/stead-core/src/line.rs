@@ -5,6 +5,7 @@
 
 use crate::{Entry, Kind};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
@@ -99,24 +100,57 @@ pub fn encode_line(seq: u64, at: jiff::Timestamp, entry: &Entry, previous: Chain
     seal(format!(r#"{{"seq":{seq},"at":"{at:.3}","kind":"{kind}","data":{data}"#), previous)
 }
 
-/// Appends the sum to a line's text. Redaction happens before this, so sums cover what is written.
-pub(crate) fn seal(mut text: String, previous: ChainSum) -> (String, ChainSum) {
+/// Appends the sum to a line's text.
+fn seal(mut text: String, previous: ChainSum) -> (String, ChainSum) {
     let sum = previous.next(text.as_bytes());
     text.push_str(&format!(",\"sum\":\"{sum}\"}}\n"));
     (text, sum)
 }
 
-/// Re-seals an encoded line after its text was changed by `clean`.
 impl crate::Redactor {
     /// `line` as it may be written: without secrets, with a sum that fits.
     pub fn clean_line(&self, line: (String, ChainSum), previous: ChainSum) -> (String, ChainSum) {
-        match self.clean(&line.0) {
-            std::borrow::Cow::Borrowed(_) => line,
-            std::borrow::Cow::Owned(clean) => {
-                let text = clean.strip_suffix('\n').unwrap_or(&clean);
-                let text = &text[..text.len().saturating_sub(SUM_FIELD_BYTES)];
-                seal(text.to_owned(), previous)
+        if matches!(self.clean(&line.0), std::borrow::Cow::Borrowed(_)) {
+            return line;
+        }
+        let Ok(mut value) = serde_json::from_str::<Value>(&line.0) else { return line };
+        self.clean_data(&mut value["data"]);
+        let text = format!(
+            r#"{{"seq":{},"at":{},"kind":{},"data":{}"#,
+            value["seq"], value["at"], value["kind"], value["data"]
+        );
+        seal(text, previous)
+    }
+
+    /// Cleans what was said and leaves the journal's own words alone: a secret that happens to be
+    /// `result` must not turn a line into one that nobody can read.
+    fn clean_data(&self, value: &mut Value) {
+        const OUR_WORDS: [&str; 11] =
+            ["type", "role", "run", "id", "tool", "name", "status", "stop", "outcome", "origin", "args_hash"];
+        match value {
+            Value::Object(fields) => {
+                for (key, value) in fields.iter_mut().filter(|(key, _)| !OUR_WORDS.contains(&key.as_str())) {
+                    if key == "args" { self.clean_all(value) } else { self.clean_data(value) }
+                }
             }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.clean_data(item)),
+            Value::String(_) => self.clean_all(value),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn clean_all(&self, value: &mut Value) {
+        match value {
+            Value::Object(fields) => {
+                let cleaned = std::mem::take(fields).into_iter().map(|(key, mut value)| {
+                    self.clean_all(&mut value);
+                    (self.clean(&key).into_owned(), value)
+                });
+                *fields = cleaned.collect();
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.clean_all(item)),
+            Value::String(text) => *text = self.clean(text).into_owned(),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
 }
@@ -160,7 +194,7 @@ fn kind_name(kind: Kind) -> String {
 }
 
 fn kind_of(name: &str) -> Result<Kind, LineError> {
-    serde_json::from_value(serde_json::Value::String(name.to_owned()))
+    serde_json::from_value(Value::String(name.to_owned()))
         .map_err(|_| LineError::UnknownKind(name.to_owned()))
 }
 
@@ -213,5 +247,14 @@ mod tests {
         let (text, _) = redactor.clean_line(line, ChainSum::START);
         let read = decode_line(text.trim_end(), ChainSum::START).unwrap();
         assert_eq!(read.entry, notice("the [redacted] key"));
+    }
+
+    #[test]
+    fn a_secret_that_is_a_word_of_the_journal_does_not_break_it() {
+        let redactor = Redactor::new(["notice".to_owned(), "content".to_owned()]);
+        let line = encode_line(1, jiff::Timestamp::UNIX_EPOCH, &notice("a notice of content"), ChainSum::START);
+        let (text, _) = redactor.clean_line(line, ChainSum::START);
+        let read = decode_line(text.trim_end(), ChainSum::START).unwrap();
+        assert_eq!(read.entry, notice("a [redacted] of [redacted]"));
     }
 }

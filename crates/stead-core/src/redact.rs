@@ -58,7 +58,7 @@ mod tests {
         let redactor = Redactor::new([secret.clone(), "ab".to_owned()]);
         let once = serde_json::to_string(&secret).unwrap();
         let twice = serde_json::to_string(&once).unwrap();
-        for text in [secret.clone(), once, twice] {
+        for text in [secret, once, twice] {
             let clean = redactor.clean(&text).into_owned();
             assert!(clean.contains(MASK) && !clean.contains("1234"), "{clean}");
         }

@@ -1,0 +1,77 @@
+//! What can go wrong with a journal.
+
+use crate::Holder;
+use stead_core::{FoldError, LineError, SessionId};
+use std::path::PathBuf;
+
+/// A failed store operation. Nothing acknowledged before it is lost.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// There is no such session.
+    #[error("there is no session {0}; `stead sessions list` shows those there are")]
+    NotFound(SessionId),
+    /// The session exists already.
+    #[error("session {0} exists already")]
+    Exists(SessionId),
+    /// Another process writes the session.
+    #[error("session {session} is in use by {holder}; wait for it with --wait, or use another session")]
+    Locked {
+        /// The session.
+        session: SessionId,
+        /// Who holds it.
+        holder: Holder,
+    },
+    /// A line in the middle of the journal is damaged.
+    #[error("{}:{line}: {cause}. The journal is left as it is", .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        cause: LineError,
+    },
+    /// A line is sound but does not fit those before it.
+    #[error("{}:{}: {cause}", .path.display(), .cause.seq)]
+    Unfit {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        cause: FoldError,
+    },
+    /// The disk is full or over quota.
+    #[error("no space left to write {}; free some and go on, nothing is lost", .0.display())]
+    NoSpace(PathBuf),
+    /// The place cannot be written.
+    #[error("{} cannot be written: {cause}", .path.display())]
+    ReadOnly {
+        /// The file.
+        path: PathBuf,
+        /// The system's words.
+        cause: std::io::Error,
+    },
+    /// An earlier write failed, so what is on disk is not known to be whole.
+    #[error("the journal {} had a write error and takes no more entries; open the session again", .0.display())]
+    Broken(PathBuf),
+    /// Anything else from the system.
+    #[error("{}: {cause}", .path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        cause: std::io::Error,
+    },
+}
+
+impl StoreError {
+    /// Sorts a system error by what a person can do about it.
+    pub(crate) fn io(path: impl Into<PathBuf>, cause: std::io::Error) -> Self {
+        use std::io::ErrorKind as K;
+        let path = path.into();
+        match cause.kind() {
+            K::StorageFull | K::QuotaExceeded => Self::NoSpace(path),
+            K::ReadOnlyFilesystem | K::PermissionDenied => Self::ReadOnly { path, cause },
+            _ => Self::Io { path, cause },
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! Sessions as files below one agent's folder:
+//!
+//! ```text
+//! agents/<agent>/sessions/<session>.log.jsonl    the journal
+//! agents/<agent>/sessions/<session>.holder       who writes it right now
+//! agents/<agent>/sessions/sessions.json          index, derived
+//! agents/<agent>/context/<session>/agent_state.json   snapshot, derived
+//! ```
+
+use crate::group::GroupSync;
+use crate::index::Index;
+use crate::journal::{FileWriter, read_lines};
+use crate::lock::Lock;
+use crate::{Disk, JournalWriter, Journals, Opened, Position, StoreError, Summary, Wait, open_dir};
+use futures_util::future::BoxFuture;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use serde::Serialize;
+use stead_core::{AgentId, Entry, FORMAT_VERSION, Fork, Line, Redactor, SessionId, SessionStart, SessionState};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+const JOURNAL_SUFFIX: &str = ".log.jsonl";
+/// The index is written at most this often while runs end in quick succession.
+const INDEX_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Keeps the sessions of one agent as files.
+#[derive(Debug)]
+pub struct FileJournals {
+    agent: AgentId,
+    root: PathBuf,
+    sessions: PathBuf,
+    disk: Arc<dyn Disk>,
+    redactor: Redactor,
+    /// The open `sessions/` directory, once it exists.
+    dir: OnceLock<Arc<File>>,
+    created: Arc<GroupSync>,
+    index: Mutex<Unwritten>,
+}
+
+/// Summaries that are not in the index file yet.
+#[derive(Debug, Default)]
+struct Unwritten {
+    changes: BTreeMap<SessionId, Summary>,
+    written: Option<Instant>,
+}
+
+impl FileJournals {
+    /// The sessions of `agent` in `workspace`. Touches nothing until the first write.
+    pub fn new(workspace: &Path, agent: AgentId, disk: Arc<dyn Disk>, redactor: Redactor) -> Self {
+        let root = workspace.join("agents").join(agent.as_str());
+        let sessions = root.join("sessions");
+        Self {
+            agent,
+            root,
+            sessions,
+            disk,
+            redactor,
+            dir: OnceLock::new(),
+            created: Arc::default(),
+            index: Mutex::default(),
+        }
+    }
+
+    /// Where the journal of `id` lies.
+    pub fn path(&self, id: &SessionId) -> PathBuf {
+        self.sessions.join(format!("{id}{JOURNAL_SUFFIX}"))
+    }
+
+    fn dir(&self) -> Result<Arc<File>, StoreError> {
+        if let Some(dir) = self.dir.get() {
+            return Ok(dir.clone());
+        }
+        let opened = make_durable_dir(&*self.disk, &self.sessions);
+        let dir = Arc::new(opened.map_err(|cause| StoreError::io(&self.sessions, cause))?);
+        Ok(self.dir.get_or_init(|| dir).clone())
+    }
+
+    /// Opens a journal and locks it, making sure that what was locked is what lies at the path.
+    async fn lock(&self, id: &SessionId, wait: Wait) -> Result<(File, Lock), StoreError> {
+        let path = self.path(id);
+        let dir = match self.dir() {
+            Ok(dir) => dir,
+            Err(_) if !self.sessions.exists() => return Err(StoreError::NotFound(id.clone())),
+            Err(error) => return Err(error),
+        };
+        loop {
+            let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+            let file: File = match rustix::fs::open(&path, flags, Mode::empty()) {
+                Ok(file) => file.into(),
+                Err(rustix::io::Errno::NOENT) => return Err(StoreError::NotFound(id.clone())),
+                Err(errno) => return Err(StoreError::io(path, errno.into())),
+            };
+            let lock = Lock::take(&file, &path, id, dir.clone(), self.disk.clone(), wait).await?;
+            // It may have been removed while we waited; then the lock is on nothing.
+            let removed = rustix::fs::fstat(&file).is_ok_and(|stat| stat.st_nlink == 0);
+            if !removed {
+                return Ok((file, lock));
+            }
+        }
+    }
+
+    fn writer(&self, path: PathBuf, file: File, at: Position, lock: Lock) -> FileWriter {
+        FileWriter::new(path, file, self.disk.clone(), self.redactor.clone(), at, lock)
+    }
+
+    fn snapshot(&self, state: &SessionState, position: Position) -> io::Result<()> {
+        #[derive(Serialize)]
+        struct Snapshot<'a> {
+            version: u32,
+            position: Position,
+            messages: usize,
+            #[serde(flatten)]
+            state: &'a SessionState,
+        }
+        let Some(id) = &state.session else { return Ok(()) };
+        let dir = self.root.join("context").join(id.as_str());
+        make_dirs(&*self.disk, &dir)?;
+        let snapshot = Snapshot { version: FORMAT_VERSION, position, messages: state.turns.len(), state };
+        let text = serde_json::to_vec_pretty(&snapshot)?;
+        self.disk.replace(open_dir(&dir)?.as_fd(), Path::new("agent_state.json"), &text, 0o644)
+    }
+
+    fn write_index(&self) -> Result<(), StoreError> {
+        let mut unwritten = self.index.lock().unwrap_or_else(PoisonError::into_inner);
+        if unwritten.changes.is_empty() {
+            return Ok(());
+        }
+        unwritten.written = Some(Instant::now());
+        let changes = std::mem::take(&mut unwritten.changes);
+        drop(unwritten);
+        Index::merge(&self.sessions, &*self.dir()?, &*self.disk, changes)
+    }
+
+    fn summarise(&self, id: &SessionId, updated_ms: i64) -> Summary {
+        let path = self.path(id);
+        let mut state = SessionState::default();
+        let folded = read_file(&path).and_then(|text| fold(&path, &text, &mut state).map(|(at, _)| at));
+        match folded {
+            Ok(at) => Summary::of(id, &state, at, updated_ms),
+            Err(error) => {
+                let size = std::fs::metadata(&path).map_or(0, |meta| meta.len());
+                let at = Position { bytes: size, ..Position::START };
+                Summary { damage: Some(error.to_string()), ..Summary::of(id, &state, at, updated_ms) }
+            }
+        }
+    }
+
+    fn list_now(&self) -> Result<Vec<Summary>, StoreError> {
+        let entries = match std::fs::read_dir(&self.sessions) {
+            Ok(entries) => entries,
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(cause) => return Err(StoreError::io(&self.sessions, cause)),
+        };
+        let mut old = Index::load(&self.sessions);
+        let mut new = Index::default();
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let id = name.to_str().and_then(|name| name.strip_suffix(JOURNAL_SUFFIX)).map(SessionId::new);
+            let (Some(Ok(id)), Ok(meta)) = (id, entry.metadata()) else { continue };
+            let summary = match old.sessions.remove(&id) {
+                Some(known) if known.bytes == meta.len() => known,
+                Some(_) | None => self.summarise(&id, modified_ms(&meta)),
+            };
+            new.sessions.insert(id, summary);
+        }
+        if new != Index::load(&self.sessions) {
+            // A read-only folder can be listed too.
+            let _ = self.dir().and_then(|dir| new.store(&self.sessions, &dir, &*self.disk));
+        }
+        let mut list: Vec<Summary> = new.sessions.into_values().collect();
+        list.sort_by(|a, b| b.updated_ms.cmp(&a.updated_ms).then_with(|| b.id.cmp(&a.id)));
+        Ok(list)
+    }
+
+    fn remove_now(&self, id: &SessionId) -> Result<(), StoreError> {
+        let dir = self.dir()?;
+        let path = self.path(id);
+        let name = path.file_name().map(Path::new).unwrap_or(Path::new(""));
+        self.disk
+            .remove(dir.as_fd(), name, AtFlags::empty())
+            .and_then(|()| self.disk.sync(&dir))
+            .map_err(|cause| StoreError::io(&path, cause))?;
+        let context = self.root.join("context").join(id.as_str());
+        for file in [context.join("agent_state.json"), self.root.join("tasks").join(format!("{id}.json"))] {
+            let _ = self.disk.remove(CWD, &file, AtFlags::empty());
+        }
+        let _ = self.disk.remove(CWD, &context, AtFlags::REMOVEDIR);
+        self.list_now().map(drop)
+    }
+}
+
+impl Journals for FileJournals {
+    fn create<'a>(&'a self, id: &'a SessionId, parent: Option<Fork>) -> BoxFuture<'a, Result<Opened, StoreError>> {
+        Box::pin(async move {
+            let path = self.path(id);
+            let dir = self.dir()?;
+            let name = path.file_name().map(Path::new).unwrap_or(Path::new(""));
+            let file = self.disk.create(dir.as_fd(), name, 0o644).map_err(|cause| match cause.kind() {
+                io::ErrorKind::AlreadyExists => StoreError::Exists(id.clone()),
+                _ => StoreError::io(&path, cause),
+            })?;
+            let lock = Lock::take(&file, &path, id, dir.clone(), self.disk.clone(), Wait::No).await?;
+            let mut writer = self.writer(path.clone(), file, Position::START, lock);
+            let agent = self.agent.clone();
+            let start = Entry::Session(SessionStart { version: FORMAT_VERSION, session: id.clone(), agent, parent });
+            let begun = writer.append(vec![start]).await;
+            let disk = self.disk.clone();
+            let (dir_for_sync, name_to_undo) = (dir.clone(), name.to_owned());
+            let opened = match begun {
+                Ok(lines) => self
+                    .created
+                    .sync(move || disk.sync(&dir_for_sync))
+                    .await
+                    .map_err(|cause| StoreError::io(&path, cause))
+                    .map(|()| lines),
+                Err(error) => Err(error),
+            };
+            let lines = opened.inspect_err(|_| {
+                // A session that was never acknowledged must not be found later as an empty one.
+                let _ = self.disk.remove(dir.as_fd(), &name_to_undo, AtFlags::empty());
+            })?;
+            let mut state = SessionState::default();
+            for line in lines {
+                state.apply(line.seq, &line.entry).map_err(|cause| StoreError::Unfit { path: path.clone(), cause })?;
+            }
+            Ok(Opened { state: Some(state), writer: Box::new(writer), torn: None })
+        })
+    }
+
+    fn open<'a>(
+        &'a self,
+        id: &'a SessionId,
+        known: Option<Position>,
+        wait: Wait,
+    ) -> BoxFuture<'a, Result<Opened, StoreError>> {
+        Box::pin(async move {
+            let path = self.path(id);
+            let (mut file, lock) = self.lock(id, wait).await?;
+            let size = file.metadata().map_err(|cause| StoreError::io(&path, cause))?.len();
+            if let Some(at) = known.filter(|at| at.bytes == size) {
+                let writer = self.writer(path, file, at, lock);
+                return Ok(Opened { state: None, writer: Box::new(writer), torn: None });
+            }
+            let mut text = Vec::with_capacity(size as usize);
+            file.read_to_end(&mut text).map_err(|cause| StoreError::io(&path, cause))?;
+            let mut state = SessionState::default();
+            let (at, torn) = fold(&path, &text, &mut state)?;
+            let mut writer = self.writer(path, file, at, lock);
+            if torn.is_some() {
+                writer.cut()?;
+            }
+            if at.seq == 0 {
+                // Only the very first line was torn: the session was begun and nothing acknowledged.
+                let agent = self.agent.clone();
+                let start =
+                    Entry::Session(SessionStart { version: FORMAT_VERSION, session: id.clone(), agent, parent: None });
+                for line in writer.append(vec![start]).await? {
+                    let unfit = |cause| StoreError::Unfit { path: self.path(id), cause };
+                    state.apply(line.seq, &line.entry).map_err(unfit)?;
+                }
+            }
+            Ok(Opened { state: Some(state), writer: Box::new(writer), torn })
+        })
+    }
+
+    fn read<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<Vec<Line>, StoreError>> {
+        Box::pin(async move {
+            let path = self.path(id);
+            if !path.exists() {
+                return Err(StoreError::NotFound(id.clone()));
+            }
+            let text = read_file(&path)?;
+            let mut lines = Vec::new();
+            read_lines(&path, &text, |line| {
+                lines.push(line);
+                Ok(())
+            })?;
+            Ok(lines)
+        })
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Summary>, StoreError>> {
+        Box::pin(async move { self.list_now() })
+    }
+
+    fn remove<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            let (_file, _lock) = self.lock(id, Wait::No).await?;
+            self.remove_now(id)
+        })
+    }
+
+    fn derive<'a>(&'a self, state: &'a SessionState, position: Position) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let Some(id) = &state.session else { return };
+            if let Err(error) = self.snapshot(state, position) {
+                tracing::warn!(session = %id, %error, "snapshot not written; it is derived and will be rebuilt");
+            }
+            let due = {
+                let mut unwritten = self.index.lock().unwrap_or_else(PoisonError::into_inner);
+                let now_ms = jiff::Timestamp::now().as_millisecond();
+                unwritten.changes.insert(id.clone(), Summary::of(id, state, position, now_ms));
+                unwritten.written.is_none_or(|written| written.elapsed() >= INDEX_INTERVAL)
+            };
+            if due {
+                self.flush().await;
+            }
+        })
+    }
+
+    fn flush(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            if let Err(error) = self.write_index() {
+                tracing::warn!(%error, "session index not written; it is derived and will be rebuilt");
+            }
+        })
+    }
+}
+
+fn fold(
+    path: &Path,
+    text: &[u8],
+    state: &mut SessionState,
+) -> Result<(Position, Option<crate::Torn>), StoreError> {
+    read_lines(path, text, |line| {
+        state.apply(line.seq, &line.entry).map_err(|cause| StoreError::Unfit { path: path.to_owned(), cause })
+    })
+}
+
+fn read_file(path: &Path) -> Result<Vec<u8>, StoreError> {
+    std::fs::read(path).map_err(|cause| StoreError::io(path, cause))
+}
+
+fn modified_ms(meta: &std::fs::Metadata) -> i64 {
+    use std::os::unix::fs::MetadataExt;
+    meta.mtime() * 1000 + meta.mtime_nsec() / 1_000_000
+}
+
+/// Makes a directory and its parents; returns those that were not there before.
+fn make_dirs(disk: &dyn Disk, path: &Path) -> io::Result<Vec<PathBuf>> {
+    match disk.create_dir(CWD, path, 0o755) {
+        Ok(()) => Ok(vec![path.to_owned()]),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Vec::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let mut made = make_dirs(disk, path.parent().ok_or(error)?)?;
+            match disk.create_dir(CWD, path, 0o755) {
+                Ok(()) => made.push(path.to_owned()),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+            Ok(made)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Makes a directory that survives a power cut.
+fn make_durable_dir(disk: &dyn Disk, path: &Path) -> io::Result<File> {
+    for made in make_dirs(disk, path)? {
+        disk.sync(&open_dir(made.parent().unwrap_or(Path::new("/")))?)?;
+    }
+    open_dir(path)
+}

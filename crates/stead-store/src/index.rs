@@ -1,0 +1,79 @@
+//! `sessions.json`: what a listing shows, derived from the journals and never trusted over them.
+
+use crate::{Disk, Position, StoreError, Summary};
+use rustix::fs::FlockOperation;
+use serde::{Deserialize, Serialize};
+use stead_core::{SessionId, SessionState};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::time::Duration;
+
+pub(crate) const INDEX_FILE: &str = "sessions.json";
+const INDEX_VERSION: u32 = 1;
+
+/// The file's content.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Index {
+    version: u32,
+    pub(crate) sessions: BTreeMap<SessionId, Summary>,
+}
+
+impl Index {
+    /// Reads the index; an absent, broken or older one is simply empty: it can be rebuilt.
+    pub(crate) fn load(dir: &Path) -> Self {
+        let text = std::fs::read(dir.join(INDEX_FILE)).unwrap_or_default();
+        serde_json::from_slice(&text).ok().filter(|index: &Self| index.version == INDEX_VERSION).unwrap_or_default()
+    }
+
+    /// Merges `changes` into the file. Another process doing the same at this moment is waited for a
+    /// little; an index that stays behind is noticed by the next listing.
+    pub(crate) fn merge(
+        path: &Path,
+        dir: &File,
+        disk: &dyn Disk,
+        changes: BTreeMap<SessionId, Summary>,
+    ) -> Result<(), StoreError> {
+        for _ in 0..20 {
+            match rustix::fs::flock(dir, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => {
+                    let mut index = Self::load(path);
+                    index.sessions.extend(changes);
+                    let stored = index.store(path, dir, disk);
+                    let _ = rustix::fs::flock(dir, FlockOperation::Unlock);
+                    return stored;
+                }
+                Err(_) => std::thread::sleep(Duration::from_millis(5)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the file.
+    pub(crate) fn store(&mut self, path: &Path, dir: &File, disk: &dyn Disk) -> Result<(), StoreError> {
+        self.version = INDEX_VERSION;
+        let text = serde_json::to_vec_pretty(self).unwrap_or_default();
+        disk.replace(dir.as_fd(), Path::new(INDEX_FILE), &text, 0o644)
+            .map_err(|cause| StoreError::io(path.join(INDEX_FILE), cause))
+    }
+}
+
+impl Summary {
+    /// What a listing shows of `state`.
+    pub(crate) fn of(id: &SessionId, state: &SessionState, position: Position, updated_ms: i64) -> Self {
+        Self {
+            id: id.clone(),
+            title: state.title.clone(),
+            updated_ms,
+            entries: position.seq,
+            runs: state.runs,
+            outcome: if state.run.is_some() { None } else { state.last_outcome },
+            model: state.model.clone(),
+            usage: state.usage,
+            cost: state.cost,
+            bytes: position.bytes,
+            damage: None,
+        }
+    }
+}

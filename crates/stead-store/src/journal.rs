@@ -1,0 +1,161 @@
+//! One journal file: reading it with every check, and appending to it.
+
+use crate::lock::Lock;
+use crate::{Disk, JournalWriter, Position, StoreError, Torn};
+use futures_util::future::BoxFuture;
+use stead_core::{ChainSum, Entry, Line, Redactor, decode_line, encode_line};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+impl Position {
+    /// Before the first line.
+    pub(crate) const START: Self = Self { seq: 0, sum: ChainSum::START, bytes: 0 };
+}
+
+/// Reads all lines of `text`, handing each to `sink`. Returns where the sound part ends and what hangs
+/// over it.
+///
+/// A bad line is torn if nothing after it looks like a line: a crash can only cut or blank the end.
+/// Anything else is damage.
+pub(crate) fn read_lines(
+    path: &Path,
+    text: &[u8],
+    mut sink: impl FnMut(Line) -> Result<(), StoreError>,
+) -> Result<(Position, Option<Torn>), StoreError> {
+    let mut at = Position::START;
+    while (at.bytes as usize) < text.len() {
+        let rest = &text[at.bytes as usize..];
+        let number = at.seq + 1;
+        let end = memchr::memchr(b'\n', rest);
+        let line = match end {
+            Some(end) => read_line(&rest[..end], number, at.sum),
+            None => Err(stead_core::LineError::Malformed("it has no end".to_owned())),
+        };
+        match (line, end) {
+            (Ok(line), Some(end)) => {
+                at = Position { seq: line.seq, sum: line.sum, bytes: at.bytes + end as u64 + 1 };
+                sink(line)?;
+            }
+            (Err(stead_core::LineError::UnknownKind(kind)), _) => {
+                let cause = stead_core::LineError::UnknownKind(kind);
+                return Err(StoreError::Damaged { path: path.to_owned(), line: number, cause });
+            }
+            (Err(cause), _) if followed_by_a_line(rest, end) => {
+                return Err(StoreError::Damaged { path: path.to_owned(), line: number, cause });
+            }
+            (Ok(_) | Err(_), _) => return Ok((at, Some(Torn { line: number, bytes: rest.len() as u64 }))),
+        }
+    }
+    Ok((at, None))
+}
+
+fn read_line(bytes: &[u8], number: u64, previous: ChainSum) -> Result<Line, stead_core::LineError> {
+    let malformed = |why: &str| stead_core::LineError::Malformed(why.to_owned());
+    let text = std::str::from_utf8(bytes).map_err(|_| malformed("it is not UTF-8"))?;
+    let line = decode_line(text, previous)?;
+    if line.seq == number { Ok(line) } else { Err(malformed(&format!("it says it is line {}", line.seq))) }
+}
+
+fn followed_by_a_line(rest: &[u8], end: Option<usize>) -> bool {
+    let after = end.map_or(&[][..], |end| &rest[end + 1..]);
+    let looks_like_a_line = |line: &[u8]| line.starts_with(b"{\"seq\":") && line.ends_with(b"}");
+    after.split(|&byte| byte == b'\n').any(looks_like_a_line)
+}
+
+/// The writer of one journal file, holding its lock.
+#[derive(Debug)]
+pub(crate) struct FileWriter {
+    path: PathBuf,
+    file: Arc<File>,
+    disk: Arc<dyn Disk>,
+    redactor: Redactor,
+    at: Position,
+    /// Set before a write begins and cleared after it succeeded: a write that failed, or whose future
+    /// was dropped half-way, leaves the end of the file unknown.
+    broken: bool,
+    _lock: Lock,
+}
+
+impl FileWriter {
+    /// Appends to `file`, which is locked, from `at` on.
+    pub(crate) fn new(
+        path: PathBuf,
+        file: File,
+        disk: Arc<dyn Disk>,
+        redactor: Redactor,
+        at: Position,
+        lock: Lock,
+    ) -> Self {
+        Self { path, file: Arc::new(file), disk, redactor, at, broken: false, _lock: lock }
+    }
+
+    /// Cuts what is torn off the end.
+    pub(crate) fn cut(&self) -> Result<(), StoreError> {
+        let cut = self.disk.set_len(&self.file, self.at.bytes).and_then(|()| self.disk.sync(&self.file));
+        cut.map_err(|cause| StoreError::io(&self.path, cause))
+    }
+
+    fn encode(&self, entries: Vec<Entry>) -> Result<(String, Vec<Line>), StoreError> {
+        // As precise as the file, so that a line read back equals the line written.
+        let now = jiff::Timestamp::now();
+        let now = jiff::Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
+        let mut at = self.at;
+        let mut text = String::new();
+        let mut lines = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let seq = at.seq + 1;
+            let line = encode_line(seq, now, &entry, at.sum);
+            let before = line.1;
+            let (encoded, sum) = self.redactor.clean_line(line, at.sum);
+            // What was redacted on disk must be redacted in memory too, or a resumed session would
+            // differ from the live one.
+            let entry = if sum == before {
+                entry
+            } else {
+                let read = decode_line(encoded.trim_end_matches('\n'), at.sum);
+                read.map_err(|cause| StoreError::Damaged { path: self.path.clone(), line: seq, cause })?.entry
+            };
+            text.push_str(&encoded);
+            at = Position { seq, sum, bytes: at.bytes + encoded.len() as u64 };
+            lines.push(Line { seq, at: now, entry, sum });
+        }
+        Ok((text, lines))
+    }
+}
+
+impl JournalWriter for FileWriter {
+    fn append(&mut self, entries: Vec<Entry>) -> BoxFuture<'_, Result<Vec<Line>, StoreError>> {
+        Box::pin(async move {
+            if self.broken {
+                return Err(StoreError::Broken(self.path.clone()));
+            }
+            let durable = entries.iter().any(Entry::must_be_durable);
+            let (text, lines) = self.encode(entries)?;
+            self.broken = true;
+            // A write into the page cache is a few microseconds; handing it to another thread costs more.
+            if let Err(cause) = self.disk.write_all(&self.file, text.as_bytes()) {
+                // Best effort: the next opening cuts the torn line anyway.
+                let _ = self.disk.set_len(&self.file, self.at.bytes);
+                return Err(StoreError::io(&self.path, cause));
+            }
+            if durable {
+                let (disk, file) = (self.disk.clone(), self.file.clone());
+                let synced = tokio::task::spawn_blocking(move || disk.sync(&file)).await;
+                synced
+                    .map_err(std::io::Error::other)
+                    .and_then(|synced| synced)
+                    .map_err(|cause| StoreError::io(&self.path, cause))?;
+            }
+            if let Some(last) = lines.last() {
+                self.at = Position { seq: last.seq, sum: last.sum, bytes: self.at.bytes + text.len() as u64 };
+            }
+            self.broken = false;
+            Ok(lines)
+        })
+    }
+
+    fn position(&self) -> Position {
+        self.at
+    }
+}

@@ -1,0 +1,117 @@
+//! The contract of a place that keeps sessions.
+
+use crate::StoreError;
+use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use stead_core::{ChainSum, Entry, Fork, Line, Outcome, SessionId, SessionState, Usage, Usd};
+use std::fmt::Debug;
+use std::time::Duration;
+
+/// A place that keeps sessions. One writer per session, enforced by the place.
+pub trait Journals: Debug + Send + Sync {
+    /// Begins a session and takes it for writing.
+    fn create<'a>(&'a self, id: &'a SessionId, parent: Option<Fork>) -> BoxFuture<'a, Result<Opened, StoreError>>;
+
+    /// Takes a session for writing. With `known`, nothing is read if the journal still ends there.
+    /// A torn last line is cut and reported; damage before it is an error.
+    fn open<'a>(
+        &'a self,
+        id: &'a SessionId,
+        known: Option<Position>,
+        wait: Wait,
+    ) -> BoxFuture<'a, Result<Opened, StoreError>>;
+
+    /// All lines of a session, checked, without taking it. A torn last line is left out.
+    fn read<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<Vec<Line>, StoreError>>;
+
+    /// What there is, newest first. Summaries are derived and rebuilt where they are absent or stale.
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Summary>, StoreError>>;
+
+    /// Removes a session that nobody writes.
+    fn remove<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// Writes what is derived from a session (snapshot, index). Its failure loses nothing, so it is
+    /// reported and not returned.
+    fn derive<'a>(&'a self, state: &'a SessionState, position: Position) -> BoxFuture<'a, ()>;
+
+    /// Brings derived state that was held back to its place.
+    fn flush(&self) -> BoxFuture<'_, ()>;
+}
+
+/// A session taken for writing. Dropping it gives the session back.
+#[derive(Debug)]
+pub struct Opened {
+    /// The session's state; none if it is still what the caller knew.
+    pub state: Option<SessionState>,
+    /// The only way to add to it.
+    pub writer: Box<dyn JournalWriter>,
+    /// What was cut off the end.
+    pub torn: Option<Torn>,
+}
+
+/// Adds to one journal.
+pub trait JournalWriter: Debug + Send {
+    /// Appends entries in one piece and returns them as they were written, secrets removed. Durable
+    /// on return if any of them [must be](Entry::must_be_durable). After an error it takes no more.
+    fn append(&mut self, entries: Vec<Entry>) -> BoxFuture<'_, Result<Vec<Line>, StoreError>>;
+
+    /// Where the journal ends.
+    fn position(&self) -> Position;
+}
+
+/// The end of a journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Position {
+    /// The last line.
+    pub seq: u64,
+    /// The chain's sum there.
+    pub sum: ChainSum,
+    /// Bytes up to there.
+    pub bytes: u64,
+}
+
+/// A last line that was not written whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Torn {
+    /// The line it would have been.
+    pub line: u64,
+    /// How many bytes were cut off.
+    pub bytes: u64,
+}
+
+/// Whether to wait for a session that someone else writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// Fail at once.
+    No,
+    /// At most this long.
+    AtMost(Duration),
+}
+
+/// A session in a listing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The session.
+    pub id: SessionId,
+    /// The first words said in it.
+    pub title: String,
+    /// Milliseconds since 1970 of its last change.
+    pub updated_ms: i64,
+    /// Entries in its journal.
+    pub entries: u64,
+    /// Runs begun.
+    pub runs: u64,
+    /// How the last run ended; absent while one is open.
+    pub outcome: Option<Outcome>,
+    /// The model that answered last.
+    pub model: Option<String>,
+    /// Tokens used in all.
+    pub usage: Usage,
+    /// Money spent in all; absent when any part is not known.
+    pub cost: Option<Usd>,
+    /// Bytes of the journal this was derived from: the mark of staleness.
+    pub bytes: u64,
+    /// What is wrong with the journal, if it cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub damage: Option<String>,
+}
