@@ -163,7 +163,7 @@ impl FileJournals {
             let id = name.to_str().and_then(|name| name.strip_suffix(JOURNAL_SUFFIX)).map(SessionId::new);
             let (Some(Ok(id)), Ok(meta)) = (id, entry.metadata()) else { continue };
             let summary = match old.sessions.remove(&id) {
-                Some(known) if known.bytes == meta.len() => known,
+                Some(known) if (known.bytes, known.updated_ms) == (meta.len(), modified_ms(&meta)) => known,
                 Some(_) | None => self.summarise(&id, modified_ms(&meta)),
             };
             new.sessions.insert(id, summary);
@@ -302,9 +302,9 @@ impl Journals for FileJournals {
                 tracing::warn!(session = %id, %error, "snapshot not written; it is derived and will be rebuilt");
             }
             let due = {
+                let updated_ms = std::fs::metadata(self.path(id)).map_or(0, |meta| modified_ms(&meta));
                 let mut unwritten = self.index.lock().unwrap_or_else(PoisonError::into_inner);
-                let now_ms = jiff::Timestamp::now().as_millisecond();
-                unwritten.changes.insert(id.clone(), Summary::of(id, state, position, now_ms));
+                unwritten.changes.insert(id.clone(), Summary::of(id, state, position, updated_ms));
                 unwritten.written.is_none_or(|written| written.elapsed() >= INDEX_INTERVAL)
             };
             if due {

@@ -95,7 +95,7 @@ pub struct Summary {
     pub id: SessionId,
     /// The first words said in it.
     pub title: String,
-    /// Milliseconds since 1970 of its last change.
+    /// Milliseconds since 1970 of the journal's last change; with `bytes`, the mark of staleness.
     pub updated_ms: i64,
     /// Entries in its journal.
     pub entries: u64,
@@ -109,7 +109,7 @@ pub struct Summary {
     pub usage: Usage,
     /// Money spent in all; absent when any part is not known.
     pub cost: Option<Usd>,
-    /// Bytes of the journal this was derived from: the mark of staleness.
+    /// Bytes of the journal this was derived from.
     pub bytes: u64,
     /// What is wrong with the journal, if it cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
