@@ -1,1 +1,20 @@
-//! placeholder
+//! A directory becomes an agent: its settings and its prompt, read from plain files.
+//!
+//! ```
+//! use stead_workspace::AgentConfig;
+//!
+//! let config = AgentConfig::parse("model: anthropic:claude-sonnet-4-5\npolicy: {max_steps: 20}", &|_| None).unwrap();
+//! assert_eq!(config.model.unwrap().name, "anthropic:claude-sonnet-4-5");
+//! assert_eq!(config.policy.max_steps, 20);
+//! ```
+
+mod config;
+mod prompt;
+mod scaffold;
+mod variables;
+mod workspace;
+
+pub use config::{AgentConfig, ConfigError, Policy};
+pub use prompt::{Prompt, Section, SessionFacts};
+pub use scaffold::{ScaffoldFile, scaffold};
+pub use workspace::{Workspace, WorkspaceError};

@@ -1,0 +1,224 @@
+//! `agent.yaml`: every key typed, unknown keys refused with their place.
+
+use crate::variables::{Found, substitute};
+use serde::{Deserialize, Deserializer, Serialize};
+use stead_core::{AgentId, Limits, Price};
+use stead_model::ModelSettings;
+use std::collections::BTreeMap;
+
+/// The settings of an agent. All are optional.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AgentConfig {
+    /// The agent's id; its sessions lie under `agents/<name>/`. Default `main`.
+    pub name: Option<AgentId>,
+    /// What it is for, in a line.
+    pub description: Option<String>,
+    /// The model: `provider:model`, or a map of settings with `name:`.
+    #[serde(deserialize_with = "model")]
+    pub model: Option<ModelSettings>,
+    /// Bounds of a run.
+    pub policy: Policy,
+    /// Dollars per million tokens by `provider:model`, over the built-in table.
+    pub prices: BTreeMap<String, Price>,
+    /// Tools whose calls wait for a person: `write_file: true`.
+    pub approvals: BTreeMap<String, bool>,
+    /// Values that came from `${VAR}`, to be kept out of journals and logs.
+    #[serde(skip)]
+    pub secrets: Vec<String>,
+}
+
+/// Bounds of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Policy {
+    /// Model calls at most (default 200).
+    pub max_steps: u32,
+    /// Seconds for a whole run (default 3600).
+    pub run_timeout_seconds: u64,
+    /// Seconds for one tool call (default 120).
+    pub tool_timeout_seconds: u64,
+    /// How many parallel-safe calls of one step run at once (default 8; 1 = one after another).
+    pub parallel_tool_calls: u32,
+    /// Rounds of the same calls with the same results until the model is told (default 3, 0 = never).
+    pub repeat_nudge: u32,
+    /// Rounds of the same calls with the same results until the run ends (default 6, 0 = never).
+    pub repeat_end: u32,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        let limits = Limits::default();
+        Self {
+            max_steps: limits.max_steps,
+            run_timeout_seconds: 3600,
+            tool_timeout_seconds: 120,
+            parallel_tool_calls: 8,
+            repeat_nudge: limits.repeat_nudge,
+            repeat_end: limits.repeat_end,
+        }
+    }
+}
+
+impl Policy {
+    /// The part that the Run machine enforces.
+    pub fn limits(&self) -> Limits {
+        Limits { max_steps: self.max_steps, repeat_nudge: self.repeat_nudge, repeat_end: self.repeat_end }
+    }
+}
+
+/// Why settings were refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// Not YAML, or not what a key wants.
+    #[error("agent.yaml:{line}:{column}: {message}")]
+    Invalid {
+        /// The line, from 1.
+        line: u64,
+        /// The column, from 1.
+        column: u64,
+        /// What is wrong and, for an unknown key, the nearest known one.
+        message: String,
+    },
+    /// Variables that are not set.
+    #[error("agent.yaml uses variables that are not set: {}", .0.join(", "))]
+    MissingVariables(Vec<String>),
+}
+
+impl AgentConfig {
+    /// Parses `agent.yaml`, taking variables from `lookup`.
+    pub fn parse(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
+            return Ok(Self::default());
+        }
+        let config: Self = serde_saphyr::from_str(text).map_err(|error| invalid(&error))?;
+        config.validate()?;
+        if !text.contains("${") {
+            return Ok(config);
+        }
+        let unexpected = |error: serde_json::Error| ConfigError::Invalid { line: 1, column: 1, message: error.to_string() };
+        let mut found = Found::default();
+        let mut value = serde_json::to_value(&config).map_err(unexpected)?;
+        substitute(&mut value, lookup, &mut found);
+        if !found.missing.is_empty() {
+            return Err(ConfigError::MissingVariables(found.missing));
+        }
+        let mut config: Self = serde_json::from_value(value).map_err(unexpected)?;
+        config.secrets = found.values;
+        Ok(config)
+    }
+
+    /// The agent's id.
+    pub fn agent(&self) -> AgentId {
+        // "main" is a valid id; the fallback cannot be reached.
+        self.name.clone().or_else(|| AgentId::new("main").ok()).unwrap_or_else(|| unreachable!())
+    }
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        let zero = [
+            (self.policy.max_steps == 0, "policy.max_steps"),
+            (self.policy.run_timeout_seconds == 0, "policy.run_timeout_seconds"),
+            (self.policy.tool_timeout_seconds == 0, "policy.tool_timeout_seconds"),
+            (self.policy.parallel_tool_calls == 0, "policy.parallel_tool_calls"),
+        ];
+        match zero.into_iter().find(|(is_zero, _)| *is_zero) {
+            Some((_, key)) => {
+                Err(ConfigError::Invalid { line: 1, column: 1, message: format!("{key} must be at least 1") })
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+fn model<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ModelSettings>, D::Error> {
+    struct NameOrSettings;
+    impl<'de> serde::de::Visitor<'de> for NameOrSettings {
+        type Value = Option<ModelSettings>;
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("`provider:model`, or a map with `name:`")
+        }
+        fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
+            Ok(Some(ModelSettings { name: name.to_owned(), ..ModelSettings::default() }))
+        }
+        fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+            ModelSettings::deserialize(serde::de::value::MapAccessDeserializer::new(map)).map(Some)
+        }
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok(None)
+        }
+        fn visit_none<E>(self) -> Result<Self::Value, E> {
+            Ok(None)
+        }
+    }
+    deserializer.deserialize_any(NameOrSettings)
+}
+
+fn invalid(error: &serde_saphyr::Error) -> ConfigError {
+    let (line, column) = error.location().map_or((1, 1), |at| (at.line(), at.column()));
+    let full = error.without_snippet().to_string();
+    // The place is part of our own message.
+    let message = full.split(" at line ").next().unwrap_or(&full).to_owned();
+    ConfigError::Invalid { line, column, message: with_suggestion(message) }
+}
+
+/// Adds the nearest of the expected names to an unknown-field message.
+fn with_suggestion(message: String) -> String {
+    let parts = message.strip_prefix("unknown field `").and_then(|rest| rest.split_once("`, expected "));
+    let Some((unknown, expected)) = parts else { return message };
+    let known = expected.trim_start_matches("one of ").split(", ").map(|name| name.trim_matches('`'));
+    let nearest = known.map(|name| (edit_distance(unknown, name), name)).min();
+    match nearest {
+        Some((distance, name)) if distance <= 1 + unknown.len() / 3 => format!("{message}; did you mean `{name}`?"),
+        Some(_) | None => message,
+    }
+}
+
+fn edit_distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.iter().enumerate() {
+            let substituted = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(row[j] + 1).min(row[j + 1] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<AgentConfig, ConfigError> {
+        AgentConfig::parse(text, &|name| (name == "KEY").then(|| "sk-123456".to_owned()))
+    }
+
+    #[test]
+    fn nothing_and_comments_mean_defaults() {
+        for text in ["", "# only a comment\n", "\u{feff}\n"] {
+            assert_eq!(parse(text).unwrap(), AgentConfig::default());
+        }
+    }
+
+    #[test]
+    fn a_model_is_a_name_or_a_map_and_variables_become_secrets() {
+        let config = parse("model: {name: 'openai:gpt', api_key: '${KEY}', base_url: '${URL:-http://x}'}").unwrap();
+        let model = config.model.unwrap();
+        assert_eq!((model.api_key.as_deref(), model.base_url.as_deref()), (Some("sk-123456"), Some("http://x")));
+        assert_eq!(config.secrets, vec!["sk-123456".to_owned()]);
+        assert_eq!(parse("model: ${A}${B}").unwrap_err(), ConfigError::MissingVariables(vec!["A".into(), "B".into()]));
+    }
+
+    #[test]
+    fn a_mistake_is_reported_with_its_place_and_the_nearest_key() {
+        let error = parse("name: main\npolicy:\n  max_step: 3\n").unwrap_err().to_string();
+        assert!(error.starts_with("agent.yaml:3:"), "{error}");
+        assert!(error.contains("did you mean `max_steps`"), "{error}");
+        for bad in ["policy: {max_steps: 0}", "name: ../x", "name: [", "model: 5", "- a\n- b", "policy: {max_steps: -1}"] {
+            assert!(parse(bad).is_err(), "{bad} was accepted");
+        }
+    }
+}

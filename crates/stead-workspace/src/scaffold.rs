@@ -1,0 +1,32 @@
+//! What `stead init` writes.
+
+/// A file of a new workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScaffoldFile {
+    /// Where.
+    pub path: &'static str,
+    /// What.
+    pub content: &'static str,
+}
+
+/// The files of a new workspace.
+pub fn scaffold() -> [ScaffoldFile; 3] {
+    [
+        ScaffoldFile { path: "AGENTS.md", content: include_str!("scaffold/AGENTS.md") },
+        ScaffoldFile { path: "agent.yaml", content: include_str!("scaffold/agent.yaml") },
+        ScaffoldFile { path: ".gitignore", content: include_str!("scaffold/gitignore") },
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_settings_we_write_are_settings_we_accept() {
+        for file in super::scaffold().iter().filter(|file| file.path == "agent.yaml") {
+            crate::AgentConfig::parse(file.content, &|_| None).unwrap();
+            // With every comment taken off, too: what we suggest must work.
+            let on: Vec<String> = file.content.lines().map(|l| l.strip_prefix("#- ").unwrap_or(l).to_owned()).collect();
+            crate::AgentConfig::parse(&on.join("\n"), &|_| Some("x".into())).unwrap();
+        }
+    }
+}
