@@ -1,1 +1,22 @@
-//! placeholder
+//! The driver: it does what the pure Run machine says, and records what came of it.
+//!
+//! An [`Agent`] is shared by all its sessions and holds nothing of any of them. A [`Session`] is
+//! owned by one task at a time; between runs it keeps the conversation in memory and nothing open.
+
+mod agent;
+mod approve;
+mod driver;
+mod error;
+mod gate;
+mod halt;
+mod live;
+mod model_call;
+mod session;
+mod tool_calls;
+
+pub use agent::{Agent, AgentParts};
+pub use approve::{Answer, Approvals, Approver, Question};
+pub use error::AgentError;
+pub use gate::{GateRules, Judged, judge};
+pub use live::{Listener, RunOptions, RunReport};
+pub use session::{RewindPoint, Session};

@@ -194,8 +194,7 @@ fn kind_name(kind: Kind) -> String {
 }
 
 fn kind_of(name: &str) -> Result<Kind, LineError> {
-    serde_json::from_value(Value::String(name.to_owned()))
-        .map_err(|_| LineError::UnknownKind(name.to_owned()))
+    serde_json::from_value(Value::String(name.to_owned())).map_err(|_| LineError::UnknownKind(name.to_owned()))
 }
 
 fn json(value: &impl Serialize) -> String {

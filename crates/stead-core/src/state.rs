@@ -2,7 +2,7 @@
 
 use crate::{
     AgentId, CallResult, CallState, Decision, Entry, Fork, Kind, Limits, Message, ModelReply, Next, Outcome, Pending,
-    Run, RunEnd, SessionId, SessionStart, ToolCall, ToolResult, Usage, Usd, UserInput,
+    Run, RunEnd, RunId, SessionId, SessionStart, ToolCall, ToolResult, Usage, Usd, UserInput,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
@@ -15,6 +15,8 @@ pub struct Turn {
     pub seq: u64,
     /// The message; shared with requests in flight.
     pub message: Arc<Message>,
+    /// The run that began here, if this is a person's input.
+    pub opens: Option<RunId>,
 }
 
 /// All that is known about a session, derived from its journal and nothing else.
@@ -37,6 +39,8 @@ pub struct SessionState {
     pub run: Option<Run>,
     /// How the last closed run ended.
     pub last_outcome: Option<Outcome>,
+    /// The last closed run.
+    pub last_run: Option<Run>,
     /// Runs begun.
     pub runs: u64,
     /// Tokens used in all, rewound parts included.
@@ -64,6 +68,7 @@ impl Default for SessionState {
             turns: Vec::new(),
             run: None,
             last_outcome: None,
+            last_run: None,
             runs: 0,
             usage: Usage::default(),
             cost: Some(Usd::default()),
@@ -126,7 +131,7 @@ impl SessionState {
             }),
             Entry::Decision(decision) => self.decide(decision),
             Entry::Notice(notice) => self.open_run(&notice.run).map(|run| run.nudged = true).map(|()| {
-                self.turns.push(Turn { seq, message: Arc::new(Message::user(notice.text.clone())) });
+                self.say(seq, Message::user(notice.text.clone()), None);
             }),
             Entry::Rewind(rewind) => self.rewind(rewind.to),
             Entry::End(end) => self.end(end),
@@ -217,7 +222,7 @@ impl SessionState {
             if self.title.is_empty() {
                 self.title = title_of(&message.text());
             }
-            self.turns.push(Turn { seq, message: Arc::new(message) });
+            self.say(seq, message, Some(input.run.clone()));
         }
         self.run = Some(Run::new(input.run.clone()));
         self.runs += 1;
@@ -242,7 +247,7 @@ impl SessionState {
         self.call_ids.extend(message.calls().map(|call| Box::from(call.id.as_str())));
         // An empty answer ends the run but is not said: no provider accepts an empty message back.
         if !reply.content.is_empty() {
-            self.turns.push(Turn { seq, message: Arc::new(message) });
+            self.say(seq, message, None);
         }
         Ok(())
     }
@@ -278,7 +283,7 @@ impl SessionState {
         if let Some(results) = results {
             run.step_done(&results);
             run.pending.clear();
-            self.turns.push(Turn { seq, message: Arc::new(Message::Tool { results }) });
+            self.say(seq, Message::Tool { results }, None);
         }
         Ok(())
     }
@@ -305,9 +310,8 @@ impl SessionState {
             return Err("a run is open");
         }
         let keep = self.turns.partition_point(|turn| turn.seq <= to);
-        let starts_a_turn = |turn: &Turn| matches!(&*turn.message, Message::User { .. });
-        if !self.turns.get(keep).is_none_or(starts_a_turn) {
-            return Err("only the point before a user's message can be returned to");
+        if !self.turns.get(keep).is_none_or(|turn| turn.opens.is_some()) {
+            return Err("only the point before a person's input can be returned to");
         }
         self.turns.truncate(keep);
         self.last_outcome = None;
@@ -319,12 +323,17 @@ impl SessionState {
         if !run.pending.is_empty() {
             return Err("calls are open");
         }
-        self.run = None;
+        run.guard = RepeatGuard::default();
+        self.last_run = self.run.take();
         self.last_outcome = Some(end.outcome);
         Ok(())
     }
 
-    fn open_run(&mut self, id: &crate::RunId) -> Result<&mut Run, &'static str> {
+    fn say(&mut self, seq: u64, message: Message, opens: Option<RunId>) {
+        self.turns.push(Turn { seq, message: Arc::new(message), opens });
+    }
+
+    fn open_run(&mut self, id: &RunId) -> Result<&mut Run, &'static str> {
         match &mut self.run {
             Some(run) if run.id == *id => Ok(run),
             Some(_) => Err("another run is open"),
@@ -334,7 +343,7 @@ impl SessionState {
 
     fn advance(
         &mut self,
-        run: &crate::RunId,
+        run: &RunId,
         id: &str,
         step: impl FnOnce(&CallState) -> Result<CallState, &'static str>,
     ) -> Result<(), &'static str> {

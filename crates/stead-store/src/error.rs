@@ -1,8 +1,8 @@
 //! What can go wrong with a journal.
 
 use crate::Holder;
-use stead_core::{FoldError, LineError, SessionId};
 use std::path::PathBuf;
+use stead_core::{FoldError, LineError, SessionId};
 
 /// A failed store operation. Nothing acknowledged before it is lost.
 #[derive(Debug, thiserror::Error)]

@@ -15,7 +15,6 @@ use crate::{Disk, JournalWriter, Journals, Opened, Position, StoreError, Summary
 use futures_util::future::BoxFuture;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use serde::Serialize;
-use stead_core::{AgentId, Entry, FORMAT_VERSION, Fork, Line, Redactor, SessionId, SessionStart, SessionState};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
@@ -23,6 +22,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+use stead_core::{AgentId, Entry, FORMAT_VERSION, Fork, Line, Redactor, SessionId, SessionStart, SessionState};
 
 const JOURNAL_SUFFIX: &str = ".log.jsonl";
 /// The index is written at most this often while runs end in quick succession.
@@ -322,11 +322,7 @@ impl Journals for FileJournals {
     }
 }
 
-fn fold(
-    path: &Path,
-    text: &[u8],
-    state: &mut SessionState,
-) -> Result<(Position, Option<crate::Torn>), StoreError> {
+fn fold(path: &Path, text: &[u8], state: &mut SessionState) -> Result<(Position, Option<crate::Torn>), StoreError> {
     read_lines(path, text, |line| {
         state.apply(line.seq, &line.entry).map_err(|cause| StoreError::Unfit { path: path.to_owned(), cause })
     })

@@ -16,7 +16,10 @@ pub(crate) struct GroupSync {
 
 impl GroupSync {
     /// Returns once a sync that began after this call has succeeded.
-    pub(crate) async fn sync(self: &Arc<Self>, sync: impl FnOnce() -> io::Result<()> + Send + 'static) -> io::Result<()> {
+    pub(crate) async fn sync(
+        self: &Arc<Self>,
+        sync: impl FnOnce() -> io::Result<()> + Send + 'static,
+    ) -> io::Result<()> {
         let ticket = self.tickets.fetch_add(1, Ordering::SeqCst) + 1;
         let mut served = self.served.lock().await;
         if *served >= ticket {

@@ -3,12 +3,12 @@
 use crate::{Disk, Position, StoreError, Summary};
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
-use stead_core::{SessionId, SessionState};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Duration;
+use stead_core::{SessionId, SessionState};
 
 pub(crate) const INDEX_FILE: &str = "sessions.json";
 const INDEX_VERSION: u32 = 1;

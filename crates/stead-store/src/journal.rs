@@ -3,10 +3,10 @@
 use crate::lock::Lock;
 use crate::{Disk, JournalWriter, Position, StoreError, Torn};
 use futures_util::future::BoxFuture;
-use stead_core::{ChainSum, Entry, Line, Redactor, decode_line, encode_line};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use stead_core::{ChainSum, Entry, Line, Redactor, decode_line, encode_line};
 
 impl Position {
     /// Before the first line.

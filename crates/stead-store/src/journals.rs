@@ -3,9 +3,9 @@
 use crate::StoreError;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
-use stead_core::{ChainSum, Entry, Fork, Line, Outcome, SessionId, SessionState, Usage, Usd};
 use std::fmt::Debug;
 use std::time::Duration;
+use stead_core::{ChainSum, Entry, Fork, Line, Outcome, SessionId, SessionState, Usage, Usd};
 
 /// A place that keeps sessions. One writer per session, enforced by the place.
 pub trait Journals: Debug + Send + Sync {

@@ -7,12 +7,12 @@
 use crate::{Disk, StoreError, Wait};
 use rustix::fs::{AtFlags, FlockOperation};
 use serde::{Deserialize, Serialize};
-use stead_core::SessionId;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use stead_core::SessionId;
 
 /// Who holds a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

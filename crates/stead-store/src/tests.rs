@@ -3,10 +3,10 @@
 use crate::*;
 use proptest::prelude::*;
 use rustix::fs::{FlockOperation, flock};
-use stead_core::*;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use stead_core::*;
 
 fn journals(dir: &Path) -> FileJournals {
     FileJournals::new(dir, AgentId::new("main").unwrap(), Arc::new(OsDisk), Redactor::new(["sk-very-secret".into()]))

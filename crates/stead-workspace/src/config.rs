@@ -2,9 +2,9 @@
 
 use crate::variables::{Found, substitute};
 use serde::{Deserialize, Deserializer, Serialize};
+use std::collections::BTreeMap;
 use stead_core::{AgentId, Limits, Price};
 use stead_model::ModelSettings;
-use std::collections::BTreeMap;
 
 /// The settings of an agent. All are optional.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -97,7 +97,8 @@ impl AgentConfig {
         if !text.contains("${") {
             return Ok(config);
         }
-        let unexpected = |error: serde_json::Error| ConfigError::Invalid { line: 1, column: 1, message: error.to_string() };
+        let unexpected =
+            |error: serde_json::Error| ConfigError::Invalid { line: 1, column: 1, message: error.to_string() };
         let mut found = Found::default();
         let mut value = serde_json::to_value(&config).map_err(unexpected)?;
         substitute(&mut value, lookup, &mut found);
@@ -217,7 +218,9 @@ mod tests {
         let error = parse("name: main\npolicy:\n  max_step: 3\n").unwrap_err().to_string();
         assert!(error.starts_with("agent.yaml:3:"), "{error}");
         assert!(error.contains("did you mean `max_steps`"), "{error}");
-        for bad in ["policy: {max_steps: 0}", "name: ../x", "name: [", "model: 5", "- a\n- b", "policy: {max_steps: -1}"] {
+        for bad in
+            ["policy: {max_steps: 0}", "name: ../x", "name: [", "model: 5", "- a\n- b", "policy: {max_steps: -1}"]
+        {
             assert!(parse(bad).is_err(), "{bad} was accepted");
         }
     }

@@ -54,10 +54,8 @@ impl Prompt {
             stable,
         };
         let persona = persona.map(str::trim).filter(|text| !text.is_empty()).map(|text| {
-            let text = format!(
-                "<loaded_context>\n<agents_context>\n{}\n</agents_context>\n</loaded_context>",
-                enclose(text)
-            );
+            let text =
+                format!("<loaded_context>\n<agents_context>\n{}\n</agents_context>\n</loaded_context>", enclose(text));
             section("persona", Some("AGENTS.md"), text, true)
         });
         let context = format!(
@@ -83,7 +81,11 @@ impl Prompt {
             texts.map(|section| section.text.as_str()).collect::<Vec<_>>().join("\n\n")
         };
         let parts = [(join(true), true), (join(false), false)];
-        parts.into_iter().filter(|(text, _)| !text.is_empty()).map(|(text, stable)| SystemPart { text, stable }).collect()
+        parts
+            .into_iter()
+            .filter(|(text, _)| !text.is_empty())
+            .map(|(text, stable)| SystemPart { text, stable })
+            .collect()
     }
 }
 

@@ -1,8 +1,8 @@
 //! A folder opened as a workspace.
 
 use crate::{AgentConfig, ConfigError, Prompt, SessionFacts};
-use stead_vfs::{FileKind, ReadRange, VPath, Version, Vfs, VfsError};
 use std::sync::{Arc, Mutex, PoisonError};
+use stead_vfs::{FileKind, ReadRange, VPath, Version, Vfs, VfsError};
 
 /// Largest settings or persona file.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;

@@ -1,0 +1,86 @@
+//! What all sessions of an agent share.
+
+use crate::{GateRules, Session};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use stead_core::{Price, SessionId, Usd};
+use stead_model::{Model, Params, Reply};
+use stead_store::Journals;
+use stead_tools::Registry;
+use stead_workspace::{Policy, Workspace};
+
+/// An agent: a workspace and a model, ready for any number of sessions.
+#[derive(Debug)]
+pub struct Agent {
+    pub(crate) parts: AgentParts,
+    pub(crate) gate: GateRules,
+}
+
+/// What an agent is made of.
+#[derive(Debug)]
+pub struct AgentParts {
+    /// Its files and settings.
+    pub workspace: Workspace,
+    /// The model it asks.
+    pub model: Arc<dyn Model>,
+    /// Settings of each request.
+    pub params: Params,
+    /// Where its sessions are kept.
+    pub journals: Arc<dyn Journals>,
+    /// What it can do.
+    pub tools: Registry,
+}
+
+impl Agent {
+    /// Puts an agent together.
+    pub fn new(parts: AgentParts) -> Arc<Self> {
+        // Rules name tools as people do; the gate knows canonical names.
+        let canonical = |name: &str| parts.tools.find(name).map_or(name.to_owned(), |tool| tool.spec().name.clone());
+        let approvals = parts.workspace.config.approvals.iter().map(|(name, asks)| (canonical(name), *asks));
+        let gate = GateRules { approvals: approvals.collect() };
+        Arc::new(Self { parts, gate })
+    }
+
+    /// A session of this agent. Nothing is read or written until it is used.
+    pub fn session(self: &Arc<Self>, id: SessionId) -> Session {
+        Session::new(self.clone(), id)
+    }
+
+    /// Where its sessions are kept.
+    pub fn journals(&self) -> &Arc<dyn Journals> {
+        &self.parts.journals
+    }
+
+    /// Its workspace.
+    pub fn workspace(&self) -> &Workspace {
+        &self.parts.workspace
+    }
+
+    /// The model it asks.
+    pub fn model(&self) -> &Arc<dyn Model> {
+        &self.parts.model
+    }
+
+    /// What it can do.
+    pub fn tools(&self) -> &Registry {
+        &self.parts.tools
+    }
+
+    /// The gate's rules.
+    pub fn gate(&self) -> &GateRules {
+        &self.gate
+    }
+
+    pub(crate) fn policy(&self) -> &Policy {
+        &self.parts.workspace.config.policy
+    }
+
+    /// What an answer cost, if the price of the model that gave it is known.
+    pub(crate) fn cost(&self, reply: &Reply) -> Option<Usd> {
+        let prices: &BTreeMap<String, Price> = &self.parts.workspace.config.prices;
+        let own = || (reply.model == self.parts.model.name()).then(|| self.parts.model.price()).flatten();
+        let listed = || stead_model::lookup(&reply.model).and_then(|info| info.price);
+        let price = prices.get(&reply.model).copied().or_else(own).or_else(listed)?;
+        Some(price.cost(&reply.usage))
+    }
+}

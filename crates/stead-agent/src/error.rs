@@ -1,0 +1,32 @@
+//! Why a session could not do what was asked. How a *run* ended is not an error but an outcome.
+
+use stead_core::{FoldError, SessionId};
+use stead_store::StoreError;
+use stead_workspace::WorkspaceError;
+
+/// A request to a session that could not be carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// The journal.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The workspace.
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
+    /// An entry did not fit; nothing was done with it.
+    #[error(transparent)]
+    Unfit(#[from] FoldError),
+    /// Resume was asked for and nothing is open.
+    #[error("session {0} has nothing to resume: its last answer is complete")]
+    NothingToResume(SessionId),
+    /// No such turn.
+    #[error("session {session} has no turn {turn}; it has {turns}")]
+    NoSuchTurn {
+        /// The session.
+        session: SessionId,
+        /// What was asked for.
+        turn: usize,
+        /// How many there are.
+        turns: usize,
+    },
+}

@@ -1,0 +1,45 @@
+//! When to stop: someone cancels, or the time is up.
+
+use std::time::Duration;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// Why a run was stopped from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Halted {
+    Cancelled,
+    TimedOut,
+}
+
+/// Watches for the end of a run.
+#[derive(Debug, Clone)]
+pub(crate) struct Halt {
+    pub(crate) cancel: CancellationToken,
+    deadline: Instant,
+}
+
+impl Halt {
+    pub(crate) fn new(cancel: CancellationToken, limit: Duration) -> Self {
+        Self { cancel, deadline: Instant::now() + limit }
+    }
+
+    /// Returns when the run must stop; never before.
+    pub(crate) async fn wait(&self) -> Halted {
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => Halted::Cancelled,
+            () = tokio::time::sleep_until(self.deadline) => Halted::TimedOut,
+        }
+    }
+
+    /// Whether it must stop now.
+    pub(crate) fn check(&self) -> Result<(), Halted> {
+        if self.cancel.is_cancelled() {
+            Err(Halted::Cancelled)
+        } else if Instant::now() >= self.deadline {
+            Err(Halted::TimedOut)
+        } else {
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! A run that is going on: the session, its journal, and whoever listens.
+
+use crate::halt::{Halt, Halted};
+use crate::{AgentError, Approvals, Session};
+use std::fmt;
+use std::sync::Arc;
+use stead_core::{Entry, Event, EventKind, Line, Outcome, RunId, SessionId, Usage, Usd};
+use stead_model::{Encoded, ModelError};
+use stead_store::{JournalWriter, Wait};
+use stead_workspace::Prompt;
+use tokio_util::sync::CancellationToken;
+
+/// Hears the events of a run as they happen. Called in order, from the task that drives the run, so
+/// it must be quick.
+pub type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
+
+/// How a run is to be carried out.
+#[derive(Clone)]
+pub struct RunOptions {
+    /// Hears what happens.
+    pub listener: Listener,
+    /// Stops the run.
+    pub cancel: CancellationToken,
+    /// Answers questions.
+    pub approvals: Approvals,
+    /// Whether to wait for a session that another process writes.
+    pub wait: Wait,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        Self {
+            listener: Arc::new(|_| {}),
+            cancel: CancellationToken::new(),
+            approvals: Approvals::default(),
+            wait: Wait::No,
+        }
+    }
+}
+
+impl fmt::Debug for RunOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunOptions")
+            .field("approvals", &self.approvals)
+            .field("wait", &self.wait)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct RunReport {
+    /// The session.
+    pub session: SessionId,
+    /// The run.
+    pub run: RunId,
+    /// How it ended, or that it is parked.
+    pub outcome: Outcome,
+    /// More words, where there are any.
+    pub reason: Option<String>,
+    /// The final text.
+    pub text: String,
+    /// Model calls made.
+    pub steps: u32,
+    /// Tokens used.
+    pub usage: Usage,
+    /// Money spent; absent when any part is not known.
+    pub cost: Option<Usd>,
+}
+
+/// Why the loop stopped before the machine said so.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// From outside.
+    Halted(Halted),
+    /// The model could not be asked.
+    Model(ModelError),
+    /// A tool says nobody but a person can help.
+    Tool(String),
+    /// Nothing more can be recorded.
+    Journal(AgentError),
+}
+
+impl From<Halted> for Stop {
+    fn from(halted: Halted) -> Self {
+        Self::Halted(halted)
+    }
+}
+
+impl From<ModelError> for Stop {
+    fn from(error: ModelError) -> Self {
+        Self::Model(error)
+    }
+}
+
+impl From<AgentError> for Stop {
+    fn from(error: AgentError) -> Self {
+        Self::Journal(error)
+    }
+}
+
+/// A run that is going on.
+pub(crate) struct Live<'a> {
+    pub(crate) session: &'a mut Session,
+    pub(crate) writer: Box<dyn JournalWriter>,
+    pub(crate) run: RunId,
+    pub(crate) prompt: Prompt,
+    pub(crate) options: RunOptions,
+    pub(crate) halt: Halt,
+    pub(crate) encoded: Arc<Encoded>,
+    pub(crate) events: u64,
+}
+
+impl Live<'_> {
+    /// Records entries and applies them: the only way a session's state changes.
+    pub(crate) async fn record(&mut self, entries: Vec<Entry>) -> Result<(), AgentError> {
+        let lines = self.writer.append(entries).await?;
+        self.session.apply(&lines)?;
+        self.session.position = Some(self.writer.position());
+        Ok(())
+    }
+
+    /// Tells the listener.
+    pub(crate) fn emit(&mut self, kind: EventKind) {
+        self.events += 1;
+        let event = Event { seq: self.events, run: self.run.clone(), source: Vec::new(), kind };
+        (self.options.listener)(&event);
+    }
+}
+
+impl Session {
+    /// Takes in lines that were just written.
+    pub(crate) fn apply(&mut self, lines: &[Line]) -> Result<(), stead_core::FoldError> {
+        for line in lines {
+            self.state.apply(line.seq, &line.entry)?;
+            if let Entry::Result(result) = &line.entry {
+                self.seen.record(&result.seen);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,287 @@
+//! One conversation.
+
+use crate::driver::Ending;
+use crate::halt::Halt;
+use crate::live::Live;
+use crate::{Agent, AgentError, RunOptions, RunReport};
+use std::sync::Arc;
+use std::time::Duration;
+use stead_core::{
+    Block, CallState, Entry, EventKind, Fork, Level, Outcome, Rewind, Run, RunId, SessionId, SessionState, Turn,
+    UserInput,
+};
+use stead_store::{JournalWriter, Opened, Position, StoreError, Wait};
+use stead_tools::Seen;
+use stead_workspace::SessionFacts;
+
+/// One conversation of an agent. Owned by one task; between runs it holds no file and no lock.
+#[derive(Debug)]
+pub struct Session {
+    pub(crate) agent: Arc<Agent>,
+    pub(crate) id: SessionId,
+    pub(crate) state: SessionState,
+    /// Where the journal ended when we last saw it.
+    pub(crate) position: Option<Position>,
+    pub(crate) seen: Arc<Seen>,
+}
+
+/// A point of the conversation that can be returned to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RewindPoint {
+    /// The turn, from 1.
+    pub turn: usize,
+    /// What the person said there.
+    pub text: String,
+    /// The last entry before it.
+    pub before: u64,
+}
+
+/// What begins a run.
+enum Begin {
+    Input(Vec<Block>),
+    Resume,
+}
+
+impl Session {
+    pub(crate) fn new(agent: Arc<Agent>, id: SessionId) -> Self {
+        Self { agent, id, state: SessionState::default(), position: None, seen: Arc::default() }
+    }
+
+    /// Its id.
+    pub fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// Its state as last seen.
+    pub fn state(&self) -> &SessionState {
+        &self.state
+    }
+
+    /// Works one input to its end. The input is durable before anything else happens; the session is
+    /// begun if there is none yet. A run that was left open is closed first.
+    pub async fn run(&mut self, input: Vec<Block>, options: RunOptions) -> Result<RunReport, AgentError> {
+        self.go(Begin::Input(input), options).await
+    }
+
+    /// Goes on with a session that was interrupted, parked or stopped, without new input.
+    pub async fn resume(&mut self, options: RunOptions) -> Result<RunReport, AgentError> {
+        self.go(Begin::Resume, options).await
+    }
+
+    /// Loads the session's state without changing anything, so that it can be shown.
+    pub async fn load(&mut self) -> Result<(), AgentError> {
+        let mut state = SessionState::default();
+        for line in self.agent.parts.journals.read(&self.id).await? {
+            state.apply(line.seq, &line.entry)?;
+        }
+        self.adopt(state);
+        self.position = None;
+        Ok(())
+    }
+
+    /// The points that can be returned to, oldest first.
+    pub fn rewind_points(&self) -> Vec<RewindPoint> {
+        let inputs = self.state.turns.iter().filter(|turn| turn.opens.is_some());
+        let point =
+            |(i, turn): (usize, &Turn)| RewindPoint { turn: i + 1, text: turn.message.text(), before: turn.seq - 1 };
+        inputs.enumerate().map(point).collect()
+    }
+
+    /// Returns to the point before turn `turn` (from 1). Nothing is erased: the journal records it.
+    pub async fn rewind(&mut self, turn: usize, wait: Wait) -> Result<RewindPoint, AgentError> {
+        let mut writer = self.take(wait, Missing::Fail).await?.0;
+        if self.state.run.is_some() {
+            self.write(&mut *writer, self.state.close(Outcome::Cancelled, "the session was rewound")).await?;
+        }
+        let point = self.point(turn)?;
+        self.write(&mut *writer, vec![Entry::Rewind(Rewind { to: point.before })]).await?;
+        self.agent.parts.journals.derive(&self.state, writer.position()).await;
+        Ok(point)
+    }
+
+    /// Copies this session up to the point before turn `turn`, or all of it, into a new one.
+    pub async fn fork(&mut self, to: SessionId, turn: Option<usize>) -> Result<Self, AgentError> {
+        self.load().await?;
+        let upto = match turn {
+            Some(turn) => self.point(turn)?.before,
+            None => self.state.seq,
+        };
+        let journals = &self.agent.parts.journals;
+        let parent = Fork { session: self.id.clone(), seq: upto };
+        let mut fork = self.agent.session(to);
+        let mut opened = journals.create(&fork.id, Some(parent)).await?;
+        fork.adopt(opened.state.take().unwrap_or_default());
+        let lines = journals.read(&self.id).await?;
+        let entries = lines.into_iter().skip(1).filter(|line| line.seq <= upto).map(|line| line.entry).collect();
+        fork.write(&mut *opened.writer, entries).await?;
+        if fork.state.run.is_some() {
+            let close = fork.state.close(Outcome::Cancelled, "forked while this run was open");
+            fork.write(&mut *opened.writer, close).await?;
+        }
+        journals.derive(&fork.state, opened.writer.position()).await;
+        Ok(fork)
+    }
+
+    async fn go(&mut self, begin: Begin, options: RunOptions) -> Result<RunReport, AgentError> {
+        let missing = match begin {
+            Begin::Input(_) => Missing::Create,
+            Begin::Resume => Missing::Fail,
+        };
+        let (writer, torn) = self.take(options.wait, missing).await?;
+        let (opening, resumed) = self.opening(begin)?;
+        let run = match (&opening.last(), &self.state.run) {
+            (Some(Entry::User(input)), _) => input.run.clone(),
+            (_, Some(run)) => run.id.clone(),
+            (_, None) => return Err(AgentError::NothingToResume(self.id.clone())),
+        };
+        let facts = SessionFacts {
+            date: jiff::Zoned::now().strftime("%Y-%m-%d").to_string(),
+            agent: self.agent.parts.workspace.config.agent(),
+            session: self.id.clone(),
+        };
+        let prompt = self.agent.parts.workspace.prompt(&facts).await?;
+        let limit = Duration::from_secs(self.agent.policy().run_timeout_seconds);
+        let halt = Halt::new(options.cancel.clone(), limit);
+        let (agent, session, model) = (self.agent.clone(), self.id.clone(), self.agent.parts.model.name().to_owned());
+        let mut live =
+            Live { session: self, writer, run: run.clone(), prompt, options, halt, encoded: Arc::default(), events: 0 };
+        live.record(opening).await?;
+        live.emit(EventKind::RunStarted { session: session.clone(), model, resumed });
+        if let Some(torn) = torn {
+            live.emit(EventKind::Notice { level: Level::Warning, text: torn });
+        }
+        let driven = match live.drive().await {
+            Ok(ending) => Ok(ending),
+            Err(stop) => live.wind_up(stop).await,
+        };
+        let ending = match driven {
+            Ok(ending) => ending,
+            Err(error) => {
+                live.report(&session, &Ending { outcome: Outcome::Failed, reason: Some(error.to_string()) });
+                return Err(error);
+            }
+        };
+        let report = live.report(&session, &ending);
+        let position = live.writer.position();
+        drop(live);
+        agent.parts.journals.derive(&self.state, position).await;
+        Ok(report)
+    }
+
+    /// The entries that begin the run, and whether it takes an earlier one up.
+    fn opening(&self, begin: Begin) -> Result<(Vec<Entry>, bool), AgentError> {
+        match begin {
+            Begin::Input(content) => {
+                let mut entries = self.state.close(Outcome::Cancelled, "a new input came before this run was done");
+                entries.push(Entry::User(UserInput { run: RunId::fresh(), content }));
+                Ok((entries, false))
+            }
+            Begin::Resume if self.state.run.is_some() => Ok((self.state.repair(), true)),
+            Begin::Resume if self.state.is_resumable() => {
+                Ok((vec![Entry::User(UserInput { run: RunId::fresh(), content: Vec::new() })], true))
+            }
+            Begin::Resume => Err(AgentError::NothingToResume(self.id.clone())),
+        }
+    }
+
+    /// Takes the session for writing and brings our state up to date. Also returns what was torn.
+    async fn take(
+        &mut self,
+        wait: Wait,
+        missing: Missing,
+    ) -> Result<(Box<dyn JournalWriter>, Option<String>), AgentError> {
+        let journals = self.agent.parts.journals.clone();
+        let opened = match journals.open(&self.id, self.position, wait).await {
+            Err(StoreError::NotFound(_)) if missing == Missing::Create => journals.create(&self.id, None).await,
+            other => other,
+        };
+        let Opened { state, writer, torn } = opened?;
+        if let Some(state) = state {
+            self.adopt(state);
+        }
+        self.position = Some(writer.position());
+        let torn = torn.map(|torn| {
+            format!("line {} of the journal was not written whole; {} bytes were cut off", torn.line, torn.bytes)
+        });
+        Ok((writer, torn))
+    }
+
+    fn adopt(&mut self, state: SessionState) {
+        self.seen = Arc::new(Seen::new(state.seen.clone()));
+        self.state = state;
+    }
+
+    async fn write(&mut self, writer: &mut dyn JournalWriter, entries: Vec<Entry>) -> Result<(), AgentError> {
+        let lines = writer.append(entries).await?;
+        self.apply(&lines)?;
+        self.position = Some(writer.position());
+        Ok(())
+    }
+
+    fn point(&self, turn: usize) -> Result<RewindPoint, AgentError> {
+        let points = self.rewind_points();
+        let turns = points.len();
+        let wanted = turn.checked_sub(1).and_then(|i| points.into_iter().nth(i));
+        wanted.ok_or_else(|| AgentError::NoSuchTurn { session: self.id.clone(), turn, turns })
+    }
+}
+
+/// What to do about a session that does not exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    Create,
+    Fail,
+}
+
+impl Live<'_> {
+    fn report(&mut self, session: &SessionId, ending: &Ending) -> RunReport {
+        let state = &self.session.state;
+        let text = state.final_text();
+        let (steps, usage, cost) = self.session.last_run_totals();
+        let Ending { outcome, reason } = ending;
+        self.emit(EventKind::RunEnded {
+            outcome: *outcome,
+            reason: reason.clone(),
+            text: text.clone(),
+            steps,
+            usage,
+            cost,
+        });
+        RunReport {
+            session: session.clone(),
+            run: self.run.clone(),
+            outcome: *outcome,
+            reason: reason.clone(),
+            text,
+            steps,
+            usage,
+            cost,
+        }
+    }
+}
+
+impl Session {
+    fn last_run_totals(&self) -> (u32, stead_core::Usage, Option<stead_core::Usd>) {
+        let run: Option<&Run> = self.state.run.as_ref().or(self.state.last_run.as_ref());
+        run.map_or_else(Default::default, |run| (run.steps, run.usage, run.cost))
+    }
+
+    /// The questions that wait for a person.
+    pub fn open_questions(&self) -> Vec<crate::Question> {
+        let pending = self.state.run.iter().flat_map(|run| &run.pending);
+        let asked = pending.filter_map(|p| match &p.state {
+            CallState::Asked { rule, .. } => Some(crate::Question {
+                id: p.call.id.clone(),
+                tool: p.call.name.clone(),
+                args: p.call.args.clone(),
+                rule: rule.clone(),
+            }),
+            CallState::New
+            | CallState::Approved { .. }
+            | CallState::Rejected { .. }
+            | CallState::Begun { .. }
+            | CallState::Done { .. } => None,
+        });
+        asked.collect()
+    }
+}

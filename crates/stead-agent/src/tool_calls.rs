@@ -1,0 +1,269 @@
+//! The calls of one step: through the gate, then run, each with its intent and result on record.
+
+use crate::gate::{is_allowed, judge};
+use crate::halt::Halt;
+use crate::live::{Live, Stop};
+use crate::{Answer, Judged, Question};
+use futures_util::{FutureExt, StreamExt};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use stead_core::{
+    Ask, Block, CallIntent, CallResult, CallState, Decision, Effect, Entry, EventKind, Pending, ResultStatus, Risk,
+    ToolCall, Verdict, VerdictKind, args_hash,
+};
+use stead_tools::{Output, Tool, ToolCx, ToolError};
+use stead_vfs::VPath;
+
+/// How long a cancelled tool may take to come to its own end.
+const CANCEL_GRACE: Duration = Duration::from_millis(500);
+/// How much of a result an event shows.
+const PREVIEW_CHARS: usize = 400;
+
+/// A call that may run.
+struct Ready {
+    call: ToolCall,
+    tool: Arc<dyn Tool>,
+    args: Value,
+}
+
+/// What the gate and the registry made of a call.
+enum Admission {
+    Run(Ready),
+    Ask(Ask),
+    Refuse(ResultStatus, String),
+}
+
+impl Live<'_> {
+    /// Puts the calls through the gate and runs what it allows: neighbours that are parallel-safe
+    /// together, all others alone, in the model's order.
+    pub(crate) async fn run_tools(&mut self, calls: Vec<Pending>) -> Result<(), Stop> {
+        let mut together: Vec<Ready> = Vec::new();
+        for pending in calls {
+            let (call, state) = (pending.call.clone(), pending.state.clone());
+            match self.admit(pending).await {
+                Admission::Run(ready) if ready.tool.spec().risk.parallel_safe => together.push(ready),
+                Admission::Run(ready) => {
+                    self.run_batch(std::mem::take(&mut together)).await?;
+                    self.run_batch(vec![ready]).await?;
+                }
+                Admission::Ask(ask) => {
+                    let (name, args, rule) = (call.name, call.args, ask.rule.clone());
+                    self.record(vec![Entry::Ask(ask)]).await?;
+                    self.emit(EventKind::Ask { id: call.id, name, args, rule });
+                }
+                Admission::Refuse(status, text) => {
+                    // A call that was begun before the process died is never refused silently.
+                    debug_assert!(!matches!(state, CallState::Done { .. }));
+                    self.emit(EventKind::ToolStarted { id: call.id.clone(), name: call.name.clone(), args: call.args });
+                    let result = refusal(&self.run, &call.id, status, text);
+                    self.record_result(&call.name, result).await?;
+                }
+            }
+        }
+        self.run_batch(together).await
+    }
+
+    /// Asks whoever is there about each call. False if one must wait.
+    pub(crate) async fn decide(&mut self, calls: Vec<Pending>) -> Result<bool, Stop> {
+        let mut all_decided = true;
+        for Pending { call, state } in calls {
+            let CallState::Asked { args_hash, rule } = state else { continue };
+            let question = Question { id: call.id.clone(), tool: call.name, args: call.args, rule };
+            let approvals = self.options.approvals.clone();
+            let halt = self.halt.clone();
+            let (answer, by) = tokio::select! {
+                biased;
+                halted = halt.wait() => return Err(halted.into()),
+                answer = approvals.answer(&question) => answer,
+            };
+            let approved = match answer {
+                Answer::Yes => true,
+                Answer::No => false,
+                Answer::Later => {
+                    all_decided = false;
+                    continue;
+                }
+            };
+            let decision = Decision { run: self.run.clone(), id: call.id.clone(), args_hash, approved, by: by.clone() };
+            self.record(vec![Entry::Decision(decision)]).await?;
+            self.emit(EventKind::Decision { id: call.id, approved, by });
+        }
+        Ok(all_decided)
+    }
+
+    async fn admit(&self, pending: Pending) -> Admission {
+        let Pending { call, state } = pending;
+        if let CallState::Rejected { by } = &state {
+            return Admission::Refuse(ResultStatus::Denied, format!("denied: {by} said no to this call"));
+        }
+        if let Some(reason) = &call.invalid {
+            return Admission::Refuse(ResultStatus::Error, format!("the arguments could not be read: {reason}"));
+        }
+        let tools = &self.session.agent.parts.tools;
+        let (tool, args) = match tools.prepare(&call.name, call.args.clone()) {
+            Ok(prepared) => prepared,
+            Err(message) => return Admission::Refuse(ResultStatus::Error, message),
+        };
+        let verdict = self.judge(&*tool, &args).await;
+        let hash = args_hash(&call.args);
+        let approved = state == CallState::Approved { args_hash: hash.clone() };
+        match verdict.kind {
+            _ if is_allowed(&verdict) => Admission::Run(Ready { call, tool, args }),
+            VerdictKind::Ask if approved => Admission::Run(Ready { call, tool, args }),
+            VerdictKind::Ask => {
+                Admission::Ask(Ask { run: self.run.clone(), id: call.id, args_hash: hash, rule: verdict.rule })
+            }
+            VerdictKind::Deny | VerdictKind::Allow => {
+                Admission::Refuse(ResultStatus::Denied, format!("denied: {}", verdict.rule))
+            }
+        }
+    }
+
+    async fn judge(&self, tool: &dyn Tool, args: &Value) -> Verdict {
+        let vfs = &self.session.agent.parts.workspace.files;
+        let mut accesses = Vec::new();
+        for access in tool.accesses(args) {
+            let resolved = match VPath::parse(&access.path) {
+                Ok(path) => vfs.resolve(&path).await,
+                Err(error) => Err(error.into()),
+            };
+            match resolved {
+                Ok(path) => accesses.push((path, access.kind)),
+                Err(error) => return Verdict::deny(error.to_string()),
+            }
+        }
+        let spec = tool.spec();
+        let call = Judged { tool: spec.name.clone(), effect: spec.risk.effect, accesses };
+        judge(&self.session.agent.gate, &call)
+    }
+
+    /// Records the intents, runs the calls, and records each result as it comes. One failing call
+    /// never touches the others.
+    async fn run_batch(&mut self, batch: Vec<Ready>) -> Result<(), Stop> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        self.halt.check()?;
+        let intents = batch.iter().map(|ready| Entry::Call(intent(&self.run, ready))).collect();
+        self.record(intents).await?;
+        let policy = self.session.agent.policy();
+        let (limit, width) = (Duration::from_secs(policy.tool_timeout_seconds), policy.parallel_tool_calls as usize);
+        let mut running = Vec::with_capacity(batch.len());
+        for ready in batch {
+            let (id, name) = (ready.call.id.clone(), ready.tool.spec().name.clone());
+            self.emit(EventKind::ToolStarted { id, name, args: ready.args.clone() });
+            let cx = ToolCx {
+                vfs: self.session.agent.parts.workspace.files.clone(),
+                seen: self.session.seen.clone(),
+                cancel: self.halt.cancel.child_token(),
+            };
+            running.push(execute(self.run.clone(), ready, cx, self.halt.clone(), limit));
+        }
+        let mut running = futures_util::stream::iter(running).buffer_unordered(width.max(1));
+        let mut fatal = None;
+        while let Some((name, result, stop)) = running.next().await {
+            self.record_result(&name, result).await?;
+            fatal = fatal.or(stop);
+        }
+        match fatal {
+            Some(reason) => Err(Stop::Tool(reason)),
+            None => Ok(()),
+        }
+    }
+
+    async fn record_result(&mut self, name: &str, result: CallResult) -> Result<(), Stop> {
+        let (id, status, ms) = (result.id.clone(), result.status, result.ms);
+        let preview = preview(&result.content);
+        self.record(vec![Entry::Result(result)]).await?;
+        self.emit(EventKind::ToolEnded { id, name: name.to_owned(), status, preview, ms });
+        Ok(())
+    }
+}
+
+/// Runs one call to its result, whatever happens: time limit, cancellation and panic included.
+async fn execute(
+    run: stead_core::RunId,
+    ready: Ready,
+    cx: ToolCx,
+    halt: Halt,
+    limit: Duration,
+) -> (String, CallResult, Option<String>) {
+    let Ready { call, tool, args } = ready;
+    let (name, risk) = (tool.spec().name.clone(), tool.spec().risk);
+    let started = Instant::now();
+    let mut work = std::panic::AssertUnwindSafe(tool.call(&cx, args)).catch_unwind();
+    let early = tokio::select! {
+        biased;
+        done = &mut work => Ok(done),
+        _ = halt.wait() => Err((ResultStatus::Cancelled, "cancelled: may have run in part".to_owned())),
+        () = tokio::time::sleep(limit) => {
+            let text = format!("timed out after {} s (policy.tool_timeout_seconds): may have run in part", limit.as_secs());
+            Err((ResultStatus::Error, text))
+        }
+    };
+    let done = match early {
+        Ok(done) => Ok(done),
+        Err(stopped) => {
+            cx.cancel.cancel();
+            // A tool that sees the cancellation in time still gives its own, truer result.
+            tokio::time::timeout(CANCEL_GRACE, work).await.map_err(|_| stopped)
+        }
+    };
+    let (status, output, stop) = match done {
+        Ok(Ok(Ok(output))) => (ResultStatus::Ok, output, None),
+        Ok(Ok(Err(ToolError::Tell(text)))) => (ResultStatus::Error, Output::text(text), None),
+        Ok(Ok(Err(ToolError::Stop(text)))) => (ResultStatus::Error, Output::text(text.clone()), Some(text)),
+        Ok(Err(_panic)) => {
+            (ResultStatus::Error, Output::text("the tool failed unexpectedly; its effect is unknown"), None)
+        }
+        Err((status, text)) => (status, Output::text(text), None),
+    };
+    let result = CallResult {
+        run,
+        id: call.id,
+        status,
+        content: output.content,
+        changed: changes(risk),
+        seen: output.seen,
+        ms: started.elapsed().as_millis() as u64,
+    };
+    (name, result, stop)
+}
+
+fn intent(run: &stead_core::RunId, ready: &Ready) -> CallIntent {
+    let spec = ready.tool.spec();
+    CallIntent {
+        run: run.clone(),
+        id: ready.call.id.clone(),
+        tool: spec.name.clone(),
+        args_hash: args_hash(&ready.call.args),
+        changes: changes(spec.risk),
+        repeatable: spec.risk.repeatable,
+    }
+}
+
+fn changes(risk: Risk) -> bool {
+    risk.effect > Effect::Reads
+}
+
+fn refusal(run: &stead_core::RunId, id: &str, status: ResultStatus, text: String) -> CallResult {
+    CallResult {
+        run: run.clone(),
+        id: id.to_owned(),
+        status,
+        content: vec![Block::text(text)],
+        changed: false,
+        seen: BTreeMap::new(),
+        ms: 0,
+    }
+}
+
+fn preview(content: &[Block]) -> String {
+    let text = content.iter().find_map(|block| match block {
+        Block::Text { text } => Some(text.as_str()),
+        Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_) => None,
+    });
+    text.unwrap_or_default().chars().take(PREVIEW_CHARS).collect()
+}
