@@ -20,3 +20,4 @@ pub use error::AgentError;
 pub use gate::{GateRules, Judged, judge};
 pub use live::{Listener, RunOptions, RunReport};
 pub use session::{RewindPoint, Session};
+pub use tool_calls::Called;

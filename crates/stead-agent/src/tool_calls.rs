@@ -3,7 +3,7 @@
 use crate::gate::{is_allowed, judge};
 use crate::halt::Halt;
 use crate::live::{Live, Stop};
-use crate::{Answer, Judged, Question};
+use crate::{Agent, Answer, Approvals, Judged, Question};
 use futures_util::{FutureExt, StreamExt};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -11,15 +11,25 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead_core::{
     Ask, Block, CallIntent, CallResult, CallState, Decision, Effect, Entry, EventKind, Pending, ResultStatus, Risk,
-    ToolCall, Verdict, VerdictKind, args_hash,
+    RunId, ToolCall, Verdict, VerdictKind, args_hash,
 };
-use stead_tools::{Output, Tool, ToolCx, ToolError};
+use stead_tools::{Output, Seen, Tool, ToolCx, ToolError};
 use stead_vfs::VPath;
+use tokio_util::sync::CancellationToken;
 
 /// How long a cancelled tool may take to come to its own end.
 const CANCEL_GRACE: Duration = Duration::from_millis(500);
 /// How much of a result an event shows.
 const PREVIEW_CHARS: usize = 400;
+
+/// What came of a call outside any session.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Called {
+    /// How it ended.
+    pub status: ResultStatus,
+    /// What a model would have been told.
+    pub content: Vec<Block>,
+}
 
 /// A call that may run.
 struct Ready {
@@ -41,8 +51,8 @@ impl Live<'_> {
     pub(crate) async fn run_tools(&mut self, calls: Vec<Pending>) -> Result<(), Stop> {
         let mut together: Vec<Ready> = Vec::new();
         for pending in calls {
-            let (call, state) = (pending.call.clone(), pending.state.clone());
-            match self.admit(pending).await {
+            let call = pending.call.clone();
+            match self.session.agent.admit(&self.run, pending).await {
                 Admission::Run(ready) if ready.tool.spec().risk.parallel_safe => together.push(ready),
                 Admission::Run(ready) => {
                     self.run_batch(std::mem::take(&mut together)).await?;
@@ -54,8 +64,6 @@ impl Live<'_> {
                     self.emit(EventKind::Ask { id: call.id, name, args, rule });
                 }
                 Admission::Refuse(status, text) => {
-                    // A call that was begun before the process died is never refused silently.
-                    debug_assert!(!matches!(state, CallState::Done { .. }));
                     self.emit(EventKind::ToolStarted { id: call.id.clone(), name: call.name.clone(), args: call.args });
                     let result = refusal(&self.run, &call.id, status, text);
                     self.record_result(&call.name, result).await?;
@@ -93,52 +101,6 @@ impl Live<'_> {
         Ok(all_decided)
     }
 
-    async fn admit(&self, pending: Pending) -> Admission {
-        let Pending { call, state } = pending;
-        if let CallState::Rejected { by } = &state {
-            return Admission::Refuse(ResultStatus::Denied, format!("denied: {by} said no to this call"));
-        }
-        if let Some(reason) = &call.invalid {
-            return Admission::Refuse(ResultStatus::Error, format!("the arguments could not be read: {reason}"));
-        }
-        let tools = &self.session.agent.parts.tools;
-        let (tool, args) = match tools.prepare(&call.name, call.args.clone()) {
-            Ok(prepared) => prepared,
-            Err(message) => return Admission::Refuse(ResultStatus::Error, message),
-        };
-        let verdict = self.judge(&*tool, &args).await;
-        let hash = args_hash(&call.args);
-        let approved = state == CallState::Approved { args_hash: hash.clone() };
-        match verdict.kind {
-            _ if is_allowed(&verdict) => Admission::Run(Ready { call, tool, args }),
-            VerdictKind::Ask if approved => Admission::Run(Ready { call, tool, args }),
-            VerdictKind::Ask => {
-                Admission::Ask(Ask { run: self.run.clone(), id: call.id, args_hash: hash, rule: verdict.rule })
-            }
-            VerdictKind::Deny | VerdictKind::Allow => {
-                Admission::Refuse(ResultStatus::Denied, format!("denied: {}", verdict.rule))
-            }
-        }
-    }
-
-    async fn judge(&self, tool: &dyn Tool, args: &Value) -> Verdict {
-        let vfs = &self.session.agent.parts.workspace.files;
-        let mut accesses = Vec::new();
-        for access in tool.accesses(args) {
-            let resolved = match VPath::parse(&access.path) {
-                Ok(path) => vfs.resolve(&path).await,
-                Err(error) => Err(error.into()),
-            };
-            match resolved {
-                Ok(path) => accesses.push((path, access.kind)),
-                Err(error) => return Verdict::deny(error.to_string()),
-            }
-        }
-        let spec = tool.spec();
-        let call = Judged { tool: spec.name.clone(), effect: spec.risk.effect, accesses };
-        judge(&self.session.agent.gate, &call)
-    }
-
     /// Records the intents, runs the calls, and records each result as it comes. One failing call
     /// never touches the others.
     async fn run_batch(&mut self, batch: Vec<Ready>) -> Result<(), Stop> {
@@ -154,11 +116,7 @@ impl Live<'_> {
         for ready in batch {
             let (id, name) = (ready.call.id.clone(), ready.tool.spec().name.clone());
             self.emit(EventKind::ToolStarted { id, name, args: ready.args.clone() });
-            let cx = ToolCx {
-                vfs: self.session.agent.parts.workspace.files.clone(),
-                seen: self.session.seen.clone(),
-                cancel: self.halt.cancel.child_token(),
-            };
+            let cx = self.session.agent.tool_cx(self.session.seen.clone(), &self.halt);
             running.push(execute(self.run.clone(), ready, cx, self.halt.clone(), limit));
         }
         let mut running = futures_util::stream::iter(running).buffer_unordered(width.max(1));
@@ -182,9 +140,101 @@ impl Live<'_> {
     }
 }
 
+impl Agent {
+    /// Calls one tool outside any session, through the same gate. A call that would ask is answered by
+    /// `approvals`; with nobody there it is refused.
+    pub async fn call_tool(&self, name: &str, args: Value, approvals: &Approvals, cancel: CancellationToken) -> Called {
+        let run = RunId::fresh();
+        let call = ToolCall { id: "call_1".to_owned(), name: name.to_owned(), args, invalid: None, signature: None };
+        let admission = self.admit(&run, Pending { call: call.clone(), state: CallState::New }).await;
+        let ready = match admission {
+            Admission::Run(ready) => ready,
+            Admission::Refuse(status, text) => return Called { status, content: vec![Block::text(text)] },
+            Admission::Ask(ask) => {
+                let question =
+                    Question { id: ask.id, tool: call.name.clone(), args: call.args.clone(), rule: ask.rule };
+                let state = match approvals.answer(&question).await {
+                    (Answer::Yes, _) => CallState::Approved { args_hash: ask.args_hash },
+                    (Answer::No | Answer::Later, _) => {
+                        let text = format!("denied: nobody approved it ({})", question.rule);
+                        return Called { status: ResultStatus::Denied, content: vec![Block::text(text)] };
+                    }
+                };
+                match self.admit(&run, Pending { call, state }).await {
+                    Admission::Run(ready) => ready,
+                    Admission::Refuse(status, text) => return Called { status, content: vec![Block::text(text)] },
+                    Admission::Ask(ask) => {
+                        let content = vec![Block::text(format!("denied: {}", ask.rule))];
+                        return Called { status: ResultStatus::Denied, content };
+                    }
+                }
+            }
+        };
+        let limit = Duration::from_secs(self.policy().tool_timeout_seconds);
+        let halt = Halt::new(cancel, limit.saturating_mul(2));
+        let (_, result, _) = execute(run, ready, self.tool_cx(Arc::default(), &halt), halt, limit).await;
+        Called { status: result.status, content: result.content }
+    }
+
+    /// The gate's verdict on a call, or why it is not a call at all.
+    pub async fn explain(&self, name: &str, args: Value) -> Result<Verdict, String> {
+        let (tool, args) = self.parts.tools.prepare(name, args)?;
+        Ok(self.judge(&*tool, &args).await)
+    }
+
+    fn tool_cx(&self, seen: Arc<Seen>, halt: &Halt) -> ToolCx {
+        ToolCx { vfs: self.parts.workspace.files.clone(), seen, cancel: halt.cancel.child_token() }
+    }
+
+    async fn admit(&self, run: &RunId, pending: Pending) -> Admission {
+        let Pending { call, state } = pending;
+        if let CallState::Rejected { by } = &state {
+            return Admission::Refuse(ResultStatus::Denied, format!("denied: {by} said no to this call"));
+        }
+        if let Some(reason) = &call.invalid {
+            return Admission::Refuse(ResultStatus::Error, format!("the arguments could not be read: {reason}"));
+        }
+        let (tool, args) = match self.parts.tools.prepare(&call.name, call.args.clone()) {
+            Ok(prepared) => prepared,
+            Err(message) => return Admission::Refuse(ResultStatus::Error, message),
+        };
+        let verdict = self.judge(&*tool, &args).await;
+        let hash = args_hash(&call.args);
+        let approved = state == CallState::Approved { args_hash: hash.clone() };
+        match verdict.kind {
+            _ if is_allowed(&verdict) => Admission::Run(Ready { call, tool, args }),
+            VerdictKind::Ask if approved => Admission::Run(Ready { call, tool, args }),
+            VerdictKind::Ask => {
+                Admission::Ask(Ask { run: run.clone(), id: call.id, args_hash: hash, rule: verdict.rule })
+            }
+            VerdictKind::Deny | VerdictKind::Allow => {
+                Admission::Refuse(ResultStatus::Denied, format!("denied: {}", verdict.rule))
+            }
+        }
+    }
+
+    async fn judge(&self, tool: &dyn Tool, args: &Value) -> Verdict {
+        let vfs = &self.parts.workspace.files;
+        let mut accesses = Vec::new();
+        for access in tool.accesses(args) {
+            let resolved = match VPath::parse(&access.path) {
+                Ok(path) => vfs.resolve(&path).await,
+                Err(error) => Err(error.into()),
+            };
+            match resolved {
+                Ok(path) => accesses.push((path, access.kind)),
+                Err(error) => return Verdict::deny(error.to_string()),
+            }
+        }
+        let spec = tool.spec();
+        let call = Judged { tool: spec.name.clone(), effect: spec.risk.effect, accesses };
+        judge(&self.gate, &call)
+    }
+}
+
 /// Runs one call to its result, whatever happens: time limit, cancellation and panic included.
 async fn execute(
-    run: stead_core::RunId,
+    run: RunId,
     ready: Ready,
     cx: ToolCx,
     halt: Halt,
@@ -232,7 +282,7 @@ async fn execute(
     (name, result, stop)
 }
 
-fn intent(run: &stead_core::RunId, ready: &Ready) -> CallIntent {
+fn intent(run: &RunId, ready: &Ready) -> CallIntent {
     let spec = ready.tool.spec();
     CallIntent {
         run: run.clone(),
@@ -248,7 +298,7 @@ fn changes(risk: Risk) -> bool {
     risk.effect > Effect::Reads
 }
 
-fn refusal(run: &stead_core::RunId, id: &str, status: ResultStatus, text: String) -> CallResult {
+fn refusal(run: &RunId, id: &str, status: ResultStatus, text: String) -> CallResult {
     CallResult {
         run: run.clone(),
         id: id.to_owned(),

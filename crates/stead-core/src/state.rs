@@ -323,7 +323,7 @@ impl SessionState {
         if !run.pending.is_empty() {
             return Err("calls are open");
         }
-        run.guard = RepeatGuard::default();
+        run.guard = crate::RepeatGuard::default();
         self.last_run = self.run.take();
         self.last_outcome = Some(end.outcome);
         Ok(())
