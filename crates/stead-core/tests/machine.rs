@@ -1,0 +1,280 @@
+//! Properties of the Run machine and the fold. Blind spots covered: states that only a crash, a rewind
+//! or a hostile model leads to; entries in orders that no driver writes.
+
+use proptest::prelude::*;
+use serde_json::json;
+use std::collections::HashSet;
+use stead_core::*;
+
+fn run_id(n: u64) -> RunId {
+    RunId::new(format!("r{n}")).unwrap()
+}
+
+/// What a simulated world does next.
+#[derive(Debug, Clone)]
+enum Act {
+    /// The model answers with this many calls, ids chosen to collide.
+    Answer { calls: usize, id: u8, text: bool },
+    /// The process dies here: only repair follows.
+    Crash,
+    /// A person stops it.
+    Cancel,
+    /// A person says something.
+    Say,
+    /// A person says yes or no.
+    Decide { yes: bool },
+    /// The gate asks about the next call instead of running it.
+    AskNext,
+    /// Back to the point before the nth input.
+    Rewind { nth: usize },
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        4 => (0usize..4, 0u8..3, any::<bool>()).prop_map(|(calls, id, text)| Act::Answer { calls, id, text }),
+        1 => Just(Act::Crash),
+        1 => Just(Act::Cancel),
+        2 => Just(Act::Say),
+        1 => any::<bool>().prop_map(|yes| Act::Decide { yes }),
+        1 => Just(Act::AskNext),
+        1 => (0usize..4).prop_map(|nth| Act::Rewind { nth }),
+    ]
+}
+
+/// Lives through `acts` as a driver would, checking the history after every entry.
+struct World {
+    state: SessionState,
+    journal: Vec<Entry>,
+    runs: u64,
+}
+
+impl World {
+    fn record(&mut self, entry: Entry) {
+        let seq = self.state.seq + 1;
+        self.state.apply(seq, &entry).unwrap_or_else(|error| panic!("{error}: {entry:?}"));
+        self.journal.push(entry);
+        if let Some(complaint) = complaint(&self.state) {
+            panic!("{complaint} after {:?}", self.journal);
+        }
+    }
+
+    fn say(&mut self, text: &str) {
+        for entry in self.state.close(Outcome::Cancelled, "superseded") {
+            self.record(entry);
+        }
+        self.runs += 1;
+        self.record(Entry::User(UserInput::text(run_id(self.runs), text)));
+    }
+
+    fn step(&mut self, act: &Act) {
+        let Some(run) = self.state.run.clone() else {
+            return match act {
+                Act::Rewind { nth } => {
+                    let inputs: Vec<u64> =
+                        self.state.turns.iter().filter(|t| t.opens.is_some()).map(|t| t.seq).collect();
+                    if let Some(seq) = inputs.get(*nth) {
+                        self.record(Entry::Rewind(Rewind { to: seq - 1 }));
+                    }
+                }
+                _ => self.say("hello"),
+            };
+        };
+        let id = run.id.clone();
+        match (act, self.state.next(&Limits::default())) {
+            (Act::Say, _) => self.say("more"),
+            (Act::Crash, _) => self.state.repair().into_iter().for_each(|entry| self.record(entry)),
+            (Act::Cancel, _) => {
+                self.state.close(Outcome::Cancelled, "stop").into_iter().for_each(|entry| self.record(entry));
+            }
+            (Act::Decide { yes }, Next::AwaitDecision(asked)) => {
+                let args_hash = args_hash(&asked[0].call.args);
+                let call = asked[0].call.id.clone();
+                self.record(Entry::Decision(Decision { run: id, id: call, args_hash, approved: *yes, by: "p".into() }));
+            }
+            (Act::AskNext, Next::RunTools(open)) if open[0].state == CallState::New => {
+                let (call, args_hash) = (open[0].call.id.clone(), args_hash(&open[0].call.args));
+                self.record(Entry::Ask(Ask { run: id, id: call, args_hash, rule: "r".into() }));
+            }
+            (_, Next::RunTools(open)) => {
+                let call = open[0].call.id.clone();
+                if matches!(open[0].state, CallState::New | CallState::Approved { .. }) {
+                    self.record(Entry::Call(CallIntent {
+                        run: id.clone(),
+                        id: call.clone(),
+                        tool: "t".into(),
+                        args_hash: String::new(),
+                        changes: true,
+                        repeatable: false,
+                    }));
+                }
+                if !matches!(act, Act::Decide { .. }) {
+                    let content = vec![Block::text("ok")];
+                    let status = ResultStatus::Ok;
+                    let result = CallResult {
+                        run: id,
+                        id: call,
+                        status,
+                        content,
+                        changed: true,
+                        seen: Default::default(),
+                        ms: 0,
+                    };
+                    self.record(Entry::Result(result));
+                }
+            }
+            (Act::Answer { calls, id: call_id, text }, Next::CallModel) => {
+                let mut content: Vec<Block> = (0..*calls)
+                    .map(|n| {
+                        Block::ToolCall(ToolCall {
+                            id: if *call_id == 0 { String::new() } else { format!("c{call_id}") },
+                            name: "t".into(),
+                            args: json!({"n": n}),
+                            invalid: None,
+                            signature: None,
+                        })
+                    })
+                    .collect();
+                if *text {
+                    content.insert(0, Block::text("words"));
+                }
+                let content = self.state.with_unique_ids(content);
+                let usage = Usage { input_tokens: 1, ..Usage::default() };
+                let reply =
+                    ModelReply { run: id, model: "m".into(), content, usage, cost: None, stop: StopReason::EndTurn };
+                self.record(Entry::Model(reply));
+            }
+            (_, Next::Nudge(text)) => self.record(Entry::Notice(Notice { run: id, text })),
+            (_, Next::Done(outcome, reason)) => self.record(Entry::End(RunEnd { run: id, outcome, reason })),
+            (_, Next::CallModel | Next::AwaitDecision(_) | Next::Idle) => {}
+        }
+    }
+}
+
+/// What a strict provider would object to in the conversation so far.
+fn complaint(state: &SessionState) -> Option<String> {
+    let mut owed: Vec<String> = Vec::new();
+    let mut ids = HashSet::new();
+    for turn in &state.turns {
+        match &*turn.message {
+            Message::Tool { results } => {
+                let given: Vec<String> = results.iter().map(|r| r.id.clone()).collect();
+                if given != owed {
+                    return Some(format!("results {given:?} for calls {owed:?}"));
+                }
+                owed.clear();
+            }
+            message if !owed.is_empty() => return Some(format!("calls {owed:?} unanswered before {message:?}")),
+            Message::Assistant { content } if content.is_empty() => return Some("an empty answer".into()),
+            message => owed = message.calls().map(|call| call.id.clone()).collect(),
+        }
+        for call in turn.message.calls() {
+            if call.id.is_empty() || !ids.insert(call.id.clone()) {
+                return Some(format!("call id {:?} twice or empty", call.id));
+            }
+        }
+    }
+    let open = state.run.as_ref().is_some_and(|run| !run.pending.is_empty());
+    (!owed.is_empty() && !open).then(|| format!("calls {owed:?} are owed but no run has them"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// Whatever a model, a person or a crash does, every provider accepts the history, and reading the
+    /// journal back gives the state that was lived.
+    #[test]
+    fn any_life_leaves_a_valid_history_that_replays_to_the_same_state(acts in prop::collection::vec(act(), 0..60)) {
+        let mut world = World { state: SessionState::default(), journal: Vec::new(), runs: 0 };
+        acts.iter().for_each(|act| world.step(act));
+        let mut replayed = SessionState::default();
+        let mut sum = ChainSum::START;
+        for (i, entry) in world.journal.iter().enumerate() {
+            let (text, next) = encode_line(i as u64 + 1, jiff::Timestamp::UNIX_EPOCH, entry, sum);
+            let line = decode_line(text.trim_end(), sum).unwrap();
+            prop_assert_eq!(&line.entry, entry);
+            replayed.apply(line.seq, &line.entry).unwrap();
+            sum = next;
+        }
+        prop_assert_eq!(replayed, world.state);
+    }
+
+    /// The Run is data: written down and read back, it says the same thing next.
+    #[test]
+    fn a_run_survives_being_written_down(acts in prop::collection::vec(act(), 0..40)) {
+        let mut world = World { state: SessionState::default(), journal: Vec::new(), runs: 0 };
+        for act in &acts {
+            world.step(act);
+            if let Some(run) = &world.state.run {
+                let copy: Run = serde_json::from_str(&serde_json::to_string(run).unwrap()).unwrap();
+                prop_assert_eq!(copy.next(&Limits::default()), run.next(&Limits::default()));
+                prop_assert_eq!(&copy, run);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_entry_that_does_not_fit_changes_nothing() {
+    let mut state = SessionState::default();
+    state.apply(1, &Entry::User(UserInput::text(run_id(1), "hi"))).unwrap();
+    let before = state.clone();
+    let result = CallResult {
+        run: run_id(1),
+        id: "nope".into(),
+        status: ResultStatus::Ok,
+        content: vec![],
+        changed: false,
+        seen: Default::default(),
+        ms: 0,
+    };
+    for entry in [
+        Entry::User(UserInput::text(run_id(2), "again")),
+        Entry::Result(result),
+        Entry::Rewind(Rewind { to: 0 }),
+        Entry::End(RunEnd { run: run_id(9), outcome: Outcome::Completed, reason: None }),
+    ] {
+        assert!(state.apply(2, &entry).is_err(), "{entry:?}");
+        assert_eq!(state, before);
+    }
+}
+
+#[test]
+fn a_circle_is_named_at_three_rounds_and_ended_at_six() {
+    let mut world = World { state: SessionState::default(), journal: Vec::new(), runs: 0 };
+    world.say("go");
+    let mut nudges = Vec::new();
+    for step in 1..20 {
+        match world.state.next(&Limits::default()) {
+            Next::Nudge(text) => {
+                nudges.push(step);
+                let run = run_id(1);
+                world.record(Entry::Notice(Notice { run, text }));
+            }
+            Next::Done(outcome, reason) => {
+                assert_eq!(outcome, Outcome::Failed);
+                assert!(reason.unwrap().contains("6 times"));
+                assert_eq!(nudges.len(), 1);
+                assert_eq!(world.state.run.unwrap().steps, 6);
+                return;
+            }
+            Next::CallModel => {
+                let call =
+                    ToolCall { id: String::new(), name: "t".into(), args: json!({}), invalid: None, signature: None };
+                let content = world.state.with_unique_ids(vec![Block::ToolCall(call)]);
+                let usage = Usage::default();
+                let stop = StopReason::ToolUse;
+                world.record(Entry::Model(ModelReply {
+                    run: run_id(1),
+                    model: "m".into(),
+                    content,
+                    usage,
+                    cost: None,
+                    stop,
+                }));
+            }
+            Next::RunTools(_) => world.step(&Act::Answer { calls: 0, id: 0, text: false }),
+            other => panic!("{other:?}"),
+        }
+    }
+    panic!("the circle was never ended");
+}

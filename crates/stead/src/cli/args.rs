@@ -1,0 +1,349 @@
+//! Every command and flag, in one table.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// A folder of plain files becomes an agent.
+#[derive(Debug, Parser)]
+#[command(name = "stead", version, about, arg_required_else_help = true, after_help = EXAMPLES)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  stead demo                                   watch an agent work; needs no key and no network
+  stead init my-agent                          make a workspace
+  stead run -C my-agent \"Tidy up notes.md\"     one task, then exit
+  stead run -s plan --resume                   go on where an interrupted session stopped
+  stead chat -C my-agent -m ollama:qwen3       talk to it in the terminal
+  stead sessions list                          what happened so far
+
+Exit codes: 0 completed, 1 failed, 2 bad usage or settings, 3 waiting for a decision,
+            4 a limit was reached, 130 interrupted";
+
+/// Flags that most commands share.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Common {
+    /// The workspace [default: $STEAD_WORKSPACE, or the current folder]
+    #[arg(short = 'C', long, global = true, value_name = "DIR")]
+    pub(crate) workspace: Option<PathBuf>,
+    /// The model as provider:model, over the workspace's own setting
+    #[arg(short, long, global = true, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Make a workspace
+    Init(InitArgs),
+    /// Work one input to its end
+    Run(RunArgs),
+    /// Talk to the agent in the terminal
+    Chat(ChatArgs),
+    /// Watch a scripted agent work on a real workspace; needs no key and no network
+    Demo(DemoArgs),
+    /// Call one tool through the same gate as the agent
+    Tool(ToolArgs),
+    /// Show the assembled prompt, section by section
+    Prompt(PromptArgs),
+    /// Check the workspace strictly
+    Check(CheckArgs),
+    /// List, show, search, fork, rewind, replay, export or remove sessions
+    #[command(alias = "session")]
+    Sessions(SessionsArgs),
+    /// Show providers, keys and prices
+    Models(ModelsArgs),
+    /// Print completions for a shell
+    #[command(after_help = "Example:\n  stead completions bash > ~/.local/share/bash-completion/completions/stead")]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// The benchmark's adapter
+    #[command(hide = true)]
+    Bench(BenchArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    /// The folder [default: the workspace]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  stead run \"What is in this folder?\"
+  echo \"Summarise\" | stead run -s weekly --output json
+  stead run -s weekly --resume --approve all")]
+pub(crate) struct RunArgs {
+    /// What to do; `-` or nothing reads standard input
+    pub(crate) input: Option<String>,
+    /// The session to continue, or the name of a new one
+    #[arg(short, long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Go on with the session without new input
+    #[arg(long, requires = "session", conflicts_with = "input")]
+    pub(crate) resume: bool,
+    #[command(flatten)]
+    pub(crate) turn: TurnArgs,
+    /// What is printed
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
+}
+
+/// How a run is carried out.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct TurnArgs {
+    /// Who answers when a call asks: `ask` asks on a terminal and parks elsewhere
+    #[arg(long, value_enum, default_value_t = Approve::Ask)]
+    pub(crate) approve: Approve,
+    /// Wait for a session that another process uses, at most this many seconds
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "3600")]
+    pub(crate) wait: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// The answer; what the agent does goes to standard error
+    Text,
+    /// One JSON object at the end
+    Json,
+    /// Every event as one JSON object per line
+    Events,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Approve {
+    /// Ask the person at the terminal; elsewhere park
+    Ask,
+    /// Yes to every question of this run
+    All,
+    /// No to every question of this run
+    None,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ChatArgs {
+    /// The session to continue, or the name of a new one
+    #[arg(short, long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    #[command(flatten)]
+    pub(crate) turn: TurnArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Where the demo's workspace is made [default: a temporary folder, removed afterwards]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Do not slow the model down to reading speed
+    #[arg(long)]
+    pub(crate) fast: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  stead tool                       list the tools
+  stead tool ls
+  stead tool read_file '{\"file_path\": \"AGENTS.md\", \"limit\": 5}'
+  stead tool delete_file '{\"file_path\": \"agent.yaml\"}' --explain")]
+pub(crate) struct ToolArgs {
+    /// The tool; without it the tools are listed
+    pub(crate) name: Option<String>,
+    /// Its arguments as a JSON object
+    #[arg(default_value = "{}")]
+    pub(crate) args: String,
+    /// Say what the gate would decide and why, without calling
+    #[arg(long)]
+    pub(crate) explain: bool,
+    /// Who answers when the call asks
+    #[arg(long, value_enum, default_value_t = Approve::Ask)]
+    pub(crate) approve: Approve,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PromptArgs {
+    /// Only the table of sections
+    #[arg(long)]
+    pub(crate) summary: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ModelsArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SessionsArgs {
+    #[command(subcommand)]
+    pub(crate) command: SessionsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionsCommand {
+    /// What there is, newest first
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a conversation
+    Show {
+        /// The session
+        id: String,
+        /// Whole tool results and arguments, and parts that were rewound
+        #[arg(long)]
+        full: bool,
+        /// Print the journal's entries as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Find text in all sessions
+    Search {
+        /// What to look for, ignoring case
+        text: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        /// At most this many hits
+        #[arg(long, default_value_t = 50)]
+        limit: usize,
+    },
+    /// Copy a session, whole or up to the point before a turn
+    Fork {
+        /// The session
+        id: String,
+        /// The turn (as `show` numbers them) before which the copy ends
+        #[arg(long, value_name = "TURN")]
+        before: Option<usize>,
+        /// The name of the new session
+        #[arg(long, value_name = "ID")]
+        to: Option<String>,
+    },
+    /// Continue from the point before a turn; nothing is erased
+    Rewind {
+        /// The session
+        id: String,
+        /// The turn (as `show` numbers them)
+        #[arg(long, value_name = "TURN")]
+        before: usize,
+    },
+    /// Play a recorded session again without model or tools, checking every step
+    Replay {
+        /// The session
+        id: String,
+        /// Print JSON events
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write a session as Markdown or JSON
+    Export {
+        /// The session
+        id: String,
+        /// The format
+        #[arg(long, value_enum, default_value_t = Format::Markdown)]
+        format: Format,
+        /// The file [default: standard output]
+        #[arg(short, long, value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+    /// Remove a session for good
+    Rm {
+        /// The sessions
+        #[arg(required = true)]
+        ids: Vec<String>,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    Markdown,
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchArgs {
+    #[command(subcommand)]
+    pub(crate) command: BenchCommand,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchCommon {
+    #[arg(long)]
+    pub(crate) base_url: Option<String>,
+    #[arg(long)]
+    pub(crate) workdir: PathBuf,
+    #[arg(long)]
+    pub(crate) stream: bool,
+    #[arg(long, default_value = "openai")]
+    pub(crate) api: String,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchCommand {
+    /// One session to its final text
+    Run {
+        #[command(flatten)]
+        common: BenchCommon,
+        #[arg(long)]
+        prompt: String,
+    },
+    /// The same, then one line per message
+    Dump {
+        #[command(flatten)]
+        common: BenchCommon,
+        #[arg(long)]
+        prompt: String,
+        #[arg(long, default_value_t = 600)]
+        clip: usize,
+    },
+    /// Many sessions at once
+    Many {
+        #[command(flatten)]
+        common: BenchCommon,
+        #[arg(long)]
+        prompts_file: PathBuf,
+    },
+    /// Many sessions, kept live
+    Hold {
+        #[command(flatten)]
+        common: BenchCommon,
+        #[arg(long)]
+        prompts_file: Option<PathBuf>,
+    },
+    /// Write a session of N messages
+    Save {
+        #[command(flatten)]
+        common: BenchCommon,
+        #[arg(long)]
+        dir: PathBuf,
+        #[arg(long)]
+        messages: usize,
+    },
+    /// Load it again
+    Restore {
+        #[command(flatten)]
+        common: BenchCommon,
+        #[arg(long)]
+        dir: PathBuf,
+    },
+}

@@ -1,0 +1,117 @@
+//! `stead check`: strict validation of a workspace.
+
+use super::args::{CheckArgs, Common};
+use super::env::Env;
+use super::error::CliError;
+use super::open::{open_workspace, workspace_dir};
+use super::style::Style;
+use serde::Serialize;
+use stead::core::AgentId;
+use stead::core::Redactor;
+use stead::model::{connect, ModelSettings};
+use stead::store::{FileJournals, Journals, OsDisk};
+use stead::tools::{Registry, file_tools};
+use stead::vfs::{VPath, VfsError};
+use stead::workspace::Workspace;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Grade {
+    Ok,
+    Warning,
+    Error,
+}
+
+#[derive(Debug, Serialize)]
+struct Finding {
+    grade: Grade,
+    about: String,
+    message: String,
+}
+
+pub(crate) async fn check(common: &Common, env: &Env, args: &CheckArgs) -> Result<ExitCode, CliError> {
+    let dir = workspace_dir(common, env)?;
+    let findings = match open_workspace(&dir, env).await {
+        Ok(workspace) => inspect(&dir, &workspace, env).await,
+        Err(error) => vec![finding(Grade::Error, "agent.yaml", error.to_string())],
+    };
+    let errors = findings.iter().filter(|finding| finding.grade == Grade::Error).count();
+    if args.json {
+        println!("{}", serde_json::to_string(&findings).map_err(anyhow::Error::from)?);
+    } else {
+        let style = Style::stdout(env);
+        for Finding { grade, about, message } in &findings {
+            let mark = match grade {
+                Grade::Ok => style.good("ok     "),
+                Grade::Warning => style.warn("warning"),
+                Grade::Error => style.bad("error  "),
+            };
+            println!("{mark} {about}: {message}");
+        }
+    }
+    Ok(ExitCode::from(if errors > 0 { 2 } else { 0 }))
+}
+
+async fn inspect(dir: &Path, workspace: &Workspace, env: &Env) -> Vec<Finding> {
+    let mut findings = vec![finding(Grade::Ok, "agent.yaml", "every key is known".to_owned())];
+    findings.push(persona(workspace).await);
+    let tools = Registry::new(file_tools());
+    for name in workspace.config.approvals.keys().filter(|name| tools.find(name).is_none()) {
+        let known = tools.specs().iter().map(|spec| spec.name.clone()).collect::<Vec<_>>().join(", ");
+        findings.push(finding(Grade::Error, "agent.yaml", format!("approvals: there is no tool {name}; there are {known}")));
+    }
+    let names = workspace.config.model.iter().flat_map(|model| std::iter::once(&model.name).chain(&model.fallbacks));
+    for name in names {
+        let settings = match &workspace.config.model {
+            Some(model) if model.name == *name => model.clone(),
+            Some(_) | None => ModelSettings { name: name.clone(), ..ModelSettings::default() },
+        };
+        findings.push(match connect(&settings, &|variable| env.get(variable)) {
+            Ok(_) => finding(Grade::Ok, "model", format!("{name} can be asked")),
+            Err(error) => finding(Grade::Warning, "model", error.to_string()),
+        });
+    }
+    findings.extend(journals(dir, workspace.config.agent()).await);
+    findings
+}
+
+async fn persona(workspace: &Workspace) -> Finding {
+    let path = match VPath::parse("AGENTS.md") {
+        Ok(path) => path,
+        Err(error) => return finding(Grade::Error, "AGENTS.md", error.to_string()),
+    };
+    match workspace.files.stat(&path).await {
+        Ok(stat) if stat.size == 0 => finding(Grade::Warning, "AGENTS.md", "it is empty: the agent has no persona".to_owned()),
+        Ok(stat) => finding(Grade::Ok, "AGENTS.md", format!("{} bytes", stat.size)),
+        Err(VfsError::NotFound(_)) => {
+            finding(Grade::Warning, "AGENTS.md", "not there: the agent has no persona (`stead init` makes one)".to_owned())
+        }
+        Err(error) => finding(Grade::Error, "AGENTS.md", error.to_string()),
+    }
+}
+
+async fn journals(dir: &Path, agent: AgentId) -> Vec<Finding> {
+    let journals = FileJournals::new(dir, agent, Arc::new(OsDisk), Redactor::default());
+    let list = match journals.list().await {
+        Ok(list) => list,
+        Err(error) => return vec![finding(Grade::Error, "sessions", error.to_string())],
+    };
+    let mut findings = Vec::new();
+    for summary in &list {
+        // The index is derived; only reading every line says whether a journal is whole.
+        if let Err(error) = journals.read(&summary.id).await {
+            findings.push(finding(Grade::Error, "sessions", error.to_string()));
+        }
+    }
+    if findings.is_empty() {
+        findings.push(finding(Grade::Ok, "sessions", format!("{} journals, every line checked", list.len())));
+    }
+    findings
+}
+
+fn finding(grade: Grade, about: &str, message: String) -> Finding {
+    Finding { grade, about: about.to_owned(), message }
+}

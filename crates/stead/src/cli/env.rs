@@ -1,0 +1,31 @@
+//! The environment, read once. Nothing else in Stead looks at it.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+
+/// The variables and terminals of this process.
+#[derive(Debug, Clone)]
+pub(crate) struct Env {
+    variables: BTreeMap<String, String>,
+    pub(crate) stdin_is_terminal: bool,
+    pub(crate) stdout_is_terminal: bool,
+    pub(crate) stderr_is_terminal: bool,
+}
+
+impl Env {
+    pub(crate) fn of_process() -> Self {
+        Self {
+            variables: std::env::vars_os()
+                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+                .collect(),
+            stdin_is_terminal: std::io::stdin().is_terminal(),
+            stdout_is_terminal: std::io::stdout().is_terminal(),
+            stderr_is_terminal: std::io::stderr().is_terminal(),
+        }
+    }
+
+    /// A variable that is set and not empty.
+    pub(crate) fn get(&self, name: &str) -> Option<String> {
+        self.variables.get(name).filter(|value| !value.is_empty()).cloned()
+    }
+}

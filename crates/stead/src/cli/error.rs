@@ -1,0 +1,85 @@
+//! Errors by exit code.
+
+use stead::agent::AgentError;
+use stead::model::ModelError;
+use stead::store::StoreError;
+use stead::workspace::WorkspaceError;
+use std::process::ExitCode;
+
+/// Why a command could not be carried out.
+#[derive(Debug)]
+pub(crate) enum CliError {
+    /// The command, the settings or a name is wrong: exit code 2.
+    Usage(String),
+    /// It was right and still failed: exit code 1.
+    Failed(anyhow::Error),
+}
+
+impl CliError {
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::Usage(message.into())
+    }
+
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Usage(_) => ExitCode::from(2),
+            Self::Failed(_) => ExitCode::from(1),
+        }
+    }
+}
+
+impl std::fmt::Display for CliError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Usage(message) => f.write_str(message),
+            Self::Failed(error) => write!(f, "{error:#}"),
+        }
+    }
+}
+
+impl From<WorkspaceError> for CliError {
+    fn from(error: WorkspaceError) -> Self {
+        Self::Usage(error.to_string())
+    }
+}
+
+impl From<ModelError> for CliError {
+    fn from(error: ModelError) -> Self {
+        match error {
+            ModelError::Config(message) => Self::Usage(message),
+            other => Self::Failed(other.into()),
+        }
+    }
+}
+
+impl From<StoreError> for CliError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::NotFound(_) | StoreError::Exists(_) => Self::Usage(error.to_string()),
+            other => Self::Failed(other.into()),
+        }
+    }
+}
+
+impl From<AgentError> for CliError {
+    fn from(error: AgentError) -> Self {
+        match error {
+            AgentError::Store(error) => error.into(),
+            AgentError::Workspace(error) => error.into(),
+            AgentError::NothingToResume(_) | AgentError::NoSuchTurn { .. } => Self::Usage(error.to_string()),
+            AgentError::Unfit(error) => Self::Failed(error.into()),
+        }
+    }
+}
+
+impl From<std::io::Error> for CliError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl From<anyhow::Error> for CliError {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Failed(error)
+    }
+}

@@ -1,0 +1,76 @@
+//! The command line: parsing, and one module per command.
+
+mod args;
+mod bench;
+mod chat;
+mod check;
+mod demo;
+mod env;
+mod error;
+mod init;
+mod models;
+mod open;
+mod prompt;
+mod render;
+mod run;
+mod sessions;
+mod signals;
+mod style;
+mod tool;
+mod transcript;
+
+use args::{Cli, Command};
+use clap::{CommandFactory, Parser};
+use env::Env;
+use error::CliError;
+use std::process::ExitCode;
+
+/// Threads for blocking work (syncs, file reads). More would only grow the process: the disk is one.
+const MAX_BLOCKING_THREADS: usize = 16;
+
+/// Parses the command line and carries it out.
+pub(crate) fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let env = Env::of_process();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(std::thread::available_parallelism().map_or(2, |n| n.get().min(8)))
+        .max_blocking_threads(MAX_BLOCKING_THREADS)
+        .enable_all()
+        .build();
+    let outcome = match runtime {
+        Ok(runtime) => {
+            let outcome = runtime.block_on(dispatch(cli, &env));
+            // Blocking work that is still going on has nobody left to tell.
+            runtime.shutdown_background();
+            outcome
+        }
+        Err(error) => Err(CliError::Failed(error.into())),
+    };
+    match outcome {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("{}: {error}", style::Style::stderr(&env).bad("stead"));
+            error.exit_code()
+        }
+    }
+}
+
+async fn dispatch(cli: Cli, env: &Env) -> Result<ExitCode, CliError> {
+    let common = cli.common;
+    match cli.command {
+        Command::Init(args) => init::init(&common, &args).await,
+        Command::Run(args) => run::run(&common, env, args).await,
+        Command::Chat(args) => chat::chat(&common, env, args).await,
+        Command::Demo(args) => demo::demo(env, &args).await,
+        Command::Tool(args) => tool::tool(&common, env, args).await,
+        Command::Prompt(args) => prompt::prompt(&common, env, &args).await,
+        Command::Check(args) => check::check(&common, env, &args).await,
+        Command::Sessions(args) => sessions::sessions(&common, env, args.command).await,
+        Command::Models(args) => models::models(&common, env, &args).await,
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "stead", &mut std::io::stdout());
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Bench(args) => bench::bench(env, args.command).await,
+    }
+}

@@ -1,0 +1,186 @@
+//! From flags and files to an agent.
+
+use super::args::{Approve, Common, TurnArgs};
+use super::env::Env;
+use super::error::CliError;
+use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
+use stead::agent::{Agent, AgentParts, Answer, Approvals, Approver, Question};
+use stead::core::{Price, Redactor, SessionId};
+use stead::model::{Delta, Model, ModelError, ModelSettings, Params, Request, connect, secrets};
+use stead::store::{Disk, FileJournals, OsDisk, Wait};
+use stead::tools::{Registry, file_tools};
+use stead::vfs::LocalVfs;
+use stead::workspace::Workspace;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Whether a command talks to the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Needs {
+    Model,
+    FilesOnly,
+}
+
+/// The folder the command is about.
+pub(crate) fn workspace_dir(common: &Common, env: &Env) -> Result<PathBuf, CliError> {
+    let dir = common.workspace.clone().or_else(|| env.get("STEAD_WORKSPACE").map(PathBuf::from));
+    let dir = dir.unwrap_or_else(|| PathBuf::from("."));
+    if dir.is_dir() {
+        return Ok(dir);
+    }
+    let dir = dir.display();
+    Err(CliError::usage(format!("{dir} is not a folder; `stead init {dir}` makes it a workspace")))
+}
+
+/// Opens the workspace and puts the agent together.
+pub(crate) async fn open_agent(common: &Common, env: &Env, needs: Needs) -> Result<Arc<Agent>, CliError> {
+    let dir = workspace_dir(common, env)?;
+    let workspace = open_workspace(&dir, env).await?;
+    let lookup = |name: &str| env.get(name);
+    let (model, params, mut known): (Arc<dyn Model>, Params, Vec<String>) = match needs {
+        Needs::FilesOnly => (Arc::new(NoModel), Params::default(), Vec::new()),
+        Needs::Model => {
+            let settings = model_settings(common, env, &workspace)?;
+            let params = Params {
+                max_output_tokens: settings.max_output_tokens,
+                temperature: settings.temperature,
+                thinking_tokens: settings.thinking_tokens,
+                ..Params::default()
+            };
+            (connect(&settings, &lookup)?, params, secrets(&settings, &lookup))
+        }
+    };
+    known.extend(workspace.config.secrets.clone());
+    assemble(&dir, workspace, model, params, known)
+}
+
+/// Opens the files and settings of a folder.
+pub(crate) async fn open_workspace(dir: &Path, env: &Env) -> Result<Workspace, CliError> {
+    let files = LocalVfs::open(dir, Arc::new(OsDisk)).map_err(|error| CliError::usage(error.to_string()))?;
+    Ok(Workspace::open(Arc::new(files), &|name| env.get(name)).await?)
+}
+
+/// An agent over `workspace` whose journals lie in `dir` and never hold any of `secrets`.
+pub(crate) fn assemble(
+    dir: &Path,
+    workspace: Workspace,
+    model: Arc<dyn Model>,
+    params: Params,
+    secrets: Vec<String>,
+) -> Result<Arc<Agent>, CliError> {
+    let disk: Arc<dyn Disk> = Arc::new(OsDisk);
+    let journals = Arc::new(FileJournals::new(dir, workspace.config.agent(), disk, Redactor::new(secrets)));
+    Ok(Agent::new(AgentParts { workspace, model, params, journals, tools: Registry::new(file_tools()) }))
+}
+
+/// The model to use: the flag, the workspace's setting, or the first provider whose key is set.
+fn model_settings(common: &Common, env: &Env, workspace: &Workspace) -> Result<ModelSettings, CliError> {
+    let configured = workspace.config.model.clone();
+    let settings = match (&common.model, configured) {
+        (Some(name), Some(settings)) if settings.name == *name => Some(settings),
+        (Some(name), _) => Some(ModelSettings { name: name.clone(), ..ModelSettings::default() }),
+        (None, configured) => configured.filter(|settings| !settings.name.is_empty()),
+    };
+    let by_key = || DEFAULTS.iter().find(|(key, _)| env.get(key).is_some()).map(|(_, name)| (*name).to_owned());
+    let settings = settings.or_else(|| by_key().map(|name| ModelSettings { name, ..ModelSettings::default() }));
+    settings.ok_or_else(|| CliError::usage(no_model_message()))
+}
+
+/// The model that is used when only a key is set.
+const DEFAULTS: [(&str, &str); 3] = [
+    ("ANTHROPIC_API_KEY", "anthropic:claude-sonnet-4-5"),
+    ("OPENAI_API_KEY", "openai:gpt-5-mini"),
+    ("GEMINI_API_KEY", "gemini:gemini-2.5-flash"),
+];
+
+fn no_model_message() -> String {
+    let mut lines = vec!["no model is set. Do one of these:".to_owned()];
+    for (key, model) in DEFAULTS {
+        lines.push(format!("  export {key}=…        then {model} is used"));
+    }
+    let ollama = std::net::SocketAddr::from(([127, 0, 0, 1], 11434));
+    if std::net::TcpStream::connect_timeout(&ollama, Duration::from_millis(200)).is_ok() {
+        lines.push("  stead … -m ollama:MODEL        a local endpoint answers at http://127.0.0.1:11434".to_owned());
+    }
+    lines.push("  model: provider:model          in the workspace's agent.yaml (`stead models` lists providers)".to_owned());
+    lines.push("  stead demo                     watch an agent work with no key at all".to_owned());
+    lines.join("\n")
+}
+
+/// The session a flag names, or a new one.
+pub(crate) fn session_id(flag: Option<&str>) -> Result<SessionId, CliError> {
+    match flag {
+        Some(text) => SessionId::new(text).map_err(|error| CliError::usage(format!("session {text:?}: {error}"))),
+        None => Ok(SessionId::fresh()),
+    }
+}
+
+impl TurnArgs {
+    pub(crate) fn wait(&self) -> Wait {
+        self.wait.map_or(Wait::No, |seconds| Wait::AtMost(Duration::from_secs(seconds)))
+    }
+}
+
+impl Approve {
+    /// Who answers: on a terminal a person can.
+    pub(crate) fn approvals(self, env: &Env) -> Approvals {
+        match self {
+            Self::All => Approvals::All,
+            Self::None => Approvals::None,
+            Self::Ask if env.stdin_is_terminal && env.stderr_is_terminal => Approvals::Person(Arc::new(Terminal)),
+            Self::Ask => Approvals::Park,
+        }
+    }
+}
+
+/// Asks on the terminal, one line.
+struct Terminal;
+
+impl Approver for Terminal {
+    fn name(&self) -> String {
+        "the person at the terminal".to_owned()
+    }
+
+    fn answer<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer> {
+        let prompt = format!("\n{} {}\n  ({})\nallow? [y]es / [n]o / [l]ater: ", question.tool, question.args, question.rule);
+        Box::pin(async move {
+            let read = move || {
+                eprint!("{prompt}");
+                let _ = std::io::stderr().flush();
+                let mut line = String::new();
+                std::io::stdin().read_line(&mut line).map(|_| line)
+            };
+            match tokio::task::spawn_blocking(read).await {
+                Ok(Ok(line)) if line.trim().eq_ignore_ascii_case("y") || line.trim().eq_ignore_ascii_case("yes") => {
+                    Answer::Yes
+                }
+                Ok(Ok(line)) if line.trim().eq_ignore_ascii_case("n") || line.trim().eq_ignore_ascii_case("no") => {
+                    Answer::No
+                }
+                Ok(_) | Err(_) => Answer::Later,
+            }
+        })
+    }
+}
+
+/// Stands in where no model is asked.
+#[derive(Debug)]
+struct NoModel;
+
+impl Model for NoModel {
+    fn name(&self) -> &str {
+        "none"
+    }
+
+    fn price(&self) -> Option<Price> {
+        None
+    }
+
+    fn stream<'a>(&'a self, _: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {
+        let error = ModelError::Config("this command asks no model".to_owned());
+        Box::pin(futures_util::stream::iter([Err(error)]))
+    }
+}

@@ -1,0 +1,45 @@
+//! `stead prompt`: what the model is told, and where it came from.
+
+use super::args::{Common, PromptArgs};
+use super::env::Env;
+use super::error::CliError;
+use super::open::{open_workspace, workspace_dir};
+use super::style::Style;
+use serde_json::json;
+use stead::core::SessionId;
+use stead::workspace::SessionFacts;
+use std::process::ExitCode;
+
+pub(crate) async fn prompt(common: &Common, env: &Env, args: &PromptArgs) -> Result<ExitCode, CliError> {
+    let workspace = open_workspace(&workspace_dir(common, env)?, env).await?;
+    let facts = SessionFacts {
+        date: jiff::Zoned::now().strftime("%Y-%m-%d").to_string(),
+        agent: workspace.config.agent(),
+        session: SessionId::fresh(),
+    };
+    let prompt = workspace.prompt(&facts).await?;
+    if args.json {
+        let sections = prompt.sections.iter().map(|section| {
+            json!({
+                "title": section.title, "source": section.source, "stable": section.stable,
+                "bytes": section.text.len(), "tokens": section.tokens(), "text": section.text,
+            })
+        });
+        println!("{}", json!(sections.collect::<Vec<_>>()));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let style = Style::stdout(env);
+    if !args.summary {
+        for section in &prompt.sections {
+            println!("{}\n", section.text);
+        }
+        println!("{}", style.dim("────────"));
+    }
+    println!("{:<12} {:>8} {:>8}  {:<9} source", "section", "bytes", "tokens", "cached");
+    for section in &prompt.sections {
+        let source = section.source.as_deref().unwrap_or("built in");
+        let cached = if section.stable { "yes" } else { "no" };
+        println!("{:<12} {:>8} {:>8}  {cached:<9} {source}", section.title, section.text.len(), section.tokens());
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,206 @@
+//! Events as a person or a program reads them.
+
+use super::args::Output;
+use super::env::Env;
+use super::error::CliError;
+use super::run::afterword;
+use super::style::Style;
+use stead::agent::{Listener, RunReport};
+use stead::core::{Event, EventKind, Level, ResultStatus, Usage, Usd};
+use std::io::Write;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Prints a run as it goes on.
+pub(crate) struct Renderer {
+    output: Output,
+    /// A person watches standard output: text is shown as it comes. Otherwise only what is final is
+    /// printed, so that a pipe never sees an answer that was taken back by a retry.
+    live: bool,
+    style: Style,
+    progress: bool,
+    state: Mutex<Progress>,
+}
+
+#[derive(Default)]
+struct Progress {
+    mid_line: bool,
+    status_shown: bool,
+    tools: std::collections::BTreeMap<String, String>,
+}
+
+impl Renderer {
+    pub(crate) fn new(env: &Env, output: Output) -> Self {
+        Self {
+            output,
+            live: env.stdout_is_terminal,
+            style: Style::stderr(env),
+            progress: env.stderr_is_terminal,
+            state: Mutex::default(),
+        }
+    }
+
+    /// The listener that feeds it.
+    pub(crate) fn listener(self: &Arc<Self>) -> Listener {
+        let this = self.clone();
+        Arc::new(move |event| this.show(event))
+    }
+
+    /// Prints what comes at the end.
+    pub(crate) fn finish(&self, report: &RunReport) -> Result<(), CliError> {
+        match self.output {
+            Output::Events => return Ok(()),
+            Output::Json => {
+                let text = serde_json::to_string(report).map_err(anyhow::Error::from)?;
+                println!("{text}");
+                return Ok(());
+            }
+            Output::Text => {}
+        }
+        self.end_line();
+        if !self.live && !report.text.is_empty() {
+            println!("{}", report.text);
+        }
+        if let Some(text) = afterword(report) {
+            eprintln!("{}", self.style.warn(&text));
+        }
+        if self.progress {
+            eprintln!("{}", self.style.dim(&summary(report)));
+        }
+        Ok(())
+    }
+
+    fn show(&self, event: &Event) {
+        match self.output {
+            Output::Events => {
+                if let Ok(text) = serde_json::to_string(event) {
+                    println!("{text}");
+                }
+            }
+            Output::Json => {}
+            Output::Text => self.show_text(&event.kind),
+        }
+    }
+
+    fn show_text(&self, kind: &EventKind) {
+        match kind {
+            EventKind::TextDelta { text } if self.live => {
+                self.clear_status();
+                print!("{text}");
+                let _ = std::io::stdout().flush();
+                self.lock().mid_line = !text.ends_with('\n');
+            }
+            EventKind::ModelStarted { step } => self.status(&format!("step {step}: waiting for the model …")),
+            EventKind::ToolStarted { id, name, args } => {
+                let line = call_line(name, args);
+                self.status(&format!("{line} …"));
+                self.lock().tools.insert(id.clone(), line);
+            }
+            EventKind::ToolEnded { id, name, status, preview, ms } => {
+                let line = self.lock().tools.remove(id).unwrap_or_else(|| name.clone());
+                self.end_line();
+                eprintln!("{} {line} {}", self.mark(*status), self.style.dim(&outcome_line(*status, preview, *ms)));
+            }
+            EventKind::ModelRetry { attempt, wait_ms, reason } => {
+                let seconds = *wait_ms as f64 / 1000.0;
+                self.note(&self.style.warn(&format!("attempt {attempt} in {seconds:.1} s: {reason}")));
+            }
+            EventKind::Ask { name, args, rule, .. } => {
+                self.note(&self.style.warn(&format!("asks: {} ({rule})", call_line(name, args))));
+            }
+            EventKind::Notice { level, text } => {
+                let text = match level {
+                    Level::Info => self.style.dim(text),
+                    Level::Warning => self.style.warn(text),
+                };
+                self.note(&text);
+            }
+            EventKind::RunStarted { .. }
+            | EventKind::TextDelta { .. }
+            | EventKind::ThinkingDelta { .. }
+            | EventKind::ToolCallStarted { .. }
+            | EventKind::ToolArgsDelta { .. }
+            | EventKind::ModelEnded { .. }
+            | EventKind::ToolOutputDelta { .. }
+            | EventKind::Decision { .. }
+            | EventKind::RunEnded { .. } => {}
+        }
+    }
+
+    fn mark(&self, status: ResultStatus) -> String {
+        match status {
+            ResultStatus::Ok => self.style.good("✓"),
+            ResultStatus::Denied => self.style.warn("⊘"),
+            ResultStatus::Error | ResultStatus::Cancelled | ResultStatus::Interrupted | ResultStatus::Skipped => {
+                self.style.bad("✗")
+            }
+        }
+    }
+
+    fn note(&self, text: &str) {
+        self.end_line();
+        eprintln!("{text}");
+    }
+
+    /// Shows what is going on now, on a line that the next output replaces.
+    fn status(&self, text: &str) {
+        if self.progress {
+            self.end_line();
+            eprint!("{}", self.style.dim(text));
+            let _ = std::io::stderr().flush();
+            self.lock().status_shown = true;
+        }
+    }
+
+    fn clear_status(&self) {
+        if std::mem::take(&mut self.lock().status_shown) {
+            eprint!("\r\x1b[K");
+            let _ = std::io::stderr().flush();
+        }
+    }
+
+    fn end_line(&self) {
+        self.clear_status();
+        if std::mem::take(&mut self.lock().mid_line) {
+            println!();
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Progress> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A call on one line: the tool and what it is about.
+pub(crate) fn call_line(name: &str, args: &serde_json::Value) -> String {
+    const MAIN: [&str; 7] = ["file_path", "path", "pattern", "from", "command", "name", "query"];
+    let text = |key: &str| args.get(key).and_then(|value| value.as_str());
+    let shown: Vec<&str> = MAIN.iter().filter_map(|key| text(key)).chain(text("to")).collect();
+    let mut line = format!("{name} {}", shown.join(" "));
+    if let Some((end, _)) = line.char_indices().nth(100) {
+        line.truncate(end);
+        line.push('…');
+    }
+    line.trim_end().to_owned()
+}
+
+/// The end of a call on one line.
+pub(crate) fn outcome_line(status: ResultStatus, preview: &str, ms: u64) -> String {
+    let time = if ms >= 1000 { format!("{:.1} s", ms as f64 / 1000.0) } else { format!("{ms} ms") };
+    if !status.is_error() {
+        return time;
+    }
+    let first: String = preview.lines().next().unwrap_or("").chars().take(160).collect();
+    format!("{first} ({time})")
+}
+
+/// A run's numbers on one line.
+pub(crate) fn summary(report: &RunReport) -> String {
+    let steps = report.steps;
+    format!("session {} · {steps} steps · {}", report.session, tokens(&report.usage, report.cost))
+}
+
+/// Tokens and money on one line; a cost that is not known is called so.
+pub(crate) fn tokens(usage: &Usage, cost: Option<Usd>) -> String {
+    let cost = cost.map_or_else(|| "cost unknown".to_owned(), |cost| cost.to_string());
+    format!("{} in, {} out · {cost}", usage.input_tokens, usage.output_tokens)
+}

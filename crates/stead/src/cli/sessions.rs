@@ -1,0 +1,154 @@
+//! `stead sessions`: what happened, and going back to it.
+
+use super::args::{Common, Format, SessionsCommand};
+use super::env::Env;
+use super::error::CliError;
+use super::open::{Needs, open_agent, session_id};
+use super::render::tokens;
+use super::style::Style;
+use super::transcript::{self, Detail};
+use serde_json::json;
+use stead::agent::Agent;
+use stead::core::{Entry, Line, SessionState};
+use stead::store::Wait;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+pub(crate) async fn sessions(common: &Common, env: &Env, command: SessionsCommand) -> Result<ExitCode, CliError> {
+    let agent = open_agent(common, env, Needs::FilesOnly).await?;
+    let style = Style::stdout(env);
+    match command {
+        SessionsCommand::List { json } => list(&agent, style, json).await,
+        SessionsCommand::Show { id, full, json } => show(&agent, style, &id, full, json).await,
+        SessionsCommand::Search { text, json, limit } => search(&agent, style, &text, json, limit).await,
+        SessionsCommand::Fork { id, before, to } => {
+            let mut session = agent.session(session_id(Some(&id))?);
+            let fork = session.fork(session_id(to.as_deref())?, before).await?;
+            agent.journals().flush().await;
+            println!("{}", fork.id());
+            Ok(ExitCode::SUCCESS)
+        }
+        SessionsCommand::Rewind { id, before } => {
+            let mut session = agent.session(session_id(Some(&id))?);
+            let point = session.rewind(before, Wait::No).await?;
+            agent.journals().flush().await;
+            println!("{id} continues before turn {before}: {}", first_line(&point.text));
+            Ok(ExitCode::SUCCESS)
+        }
+        SessionsCommand::Replay { id, json } => replay(&agent, style, &id, json).await,
+        SessionsCommand::Export { id, format, file } => export(&agent, &id, format, file.as_deref()).await,
+        SessionsCommand::Rm { ids } => {
+            for id in ids {
+                agent.journals().remove(&session_id(Some(&id))?).await?;
+                println!("removed {id}");
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+async fn lines(agent: &Arc<Agent>, id: &str) -> Result<Vec<Line>, CliError> {
+    Ok(agent.journals().read(&session_id(Some(id))?).await?)
+}
+
+async fn list(agent: &Arc<Agent>, style: Style, as_json: bool) -> Result<ExitCode, CliError> {
+    let list = agent.journals().list().await?;
+    if as_json {
+        println!("{}", serde_json::to_string(&list).map_err(anyhow::Error::from)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    for summary in &list {
+        let when = jiff::Timestamp::from_millisecond(summary.updated_ms).map_or(String::new(), |at| format!("{at:.0}"));
+        let outcome = match (&summary.damage, summary.outcome) {
+            (Some(_), _) => style.bad("damaged"),
+            (None, Some(outcome)) => outcome.as_str().to_owned(),
+            (None, None) if summary.runs > 0 => style.warn("open"),
+            (None, None) => "empty".to_owned(),
+        };
+        println!("{}  {}  {outcome:<10}  {}", style.accent(summary.id.as_str()), style.dim(&when), summary.title);
+        println!("  {}", style.dim(&format!("{} runs · {}", summary.runs, tokens(&summary.usage, summary.cost))));
+    }
+    if list.is_empty() {
+        println!("no sessions yet; `stead run \"…\"` begins one");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn show(agent: &Arc<Agent>, style: Style, id: &str, full: bool, as_json: bool) -> Result<ExitCode, CliError> {
+    let lines = lines(agent, id).await?;
+    if as_json {
+        lines.iter().for_each(|line| println!("{}", transcript::line_json(line)));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let detail = if full { Detail::Full } else { Detail::Brief };
+    print!("{}", transcript::terminal(&lines, detail, style)?);
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn search(agent: &Arc<Agent>, style: Style, text: &str, as_json: bool, limit: usize) -> Result<ExitCode, CliError> {
+    let wanted = text.to_lowercase();
+    let mut hits = 0;
+    for summary in agent.journals().list().await? {
+        let Ok(lines) = agent.journals().read(&summary.id).await else { continue };
+        for line in &lines {
+            let said = transcript::plain(&line.entry);
+            let Some(found) = said.lines().find(|row| row.to_lowercase().contains(&wanted)) else { continue };
+            if hits == limit {
+                eprintln!("more than {limit} hits; raise it with --limit");
+                return Ok(ExitCode::SUCCESS);
+            }
+            hits += 1;
+            let found: String = found.trim().chars().take(200).collect();
+            if as_json {
+                println!("{}", json!({"session": summary.id, "seq": line.seq, "at": line.at, "text": found}));
+            } else {
+                println!("{}:{} {found}", style.accent(summary.id.as_str()), line.seq);
+            }
+        }
+    }
+    // As grep does: nothing found is not a success.
+    Ok(ExitCode::from(u8::from(hits == 0)))
+}
+
+/// Plays the journal through the machine again: every recorded step must be what the machine asks for.
+async fn replay(agent: &Arc<Agent>, style: Style, id: &str, as_json: bool) -> Result<ExitCode, CliError> {
+    let lines = lines(agent, id).await?;
+    let mut state = SessionState::default();
+    for line in &lines {
+        transcript::expected(&state, &line.entry).map_err(|why| {
+            CliError::Failed(anyhow::anyhow!("entry {} ({:?}) is not what the machine would do: {why}", line.seq, line.entry.kind()))
+        })?;
+        state.apply(line.seq, &line.entry).map_err(anyhow::Error::from)?;
+        if as_json {
+            println!("{}", transcript::line_json(line));
+        }
+    }
+    if !as_json {
+        print!("{}", transcript::terminal(&lines, Detail::Brief, style)?);
+        let models = lines.iter().filter(|line| matches!(line.entry, Entry::Model(_))).count();
+        let text = format!("replayed {} entries, {models} answers, no model and no tool called", lines.len());
+        println!("{}", style.dim(&text));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn export(agent: &Arc<Agent>, id: &str, format: Format, file: Option<&Path>) -> Result<ExitCode, CliError> {
+    let lines = lines(agent, id).await?;
+    let text = match format {
+        Format::Markdown => transcript::markdown(id, &lines)?,
+        Format::Json => {
+            let entries: Vec<serde_json::Value> = lines.iter().map(transcript::line_json).collect();
+            format!("{}\n", serde_json::to_string_pretty(&entries).map_err(anyhow::Error::from)?)
+        }
+    };
+    match file {
+        Some(path) => std::fs::write(path, text)?,
+        None => print!("{text}"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or("").chars().take(80).collect()
+}

@@ -1,0 +1,33 @@
+//! Ctrl-C and termination: the first asks the run to stop, the second leaves at once.
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// Watches for signals until dropped.
+pub(crate) struct Signals {
+    pub(crate) cancel: CancellationToken,
+    _watch: JoinSet<()>,
+}
+
+impl Signals {
+    pub(crate) fn watch() -> std::io::Result<Self> {
+        let cancel = CancellationToken::new();
+        let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        let mut watch = JoinSet::new();
+        let token = cancel.clone();
+        watch.spawn(async move {
+            loop {
+                tokio::select! {
+                    _ = interrupt.recv() => {}
+                    _ = terminate.recv() => {}
+                }
+                if token.is_cancelled() {
+                    std::process::exit(130);
+                }
+                token.cancel();
+            }
+        });
+        Ok(Self { cancel, _watch: watch })
+    }
+}

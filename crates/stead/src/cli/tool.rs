@@ -1,0 +1,70 @@
+//! `stead tool`: one call, through the same gate.
+
+use super::args::{Common, ToolArgs};
+use super::env::Env;
+use super::error::CliError;
+use super::open::{Needs, open_agent};
+use super::signals::Signals;
+use super::style::Style;
+use serde_json::json;
+use stead::agent::{Agent, Called};
+use stead::core::{Block, VerdictKind};
+use std::process::ExitCode;
+
+pub(crate) async fn tool(common: &Common, env: &Env, args: ToolArgs) -> Result<ExitCode, CliError> {
+    let agent = open_agent(common, env, Needs::FilesOnly).await?;
+    let Some(name) = &args.name else { return list(&agent, env, &args) };
+    let parsed: serde_json::Value = serde_json::from_str(&args.args)
+        .map_err(|error| CliError::usage(format!("the arguments are not JSON: {error}")))?;
+    if args.explain {
+        let verdict = agent.explain(name, parsed).await.map_err(CliError::usage)?;
+        let kind = match verdict.kind {
+            VerdictKind::Allow => "allow",
+            VerdictKind::Ask => "ask",
+            VerdictKind::Deny => "deny",
+        };
+        match args.json {
+            true => println!("{}", json!({"verdict": kind, "rule": verdict.rule})),
+            false => println!("{kind}: {}", verdict.rule),
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let signals = Signals::watch()?;
+    let called = agent.call_tool(name, parsed, &args.approve.approvals(env), signals.cancel.clone()).await;
+    print_result(&called, args.json)?;
+    Ok(ExitCode::from(u8::from(called.status.is_error())))
+}
+
+fn print_result(called: &Called, as_json: bool) -> Result<(), CliError> {
+    if as_json {
+        println!("{}", json!({"status": called.status, "content": called.content}));
+        return Ok(());
+    }
+    for block in &called.content {
+        let text = match block {
+            Block::Text { text } => text.clone(),
+            Block::Media(media) => format!("[{}, {} bytes as base64]", media.mime, media.data.len()),
+            Block::Thinking(thinking) => thinking.text.clone(),
+            Block::ToolCall(call) => call.name.clone(),
+        };
+        if called.status.is_error() { eprintln!("{text}") } else { println!("{text}") }
+    }
+    Ok(())
+}
+
+fn list(agent: &Agent, env: &Env, args: &ToolArgs) -> Result<ExitCode, CliError> {
+    let style = Style::stdout(env);
+    for spec in agent.tools().specs().iter() {
+        if args.json {
+            let line = json!({
+                "name": spec.name, "aliases": spec.aliases, "description": spec.description,
+                "parameters": *spec.parameters, "effect": spec.risk.effect,
+            });
+            println!("{line}");
+        } else {
+            let first = spec.description.split(". ").next().unwrap_or("");
+            println!("{:<24} {first}", style.bold(&spec.name));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

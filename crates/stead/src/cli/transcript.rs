@@ -1,0 +1,221 @@
+//! A journal as people read it.
+
+use super::error::CliError;
+use super::render::{call_line, tokens};
+use super::style::Style;
+use stead::core::{
+    Block, CallState, Entry, Limits, Line, Message, Next, ResultStatus, SessionState, ToolResult,
+};
+use std::fmt::Write;
+
+/// How much is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// The conversation as it stands, long results clipped.
+    Brief,
+    /// Everything that ever happened.
+    Full,
+}
+
+const BRIEF_LINES: usize = 6;
+
+/// One line of the journal as JSON.
+pub(crate) fn line_json(line: &Line) -> serde_json::Value {
+    let (text, _) = stead::core::encode_line(line.seq, line.at, &line.entry, stead::core::ChainSum::START);
+    let mut value: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert("sum".to_owned(), serde_json::json!(line.sum));
+    }
+    value
+}
+
+/// All words of an entry, for searching.
+pub(crate) fn plain(entry: &Entry) -> String {
+    match entry {
+        Entry::User(input) => blocks_text(&input.content),
+        Entry::Model(reply) => blocks_text(&reply.content),
+        Entry::Result(result) => blocks_text(&result.content),
+        Entry::Notice(notice) => notice.text.clone(),
+        Entry::Session(_) | Entry::Call(_) | Entry::Ask(_) | Entry::Decision(_) | Entry::Rewind(_) | Entry::End(_) => {
+            String::new()
+        }
+    }
+}
+
+/// The journal for a terminal.
+pub(crate) fn terminal(lines: &[Line], detail: Detail, style: Style) -> Result<String, CliError> {
+    match detail {
+        Detail::Brief => conversation(lines, style),
+        Detail::Full => Ok(chronicle(lines, style)),
+    }
+}
+
+/// The conversation as it stands, turns numbered as `rewind` and `fork` count them.
+fn conversation(lines: &[Line], style: Style) -> Result<String, CliError> {
+    let state = fold(lines)?;
+    let mut out = String::new();
+    let mut turn = 0;
+    for said in &state.turns {
+        match &*said.message {
+            Message::User { content } if said.opens.is_some() => {
+                turn += 1;
+                let _ = writeln!(out, "{} {}", style.accent(&format!("[{turn}] you:")), blocks_text(content));
+            }
+            Message::User { content } => {
+                let _ = writeln!(out, "{} {}", style.warn("harness:"), blocks_text(content));
+            }
+            Message::Assistant { content } => {
+                for block in content {
+                    out.push_str(&block_line(block, style));
+                }
+            }
+            Message::Tool { results } => results.iter().for_each(|result| out.push_str(&result_lines(result, style))),
+        }
+    }
+    if let Some(run) = &state.run {
+        let waits = run.pending.iter().any(|p| matches!(p.state, CallState::Asked { .. }));
+        let why = if waits { "waits for a decision" } else { "was interrupted" };
+        let _ = writeln!(out, "{}", style.warn(&format!("the last run {why}; go on with --resume")));
+    }
+    let _ = writeln!(out, "{}", style.dim(&tokens(&state.usage, state.cost)));
+    Ok(out)
+}
+
+/// Everything that happened, in order.
+fn chronicle(lines: &[Line], style: Style) -> String {
+    let mut out = String::new();
+    for line in lines {
+        let head = style.dim(&format!("{:>5} {:.3}", line.seq, line.at));
+        let body = match &line.entry {
+            Entry::Session(start) => format!("session {} of agent {}", start.session, start.agent),
+            Entry::User(input) if input.content.is_empty() => "resumed".to_owned(),
+            Entry::User(input) => format!("{} {}", style.accent("you:"), blocks_text(&input.content)),
+            Entry::Model(reply) => {
+                let text: String = reply.content.iter().map(|block| block_line(block, style)).collect();
+                format!("{} {}\n{text}", reply.model, style.dim(&tokens(&reply.usage, reply.cost)))
+            }
+            Entry::Call(intent) => format!("{} begins ({})", intent.tool, intent.id),
+            Entry::Result(result) => {
+                format!("{} {:?} after {} ms\n{}", result.id, result.status, result.ms, blocks_text(&result.content))
+            }
+            Entry::Ask(ask) => format!("{} asks: {}", ask.id, ask.rule),
+            Entry::Decision(decision) => {
+                let answer = if decision.approved { "approved" } else { "rejected" };
+                format!("{} {answer} by {}", decision.id, decision.by)
+            }
+            Entry::Notice(notice) => format!("harness: {}", notice.text),
+            Entry::Rewind(rewind) => format!("rewound to entry {}", rewind.to),
+            Entry::End(end) => format!("run ended: {} {}", end.outcome.as_str(), end.reason.as_deref().unwrap_or("")),
+        };
+        let _ = writeln!(out, "{head} {}", body.trim_end());
+    }
+    out
+}
+
+/// The conversation as Markdown.
+pub(crate) fn markdown(id: &str, lines: &[Line]) -> Result<String, CliError> {
+    let state = fold(lines)?;
+    let mut out = format!("# Session {id}\n\n");
+    for turn in &state.turns {
+        match &*turn.message {
+            Message::User { content } => {
+                let who = if turn.opens.is_some() { "You" } else { "Harness" };
+                let _ = write!(out, "## {who}\n\n{}\n\n", blocks_text(content));
+            }
+            Message::Assistant { content } => {
+                let _ = write!(out, "## Agent\n\n");
+                for block in content {
+                    match block {
+                        Block::Text { text } => {
+                            let _ = write!(out, "{text}\n\n");
+                        }
+                        Block::ToolCall(call) => {
+                            let args = serde_json::to_string_pretty(&call.args).unwrap_or_default();
+                            let _ = write!(out, "**{}**\n\n{}\n\n", call.name, fenced("json", &args));
+                        }
+                        Block::Thinking(_) | Block::Media(_) => {}
+                    }
+                }
+            }
+            Message::Tool { results } => {
+                for result in results {
+                    let text = blocks_text(&result.content);
+                    let _ = write!(out, "*{}* ({:?})\n\n{}\n\n", result.name, result.status, fenced("", &text));
+                }
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// A fence longer than any in the text, so that the text cannot close it.
+fn fenced(language: &str, text: &str) -> String {
+    let longest = text.lines().map(|line| line.chars().take_while(|&c| c == '`').count()).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("{fence}{language}\n{text}\n{fence}")
+}
+
+/// Whether the machine, in `state`, would have led to `entry`.
+pub(crate) fn expected(state: &SessionState, entry: &Entry) -> Result<(), String> {
+    // Limits are settings of the time; a replay asks about order and kind only.
+    let limits = Limits { max_steps: u32::MAX, repeat_nudge: 0, repeat_end: 0 };
+    let next = state.next(&limits);
+    match (entry, &next) {
+        (Entry::Model(_), Next::CallModel) => Ok(()),
+        (Entry::Model(_), next) => Err(format!("an answer came while {}", in_words(next))),
+        (Entry::Call(_) | Entry::Ask(_), Next::RunTools(_)) => Ok(()),
+        (Entry::Call(_) | Entry::Ask(_), next) => Err(format!("a call came while {}", in_words(next))),
+        (Entry::Result(_), Next::RunTools(_) | Next::AwaitDecision(_)) => Ok(()),
+        (Entry::Result(_), next) => Err(format!("a result came while {}", in_words(next))),
+        (Entry::Decision(_), Next::AwaitDecision(_) | Next::RunTools(_)) => Ok(()),
+        (Entry::Decision(_), next) => Err(format!("a decision came while {}", in_words(next))),
+        (Entry::Session(_) | Entry::User(_) | Entry::Notice(_) | Entry::Rewind(_) | Entry::End(_), _) => Ok(()),
+    }
+}
+
+fn in_words(next: &Next) -> &'static str {
+    match next {
+        Next::Idle => "no run was open",
+        Next::CallModel => "the model was to be asked",
+        Next::RunTools(_) => "calls were to be run",
+        Next::Nudge(_) => "the model was to be told something",
+        Next::AwaitDecision(_) => "a person was to decide",
+        Next::Done(..) => "the run was done",
+    }
+}
+
+fn fold(lines: &[Line]) -> Result<SessionState, CliError> {
+    let mut state = SessionState::default();
+    for line in lines {
+        state.apply(line.seq, &line.entry).map_err(anyhow::Error::from)?;
+    }
+    Ok(state)
+}
+
+fn block_line(block: &Block, style: Style) -> String {
+    match block {
+        Block::Text { text } => format!("{text}\n"),
+        Block::Thinking(thinking) => format!("{}\n", style.dim(&thinking.text)),
+        Block::Media(media) => format!("[{}]\n", media.mime),
+        Block::ToolCall(call) => format!("{} {}\n", style.accent("→"), call_line(&call.name, &call.args)),
+    }
+}
+
+fn result_lines(result: &ToolResult, style: Style) -> String {
+    let text = blocks_text(&result.content);
+    let shown: Vec<&str> = text.lines().take(BRIEF_LINES).collect();
+    let rest = text.lines().count().saturating_sub(BRIEF_LINES);
+    let more = if rest > 0 { format!("\n  … {rest} more lines (--full)") } else { String::new() };
+    let mark = if result.status == ResultStatus::Ok { style.good("✓") } else { style.bad("✗") };
+    format!("{mark} {}\n", style.dim(&format!("{}{more}", shown.join("\n  "))))
+}
+
+fn blocks_text(blocks: &[Block]) -> String {
+    let texts = blocks.iter().map(|block| match block {
+        Block::Text { text } => text.clone(),
+        Block::Media(media) => format!("[{}{}]", media.mime, media.name.as_ref().map_or(String::new(), |n| format!(" {n}"))),
+        Block::Thinking(thinking) => thinking.text.clone(),
+        Block::ToolCall(call) => format!("{} {}", call.name, call.args),
+    });
+    texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
+}
