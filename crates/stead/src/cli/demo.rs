@@ -1,0 +1,179 @@
+//! `stead demo`: a tour with a scripted model and everything else real.
+
+use super::args::{DemoArgs, Output};
+use super::env::Env;
+use super::error::CliError;
+use super::open::{assemble, open_workspace};
+use super::render::{Renderer, summary};
+use super::style::Style;
+use stead::agent::{Agent, RunOptions, RunReport, Session};
+use stead::core::{Block, Event, EventKind, Outcome, SessionId};
+use stead::model::{Params, ScriptedModel};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+const SCRIPT: &str = include_str!("../demo/script.yaml");
+/// Milliseconds between pieces of text: about reading speed.
+const READING_SPEED_MS: &str = "18";
+
+/// The demo's workspace.
+const FILES: [(&str, &str); 5] = [
+    ("AGENTS.md", "# House-keeper\n\nYou keep a household's notes in order. Short answers, no decoration.\n"),
+    ("agent.yaml", "policy:\n  max_steps: 20\n"),
+    ("notes/monday.md", "Rain again.\nThe roof leaks: call the roofer.\n"),
+    ("notes/tuesday.md", "Library card runs out this week, renew it.\n"),
+    ("notes/friday.md", "Catalogue came. Order seeds for spring.\n"),
+];
+
+pub(crate) async fn demo(env: &Env, args: &DemoArgs) -> Result<ExitCode, CliError> {
+    let style = Style::stdout(env);
+    let place = Place::make(args)?;
+    let dir = place.dir();
+    for (path, content) in FILES {
+        let path = dir.join(path);
+        std::fs::create_dir_all(path.parent().unwrap_or(dir))?;
+        std::fs::write(path, content)?;
+    }
+    title(style, "A folder of plain files");
+    show_tree(dir, style);
+
+    let script = SCRIPT.replace("DELAY", if args.fast { "0" } else { READING_SPEED_MS });
+    let model = Arc::new(ScriptedModel::parse("demo", &script)?);
+    let workspace = open_workspace(dir, env).await?;
+    let agent = assemble(dir, workspace, model, Params::default(), Vec::new())?;
+    let mut session = agent.session(SessionId::new("demo").map_err(anyhow::Error::from)?);
+
+    title(style, "becomes an agent");
+    say(style, "Collect what is still to do from my notes into TODO.md");
+    let first = run(env, &mut session, "Collect what is still to do from my notes into TODO.md").await?;
+
+    title(style, "It is stopped in the middle of a run …");
+    say(style, "The roofer came today.");
+    let cut = run_until_first_call(env, &mut session, "The roofer came today.").await?;
+    println!("{}", style.warn(&format!("the run was {}; the journal has every step so far", cut.outcome.as_str())));
+
+    title(style, "… and goes on where it was, in a new process just as well");
+    drop(session);
+    let last = resume(env, &agent).await?;
+
+    title(style, "What is left: files");
+    show_tree(dir, style);
+    println!("\n{}", style.bold("TODO.md"));
+    print!("{}", std::fs::read_to_string(dir.join("TODO.md"))?);
+    println!("\n{}", style.dim(&summary(&last)));
+    place.farewell(style);
+    let all_well = first.outcome == Outcome::Completed && last.outcome == Outcome::Completed;
+    Ok(ExitCode::from(u8::from(!all_well)))
+}
+
+async fn run(env: &Env, session: &mut Session, input: &str) -> Result<RunReport, CliError> {
+    let renderer = Arc::new(Renderer::new(env, Output::Text));
+    let options = RunOptions { listener: renderer.listener(), ..RunOptions::default() };
+    let report = session.run(vec![Block::text(input)], options).await?;
+    renderer.finish(&report)?;
+    Ok(report)
+}
+
+/// Runs until a tool is about to be called, then cancels as Ctrl-C would.
+async fn run_until_first_call(env: &Env, session: &mut Session, input: &str) -> Result<RunReport, CliError> {
+    let renderer = Arc::new(Renderer::new(env, Output::Text));
+    let show = renderer.listener();
+    let cancel = CancellationToken::new();
+    let stop = cancel.clone();
+    let listener = Arc::new(move |event: &Event| {
+        if let EventKind::ModelEnded { .. } = event.kind {
+            stop.cancel();
+        }
+        show(event);
+    });
+    let options = RunOptions { listener, cancel, ..RunOptions::default() };
+    let report = session.run(vec![Block::text(input)], options).await?;
+    println!();
+    Ok(report)
+}
+
+async fn resume(env: &Env, agent: &Arc<Agent>) -> Result<RunReport, CliError> {
+    let renderer = Arc::new(Renderer::new(env, Output::Text));
+    let mut session = agent.session(SessionId::new("demo").map_err(anyhow::Error::from)?);
+    let options = RunOptions { listener: renderer.listener(), ..RunOptions::default() };
+    let report = session.resume(options).await?;
+    agent.journals().flush().await;
+    renderer.finish(&report)?;
+    Ok(report)
+}
+
+fn title(style: Style, text: &str) {
+    println!("\n{}", style.bold(&format!("── {text}")));
+}
+
+fn say(style: Style, text: &str) {
+    println!("{} {text}\n", style.accent("you:"));
+}
+
+/// Prints the files of the folder, journals and all.
+fn show_tree(dir: &Path, style: Style) {
+    fn walk(dir: &Path, depth: usize, style: Style) {
+        let mut entries: Vec<_> = std::fs::read_dir(dir).into_iter().flatten().flatten().collect();
+        entries.sort_by_key(std::fs::DirEntry::file_name);
+        for entry in entries {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let indent = "  ".repeat(depth);
+            if entry.path().is_dir() {
+                println!("{indent}{}/", style.accent(&name));
+                walk(&entry.path(), depth + 1, style);
+            } else {
+                println!("{indent}{name}");
+            }
+        }
+    }
+    walk(dir, 0, style);
+}
+
+/// Where the demo's workspace is: a folder that the user named and keeps, or a temporary one.
+enum Place {
+    Kept(PathBuf),
+    Temporary(PathBuf),
+}
+
+impl Place {
+    fn make(args: &DemoArgs) -> Result<Self, CliError> {
+        match &args.dir {
+            Some(dir) => {
+                std::fs::create_dir_all(dir)?;
+                if std::fs::read_dir(dir)?.next().is_some() {
+                    return Err(CliError::usage(format!("{} is not empty; name a new folder", dir.display())));
+                }
+                Ok(Self::Kept(dir.clone()))
+            }
+            None => {
+                let dir = std::env::temp_dir().join(format!("stead-demo-{}", SessionId::fresh()));
+                std::fs::create_dir_all(&dir)?;
+                Ok(Self::Temporary(dir))
+            }
+        }
+    }
+
+    fn dir(&self) -> &Path {
+        match self {
+            Self::Kept(dir) | Self::Temporary(dir) => dir,
+        }
+    }
+
+    fn farewell(&self, style: Style) {
+        let next = match self {
+            Self::Kept(dir) => format!("The workspace stays in {0}. Look around:\n  stead sessions show demo -C {0}", dir.display()),
+            Self::Temporary(_) => "Keep the workspace next time with: stead demo --dir my-demo".to_owned(),
+        };
+        println!("{next}\nThen make your own: {}", style.bold("stead init my-agent"));
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Self::Temporary(dir) = self {
+            let _ = std::fs::remove_dir_all(dir);
+        }
+    }
+}
