@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Every check, from a fresh Debian machine with a Rust toolchain: installs what is missing, then
+# formatting, lints, tests, doc tests, docs. Ends with the number of tests.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+say() { printf '\n== %s\n' "$*"; }
+
+need() { # need COMMAND PACKAGE: installs PACKAGE unless COMMAND is there
+  command -v "$1" >/dev/null 2>&1 && return
+  say "installing $2"
+  if [ "$(id -u)" -ne 0 ]; then echo "missing $1: install $2, or run this as root" >&2; exit 1; fi
+  [ -n "${APT_UPDATED:-}" ] || { apt-get update -qq; APT_UPDATED=1; }
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$2" >/dev/null
+}
+
+need cc gcc
+need script bsdutils
+need setsid util-linux
+need rg ripgrep
+need python3 python3
+if ! cargo nextest --version >/dev/null 2>&1; then
+  say "installing cargo-nextest"
+  cargo install --locked --quiet cargo-nextest
+fi
+
+say "formatting"
+cargo fmt --all --check
+
+say "lints"
+cargo clippy --workspace --all-targets --quiet -- -D warnings
+
+say "tests"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+cargo nextest run --workspace --no-fail-fast 2>&1 | tee "$log"
+
+say "doc tests"
+cargo test --workspace --doc --quiet 2>&1 | tee -a "$log"
+
+say "docs"
+RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
+
+say "the demo, as the README runs it"
+cargo run --release --quiet -- demo --fast >/dev/null
+
+tests=$(sed -n 's/.*Summary.* \([0-9][0-9]*\) passed.*/\1/p' "$log" | tail -1)
+doctests=$(awk '/^test result: ok\./ { sum += $4 } END { print sum + 0 }' "$log")
+echo "$((tests + doctests)) passed, 0 failed"
