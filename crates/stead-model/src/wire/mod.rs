@@ -1,5 +1,13 @@
 //! What a wire is: pure functions between our types and a provider's bytes. No I/O here.
 
+pub(crate) mod args;
+pub(crate) mod gemini;
+mod json;
+mod placeholder;
+pub(crate) mod responses;
+#[cfg(test)]
+mod testing;
+
 use crate::{Delta, ModelError, Reply, Request};
 use std::fmt::Debug;
 use stead_core::Message;
