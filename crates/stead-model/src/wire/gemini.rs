@@ -55,6 +55,10 @@ impl Wire for Gemini {
         ORIGIN
     }
 
+    fn dialect(&self) -> &'static str {
+        if self.wants_signatures() { "gemini-signed" } else { ORIGIN }
+    }
+
     fn endpoint(&self, mode: Mode) -> String {
         let model = &self.model;
         let collection = if model.contains('/') { "" } else { "models/" };
@@ -99,11 +103,11 @@ impl Wire for Gemini {
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {
-        Box::new(answer::GeminiDecoder::new(&self.model))
+        Box::<answer::GeminiDecoder>::default()
     }
 
     fn parse(&self, body: &[u8]) -> Result<Reply, ModelError> {
-        answer::parse(body, &self.model)
+        answer::parse(body)
     }
 }
 

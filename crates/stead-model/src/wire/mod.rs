@@ -34,6 +34,11 @@ pub(crate) trait Wire: Debug + Send + Sync {
     /// Names the wire in `Thinking::origin`.
     fn origin(&self) -> &'static str;
 
+    /// Names how this wire writes messages: bytes of one dialect are never reused for another.
+    fn dialect(&self) -> &'static str {
+        self.origin()
+    }
+
     /// Path and query below the base URL.
     fn endpoint(&self, mode: Mode) -> String;
 
@@ -68,7 +73,7 @@ pub(crate) trait Decoder: Send {
 /// The body of a request. Messages that earlier requests of the run have encoded are not encoded again.
 pub(crate) fn encode(wire: &dyn Wire, request: &Request, mode: Mode) -> Vec<u8> {
     let mut cache = request.encoded.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let known = cache.wire == wire.origin()
+    let known = cache.wire == wire.dialect()
         && cache.count < request.messages.len()
         && match (cache.count.checked_sub(1).and_then(|i| request.messages.get(i)), &cache.last) {
             (Some(now), Some(then)) => std::sync::Arc::ptr_eq(now, then),
@@ -76,7 +81,7 @@ pub(crate) fn encode(wire: &dyn Wire, request: &Request, mode: Mode) -> Vec<u8> 
             (Some(_), None) | (None, Some(_)) => false,
         };
     if !known {
-        *cache = crate::model::EncodedPrefix { wire: wire.origin(), ..Default::default() };
+        *cache = crate::model::EncodedPrefix { wire: wire.dialect(), ..Default::default() };
     }
     // The last message is never cached: its caching mark moves on with the next turn.
     let (earlier, last) = match request.messages.split_last() {

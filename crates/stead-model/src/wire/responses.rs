@@ -70,11 +70,11 @@ impl Wire for Responses {
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {
-        Box::new(answer::ResponsesDecoder::new(&self.model))
+        Box::<answer::ResponsesDecoder>::default()
     }
 
     fn parse(&self, body: &[u8]) -> Result<Reply, ModelError> {
-        answer::parse(body, &self.model)
+        answer::parse(body)
     }
 }
 

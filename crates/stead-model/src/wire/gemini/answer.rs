@@ -9,8 +9,8 @@ use std::time::Duration;
 use stead_core::{Block, Media, StopReason, Thinking, ToolCall, Usage};
 
 /// A whole answer.
-pub(super) fn parse(body: &[u8], model: &str) -> Result<Reply, ModelError> {
-    let mut decoder = GeminiDecoder::new(model);
+pub(super) fn parse(body: &[u8]) -> Result<Reply, ModelError> {
+    let mut decoder = GeminiDecoder::default();
     let chunk = serde_json::from_slice(body).map_err(|error| ModelError::Protocol(error.to_string()))?;
     decoder.take(chunk, &mut Vec::new())?;
     decoder.reply()
@@ -18,9 +18,8 @@ pub(super) fn parse(body: &[u8], model: &str) -> Result<Reply, ModelError> {
 
 /// Puts a streamed answer together. It has no terminal event: once a finish reason was seen, the end
 /// of the stream is the end of the answer.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct GeminiDecoder {
-    model: String,
     content: Vec<Block>,
     /// The signature of the text that `content` ends with, which may still grow.
     text_signature: Option<String>,
@@ -37,17 +36,6 @@ enum Ending {
 }
 
 impl GeminiDecoder {
-    pub(super) fn new(model: &str) -> Self {
-        Self {
-            model: model.to_owned(),
-            content: Vec::new(),
-            text_signature: None,
-            calls: 0,
-            usage: Usage::default(),
-            ending: None,
-        }
-    }
-
     fn take(&mut self, chunk: Chunk, out: &mut Vec<Delta>) -> Result<(), ModelError> {
         if let Some(error) = chunk.error {
             return Err(failure(error));
@@ -139,7 +127,7 @@ impl GeminiDecoder {
             Ending::Finished { reason, message } => self.stop(reason, &message)?,
         };
         self.end_text();
-        Ok(Reply { content: std::mem::take(&mut self.content), usage: self.usage, stop, model: self.model.clone() })
+        Ok(Reply { content: std::mem::take(&mut self.content), usage: self.usage, stop, model: String::new() })
     }
 
     fn stop(&self, reason: String, message: &str) -> Result<StopReason, ModelError> {

@@ -172,7 +172,7 @@ fn expected() -> Reply {
             reasoning_tokens: 8,
         },
         stop: StopReason::ToolUse,
-        model: "gemini-2.5-pro".into(),
+        model: String::new(),
     }
 }
 

@@ -10,15 +10,14 @@ use std::collections::BTreeMap;
 use stead_core::{Block, StopReason, Thinking, ToolCall, Usage};
 
 /// A whole answer.
-pub(super) fn parse(body: &[u8], model: &str) -> Result<Reply, ModelError> {
+pub(super) fn parse(body: &[u8]) -> Result<Reply, ModelError> {
     let response = serde_json::from_slice(body).map_err(protocol)?;
-    reply(response, BTreeMap::new(), model)
+    reply(response, BTreeMap::new())
 }
 
 /// A streamed answer. The terminal event repeats the whole answer, so the pieces are only passed on.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct ResponsesDecoder {
-    model: String,
     /// Calls by the place of their item in the answer.
     calls: BTreeMap<u64, Call>,
     /// Finished items, for servers whose terminal event does not repeat them.
@@ -33,10 +32,6 @@ struct Call {
 }
 
 impl ResponsesDecoder {
-    pub(super) fn new(model: &str) -> Self {
-        Self { model: model.to_owned(), calls: BTreeMap::new(), items: BTreeMap::new(), ended: false }
-    }
-
     fn call_started(&mut self, Placed { output_index, item }: Placed, out: &mut Vec<Delta>) {
         if let Item::FunctionCall { name, .. } = item
             && !self.calls.contains_key(&output_index)
@@ -95,7 +90,7 @@ impl Decoder for ResponsesDecoder {
                 if response.status.is_empty() {
                     response.status = kind.trim_start_matches("response.").to_owned();
                 }
-                let reply = reply(response, std::mem::take(&mut self.items), &self.model)?;
+                let reply = reply(response, std::mem::take(&mut self.items))?;
                 self.ended = true;
                 out.push(Delta::Done(Box::new(reply)));
             }
@@ -264,7 +259,7 @@ struct OutputTokens {
     reasoning_tokens: u64,
 }
 
-fn reply(response: Response, seen: BTreeMap<u64, Item>, model: &str) -> Result<Reply, ModelError> {
+fn reply(response: Response, seen: BTreeMap<u64, Item>) -> Result<Reply, ModelError> {
     let Response { status, output, usage, error, incomplete_details } = response;
     let output = if output.is_empty() { seen.into_values().collect() } else { output };
     let refused = output.iter().any(|item| match item {
@@ -282,7 +277,7 @@ fn reply(response: Response, seen: BTreeMap<u64, Item>, model: &str) -> Result<R
         other => return Err(ModelError::Protocol(format!("an answer of status {other:?}"))),
     };
     let content = output.into_iter().flat_map(blocks).collect();
-    Ok(Reply { content, usage: usage.map(tokens).unwrap_or_default(), stop, model: model.to_owned() })
+    Ok(Reply { content, usage: usage.map(tokens).unwrap_or_default(), stop, model: String::new() })
 }
 
 fn incomplete(details: Incomplete) -> StopReason {

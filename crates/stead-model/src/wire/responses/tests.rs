@@ -210,7 +210,7 @@ fn expected() -> Reply {
             reasoning_tokens: 8,
         },
         stop: StopReason::ToolUse,
-        model: "gpt-5".into(),
+        model: String::new(),
     }
 }
 
