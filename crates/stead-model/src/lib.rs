@@ -1,5 +1,6 @@
 //! Talking to models: one trait, four wires, and models that need no network.
 
+mod catalogue;
 mod error;
 mod files;
 mod local;
@@ -10,6 +11,7 @@ mod settings;
 mod tape;
 mod wire;
 
+pub use catalogue::{ModelInfo, lookup};
 pub use error::ModelError;
 pub use model::{Delta, Encoded, Model, Params, Reply, Request, SystemPart, ToolChoice};
 pub use scripted::ScriptedModel;

@@ -38,7 +38,7 @@ impl Step {
 
 #[derive(Debug)]
 pub(super) enum Act {
-    Answer(Answer),
+    Answer(Box<Answer>),
     Fail(Failure),
 }
 
@@ -230,13 +230,13 @@ impl Item {
         }
         let pieces = Pieces { deltas, delay: Duration::from_millis(self.delay_ms.unwrap_or(0)) };
         match self.error {
-            None => Ok(Act::Answer(Answer {
+            None => Ok(Act::Answer(Box::new(Answer {
                 expect: self.expect.unwrap_or_default(),
                 pieces,
                 content,
                 stop: self.stop.unwrap_or(called),
                 usage: self.usage.unwrap_or_default(),
-            })),
+            }))),
             Some(_) if self.stop.is_some() || self.usage.is_some() || self.expect.is_some() => {
                 Err("an item with `error` has no `stop`, `usage` or `expect`")
             }

@@ -259,9 +259,9 @@ fn takes(mime: &str) -> bool {
     }
 }
 
-fn given(content: &[Block]) -> Vec<Part<'_>> {
-    let part = |block| match block {
-        &Block::Text { ref text } => (!text.is_empty()).then(|| Part::text(text)),
+fn given<'a>(content: &'a [Block]) -> Vec<Part<'a>> {
+    let part = |block: &'a Block| match block {
+        Block::Text { text } => (!text.is_empty()).then(|| Part::text(text)),
         Block::Media(media) => Some(Part::media(media)),
         Block::Thinking(_) | Block::ToolCall(_) => None,
     };

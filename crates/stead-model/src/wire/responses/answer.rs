@@ -70,10 +70,8 @@ impl Decoder for ResponsesDecoder {
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
                 out.push(Delta::Thinking(read::<Piece>(data)?.delta));
             }
-            "response.reasoning_summary_part.added" => {
-                if read::<SummaryPart>(data)?.summary_index > 0 {
-                    out.push(Delta::Thinking(PARAGRAPH.into()));
-                }
+            "response.reasoning_summary_part.added" if read::<SummaryPart>(data)?.summary_index > 0 => {
+                out.push(Delta::Thinking(PARAGRAPH.into()));
             }
             "response.output_item.added" => self.call_started(read(data)?, out),
             "response.output_item.done" => {
