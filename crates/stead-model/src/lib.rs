@@ -1,8 +1,10 @@
 //! Talking to models: one trait, four wires, and models that need no network.
 
+mod classify;
 mod error;
 mod model;
 mod settings;
+mod sse;
 mod wire;
 
 pub use error::ModelError;

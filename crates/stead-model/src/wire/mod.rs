@@ -1,5 +1,8 @@
 //! What a wire is: pure functions between our types and a provider's bytes. No I/O here.
 
+mod args;
+mod json;
+
 use crate::{Delta, ModelError, Reply, Request};
 use std::fmt::Debug;
 use stead_core::Message;
