@@ -101,7 +101,7 @@ pub(crate) fn classify(status: u16, retry_after: Option<Duration>, body: &[u8]) 
         _ if any(NOT_FOUND) => ModelError::NotFound(message),
         _ if any(RATE) => ModelError::RateLimited { retry_after, message },
         _ if any(BUSY) => ModelError::Unavailable { status, retry_after, message },
-        300..400 => ModelError::BadRequest(format!("the endpoint redirects; check the base URL ({message})")),
+        300..=399 => ModelError::BadRequest(format!("the endpoint redirects; check the base URL ({message})")),
         _ => ModelError::BadRequest(message),
     }
 }

@@ -22,7 +22,11 @@ fn every_providers_wording_has_its_meaning() {
             r#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low"}}"#,
             Quota("Your credit balance is too low".into()),
         ),
-        (529, r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#, busy(529, "Overloaded")),
+        (
+            529,
+            r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
+            busy(529, "Overloaded"),
+        ),
         (
             IN_STREAM,
             r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
@@ -69,7 +73,11 @@ fn every_providers_wording_has_its_meaning() {
             NotFound("model 'x' not found, try pulling it first".into())
         }),
         (422, r#"{"detail":"bad field"}"#, BadRequest("bad field".into())),
-        (503, r#"{"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}"#, busy(503, "Loading model")),
+        (
+            503,
+            r#"{"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}"#,
+            busy(503, "Loading model"),
+        ),
         (502, "<html>Bad Gateway</html>", busy(502, "<html>Bad Gateway</html>")),
         (500, "", busy(500, "HTTP 500 with no explanation")),
         (400, r#"{"object":"error","message":"odd","type":"BadRequestError"}"#, BadRequest("odd".into())),
