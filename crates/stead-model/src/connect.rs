@@ -4,7 +4,9 @@ use crate::http::{HttpModel, HttpSettings, is_loopback};
 use crate::providers::{KeyNeed, Provider, WireKind, find, providers};
 use crate::retry::{Fallback, Retrying};
 use crate::wire::anthropic::Anthropic;
+use crate::wire::gemini::Gemini;
 use crate::wire::openai::OpenAi;
+use crate::wire::responses::Responses;
 use crate::wire::{Mode, Wire};
 use crate::{Model, ModelError, ModelSettings};
 use std::sync::Arc;
@@ -115,6 +117,8 @@ fn wire(kind: WireKind, model: &str) -> Box<dyn Wire> {
     match kind {
         WireKind::Anthropic => Box::new(Anthropic::new(model)),
         WireKind::OpenAi(dialect) => Box::new(OpenAi::new(model, dialect)),
+        WireKind::Responses => Box::new(Responses::new(model)),
+        WireKind::Gemini => Box::new(Gemini::new(model)),
     }
 }
 
@@ -123,7 +127,7 @@ fn below_version(kind: WireKind, base_url: &str) -> &str {
     let base_url = base_url.trim_end_matches('/');
     match kind {
         WireKind::Anthropic => base_url.strip_suffix("/v1").unwrap_or(base_url),
-        WireKind::OpenAi(_) => base_url,
+        WireKind::OpenAi(_) | WireKind::Responses | WireKind::Gemini => base_url,
     }
 }
 

@@ -34,6 +34,8 @@ pub enum KeyNeed {
 pub(crate) enum WireKind {
     Anthropic,
     OpenAi(Dialect),
+    Responses,
+    Gemini,
 }
 
 /// Every provider that is reached over the network.
@@ -76,6 +78,24 @@ const PROVIDERS: &[Provider] = &[
             effort: EffortField::Grade,
             thinking_back: None,
         }),
+    },
+    Provider {
+        name: "responses",
+        aliases: &["openai-responses"],
+        base_url: Some("https://api.openai.com/v1"),
+        base_url_variable: "OPENAI_BASE_URL",
+        key_variables: &["OPENAI_API_KEY"],
+        key: KeyNeed::Required,
+        wire: WireKind::Responses,
+    },
+    Provider {
+        name: "gemini",
+        aliases: &["google"],
+        base_url: Some("https://generativelanguage.googleapis.com/v1beta"),
+        base_url_variable: "GEMINI_BASE_URL",
+        key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+        key: KeyNeed::Required,
+        wire: WireKind::Gemini,
     },
     Provider {
         name: "openai-compatible",

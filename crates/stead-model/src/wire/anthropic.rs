@@ -3,7 +3,7 @@
 mod decode;
 
 use super::media::{self, Kind};
-use super::{Decoder, Mode, Place, Wire, json, names};
+use super::{Decoder, Mode, Place, Wire, json, names, placeholder};
 use crate::{ModelError, Reply, Request, ToolChoice};
 use serde::Serialize;
 use serde_json::Value;
@@ -15,8 +15,6 @@ const API_VERSION: &str = "2023-06-01";
 const DEFAULT_MAX_TOKENS: u32 = 8192;
 /// The API refuses smaller thinking budgets.
 const MIN_THINKING_TOKENS: u32 = 1024;
-/// The API refuses empty messages and blank texts.
-const NOTHING: &str = "(nothing)";
 
 /// Speaks the Messages API for one model.
 #[derive(Debug)]
@@ -68,15 +66,14 @@ impl Wire for Anthropic {
     }
 
     fn message(&self, message: &Message, place: Place, out: &mut Vec<u8>) {
-        let (role, mut parts): (_, Vec<Marked<'_>>) = match message {
-            Message::User { content } => ("user", content.iter().filter_map(part).map(Marked::plain).collect()),
-            Message::Assistant { content } => {
-                ("assistant", content.iter().filter_map(part).map(Marked::plain).collect())
-            }
-            Message::Tool { results } => ("user", results.iter().map(result).map(Marked::plain).collect()),
+        let (role, nothing, said) = match message {
+            Message::User { content } => ("user", placeholder::NO_INPUT, parts(content)),
+            Message::Assistant { content } => ("assistant", placeholder::NO_ANSWER, parts(content)),
+            Message::Tool { results } => ("user", placeholder::NO_OUTPUT, results.iter().map(result).collect()),
         };
+        let mut parts: Vec<Marked<'_>> = said.into_iter().map(Marked::plain).collect();
         if !parts.iter().any(|marked| marked.part.takes_mark()) {
-            parts.push(Marked::plain(Part::text(NOTHING)));
+            parts.push(Marked::plain(Part::text(nothing)));
         }
         if place == Place::Last
             && let Some(last) = parts.iter_mut().rfind(|marked| marked.part.takes_mark())
@@ -135,6 +132,10 @@ fn system(request: &Request) -> Vec<Marked<'_>> {
     marked.collect()
 }
 
+fn parts(content: &[Block]) -> Vec<Part<'_>> {
+    content.iter().filter_map(part).collect()
+}
+
 /// A block as the API takes it; none where it must not be sent.
 fn part(block: &Block) -> Option<Part<'_>> {
     match block {
@@ -165,14 +166,14 @@ fn media_part(media: &Media) -> Part<'_> {
         Kind::Image => Part::Image { source: source(&media.mime) },
         Kind::Pdf => Part::Document { source: source("application/pdf"), title: media.name.as_deref() },
         Kind::Text(text) => Part::text(media::inline(media, &text)),
-        Kind::Wav | Kind::Mp3 | Kind::Other => Part::text(media::placeholder(media)),
+        Kind::Wav | Kind::Mp3 | Kind::Other => Part::text(placeholder::for_media(media)),
     }
 }
 
 fn result(result: &ToolResult) -> Part<'_> {
-    let mut content: Vec<Part<'_>> = result.content.iter().filter_map(part).collect();
+    let mut content = parts(&result.content);
     if content.is_empty() {
-        content.push(Part::text(NOTHING));
+        content.push(Part::text(placeholder::NO_OUTPUT));
     }
     Part::ToolResult { tool_use_id: names::safe(&result.id), content, is_error: result.status.is_error() }
 }

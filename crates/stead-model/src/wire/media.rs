@@ -41,11 +41,6 @@ pub(super) fn inline(media: &Media, text: &str) -> String {
     format!("{}:\n{text}", label(media))
 }
 
-/// What stands in for media that the provider cannot be sent.
-pub(super) fn placeholder(media: &Media) -> String {
-    format!("[{}: this model's API cannot be sent this kind of file]", label(media))
-}
-
 fn label(media: &Media) -> String {
     match &media.name {
         Some(name) => format!("{name} ({})", media.mime),

@@ -1,12 +1,17 @@
 //! What a wire is: pure functions between our types and a provider's bytes. No I/O here.
 
 pub(crate) mod anthropic;
-mod args;
+pub(crate) mod args;
 mod call;
+pub(crate) mod gemini;
 mod json;
 mod media;
 mod names;
 pub(crate) mod openai;
+mod placeholder;
+pub(crate) mod responses;
+#[cfg(test)]
+mod testing;
 
 use crate::model::EncodedPrefix;
 use crate::{Delta, ModelError, Reply, Request};

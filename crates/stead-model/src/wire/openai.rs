@@ -3,7 +3,7 @@
 mod decode;
 
 use super::media::{self, Kind};
-use super::{Decoder, Mode, Place, Wire, json, names};
+use super::{Decoder, Mode, Place, Wire, json, names, placeholder};
 use crate::{ModelError, Reply, Request, ToolChoice};
 use serde::Serialize;
 use serde_json::Value;
@@ -11,8 +11,6 @@ use std::borrow::Cow;
 use stead_core::{Block, Media, Message, ToolCall, ToolResult};
 
 const ORIGIN: &str = "openai";
-/// Some servers refuse empty messages.
-const NOTHING: &str = "(nothing)";
 
 /// What differs between compatible servers, as data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,14 +127,14 @@ impl OpenAi {
             match block {
                 Block::Text { text } if text.is_empty() => {}
                 Block::Text { text } => texts.push(Cow::Borrowed(text.as_str())),
-                Block::Media(media) => texts.push(media::placeholder(media).into()),
+                Block::Media(media) => texts.push(placeholder::for_media(media).into()),
                 Block::Thinking(thinking) if thinking.origin == ORIGIN => thoughts.push(thinking.text.as_str()),
                 Block::Thinking(_) => {}
                 Block::ToolCall(call) => calls.push(Call::new(call)),
             }
         }
         let text = match (texts.is_empty(), calls.is_empty()) {
-            (true, true) => Content::Text(NOTHING.into()),
+            (true, true) => Content::Text(placeholder::NO_ANSWER.into()),
             (true, false) => Content::Null,
             (false, _) => Content::Text(texts.join("\n\n").into()),
         };
@@ -172,7 +170,7 @@ fn user(content: &[Block]) -> Content<'_> {
     let parts: Vec<Part<'_>> = content.iter().filter_map(part).collect();
     let texts: Option<Vec<&str>> = parts.iter().map(Part::as_text).collect();
     match texts {
-        Some(texts) if texts.is_empty() => Content::Text(NOTHING.into()),
+        Some(texts) if texts.is_empty() => Content::Text(placeholder::NO_INPUT.into()),
         // Plain strings are understood by every server, lists of parts are not.
         Some(texts) => Content::Text(texts.join("\n\n").into()),
         None => Content::Parts(parts),
@@ -200,7 +198,7 @@ fn media_part(media: &Media) -> Part<'_> {
         Kind::Wav => audio("wav"),
         Kind::Mp3 => audio("mp3"),
         Kind::Text(text) => Part::Text { text: media::inline(media, &text).into() },
-        Kind::Other => Part::Text { text: media::placeholder(media).into() },
+        Kind::Other => Part::Text { text: placeholder::for_media(media).into() },
     }
 }
 
@@ -222,7 +220,7 @@ fn tool(results: &[ToolResult]) -> Vec<Said<'_>> {
             shown.push(Part::Text { text: format!("Media returned by {}, call {id}:", result.name).into() });
             shown.append(&mut media);
         }
-        let text = if texts.is_empty() { NOTHING.to_owned() } else { texts.join("\n\n") };
+        let text = if texts.is_empty() { placeholder::NO_OUTPUT.to_owned() } else { texts.join("\n\n") };
         // The protocol has no error flag.
         let marked = result.status.is_error() && !text.starts_with("Error");
         let text = if marked { format!("Error: {text}") } else { text };
