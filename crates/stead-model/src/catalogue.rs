@@ -1,5 +1,6 @@
 //! What is known about models by name: windows, limits, prices.
 
+use crate::providers;
 use stead_core::Price;
 
 /// The table, read line by line on every lookup: some microseconds, and nothing kept in memory.
@@ -20,10 +21,9 @@ pub struct ModelInfo {
 /// with it: nothing is guessed from a similar name.
 pub fn lookup(name: &str) -> Option<ModelInfo> {
     let (provider, model) = name.split_once(':')?;
-    let provider = match provider {
-        "responses" | "openai-responses" => "openai",
-        "google" => "gemini",
-        other => other,
+    let provider = match providers::find(provider)?.name {
+        "responses" => "openai",
+        name => name,
     };
     let stands_for = |row: &Row<'_>| row.provider == provider && model.strip_prefix(row.model).is_some_and(is_version);
     rows().filter(stands_for).max_by_key(|row| row.model.len()).map(|row| row.info)

@@ -5,6 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use stead_core::Price;
 
+/// The providers of this module.
+pub(crate) const LOCAL: [&str; 3] = ["scripted", "record", "replay"];
+
 /// The model `provider:rest`, if `provider` is one of this module's. `price` is what the settings
 /// say; `connect` makes the model that a recorder asks, from its `provider:model` name.
 pub(crate) fn local(

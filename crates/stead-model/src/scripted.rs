@@ -34,6 +34,7 @@
 //! happens `times` times (once, if not said) in the life of the model.
 
 mod condition;
+mod pieces;
 mod script;
 #[cfg(test)]
 mod tests;

@@ -14,7 +14,7 @@ mod print;
 #[cfg(test)]
 mod tests;
 
-use crate::{Delta, Model, ModelError, Reply, Request, files, pieces};
+use crate::{Delta, Model, ModelError, Reply, Request, files};
 use futures_util::stream::{self, BoxStream};
 use futures_util::{StreamExt, TryStreamExt};
 use print::Fingerprint;
@@ -103,6 +103,10 @@ impl Model for Recorder {
         self.model.price()
     }
 
+    fn price_of(&self, answered_by: &str) -> Option<Price> {
+        self.model.price_of(answered_by)
+    }
+
     fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {
         let heard = Vec::new();
         let answer = self.model.stream(request);
@@ -187,7 +191,7 @@ impl Replay {
                     let (call, count) = (call + 1, replies.len());
                     ModelError::Config(format!("there is no answer for model call {call}: the record has {count}"))
                 })?;
-                Ok((pieces::of(&reply.content, None), reply))
+                Ok((reply.deltas(), reply))
             }
         }
     }
@@ -213,6 +217,11 @@ impl Model for Replay {
     }
 
     fn price(&self) -> Option<Price> {
+        self.price
+    }
+
+    /// Answers keep the name of the model that gave them; here they cost what this replay does.
+    fn price_of(&self, _answered_by: &str) -> Option<Price> {
         self.price
     }
 

@@ -1,8 +1,9 @@
 //! The format of a script. Reading one is pure; every mistake is reported with its line and column.
 
 use super::condition::Condition;
+use super::pieces;
 use crate::wire::args::parse_args;
-use crate::{Delta, ModelError, pieces};
+use crate::{Delta, ModelError};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_saphyr::{Location, Spanned};

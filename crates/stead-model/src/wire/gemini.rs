@@ -8,7 +8,7 @@ mod answer;
 #[cfg(test)]
 mod tests;
 
-use super::{Decoder, Mode, Place, Wire, json, placeholder};
+use super::{Decoder, Mode, Place, Wire, json, media, names, placeholder};
 use crate::{ModelError, Params, Reply, Request, ToolChoice};
 use serde::Serialize;
 use serde_json::Value;
@@ -215,11 +215,14 @@ impl<'a> Part<'a> {
         Self { text: Some(text.into()), ..Self::default() }
     }
 
-    fn media(media: &'a Media) -> Self {
-        if !takes(&media.mime) {
-            return Self::text(placeholder::for_media(media));
+    fn media(file: &'a Media) -> Self {
+        if let media::Kind::Text(text) = media::kind(file) {
+            return Self::text(media::inline(file, &text));
         }
-        Self { inline_data: Some(Blob { mime_type: &media.mime, data: &media.data }), ..Self::default() }
+        if !takes(&file.mime) {
+            return Self::text(placeholder::for_media(file));
+        }
+        Self { inline_data: Some(Blob { mime_type: &file.mime, data: &file.data }), ..Self::default() }
     }
 }
 
@@ -232,13 +235,13 @@ struct Blob<'a> {
 
 #[derive(Serialize)]
 struct FunctionCall<'a> {
-    name: &'a str,
+    name: Cow<'a, str>,
     args: Cow<'a, Value>,
 }
 
 #[derive(Serialize)]
 struct FunctionResponse<'a> {
-    name: &'a str,
+    name: Cow<'a, str>,
     response: Outcome<'a>,
 }
 
@@ -253,7 +256,7 @@ enum Outcome<'a> {
 fn takes(mime: &str) -> bool {
     match mime.split_once('/') {
         Some(("image", kind)) => matches!(kind, "png" | "jpeg" | "webp" | "heic" | "heif"),
-        Some(("audio" | "video" | "text", _)) => true,
+        Some(("audio" | "video", _)) => true,
         Some(("application", kind)) => kind == "pdf",
         Some(_) | None => false,
     }
@@ -283,7 +286,7 @@ fn said(content: &[Block]) -> Vec<Part<'_>> {
                 parts.push(Part { thought: true, thought_signature: signature.as_deref(), ..Part::text(text) });
             }
             Block::ToolCall(ToolCall { name, args, signature, id: _, invalid: _ }) => parts.push(Part {
-                function_call: Some(FunctionCall { name, args: object(args) }),
+                function_call: Some(FunctionCall { name: names::safe(name), args: object(args) }),
                 thought_signature: signature.as_deref(),
                 ..Part::default()
             }),
@@ -335,7 +338,7 @@ fn response(result: &ToolResult) -> Part<'_> {
         texts => Cow::Owned(texts.join("\n\n")),
     };
     let response = if result.status.is_error() { Outcome::Error(text) } else { Outcome::Output(text) };
-    Part { function_response: Some(FunctionResponse { name: &result.name, response }), ..Part::default() }
+    Part { function_response: Some(FunctionResponse { name: names::safe(&result.name), response }), ..Part::default() }
 }
 
 fn text_of(block: &Block) -> Option<&str> {

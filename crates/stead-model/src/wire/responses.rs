@@ -7,7 +7,7 @@ mod answer;
 #[cfg(test)]
 mod tests;
 
-use super::{Decoder, Mode, Place, Wire, json, placeholder};
+use super::{Decoder, Mode, Place, Wire, json, media, names, placeholder};
 use crate::{ModelError, Params, Reply, Request, ToolChoice};
 use serde::Serialize;
 use serde_json::Value;
@@ -150,12 +150,12 @@ enum Item<'a> {
         encrypted_content: &'a str,
     },
     FunctionCall {
-        call_id: &'a str,
-        name: &'a str,
+        call_id: Cow<'a, str>,
+        name: Cow<'a, str>,
         arguments: String,
     },
     FunctionCallOutput {
-        call_id: &'a str,
+        call_id: Cow<'a, str>,
         output: Output<'a>,
     },
 }
@@ -222,7 +222,7 @@ fn item(block: &Block) -> Option<Item<'_>> {
             Some(Item::Reasoning { id: id.as_deref(), summary, encrypted_content })
         }
         Block::ToolCall(ToolCall { id, name, args, invalid: _, signature: _ }) => {
-            Some(Item::FunctionCall { call_id: id, name, arguments: args.to_string() })
+            Some(Item::FunctionCall { call_id: names::safe(id), name: names::safe(name), arguments: args.to_string() })
         }
     }
 }
@@ -234,7 +234,7 @@ fn result(result: &ToolResult) -> Item<'_> {
         [Block::Text { text }] => Output::Text(text.into()),
         content => Output::Parts(inputs(content)),
     };
-    Item::FunctionCallOutput { call_id: &result.id, output }
+    Item::FunctionCallOutput { call_id: names::safe(&result.id), output }
 }
 
 fn inputs(content: &[Block]) -> Vec<Part<'_>> {
@@ -253,17 +253,17 @@ fn input(block: &Block) -> Option<Part<'_>> {
     }
 }
 
-fn input_media(media: &Media) -> Part<'_> {
-    let Media { mime, data, name } = media;
+fn input_media(file: &Media) -> Part<'_> {
+    let Media { mime, data, name } = file;
     let data_url = || format!("data:{mime};base64,{data}");
-    match mime.as_str() {
-        "image/png" | "image/jpeg" | "image/gif" | "image/webp" => Part::InputImage { image_url: data_url() },
-        "application/pdf" => {
+    match media::kind(file) {
+        media::Kind::Image => Part::InputImage { image_url: data_url() },
+        media::Kind::Pdf => {
             Part::InputFile { filename: name.as_deref().unwrap_or("document.pdf"), file_data: data_url() }
         }
-        mime if mime.starts_with("text/") => {
-            Part::InputFile { filename: name.as_deref().unwrap_or("file.txt"), file_data: data_url() }
+        media::Kind::Text(text) => Part::InputText { text: media::inline(file, &text).into() },
+        media::Kind::Wav | media::Kind::Mp3 | media::Kind::Other => {
+            Part::InputText { text: placeholder::for_media(file).into() }
         }
-        _ => Part::InputText { text: placeholder::for_media(media).into() },
     }
 }

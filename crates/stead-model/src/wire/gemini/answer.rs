@@ -1,11 +1,11 @@
 //! Answers of the Gemini API. A stream is a row of partial answers of the same shape as a whole one.
 
 use super::ORIGIN;
+use crate::classify::{IN_STREAM, classify};
 use crate::wire::Decoder;
 use crate::{Delta, ModelError, Reply};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::time::Duration;
 use stead_core::{Block, Media, StopReason, Thinking, ToolCall, Usage};
 
 /// A whole answer.
@@ -38,7 +38,7 @@ enum Ending {
 impl GeminiDecoder {
     fn take(&mut self, chunk: Chunk, out: &mut Vec<Delta>) -> Result<(), ModelError> {
         if let Some(error) = chunk.error {
-            return Err(failure(error));
+            return Err(classify(IN_STREAM, None, error.to_string().as_bytes()));
         }
         if let Some(counts) = chunk.usage_metadata {
             self.usage = usage(&counts);
@@ -171,7 +171,7 @@ struct Chunk {
     candidates: Option<Vec<Candidate>>,
     prompt_feedback: Option<PromptFeedback>,
     usage_metadata: Option<Counts>,
-    error: Option<Failure>,
+    error: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -234,39 +234,4 @@ fn usage(counts: &Counts) -> Usage {
         output_tokens: counts.candidates_token_count.saturating_add(counts.thoughts_token_count),
         reasoning_tokens: counts.thoughts_token_count,
     }
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Failure {
-    code: u16,
-    message: String,
-    status: String,
-    details: Vec<Detail>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Detail {
-    retry_delay: Option<String>,
-}
-
-/// What an error inside an answer means.
-fn failure(failure: Failure) -> ModelError {
-    let Failure { code, message, status, details } = failure;
-    let retry_after = details.iter().find_map(|detail| seconds(detail.retry_delay.as_deref()?));
-    match status.as_str() {
-        "INVALID_ARGUMENT" if message.contains("token count") => ModelError::ContextOverflow(message),
-        "INVALID_ARGUMENT" | "FAILED_PRECONDITION" => ModelError::BadRequest(message),
-        "UNAUTHENTICATED" | "PERMISSION_DENIED" => ModelError::Auth(message),
-        "NOT_FOUND" => ModelError::NotFound(message),
-        "RESOURCE_EXHAUSTED" => ModelError::RateLimited { retry_after, message },
-        "DEADLINE_EXCEEDED" => ModelError::TimedOut(message),
-        _ => ModelError::Unavailable { status: code, retry_after, message },
-    }
-}
-
-/// A duration as Google writes it: `13s`, `0.5s`.
-fn seconds(text: &str) -> Option<Duration> {
-    Duration::try_from_secs_f64(text.strip_suffix('s')?.parse().ok()?).ok()
 }

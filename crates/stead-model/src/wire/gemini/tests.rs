@@ -261,8 +261,10 @@ fn errors_inside_an_answer_keep_their_meaning() {
             ModelError::Unavailable { status: 503, retry_after: None, message: "m".into() },
         ),
         (
-            json!({"code": 400, "status": "INVALID_ARGUMENT", "message": "The input token count exceeds 10"}),
-            ModelError::ContextOverflow("The input token count exceeds 10".into()),
+            json!({"code": 400, "status": "INVALID_ARGUMENT", "message": "The input token count (12) exceeds the maximum number of tokens allowed (10)."}),
+            ModelError::ContextOverflow(
+                "The input token count (12) exceeds the maximum number of tokens allowed (10).".into(),
+            ),
         ),
         (json!({"code": 403, "status": "PERMISSION_DENIED", "message": "m"}), ModelError::Auth("m".into())),
     ];

@@ -1,13 +1,14 @@
 //! Answers of the Responses API, streamed or whole.
 
 use super::ORIGIN;
+use crate::classify::{IN_STREAM, classify};
 use crate::wire::Decoder;
-use crate::wire::args::parse_args;
+use crate::wire::call;
 use crate::{Delta, ModelError, Reply};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use stead_core::{Block, StopReason, Thinking, ToolCall, Usage};
+use stead_core::{Block, StopReason, Thinking, Usage};
 
 /// A whole answer.
 pub(super) fn parse(body: &[u8]) -> Result<Reply, ModelError> {
@@ -92,7 +93,7 @@ impl Decoder for ResponsesDecoder {
                 self.ended = true;
                 out.push(Delta::Done(Box::new(reply)));
             }
-            "error" => return Err(read::<Outburst>(data)?.into_error()),
+            "error" => return Err(classify(IN_STREAM, None, data.as_bytes())),
             // The rest says when parts begin and end, or belongs to tools that run at the provider.
             _ => {}
         }
@@ -149,36 +150,14 @@ struct Terminal {
     response: Response,
 }
 
-/// An `error` event: the failure itself, or wrapped once more.
-#[derive(Deserialize)]
-struct Outburst {
-    error: Option<Failure>,
-    #[serde(flatten)]
-    bare: Failure,
-}
-
-impl Outburst {
-    fn into_error(self) -> ModelError {
-        failure(self.error.unwrap_or(self.bare))
-    }
-}
-
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Response {
     status: String,
     output: Vec<Item>,
     usage: Option<Tokens>,
-    error: Option<Failure>,
+    error: Value,
     incomplete_details: Option<Incomplete>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Failure {
-    /// A word from OpenAI, a number from some compatible servers.
-    code: Value,
-    message: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -270,11 +249,11 @@ fn reply(response: Response, seen: BTreeMap<u64, Item>) -> Result<Reply, ModelEr
         "completed" if calls => StopReason::ToolUse,
         "completed" => StopReason::EndTurn,
         "incomplete" => incomplete(incomplete_details.unwrap_or_default()),
-        "failed" => return Err(failure(error.unwrap_or_default())),
+        "failed" => return Err(classify(IN_STREAM, None, error.to_string().as_bytes())),
         "cancelled" => return Err(ModelError::Cut),
         other => return Err(ModelError::Protocol(format!("an answer of status {other:?}"))),
     };
-    let content = output.into_iter().flat_map(blocks).collect();
+    let content = output.into_iter().flat_map(|item| blocks(item, &stop)).collect();
     Ok(Reply { content, usage: usage.map(tokens).unwrap_or_default(), stop, model: String::new() })
 }
 
@@ -286,7 +265,7 @@ fn incomplete(details: Incomplete) -> StopReason {
     }
 }
 
-fn blocks(item: Item) -> Vec<Block> {
+fn blocks(item: Item, stop: &StopReason) -> Vec<Block> {
     match item {
         Item::Message { content } => {
             content.into_iter().map(text).filter(|text| !text.is_empty()).map(Block::text).collect()
@@ -301,12 +280,9 @@ fn blocks(item: Item) -> Vec<Block> {
             vec![Block::Thinking(Thinking { text, signature, id, redacted, origin: ORIGIN.into() })]
         }
         Item::FunctionCall { call_id: id, name, arguments, status } => {
-            let (args, invalid) = match status.as_deref() {
-                // Cut before its first brace, it would read as a call without arguments.
-                Some("incomplete") => (serde_json::json!({}), Some("the call was cut off by the output limit".into())),
-                _ => parse_args(&arguments),
-            };
-            vec![Block::ToolCall(ToolCall { id, name, args, invalid, signature: None })]
+            // Whatever stopped the answer, an unfinished call is not to be made.
+            let stop = if status.as_deref() == Some("incomplete") { &StopReason::MaxTokens } else { stop };
+            vec![Block::ToolCall(call::finished(id, name, &arguments, stop))]
         }
         Item::Unknown => vec![],
     }
@@ -327,23 +303,6 @@ fn tokens(tokens: Tokens) -> Usage {
         cache_write_tokens: 0,
         output_tokens: tokens.output_tokens,
         reasoning_tokens: tokens.output_tokens_details.unwrap_or_default().reasoning_tokens,
-    }
-}
-
-/// What an error inside an answer means.
-fn failure(failure: Failure) -> ModelError {
-    let message = failure.message.unwrap_or_else(|| failure.code.to_string());
-    match failure.code.as_str().unwrap_or_default() {
-        "context_length_exceeded" => ModelError::ContextOverflow(message),
-        "rate_limit_exceeded" => ModelError::RateLimited { retry_after: None, message },
-        "insufficient_quota" | "billing_hard_limit_reached" => ModelError::Quota(message),
-        "invalid_api_key" => ModelError::Auth(message),
-        "model_not_found" => ModelError::NotFound(message),
-        "invalid_prompt" | "invalid_image" | "invalid_image_format" | "image_too_large" | "image_parse_error" => {
-            ModelError::BadRequest(message)
-        }
-        "vector_store_timeout" => ModelError::TimedOut(message),
-        _ => ModelError::Unavailable { status: 500, retry_after: None, message },
     }
 }
 

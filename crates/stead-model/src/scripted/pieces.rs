@@ -1,36 +1,17 @@
-//! A known answer cut into the pieces in which it would have arrived.
+//! Texts cut into the pieces in which they arrive.
 
 use crate::Delta;
 use std::num::NonZeroUsize;
-use stead_core::Block;
 
-/// The pieces of a whole answer, `chunk` characters at a time, or every block in one piece.
-pub(crate) fn of(content: &[Block], chunk: Option<NonZeroUsize>) -> Vec<Delta> {
-    let mut pieces = Vec::new();
-    let mut calls = 0;
-    for block in content {
-        match block {
-            Block::Text { text: said } => pieces.extend(text(said, chunk)),
-            Block::Thinking(thought) => pieces.extend(thinking(&thought.text, chunk)),
-            Block::ToolCall(called) => {
-                pieces.extend(call(calls, &called.name, &called.args.to_string(), chunk));
-                calls += 1;
-            }
-            Block::Media(_) => {}
-        }
-    }
-    pieces
-}
-
-pub(crate) fn text(text: &str, chunk: Option<NonZeroUsize>) -> impl Iterator<Item = Delta> {
+pub(super) fn text(text: &str, chunk: Option<NonZeroUsize>) -> impl Iterator<Item = Delta> {
     cut(text, chunk).map(|piece| Delta::Text(piece.to_owned()))
 }
 
-pub(crate) fn thinking(text: &str, chunk: Option<NonZeroUsize>) -> impl Iterator<Item = Delta> {
+pub(super) fn thinking(text: &str, chunk: Option<NonZeroUsize>) -> impl Iterator<Item = Delta> {
     cut(text, chunk).map(|piece| Delta::Thinking(piece.to_owned()))
 }
 
-pub(crate) fn call(index: u32, name: &str, json: &str, chunk: Option<NonZeroUsize>) -> impl Iterator<Item = Delta> {
+pub(super) fn call(index: u32, name: &str, json: &str, chunk: Option<NonZeroUsize>) -> impl Iterator<Item = Delta> {
     let started = Delta::CallStarted { index, name: name.to_owned() };
     let args = cut(json, chunk).map(move |piece| Delta::CallArgs { index, json: piece.to_owned() });
     std::iter::once(started).chain(args)
