@@ -92,9 +92,13 @@ impl HttpModel {
             let body = self.read_error(response, deadline).await;
             return Err(classify(status.as_u16(), wait, &body));
         }
-        let is_json = |value: &HeaderValue| value.as_bytes().starts_with(b"application/json");
+        let content_type = response.headers().get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+        if content_type.starts_with(b"text/html") {
+            let words = "the endpoint answered with a web page; check the base URL";
+            return Err(ModelError::NotFound(words.to_owned()));
+        }
         // Some servers answer whole whatever they were asked for.
-        if self.mode == Mode::Whole || response.headers().get(CONTENT_TYPE).is_some_and(is_json) {
+        if self.mode == Mode::Whole || content_type.starts_with(b"application/json") {
             return self.read_whole(response, deadline).await.map(Phase::Whole);
         }
         Ok(Phase::Streaming(Streaming {

@@ -117,7 +117,8 @@ fn an_overflow_is_recognised_in_every_wording() {
 #[test]
 fn a_wait_is_read_from_milliseconds_seconds_or_a_date() {
     let now: jiff::Timestamp = "2015-10-21T07:28:00Z".parse().unwrap();
-    let cases: [(&[(&str, &str)], Option<u64>); 7] = [
+    type Headers = &'static [(&'static str, &'static str)];
+    let cases: [(Headers, Option<u64>); 7] = [
         (&[], None),
         (&[("retry-after", "2")], Some(2000)),
         (&[("retry-after", " 0.5 ")], Some(500)),

@@ -148,11 +148,13 @@ fn question() -> Request {
     Request { messages: vec![Arc::new(Message::user("hi"))], ..Request::default() }
 }
 
-async fn ask(model: &dyn Model) -> Vec<Result<Delta, ModelError>> {
+type Items = Vec<Result<Delta, ModelError>>;
+
+async fn ask(model: &dyn Model) -> Items {
     model.stream(&question()).collect().await
 }
 
-fn answer() -> Vec<Result<Delta, ModelError>> {
+fn answer() -> Items {
     let reply = Reply {
         content: vec![Block::text("héllo")],
         usage: Usage { input_tokens: 3, output_tokens: 4, ..Usage::default() },
@@ -218,13 +220,30 @@ async fn every_way_to_fail_has_its_error() {
     let leak = format!(r#"{{"error":{{"type":"authentication_error","message":"bad key {KEY}"}}}}"#);
     let idle = || ModelError::TimedOut("the provider sent nothing for 200ms".into());
     let failed = |error| vec![Err(error)];
-    let cases: Vec<(&str, Vec<Act>, Vec<Result<Delta, ModelError>>)> = vec![
+    let cases: Vec<(&str, Vec<Act>, Items)> = vec![
         ("silence", vec![Act::Hang], failed(idle())),
         ("silence after a piece", vec![begun(), Act::Hang], [text(), failed(idle())].concat()),
         ("a clean but early end", cut(), {
             [vec![Ok(Delta::Text("hé".into())), Ok(Delta::Text("llo".into()))], failed(ModelError::Cut)].concat()
         }),
-        ("no event stream at all", plain("200 OK\r\ncontent-type: text/html", "<p>Hello</p>"), failed(ModelError::Cut)),
+        (
+            "a web page",
+            plain(
+                "200 OK
+content-type: text/html",
+                "<p>Hello</p>",
+            ),
+            { failed(ModelError::NotFound("the endpoint answered with a web page; check the base URL".into())) },
+        ),
+        (
+            "no events",
+            plain(
+                "200 OK
+content-type: text/event-stream",
+                "Hello",
+            ),
+            failed(ModelError::Cut),
+        ),
         (
             "overloaded",
             plain("529 Overloaded\r\nretry-after: 3", overloaded),

@@ -58,7 +58,19 @@ pub(super) fn assert_splits_and_cuts(wire: &dyn Wire, stream: &str, whole_from: 
             assert_eq!(deltas, whole.0[..deltas.len()], "cut at byte {at}");
         }
     }
+    assert_damage_is_survived(wire, bytes);
     whole.0
+}
+
+/// Breaks one byte at a time. Whatever comes of it, it is an end and no panic, and at most one answer.
+fn assert_damage_is_survived(wire: &dyn Wire, stream: &[u8]) {
+    for at in (0..stream.len()).step_by(3) {
+        for byte in *b"\"}[0\n\xff" {
+            let broken = [&stream[..at], &[byte], &stream[at + 1..]].concat();
+            let (deltas, _) = read(wire, &[&broken]);
+            assert!(deltas.iter().filter(|delta| matches!(delta, Delta::Done(_))).count() <= 1);
+        }
+    }
 }
 
 /// Joins events into a stream, each with its name taken from its `type`.

@@ -144,7 +144,7 @@ impl OpenAiDecoder {
             open.name.clone_from(&name);
             out.push(Delta::CallStarted { index, name });
         }
-        let json = function.arguments.map(arguments).transpose()?.unwrap_or_default();
+        let json = function.arguments.as_deref().map(arguments).transpose()?.unwrap_or_default();
         if !json.is_empty() {
             open.json.push_str(&json);
             out.push(Delta::CallArgs { index, json });
@@ -192,7 +192,7 @@ impl OpenAiDecoder {
 }
 
 /// Arguments as text: the protocol says a string, some servers send the object itself.
-fn arguments(raw: Box<RawValue>) -> Result<String, ModelError> {
+fn arguments(raw: &RawValue) -> Result<String, ModelError> {
     match raw.get() {
         "null" => Ok(String::new()),
         text if text.starts_with('"') => {

@@ -298,7 +298,7 @@ fn answers_in_other_shapes_are_understood() {
             ),
             reply(vec![thought_of("hm"), Block::text("a")], StopReason::EndTurn),
         ),
-        (chunk(json!({"refusal": "no"}), stop.clone()), reply(vec![Block::text("no")], StopReason::Refusal)),
+        (chunk(json!({"refusal": "no"}), stop), reply(vec![Block::text("no")], StopReason::Refusal)),
         (chunk(json!({"content": "a"}), json!("length")), reply(vec![Block::text("a")], StopReason::MaxTokens)),
         (chunk(json!({}), json!("content_filter")), reply(vec![], StopReason::ContentFilter)),
         (chunk(json!({}), json!("odd")), reply(vec![], StopReason::Other("odd".into()))),
