@@ -90,4 +90,24 @@ impl ModelError {
             | Self::Config(_) => None,
         }
     }
+
+    /// The same error with its words changed by `edit`, for example to remove a secret.
+    pub(crate) fn map_words(self, edit: impl FnOnce(String) -> String) -> Self {
+        match self {
+            Self::ContextOverflow(words) => Self::ContextOverflow(edit(words)),
+            Self::RateLimited { retry_after, message } => Self::RateLimited { retry_after, message: edit(message) },
+            Self::Unavailable { status, retry_after, message } => {
+                Self::Unavailable { status, retry_after, message: edit(message) }
+            }
+            Self::Auth(words) => Self::Auth(edit(words)),
+            Self::Quota(words) => Self::Quota(edit(words)),
+            Self::NotFound(words) => Self::NotFound(edit(words)),
+            Self::BadRequest(words) => Self::BadRequest(edit(words)),
+            Self::TimedOut(words) => Self::TimedOut(edit(words)),
+            Self::Network(words) => Self::Network(edit(words)),
+            Self::Cut => Self::Cut,
+            Self::Protocol(words) => Self::Protocol(edit(words)),
+            Self::Config(words) => Self::Config(edit(words)),
+        }
+    }
 }

@@ -16,6 +16,11 @@ pub trait Model: Debug + Send + Sync {
     /// What its tokens cost, if known.
     fn price(&self) -> Option<Price>;
 
+    /// What the tokens of an answer cost that came from `answered_by`, a [`Reply::model`].
+    fn price_of(&self, answered_by: &str) -> Option<Price> {
+        if answered_by == self.name() { self.price() } else { None }
+    }
+
     /// Asks it. The stream ends with exactly one [`Delta::Done`], or with an error; an answer whose
     /// end was not seen is an error, whatever came before. Dropping the stream cancels the request.
     fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>>;
@@ -81,6 +86,28 @@ pub struct Reply {
     pub model: String,
 }
 
+impl Reply {
+    /// What a stream of this answer would have said, so that listeners need not care how it came.
+    pub(crate) fn deltas(&self) -> Vec<Delta> {
+        let mut deltas = Vec::new();
+        let mut calls = 0;
+        for block in &self.content {
+            match block {
+                Block::Text { text } => deltas.push(Delta::Text(text.clone())),
+                Block::Thinking(thinking) if thinking.text.is_empty() => {}
+                Block::Thinking(thinking) => deltas.push(Delta::Thinking(thinking.text.clone())),
+                Block::ToolCall(call) => {
+                    deltas.push(Delta::CallStarted { index: calls, name: call.name.clone() });
+                    deltas.push(Delta::CallArgs { index: calls, json: call.args.to_string() });
+                    calls += 1;
+                }
+                Block::Media(_) => {}
+            }
+        }
+        deltas
+    }
+}
+
 /// What a model is asked. The same request always gives the same bytes on a wire.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
@@ -135,9 +162,9 @@ pub struct Encoded(pub(crate) Mutex<EncodedPrefix>);
 
 #[derive(Debug, Default)]
 pub(crate) struct EncodedPrefix {
-    /// The wire that encoded it, and the messages it stands for.
-    pub(crate) wire: &'static str,
-    pub(crate) count: usize,
-    pub(crate) last: Option<Arc<Message>>,
+    /// The dialect that encoded it.
+    pub(crate) dialect: &'static str,
+    /// The messages it stands for, each with where its bytes end.
+    pub(crate) messages: Vec<(Arc<Message>, usize)>,
     pub(crate) bytes: Vec<u8>,
 }

@@ -1,5 +1,6 @@
 //! How a model is reached, as `agent.yaml` and the command line give it.
 
+use crate::{Params, ToolChoice};
 use serde::{Deserialize, Serialize};
 use stead_core::Price;
 
@@ -29,6 +30,18 @@ pub struct ModelSettings {
     pub timeouts: Timeouts,
     /// Models to try, in order, when this one stays unavailable.
     pub fallbacks: Vec<String>,
+}
+
+impl ModelSettings {
+    /// The part of the settings that goes with every request.
+    pub fn params(&self) -> Params {
+        Params {
+            max_output_tokens: self.max_output_tokens,
+            temperature: self.temperature,
+            thinking_tokens: self.thinking_tokens,
+            tool_choice: ToolChoice::Auto,
+        }
+    }
 }
 
 /// Time limits of a request, in seconds.

@@ -1,7 +1,22 @@
 //! What a wire is: pure functions between our types and a provider's bytes. No I/O here.
 
+pub(crate) mod anthropic;
+pub(crate) mod args;
+mod call;
+pub(crate) mod gemini;
+mod json;
+mod media;
+mod names;
+pub(crate) mod openai;
+mod placeholder;
+pub(crate) mod responses;
+#[cfg(test)]
+mod testing;
+
+use crate::model::EncodedPrefix;
 use crate::{Delta, ModelError, Reply, Request};
 use std::fmt::Debug;
+use std::sync::{Arc, PoisonError};
 use stead_core::Message;
 
 /// Whether an answer is wanted piece by piece or whole.
@@ -25,6 +40,11 @@ pub(crate) enum Place {
 pub(crate) trait Wire: Debug + Send + Sync {
     /// Names the wire in `Thinking::origin`.
     fn origin(&self) -> &'static str;
+
+    /// Names how this wire writes messages: bytes of one dialect are never reused for another.
+    fn dialect(&self) -> &'static str {
+        self.origin()
+    }
 
     /// Path and query below the base URL.
     fn endpoint(&self, mode: Mode) -> String;
@@ -59,28 +79,25 @@ pub(crate) trait Decoder: Send {
 
 /// The body of a request. Messages that earlier requests of the run have encoded are not encoded again.
 pub(crate) fn encode(wire: &dyn Wire, request: &Request, mode: Mode) -> Vec<u8> {
-    let mut cache = request.encoded.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let known = cache.wire == wire.origin()
-        && cache.count < request.messages.len()
-        && match (cache.count.checked_sub(1).and_then(|i| request.messages.get(i)), &cache.last) {
-            (Some(now), Some(then)) => std::sync::Arc::ptr_eq(now, then),
-            (None, None) => true,
-            (Some(_), None) | (None, Some(_)) => false,
-        };
-    if !known {
-        *cache = crate::model::EncodedPrefix { wire: wire.origin(), ..Default::default() };
-    }
     // The last message is never cached: its caching mark moves on with the next turn.
     let (earlier, last) = match request.messages.split_last() {
         Some((last, earlier)) => (earlier, Some(last)),
         None => (&[][..], None),
     };
-    for message in &earlier[cache.count..] {
+    let mut guard = request.encoded.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let cache = &mut *guard;
+    if cache.dialect != wire.dialect() {
+        *cache = EncodedPrefix { dialect: wire.dialect(), ..EncodedPrefix::default() };
+    }
+    let same = |((known, _), now): &(&(Arc<Message>, usize), &Arc<Message>)| Arc::ptr_eq(known, now);
+    let known = cache.messages.iter().zip(earlier).take_while(same).count();
+    cache.messages.truncate(known);
+    cache.bytes.truncate(cache.messages.last().map_or(0, |(_, end)| *end));
+    for message in &earlier[known..] {
         wire.message(message, Place::Earlier, &mut cache.bytes);
         cache.bytes.push(b',');
+        cache.messages.push((message.clone(), cache.bytes.len()));
     }
-    cache.count = earlier.len();
-    cache.last = earlier.last().cloned();
 
     let mut body = Vec::with_capacity(cache.bytes.len() + 16 * 1024);
     wire.head(request, mode, &mut body);
@@ -91,3 +108,6 @@ pub(crate) fn encode(wire: &dyn Wire, request: &Request, mode: Mode) -> Vec<u8> 
     wire.tail(&mut body);
     body
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+//! What is known about models by name: windows, limits, prices.
+
+use crate::providers;
+use stead_core::Price;
+
+/// The table, read line by line on every lookup: some microseconds, and nothing kept in memory.
+const TABLE: &str = include_str!("../data/models.txt");
+
+/// What is known about a model.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ModelInfo {
+    /// Tokens that fit into one request, its answer included.
+    pub context_tokens: u32,
+    /// The longest answer.
+    pub max_output_tokens: u32,
+    /// What its tokens cost.
+    pub price: Price,
+}
+
+/// What is known about `provider:model`. A model that is not in the table is unknown, and its cost
+/// with it: nothing is guessed from a similar name.
+pub fn lookup(name: &str) -> Option<ModelInfo> {
+    let (provider, model) = name.split_once(':')?;
+    let provider = match providers::find(provider)?.name {
+        "responses" => "openai",
+        name => name,
+    };
+    let stands_for = |row: &Row<'_>| row.provider == provider && model.strip_prefix(row.model).is_some_and(is_version);
+    rows().filter(stands_for).max_by_key(|row| row.model.len()).map(|row| row.info)
+}
+
+/// Whether `rest` only dates a model: `-20250514`, `-2024-08-06`, `@20250514`, `-preview-05-20`, `-latest`.
+fn is_version(rest: &str) -> bool {
+    let dates = |part: &str| part.len() > 1 && part.bytes().all(|byte| byte.is_ascii_digit());
+    let names = |part: &str| matches!(part, "latest" | "preview" | "exp");
+    match rest.strip_prefix(['-', '@']) {
+        Some(version) => version.split('-').all(|part| dates(part) || names(part)),
+        None => rest.is_empty(),
+    }
+}
+
+struct Row<'a> {
+    provider: &'a str,
+    model: &'a str,
+    info: ModelInfo,
+}
+
+fn rows() -> impl Iterator<Item = Row<'static>> {
+    TABLE.lines().filter_map(row)
+}
+
+fn row(line: &str) -> Option<Row<'_>> {
+    let mut columns = line.split_ascii_whitespace();
+    let (provider, model) = columns.next()?.split_once(':')?;
+    let info = ModelInfo {
+        context_tokens: columns.next()?.parse().ok()?,
+        max_output_tokens: columns.next()?.parse().ok()?,
+        price: Price {
+            input: columns.next()?.parse().ok()?,
+            output: columns.next()?.parse().ok()?,
+            cache_read: columns.next()?.parse().ok(),
+            cache_write: columns.next()?.parse().ok(),
+        },
+    };
+    columns.next().is_none().then_some(Row { provider, model, info })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_row_of_the_table_is_whole_and_unique() {
+        let written: Vec<_> = TABLE.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+        for line in &written {
+            let row = row(line).unwrap_or_else(|| panic!("{line}"));
+            let Price { input, output, cache_read, cache_write } = row.info.price;
+            assert!(input > 0.0 && output >= input, "{line}");
+            assert!(cache_read.is_none_or(|read| read > 0.0 && read < input), "{line}");
+            assert!(cache_write.is_none_or(|write| write >= input), "{line}");
+            assert!(row.info.max_output_tokens <= row.info.context_tokens, "{line}");
+            assert!(
+                line.split_ascii_whitespace().skip(5).all(|cell| cell == "-" || cell.parse::<f64>().is_ok()),
+                "{line}"
+            );
+        }
+        let names: BTreeSet<_> = written.iter().map(|line| line.split_ascii_whitespace().next()).collect();
+        assert_eq!(names.len(), written.len());
+    }
+
+    #[test]
+    fn a_row_stands_for_its_versions_and_for_nothing_else() {
+        let cases = [
+            ("anthropic:claude-sonnet-4-5", Some(3.0)),
+            ("anthropic:claude-sonnet-4-5-20250929", Some(3.0)),
+            ("anthropic:claude-opus-4-20250514", Some(15.0)),
+            ("anthropic:claude-opus-4@20250514", Some(15.0)),
+            ("anthropic:claude-opus-4-5", Some(5.0)),
+            ("anthropic:claude-opus-4-9", None),
+            ("anthropic:claude-3-5-haiku-latest", Some(0.8)),
+            ("openai:gpt-5", Some(1.25)),
+            ("openai-responses:gpt-5-mini-2025-08-07", Some(0.25)),
+            ("openai:gpt-5-ultra", None),
+            ("openai:gpt-5.9", None),
+            ("openai:gpt-4o-audio-preview", None),
+            ("google:gemini-2.5-flash-preview-09-2025", Some(0.3)),
+            ("gemini:gemini-2.0-flash-lite-001", Some(0.075)),
+            ("ollama:gpt-5", None),
+            ("scripted:demo.yaml", None),
+            ("replay:tape.jsonl", None),
+            ("gpt-5", None),
+            ("", None),
+        ];
+        for (name, input) in cases {
+            assert_eq!(lookup(name).map(|info| info.price.input), input, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_known_model_is_known_in_full() {
+        let price = Price { input: 1.0, output: 5.0, cache_read: Some(0.1), cache_write: Some(1.25) };
+        let info = ModelInfo { context_tokens: 200_000, max_output_tokens: 64_000, price };
+        assert_eq!(lookup("anthropic:claude-haiku-4-5"), Some(info));
+    }
+}

@@ -1,0 +1,156 @@
+//! From a name to a model that can be asked.
+
+use crate::catalogue::lookup;
+use crate::http::{HttpModel, HttpSettings, is_loopback};
+use crate::local::{LOCAL, local};
+use crate::providers::{KeyNeed, Provider, WireKind, find, providers};
+use crate::retry::{Fallback, Retrying};
+use crate::wire::anthropic::Anthropic;
+use crate::wire::gemini::Gemini;
+use crate::wire::openai::OpenAi;
+use crate::wire::responses::Responses;
+use crate::wire::{Mode, Wire};
+use crate::{Model, ModelError, ModelSettings};
+use std::sync::Arc;
+use stead_core::Price;
+
+const DEFAULT_MAX_RETRIES: u32 = 4;
+
+/// The environment, as the binary's config loader read it.
+pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// `provider:model`, parsed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelName {
+    /// Before the first colon.
+    pub provider: String,
+    /// After it: may hold further colons, as in `ollama:qwen3:8b`.
+    pub model: String,
+}
+
+impl std::str::FromStr for ModelName {
+    type Err = ModelError;
+
+    fn from_str(name: &str) -> Result<Self, ModelError> {
+        let (provider, model) = match name.trim().split_once(':') {
+            Some((provider, model)) => (provider.trim(), model.trim()),
+            None => ("", name.trim()),
+        };
+        if provider.is_empty() || model.is_empty() {
+            let example = "a model is named as provider:model, for example anthropic:claude-sonnet-4-5";
+            return Err(ModelError::Config(format!("{name:?} is no model name: {example}")));
+        }
+        Ok(Self { provider: provider.to_owned(), model: model.to_owned() })
+    }
+}
+
+impl std::fmt::Display for ModelName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.provider, self.model)
+    }
+}
+
+/// The model that `settings` describe, with its retries and fallbacks. Nothing is sent yet; what is
+/// missing or wrong in the settings is said now.
+pub fn connect(settings: &ModelSettings, env: Env<'_>) -> Result<Arc<dyn Model>, ModelError> {
+    let first = connect_one(settings, env)?;
+    if settings.fallbacks.is_empty() {
+        return Ok(first);
+    }
+    let others = settings.fallbacks.iter().map(|name| {
+        // Endpoint, key and price are those of the first model alone.
+        let (base_url, api_key, price, fallbacks) = (None, None, None, Vec::new());
+        connect_one(&ModelSettings { name: name.clone(), base_url, api_key, price, fallbacks, ..settings.clone() }, env)
+    });
+    Ok(Arc::new(Fallback::new(first, others.collect::<Result<_, _>>()?)))
+}
+
+/// The values of all keys that a model could be reached with, so that they can be kept out of logs.
+pub fn secrets(settings: &ModelSettings, env: Env<'_>) -> Vec<String> {
+    let variables = providers().iter().flat_map(|provider| provider.key_variables);
+    let keys = variables.filter_map(|variable| env(variable)).chain(settings.api_key.clone());
+    let mut keys: Vec<String> = keys.map(|key| key.trim().to_owned()).filter(|key| !key.is_empty()).collect();
+    keys.sort();
+    keys.dedup();
+    keys
+}
+
+fn connect_one(settings: &ModelSettings, env: Env<'_>) -> Result<Arc<dyn Model>, ModelError> {
+    let max_retries = settings.max_retries.unwrap_or(DEFAULT_MAX_RETRIES);
+    Ok(Arc::new(Retrying::new(bare(settings, env)?, max_retries)))
+}
+
+/// The model by itself. Retries go around it, so that a recorder hears every attempt.
+fn bare(settings: &ModelSettings, env: Env<'_>) -> Result<Arc<dyn Model>, ModelError> {
+    let name: ModelName = settings.name.parse()?;
+    let recorded = |inner: &str| bare(&ModelSettings { name: inner.to_owned(), ..settings.clone() }, env);
+    if let Some(model) = local(&name.provider, &name.model, settings.price, recorded) {
+        return model;
+    }
+    let provider = find(&name.provider).ok_or_else(|| unknown(&name))?;
+    Ok(Arc::new(HttpModel::new(http_settings(provider, &name, settings, env)?)?))
+}
+
+fn http_settings(
+    provider: &'static Provider,
+    name: &ModelName,
+    settings: &ModelSettings,
+    env: Env<'_>,
+) -> Result<HttpSettings, ModelError> {
+    let given = |text: Option<String>| text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+    let base_url = given(settings.base_url.clone())
+        .or_else(|| given(env(provider.base_url_variable)))
+        .or_else(|| provider.base_url.map(str::to_owned))
+        .ok_or_else(|| missing(name, "base_url", provider.base_url_variable))?;
+    let key = given(settings.api_key.clone())
+        .or_else(|| provider.key_variables.iter().find_map(|variable| given(env(variable))));
+    let local = reqwest::Url::parse(&base_url).is_ok_and(|url| is_loopback(&url));
+    if key.is_none() && provider.key == KeyNeed::Required && !local {
+        return Err(missing(name, "api_key", provider.key_variables.first().copied().unwrap_or_default()));
+    }
+    Ok(HttpSettings {
+        name: name.to_string(),
+        base_url: below_version(provider.wire, &base_url).to_owned(),
+        wire: wire(provider.wire, &name.model),
+        key,
+        price: price(name, settings),
+        mode: if settings.stream == Some(false) { Mode::Whole } else { Mode::Stream },
+        timeouts: settings.timeouts.clone(),
+    })
+}
+
+fn wire(kind: WireKind, model: &str) -> Box<dyn Wire> {
+    match kind {
+        WireKind::Anthropic => Box::new(Anthropic::new(model)),
+        WireKind::OpenAi(dialect) => Box::new(OpenAi::new(model, dialect)),
+        WireKind::Responses => Box::new(Responses::new(model)),
+        WireKind::Gemini => Box::new(Gemini::new(model)),
+    }
+}
+
+/// Anthropic's base URL is the one above `/v1`, yet people also write the other.
+fn below_version(kind: WireKind, base_url: &str) -> &str {
+    let base_url = base_url.trim_end_matches('/');
+    match kind {
+        WireKind::Anthropic => base_url.strip_suffix("/v1").unwrap_or(base_url),
+        WireKind::OpenAi(_) | WireKind::Responses | WireKind::Gemini => base_url,
+    }
+}
+
+fn price(name: &ModelName, settings: &ModelSettings) -> Option<Price> {
+    settings.price.or_else(|| Some(lookup(&name.to_string())?.price))
+}
+
+fn missing(name: &ModelName, field: &str, variable: &str) -> ModelError {
+    ModelError::Config(format!(
+        "{name} needs {field}: set the variable {variable}, or `{field}` in the model's settings"
+    ))
+}
+
+fn unknown(name: &ModelName) -> ModelError {
+    let known: Vec<&str> = providers().iter().map(|provider| provider.name).chain(LOCAL).collect();
+    ModelError::Config(format!("{name}: no provider is named {:?}; known are {}", name.provider, known.join(", ")))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,43 @@
+//! The only place of this crate that touches files: scripts and tapes.
+
+use crate::ModelError;
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Reads a whole text file.
+pub(crate) fn read(path: &Path) -> Result<String, ModelError> {
+    std::fs::read_to_string(path).map_err(|error| unusable(path, "read", &error))
+}
+
+/// Opens a file of lines for appending, readable by its owner only. A last line that a crash left
+/// without its end is removed, so that the next one starts on its own.
+pub(crate) fn open_lines(path: &Path) -> Result<File, ModelError> {
+    let open = || {
+        let mut file = OpenOptions::new().create(true).append(true).read(true).mode(0o600).open(path)?;
+        let mut content = Vec::new();
+        file.read_to_end(&mut content)?;
+        let whole = content.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+        if whole < content.len() {
+            file.set_len(whole as u64)?;
+            file.seek(SeekFrom::End(0))?;
+        }
+        Ok(file)
+    };
+    open().map_err(|error| unusable(path, "write", &error))
+}
+
+/// Appends one line in one write.
+pub(crate) fn append_line(file: &mut File, path: &Path, mut line: String) -> Result<(), ModelError> {
+    line.push('\n');
+    file.write_all(line.as_bytes()).map_err(|error| unusable(path, "write", &error))
+}
+
+fn unusable(path: &Path, verb: &str, error: &std::io::Error) -> ModelError {
+    let path = path.display();
+    match error.kind() {
+        ErrorKind::NotFound => ModelError::Config(format!("cannot {verb} {path}: there is no such file or folder")),
+        _ => ModelError::Config(format!("cannot {verb} {path}: {error}")),
+    }
+}

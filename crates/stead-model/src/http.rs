@@ -1,0 +1,360 @@
+//! A model behind HTTP: any wire, streamed or whole.
+
+use crate::classify::{classify, retry_after};
+use crate::sse::SseParser;
+use crate::wire::{self, Decoder, Mode, Wire};
+use crate::{Delta, Model, ModelError, Reply, Request, Timeouts};
+use futures_util::stream::{self, BoxStream};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Response, Url};
+use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use stead_core::{Price, Redactor};
+use tokio::time::Instant;
+
+/// Longest answer, streamed or whole.
+const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
+/// Longest explanation of a failure that is read.
+const MAX_ERROR_BYTES: usize = 64 * 1024;
+/// Idle connections kept per host.
+const MAX_IDLE_CONNECTIONS: usize = 64;
+/// How long a finished answer waits for the end of its HTTP body, without which the connection could
+/// not be used again. The end comes with the last event or right after it.
+const DRAIN_MS: u64 = 20;
+
+/// What an [`HttpModel`] is made of.
+pub(crate) struct HttpSettings {
+    /// `provider:model`.
+    pub(crate) name: String,
+    pub(crate) wire: Box<dyn Wire>,
+    pub(crate) base_url: String,
+    pub(crate) key: Option<String>,
+    pub(crate) price: Option<Price>,
+    pub(crate) mode: Mode,
+    pub(crate) timeouts: Timeouts,
+}
+
+/// A model that is asked over HTTP, once: no retries here.
+#[derive(Debug)]
+pub(crate) struct HttpModel {
+    name: String,
+    wire: Box<dyn Wire>,
+    url: Url,
+    headers: HeaderMap,
+    price: Option<Price>,
+    mode: Mode,
+    limits: Limits,
+    redactor: Redactor,
+    /// Made on first use: loading root certificates takes milliseconds, and a fallback may never be asked.
+    client: OnceLock<Result<Client, ModelError>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    connect: Duration,
+    idle: Duration,
+    total: Duration,
+}
+
+impl HttpModel {
+    pub(crate) fn new(settings: HttpSettings) -> Result<Self, ModelError> {
+        let HttpSettings { name, wire, base_url, key, price, mode, timeouts } = settings;
+        let endpoint = wire.endpoint(mode);
+        let url = format!("{}/{}", base_url.trim_end_matches('/'), endpoint.trim_start_matches('/'));
+        let url = Url::parse(&url).map_err(|error| config(&name, &format!("the base URL is not one: {error}")))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(config(&name, "the base URL must begin with http:// or https://"));
+        }
+        let headers = headers(wire.as_ref(), mode, key.as_deref()).map_err(|problem| config(&name, problem))?;
+        let limits = Limits {
+            connect: seconds(&name, "connect_seconds", timeouts.connect_seconds)?,
+            idle: seconds(&name, "idle_seconds", timeouts.idle_seconds)?,
+            total: seconds(&name, "total_seconds", timeouts.total_seconds)?,
+        };
+        let redactor = Redactor::new(key);
+        Ok(Self { name, wire, url, headers, price, mode, limits, redactor, client: OnceLock::new() })
+    }
+
+    fn client(&self) -> Result<&Client, ModelError> {
+        self.client.get_or_init(|| client(&self.url, self.limits.connect)).as_ref().map_err(Clone::clone)
+    }
+
+    async fn open(&self, request: &Request, deadline: Instant) -> Result<Phase, ModelError> {
+        let body = wire::encode(self.wire.as_ref(), request, self.mode);
+        let call = self.client()?.post(self.url.clone()).headers(self.headers.clone()).body(body);
+        let response = self.in_time(deadline, call.send()).await?.map_err(network)?;
+        let status = response.status();
+        if !status.is_success() {
+            let header = |name: &str| response.headers().get(name)?.to_str().ok();
+            let wait = retry_after(header, jiff::Timestamp::now());
+            // The status says enough where its explanation does not arrive.
+            let body = self.read_error(response, deadline).await;
+            return Err(classify(status.as_u16(), wait, &body));
+        }
+        let content_type = response.headers().get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+        if content_type.starts_with(b"text/html") {
+            let words = "the endpoint answered with a web page; check the base URL";
+            return Err(ModelError::NotFound(words.to_owned()));
+        }
+        // Some servers answer whole whatever they were asked for.
+        if self.mode == Mode::Whole || content_type.starts_with(b"application/json") {
+            return self.read_whole(response, deadline).await.map(Phase::Whole);
+        }
+        Ok(Phase::Streaming(Streaming {
+            response,
+            parser: SseParser::default(),
+            decoder: self.wire.decoder(),
+            received_bytes: 0,
+        }))
+    }
+
+    async fn read_whole(&self, mut response: Response, deadline: Instant) -> Result<Reply, ModelError> {
+        let mut body = Vec::new();
+        while let Some(chunk) = self.in_time(deadline, response.chunk()).await?.map_err(network)? {
+            if body.len() + chunk.len() > MAX_ANSWER_BYTES {
+                return Err(too_long());
+            }
+            body.extend_from_slice(&chunk);
+        }
+        self.wire.parse(&body)
+    }
+
+    async fn read_error(&self, mut response: Response, deadline: Instant) -> Vec<u8> {
+        let mut body = Vec::new();
+        while let Ok(Ok(Some(chunk))) = self.in_time(deadline, response.chunk()).await {
+            let room = MAX_ERROR_BYTES - body.len();
+            body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+            if body.len() == MAX_ERROR_BYTES {
+                break;
+            }
+        }
+        body
+    }
+
+    /// Waits for `future`, but neither longer than the idle limit nor past the answer's deadline.
+    async fn in_time<T>(&self, deadline: Instant, future: impl Future<Output = T>) -> Result<T, ModelError> {
+        let idle = Instant::now() + self.limits.idle;
+        tokio::time::timeout_at(idle.min(deadline), future).await.map_err(|_| {
+            ModelError::TimedOut(match idle < deadline {
+                true => format!("the provider sent nothing for {:?}", self.limits.idle),
+                false => format!("the answer took longer than {:?}", self.limits.total),
+            })
+        })
+    }
+}
+
+impl Model for HttpModel {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn price(&self) -> Option<Price> {
+        self.price
+    }
+
+    fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {
+        let deadline = Instant::now() + self.limits.total;
+        let answer = Answer { model: self, request, deadline, phase: Phase::New, ready: VecDeque::new() };
+        Box::pin(stream::unfold(answer, |mut answer| async move {
+            let item = answer.next().await?;
+            let item = item.map_err(|error| error.map_words(|words| answer.model.redactor.clean(&words).into_owned()));
+            Some((item, answer))
+        }))
+    }
+}
+
+/// One answer on its way.
+struct Answer<'a> {
+    model: &'a HttpModel,
+    request: &'a Request,
+    deadline: Instant,
+    phase: Phase,
+    ready: VecDeque<Delta>,
+}
+
+enum Phase {
+    New,
+    Streaming(Streaming),
+    Whole(Reply),
+    Ended,
+}
+
+struct Streaming {
+    response: Response,
+    parser: SseParser,
+    decoder: Box<dyn Decoder>,
+    received_bytes: usize,
+}
+
+impl Answer<'_> {
+    async fn next(&mut self) -> Option<Result<Delta, ModelError>> {
+        loop {
+            if let Some(delta) = self.ready.pop_front() {
+                return Some(Ok(delta));
+            }
+            match self.advance().await {
+                Ok(Phase::Ended) if self.ready.is_empty() => return None,
+                Ok(phase) => self.phase = phase,
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+
+    /// Does the next piece of work; the phase is `Ended` meanwhile, and stays so after a failure.
+    async fn advance(&mut self) -> Result<Phase, ModelError> {
+        match std::mem::replace(&mut self.phase, Phase::Ended) {
+            Phase::New => self.model.open(self.request, self.deadline).await,
+            Phase::Streaming(streaming) => self.read(streaming).await,
+            Phase::Whole(reply) => {
+                self.ready.extend(reply.deltas());
+                self.done(reply);
+                Ok(Phase::Ended)
+            }
+            Phase::Ended => Ok(Phase::Ended),
+        }
+    }
+
+    async fn read(&mut self, mut streaming: Streaming) -> Result<Phase, ModelError> {
+        let chunk = self.model.in_time(self.deadline, streaming.response.chunk()).await?.map_err(network)?;
+        let Streaming { response, mut parser, mut decoder, mut received_bytes } = streaming;
+        let mut deltas = Vec::new();
+        let mut sink = |event: &str, data: &str| decoder.push(event, data, &mut deltas);
+        let ended = chunk.is_none();
+        match chunk {
+            Some(chunk) => {
+                received_bytes += chunk.len();
+                if received_bytes > MAX_ANSWER_BYTES {
+                    return Err(too_long());
+                }
+                parser.push(&chunk, &mut sink)?;
+            }
+            None => {
+                std::mem::take(&mut parser).finish(&mut sink)?;
+                decoder.finish(&mut deltas)?;
+            }
+        }
+        for delta in deltas {
+            match delta {
+                Delta::Done(reply) => {
+                    if !ended {
+                        drain(response).await;
+                    }
+                    self.done(*reply);
+                    return Ok(Phase::Ended);
+                }
+                delta @ (Delta::Text(_)
+                | Delta::Thinking(_)
+                | Delta::CallStarted { .. }
+                | Delta::CallArgs { .. }
+                | Delta::Retry { .. }) => self.ready.push_back(delta),
+            }
+        }
+        if ended {
+            Err(ModelError::Cut)
+        } else {
+            Ok(Phase::Streaming(Streaming { response, parser, decoder, received_bytes }))
+        }
+    }
+
+    fn done(&mut self, reply: Reply) {
+        let reply = Reply { model: self.model.name.clone(), ..reply };
+        self.ready.push_back(Delta::Done(Box::new(reply)));
+    }
+}
+
+/// Reads an answer's HTTP body to its end, if that is near.
+async fn drain(mut response: Response) {
+    let rest = async { while let Ok(Some(_)) = response.chunk().await {} };
+    let _ = tokio::time::timeout(Duration::from_millis(DRAIN_MS), rest).await;
+}
+
+fn client(url: &Url, connect_timeout: Duration) -> Result<Client, ModelError> {
+    let builder = Client::builder()
+        .user_agent(concat!("stead/", env!("CARGO_PKG_VERSION")))
+        .tcp_nodelay(true)
+        .pool_max_idle_per_host(MAX_IDLE_CONNECTIONS)
+        .connect_timeout(connect_timeout)
+        // A redirect would carry the key to another place.
+        .redirect(reqwest::redirect::Policy::none())
+        .tls_backend_preconfigured(tls(url).map_err(|error| ModelError::Config(format!("TLS: {error}")))?);
+    let builder = if is_loopback(url) { builder.no_proxy() } else { builder };
+    builder.build().map_err(|error| ModelError::Config(format!("HTTP client: {}", causes(&error))))
+}
+
+/// The TLS configuration. For `http:` it is an empty one that trusts nobody and costs nothing to make.
+fn tls(url: &Url) -> Result<rustls::ClientConfig, rustls::Error> {
+    use rustls_platform_verifier::BuilderVerifierExt;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    let mut config = match url.scheme() {
+        "https" => builder.with_platform_verifier()?.with_no_client_auth(),
+        _ => builder.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth(),
+    };
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+/// Whether `url` points at this machine.
+pub(crate) fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+fn headers(wire: &dyn Wire, mode: Mode, key: Option<&str>) -> Result<HeaderMap, &'static str> {
+    let accept = match mode {
+        Mode::Stream => "text/event-stream",
+        Mode::Whole => "application/json",
+    };
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(ACCEPT, HeaderValue::from_static(accept));
+    for (name, value) in wire.headers(key) {
+        let secret = key.is_some_and(|key| value.contains(key));
+        let mut value = HeaderValue::from_str(&value).map_err(|_| "the key has characters that no header may have")?;
+        value.set_sensitive(secret);
+        headers.insert(HeaderName::from_static(name), value);
+    }
+    Ok(headers)
+}
+
+fn seconds(name: &str, field: &str, seconds: f64) -> Result<Duration, ModelError> {
+    // Longer than a year is no limit, and would overflow the clock.
+    const YEAR_SECONDS: f64 = 365.0 * 86_400.0;
+    match Duration::try_from_secs_f64(seconds.min(YEAR_SECONDS)) {
+        Ok(duration) if !duration.is_zero() => Ok(duration),
+        Ok(_) | Err(_) => Err(config(name, &format!("timeouts.{field} must be more than 0, not {seconds}"))),
+    }
+}
+
+fn config(name: &str, problem: &str) -> ModelError {
+    ModelError::Config(format!("{name}: {problem}"))
+}
+
+fn too_long() -> ModelError {
+    ModelError::Protocol(format!("the answer has more than {MAX_ANSWER_BYTES} bytes"))
+}
+
+fn network(error: reqwest::Error) -> ModelError {
+    let kind = if error.is_timeout() { ModelError::TimedOut } else { ModelError::Network };
+    // The URL may hold a key.
+    kind(causes(&error.without_url()))
+}
+
+/// An error with its causes: the outermost alone ("error sending request") explains nothing.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let cause_words = cause.to_string();
+        if !words.contains(&cause_words) {
+            words.push_str(": ");
+            words.push_str(&cause_words);
+        }
+        next = cause.source();
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests;

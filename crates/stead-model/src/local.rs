@@ -1,0 +1,81 @@
+//! Models that need no network: `scripted:FILE`, `replay:FILE`, and `record:FILE=provider:model`.
+
+use crate::{Model, ModelError, Recorder, Replay, ScriptedModel};
+use std::path::Path;
+use std::sync::Arc;
+use stead_core::Price;
+
+/// The providers of this module.
+pub(crate) const LOCAL: [&str; 3] = ["scripted", "record", "replay"];
+
+/// The model `provider:rest`, if `provider` is one of this module's. `price` is what the settings
+/// say; `connect` makes the model that a recorder asks, from its `provider:model` name.
+pub(crate) fn local(
+    provider: &str,
+    rest: &str,
+    price: Option<Price>,
+    connect: impl FnOnce(&str) -> Result<Arc<dyn Model>, ModelError>,
+) -> Option<Result<Arc<dyn Model>, ModelError>> {
+    match provider {
+        "scripted" => Some(ScriptedModel::load(Path::new(rest)).map(|model| Arc::new(model.with_price(price)) as _)),
+        "replay" => Some(Replay::load(Path::new(rest)).map(|model| Arc::new(model.with_price(price)) as _)),
+        "record" => Some(record(rest, connect)),
+        _ => None,
+    }
+}
+
+fn record(
+    rest: &str,
+    connect: impl FnOnce(&str) -> Result<Arc<dyn Model>, ModelError>,
+) -> Result<Arc<dyn Model>, ModelError> {
+    let parts = rest.split_once('=').filter(|(file, name)| !file.is_empty() && name.contains(':'));
+    let (file, name) = parts.ok_or_else(|| {
+        ModelError::Config(format!(
+            "record:{rest} must be record:FILE=provider:model, for example record:tape.jsonl=openai:gpt-5"
+        ))
+    })?;
+    Ok(Arc::new(Recorder::new(connect(name)?, Path::new(file))?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Request;
+    use stead_core::Message;
+
+    fn open(name: &str) -> Option<Result<Arc<dyn Model>, ModelError>> {
+        let (provider, rest) = name.split_once(':').unwrap();
+        let price = Price { input: 1.0, output: 2.0, cache_read: None, cache_write: None };
+        local(provider, rest, Some(price), |inner| {
+            open(inner).unwrap_or_else(|| Err(ModelError::Config(format!("unknown {inner}"))))
+        })
+    }
+
+    #[tokio::test]
+    async fn a_script_can_be_recorded_and_replayed_by_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let (script, tape) = (dir.path().join("s.yaml"), dir.path().join("t.jsonl"));
+        std::fs::write(&script, "[{text: hello}]").unwrap();
+        let (script, tape) = (script.display(), tape.display());
+        let request = Request { messages: vec![Message::user("hi").into()], ..Request::default() };
+        let recorder = open(&format!("record:{tape}=scripted:{script}")).unwrap().unwrap();
+        let recorded = recorder.complete(&request).await.unwrap();
+        assert_eq!(recorder.name(), format!("scripted:{script}"));
+        let replay = open(&format!("replay:{tape}")).unwrap().unwrap();
+        assert_eq!(replay.complete(&request).await, Ok(recorded));
+        assert_eq!(replay.price().map(|price| price.output), Some(2.0));
+    }
+
+    #[test]
+    fn names_that_cannot_be_opened_say_why() {
+        assert!(open("anthropic:claude").is_none());
+        for name in ["record:tape.jsonl", "record:=openai:gpt-5", "record:t=gpt-5"] {
+            let message = open(name).unwrap().unwrap_err().to_string();
+            assert!(message.starts_with(&format!("{name} must be record:FILE=provider:model")), "{message}");
+        }
+        let message = open("record:/nowhere/t=x:y").unwrap().unwrap_err().to_string();
+        assert_eq!(message, "unknown x:y");
+        let message = open("replay:/nowhere/t").unwrap().unwrap_err().to_string();
+        assert_eq!(message, "cannot read /nowhere/t: there is no such file or folder");
+    }
+}

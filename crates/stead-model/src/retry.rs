@@ -1,0 +1,167 @@
+//! Asking again: the same model after a pause, then the next one.
+
+use crate::{Delta, Model, ModelError, Request};
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use stead_core::Price;
+
+/// The pause before the second attempt; it doubles from there.
+const BASE_PAUSE: Duration = Duration::from_millis(500);
+/// The longest pause of our own choosing.
+const MAX_PAUSE: Duration = Duration::from_secs(30);
+/// The longest pause a provider may ask for.
+const MAX_ASKED_PAUSE: Duration = Duration::from_secs(120);
+
+type Deltas<'a> = BoxStream<'a, Result<Delta, ModelError>>;
+
+/// A model that is asked again after failures that may pass. Each new attempt is announced by a
+/// [`Delta::Retry`], which makes everything before it void.
+pub(crate) struct Retrying {
+    inner: Arc<dyn Model>,
+    max_retries: u32,
+    /// Where in its range a pause lies, from 0 to 1, so that many clients do not come back at once.
+    jitter: fn() -> f64,
+}
+
+impl Retrying {
+    pub(crate) fn new(inner: Arc<dyn Model>, max_retries: u32) -> Self {
+        Self { inner, max_retries, jitter: rand::random::<f64> }
+    }
+
+    /// How long to wait after the failure of `attempt` (from 1).
+    fn pause(&self, attempt: u32, error: &ModelError) -> Duration {
+        let doubled = BASE_PAUSE.saturating_mul(2u32.saturating_pow(attempt.saturating_sub(1)));
+        let own = doubled.min(MAX_PAUSE).mul_f64(0.5 + 0.5 * (self.jitter)());
+        let asked = error.retry_after().unwrap_or_default().min(MAX_ASKED_PAUSE);
+        own.max(asked)
+    }
+}
+
+impl fmt::Debug for Retrying {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Retrying").field("inner", &self.inner).field("max_retries", &self.max_retries).finish()
+    }
+}
+
+impl Model for Retrying {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn price(&self) -> Option<Price> {
+        self.inner.price()
+    }
+
+    fn price_of(&self, answered_by: &str) -> Option<Price> {
+        self.inner.price_of(answered_by)
+    }
+
+    fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {
+        enum Now<'a> {
+            Asking(Deltas<'a>),
+            Pausing(Duration),
+            Ended,
+        }
+        let start = (Now::Asking(self.inner.stream(request)), 1);
+        Box::pin(stream::unfold(start, move |(mut now, attempt)| async move {
+            if let Now::Pausing(pause) = now {
+                tokio::time::sleep(pause).await;
+                now = Now::Asking(self.inner.stream(request));
+            }
+            let Now::Asking(mut deltas) = now else { return None };
+            match deltas.next().await? {
+                Ok(delta) => Some((Ok(delta), (Now::Asking(deltas), attempt))),
+                Err(error) if error.is_transient() && attempt <= self.max_retries => {
+                    let pause = self.pause(attempt, &error);
+                    let delta = retry(attempt + 1, pause, error.to_string());
+                    Some((Ok(delta), (Now::Pausing(pause), attempt + 1)))
+                }
+                Err(error) => Some((Err(error), (Now::Ended, attempt))),
+            }
+        }))
+    }
+}
+
+/// Models to ask one after the other, for as long as they fail in ways that another may not.
+#[derive(Debug)]
+pub(crate) struct Fallback {
+    first: Arc<dyn Model>,
+    others: Vec<Arc<dyn Model>>,
+}
+
+impl Fallback {
+    pub(crate) fn new(first: Arc<dyn Model>, others: Vec<Arc<dyn Model>>) -> Self {
+        Self { first, others }
+    }
+
+    fn models(&self) -> impl Iterator<Item = &Arc<dyn Model>> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+}
+
+/// Whether another model may succeed where this error came from.
+fn another_may_help(error: &ModelError) -> bool {
+    match error {
+        ModelError::Auth(_) | ModelError::Quota(_) | ModelError::NotFound(_) => true,
+        ModelError::RateLimited { .. }
+        | ModelError::Unavailable { .. }
+        | ModelError::TimedOut(_)
+        | ModelError::Network(_)
+        | ModelError::Cut
+        | ModelError::Protocol(_) => true,
+        ModelError::ContextOverflow(_) | ModelError::BadRequest(_) | ModelError::Config(_) => false,
+    }
+}
+
+impl Model for Fallback {
+    fn name(&self) -> &str {
+        self.first.name()
+    }
+
+    fn price(&self) -> Option<Price> {
+        self.first.price()
+    }
+
+    fn price_of(&self, answered_by: &str) -> Option<Price> {
+        self.models().find_map(|model| model.price_of(answered_by))
+    }
+
+    fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {
+        let start = (Some((self.first.name(), self.first.stream(request))), self.others.iter(), 1);
+        Box::pin(stream::unfold(start, move |(now, mut others, attempt)| async move {
+            let (name, mut deltas) = now?;
+            match deltas.next().await? {
+                // Attempts are counted over all models.
+                Ok(Delta::Retry { wait_ms, reason, .. }) => {
+                    let delta = Delta::Retry { attempt: attempt + 1, wait_ms, reason };
+                    Some((Ok(delta), (Some((name, deltas)), others, attempt + 1)))
+                }
+                Ok(
+                    delta @ (Delta::Text(_)
+                    | Delta::Thinking(_)
+                    | Delta::CallStarted { .. }
+                    | Delta::CallArgs { .. }
+                    | Delta::Done(_)),
+                ) => Some((Ok(delta), (Some((name, deltas)), others, attempt))),
+                Err(error) => match others.next().filter(|_| another_may_help(&error)) {
+                    Some(next) => {
+                        let reason = format!("{name}: {error}; {} is asked instead", next.name());
+                        let delta = retry(attempt + 1, Duration::ZERO, reason);
+                        Some((Ok(delta), (Some((next.name(), next.stream(request))), others, attempt + 1)))
+                    }
+                    None => Some((Err(error), (None, others, attempt))),
+                },
+            }
+        }))
+    }
+}
+
+fn retry(attempt: u32, pause: Duration, reason: String) -> Delta {
+    Delta::Retry { attempt, wait_ms: u64::try_from(pause.as_millis()).unwrap_or(u64::MAX), reason }
+}
+
+#[cfg(test)]
+mod tests;

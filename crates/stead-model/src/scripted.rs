@@ -1,0 +1,215 @@
+//! A model that plays a script: deterministic, with no network and no key.
+//!
+//! A script is a YAML list; each item answers one model call.
+//!
+//! ```yaml
+//! - text: I'll look at the folder first.
+//!   calls: [{tool: ls, args: {path: .}}]
+//!
+//! - when: {tool_result_contains: notes.md}   # taken only if this was sent; otherwise `else`, or the next item
+//!   text: There are notes.
+//!   else: {text: The folder is empty.}
+//!
+//! - error: {kind: rate_limited, retry_after_ms: 10, times: 2}   # any variant of `ModelError`
+//!
+//! - expect: {last_contains: thanks}   # fails the call with an explanation if it was not sent
+//!   thinking: They are polite.
+//!   text: You are welcome.
+//!   chunk: 4        # characters per piece
+//!   delay_ms: 30    # before each piece
+//!   usage: {input_tokens: 1200, output_tokens: 40}   # otherwise a quarter of the bytes
+//!
+//! - loop: true      # start again; without it, a call after the last item is an error
+//! ```
+//!
+//! A call takes the first item after the one taken before whose `when` holds. Conditions are
+//! `last_contains` (since the model's last answer), `tool_result_contains` (the same, results only),
+//! `user_contains`, `any_contains` and `system_contains`; each is a text or a list of texts, and all
+//! must hold. `calls[].args` may be a text: then it is what the model wrote, valid or not. An item
+//! with `error` and `text` fails after the text has arrived.
+//!
+//! Where the script stands is found by playing the conversation through it again, never remembered:
+//! a session that is killed and resumed goes on at the right item, and any number of sessions can
+//! share a script. Errors leave no trace in a conversation, so they alone are counted in memory: each
+//! happens `times` times (once, if not said) in the life of the model.
+
+mod condition;
+mod pieces;
+mod script;
+#[cfg(test)]
+mod tests;
+
+use crate::{Delta, Model, ModelError, Reply, Request, files};
+use condition::{Condition, Seen};
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
+use script::{Act, Answer, GivenUsage, Pieces, Script};
+use serde::Serialize;
+use std::io;
+use std::path::Path;
+use stead_core::{Price, Usage};
+
+/// Bytes per token where no usage is given.
+const BYTES_PER_TOKEN: usize = 4;
+
+/// A model that plays a script.
+#[derive(Debug)]
+pub struct ScriptedModel {
+    name: String,
+    file: String,
+    script: Script,
+    price: Option<Price>,
+}
+
+/// What a call gets.
+enum Turn<'a> {
+    Answer(&'a Answer),
+    Failure(&'a Pieces, ModelError),
+}
+
+impl ScriptedModel {
+    /// Reads a script from its text; `file` is what messages call it.
+    pub fn parse(file: &str, text: &str) -> Result<Self, ModelError> {
+        let script = Script::parse(file, text)?;
+        Ok(Self { name: format!("scripted:{file}"), file: file.to_owned(), script, price: None })
+    }
+
+    /// Reads a script from its file.
+    pub fn load(path: &Path) -> Result<Self, ModelError> {
+        Self::parse(&path.to_string_lossy(), &files::read(path)?)
+    }
+
+    /// The same model, costing `price`.
+    pub fn with_price(self, price: Option<Price>) -> Self {
+        Self { price, ..self }
+    }
+
+    /// Plays the conversation through the script up to the answer asked for.
+    fn turn(&self, request: &Request) -> Result<Turn<'_>, ModelError> {
+        let mut next = 0;
+        let mut call = 0;
+        let mut views = Seen::each(request).peekable();
+        while let Some(seen) = views.next() {
+            call += 1;
+            let now = views.peek().is_none();
+            let holds = |condition: &Condition| condition.holds(&seen);
+            let acts = self.order(next).filter_map(|at| Some((at, self.script.steps[at].act(&holds)?)));
+            let mut taken = None;
+            for (at, act) in acts {
+                match act {
+                    Act::Fail(failure) if now && failure.take() => {
+                        return Ok(Turn::Failure(&failure.pieces, failure.error.clone()));
+                    }
+                    Act::Fail(_) => {}
+                    Act::Answer(answer) => {
+                        taken = Some((at, answer));
+                        break;
+                    }
+                }
+            }
+            let (at, answer) = taken.ok_or_else(|| self.no_answer(call, next))?;
+            if now {
+                return self.expected(at, answer, &seen);
+            }
+            next = at + 1;
+        }
+        Err(self.no_answer(call, next))
+    }
+
+    /// The steps that may be taken, in order, when those before `next` have been.
+    fn order(&self, next: usize) -> impl Iterator<Item = usize> {
+        let again = if self.script.looped { 0..next } else { 0..0 };
+        (next..self.script.steps.len()).chain(again)
+    }
+
+    fn expected<'a>(&'a self, at: usize, answer: &'a Answer, seen: &Seen<'_>) -> Result<Turn<'a>, ModelError> {
+        match answer.expect.missing(seen) {
+            None => Ok(Turn::Answer(answer)),
+            Some(missing) => {
+                let (file, line) = (&self.file, self.script.steps[at].line);
+                Err(ModelError::Config(format!("{file}:{line}: the script expects {missing}, which was not sent")))
+            }
+        }
+    }
+
+    fn no_answer(&self, call: usize, next: usize) -> ModelError {
+        let why = match self.order(next).next() {
+            None => "it ends before that",
+            Some(_) => "no remaining item's `when` holds",
+        };
+        ModelError::Config(format!("script {} has no answer for model call {call}: {why}", self.file))
+    }
+
+    fn reply(&self, answer: &Answer, request: &Request) -> Reply {
+        let GivenUsage { input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, reasoning_tokens } =
+            answer.usage;
+        let usage = Usage {
+            input_tokens: input_tokens.unwrap_or_else(|| sent_tokens(request)),
+            cache_read_tokens,
+            cache_write_tokens,
+            output_tokens: output_tokens.unwrap_or_else(|| tokens(bytes(&answer.content))),
+            reasoning_tokens,
+        };
+        Reply { content: answer.content.clone(), usage, stop: answer.stop.clone(), model: self.name.clone() }
+    }
+}
+
+impl Model for ScriptedModel {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn price(&self) -> Option<Price> {
+        self.price
+    }
+
+    fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {
+        let (pieces, end) = match self.turn(request) {
+            Ok(Turn::Answer(answer)) => (&answer.pieces, Ok(Delta::Done(Box::new(self.reply(answer, request))))),
+            Ok(Turn::Failure(pieces, error)) => (pieces, Err(error)),
+            Err(error) => return stream::iter([Err(error)]).boxed(),
+        };
+        let all = stream::iter(pieces.deltas.iter().cloned().map(Ok).chain([end]));
+        let delay = pieces.delay;
+        if delay.is_zero() {
+            return all.boxed();
+        }
+        all.then(move |piece| async move {
+            tokio::time::sleep(delay).await;
+            piece
+        })
+        .boxed()
+    }
+}
+
+fn sent_tokens(request: &Request) -> u64 {
+    let system: usize = request.system.iter().map(|part| part.text.len()).sum();
+    let tools: usize = request.tools.iter().map(|tool| tool.description.len() + bytes(&tool.parameters)).sum();
+    let messages: usize = request.messages.iter().map(bytes).sum();
+    tokens(system + tools + messages)
+}
+
+fn tokens(bytes: usize) -> u64 {
+    bytes.div_ceil(BYTES_PER_TOKEN) as u64
+}
+
+/// How long a value is as JSON.
+fn bytes(value: &impl Serialize) -> usize {
+    let mut count = Count(0);
+    // Counting cannot fail.
+    let _ = serde_json::to_writer(&mut count, value);
+    count.0
+}
+
+struct Count(usize);
+
+impl io::Write for Count {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

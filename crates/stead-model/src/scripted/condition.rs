@@ -1,0 +1,122 @@
+//! Conditions on what a model was sent.
+
+use serde::Deserialize;
+use std::ops::Range;
+use std::sync::Arc;
+use stead_core::Message;
+
+use crate::{Request, SystemPart};
+
+/// Texts that must have been sent. All that are given must hold; none given always holds.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Condition {
+    /// In what was said since the model's last answer.
+    last_contains: Texts,
+    /// Anywhere in the conversation.
+    any_contains: Texts,
+    /// In the tool results since the model's last answer.
+    tool_result_contains: Texts,
+    /// In the system prompt.
+    system_contains: Texts,
+    /// In any message of the person.
+    user_contains: Texts,
+}
+
+/// One text, or several that must all be there.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Texts {
+    One(String),
+    All(Vec<String>),
+}
+
+impl Default for Texts {
+    fn default() -> Self {
+        Self::All(Vec::new())
+    }
+}
+
+impl Texts {
+    fn as_slice(&self) -> &[String] {
+        match self {
+            Self::One(text) => std::slice::from_ref(text),
+            Self::All(texts) => texts,
+        }
+    }
+}
+
+/// What the model had been sent when one of its answers was asked for.
+#[derive(Debug, Clone)]
+pub(super) struct Seen<'a> {
+    system: &'a [SystemPart],
+    messages: &'a [Arc<Message>],
+    /// Where, in `messages`, that begins which was said since the model's last answer.
+    fresh: usize,
+}
+
+impl<'a> Seen<'a> {
+    /// One view per answer the conversation has so far, then one for the answer asked for now.
+    pub(super) fn each(request: &'a Request) -> impl Iterator<Item = Self> {
+        let answers = request.messages.iter().enumerate().filter(|(_, message)| is_answer(message)).map(|(at, _)| at);
+        let ends = answers.chain([request.messages.len()]);
+        ends.scan(0, |start, end| Some(std::mem::replace(start, end + 1)..end)).map(|Range { start, end }| Self {
+            system: &request.system,
+            messages: &request.messages[..end],
+            fresh: start,
+        })
+    }
+
+    fn fresh(&self) -> &'a [Arc<Message>] {
+        &self.messages[self.fresh..]
+    }
+}
+
+fn is_answer(message: &Message) -> bool {
+    match message {
+        Message::Assistant { .. } => true,
+        Message::User { .. } | Message::Tool { .. } => false,
+    }
+}
+
+fn is_result(message: &Message) -> bool {
+    match message {
+        Message::Tool { .. } => true,
+        Message::User { .. } | Message::Assistant { .. } => false,
+    }
+}
+
+fn is_input(message: &Message) -> bool {
+    match message {
+        Message::User { .. } => true,
+        Message::Assistant { .. } | Message::Tool { .. } => false,
+    }
+}
+
+impl Condition {
+    /// Whether everything that is asked for was sent.
+    pub(super) fn holds(&self, seen: &Seen<'_>) -> bool {
+        self.missing(seen).is_none()
+    }
+
+    /// The first thing asked for that was not sent, in words.
+    pub(super) fn missing(&self, seen: &Seen<'_>) -> Option<String> {
+        let said = |messages: &[Arc<Message>], text: &str, of: fn(&Message) -> bool| {
+            messages.iter().any(|message| of(message) && message.text().contains(text))
+        };
+        let any: fn(&Message) -> bool = |_| true;
+        let Self { last_contains, any_contains, tool_result_contains, system_contains, user_contains } = self;
+        let lacks = |key: &str, texts: &Texts, sent: &dyn Fn(&str) -> bool| {
+            texts.as_slice().iter().find(|text| !sent(text)).map(|text| format!("{key}: {text:?}"))
+        };
+        lacks("last_contains", last_contains, &|text| said(seen.fresh(), text, any))
+            .or_else(|| lacks("any_contains", any_contains, &|text| said(seen.messages, text, any)))
+            .or_else(|| {
+                lacks("tool_result_contains", tool_result_contains, &|text| said(seen.fresh(), text, is_result))
+            })
+            .or_else(|| {
+                lacks("system_contains", system_contains, &|text| seen.system.iter().any(|p| p.text.contains(text)))
+            })
+            .or_else(|| lacks("user_contains", user_contains, &|text| said(seen.messages, text, is_input)))
+    }
+}

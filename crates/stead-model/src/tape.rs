@@ -1,0 +1,237 @@
+//! Recording a model's answers, and answering from the record with no network.
+//!
+//! `record:FILE=provider:model` asks the model and appends every answer to FILE; `replay:FILE`
+//! answers from it. A tape is JSON lines, one per answer: the fingerprints of what was asked, the
+//! pieces as they arrived, and the whole answer. What was asked is not written, and neither are keys
+//! or headers.
+//!
+//! An answer is found by what is asked, so any number of sessions may share a tape, and one that was
+//! interrupted goes on where it was. A system prompt or tools that differ (the date, a new tool) do
+//! not matter where the conversation is the same; a conversation that differs is an error that names
+//! the first message that does.
+
+mod print;
+#[cfg(test)]
+mod tests;
+
+use crate::{Delta, Model, ModelError, Reply, Request, files};
+use futures_util::stream::{self, BoxStream};
+use futures_util::{StreamExt, TryStreamExt};
+use print::Fingerprint;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use stead_core::{Block, Price, StopReason, Usage};
+
+/// One answer on a tape.
+#[derive(Debug, Serialize, Deserialize)]
+struct Take {
+    asked: Fingerprint,
+    pieces: Vec<Piece>,
+    #[serde(with = "ReplyForm")]
+    reply: Reply,
+}
+
+/// A piece of an answer, as it is written.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Piece {
+    Text(String),
+    Thinking(String),
+    Call { index: u32, name: String },
+    Args { index: u32, json: String },
+}
+
+/// How a reply is written.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Reply")]
+struct ReplyForm {
+    content: Vec<Block>,
+    usage: Usage,
+    stop: StopReason,
+    model: String,
+}
+
+impl From<Piece> for Delta {
+    fn from(piece: Piece) -> Self {
+        match piece {
+            Piece::Text(text) => Self::Text(text),
+            Piece::Thinking(text) => Self::Thinking(text),
+            Piece::Call { index, name } => Self::CallStarted { index, name },
+            Piece::Args { index, json } => Self::CallArgs { index, json },
+        }
+    }
+}
+
+/// Asks another model and keeps its answers on a tape.
+#[derive(Debug)]
+pub struct Recorder {
+    model: Arc<dyn Model>,
+    tape: Arc<Tape>,
+}
+
+#[derive(Debug)]
+struct Tape {
+    path: PathBuf,
+    file: Mutex<File>,
+}
+
+impl Recorder {
+    /// Records the answers of `model` at the end of the file at `path`, which is made if need be.
+    pub fn new(model: Arc<dyn Model>, path: &Path) -> Result<Self, ModelError> {
+        let file = Mutex::new(files::open_lines(path)?);
+        Ok(Self { model, tape: Arc::new(Tape { path: path.to_owned(), file }) })
+    }
+}
+
+impl Tape {
+    fn keep(&self, take: &Take) -> Result<(), ModelError> {
+        let line = serde_json::to_string(take).map_err(|error| ModelError::Config(error.to_string()))?;
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        files::append_line(&mut file, &self.path, line)
+    }
+}
+
+impl Model for Recorder {
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
+    fn price(&self) -> Option<Price> {
+        self.model.price()
+    }
+
+    fn price_of(&self, answered_by: &str) -> Option<Price> {
+        self.model.price_of(answered_by)
+    }
+
+    fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {
+        let heard = Vec::new();
+        let answer = self.model.stream(request);
+        stream::try_unfold((answer, heard), move |(mut answer, mut heard)| async move {
+            let Some(delta) = answer.try_next().await? else { return Ok(None) };
+            match &delta {
+                Delta::Text(text) => heard.push(Piece::Text(text.clone())),
+                Delta::Thinking(text) => heard.push(Piece::Thinking(text.clone())),
+                Delta::CallStarted { index, name } => heard.push(Piece::Call { index: *index, name: name.clone() }),
+                Delta::CallArgs { index, json } => heard.push(Piece::Args { index: *index, json: json.clone() }),
+                Delta::Retry { .. } => heard.clear(),
+                // Kept before it is passed on: what was acted upon can always be replayed.
+                Delta::Done(reply) => {
+                    let pieces = std::mem::take(&mut heard);
+                    let take = Take { asked: Fingerprint::of(request), pieces, reply: (**reply).clone() };
+                    let tape = self.tape.clone();
+                    let kept = tokio::task::spawn_blocking(move || tape.keep(&take)).await;
+                    kept.map_err(|error| ModelError::Config(format!("recording failed: {error}")))??;
+                }
+            }
+            Ok(Some((delta, (answer, heard))))
+        })
+        .boxed()
+    }
+}
+
+/// Answers from a record.
+#[derive(Debug)]
+pub struct Replay {
+    name: String,
+    source: Source,
+    price: Option<Price>,
+}
+
+#[derive(Debug)]
+enum Source {
+    /// Answers found by what was asked.
+    Tape { file: String, takes: Vec<Take> },
+    /// Answers given one after the other.
+    Row { replies: Vec<Reply>, next: AtomicUsize },
+}
+
+impl Replay {
+    /// Reads a tape from its text; `file` is what messages call it. A last line without its end is
+    /// what a crash leaves, and is passed over.
+    pub fn parse(file: &str, text: &str) -> Result<Self, ModelError> {
+        let lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        let take = |(index, line)| {
+            serde_json::from_str(line)
+                .map_err(|error| ModelError::Config(format!("{file}:{}: not a line of a tape: {error}", index + 1)))
+        };
+        let takes = lines.enumerate().map(take).collect::<Result<_, _>>()?;
+        let source = Source::Tape { file: file.to_owned(), takes };
+        Ok(Self { name: format!("replay:{file}"), source, price: None })
+    }
+
+    /// Reads a tape from its file.
+    pub fn load(path: &Path) -> Result<Self, ModelError> {
+        Self::parse(&path.to_string_lossy(), &files::read(path)?)
+    }
+
+    /// Gives `replies` one after the other, whatever is asked.
+    pub fn from_replies(replies: Vec<Reply>) -> Self {
+        let source = Source::Row { replies, next: AtomicUsize::new(0) };
+        Self { name: "replay:replies".into(), source, price: None }
+    }
+
+    /// The same model, costing `price`.
+    pub fn with_price(self, price: Option<Price>) -> Self {
+        Self { price, ..self }
+    }
+
+    fn answer(&self, request: &Request) -> Result<(Vec<Delta>, Reply), ModelError> {
+        match &self.source {
+            Source::Tape { file, takes } => {
+                let take = find(file, takes, &Fingerprint::of(request))?;
+                Ok((take.pieces.iter().cloned().map(Delta::from).collect(), take.reply.clone()))
+            }
+            Source::Row { replies, next } => {
+                let call = next.fetch_add(1, Ordering::AcqRel);
+                let reply = replies.get(call).cloned().ok_or_else(|| {
+                    let (call, count) = (call + 1, replies.len());
+                    ModelError::Config(format!("there is no answer for model call {call}: the record has {count}"))
+                })?;
+                Ok((reply.deltas(), reply))
+            }
+        }
+    }
+}
+
+/// The answer to the same request; failing that, to the same conversation.
+fn find<'a>(file: &str, takes: &'a [Take], asked: &Fingerprint) -> Result<&'a Take, ModelError> {
+    let same = takes.iter().find(|take| take.asked == *asked);
+    let alike = || takes.iter().find(|take| take.asked.messages == asked.messages);
+    same.or_else(alike).ok_or_else(|| {
+        let nearest = takes.iter().map(|take| &take.asked).max_by_key(|recorded| recorded.likeness(asked));
+        let why = match nearest {
+            Some(recorded) => recorded.difference(asked),
+            None => "the tape is empty".into(),
+        };
+        ModelError::Config(format!("{file} has no answer for this request: {why}"))
+    })
+}
+
+impl Model for Replay {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn price(&self) -> Option<Price> {
+        self.price
+    }
+
+    /// Answers keep the name of the model that gave them; here they cost what this replay does.
+    fn price_of(&self, _answered_by: &str) -> Option<Price> {
+        self.price
+    }
+
+    fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {
+        match self.answer(request) {
+            Err(error) => stream::iter([Err(error)]).boxed(),
+            Ok((pieces, reply)) => {
+                let done = Delta::Done(Box::new(reply));
+                stream::iter(pieces.into_iter().chain([done]).map(Ok)).boxed()
+            }
+        }
+    }
+}

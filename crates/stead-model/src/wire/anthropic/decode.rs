@@ -1,0 +1,264 @@
+//! Answers of the Messages API, streamed or whole.
+
+use super::ORIGIN;
+use crate::classify::{IN_STREAM, classify};
+use crate::wire::{Decoder, call};
+use crate::{Delta, ModelError, Reply};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use stead_core::{Block, StopReason, Thinking, Usage};
+
+/// Collects the blocks of one answer by their index.
+#[derive(Debug, Default)]
+pub(super) struct AnthropicDecoder {
+    blocks: BTreeMap<u32, Open>,
+    calls: u32,
+    usage: Tokens,
+    stop: Option<String>,
+    done: bool,
+}
+
+/// A block that is being written.
+#[derive(Debug)]
+enum Open {
+    Text(String),
+    Thinking {
+        text: String,
+        signature: String,
+    },
+    Redacted(String),
+    Call {
+        index: u32,
+        id: String,
+        name: String,
+        json: String,
+    },
+    /// A block of a kind this version does not know, such as a server-side tool's.
+    Unknown,
+}
+
+impl Decoder for AnthropicDecoder {
+    fn push(&mut self, _: &str, data: &str, out: &mut Vec<Delta>) -> Result<(), ModelError> {
+        if self.done {
+            return Ok(());
+        }
+        let event: Event = serde_json::from_str(data).map_err(unreadable)?;
+        match event.kind.as_str() {
+            "message_start" => self.usage.update(event.message.and_then(|message| message.usage)),
+            "content_block_start" => {
+                let (index, block) = (event.index.unwrap_or_default(), event.content_block.unwrap_or_default());
+                self.open(index, block, out);
+            }
+            "content_block_delta" => {
+                self.extend(event.index.unwrap_or_default(), event.delta.unwrap_or_default(), out)?;
+            }
+            "message_delta" => {
+                self.usage.update(event.usage);
+                self.stop = event.delta.and_then(|delta| delta.stop_reason).or(self.stop.take());
+            }
+            "message_stop" => {
+                self.done = true;
+                out.push(Delta::Done(Box::new(std::mem::take(self).reply())));
+                self.done = true;
+            }
+            "error" => return Err(classify(IN_STREAM, None, data.as_bytes())),
+            // `ping`, `content_block_stop`, and what later versions of the API add.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &mut Vec<Delta>) -> Result<(), ModelError> {
+        if self.done { Ok(()) } else { Err(ModelError::Cut) }
+    }
+}
+
+/// A whole answer.
+pub(super) fn parse(body: &[u8]) -> Result<Reply, ModelError> {
+    let message: Whole = serde_json::from_slice(body).map_err(unreadable)?;
+    if message.kind.as_deref() == Some("error") {
+        return Err(classify(IN_STREAM, None, body));
+    }
+    let content = message.content.ok_or_else(|| ModelError::Protocol("the answer has no content".into()))?;
+    let mut decoder = AnthropicDecoder { stop: message.stop_reason, ..AnthropicDecoder::default() };
+    decoder.usage.update(message.usage);
+    for (index, block) in (0..).zip(content) {
+        decoder.open(index, block, &mut Vec::new());
+    }
+    Ok(decoder.reply())
+}
+
+fn unreadable(error: serde_json::Error) -> ModelError {
+    ModelError::Protocol(error.to_string())
+}
+
+impl AnthropicDecoder {
+    fn open(&mut self, at: u32, block: Start, out: &mut Vec<Delta>) {
+        let text = block.text.or(block.thinking).unwrap_or_default();
+        let open = match block.kind.as_str() {
+            "text" => {
+                emit(out, &text, Delta::Text);
+                Open::Text(text)
+            }
+            "thinking" => {
+                emit(out, &text, Delta::Thinking);
+                Open::Thinking { text, signature: block.signature.unwrap_or_default() }
+            }
+            "redacted_thinking" => Open::Redacted(block.data.unwrap_or_default()),
+            "tool_use" => {
+                let (index, name) = (self.calls, block.name.unwrap_or_default());
+                self.calls += 1;
+                out.push(Delta::CallStarted { index, name: name.clone() });
+                // A stream opens with `{}` and sends the arguments after it; a whole answer has them here.
+                let input = block.input.map(|input| input.get().to_owned()).filter(|input| input != "{}");
+                let json = input.unwrap_or_default();
+                emit(out, &json, |json| Delta::CallArgs { index, json });
+                Open::Call { index, id: block.id.unwrap_or_default(), name, json }
+            }
+            _ => Open::Unknown,
+        };
+        self.blocks.insert(at, open);
+    }
+
+    fn extend(&mut self, at: u32, piece: Piece, out: &mut Vec<Delta>) -> Result<(), ModelError> {
+        let block = self.blocks.get_mut(&at);
+        let block =
+            block.ok_or_else(|| ModelError::Protocol(format!("a delta for block {at}, which was not begun")))?;
+        match block {
+            Open::Text(text) => {
+                let more = piece.text.unwrap_or_default();
+                text.push_str(&more);
+                emit(out, &more, Delta::Text);
+            }
+            Open::Thinking { text, signature } => {
+                let more = piece.thinking.unwrap_or_default();
+                text.push_str(&more);
+                signature.push_str(&piece.signature.unwrap_or_default());
+                emit(out, &more, Delta::Thinking);
+            }
+            Open::Call { index, json, .. } => {
+                let (index, more) = (*index, piece.partial_json.unwrap_or_default());
+                json.push_str(&more);
+                emit(out, &more, |json| Delta::CallArgs { index, json });
+            }
+            Open::Redacted(_) | Open::Unknown => {}
+        }
+        Ok(())
+    }
+
+    fn reply(self) -> Reply {
+        let stop = match self.stop.as_deref() {
+            Some("end_turn") => StopReason::EndTurn,
+            Some("tool_use") => StopReason::ToolUse,
+            // The window is full: to us the same as the output limit, the answer is cut.
+            Some("max_tokens" | "model_context_window_exceeded") => StopReason::MaxTokens,
+            Some("stop_sequence") => StopReason::StopSequence,
+            Some("refusal") => StopReason::Refusal,
+            Some(other) => StopReason::Other(other.to_owned()),
+            None if self.calls > 0 => StopReason::ToolUse,
+            None => StopReason::EndTurn,
+        };
+        let content = self.blocks.into_values().filter_map(|open| open.close(&stop)).collect();
+        Reply { content, usage: self.usage.total(), stop, model: String::new() }
+    }
+}
+
+impl Open {
+    fn close(self, stop: &StopReason) -> Option<Block> {
+        let origin = ORIGIN.to_owned();
+        match self {
+            Self::Text(text) if text.is_empty() => None,
+            Self::Text(text) => Some(Block::Text { text }),
+            Self::Thinking { text, signature } => {
+                let signature = Some(signature).filter(|signature| !signature.is_empty());
+                Some(Block::Thinking(Thinking { text, signature, origin, ..Thinking::default() }))
+            }
+            Self::Redacted(data) => {
+                let signature = Some(data);
+                Some(Block::Thinking(Thinking { signature, redacted: true, origin, ..Thinking::default() }))
+            }
+            Self::Call { id, name, json, .. } => Some(Block::ToolCall(call::finished(id, name, &json, stop))),
+            Self::Unknown => None,
+        }
+    }
+}
+
+fn emit(out: &mut Vec<Delta>, text: &str, delta: impl FnOnce(String) -> Delta) {
+    if !text.is_empty() {
+        out.push(delta(text.to_owned()));
+    }
+}
+
+#[derive(Deserialize)]
+struct Event {
+    #[serde(rename = "type")]
+    kind: String,
+    index: Option<u32>,
+    message: Option<Whole>,
+    content_block: Option<Start>,
+    delta: Option<Piece>,
+    usage: Option<Tokens>,
+}
+
+#[derive(Deserialize)]
+struct Whole {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    content: Option<Vec<Start>>,
+    stop_reason: Option<String>,
+    usage: Option<Tokens>,
+}
+
+#[derive(Default, Deserialize)]
+struct Start {
+    #[serde(rename = "type", default)]
+    kind: String,
+    text: Option<String>,
+    thinking: Option<String>,
+    signature: Option<String>,
+    data: Option<String>,
+    id: Option<String>,
+    name: Option<String>,
+    input: Option<Box<RawValue>>,
+}
+
+#[derive(Default, Deserialize)]
+struct Piece {
+    text: Option<String>,
+    thinking: Option<String>,
+    signature: Option<String>,
+    partial_json: Option<String>,
+    stop_reason: Option<String>,
+}
+
+/// Token counts as the API gives them: cumulative, and in parts.
+#[derive(Debug, Default, Deserialize)]
+struct Tokens {
+    input_tokens: Option<u64>,
+    cache_read_input_tokens: Option<u64>,
+    cache_creation_input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+}
+
+impl Tokens {
+    fn update(&mut self, newer: Option<Self>) {
+        let Some(newer) = newer else { return };
+        self.input_tokens = newer.input_tokens.or(self.input_tokens);
+        self.cache_read_input_tokens = newer.cache_read_input_tokens.or(self.cache_read_input_tokens);
+        self.cache_creation_input_tokens = newer.cache_creation_input_tokens.or(self.cache_creation_input_tokens);
+        self.output_tokens = newer.output_tokens.or(self.output_tokens);
+    }
+
+    fn total(&self) -> Usage {
+        let read = self.cache_read_input_tokens.unwrap_or_default();
+        let written = self.cache_creation_input_tokens.unwrap_or_default();
+        Usage {
+            input_tokens: self.input_tokens.unwrap_or_default().saturating_add(read).saturating_add(written),
+            cache_read_tokens: read,
+            cache_write_tokens: written,
+            output_tokens: self.output_tokens.unwrap_or_default(),
+            reasoning_tokens: 0,
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The arguments of a tool call, as text written by a model: bounded, and read strictly.
+
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+use std::fmt;
+
+/// Longest arguments that are read. Their depth is bounded to 128 by `serde_json` itself.
+const MAX_ARGS_BYTES: usize = 1024 * 1024;
+
+/// Reads a call's arguments. Where they are no JSON object the value is `{}`, and the second part
+/// says why in words the model can act on. No text at all means no arguments.
+pub(crate) fn parse_args(text: &str) -> (Value, Option<String>) {
+    match read(text) {
+        Ok(args) => (Value::Object(args), None),
+        Err(reason) => (Value::Object(Map::new()), Some(reason)),
+    }
+}
+
+fn read(text: &str) -> Result<Map<String, Value>, String> {
+    if text.trim().is_empty() {
+        return Ok(Map::new());
+    }
+    if text.len() > MAX_ARGS_BYTES {
+        let size = text.len();
+        return Err(format!("the arguments have {size} bytes; at most {MAX_ARGS_BYTES} are accepted"));
+    }
+    let mut json = serde_json::Deserializer::from_str(text);
+    let value = Strict.deserialize(&mut json).and_then(|value| json.end().map(|()| value));
+    match value {
+        Ok(Value::Object(args)) => Ok(args),
+        Ok(_) => Err("the arguments must be a JSON object".into()),
+        Err(error) => Err(format!("the arguments are not valid JSON: {error}")),
+    }
+}
+
+/// A JSON value in which no object names a key twice: which of the two was meant is anyone's guess.
+struct Strict;
+
+impl<'de> DeserializeSeed<'de> for Strict {
+    type Value = Value;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Strict {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    }
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = seq.next_element_seed(Strict)? {
+            items.push(item);
+        }
+        Ok(Value::Array(items))
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut object = Map::new();
+        while let Some(key) = map.next_key::<String>()? {
+            if object.contains_key(&key) {
+                return Err(A::Error::custom(format_args!("the key {key:?} is given twice")));
+            }
+            let value = map.next_value_seed(Strict)?;
+            object.insert(key, value);
+        }
+        Ok(Value::Object(object))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn arguments_are_one_object_or_an_explanation() {
+        let deep = format!("{{\"a\":{}{}}}", "[".repeat(200), "]".repeat(200));
+        let long = format!("{{\"a\":\"{}\"}}", "x".repeat(MAX_ARGS_BYTES));
+        let cases: [(&str, Value, Option<&str>); 9] = [
+            ("", json!({}), None),
+            (" \n", json!({}), None),
+            (r#"{"a":[1,-2,2.5,null,true,"é"],"b":{}}"#, json!({"a":[1,-2,2.5,null,true,"é"],"b":{}}), None),
+            ("[1]", json!({}), Some("must be a JSON object")),
+            (r#"{"a":1"#, json!({}), Some("not valid JSON: EOF")),
+            (r#"{"a":1}{"#, json!({}), Some("trailing characters")),
+            (r#"{"a":{"b":1,"b":2}}"#, json!({}), Some("\"b\" is given twice")),
+            (&deep, json!({}), Some("recursion limit")),
+            (&long, json!({}), Some("at most 1048576")),
+        ];
+        for (text, args, reason) in cases {
+            let (got, invalid) = parse_args(text);
+            assert_eq!(got, args);
+            match (invalid, reason) {
+                (None, None) => {}
+                (Some(got), Some(want)) => assert!(got.contains(want), "{got:?} lacks {want:?}"),
+                (got, want) => panic!("{got:?} instead of {want:?}"),
+            }
+        }
+    }
+}

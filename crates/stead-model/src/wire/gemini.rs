@@ -1,0 +1,349 @@
+//! The wire of Google's Gemini API.
+//!
+//! Calls have no ids here: a response belongs to the call of the same name and place, so none are
+//! sent. Thought signatures may hang on thoughts, calls and texts; that of a text is kept as an empty
+//! thought right after it.
+
+mod answer;
+#[cfg(test)]
+mod tests;
+
+use super::{Decoder, Mode, Place, Wire, json, media, names, placeholder};
+use crate::{ModelError, Params, Reply, Request, ToolChoice};
+use serde::Serialize;
+use serde_json::Value;
+use std::borrow::Cow;
+use stead_core::{Block, Media, Message, Thinking, ToolCall, ToolResult, ToolSpec};
+
+const ORIGIN: &str = "gemini";
+
+/// Stands for the signature of a call that another model made; the API documents it for this case.
+const FOREIGN_CALL_SIGNATURE: &str = "skip_thought_signature_validator";
+
+/// Speaks the Gemini API for one model.
+#[derive(Debug)]
+pub(crate) struct Gemini {
+    model: String,
+}
+
+impl Gemini {
+    pub(crate) fn new(model: impl Into<String>) -> Self {
+        Self { model: model.into() }
+    }
+
+    /// Whether the model refuses calls without a signature, as all do since Gemini 3.
+    fn wants_signatures(&self) -> bool {
+        let name = self.model.rsplit('/').next().unwrap_or_default();
+        name.starts_with("gemini-") && !name.starts_with("gemini-1") && !name.starts_with("gemini-2")
+    }
+
+    fn assistant<'a>(&self, content: &'a [Block]) -> Vec<Part<'a>> {
+        let mut parts = said(content);
+        let mut calls = parts.iter_mut().filter(|part| part.function_call.is_some());
+        // Of parallel calls only the first is signed.
+        if let Some(first) = calls.next()
+            && self.wants_signatures()
+        {
+            first.thought_signature.get_or_insert(FOREIGN_CALL_SIGNATURE);
+        }
+        parts
+    }
+}
+
+impl Wire for Gemini {
+    fn origin(&self) -> &'static str {
+        ORIGIN
+    }
+
+    fn dialect(&self) -> &'static str {
+        if self.wants_signatures() { "gemini-signed" } else { ORIGIN }
+    }
+
+    fn endpoint(&self, mode: Mode) -> String {
+        let model = &self.model;
+        let collection = if model.contains('/') { "" } else { "models/" };
+        match mode {
+            Mode::Stream => format!("/{collection}{model}:streamGenerateContent?alt=sse"),
+            Mode::Whole => format!("/{collection}{model}:generateContent"),
+        }
+    }
+
+    fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)> {
+        key.map(|key| ("x-goog-api-key", key.to_owned())).into_iter().collect()
+    }
+
+    fn head(&self, request: &Request, _mode: Mode, out: &mut Vec<u8>) {
+        let system: Vec<_> = request.system.iter().map(|part| Part::text(&part.text)).collect();
+        let declarations: Vec<_> = request.tools.iter().map(declaration).collect();
+        let forbidden = !declarations.is_empty() && request.params.tool_choice == ToolChoice::None;
+        let head = Head {
+            system_instruction: (!system.is_empty()).then_some(System { parts: system }),
+            tools: (!declarations.is_empty()).then_some([Tools { function_declarations: declarations }]),
+            tool_config: forbidden
+                .then_some(ToolConfig { function_calling_config: FunctionCallingConfig { mode: "NONE" } }),
+            generation_config: generation(&request.params),
+        };
+        json::open(out, &head, "contents");
+    }
+
+    fn message(&self, message: &Message, _place: Place, out: &mut Vec<u8>) {
+        let (role, mut parts, empty) = match message {
+            Message::User { content } => ("user", given(content), placeholder::NO_INPUT),
+            Message::Assistant { content } => ("model", self.assistant(content), placeholder::NO_ANSWER),
+            Message::Tool { results } => ("user", returned(results), placeholder::NO_INPUT),
+        };
+        if parts.is_empty() {
+            parts.push(Part::text(empty));
+        }
+        json::put(out, &Content { role, parts });
+    }
+
+    fn tail(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"]}");
+    }
+
+    fn decoder(&self) -> Box<dyn Decoder> {
+        Box::<answer::GeminiDecoder>::default()
+    }
+
+    fn parse(&self, body: &[u8]) -> Result<Reply, ModelError> {
+        answer::parse(body)
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Head<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system_instruction: Option<System<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<[Tools<'a>; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_config: Option<ToolConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generation_config: Option<GenerationConfig>,
+}
+
+#[derive(Serialize)]
+struct System<'a> {
+    parts: Vec<Part<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Tools<'a> {
+    function_declarations: Vec<Declaration<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Declaration<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters_json_schema: &'a Value,
+}
+
+fn declaration(spec: &ToolSpec) -> Declaration<'_> {
+    let ToolSpec { name, description, parameters, aliases: _, risk: _ } = spec;
+    Declaration { name, description, parameters_json_schema: parameters }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ToolConfig {
+    function_calling_config: FunctionCallingConfig,
+}
+
+#[derive(Serialize)]
+struct FunctionCallingConfig {
+    mode: &'static str,
+}
+
+#[derive(Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct GenerationConfig {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_config: Option<ThinkingConfig>,
+}
+
+#[derive(PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ThinkingConfig {
+    thinking_budget: u32,
+    include_thoughts: bool,
+}
+
+fn generation(params: &Params) -> Option<GenerationConfig> {
+    let thinking = |tokens| ThinkingConfig { thinking_budget: tokens, include_thoughts: tokens > 0 };
+    let config = GenerationConfig {
+        max_output_tokens: params.max_output_tokens,
+        temperature: params.temperature,
+        thinking_config: params.thinking_tokens.map(thinking),
+    };
+    (config != GenerationConfig::default()).then_some(config)
+}
+
+#[derive(Serialize)]
+struct Content<'a> {
+    role: &'static str,
+    parts: Vec<Part<'a>>,
+}
+
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Part<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    thought: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inline_data: Option<Blob<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function_call: Option<FunctionCall<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function_response: Option<FunctionResponse<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thought_signature: Option<&'a str>,
+}
+
+impl<'a> Part<'a> {
+    fn text(text: impl Into<Cow<'a, str>>) -> Self {
+        Self { text: Some(text.into()), ..Self::default() }
+    }
+
+    fn media(file: &'a Media) -> Self {
+        if let media::Kind::Text(text) = media::kind(file) {
+            return Self::text(media::inline(file, &text));
+        }
+        if !takes(&file.mime) {
+            return Self::text(placeholder::for_media(file));
+        }
+        Self { inline_data: Some(Blob { mime_type: &file.mime, data: &file.data }), ..Self::default() }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Blob<'a> {
+    mime_type: &'a str,
+    data: &'a str,
+}
+
+#[derive(Serialize)]
+struct FunctionCall<'a> {
+    name: Cow<'a, str>,
+    args: Cow<'a, Value>,
+}
+
+#[derive(Serialize)]
+struct FunctionResponse<'a> {
+    name: Cow<'a, str>,
+    response: Outcome<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Outcome<'a> {
+    Output(Cow<'a, str>),
+    Error(Cow<'a, str>),
+}
+
+/// The types of media the API documents.
+fn takes(mime: &str) -> bool {
+    match mime.split_once('/') {
+        Some(("image", kind)) => matches!(kind, "png" | "jpeg" | "webp" | "heic" | "heif"),
+        Some(("audio" | "video", _)) => true,
+        Some(("application", kind)) => kind == "pdf",
+        Some(_) | None => false,
+    }
+}
+
+fn given<'a>(content: &'a [Block]) -> Vec<Part<'a>> {
+    let part = |block: &'a Block| match block {
+        Block::Text { text } => (!text.is_empty()).then(|| Part::text(text)),
+        Block::Media(media) => Some(Part::media(media)),
+        Block::Thinking(_) | Block::ToolCall(_) => None,
+    };
+    content.iter().filter_map(part).collect()
+}
+
+fn said(content: &[Block]) -> Vec<Part<'_>> {
+    let mut parts: Vec<Part<'_>> = Vec::with_capacity(content.len());
+    for block in content {
+        match block {
+            Block::Text { text } if text.is_empty() => {}
+            Block::Text { text } => parts.push(Part::text(text)),
+            Block::Media(media) => parts.push(Part::media(media)),
+            Block::Thinking(thinking) if thinking.origin != ORIGIN => {}
+            Block::Thinking(Thinking { text, signature, .. }) if text.is_empty() => {
+                sign(&mut parts, signature.as_deref());
+            }
+            Block::Thinking(Thinking { text, signature, .. }) => {
+                parts.push(Part { thought: true, thought_signature: signature.as_deref(), ..Part::text(text) });
+            }
+            Block::ToolCall(ToolCall { name, args, signature, id: _, invalid: _ }) => parts.push(Part {
+                function_call: Some(FunctionCall { name: names::safe(name), args: object(args) }),
+                thought_signature: signature.as_deref(),
+                ..Part::default()
+            }),
+        }
+    }
+    parts
+}
+
+/// Puts a text's signature back: on the text before it, or on an empty one, as it also arrives.
+fn sign<'a>(parts: &mut Vec<Part<'a>>, signature: Option<&'a str>) {
+    let Some(signature) = signature else { return };
+    match parts.last_mut() {
+        Some(part) if part.text.is_some() && !part.thought && part.thought_signature.is_none() => {
+            part.thought_signature = Some(signature);
+        }
+        Some(_) | None => parts.push(Part { thought_signature: Some(signature), ..Part::text("") }),
+    }
+}
+
+fn object(args: &Value) -> Cow<'_, Value> {
+    if args.is_object() { Cow::Borrowed(args) } else { Cow::Owned(Value::Object(Default::default())) }
+}
+
+/// All responses come first, as many as there were calls; what they show follows.
+fn returned(results: &[ToolResult]) -> Vec<Part<'_>> {
+    let mut parts: Vec<_> = results.iter().map(response).collect();
+    for (index, result) in results.iter().enumerate() {
+        let mut media = result.content.iter().filter_map(shown).peekable();
+        if media.peek().is_some() {
+            parts.push(Part::text(format!("Files of result {} ({}):", index + 1, result.name)));
+        }
+        parts.extend(media);
+    }
+    parts
+}
+
+fn shown(block: &Block) -> Option<Part<'_>> {
+    match block {
+        Block::Media(media) => Some(Part::media(media)),
+        Block::Text { .. } | Block::Thinking(_) | Block::ToolCall(_) => None,
+    }
+}
+
+fn response(result: &ToolResult) -> Part<'_> {
+    let texts: Vec<&str> = result.content.iter().filter_map(text_of).collect();
+    let text = match texts.as_slice() {
+        [] => Cow::Borrowed(if result.content.is_empty() { placeholder::NO_OUTPUT } else { "(see the files below)" }),
+        [text] => Cow::Borrowed(*text),
+        texts => Cow::Owned(texts.join("\n\n")),
+    };
+    let response = if result.status.is_error() { Outcome::Error(text) } else { Outcome::Output(text) };
+    Part { function_response: Some(FunctionResponse { name: names::safe(&result.name), response }), ..Part::default() }
+}
+
+fn text_of(block: &Block) -> Option<&str> {
+    match block {
+        Block::Text { text } if !text.is_empty() => Some(text),
+        Block::Text { .. } | Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_) => None,
+    }
+}

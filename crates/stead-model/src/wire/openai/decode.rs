@@ -1,0 +1,302 @@
+//! Answers of Chat Completions, streamed or whole, from servers that keep to the letter of it and
+//! from those that do not.
+
+use super::ORIGIN;
+use crate::classify::{IN_STREAM, classify};
+use crate::wire::{Decoder, call};
+use crate::{Delta, ModelError, Reply};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use stead_core::{Block, StopReason, Thinking, Usage};
+
+/// Collects one answer. It is whole once a finish reason was seen and the stream has ended, by
+/// `[DONE]` or by itself.
+#[derive(Debug, Default)]
+pub(super) struct OpenAiDecoder {
+    thinking: String,
+    text: String,
+    refused: bool,
+    calls: Vec<Open>,
+    usage: Option<Tokens>,
+    finish: Option<String>,
+    done: bool,
+}
+
+/// A call that is being written.
+#[derive(Debug, Default)]
+struct Open {
+    /// The server's number for it, if it numbers them.
+    index: Option<u32>,
+    id: String,
+    name: String,
+    json: String,
+}
+
+impl Decoder for OpenAiDecoder {
+    fn push(&mut self, _: &str, data: &str, out: &mut Vec<Delta>) -> Result<(), ModelError> {
+        if self.done || data.trim().is_empty() {
+            return Ok(());
+        }
+        if data.trim() == "[DONE]" {
+            return self.finish(out);
+        }
+        let chunk: Chunk = serde_json::from_str(data).map_err(|error| ModelError::Protocol(error.to_string()))?;
+        self.take(chunk, data.as_bytes(), out)
+    }
+
+    fn finish(&mut self, out: &mut Vec<Delta>) -> Result<(), ModelError> {
+        if self.done {
+            return Ok(());
+        }
+        if self.finish.is_none() {
+            return Err(ModelError::Cut);
+        }
+        out.push(Delta::Done(Box::new(std::mem::take(self).reply())));
+        self.done = true;
+        Ok(())
+    }
+}
+
+/// A whole answer: the same as a stream of one chunk.
+pub(super) fn parse(body: &[u8]) -> Result<Reply, ModelError> {
+    let chunk: Chunk = serde_json::from_slice(body).map_err(|error| ModelError::Protocol(error.to_string()))?;
+    let mut decoder = OpenAiDecoder::default();
+    let has_answer = chunk.choices.as_ref().is_some_and(|choices| !choices.is_empty());
+    decoder.take(chunk, body, &mut Vec::new())?;
+    if !has_answer {
+        return Err(ModelError::Protocol("the answer has no choices".into()));
+    }
+    Ok(decoder.reply())
+}
+
+impl OpenAiDecoder {
+    fn take(&mut self, chunk: Chunk, raw: &[u8], out: &mut Vec<Delta>) -> Result<(), ModelError> {
+        if chunk.error.is_some_and(|error| !error.is_null()) {
+            return Err(classify(IN_STREAM, None, raw));
+        }
+        self.usage = chunk.usage.or(self.usage.take());
+        // More than one choice is never asked for.
+        let Some(choice) = chunk.choices.unwrap_or_default().into_iter().next() else { return Ok(()) };
+        if let Some(said) = choice.said {
+            self.said(said, out)?;
+        }
+        match choice.finish_reason {
+            Some(reason) if matches!(reason.as_str(), "error" | "insufficient_system_resource") => {
+                Err(ModelError::Unavailable {
+                    status: IN_STREAM,
+                    retry_after: None,
+                    message: format!("the answer ended with `{reason}`"),
+                })
+            }
+            Some(reason) if !reason.is_empty() => {
+                self.finish = Some(reason);
+                Ok(())
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn said(&mut self, said: Said, out: &mut Vec<Delta>) -> Result<(), ModelError> {
+        let (mut thinking, mut text) = (said.reasoning_content.or(said.reasoning).unwrap_or_default(), String::new());
+        match said.content {
+            Some(Content::Text(plain)) => text = plain,
+            Some(Content::Parts(parts)) => parts.iter().for_each(|part| part.split(&mut thinking, &mut text)),
+            None => {}
+        }
+        if let Some(refusal) = said.refusal.filter(|refusal| !refusal.is_empty()) {
+            self.refused = true;
+            text.push_str(&refusal);
+        }
+        if !thinking.is_empty() {
+            self.thinking.push_str(&thinking);
+            out.push(Delta::Thinking(thinking));
+        }
+        if !text.is_empty() {
+            self.text.push_str(&text);
+            out.push(Delta::Text(text));
+        }
+        let legacy =
+            said.function_call.map(|function| CallPiece { index: Some(0), id: None, function: Some(function) });
+        for piece in said.tool_calls.unwrap_or_default().into_iter().chain(legacy) {
+            self.call(piece, out)?;
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, piece: CallPiece, out: &mut Vec<Delta>) -> Result<(), ModelError> {
+        let id = piece.id.unwrap_or_default();
+        let function = piece.function.unwrap_or_default();
+        let name = function.name.unwrap_or_default();
+        let at = match self.continues(piece.index, &id, &name) {
+            Some(at) => at,
+            None => {
+                self.calls.push(Open { index: piece.index, ..Open::default() });
+                self.calls.len() - 1
+            }
+        };
+        let index = u32::try_from(at).map_err(|_| ModelError::Protocol("too many calls".into()))?;
+        let open = &mut self.calls[at];
+        if open.id.is_empty() {
+            open.id = id;
+        }
+        if open.name.is_empty() && !name.is_empty() {
+            open.name.clone_from(&name);
+            out.push(Delta::CallStarted { index, name });
+        }
+        let json = function.arguments.as_deref().map(arguments).transpose()?.unwrap_or_default();
+        if !json.is_empty() {
+            open.json.push_str(&json);
+            out.push(Delta::CallArgs { index, json });
+        }
+        Ok(())
+    }
+
+    /// Which open call a piece belongs to; none if it begins a new one. Servers are known to leave out
+    /// the index, the id or both, and to give every call of an answer the index 0.
+    fn continues(&self, index: Option<u32>, id: &str, name: &str) -> Option<usize> {
+        let at = match index {
+            Some(_) => self.calls.iter().rposition(|open| open.index == index)?,
+            None => self.calls.len().checked_sub(1)?,
+        };
+        let open = &self.calls[at];
+        let begins = match (id.is_empty(), name.is_empty()) {
+            (false, _) if !open.id.is_empty() => id != open.id,
+            (_, false) => index.is_none() && !open.name.is_empty(),
+            (_, true) => false,
+        };
+        (!begins).then_some(at)
+    }
+
+    fn reply(self) -> Reply {
+        let stop = match self.finish.as_deref() {
+            _ if self.refused => StopReason::Refusal,
+            Some("length" | "max_tokens") => StopReason::MaxTokens,
+            Some("content_filter" | "sensitive") => StopReason::ContentFilter,
+            // Several servers say `stop` after calls.
+            Some("tool_calls" | "function_call") => StopReason::ToolUse,
+            None | Some("stop" | "eos") if !self.calls.is_empty() => StopReason::ToolUse,
+            None | Some("stop" | "eos") => StopReason::EndTurn,
+            Some(other) => StopReason::Other(other.to_owned()),
+        };
+        let thinking = Thinking { text: self.thinking, origin: ORIGIN.to_owned(), ..Thinking::default() };
+        let thinking = (!thinking.text.is_empty()).then_some(Block::Thinking(thinking));
+        let text = (!self.text.is_empty()).then_some(Block::Text { text: self.text });
+        let calls = self.calls.into_iter().enumerate().map(|(n, open)| {
+            let id = if open.id.is_empty() { format!("call_{n}") } else { open.id };
+            Block::ToolCall(call::finished(id, open.name, &open.json, &stop))
+        });
+        let content = thinking.into_iter().chain(text).chain(calls).collect();
+        Reply { content, usage: self.usage.unwrap_or_default().total(), stop, model: String::new() }
+    }
+}
+
+/// Arguments as text: the protocol says a string, some servers send the object itself.
+fn arguments(raw: &RawValue) -> Result<String, ModelError> {
+    match raw.get() {
+        "null" => Ok(String::new()),
+        text if text.starts_with('"') => {
+            serde_json::from_str(text).map_err(|error| ModelError::Protocol(error.to_string()))
+        }
+        text => Ok(text.to_owned()),
+    }
+}
+
+#[derive(Deserialize)]
+struct Chunk {
+    choices: Option<Vec<Choice>>,
+    usage: Option<Tokens>,
+    error: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    #[serde(alias = "delta", alias = "message")]
+    said: Option<Said>,
+    finish_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Said {
+    content: Option<Content>,
+    reasoning_content: Option<String>,
+    reasoning: Option<String>,
+    refusal: Option<String>,
+    tool_calls: Option<Vec<CallPiece>>,
+    function_call: Option<FunctionPiece>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Content {
+    Text(String),
+    Parts(Vec<ContentPart>),
+}
+
+/// Mistral's thinking models answer in parts.
+#[derive(Deserialize)]
+struct ContentPart {
+    text: Option<String>,
+    thinking: Option<Value>,
+}
+
+impl ContentPart {
+    fn split(&self, thinking: &mut String, text: &mut String) {
+        text.push_str(self.text.as_deref().unwrap_or_default());
+        match &self.thinking {
+            Some(Value::String(thought)) => thinking.push_str(thought),
+            Some(Value::Array(parts)) => {
+                parts.iter().filter_map(|part| part.get("text")?.as_str()).for_each(|t| thinking.push_str(t));
+            }
+            Some(_) | None => {}
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct CallPiece {
+    index: Option<u32>,
+    id: Option<String>,
+    function: Option<FunctionPiece>,
+}
+
+#[derive(Default, Deserialize)]
+struct FunctionPiece {
+    name: Option<String>,
+    arguments: Option<Box<RawValue>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Tokens {
+    prompt_tokens: Option<u64>,
+    completion_tokens: Option<u64>,
+    prompt_tokens_details: Option<PromptDetails>,
+    completion_tokens_details: Option<CompletionDetails>,
+    /// DeepSeek's name for cached tokens.
+    prompt_cache_hit_tokens: Option<u64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct PromptDetails {
+    cached_tokens: Option<u64>,
+    cache_write_tokens: Option<u64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct CompletionDetails {
+    reasoning_tokens: Option<u64>,
+}
+
+impl Tokens {
+    fn total(self) -> Usage {
+        let prompt = self.prompt_tokens_details.unwrap_or_default();
+        let completion = self.completion_tokens_details.unwrap_or_default();
+        Usage {
+            input_tokens: self.prompt_tokens.unwrap_or_default(),
+            cache_read_tokens: prompt.cached_tokens.or(self.prompt_cache_hit_tokens).unwrap_or_default(),
+            cache_write_tokens: prompt.cache_write_tokens.unwrap_or_default(),
+            output_tokens: self.completion_tokens.unwrap_or_default(),
+            reasoning_tokens: completion.reasoning_tokens.unwrap_or_default(),
+        }
+    }
+}
