@@ -30,10 +30,10 @@ mod model;
 mod pty;
 mod reexec;
 
-//pub use disk::{Fault, FaultDisk, KillPoint, Op, OpKind};
+pub use disk::{Fault, FaultDisk, KillPoint, Op, OpKind};
 pub use model::{
-    Answer, Call, FakeModel, Gate, Mode, Recorded, Seen, Turn, Wire, bench_like, fail, gate, hang, raw, raw_sse, render,
-    reply, reset,
+    Answer, Call, FakeModel, Gate, Mode, Recorded, Seen, Turn, Wire, bench_like, fail, gate, hang, raw, raw_sse,
+    render, reply, reset,
 };
-//pub use pty::Pty;
-//pub use reexec::{Child, Death, Ended, Role, child_role};
+pub use pty::Pty;
+pub use reexec::{Child, Death, Ended, Role, child_role};

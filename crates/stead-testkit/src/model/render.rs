@@ -31,7 +31,11 @@ pub(super) fn body(reply: &Reply, wire: Wire, mode: Mode, asked: Asked) -> Strin
         (Wire::Chat, Mode::StreamWithUsage) => {
             let mut out = whole.chat_events();
             out.truncate(out.len() - CHAT_END.len());
-            event(&mut out, None, &json!({"id": whole.id, "object": "chat.completion.chunk", "created": CREATED, "model": MODEL, "choices": [], "usage": whole.chat_usage()}));
+            event(
+                &mut out,
+                None,
+                &json!({"id": whole.id, "object": "chat.completion.chunk", "created": CREATED, "model": MODEL, "choices": [], "usage": whole.chat_usage()}),
+            );
             out + CHAT_END
         }
         (Wire::Messages, Mode::Whole) => whole.messages().to_string(),
@@ -124,7 +128,11 @@ impl<'a> Whole<'a> {
         let mut out = String::new();
         let mut chunk = |delta: Value, finish: Option<&str>| {
             let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
-            event(&mut out, None, &json!({"id": self.id, "object": "chat.completion.chunk", "created": CREATED, "model": MODEL, "choices": [choice]}));
+            event(
+                &mut out,
+                None,
+                &json!({"id": self.id, "object": "chat.completion.chunk", "created": CREATED, "model": MODEL, "choices": [choice]}),
+            );
         };
         chunk(json!({"role": "assistant", "content": ""}), None);
         let mut index = 0;
@@ -211,7 +219,8 @@ impl<'a> Whole<'a> {
                 }
                 Piece::Call { name, args, .. } => {
                     send(start(json!({"type": "tool_use", "id": id, "name": name, "input": {}})));
-                    quarters(args).for_each(|part| send(delta(json!({"type": "input_json_delta", "partial_json": part}))));
+                    quarters(args)
+                        .for_each(|part| send(delta(json!({"type": "input_json_delta", "partial_json": part}))));
                 }
             }
             send(json!({"type": "content_block_stop", "index": index}));
@@ -443,6 +452,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 
 /// A text in four pieces of about the same size, none of them empty.
 fn quarters(text: &str) -> impl Iterator<Item = &str> {
-    let cut = |k: usize| (text.len() * k / 4..=text.len()).find(|at| text.is_char_boundary(*at)).expect("the end is one");
+    let cut =
+        |k: usize| (text.len() * k / 4..=text.len()).find(|at| text.is_char_boundary(*at)).expect("the end is one");
     (0..4).map(move |k| &text[cut(k)..cut(k + 1)]).filter(|part| !part.is_empty())
 }

@@ -16,7 +16,10 @@ fn connect(server: &FakeModel) -> Socket {
 }
 
 fn post(socket: &mut Socket, path: &str, body: &str) {
-    let head = format!("POST {path} HTTP/1.1\r\nhost: x\r\nAnthropic-Version: 2023-06-01\r\ncontent-length: {}\r\n\r\n", body.len());
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: x\r\nAnthropic-Version: 2023-06-01\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
     socket.write_all(format!("{head}{body}").as_bytes()).unwrap();
 }
 
@@ -184,21 +187,56 @@ fn chat_completions_refuses_what_openai_refuses() {
             ("unknown role", |b| b["messages"][1]["role"] = json!("human"), "'human'"),
             ("empty user content", |b| b["messages"][1]["content"] = json!(""), "must not be empty"),
             ("no parts", |b| b["messages"][1]["content"] = json!([]), "empty array"),
-            ("empty text part", |b| b["messages"][1]["content"] = json!([{"type": "text", "text": ""}]), "must not be empty"),
-            ("assistant without content", |b| b["messages"][2] = json!({"role": "assistant", "content": null}), "expected a string"),
+            (
+                "empty text part",
+                |b| b["messages"][1]["content"] = json!([{"type": "text", "text": ""}]),
+                "must not be empty",
+            ),
+            (
+                "assistant without content",
+                |b| b["messages"][2] = json!({"role": "assistant", "content": null}),
+                "expected a string",
+            ),
             ("empty tool_calls", |b| b["messages"][2]["tool_calls"] = json!([]), "empty array"),
-            ("arguments as object", |b| b["messages"][2]["tool_calls"][0]["function"]["arguments"] = json!({}), "expected a string"),
-            ("arguments not JSON", |b| b["messages"][2]["tool_calls"][0]["function"]["arguments"] = json!("{"), "not valid JSON"),
+            (
+                "arguments as object",
+                |b| b["messages"][2]["tool_calls"][0]["function"]["arguments"] = json!({}),
+                "expected a string",
+            ),
+            (
+                "arguments not JSON",
+                |b| b["messages"][2]["tool_calls"][0]["function"]["arguments"] = json!("{"),
+                "not valid JSON",
+            ),
             ("bad tool name", |b| b["messages"][2]["tool_calls"][0]["function"]["name"] = json!("a b"), "pattern"),
             ("duplicate id", |b| b["messages"][2]["tool_calls"][1]["id"] = json!("a"), "duplicate tool call id 'a'"),
             ("orphan result", |b| b["messages"][3]["tool_call_id"] = json!("z"), "no such call is open: 'z'"),
             ("missing result at the end", |b| remove(&mut b["messages"], 4), "did not have response messages: b"),
-            ("user between call and result", |b| b["messages"].as_array_mut().unwrap().insert(4, json!({"role": "user", "content": "x"})), "did not have response messages: b"),
+            (
+                "user between call and result",
+                |b| b["messages"].as_array_mut().unwrap().insert(4, json!({"role": "user", "content": "x"})),
+                "did not have response messages: b",
+            ),
             ("first not from user", |b| remove(&mut b["messages"], 1), "the first message must use the user role"),
             ("empty tools", |b| b["tools"] = json!([]), "tools"),
-            ("schema not an object", |b| b["tools"][0]["function"]["parameters"] = json!({"type": "string"}), "must be of type 'object'"),
-            ("tool_choice without tools", |b| { b.as_object_mut().unwrap().remove("tools"); b["tool_choice"] = json!("none") }, "only allowed when 'tools'"),
-            ("stream_options without stream", |b| b["stream_options"] = json!({"include_usage": true}), "only allowed when 'stream'"),
+            (
+                "schema not an object",
+                |b| b["tools"][0]["function"]["parameters"] = json!({"type": "string"}),
+                "must be of type 'object'",
+            ),
+            (
+                "tool_choice without tools",
+                |b| {
+                    b.as_object_mut().unwrap().remove("tools");
+                    b["tool_choice"] = json!("none")
+                },
+                "only allowed when 'tools'",
+            ),
+            (
+                "stream_options without stream",
+                |b| b["stream_options"] = json!({"include_usage": true}),
+                "only allowed when 'stream'",
+            ),
         ],
     );
 }
@@ -213,28 +251,83 @@ fn messages_refuses_what_anthropic_refuses() {
             ("system role", |b| b["messages"][0]["role"] = json!("system"), "Unexpected role"),
             ("empty content", |b| b["messages"][0]["content"] = json!(""), "must not be empty"),
             ("no blocks", |b| b["messages"][0]["content"] = json!([]), "empty array"),
-            ("empty text block", |b| b["messages"][0]["content"] = json!([{"type": "text", "text": ""}]), "must be non-empty"),
-            ("blank text block", |b| b["messages"][0]["content"] = json!([{"type": "text", "text": " \n"}]), "non-whitespace"),
+            (
+                "empty text block",
+                |b| b["messages"][0]["content"] = json!([{"type": "text", "text": ""}]),
+                "must be non-empty",
+            ),
+            (
+                "blank text block",
+                |b| b["messages"][0]["content"] = json!([{"type": "text", "text": " \n"}]),
+                "non-whitespace",
+            ),
             ("empty system block", |b| b["system"][0]["text"] = json!(""), "must be non-empty"),
             ("first from assistant", |b| remove(&mut b["messages"], 0), "the first message must use the user role"),
-            ("thinking without signature", |b| b["messages"][1]["content"][0] = json!({"type": "thinking", "thinking": "x"}), "signature"),
+            (
+                "thinking without signature",
+                |b| b["messages"][1]["content"][0] = json!({"type": "thinking", "thinking": "x"}),
+                "signature",
+            ),
             ("input as string", |b| b["messages"][1]["content"][1]["input"] = json!("{}"), "expected an object"),
             ("duplicate id", |b| b["messages"][1]["content"][2]["id"] = json!("a"), "duplicate tool call id"),
             ("bad id", |b| b["messages"][1]["content"][2]["id"] = json!("a.b"), "pattern"),
-            ("orphan result", |b| b["messages"][2]["content"][1]["tool_use_id"] = json!("z"), "unexpected `tool_use_id`"),
-            ("missing result", |b| remove(&mut b["messages"][2]["content"], 1), "without `tool_result` blocks immediately after: b"),
-            ("no result at all", |b| remove(&mut b["messages"], 2), "without `tool_result` blocks immediately after: a, b"),
-            ("results one message late", |b| b["messages"].as_array_mut().unwrap().insert(2, json!({"role": "user", "content": "x"})), "immediately after: a, b"),
-            ("text before results", |b| b["messages"][2]["content"].as_array_mut().unwrap().insert(0, json!({"type": "text", "text": "x"})), "must come before"),
-            ("empty error", |b| b["messages"][2]["content"][0] = json!({"type": "tool_result", "tool_use_id": "a", "is_error": true}), "is_error"),
-            ("five cache marks", |b| {
-                let marked = json!({"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}});
-                b["messages"][0]["content"] = json!([marked, marked, marked, marked]);
-            }, "A maximum of 4 blocks with cache_control may be provided. Found 5."),
-            ("cache mark on thinking", |b| b["messages"][1]["content"][0]["cache_control"] = json!({"type": "ephemeral"}), "cannot be set on `thinking`"),
+            (
+                "orphan result",
+                |b| b["messages"][2]["content"][1]["tool_use_id"] = json!("z"),
+                "unexpected `tool_use_id`",
+            ),
+            (
+                "missing result",
+                |b| remove(&mut b["messages"][2]["content"], 1),
+                "without `tool_result` blocks immediately after: b",
+            ),
+            (
+                "no result at all",
+                |b| remove(&mut b["messages"], 2),
+                "without `tool_result` blocks immediately after: a, b",
+            ),
+            (
+                "results one message late",
+                |b| b["messages"].as_array_mut().unwrap().insert(2, json!({"role": "user", "content": "x"})),
+                "immediately after: a, b",
+            ),
+            (
+                "text before results",
+                |b| b["messages"][2]["content"].as_array_mut().unwrap().insert(0, json!({"type": "text", "text": "x"})),
+                "must come before",
+            ),
+            (
+                "empty error",
+                |b| {
+                    b["messages"][2]["content"][0] =
+                        json!({"type": "tool_result", "tool_use_id": "a", "is_error": true})
+                },
+                "is_error",
+            ),
+            (
+                "five cache marks",
+                |b| {
+                    let marked = json!({"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}});
+                    b["messages"][0]["content"] = json!([marked, marked, marked, marked]);
+                },
+                "A maximum of 4 blocks with cache_control may be provided. Found 5.",
+            ),
+            (
+                "cache mark on thinking",
+                |b| b["messages"][1]["content"][0]["cache_control"] = json!({"type": "ephemeral"}),
+                "cannot be set on `thinking`",
+            ),
             ("tool blocks without tools", |b| drop(b.as_object_mut().unwrap().remove("tools")), "must define tools"),
-            ("small thinking budget", |b| b["thinking"] = json!({"type": "enabled", "budget_tokens": 10}), "greater than or equal to 1024"),
-            ("budget over max_tokens", |b| b["thinking"] = json!({"type": "enabled", "budget_tokens": 2048}), "`max_tokens` must be greater"),
+            (
+                "small thinking budget",
+                |b| b["thinking"] = json!({"type": "enabled", "budget_tokens": 10}),
+                "greater than or equal to 1024",
+            ),
+            (
+                "budget over max_tokens",
+                |b| b["thinking"] = json!({"type": "enabled", "budget_tokens": 2048}),
+                "`max_tokens` must be greater",
+            ),
         ],
     );
 }
@@ -251,9 +344,20 @@ fn responses_refuses_what_openai_refuses() {
             ("empty text", |b| b["input"][0]["content"][0]["text"] = json!(""), "must not be empty"),
             ("arguments as object", |b| b["input"][2]["arguments"] = json!({}), "expected a string"),
             ("duplicate id", |b| b["input"][3]["call_id"] = json!("a"), "duplicate tool call id"),
-            ("orphan output", |b| b["input"][5]["call_id"] = json!("z"), "No tool call found for function call output with call_id z."),
+            (
+                "orphan output",
+                |b| b["input"][5]["call_id"] = json!("z"),
+                "No tool call found for function call output with call_id z.",
+            ),
             ("missing output", |b| remove(&mut b["input"], 5), "No tool output found for function call b."),
-            ("reasoning at the end", |b| { let r = b["input"][1].clone(); b["input"].as_array_mut().unwrap().push(r) }, "without its required following item"),
+            (
+                "reasoning at the end",
+                |b| {
+                    let r = b["input"][1].clone();
+                    b["input"].as_array_mut().unwrap().push(r)
+                },
+                "without its required following item",
+            ),
             ("first not from user", |b| remove(&mut b["input"], 0), "the first message must use the user role"),
             ("few output tokens", |b| b["max_output_tokens"] = json!(5), "at least 16"),
         ],
@@ -267,15 +371,39 @@ fn gemini_refuses_what_google_refuses() {
         &[
             ("unknown name", |b| b["messages"] = json!([]), "Unknown name \"messages\""),
             ("no contents", |b| b["contents"] = json!([]), "contents"),
-            ("assistant role", |b| b["contents"][1]["role"] = json!("assistant"), "Please use a valid role: user, model."),
+            (
+                "assistant role",
+                |b| b["contents"][1]["role"] = json!("assistant"),
+                "Please use a valid role: user, model.",
+            ),
             ("no parts", |b| b["contents"][0]["parts"] = json!([]), "empty array"),
             ("empty text", |b| b["contents"][0]["parts"][0]["text"] = json!(""), "must not be empty"),
-            ("args as text", |b| b["contents"][1]["parts"][0]["functionCall"]["args"] = json!("{}"), "expected an object"),
-            ("missing response", |b| remove(&mut b["contents"][2]["parts"], 1), "number of function response parts is equal"),
+            (
+                "args as text",
+                |b| b["contents"][1]["parts"][0]["functionCall"]["args"] = json!("{}"),
+                "expected an object",
+            ),
+            (
+                "missing response",
+                |b| remove(&mut b["contents"][2]["parts"], 1),
+                "number of function response parts is equal",
+            ),
             ("no response at all", |b| remove(&mut b["contents"], 2), "number of function response parts is equal"),
-            ("orphan response", |b| b["contents"][2]["parts"][1]["functionResponse"]["name"] = json!("z"), "number of function response parts is equal"),
-            ("response as text", |b| b["contents"][2]["parts"][0]["functionResponse"]["response"] = json!("one"), "expected an object"),
-            ("first from model", |b| remove(&mut b["contents"], 0), "function call turn comes immediately after a user turn"),
+            (
+                "orphan response",
+                |b| b["contents"][2]["parts"][1]["functionResponse"]["name"] = json!("z"),
+                "number of function response parts is equal",
+            ),
+            (
+                "response as text",
+                |b| b["contents"][2]["parts"][0]["functionResponse"]["response"] = json!("one"),
+                "expected an object",
+            ),
+            (
+                "first from model",
+                |b| remove(&mut b["contents"], 0),
+                "function call turn comes immediately after a user turn",
+            ),
         ],
     );
 }
@@ -318,7 +446,8 @@ fn streams_carry_every_piece_and_end_with_the_terminal_event() {
     ];
     for (wire, end, thinking) in cases {
         let answer = reply().thinking("hm").text("two words").call("ls", json!({"path": "src"}));
-        let server = FakeModel::start(vec![answer.usage(Usage { input_tokens: 77, output_tokens: 5, ..Usage::default() })]);
+        let server =
+            FakeModel::start(vec![answer.usage(Usage { input_tokens: 77, output_tokens: 5, ..Usage::default() })]);
         let (path, body) = streamed(wire);
         let (status, events) = ask(&server, &path, &body);
         assert_eq!(status, 200);
@@ -344,7 +473,11 @@ fn whole_answers_carry_stop_reason_and_usage() {
         let server = FakeModel::start(vec![reply().text("half").stop(StopReason::MaxTokens).usage(usage)]);
         let (path, body) = conversation(wire);
         let answer: Value = serde_json::from_str(&ask(&server, path, &body.to_string()).1).unwrap();
-        assert_eq!((&answer.pointer(stop_at).unwrap(), &answer.pointer(usage_at).unwrap()), (&&json!(stop), &&json!(9)), "{wire:?}");
+        assert_eq!(
+            (&answer.pointer(stop_at).unwrap(), &answer.pointer(usage_at).unwrap()),
+            (&&json!(stop), &&json!(9)),
+            "{wire:?}"
+        );
     }
 }
 
@@ -420,9 +553,15 @@ fn a_reset_is_a_reset_and_a_hang_is_ended_by_dropping_the_server() {
 #[test]
 fn failures_have_the_shape_of_each_provider_and_may_ask_to_wait() {
     let cases = [
-        (Wire::Chat, json!({"error": {"message": "slow down", "type": "rate_limit_error", "param": null, "code": null}})),
+        (
+            Wire::Chat,
+            json!({"error": {"message": "slow down", "type": "rate_limit_error", "param": null, "code": null}}),
+        ),
         (Wire::Messages, json!({"type": "error", "error": {"type": "rate_limit_error", "message": "slow down"}})),
-        (Wire::Responses, json!({"error": {"message": "slow down", "type": "rate_limit_error", "param": null, "code": null}})),
+        (
+            Wire::Responses,
+            json!({"error": {"message": "slow down", "type": "rate_limit_error", "param": null, "code": null}}),
+        ),
         (Wire::Gemini, json!({"error": {"code": 429, "message": "slow down", "status": "RESOURCE_EXHAUSTED"}})),
     ];
     for (wire, expected) in cases {

@@ -53,7 +53,9 @@ pub(super) fn check(body: &Map<String, Value>) -> Check<Seen> {
     match body.get("tools") {
         Some(tools) => tools_of(tools, &mut seen)?,
         None if body.contains_key("tool_choice") => {
-            return Err("Invalid value for 'tool_choice': 'tool_choice' is only allowed when 'tools' are specified.".into());
+            return Err(
+                "Invalid value for 'tool_choice': 'tool_choice' is only allowed when 'tools' are specified.".into()
+            );
         }
         None => {}
     }
@@ -71,7 +73,11 @@ pub(super) fn check(body: &Map<String, Value>) -> Check<Seen> {
             "user" => seen.turns.push(Turn::User(content(&message["content"], &place)?)),
             "assistant" => seen.turns.push(assistant(message, &place, &mut pairing)?),
             "tool" => seen.turns.push(tool(message, &place, &mut pairing)?),
-            other => return Err(format!("Invalid value: '{other}'. Supported values are: 'system', 'assistant', 'user', 'tool', and 'developer'. ({place}.role)")),
+            other => {
+                return Err(format!(
+                    "Invalid value: '{other}'. Supported values are: 'system', 'assistant', 'user', 'tool', and 'developer'. ({place}.role)"
+                ));
+            }
         }
     }
     if !pairing.waiting.is_empty() {

@@ -63,11 +63,14 @@ fn uneven() -> String {
 fn tools_of(tools: &Value, seen: &mut Seen) -> Check {
     for (k, tool) in array(tools, "tools")?.iter().enumerate() {
         let Some(declarations) = tool.get("functionDeclarations") else { continue };
-        for (j, function) in filled_array(declarations, &format!("tools[{k}].functionDeclarations"))?.iter().enumerate() {
+        for (j, function) in filled_array(declarations, &format!("tools[{k}].functionDeclarations"))?.iter().enumerate()
+        {
             let place = format!("tools[{k}].functionDeclarations[{j}]");
             let name = identifier(&function["name"], &format!("{place}.name"), 64)?;
             match (function.get("parameters"), function.get("parametersJsonSchema")) {
-                (Some(_), Some(_)) => return Err(format!("{place}: parameters and parametersJsonSchema are mutually exclusive")),
+                (Some(_), Some(_)) => {
+                    return Err(format!("{place}: parameters and parametersJsonSchema are mutually exclusive"));
+                }
                 (Some(given), None) | (None, Some(given)) => {
                     object(given, &format!("{place}.parameters"))?;
                 }

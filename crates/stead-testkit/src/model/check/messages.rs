@@ -136,7 +136,9 @@ impl Walk {
                 self.all_answered()?;
                 self.assistant(content, place)
             }
-            other => Err(format!("messages: Unexpected role \"{other}\". Allowed roles are \"user\" or \"assistant\".")),
+            other => {
+                Err(format!("messages: Unexpected role \"{other}\". Allowed roles are \"user\" or \"assistant\"."))
+            }
         }
     }
 
@@ -169,7 +171,9 @@ impl Walk {
                     media += 1;
                 }
                 "tool_result" if media > 0 || !text.is_empty() => {
-                    return Err(format!("{place}: `tool_result` blocks must come before any other content of the message"));
+                    return Err(format!(
+                        "{place}: `tool_result` blocks must come before any other content of the message"
+                    ));
                 }
                 "tool_result" => self.result(block, &place)?,
                 other => return Err(format!("{place}: `{other}` blocks are not permitted in `user` messages")),
@@ -267,7 +271,9 @@ impl Walk {
 fn text_block<'a>(block: &'a Value, place: &str) -> Check<&'a str> {
     match string(&block["text"], &format!("{place}.text"))? {
         "" => Err(format!("{place}: text content blocks must be non-empty")),
-        blank if blank.trim().is_empty() => Err(format!("{place}: text content blocks must contain non-whitespace text")),
+        blank if blank.trim().is_empty() => {
+            Err(format!("{place}: text content blocks must contain non-whitespace text"))
+        }
         text => Ok(text),
     }
 }

@@ -133,7 +133,9 @@ fn array<'a>(value: &'a Value, place: &str) -> Check<&'a Vec<Value>> {
 
 fn filled_array<'a>(value: &'a Value, place: &str) -> Check<&'a Vec<Value>> {
     match array(value, place)? {
-        empty if empty.is_empty() => Err(format!("Invalid '{place}': empty array. Expected an array with minimum length 1")),
+        empty if empty.is_empty() => {
+            Err(format!("Invalid '{place}': empty array. Expected an array with minimum length 1"))
+        }
         filled => Ok(filled),
     }
 }

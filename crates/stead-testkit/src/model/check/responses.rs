@@ -103,7 +103,9 @@ impl Walk {
     fn reasoning_led_somewhere(&self) -> Check {
         match &self.reasoning {
             None => Ok(()),
-            Some(id) => Err(format!("Item '{id}' of type 'reasoning' was provided without its required following item.")),
+            Some(id) => {
+                Err(format!("Item '{id}' of type 'reasoning' was provided without its required following item."))
+            }
         }
     }
 
