@@ -25,6 +25,7 @@
     reason = "a test tool fails the test it is used in by panicking"
 )]
 
+pub mod bench;
 mod disk;
 mod model;
 mod pty;

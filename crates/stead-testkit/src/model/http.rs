@@ -2,33 +2,46 @@
 
 use bytes::{Bytes, BytesMut};
 use memchr::memmem;
+use rustix::time::{ClockId, clock_gettime};
 use std::io;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
+/// `CLOCK_MONOTONIC` in nanoseconds: comparable between the processes of one machine.
+pub(crate) fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
+}
+
 /// A request as it came.
 #[derive(Debug)]
-pub(super) struct Request {
-    pub(super) method: String,
+pub(crate) struct Request {
+    /// When its first byte was seen, see [`monotonic_ns`].
+    pub(crate) first_byte_ns: u64,
+    pub(crate) method: String,
     /// Path and query.
-    pub(super) target: String,
-    pub(super) headers: Vec<(String, String)>,
-    pub(super) body: Bytes,
+    pub(crate) target: String,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Bytes,
 }
 
 impl Request {
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         header(&self.headers, name)
     }
 }
 
 /// The first header of this name, in any case.
-pub(super) fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
+pub(crate) fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
     headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
 }
 
 /// Reads the next request; none when the client has hung up. `buffer` carries what was read beyond it.
-pub(super) async fn read(stream: &mut TcpStream, buffer: &mut BytesMut) -> io::Result<Option<Request>> {
+pub(crate) async fn read(stream: &mut TcpStream, buffer: &mut BytesMut) -> io::Result<Option<Request>> {
+    if buffer.is_empty() && stream.read_buf(buffer).await? == 0 {
+        return Ok(None);
+    }
+    let first_byte_ns = monotonic_ns();
     let head_len = loop {
         match memmem::find(buffer, b"\r\n\r\n") {
             Some(at) => break at + 4,
@@ -50,7 +63,7 @@ pub(super) async fn read(stream: &mut TcpStream, buffer: &mut BytesMut) -> io::R
         let len = header(&headers, "content-length").and_then(|v| v.parse().ok()).unwrap_or(0);
         take(stream, buffer, len).await?
     };
-    Ok(Some(Request { method, target, headers, body }))
+    Ok(Some(Request { first_byte_ns, method, target, headers, body }))
 }
 
 async fn read_chunked(stream: &mut TcpStream, buffer: &mut BytesMut) -> io::Result<Bytes> {
@@ -86,13 +99,13 @@ async fn take(stream: &mut TcpStream, buffer: &mut BytesMut, len: usize) -> io::
 
 /// How a response body is framed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Framing {
+pub(crate) enum Framing {
     Length(usize),
     Chunked,
 }
 
 /// The head of a response.
-pub(super) fn head(status: u16, content_type: &str, framing: Framing, retry_after_s: Option<u64>) -> String {
+pub(crate) fn head(status: u16, content_type: &str, framing: Framing, retry_after_s: Option<u64>) -> String {
     let reason = match status {
         200 => "OK",
         400 => "Bad Request",
@@ -112,7 +125,7 @@ pub(super) fn head(status: u16, content_type: &str, framing: Framing, retry_afte
 }
 
 /// One piece of a body in its framing.
-pub(super) fn frame(framing: Framing, piece: &[u8]) -> Vec<u8> {
+pub(crate) fn frame(framing: Framing, piece: &[u8]) -> Vec<u8> {
     match framing {
         Framing::Length(_) => piece.to_vec(),
         Framing::Chunked => [format!("{:x}\r\n", piece.len()).as_bytes(), piece, b"\r\n"].concat(),

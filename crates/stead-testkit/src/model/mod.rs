@@ -1,7 +1,7 @@
 //! A fake model server on loopback that speaks four wires and is as strict as the real ones.
 
 mod check;
-mod http;
+pub(crate) mod http;
 mod render;
 mod script;
 mod wire;

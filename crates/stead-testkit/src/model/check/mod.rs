@@ -75,11 +75,10 @@ impl Seen {
 
     /// The calls of the conversation.
     pub fn calls(&self) -> impl Iterator<Item = &Call> {
-        let calls = |turn| match turn {
-            &Turn::Assistant { ref calls, .. } => calls.as_slice(),
+        self.turns.iter().flat_map(|turn| match turn {
+            Turn::Assistant { calls, .. } => calls.as_slice(),
             Turn::User(_) | Turn::Result { .. } => &[],
-        };
-        self.turns.iter().flat_map(calls)
+        })
     }
 }
 
