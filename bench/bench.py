@@ -1,0 +1,681 @@
+#!/usr/bin/env python3
+"""Measures Stead, its peers and the limits of the machine in one run, and writes RESULTS.md.
+
+How time is attributed: the fake model server logs, on CLOCK_MONOTONIC, when a request had been received and when
+its answer was handed to the socket. The overhead of step k is received(k+1) - sent(k): parsing the answer, running
+the tool, keeping the history, building and sending the next request. The server's own time is outside of it.
+
+The machine may be shared: every sample carries `foreign`, the share of all CPU time that went to processes outside
+of the benchmark. Samples above MAX_FOREIGN are left out where at least three quieter ones exist.
+"""
+import argparse
+import dataclasses
+import json
+import os
+import pathlib
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+HERE = pathlib.Path(__file__).resolve().parent
+TMP = pathlib.Path(os.environ.get("BENCH_TMP") or os.path.join(tempfile.gettempdir(), "stead-bench"))
+DATA = TMP / "data"
+VENV_PYTHON = TMP / "venv" / "bin" / "python"
+MAX_FOREIGN = float(os.environ.get("BENCH_MAX_FOREIGN", "0.12"))
+TESTS = ["cold", "step", "growth", "rss", "thr", "files", "session", "size"]
+FILE_CALLS = ["glob", "grep_literal", "grep_regex", "read_big", "edit"]
+MB = 1024 * 1024
+
+# ---- harnesses: how they are started, and what their tools are called. {i} is the step, {root} the prefix of paths.
+
+THREE_LINES = "line one\nline two\nline three\n"
+EDIT = {"file_path": "{root}/edit10.txt", "old_string": "UNIQUE_MARKER_A", "new_string": "UNIQUE_MARKER_B"}
+EDIT_BACK = {**EDIT, "old_string": EDIT["new_string"], "new_string": EDIT["old_string"]}
+READ_BIG = {"file_path": "{root}/big.txt", "offset": 6_000_000, "limit": 100}
+WRITE = {"file_path": "{root}/f{i}.txt", "content": THREE_LINES}
+TREE = {"path": "{root}/tree"}
+
+TOOLS = {
+    "stead": {
+        "write": ("write_file", WRITE),
+        "read": ("read_file", {"file_path": "{root}/seed.txt"}),
+        "glob": ("glob_files", {"pattern": "**/*.py", **TREE}),
+        "grep_literal": ("grep_files", {"pattern": "_target(): pass", "literal": True, **TREE}),
+        "grep_regex": ("grep_files", {"pattern": "needle_[0-9]+_target", **TREE}),
+        "read_big": ("read_file", READ_BIG),
+        "edit": ("edit_file", EDIT),
+        "edit_back": ("edit_file", EDIT_BACK),
+    },
+    "deepagents": {
+        "write": ("write_file", WRITE),
+        "read": ("read_file", {"file_path": "{root}/seed.txt"}),
+        "glob": ("glob", {"pattern": "**/*.py", **TREE}),
+        "grep_literal": ("grep", {"pattern": "_target(): pass", **TREE}),
+        "read_big": ("read_file", READ_BIG),
+        "edit": ("edit_file", EDIT),
+        "edit_back": ("edit_file", EDIT_BACK),
+    },
+    "agentscope": {
+        "write": ("Write", WRITE),
+        "read": ("Read", {"file_path": "{root}/seed.txt"}),
+        "glob": ("Glob", {"pattern": "**/*.py", "head_limit": 0, **TREE}),
+        "grep_literal": ("Grep", {"pattern": r"_target\(\): pass", "output_mode": "content", **TREE}),
+        "grep_regex": ("Grep", {"pattern": "needle_[0-9]+_target", "output_mode": "content", **TREE}),
+        "read_big": ("Read", READ_BIG),
+        # This harness edits only what it has read.
+        "edit_first": ("Read", {"file_path": "{root}/edit10.txt", "limit": 5}),
+        "edit": ("Edit", EDIT),
+        "edit_back": ("Edit", EDIT_BACK),
+    },
+}
+ABSOLUTE_PATHS = {"agentscope"}
+PEERS = ["agentscope@anthropic", "deepagents@anthropic"]
+
+
+@dataclasses.dataclass
+class Harness:
+    """`name` may end in `@anthropic` or `@openai`: the same adapter on that wire."""
+
+    name: str
+    command: list
+
+    @property
+    def kind(self):
+        return self.name.split("@")[0]
+
+    @property
+    def is_peer(self):
+        return self.kind in ("agentscope", "deepagents")
+
+    def call(self, key, workdir):
+        if key not in TOOLS[self.kind]:
+            return None
+        name, args = TOOLS[self.kind][key]
+        root = str(workdir) if self.kind in ABSOLUTE_PATHS else ""
+        filled = {k: v.replace("{root}", root) if isinstance(v, str) else v for k, v in args.items()}
+        return {"name": name, "args": filled}
+
+    def argv(self, server, command, workdir, *more):
+        api = self.name.partition("@")[2]
+        wire = ["--api", api] if api else []
+        return [*self.command, command, "--base-url", server.url, "--workdir", str(workdir), *wire, *map(str, more)]
+
+
+def make_harness(name, stead):
+    kind = name.split("@")[0]
+    if kind == "stead":
+        return Harness(name, [str(stead), "bench"])
+    if kind not in TOOLS:
+        sys.exit(f"unknown harness {name}; known: {', '.join(TOOLS)}")
+    return Harness(name, [str(VENV_PYTHON), str(HERE / "peers" / f"{kind}_adapter.py")])
+
+
+# ---- the fake model server
+
+
+class Server:
+    def __init__(self, binary):
+        self.binary = str(binary)
+        self.process = subprocess.Popen([self.binary, "--port", "0"], stdout=subprocess.PIPE, text=True)
+        self.port = int(self.process.stdout.readline().split()[1])
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+    def get(self, path):
+        with urllib.request.urlopen(self.url + path, timeout=60) as answer:
+            return answer.read().decode()
+
+    def log(self, prefix):
+        """The requests of the scenarios whose id begins with `prefix`, by id, in the order of steps."""
+        rows = {}
+        for line in self.get("/log").splitlines():
+            name, *numbers = line.split(" ")
+            if name.startswith(prefix):
+                rows.setdefault(name, []).append(dict(zip(("step", "first", "received", "sent", "bytes"), map(int, numbers))))
+        return {name: sorted(found, key=lambda row: row["step"]) for name, found in rows.items()}
+
+    def ping(self, connections, body_kb, *more):
+        argv = [self.binary, "--ping", self.port, "--connections", connections, "--body-kb", body_kb, "--seconds", 2, *more]
+        return json.loads(subprocess.run([*map(str, argv)], check=True, capture_output=True, text=True).stdout)
+
+
+def overheads_ms(rows):
+    return [(after["received"] - before["sent"]) / 1e6 for before, after in zip(rows, rows[1:])]
+
+
+def prompt(name, steps, calls, **more):
+    return "Please do the task. [[bench " + json.dumps({"id": name, "n": steps, "calls": calls, **more}) + "/bench]]"
+
+
+# ---- running processes, and who else used the machine meanwhile
+
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+def busy_s():
+    fields = [int(x) for x in pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    return (sum(fields) - fields[3] - fields[4]) / TICKS_PER_S
+
+
+def cpu_s(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
+
+
+@dataclasses.dataclass
+class Run:
+    begun_ns: int
+    wall_s: float
+    cpu_s: float
+    peak_mb: float
+    foreign: float
+    out: str
+
+    def last_json(self):
+        return json.loads(self.out.strip().splitlines()[-1])
+
+
+def run(server, argv):
+    """Runs a command to its end; stops the benchmark if it fails."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        watched = [os.getpid()] + ([server.process.pid] if server else [])
+        busy, own = busy_s(), sum(map(cpu_s, watched))
+        begun_ns = time.monotonic_ns()
+        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+        _, status, usage = os.wait4(process.pid, 0)
+        wall_s = (time.monotonic_ns() - begun_ns) / 1e9
+        process.returncode = os.waitstatus_to_exitcode(status)
+        used_s = usage.ru_utime + usage.ru_stime
+        foreign_s = busy_s() - busy - used_s - (sum(map(cpu_s, watched)) - own)
+        err.seek(0)
+        out.seek(0)
+        if process.returncode != 0:
+            words = err.read().decode(errors="replace")[-2000:]
+            raise RuntimeError(f"{' '.join(argv[:4])} … ended with {process.returncode}:\n{words}")
+        foreign = max(0.0, foreign_s) / (wall_s * os.cpu_count())
+        text = out.read().decode(errors="replace")
+        return Run(begun_ns, wall_s, used_s, usage.ru_maxrss / 1024, round(foreign, 3), text)
+
+
+class Workdir:
+    """A fresh folder with one small file in it, gone afterwards."""
+
+    def __enter__(self):
+        self.path = pathlib.Path(tempfile.mkdtemp(prefix="work", dir=TMP))
+        (self.path / "seed.txt").write_text("".join(f"seed line {i} some text here\n" for i in range(20)))
+        return self.path
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def fresh_id(kind):
+    fresh_id.count = getattr(fresh_id, "count", 0) + 1
+    return f"{kind}{os.getpid()}x{fresh_id.count}x"
+
+
+# ---- tests: each gives lists of samples under a name
+
+
+def session(server, harness, workdir, steps, calls, *more):
+    """One run of `steps` steps -> the process and the log of its requests."""
+    name = fresh_id("s")
+    done = run(server, harness.argv(server, "run", workdir, *more, "--prompt", prompt(name, steps, calls)))
+    rows = server.log(name).get(name, [])
+    if len(rows) != steps + 1:
+        raise RuntimeError(f"{harness.name}: {len(rows)} requests for {steps} steps")
+    return done, rows
+
+
+def test_cold(server, harness, options):
+    samples = []
+    for _ in range(options.reps + 1):
+        with Workdir() as workdir:
+            done, rows = session(server, harness, workdir, 1, [harness.call("read", workdir)])
+            first_ms = (rows[0]["first"] - done.begun_ns) / 1e6
+            samples.append({"ms": first_ms, "exit_ms": done.wall_s * 1e3, "peak_mb": done.peak_mb, "foreign": done.foreign})
+    return {"cold": samples[1:]}  # the first one only warms the page cache
+
+
+def test_step(server, harness, options):
+    steps = 20 if options.quick else 100
+    found = {}
+    for what in ("read", "write"):
+        for how, flags in (("stream", ["--stream"]), ("whole", [])):
+            samples = found[f"step_{what}_{how}"] = []
+            for _ in range(options.reps):
+                with Workdir() as workdir:
+                    done, rows = session(server, harness, workdir, steps, [harness.call(what, workdir)], *flags)
+                ms = overheads_ms(rows)[2:]
+                samples.append({"ms": statistics.median(ms), "worst_ms": max(ms), "foreign": done.foreign})
+    return found
+
+
+def test_growth(server, harness, options):
+    steps = 200 if options.quick else 1000
+    found = {}
+    for _ in range(1 if harness.is_peer or options.quick else min(options.reps, 3)):
+        with Workdir() as workdir:
+            calls = [harness.call("write", workdir), harness.call("read", workdir)]
+            done, rows = session(server, harness, workdir, steps, calls, "--stream")
+        ms = overheads_ms(rows)
+        for at in (10, 100, 500, 1000):
+            if at > steps:
+                continue
+            window = range(max(2, at - 20), min(at + 20, steps))
+            for parity, what in enumerate(("write", "read")):
+                value = statistics.median(ms[k] for k in window if k % 2 == parity)
+                sample = {"ms": value, "bytes": rows[min(at, steps)]["bytes"], "foreign": done.foreign}
+                found.setdefault(f"growth_{what}_{at}", []).append(sample)
+        found.setdefault("growth_run", []).append({"wall_s": done.wall_s, "peak_mb": done.peak_mb, "foreign": done.foreign})
+    return found
+
+
+def resident_mb(pid):
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:")) / 1024
+
+
+def held(server, harness, sessions):
+    """The memory of a process that holds this many live sessions of three steps each."""
+    with Workdir() as workdir:
+        more = []
+        if sessions:
+            name = fresh_id("h")
+            calls = [harness.call("read", workdir)]
+            prompts = [prompt(f"{name}{i}", 3, calls, nolog=True) for i in range(sessions)]
+            file = workdir / "prompts.json"
+            file.write_text(json.dumps(prompts))
+            more = ["--prompts-file", file]
+        argv = harness.argv(server, "hold", workdir, *more)
+        with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            ready = next((line.split() for line in process.stdout if line.startswith("READY")), None)
+            if ready is None:
+                raise RuntimeError(f"{harness.name}: hold ended without READY")
+            time.sleep(0.3)
+            # A service may name the process whose memory counts.
+            memory_mb = resident_mb(int(ready[2]) if len(ready) > 2 else process.pid)
+            process.stdin.write("\n")
+            process.stdin.close()
+            process.wait()
+        return {"mb": memory_mb, "errors": int(ready[1]), "foreign": 0.0}
+
+
+def test_rss(server, harness, options):
+    counts = (0, 1, 100) if options.quick else (0, 1, 100, 1000)
+    reps = 1 if harness.is_peer else min(options.reps, 3)
+    return {f"rss_{n}": [held(server, harness, n) for _ in range(reps)] for n in counts}
+
+
+def test_thr(server, harness, options):
+    found = {}
+    for n in (1, 16) if options.quick else (1, 16, 128, 1000):
+        samples = found[f"thr_{n}"] = []
+        for _ in range(1 if harness.is_peer and n > 16 else options.reps):
+            with Workdir() as workdir:
+                name = fresh_id("t")
+                calls = [harness.call("read", workdir)]
+                file = workdir / "prompts.json"
+                file.write_text(json.dumps([prompt(f"{name}{i}", 10, calls) for i in range(n)]))
+                server.get("/reset")
+                done = run(server, harness.argv(server, "many", workdir, "--stream", "--prompts-file", file))
+                rows = [row for found_rows in server.log(name).values() for row in found_rows]
+            span_s = (max(row["sent"] for row in rows) - min(row["first"] for row in rows)) / 1e9
+            steps = sum(row["step"] > 0 for row in rows)
+            missing = 10 * n - steps
+            samples.append({
+                "steps_per_s": steps / span_s,
+                "errors": done.last_json()["errors"] + missing,
+                "peak_mb": done.peak_mb,
+                "foreign": done.foreign,
+            })
+    server.get("/reset")
+    return found
+
+
+def test_files(server, harness, options):
+    """Each process warms up with a small read, then makes the call twice."""
+    found = {}
+    warm = harness.call("read", DATA)
+    (DATA / "seed.txt").write_text("".join(f"seed line {i} some text here\n" for i in range(20)))
+    for key in FILE_CALLS:
+        call = harness.call(key, DATA)
+        if call is None:
+            continue
+        calls = [warm, call, harness.call("edit_back", DATA) if key == "edit" else call]
+        if first := harness.call(f"{key}_first", DATA):
+            calls[0] = first
+        check_answer(server, harness, key, calls)
+        for _ in range(options.reps):
+            idle, _ = session(server, harness, DATA, 3, [calls[0]])
+            done, rows = session(server, harness, DATA, 3, calls)
+            ms = overheads_ms(rows)
+            sample = {"first_ms": ms[1], "again_ms": ms[2], "more_mb": done.peak_mb - idle.peak_mb, "foreign": done.foreign}
+            found.setdefault(key, []).append(sample)
+    return found
+
+
+# What must be found in the answer of each call, or the time is that of a failure.
+ANSWERS = {"glob": ".py", "grep_literal": "needle_", "grep_regex": "needle_", "read_big": "line 00600", "edit": ""}
+
+
+def check_answer(server, harness, key, calls):
+    name = fresh_id("d")
+    argv = harness.argv(server, "dump", DATA, "--clip", 4000, "--prompt", prompt(name, 3, calls))
+    out = run(server, argv).out
+    if ANSWERS[key] not in out.split("/bench]]")[-1]:
+        raise RuntimeError(f"{harness.name}: {key} did not work:\n{out[-2000:]}")
+    if key == "edit" and "UNIQUE_MARKER_A" not in (DATA / "edit10.txt").read_text():
+        raise RuntimeError(f"{harness.name}: the edit was not taken back")
+
+
+def test_session(server, harness, options):
+    found = {}
+    for count in (1000,) if options.quick else (1000, 10000):
+        samples = found[f"session_{count}"] = []
+        for _ in range(options.reps):
+            with Workdir() as workdir:
+                folder = workdir / "session"
+                saved = run(server, harness.argv(server, "save", workdir, "--dir", folder, "--messages", count))
+                loaded = run(server, harness.argv(server, "restore", workdir, "--dir", folder))
+            both = {**saved.last_json(), **loaded.last_json()}
+            if both["messages"] < count:
+                raise RuntimeError(f"{harness.name}: {both['messages']} of {count} messages restored")
+            samples.append({**both, "foreign": max(saved.foreign, loaded.foreign)})
+    return found
+
+
+def test_size(_server, harness, _options):
+    if harness.is_peer:
+        return {}
+    return {"size": [{"mb": os.path.getsize(harness.command[0]) / MB, "foreign": 0.0}]}
+
+
+# ---- limits of the machine
+
+
+def median_run_ms(argv, reps):
+    times = sorted(run(None, argv).wall_s * 1e3 for _ in range(reps + 1))
+    return statistics.median(times[: reps + 1])
+
+
+def fsync_ms(reps=50):
+    with tempfile.NamedTemporaryFile(dir=TMP) as file:
+        times = []
+        for _ in range(reps):
+            begun = time.perf_counter()
+            file.write(b"x" * 400)
+            file.flush()
+            os.fdatasync(file.fileno())
+            times.append((time.perf_counter() - begun) * 1e3)
+    return statistics.median(times)
+
+
+def measure_limits(server, tests, options, results):
+    found = {}
+    if {"cold"} & tests:
+        found["exec_ms"] = median_run_ms(["true"], 2 * options.reps)
+    if {"step", "growth"} & tests:
+        found["round_trip_ms"] = server.ping(1, 10)["median_us"] / 1e3
+        found["fsync_ms"] = fsync_ms()
+    for at in (10, 1000):
+        sizes = [s["bytes"] for s in results.get("stead", {}).get(f"growth_read_{at}", [])]
+        if sizes:
+            found[f"round_trip_{at}_ms"] = server.ping(1, sizes[0] // 1024)["median_us"] / 1e3
+    if {"thr"} & tests:
+        found["answers_per_s"] = server.ping(16, 10, "--stream")["answers_per_s"]
+    if {"session"} & tests:
+        found["fsync_ms"] = fsync_ms()
+    if {"files"} & tests:
+        tree, reps = str(DATA / "tree"), 2 * options.reps
+        if shutil.which("rg"):
+            found["rg_files_ms"] = median_run_ms(["rg", "--files", "-g", "*.py", tree], reps)
+            found["rg_regex_ms"] = median_run_ms(["rg", "-n", "needle_[0-9]+_target", tree], reps)
+            found["rg_literal_ms"] = median_run_ms(["rg", "-n", "-F", "_target(): pass", tree], reps)
+        sed = "6000000,6000099p;6000099q"
+        found["sed_ms"] = median_run_ms(["sed", "-n", sed, str(DATA / "big.txt")], reps)
+        copy = TMP / "copy.txt"
+        found["copy_ms"] = median_run_ms(["dd", f"if={DATA}/edit10.txt", f"of={copy}", "bs=1M", "conv=fsync"], reps)
+        copy.unlink()
+    return found
+
+
+# ---- the table
+
+
+def quiet(samples):
+    calm = [s for s in samples if s["foreign"] <= MAX_FOREIGN]
+    return calm if len(calm) >= 3 else samples
+
+
+def median_of(raw, name, field):
+    samples = raw.get(name)
+    return statistics.median(s[field] for s in quiet(samples)) if samples else None
+
+
+def per_session_kb(raw):
+    most = next((n for n in (1000, 100) if f"rss_{n}" in raw), None)
+    if most is None:
+        return None
+    return (median_of(raw, f"rss_{most}", "mb") - median_of(raw, "rss_1", "mb")) / (most - 1) * 1024
+
+
+def throughput(raw):
+    """Steps per second with the most sessions measured; nothing if any of them failed."""
+    most = next((n for n in (1000, 128, 16) if f"thr_{n}" in raw), None)
+    if most is None:
+        return None
+    failed = sum(s["errors"] for s in raw[f"thr_{most}"])
+    return median_of(raw, f"thr_{most}", "steps_per_s") if not failed else 0.0
+
+
+def beyond_sending(name):
+    """The time of a late step without what sending its longer request takes on this machine."""
+
+    def value(raw, limits):
+        late = median_of(raw, f"growth_{name}_1000", "ms")
+        if late is None or "round_trip_1000_ms" not in limits:
+            return late
+        return late - (limits["round_trip_1000_ms"] - limits["round_trip_10_ms"])
+
+    return value
+
+
+def of(name, field="ms"):
+    return lambda raw, _limits: median_of(raw, name, field)
+
+
+def fixed(budget):
+    return lambda _limits: budget
+
+
+def times(factor, limit):
+    return lambda limits: factor * limits[limit] if limit in limits else None
+
+
+@dataclasses.dataclass
+class Row:
+    key: str
+    label: str
+    unit: str
+    value: object
+    budget: object
+    budget_text: str
+    limit: str = ""
+    limit_text: str = ""
+    more_is_better: bool = False
+
+
+ROWS = [
+    Row("cold", "process start → first model request", "ms", of("cold"), fixed(20), "≤ 20", "exec_ms", "exec of `true`"),
+    Row("step_read_stream", "step that reads, streamed", "ms", of("step_read_stream"), fixed(0.4), "≤ 0.4", "round_trip_ms", "loopback round trip"),
+    Row("step_read_whole", "step that reads, whole answers", "ms", of("step_read_whole"), fixed(0.4), "≤ 0.4", "round_trip_ms", "loopback round trip"),
+    Row("step_write_stream", "step that writes durably, streamed", "ms", of("step_write_stream"), fixed(1), "≤ 1", "fsync_ms", "one fsync"),
+    Row("step_write_whole", "step that writes durably, whole answers", "ms", of("step_write_whole"), fixed(1), "≤ 1", "fsync_ms", "one fsync"),
+    Row("growth_read_10", "reading step at step 10 of 1000", "ms", of("growth_read_10"), fixed(0.4), "≤ 0.4", "round_trip_10_ms", "round trip of that request"),
+    Row("growth_read_1000", "reading step at step 1000, beyond sending the longer request", "ms", beyond_sending("read"), fixed(0.4), "≤ 0.4", "round_trip_10_ms", "round trip at step 10"),
+    Row("growth_write_1000", "writing step at step 1000, beyond sending the longer request", "ms", beyond_sending("write"), fixed(1), "≤ 1", "fsync_ms", "one fsync"),
+    Row("rss_idle", "memory of one idle agent process", "MB", of("rss_0", "mb"), fixed(15), "≤ 15"),
+    Row("rss_session", "memory per extra live session", "KB", lambda raw, _: per_session_kb(raw), fixed(24), "≤ 24"),
+    Row("thr", "1,000 sessions × 10 steps at once, no errors", "steps/s", lambda raw, _: throughput(raw), fixed(6000), "≥ 6,000", "answers_per_s", "server alone, streamed", True),
+    Row("grep_literal", "grep, literal, 20,000 files", "ms", of("grep_literal", "first_ms"), times(1.1, "rg_literal_ms"), "≤ 1.1 × rg", "rg_literal_ms", "rg -F"),
+    Row("grep_regex", "grep, regex, 20,000 files", "ms", of("grep_regex", "first_ms"), times(1.1, "rg_regex_ms"), "≤ 1.1 × rg", "rg_regex_ms", "rg"),
+    Row("glob", "glob, 20,000 files", "ms", of("glob", "first_ms"), times(1.1, "rg_files_ms"), "≤ 1.1 × rg", "rg_files_ms", "rg --files"),
+    Row("read_big_first", "100 lines at line 6,000,000 of 500 MB", "ms", of("read_big", "first_ms"), times(1.2, "sed_ms"), "≤ 1.2 × sed", "sed_ms", "sed"),
+    Row("read_big_again", "the same again", "ms", of("read_big", "again_ms"), fixed(5), "≤ 5", "round_trip_ms", "loopback round trip"),
+    Row("read_big_rss", "memory that took", "MB", of("read_big", "more_mb"), fixed(8), "≤ 8"),
+    Row("edit", "edit one line of a 10 MB file", "ms", of("edit", "first_ms"), times(2, "copy_ms"), "≤ 2 × copy", "copy_ms", "copy with fsync"),
+    Row("session_append", "10,000-message session: append durably", "ms", lambda raw, _: scaled(raw, "append_s"), lambda limits: 1 + limits["fsync_ms"] if "fsync_ms" in limits else None, "≤ 1 + fsync", "fsync_ms", "one fsync"),
+    Row("session_restore", "10,000-message session: resume", "ms", lambda raw, _: scaled(raw, "restore_s"), fixed(30), "≤ 30"),
+    Row("size", "release binary", "MB", of("size", "mb"), fixed(30), "≤ 30"),
+]
+
+
+def scaled(raw, field):
+    seconds = median_of(raw, "session_10000", field)
+    return None if seconds is None else seconds * 1e3
+
+
+def number(value):
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+
+
+def best_peer(row, results, limits, figures):
+    """The fastest peer of this run; where none was measured, of the earlier figures."""
+    pick = max if row.more_is_better else min
+    here = {name: row.value(raw, limits) for name, raw in results.items() if not name.startswith("stead")}
+    here = {name: value for name, value in here.items() if value}
+    if here:
+        name = pick(here, key=here.get)
+        return here[name], f"{number(here[name])} ({name})"
+    earlier = figures["peers"].get(row.key)
+    if not earlier:
+        return None, "–"
+    name = pick(earlier, key=earlier.get)
+    return earlier[name], f"{number(earlier[name])} ({name}) †"
+
+
+def table_line(row, results, limits, measured_limits, figures):
+    value = row.value(results.get("stead", {}), limits)
+    budget = row.budget(limits)
+    peer, peer_text = best_peer(row, results, limits, figures)
+    limit = limits.get(row.limit)
+    mark = "" if row.limit in measured_limits else " †"
+    limit_text = f"{number(limit)}{mark} ({row.limit_text})" if limit else "–"
+    to_peer = to_limit = verdict = "–"
+    if value is not None:
+        ratio = (value / peer if row.more_is_better else peer / value) if peer and value > 0 else None
+        to_peer = f"{number(ratio)} ×" if ratio else "–"
+        to_limit = f"{number(value / limit)} ×" if limit else "–"
+        met = budget is not None and (value >= budget if row.more_is_better else value <= budget)
+        verdict = "–" if budget is None else "met" if met else "**missed**"
+    cells = [row.label, row.unit, row.budget_text, number(value), peer_text, limit_text, to_peer, to_limit, verdict]
+    return "| " + " | ".join(cells) + " |"
+
+
+def first_line(argv):
+    try:
+        return subprocess.run(argv, capture_output=True, text=True, check=True).stdout.splitlines()[0]
+    except (OSError, subprocess.CalledProcessError, IndexError):
+        return None
+
+
+def versions(harnesses):
+    found = [f"stead {first_line([harness.command[0], '--version'])}" for harness in harnesses if not harness.is_peer]
+    if any(harness.is_peer for harness in harnesses):
+        script = "import importlib.metadata as m; print(', '.join(f'{n} {m.version(n)}' for n in ('deepagents','agentscope','anthropic','openai')))"
+        found.append(first_line([str(VENV_PYTHON), "-c", script]))
+    found += [first_line(["rg", "--version"]), f"Python {platform.python_version()}"]
+    return "; ".join(text for text in found if text)
+
+
+def machine():
+    memory_kb = int(pathlib.Path("/proc/meminfo").read_text().split()[1])
+    return f"{os.cpu_count()} cores, {memory_kb / 1024 / 1024:.0f} GiB, Linux {platform.release()}"
+
+
+def report(results, limits, harnesses, options):
+    figures = json.loads((HERE / "peers" / "figures.json").read_text())
+    known = {**figures["limits"], **limits}
+    wanted = [row for row in ROWS if row.value(results.get("stead", {}), known) is not None or not options.partial]
+    foreign = [s["foreign"] for raw in results.values() for samples in raw.values() for s in quiet(samples)]
+    lines = [
+        "# Results",
+        "",
+        f"Measured {time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC on {machine()}; {options.reps} repetitions"
+        + (", quick run: shorter, fewer sessions." if options.quick else "."),
+        f"Versions: {versions(harnesses)}.",
+        f"Share of the machine used by others during the samples counted: median {statistics.median(foreign):.0%}, at most {max(foreign):.0%}.",
+        "",
+        "Values are medians. † is an earlier figure, not of this run: " + figures["measured"] + ".",
+        "",
+        "| | unit | budget | stead | fastest peer | limit | faster or smaller than the peer | of the limit | verdict |",
+        "|---|---|---|---|---|---|---|---|---|",
+        *(table_line(row, results, known, limits, figures) for row in wanted),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+# ---- main
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--stead", required=True, type=pathlib.Path, help="the release binary")
+    parser.add_argument("--fake-model", required=True, type=pathlib.Path, help="the model server")
+    parser.add_argument("--tests", default=",".join(TESTS))
+    parser.add_argument("--harness", help="default: stead, and the peers if their venv exists")
+    parser.add_argument("--reps", type=int)
+    parser.add_argument("--quick", action="store_true", help="two repetitions, shorter runs, fewer sessions")
+    parser.add_argument("--out", type=pathlib.Path, default=HERE / "RESULTS.md")
+    options = parser.parse_args()
+    options.reps = options.reps or (2 if options.quick else 5)
+    options.tests = options.tests.split(",")
+    if unknown := set(options.tests) - set(TESTS):
+        parser.error(f"unknown tests {', '.join(sorted(unknown))}; known: {', '.join(TESTS)}")
+    options.partial = set(options.tests) != set(TESTS)
+    default = ["stead"] + (PEERS if VENV_PYTHON.exists() else [])
+    options.harness = options.harness.split(",") if options.harness else default
+    return options
+
+
+def main():
+    options = parse()
+    TMP.mkdir(parents=True, exist_ok=True)
+    harnesses = [make_harness(name, options.stead) for name in options.harness]
+    server = Server(options.fake_model)
+    results, failed = {harness.name: {} for harness in harnesses}, False
+    try:
+        for test in options.tests:
+            for harness in harnesses:
+                print(f"{time.strftime('%H:%M:%S')} {test}: {harness.name}", flush=True)
+                server.get("/reset")
+                try:
+                    results[harness.name].update(globals()[f"test_{test}"](server, harness, options))
+                except (RuntimeError, json.JSONDecodeError) as error:
+                    # One broken test must not cost the others; the exit code tells.
+                    print(f"FAILED {test} of {harness.name}: {error}", file=sys.stderr)
+                    failed = True
+        limits = measure_limits(server, set(options.tests), options, results)
+    finally:
+        server.stop()
+    (TMP / "samples.json").write_text(json.dumps({"results": results, "limits": limits}, indent=1))
+    text = report(results, limits, harnesses, options)
+    options.out.write_text(text)
+    print(text)
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,225 @@
+//! What the providers refuse, checked before a script is asked.
+//!
+//! Each wire has one module: it walks a request once, refuses what its provider refuses (in words close to
+//! the provider's), and gives back what the request says in terms that are the same on every wire.
+
+mod chat;
+mod gemini;
+mod messages;
+mod responses;
+
+use super::Wire;
+use super::http::Request;
+use serde_json::{Map, Value};
+use std::collections::HashSet;
+
+/// What a request says, the same on every wire.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Seen {
+    /// The system prompt, its parts joined by newlines.
+    pub system: String,
+    /// The names of the tools offered, in order.
+    pub tools: Vec<String>,
+    /// The conversation.
+    pub turns: Vec<Turn>,
+}
+
+/// One thing said in the conversation.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Turn {
+    /// By the user; media are left out.
+    User(String),
+    /// By the model; thinking is left out.
+    Assistant {
+        /// The text.
+        text: String,
+        /// The calls, in order.
+        calls: Vec<Call>,
+    },
+    /// One tool result.
+    Result {
+        /// The id of its call; on Gemini, where calls have none, the tool's name.
+        id: String,
+        /// Its text.
+        text: String,
+    },
+}
+
+/// A tool call in a request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Call {
+    /// Its id; on Gemini, where calls have none, the tool's name.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// The arguments.
+    pub args: Value,
+}
+
+impl Seen {
+    /// The texts of the user's turns.
+    pub fn user_texts(&self) -> impl Iterator<Item = &str> {
+        self.turns.iter().filter_map(|turn| match turn {
+            Turn::User(text) => Some(text.as_str()),
+            Turn::Assistant { .. } | Turn::Result { .. } => None,
+        })
+    }
+
+    /// The tool results as `(call id, text)`.
+    pub fn results(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.turns.iter().filter_map(|turn| match turn {
+            Turn::Result { id, text } => Some((id.as_str(), text.as_str())),
+            Turn::User(_) | Turn::Assistant { .. } => None,
+        })
+    }
+
+    /// The calls of the conversation.
+    pub fn calls(&self) -> impl Iterator<Item = &Call> {
+        self.turns.iter().flat_map(|turn| match turn {
+            Turn::Assistant { calls, .. } => calls.as_slice(),
+            Turn::User(_) | Turn::Result { .. } => &[],
+        })
+    }
+}
+
+/// The provider's words on what is wrong.
+type Check<T = ()> = Result<T, String>;
+
+pub(super) fn check(wire: Wire, request: &Request, json: &Value) -> Check<Seen> {
+    let body = json.as_object().ok_or("the body must be a JSON object")?;
+    match wire {
+        Wire::Chat => chat::check(body),
+        Wire::Messages => messages::check(request, body),
+        Wire::Responses => responses::check(body),
+        Wire::Gemini => gemini::check(&request.target, body),
+    }
+}
+
+/// Calls that wait for their results, and every id there ever was.
+#[derive(Debug, Default)]
+struct Pairing {
+    waiting: Vec<String>,
+    used: HashSet<String>,
+}
+
+impl Pairing {
+    /// Takes note of a call; refuses an id that was used before.
+    fn call(&mut self, id: &str) -> Check {
+        if !self.used.insert(id.to_owned()) {
+            return Err(format!("duplicate tool call id '{id}': ids must be unique"));
+        }
+        self.waiting.push(id.to_owned());
+        Ok(())
+    }
+
+    /// Whether a call of this id was waiting; it no longer is.
+    fn result(&mut self, id: &str) -> bool {
+        let found = self.waiting.iter().position(|waiting| waiting == id);
+        found.map(|at| self.waiting.remove(at)).is_some()
+    }
+}
+
+fn only_keys(object: &Map<String, Value>, known: &[&str], words: impl Fn(&str) -> String) -> Check {
+    match object.keys().find(|key| !known.contains(&key.as_str())) {
+        Some(key) => Err(words(key)),
+        None => Ok(()),
+    }
+}
+
+fn array<'a>(value: &'a Value, place: &str) -> Check<&'a Vec<Value>> {
+    value.as_array().ok_or_else(|| format!("Invalid type for '{place}': expected an array"))
+}
+
+fn filled_array<'a>(value: &'a Value, place: &str) -> Check<&'a Vec<Value>> {
+    match array(value, place)? {
+        empty if empty.is_empty() => {
+            Err(format!("Invalid '{place}': empty array. Expected an array with minimum length 1"))
+        }
+        filled => Ok(filled),
+    }
+}
+
+fn object<'a>(value: &'a Value, place: &str) -> Check<&'a Map<String, Value>> {
+    value.as_object().ok_or_else(|| format!("Invalid type for '{place}': expected an object"))
+}
+
+fn string<'a>(value: &'a Value, place: &str) -> Check<&'a str> {
+    value.as_str().ok_or_else(|| format!("Invalid type for '{place}': expected a string"))
+}
+
+fn filled_string<'a>(value: &'a Value, place: &str) -> Check<&'a str> {
+    match string(value, place)? {
+        empty if empty.trim().is_empty() => Err(format!("Invalid '{place}': must not be empty")),
+        filled => Ok(filled),
+    }
+}
+
+/// Refuses a number outside of `range`; absent is fine.
+fn number_within(object: &Map<String, Value>, key: &str, range: std::ops::RangeInclusive<f64>) -> Check {
+    match object.get(key) {
+        None | Some(Value::Null) => Ok(()),
+        Some(value) if value.as_f64().is_some_and(|n| range.contains(&n)) => Ok(()),
+        Some(value) => Err(format!("Invalid '{key}': {value} is not between {} and {}", range.start(), range.end())),
+    }
+}
+
+/// Refuses anything but a whole number from `least` on; absent is fine.
+fn whole_from(object: &Map<String, Value>, key: &str, least: u64) -> Check {
+    match object.get(key) {
+        None | Some(Value::Null) => Ok(()),
+        Some(value) if value.as_u64().is_some_and(|n| n >= least) => Ok(()),
+        Some(value) => Err(format!("Invalid '{key}': {value}. Expected an integer of at least {least}")),
+    }
+}
+
+/// The id or name if it is 1 to `longest` of the characters that every provider allows.
+fn identifier<'a>(value: &'a Value, place: &str, longest: usize) -> Check<&'a str> {
+    let text = string(value, place)?;
+    let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if text.is_empty() || text.len() > longest || !text.chars().all(allowed) {
+        return Err(format!("Invalid '{place}': '{text}' does not match pattern '^[a-zA-Z0-9_-]{{1,{longest}}}$'"));
+    }
+    Ok(text)
+}
+
+/// Arguments that travel as JSON text.
+fn json_text(value: &Value, place: &str) -> Check<Value> {
+    let text = string(value, place)?;
+    let parsed: Value = serde_json::from_str(text).map_err(|_| format!("Invalid '{place}': not valid JSON: {text}"))?;
+    if !parsed.is_object() {
+        return Err(format!("Invalid '{place}': the arguments must be a JSON object: {text}"));
+    }
+    Ok(parsed)
+}
+
+/// A tool's schema must describe an object.
+fn schema(value: &Value, place: &str) -> Check {
+    match object(value, place)?.get("type").and_then(Value::as_str) {
+        Some("object") => Ok(()),
+        other => Err(format!("Invalid schema for '{place}': schema must be of type 'object', got {other:?}")),
+    }
+}
+
+/// Adds a tool's name; refuses a second tool of that name.
+fn add_tool(seen: &mut Seen, name: &str) -> Check {
+    if seen.tools.iter().any(|known| known == name) {
+        return Err(format!("tools: Tool names must be unique: '{name}'"));
+    }
+    seen.tools.push(name.to_owned());
+    Ok(())
+}
+
+fn starts_with_user(seen: &Seen) -> Check {
+    match seen.turns.first() {
+        Some(Turn::User(_)) => Ok(()),
+        Some(Turn::Assistant { .. } | Turn::Result { .. }) => Err("the first message must use the user role".into()),
+        None => Err("there must be at least one message from the user".into()),
+    }
+}
+
+fn join_line(text: &mut String, more: &str) {
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text.push_str(more);
+}

@@ -1,0 +1,270 @@
+//! The script language: what the fake model answers, in words that mean the same on every wire.
+
+use super::Recorded;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+use stead_core::{StopReason, Usage};
+use tokio::sync::watch;
+
+/// One answer of the fake model. Made by [`reply`], [`fail`], [`hang`], [`reset`], [`raw`] or [`raw_sse`].
+#[derive(Debug, Clone)]
+pub struct Answer {
+    pub(super) body: Body,
+    pub(super) delivery: Delivery,
+    pub(super) gate: Option<Gate>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Body {
+    Reply(Reply),
+    Fail(Failure),
+    Raw { status: u16, content_type: String, text: String },
+    Hang,
+    Reset,
+}
+
+/// A well-formed answer before it is put on a wire.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Reply {
+    pub(super) pieces: Vec<Piece>,
+    pub(super) usage: Option<Usage>,
+    pub(super) stop: Option<StopReason>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Piece {
+    Text(String),
+    Thinking(String),
+    /// `args` is text, so that a script can send arguments that are not JSON.
+    Call {
+        id: Option<String>,
+        name: String,
+        args: String,
+    },
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Failure {
+    pub(super) status: u16,
+    pub(super) message: String,
+    pub(super) kind: Option<String>,
+    pub(super) retry_after_s: Option<u64>,
+}
+
+/// How the bytes of an answer's body leave the server.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Delivery {
+    pub(super) chunk_bytes: Option<usize>,
+    pub(super) pause: Duration,
+    pub(super) stop: Option<(usize, Ending)>,
+}
+
+/// What happens at the byte where a body stops early.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    Close,
+    Finish,
+    Stall,
+}
+
+/// An answer of text, thinking and calls; add them in order. Empty until something is added.
+pub fn reply() -> Answer {
+    Answer::new(Body::Reply(Reply::default()))
+}
+
+/// An error in the provider's shape.
+pub fn fail(status: u16) -> Answer {
+    let message = format!("scripted failure {status}");
+    Answer::new(Body::Fail(Failure { status, message, kind: None, retry_after_s: None }))
+}
+
+/// No answer; the connection stays open.
+pub fn hang() -> Answer {
+    Answer::new(Body::Hang)
+}
+
+/// The connection is reset without a byte.
+pub fn reset() -> Answer {
+    Answer::new(Body::Reset)
+}
+
+/// These bytes as a stream of events, whatever the wire.
+pub fn raw_sse(text: impl Into<String>) -> Answer {
+    raw(200, "text/event-stream", text)
+}
+
+/// These bytes with this status and content type.
+pub fn raw(status: u16, content_type: &str, text: impl Into<String>) -> Answer {
+    Answer::new(Body::Raw { status, content_type: content_type.into(), text: text.into() })
+}
+
+/// `steps` steps that each write one file, then the text `done`: what a benchmark run looks like.
+pub fn bench_like(steps: usize) -> impl FnMut(&Recorded) -> Answer + Send + 'static {
+    move |request| match request.result_count() {
+        step if step < steps => {
+            reply().call("write_file", json!({"file_path": format!("f{step}.txt"), "content": "one\ntwo\nthree\n"}))
+        }
+        _ => reply().text("done"),
+    }
+}
+
+impl Answer {
+    fn new(body: Body) -> Self {
+        Self { body, delivery: Delivery::default(), gate: None }
+    }
+
+    /// Adds text.
+    pub fn text(self, text: impl Into<String>) -> Self {
+        self.piece(Piece::Text(text.into()))
+    }
+
+    /// Adds thinking.
+    pub fn thinking(self, text: impl Into<String>) -> Self {
+        self.piece(Piece::Thinking(text.into()))
+    }
+
+    /// Adds a tool call. Its id is unique on this server.
+    pub fn call(self, name: &str, args: Value) -> Self {
+        self.piece(Piece::Call { id: None, name: name.into(), args: args.to_string() })
+    }
+
+    /// Adds a tool call with an id of the script's choice.
+    pub fn call_with_id(self, id: &str, name: &str, args: Value) -> Self {
+        self.piece(Piece::Call { id: Some(id.into()), name: name.into(), args: args.to_string() })
+    }
+
+    /// Adds a tool call whose arguments are this text, JSON or not. Wires that carry arguments as an
+    /// object (whole Anthropic answers, Gemini) send text that is not JSON as `{}`.
+    pub fn call_raw(self, name: &str, args: &str) -> Self {
+        self.piece(Piece::Call { id: None, name: name.into(), args: args.into() })
+    }
+
+    /// Reports these tokens; otherwise they are estimated from the sizes of request and answer.
+    pub fn usage(mut self, usage: Usage) -> Self {
+        self.reply_mut().usage = Some(usage);
+        self
+    }
+
+    /// Ends for this reason; otherwise `ToolUse` if there are calls, else `EndTurn`.
+    pub fn stop(mut self, stop: StopReason) -> Self {
+        self.reply_mut().stop = Some(stop);
+        self
+    }
+
+    /// The words of a failure.
+    pub fn message(mut self, message: impl Into<String>) -> Self {
+        self.failure_mut().message = message.into();
+        self
+    }
+
+    /// The machine-readable code of a failure, for example `context_length_exceeded`.
+    pub fn kind(mut self, kind: &str) -> Self {
+        self.failure_mut().kind = Some(kind.into());
+        self
+    }
+
+    /// Adds a `retry-after` header.
+    pub fn retry_after(mut self, seconds: u64) -> Self {
+        self.failure_mut().retry_after_s = Some(seconds);
+        self
+    }
+
+    /// Sends the body in pieces of this many bytes.
+    pub fn chunks_of(mut self, bytes: usize) -> Self {
+        assert!(bytes > 0, "a chunk has at least one byte");
+        self.delivery.chunk_bytes = Some(bytes);
+        self
+    }
+
+    /// Waits this long before each piece of the body.
+    pub fn pause_ms(mut self, pause_ms: u64) -> Self {
+        self.delivery.pause = Duration::from_millis(pause_ms);
+        self
+    }
+
+    /// Closes the connection after this many bytes of the body.
+    pub fn cut_at(mut self, bytes: usize) -> Self {
+        self.delivery.stop = Some((bytes, Ending::Close));
+        self
+    }
+
+    /// Ends the body in good order after this many bytes, as a proxy does that lost its upstream.
+    pub fn end_at(mut self, bytes: usize) -> Self {
+        self.delivery.stop = Some((bytes, Ending::Finish));
+        self
+    }
+
+    /// Falls silent after this many bytes of the body; the connection stays open.
+    pub fn stall_at(mut self, bytes: usize) -> Self {
+        self.delivery.stop = Some((bytes, Ending::Stall));
+        self
+    }
+
+    /// Holds this answer until the gate is released.
+    pub fn after(mut self, gate: &Gate) -> Self {
+        self.gate = Some(gate.clone());
+        self
+    }
+
+    fn piece(mut self, piece: Piece) -> Self {
+        self.reply_mut().pieces.push(piece);
+        self
+    }
+
+    fn reply_mut(&mut self) -> &mut Reply {
+        match &mut self.body {
+            Body::Reply(reply) => reply,
+            other => panic!("only a reply() has content, not {other:?}"),
+        }
+    }
+
+    fn failure_mut(&mut self) -> &mut Failure {
+        match &mut self.body {
+            Body::Fail(failure) => failure,
+            other => panic!("only a fail() has this, not {other:?}"),
+        }
+    }
+}
+
+/// Holds answers back until the test lets them go. Clones are the same gate.
+#[derive(Debug, Clone)]
+pub struct Gate {
+    released: watch::Sender<bool>,
+    arrived: watch::Sender<usize>,
+}
+
+/// A closed gate.
+pub fn gate() -> Gate {
+    Gate { released: watch::Sender::new(false), arrived: watch::Sender::new(0) }
+}
+
+impl Gate {
+    /// Lets every held answer go, and all later ones.
+    pub fn release(&self) {
+        self.released.send_replace(true);
+    }
+
+    /// How many requests have come to this gate so far.
+    pub fn arrivals(&self) -> usize {
+        *self.arrived.borrow()
+    }
+
+    /// Waits until `count` requests have come to this gate.
+    pub async fn arrived(&self, count: usize) {
+        self.arrived.subscribe().wait_for(|n| *n >= count).await.expect("self holds the sender");
+    }
+
+    /// As [`Gate::arrived`] for tests without a runtime. Panics when it takes longer than `deadline`.
+    pub fn wait_arrived(&self, count: usize, deadline: Duration) {
+        let end = Instant::now() + deadline;
+        while self.arrivals() < count {
+            assert!(Instant::now() < end, "{} of {count} requests came to the gate in {deadline:?}", self.arrivals());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    pub(super) async fn pass(&self) {
+        self.arrived.send_modify(|n| *n += 1);
+        self.released.subscribe().wait_for(|open| *open).await.expect("self holds the sender");
+    }
+}
