@@ -28,6 +28,11 @@ pub trait Disk: Debug + Send + Sync {
         file.sync_data()
     }
 
+    /// Sets a file's permission bits, whatever the umask.
+    fn set_mode(&self, file: &File, mode: u32) -> io::Result<()> {
+        Ok(rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?)
+    }
+
     /// Cuts a file to `len` bytes.
     fn set_len(&self, file: &File, len: u64) -> io::Result<()> {
         file.set_len(len)

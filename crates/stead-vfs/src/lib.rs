@@ -2,9 +2,36 @@
 //!
 //! Paths are [`VPath`]s: parsed once, normalised, relative to the root. Nothing above the local
 //! backend sees an operating-system path.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use stead_vfs::{Expect, LocalVfs, ReadRange, VPath, Vfs};
+//!
+//! # let directory = tempfile::tempdir().unwrap();
+//! # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+//! # runtime.block_on(async {
+//! let files = LocalVfs::open(directory.path(), Arc::new(stead_store::OsDisk))?;
+//! let path = VPath::parse("notes/today.md")?;
+//! let version = files.write(&path, "buy milk".into(), Expect::Absent).await?;
+//! assert_eq!(files.read(&path, ReadRange::ALL).await?, ("buy milk".into(), version));
+//! # Ok::<(), stead_vfs::VfsError>(()) }).unwrap();
+//! ```
+//!
+//! - [`Vfs`]: what a place does. - [`LocalVfs`]: a directory of the local disk, which nothing leaves.
+//! - [`Search`]: finding files by name and lines by pattern. - [`Lines`]: windows of huge files.
 
+mod glob;
+mod lines;
+mod local;
 mod path;
+mod search;
 mod vfs;
 
+pub use lines::{Line, LineRange, Lines};
+pub use local::LocalVfs;
 pub use path::{PathError, VPath};
+pub use search::{
+    Bounds, Case, FileMatches, GlobQuery, GlobResult, GrepLine, GrepMode, GrepQuery, GrepResult, LineKind, Search,
+    SearchError, Syntax, Visible,
+};
 pub use vfs::{DirEntry, Expect, FileKind, ReadRange, Stat, Version, Vfs, VfsError};

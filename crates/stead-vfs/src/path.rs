@@ -23,8 +23,8 @@ pub enum PathError {
     /// `..` in the path.
     #[error("{0:?} contains `..`; paths cannot leave the workspace")]
     Parent(String),
-    /// A leading `~`.
-    #[error("{0:?} starts with `~`; use a path relative to the workspace")]
+    /// A first component `~`.
+    #[error("{0:?} starts at `~`; use a path relative to the workspace")]
     Home(String),
     /// A NUL or other control character.
     #[error("{0:?} contains a control character")]
@@ -48,14 +48,12 @@ impl VPath {
         if text.chars().any(char::is_control) {
             return Err(PathError::Control(text.to_owned()));
         }
-        if text.starts_with('~') {
-            return Err(PathError::Home(text.to_owned()));
-        }
         let mut parts = Vec::new();
         for part in text.split('/') {
             match part {
                 "" | "." => {}
                 ".." => return Err(PathError::Parent(text.to_owned())),
+                "~" if parts.is_empty() => return Err(PathError::Home(text.to_owned())),
                 name if name.len() > MAX_NAME_BYTES => return Err(PathError::TooLong),
                 name => parts.push(name),
             }
@@ -88,7 +86,7 @@ impl VPath {
     }
 
     /// The names from the root down.
-    pub fn parts(&self) -> impl Iterator<Item = &str> {
+    pub fn parts(&self) -> impl DoubleEndedIterator<Item = &str> {
         self.0.split('/').filter(|part| !part.is_empty())
     }
 

@@ -1,6 +1,7 @@
 //! The contract of a place where files live.
 
-use crate::{PathError, VPath};
+use crate::lines::{self, LineRange, Lines};
+use crate::{PathError, Search, VPath};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use std::fmt;
@@ -15,6 +16,11 @@ pub trait Vfs: fmt::Debug + Send + Sync {
 
     /// A part of a file and the version it belongs to. Reading past the end gives what there is.
     fn read<'a>(&'a self, path: &'a VPath, range: ReadRange) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>>;
+
+    /// A window of lines of a text file, in memory of the size of the window, not of the file.
+    fn read_lines<'a>(&'a self, path: &'a VPath, range: LineRange) -> BoxFuture<'a, Result<Lines, VfsError>> {
+        Box::pin(lines::by_ranges(self, path, range))
+    }
 
     /// Replaces or creates a file as `expect` allows, making parent directories. Durable on return.
     fn write<'a>(&'a self, path: &'a VPath, data: Bytes, expect: Expect) -> BoxFuture<'a, Result<Version, VfsError>>;
@@ -31,6 +37,9 @@ pub trait Vfs: fmt::Debug + Send + Sync {
     /// The path that `path` stands for once links inside the root are followed. A last component
     /// that does not exist yet is kept. Rules match on this.
     fn resolve<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<VPath, VfsError>>;
+
+    /// Finding files and lines here.
+    fn search(&self) -> &dyn Search;
 }
 
 /// Which bytes of a file to read.
@@ -86,9 +95,10 @@ pub struct Stat {
 /// An entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirEntry {
-    /// Its name.
+    /// Its name. One that no [`VPath`] can hold is made readable and counts as [`FileKind::Other`].
     pub name: String,
-    /// What it is; links count as what they point to, or as [`FileKind::Other`] if they leave the root.
+    /// What it is; links count as what they point to, or as [`FileKind::Other`] if they leave the root
+    /// or point nowhere.
     pub kind: FileKind,
     /// Bytes of a file.
     pub size: u64,

@@ -1,0 +1,163 @@
+//! Glob patterns as [`Search`](crate::Search) promises them.
+
+use crate::SearchError;
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+/// A compiled pattern.
+#[derive(Debug)]
+pub(crate) struct PathGlob {
+    set: GlobSet,
+    scope: Scope,
+    dots: Dots,
+}
+
+/// What the pattern is compared with.
+#[derive(Debug)]
+enum Scope {
+    /// The name, at any depth.
+    Name,
+    /// The path from the search root.
+    Path {
+        /// Directories a match must lie in, from the search root down.
+        prefix: Vec<String>,
+        /// Names in the longest path that can match; none with `**`.
+        depth: Option<usize>,
+    },
+}
+
+/// What becomes of names that begin with a dot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dots {
+    /// They do not exist.
+    Hidden,
+    /// They are names as any other.
+    Shown,
+}
+
+impl PathGlob {
+    /// Compiles a pattern; a leading `/` or `./` means the search root.
+    pub(crate) fn new(pattern: &str) -> Result<Self, SearchError> {
+        let wrong = |reason: String| SearchError::Glob { pattern: pattern.to_owned(), reason };
+        let anchored = pattern.starts_with('/') || pattern.starts_with("./");
+        let text = pattern.trim_start_matches("./").trim_start_matches('/');
+        if text.is_empty() {
+            return Err(wrong("it is empty; use `**` for every file".to_owned()));
+        }
+        if text.split('/').any(|segment| segment == "..") {
+            return Err(wrong("`..` cannot leave the search root; give another `path`".to_owned()));
+        }
+        let glob = GlobBuilder::new(text)
+            .literal_separator(true)
+            .empty_alternates(true)
+            .build()
+            .map_err(|error| wrong(error.kind().to_string()))?;
+        let set = GlobSetBuilder::new().add(glob).build().map_err(|error| wrong(error.kind().to_string()))?;
+        let scope = if anchored || text.contains('/') { Scope::path(text) } else { Scope::Name };
+        Ok(Self { set, scope, dots: Dots::named_in(text) })
+    }
+
+    /// Whether names with a dot are to be looked at.
+    pub(crate) fn dots(&self) -> Dots {
+        self.dots
+    }
+
+    /// Whether a file matches, by its path from the search root.
+    pub(crate) fn matches(&self, path: &str) -> bool {
+        match &self.scope {
+            Scope::Name => self.set.is_match(path.rsplit('/').next().unwrap_or(path)),
+            Scope::Path { .. } => self.set.is_match(path),
+        }
+    }
+
+    /// Whether a match can lie below a directory, by its path from the search root.
+    pub(crate) fn may_enter(&self, directory: &str) -> bool {
+        match &self.scope {
+            Scope::Name => true,
+            Scope::Path { prefix, depth } => {
+                let names = directory.split('/');
+                depth.is_none_or(|depth| names.clone().count() < depth)
+                    && names.zip(prefix).all(|(name, wanted)| name == wanted)
+            }
+        }
+    }
+}
+
+impl Scope {
+    fn path(text: &str) -> Self {
+        let plain = |segment: &&str| !segment.contains(['*', '?', '[', ']', '{', '}', '\\', ',']);
+        let directories = text.rsplit_once('/').map_or("", |(directories, _)| directories);
+        let prefix = directories.split('/').take_while(plain).filter(|s| !s.is_empty()).map(str::to_owned).collect();
+        // A slash inside braces would make the number of segments a guess.
+        let fixed = !text.contains("**") && !text.contains('{');
+        Self::Path { prefix, depth: fixed.then(|| text.split('/').count()) }
+    }
+}
+
+impl Dots {
+    fn named_in(pattern: &str) -> Self {
+        let starts = std::iter::once('/').chain(pattern.chars());
+        let named = starts.zip(pattern.chars()).any(|(before, c)| c == '.' && matches!(before, '/' | '{' | ','));
+        if named { Self::Shown } else { Self::Hidden }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_as_promised() {
+        #[rustfmt::skip]
+        let cases: &[(&str, &[&str], &[&str])] = &[
+            ("*.rs", &["a.rs", "x/y/a.rs"], &["a.rst", "rs"]),
+            ("/*.rs", &["a.rs"], &["x/a.rs"]),
+            ("./a?.rs", &["ab.rs"], &["x/ab.rs", "a.rs"]),
+            ("src/*.rs", &["src/a.rs"], &["a.rs", "src/b/a.rs", "x/src/a.rs"]),
+            ("src/**/*.rs", &["src/a.rs", "src/b/c/a.rs"], &["x/src/a.rs"]),
+            ("**/test/*.{js,ts}", &["test/a.ts", "x/test/b.js"], &["test/a.py", "test/x/a.js"]),
+            ("[!a]*.txt", &["b.txt"], &["a.txt"]),
+            ("a{b/c,d}/e", &["ab/c/e", "ad/e"], &["ab/e"]),
+            ("**", &["a", "a/b"], &[]),
+        ];
+        for (pattern, yes, no) in cases {
+            let glob = PathGlob::new(pattern).unwrap();
+            for path in *yes {
+                assert!(glob.matches(path), "{pattern} should match {path}");
+                let parents = path.match_indices('/').map(|(at, _)| &path[..at]);
+                assert!(parents.clone().all(|p| glob.may_enter(p)), "{pattern} should enter the parents of {path}");
+            }
+            no.iter().for_each(|path| assert!(!glob.matches(path), "{pattern} should not match {path}"));
+        }
+    }
+
+    #[test]
+    fn directories_without_a_possible_match_are_not_entered() {
+        let glob = PathGlob::new("src/*/mod.rs").unwrap();
+        assert_eq!(["src", "src/a", "src/a/b", "doc"].map(|d| glob.may_enter(d)), [true, true, false, false]);
+    }
+
+    #[test]
+    fn dot_names_show_only_when_a_segment_names_one() {
+        for (pattern, dots) in [
+            ("*.yml", Dots::Hidden),
+            ("a.b/c", Dots::Hidden),
+            ("./a", Dots::Hidden),
+            (".*", Dots::Shown),
+            (".github/**", Dots::Shown),
+            ("**/.env", Dots::Shown),
+            ("{a,.b}", Dots::Shown),
+        ] {
+            assert_eq!(PathGlob::new(pattern).unwrap().dots(), dots, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn bad_patterns_say_why() {
+        for (pattern, reason) in
+            [("", "empty"), ("../x", "`..`"), ("a/../../x", "`..`"), ("[a", "unclosed"), ("{a", "unclosed")]
+        {
+            let text = PathGlob::new(pattern).unwrap_err().to_string();
+            assert!(text.contains(reason), "{pattern}: {text}");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! What changes the disk.
+
+use super::Local;
+use super::error;
+use super::root::{self, Parents, Place};
+use crate::{Expect, VPath, Version, VfsError};
+use rustix::fs::{AtFlags, RenameFlags};
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hasher, RandomState};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{MutexGuard, PoisonError};
+
+/// Directories nested deeper than this are not removed: each level holds a descriptor open.
+const MAX_REMOVE_DEPTH: usize = 256;
+
+impl Local {
+    /// Writes a new file beside the old one and renames it over it.
+    pub(super) fn write(&self, path: &VPath, data: &[u8], expect: &Expect) -> Result<Version, VfsError> {
+        let failed = |e: io::Error| error::at(path, e);
+        let parents = match expect {
+            Expect::Any | Expect::Absent => Parents::Made(&*self.disk),
+            Expect::Version(_) => Parents::Required,
+        };
+        let place = self.root.content(path, parents)?;
+        let before = place.stat().map_err(|e| failed(e.into()))?;
+        check(path, before.as_ref(), expect)?;
+
+        let mut temporary = Temporary::create(self, &place).map_err(failed)?;
+        temporary.fill(data, before.map(|stat| stat.st_mode & 0o7777)).map_err(failed)?;
+        {
+            let _guard = self.lock(&place);
+            if let Expect::Version(_) = expect {
+                check(path, place.stat().map_err(|e| failed(e.into()))?.as_ref(), expect)?;
+            }
+            let flags = match expect {
+                Expect::Absent => RenameFlags::NOREPLACE,
+                Expect::Any | Expect::Version(_) => RenameFlags::empty(),
+            };
+            let (dir, name) = (place.dir.as_fd(), place.name());
+            self.disk.rename(dir, &temporary.name, dir, name, flags).map_err(failed)?;
+            temporary.fate = Fate::Kept;
+        }
+        self.disk.sync(&place.dir).map_err(failed)?;
+        let written = rustix::fs::fstat(&temporary.file).map_err(|e| failed(e.into()))?;
+        Ok(root::version(&written))
+    }
+
+    /// Makes checking a version and renaming one step among the writers of this process. Other
+    /// processes are noticed up to the last moment before the rename.
+    fn lock(&self, place: &Place) -> MutexGuard<'_, ()> {
+        let directory = rustix::fs::fstat(&place.dir).map(|stat| (stat.st_dev, stat.st_ino)).ok();
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one((directory, &place.name));
+        self.locks[hash as usize % self.locks.len()].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn remove(&self, path: &VPath) -> Result<(), VfsError> {
+        let failed = |e: io::Error| error::at(path, e);
+        let place = self.root.entry(path, Parents::Required)?;
+        self.remove_entry(place.dir.as_fd(), &place.name, 0).map_err(failed)?;
+        self.disk.sync(&place.dir).map_err(failed)
+    }
+
+    fn remove_entry(&self, dir: BorrowedFd<'_>, name: &OsStr, depth: usize) -> io::Result<()> {
+        match self.disk.remove(dir, Path::new(name), AtFlags::empty()) {
+            Err(e) if e.kind() == io::ErrorKind::IsADirectory => {}
+            done => return done,
+        }
+        if depth == MAX_REMOVE_DEPTH {
+            return Err(io::Error::other(format!("nested more than {MAX_REMOVE_DEPTH} directories deep")));
+        }
+        let inner = root::subdirectory(dir, name)?;
+        for name in names(&inner)? {
+            self.remove_entry(inner.as_fd(), &name, depth + 1)?;
+        }
+        self.disk.remove(dir, Path::new(name), AtFlags::REMOVEDIR)
+    }
+
+    pub(super) fn rename(&self, from: &VPath, to: &VPath) -> Result<(), VfsError> {
+        let source = self.root.entry(from, Parents::Required)?;
+        source.stat().map_err(|e| error::at(from, e))?.ok_or_else(|| VfsError::NotFound(from.clone()))?;
+        if from == to {
+            return Err(VfsError::Exists(to.clone()));
+        }
+        if from.contains(to) {
+            let source = io::Error::new(io::ErrorKind::InvalidInput, "cannot be moved into itself");
+            return Err(VfsError::Io { path: from.clone(), source });
+        }
+        let target = self.root.entry(to, Parents::Made(&*self.disk))?;
+        let (from_dir, to_dir) = (source.dir.as_fd(), target.dir.as_fd());
+        match self.disk.rename(from_dir, source.name(), to_dir, target.name(), RenameFlags::NOREPLACE) {
+            // Both ends lie beneath the root, so this is a mount point and not an escape.
+            Err(source) if Errno::from_io_error(&source) == Some(Errno::XDEV) => {
+                return Err(VfsError::Io { path: to.clone(), source });
+            }
+            moved => moved.map_err(|e| error::at(to, e))?,
+        }
+        self.disk.sync(&target.dir).and_then(|()| self.disk.sync(&source.dir)).map_err(|e| error::at(to, e))
+    }
+
+    pub(super) fn mkdir(&self, path: &VPath) -> Result<(), VfsError> {
+        self.root.directory(Path::new(path.as_str()), path, Parents::Made(&*self.disk)).map(drop)
+    }
+}
+
+/// Whether what is there allows the write.
+fn check(path: &VPath, found: Option<&rustix::fs::Stat>, expect: &Expect) -> Result<(), VfsError> {
+    match (expect, found) {
+        (Expect::Any | Expect::Absent, None) => Ok(()),
+        (Expect::Any, Some(stat)) => root::require_file(path, stat),
+        (Expect::Absent, Some(_)) => Err(VfsError::Exists(path.clone())),
+        (Expect::Version(version), Some(stat)) if root::version(stat) == *version => root::require_file(path, stat),
+        (Expect::Version(_), Some(_) | None) => Err(VfsError::Changed(path.clone())),
+    }
+}
+
+/// The names in an open directory, `.` and `..` left out.
+pub(super) fn names(dir: &File) -> io::Result<Vec<OsString>> {
+    let mut names = Vec::new();
+    for entry in rustix::fs::Dir::read_from(dir)? {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if name != b"." && name != b".." {
+            names.push(OsStr::from_bytes(name).to_owned());
+        }
+    }
+    Ok(names)
+}
+
+/// A file that goes away unless it is kept.
+struct Temporary<'a> {
+    local: &'a Local,
+    dir: BorrowedFd<'a>,
+    name: PathBuf,
+    file: File,
+    fate: Fate,
+}
+
+enum Fate {
+    Removed,
+    Kept,
+}
+
+impl<'a> Temporary<'a> {
+    fn create(local: &'a Local, place: &'a Place) -> io::Result<Self> {
+        // Not derived from the file's own name, which may be as long as a name can be; and random, for
+        // one left behind by a killed process must not be in the way.
+        let random = RandomState::new().build_hasher().finish();
+        let name = PathBuf::from(format!(".stead-{random:016x}.tmp"));
+        let dir = place.dir.as_fd();
+        let file = local.disk.create(dir, &name, 0o666)?;
+        Ok(Self { local, dir, name, file, fate: Fate::Removed })
+    }
+
+    fn fill(&self, data: &[u8], mode: Option<u32>) -> io::Result<()> {
+        self.local.disk.write_all(&self.file, data)?;
+        if let Some(mode) = mode {
+            self.local.disk.set_mode(&self.file, mode)?;
+        }
+        self.local.disk.sync(&self.file)
+    }
+}
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        match self.fate {
+            Fate::Kept => {}
+            // The failure that led here is the one to report.
+            Fate::Removed => drop(self.local.disk.remove(self.dir, &self.name, AtFlags::empty())),
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! The operating system's errors in the words of the contract.
+
+use crate::{PathError, VPath, VfsError};
+use rustix::io::Errno;
+use std::io::{self, ErrorKind};
+
+/// What `error` means for `path`.
+pub(super) fn at(path: &VPath, error: impl Into<io::Error>) -> VfsError {
+    let source = error.into();
+    match source.kind() {
+        ErrorKind::NotFound => VfsError::NotFound(path.clone()),
+        ErrorKind::AlreadyExists => VfsError::Exists(path.clone()),
+        ErrorKind::IsADirectory => VfsError::IsDirectory(path.clone()),
+        ErrorKind::NotADirectory => VfsError::NotDirectory(path.clone()),
+        // What RESOLVE_BENEATH answers.
+        ErrorKind::CrossesDevices => VfsError::Escapes(path.clone()),
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => VfsError::Denied(path.clone()),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => VfsError::NoSpace(path.clone()),
+        ErrorKind::InvalidFilename => VfsError::Path(PathError::TooLong),
+        _ => match Errno::from_io_error(&source) {
+            Some(Errno::NXIO | Errno::NODEV) => VfsError::Special(path.clone()),
+            Some(_) | None => VfsError::Io { path: path.clone(), source },
+        },
+    }
+}
+
+/// The blocking task did not finish.
+pub(super) fn lost(path: &VPath, error: tokio::task::JoinError) -> VfsError {
+    VfsError::Io { path: path.clone(), source: io::Error::other(error) }
+}

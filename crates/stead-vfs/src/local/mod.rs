@@ -1,0 +1,218 @@
+//! A directory of the local disk.
+
+mod change;
+mod error;
+mod find;
+mod ignores;
+mod keep;
+mod root;
+mod walk;
+
+use crate::lines::{self, BLOCK_BYTES, LineIndex, LineRange, Lines, Scan};
+use crate::search::{Bounds, GlobQuery, GlobResult, GrepQuery, GrepResult, Search, SearchError};
+use crate::{DirEntry, Expect, FileKind, ReadRange, Stat, VPath, Version, Vfs, VfsError};
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use root::Root;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use stead_store::{Disk, open_dir};
+
+/// Locks that the paths share; two paths rarely meet.
+const WRITE_LOCKS: usize = 64;
+
+/// A directory of the local disk, which nothing leaves: links inside it are followed, links out of it
+/// are refused, even ones that appear while an operation runs.
+///
+/// A version is made of size, inode, and times of change of content and of inode. Every write goes to a
+/// new file that is renamed into place, so hard links part and the owner becomes the writer; mode bits
+/// stay. FIFOs, devices and sockets are never opened for reading or writing.
+#[derive(Debug, Clone)]
+pub struct LocalVfs(Arc<Local>);
+
+#[derive(Debug)]
+struct Local {
+    root: Root,
+    disk: Arc<dyn Disk>,
+    locks: [Mutex<()>; WRITE_LOCKS],
+    index: LineIndex,
+}
+
+impl LocalVfs {
+    /// Opens the directory `root`; it stays open, wherever it is moved. Changes go through `disk`.
+    pub fn open(root: &Path, disk: Arc<dyn Disk>) -> Result<Self, VfsError> {
+        let opened = open_dir(root).map_err(|e| error::at(&VPath::root(), e))?;
+        let locks = std::array::from_fn(|_| Mutex::default());
+        Ok(Self(Arc::new(Local { root: Root(opened), disk, locks, index: LineIndex::default() })))
+    }
+
+    /// Does `work` where blocking is fine.
+    fn blocking<'a, T: Send + 'static>(
+        &self,
+        path: &'a VPath,
+        work: impl FnOnce(&Local, &VPath) -> Result<T, VfsError> + Send + 'static,
+    ) -> BoxFuture<'a, Result<T, VfsError>> {
+        let (local, owned) = (Arc::clone(&self.0), path.clone());
+        Box::pin(async move {
+            let task = tokio::task::spawn_blocking(move || work(&local, &owned));
+            task.await.unwrap_or_else(|e| Err(error::lost(path, e)))
+        })
+    }
+}
+
+impl Vfs for LocalVfs {
+    fn stat<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Stat, VfsError>> {
+        self.blocking(path, Local::stat)
+    }
+
+    fn list<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Vec<DirEntry>, VfsError>> {
+        self.blocking(path, Local::list)
+    }
+
+    fn read<'a>(&'a self, path: &'a VPath, range: ReadRange) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
+        self.blocking(path, move |local, path| local.read(path, range))
+    }
+
+    fn read_lines<'a>(&'a self, path: &'a VPath, range: LineRange) -> BoxFuture<'a, Result<Lines, VfsError>> {
+        self.blocking(path, move |local, path| local.read_lines(path, range))
+    }
+
+    fn write<'a>(&'a self, path: &'a VPath, data: Bytes, expect: Expect) -> BoxFuture<'a, Result<Version, VfsError>> {
+        self.blocking(path, move |local, path| local.write(path, &data, &expect))
+    }
+
+    fn remove<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
+        self.blocking(path, Local::remove)
+    }
+
+    fn rename<'a>(&'a self, from: &'a VPath, to: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
+        let to = to.clone();
+        self.blocking(from, move |local, from| local.rename(from, &to))
+    }
+
+    fn mkdir<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
+        self.blocking(path, Local::mkdir)
+    }
+
+    fn resolve<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<VPath, VfsError>> {
+        self.blocking(path, |local, path| local.root.resolve(path))
+    }
+
+    fn search(&self) -> &dyn Search {
+        self
+    }
+}
+
+impl Search for LocalVfs {
+    fn glob<'a>(&'a self, query: GlobQuery, bounds: Bounds) -> BoxFuture<'a, Result<GlobResult, SearchError>> {
+        self.searching(bounds, move |local, bounds| local.glob(&query, bounds))
+    }
+
+    fn grep<'a>(&'a self, query: GrepQuery, bounds: Bounds) -> BoxFuture<'a, Result<GrepResult, SearchError>> {
+        self.searching(bounds, move |local, bounds| local.grep(&query, bounds))
+    }
+}
+
+impl LocalVfs {
+    /// Searches where blocking is fine; a search nobody waits for any more ends soon.
+    fn searching<T: Send + 'static>(
+        &self,
+        mut bounds: Bounds,
+        work: impl FnOnce(&Local, &Bounds) -> Result<T, SearchError> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, SearchError>> {
+        let local = Arc::clone(&self.0);
+        Box::pin(async move {
+            bounds.cancel = bounds.cancel.child_token();
+            let _dropped = bounds.cancel.clone().drop_guard();
+            let task = tokio::task::spawn_blocking(move || work(&local, &bounds));
+            task.await.unwrap_or_else(|e| Err(error::lost(&VPath::root(), e).into()))
+        })
+    }
+}
+
+impl Local {
+    fn stat(&self, path: &VPath) -> Result<Stat, VfsError> {
+        let stat = self.root.stat(Path::new(path.as_str())).map_err(|e| error::at(path, e))?;
+        Ok(root::described(&stat))
+    }
+
+    fn list(&self, path: &VPath) -> Result<Vec<DirEntry>, VfsError> {
+        let text = Path::new(path.as_str());
+        let dir = self.root.open_dir(text).map_err(|e| error::at(path, e))?;
+        let names = change::names(&dir).map_err(|e| error::at(path, e))?;
+        let mut entries: Vec<DirEntry> = names.iter().filter_map(|name| self.entry(&dir, text, name)).collect();
+        entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        Ok(entries)
+    }
+
+    /// One entry of an open directory; none if it went away meanwhile.
+    fn entry(&self, dir: &File, path: &Path, name: &OsStr) -> Option<DirEntry> {
+        let own = rustix::fs::statat(dir, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let is_link = rustix::fs::FileType::from_raw_mode(own.st_mode) == rustix::fs::FileType::Symlink;
+        let stat = if is_link { self.root.stat(&path.join(name)).unwrap_or(own) } else { own };
+        let usable = name.to_str().is_some_and(|name| !name.chars().any(char::is_control));
+        Some(DirEntry {
+            name: name.to_string_lossy().into_owned(),
+            kind: if usable { root::kind(&stat) } else { FileKind::Other },
+            size: root::size(&stat),
+            modified_ms: root::modified_ms(&stat),
+        })
+    }
+
+    fn read(&self, path: &VPath, range: ReadRange) -> Result<(Bytes, Version), VfsError> {
+        let failed = |e| error::at(path, e);
+        let (mut file, stat) = self.root.open_file(path)?;
+        let len = range.len.min(root::size(&stat).saturating_sub(range.offset));
+        let mut data = Vec::new();
+        let room = usize::try_from(len).unwrap_or(usize::MAX);
+        data.try_reserve_exact(room).map_err(|_| VfsError::TooLarge {
+            path: path.clone(),
+            size: len,
+            limit: isize::MAX as u64,
+        })?;
+        if range.offset > 0 {
+            file.seek(SeekFrom::Start(range.offset)).map_err(failed)?;
+        }
+        file.take(len).read_to_end(&mut data).map_err(failed)?;
+        Ok((data.into(), root::version(&stat)))
+    }
+
+    fn read_lines(&self, path: &VPath, range: LineRange) -> Result<Lines, VfsError> {
+        let failed = |e| error::at(path, e);
+        let (file, stat) = self.root.open_file(path)?;
+        let (size, version) = (root::size(&stat), root::version(&stat));
+        let known = self.index.get(path, &version);
+        let mut block = vec![0; size.min(BLOCK_BYTES) as usize];
+        if known.is_none() {
+            let head = fill(&file, &mut block, 0).map_err(failed)?;
+            if lines::is_binary(head) {
+                return Ok(Lines { lines: Vec::new(), total: None, binary: true, size, version });
+            }
+        }
+        let mut scan = Scan::new(range, size, known.as_deref().cloned().unwrap_or_default());
+        while let Some(offset) = scan.offset() {
+            scan.push(fill(&file, &mut block, offset).map_err(failed)?);
+        }
+        let (lines, checkpoints) = scan.finish(version);
+        self.index.put(path, &lines.version, checkpoints);
+        Ok(lines)
+    }
+}
+
+/// As much of `block` as the file has at `offset`.
+fn fill<'a>(file: &File, block: &'a mut [u8], offset: u64) -> std::io::Result<&'a [u8]> {
+    let mut len = 0;
+    while len < block.len() {
+        match file.read_at(&mut block[len..], offset + len as u64) {
+            Ok(0) => break,
+            Ok(read) => len += read,
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(&block[..len])
+}

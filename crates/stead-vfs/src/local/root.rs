@@ -1,0 +1,254 @@
+//! Finding things below the root, and never elsewhere.
+//!
+//! The kernel does the containment: every lookup starts at the open root directory and is made by
+//! `openat2` with `RESOLVE_BENEATH`, so that no link, and no link swapped in at the last moment, leads
+//! out. What was opened is then used by its descriptor, not by its name.
+
+use super::error;
+use crate::{FileKind, Stat, VPath, Version, VfsError};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Component, Path, PathBuf};
+use stead_store::Disk;
+
+/// The kernel asks for another try when something moved during a lookup; it gets this many.
+const LOOKUP_TRIES: usize = 256;
+/// Links followed in one path, as the kernel has it.
+const MAX_LINKS: usize = 40;
+
+pub(super) const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+/// Opening what may be a FIFO or a terminal must neither wait nor take it over.
+pub(super) const READING: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
+const LOOKING: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+
+/// The open root.
+#[derive(Debug)]
+pub(super) struct Root(pub(super) File);
+
+/// A name in the directory that really holds it.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) dir: File,
+    pub(super) name: OsString,
+}
+
+impl Place {
+    /// What is there, links not followed; none if nothing is.
+    pub(super) fn stat(&self) -> rustix::io::Result<Option<rustix::fs::Stat>> {
+        match rustix::fs::statat(&self.dir, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(stat)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) fn name(&self) -> &Path {
+        Path::new(&self.name)
+    }
+}
+
+/// What to do about missing parent directories.
+#[derive(Clone, Copy)]
+pub(super) enum Parents<'a> {
+    Required,
+    Made(&'a dyn Disk),
+}
+
+impl Root {
+    /// Opens `path` from the root; whatever it leads through, the result lies beneath.
+    fn beneath(&self, path: &Path, flags: OFlags, further: ResolveFlags) -> rustix::io::Result<OwnedFd> {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | further;
+        let mut tries = 0;
+        loop {
+            match rustix::fs::openat2(&self.0, path, flags, Mode::empty(), resolve) {
+                Err(Errno::AGAIN | Errno::INTR) if tries < LOOKUP_TRIES => tries += 1,
+                done => return done,
+            }
+        }
+    }
+
+    /// What is at `path`, links followed, without opening it.
+    pub(super) fn stat(&self, path: &Path) -> rustix::io::Result<rustix::fs::Stat> {
+        rustix::fs::fstat(self.beneath(path, LOOKING, ResolveFlags::empty())?)
+    }
+
+    /// A regular file, open for reading, and what it was when it was opened.
+    pub(super) fn open_file(&self, path: &VPath) -> Result<(File, rustix::fs::Stat), VfsError> {
+        let opened = self.beneath(Path::new(path.as_str()), READING, ResolveFlags::empty());
+        let file = File::from(opened.map_err(|e| error::at(path, e))?);
+        let stat = rustix::fs::fstat(&file).map_err(|e| error::at(path, e))?;
+        require_file(path, &stat)?;
+        Ok((file, stat))
+    }
+
+    /// A directory, links followed.
+    pub(super) fn open_dir(&self, path: &Path) -> rustix::io::Result<File> {
+        self.beneath(path, DIRECTORY, ResolveFlags::empty()).map(File::from)
+    }
+
+    /// The directory at `directory`, on the way to `path`.
+    pub(super) fn directory(&self, directory: &Path, path: &VPath, parents: Parents<'_>) -> Result<File, VfsError> {
+        match (self.open_dir(directory), parents) {
+            (Ok(dir), _) => Ok(dir),
+            (Err(Errno::NOENT), Parents::Made(disk)) => self.make_dirs(directory, disk).map_err(|e| error::at(path, e)),
+            (Err(e), _) => Err(error::at(path, e)),
+        }
+    }
+
+    fn make_dirs(&self, directory: &Path, disk: &dyn Disk) -> std::io::Result<File> {
+        let mut here = self.open_dir(Path::new(""))?;
+        let mut path = PathBuf::new();
+        for part in directory.components() {
+            path.push(part);
+            here = match self.open_dir(&path) {
+                Err(Errno::NOENT) => {
+                    match disk.create_dir(here.as_fd(), Path::new(part.as_os_str()), 0o777) {
+                        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+                        made => made?,
+                    }
+                    disk.sync(&here)?;
+                    self.open_dir(&path)?
+                }
+                found => found?,
+            };
+        }
+        Ok(here)
+    }
+
+    /// Where a name lies; a link at its end is the thing itself.
+    pub(super) fn entry(&self, path: &VPath, parents: Parents<'_>) -> Result<Place, VfsError> {
+        let text = Path::new(path.as_str());
+        let (Some(parent), Some(name)) = (text.parent(), text.file_name()) else {
+            return Err(VfsError::Denied(path.clone()));
+        };
+        Ok(Place { dir: self.directory(parent, path, parents)?, name: name.to_owned() })
+    }
+
+    /// Where the content of `path` lies or would lie, links at its end followed.
+    pub(super) fn content(&self, path: &VPath, parents: Parents<'_>) -> Result<Place, VfsError> {
+        let mut text = PathBuf::from(path.as_str());
+        for _ in 0..=MAX_LINKS {
+            let (Some(parent), Some(name)) = (text.parent(), text.file_name()) else {
+                return Err(VfsError::IsDirectory(path.clone()));
+            };
+            let dir = self.directory(parent, path, parents)?;
+            match rustix::fs::readlinkat(&dir, name, Vec::new()) {
+                Ok(target) if target.as_bytes().first() == Some(&b'/') => return Err(VfsError::Escapes(path.clone())),
+                Ok(target) => text = parent.join(OsStr::from_bytes(target.as_bytes())),
+                Err(Errno::INVAL | Errno::NOENT) => return Ok(Place { dir, name: name.to_owned() }),
+                Err(e) => return Err(error::at(path, e)),
+            }
+        }
+        Err(error::at(path, Errno::LOOP))
+    }
+
+    /// `path` without links; names that do not exist yet are kept.
+    pub(super) fn resolve(&self, path: &VPath) -> Result<VPath, VfsError> {
+        match self.beneath(Path::new(path.as_str()), LOOKING, ResolveFlags::NO_SYMLINKS) {
+            Ok(_) => Ok(path.clone()),
+            Err(Errno::LOOP | Errno::NOENT) => self.resolve_links(path),
+            Err(e) => Err(error::at(path, e)),
+        }
+    }
+
+    fn resolve_links(&self, path: &VPath) -> Result<VPath, VfsError> {
+        let escapes = || VfsError::Escapes(path.clone());
+        let failed = |e: Errno| error::at(path, e);
+        let mut waiting: Vec<OsString> = path.parts().rev().map(OsString::from).collect();
+        let mut walked: Vec<(OsString, OwnedFd)> = Vec::new();
+        let mut links = 0;
+        while let Some(part) = waiting.pop() {
+            if part == ".." {
+                walked.pop().ok_or_else(escapes)?;
+                continue;
+            }
+            let here = walked.last().map_or(self.0.as_fd(), |(_, dir)| dir.as_fd());
+            let next = match rustix::fs::openat(here, &part, LOOKING | OFlags::NOFOLLOW, Mode::empty()) {
+                Ok(next) => next,
+                Err(Errno::NOENT) => {
+                    waiting.push(part);
+                    break;
+                }
+                Err(e) => return Err(failed(e)),
+            };
+            if FileType::from_raw_mode(rustix::fs::fstat(&next).map_err(failed)?.st_mode) != FileType::Symlink {
+                walked.push((part, next));
+                continue;
+            }
+            links += 1;
+            if links > MAX_LINKS {
+                return Err(failed(Errno::LOOP));
+            }
+            let target = rustix::fs::readlinkat(&next, "", Vec::new()).map_err(failed)?;
+            let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
+            for component in target.components().rev() {
+                match component {
+                    Component::Normal(name) => waiting.push(name.to_owned()),
+                    Component::ParentDir => waiting.push("..".into()),
+                    Component::CurDir => {}
+                    Component::RootDir | Component::Prefix(_) => return Err(escapes()),
+                }
+            }
+        }
+        let parts: Vec<_> = walked.iter().map(|(name, _)| name).chain(waiting.iter().rev()).collect();
+        let text: Option<Vec<&str>> = parts.into_iter().map(|part| part.to_str()).collect();
+        VPath::parse(&text.ok_or_else(|| failed(Errno::ILSEQ))?.join("/")).map_err(VfsError::from)
+    }
+}
+
+/// A directory entry that must be a directory itself, not a link to one.
+pub(super) fn subdirectory(dir: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<File> {
+    rustix::fs::openat(dir, name, DIRECTORY | OFlags::NOFOLLOW, Mode::empty()).map(File::from)
+}
+
+pub(super) fn kind(stat: &rustix::fs::Stat) -> FileKind {
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => FileKind::File,
+        FileType::Directory => FileKind::Directory,
+        _ => FileKind::Other,
+    }
+}
+
+pub(super) fn require_file(path: &VPath, stat: &rustix::fs::Stat) -> Result<(), VfsError> {
+    match kind(stat) {
+        FileKind::File => Ok(()),
+        FileKind::Directory => Err(VfsError::IsDirectory(path.clone())),
+        FileKind::Other => Err(VfsError::Special(path.clone())),
+    }
+}
+
+/// Changes with every write: ours give the file a new inode, and anybody's in-place write moves its
+/// times, which cannot be set back together. A mere change of mode or owner counts too.
+pub(super) fn version(stat: &rustix::fs::Stat) -> Version {
+    let text = format!(
+        "{:x}-{:x}.{:x}-{:x}-{:x}.{:x}",
+        stat.st_size, stat.st_mtime, stat.st_mtime_nsec, stat.st_ino, stat.st_ctime, stat.st_ctime_nsec
+    );
+    Version(text.into())
+}
+
+pub(super) fn modified_ms(stat: &rustix::fs::Stat) -> i64 {
+    stat.st_mtime * 1000 + (stat.st_mtime_nsec / 1_000_000) as i64
+}
+
+pub(super) fn size(stat: &rustix::fs::Stat) -> u64 {
+    match kind(stat) {
+        FileKind::File => u64::try_from(stat.st_size).unwrap_or(0),
+        FileKind::Directory | FileKind::Other => 0,
+    }
+}
+
+pub(super) fn described(stat: &rustix::fs::Stat) -> Stat {
+    Stat {
+        kind: kind(stat),
+        size: size(stat),
+        modified_ms: modified_ms(stat),
+        version: version(stat),
+        mode: Some(stat.st_mode & 0o7777),
+    }
+}

@@ -1,0 +1,277 @@
+//! Walking a tree on several threads, by descriptors.
+//!
+//! A directory is opened from its parent's descriptor and never through a link, so a tree that changes
+//! under the walk cannot lead it out of the root; and ignore files are opened like any other file, so a
+//! FIFO of that name does not stop it. That is why this is not `ignore::WalkParallel`, which goes by name.
+
+use super::ignores::{Found, Ignores, IsDir};
+use super::root;
+use crate::glob::Dots;
+use rustix::fs::{AtFlags, FileType, RawDir};
+use std::ffi::{CStr, CString, OsStr};
+use std::fs::File;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// Room for the kernel's directory entries.
+const ENTRIES_BYTES: usize = 32 * 1024;
+
+/// What a walk does with what it meets. Paths are from the root of the place.
+pub(super) trait Visitor: Send {
+    /// Whether to go into a directory.
+    fn enter(&mut self, path: &str) -> bool;
+    /// Looks at a regular file: `name` in `dir`.
+    fn file(&mut self, dir: BorrowedFd<'_>, name: &CStr, path: &str);
+}
+
+/// Where a walk begins.
+pub(super) struct Start {
+    pub(super) dir: File,
+    pub(super) path: String,
+    /// From the directories above it.
+    pub(super) ignores: Option<Arc<Ignores>>,
+}
+
+/// When to end early.
+#[derive(Debug)]
+pub(super) struct Stop {
+    cancel: CancellationToken,
+    deadline: Instant,
+    timed_out: AtomicBool,
+}
+
+impl Stop {
+    pub(super) fn new(cancel: CancellationToken, deadline: Instant) -> Self {
+        Self { cancel, deadline, timed_out: AtomicBool::new(false) }
+    }
+
+    /// Whether it is time.
+    pub(super) fn now(&self) -> bool {
+        if self.cancel.is_cancelled() {
+            return true;
+        }
+        let late = Instant::now() >= self.deadline;
+        if late {
+            self.timed_out.store(true, Ordering::Relaxed);
+        }
+        late
+    }
+
+    pub(super) fn cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
+    pub(super) fn timed_out(&self) -> bool {
+        self.timed_out.load(Ordering::Relaxed)
+    }
+}
+
+/// Visits every file below `start`, each once, with one visitor per thread; gives the visitors back.
+pub(super) fn walk<V: Visitor>(start: Start, dots: Dots, stop: &Stop, visitor: impl Fn() -> V + Sync) -> Vec<V> {
+    let queue = Queue::new(Job::Open(start));
+    let threads = std::thread::available_parallelism().map_or(2, usize::from);
+    let work = || {
+        let mut worker = Worker::new(visitor(), dots);
+        while let Some(job) = queue.pop() {
+            if !stop.now() {
+                worker.directory(job, stop);
+            }
+            queue.done(&mut worker.found);
+        }
+        worker.visitor
+    };
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads)
+            .filter_map(|_| std::thread::Builder::new().name("stead-walk".into()).spawn_scoped(scope, work).ok())
+            .collect();
+        let mut visitors = vec![work()];
+        for other in others {
+            match other.join() {
+                Ok(visitor) => visitors.push(visitor),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        visitors
+    })
+}
+
+/// A directory to be read.
+enum Job {
+    Open(Start),
+    Named { parent: Arc<File>, name: CString, path: String, ignores: Option<Arc<Ignores>> },
+}
+
+/// Directories waiting, the newest first: depth before breadth keeps few descriptors open.
+struct Queue {
+    state: Mutex<QueueState>,
+    changed: Condvar,
+}
+
+struct QueueState {
+    waiting: Vec<Job>,
+    working: usize,
+}
+
+impl Queue {
+    fn new(first: Job) -> Self {
+        Self { state: Mutex::new(QueueState { waiting: vec![first], working: 0 }), changed: Condvar::new() }
+    }
+
+    /// The next directory; none when all is done. Each is answered by [`Queue::done`].
+    fn pop(&self) -> Option<Job> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(job) = state.waiting.pop() {
+                state.working += 1;
+                return Some(job);
+            }
+            if state.working == 0 {
+                return None;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn done(&self, found: &mut Vec<Job>) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.working -= 1;
+        // Popped from the end, so the first name goes last.
+        let more = found.len();
+        state.waiting.extend(found.drain(..).rev());
+        if more > 1 || state.working == 0 {
+            self.changed.notify_all();
+        }
+    }
+}
+
+/// One thread's visitor and its buffers, kept from directory to directory.
+struct Worker<V> {
+    visitor: V,
+    dots: Dots,
+    found: Vec<Job>,
+    names: Vec<u8>,
+    entries: Vec<Entry>,
+    path: String,
+    raw: Vec<MaybeUninit<u8>>,
+}
+
+/// A name in `Worker::names`, its NUL included.
+#[derive(Clone, Copy)]
+struct Entry {
+    start: usize,
+    end: usize,
+    kind: FileType,
+}
+
+impl<V: Visitor> Worker<V> {
+    fn new(visitor: V, dots: Dots) -> Self {
+        Self {
+            visitor,
+            dots,
+            found: Vec::new(),
+            names: Vec::new(),
+            entries: Vec::new(),
+            path: String::new(),
+            raw: vec![MaybeUninit::uninit(); ENTRIES_BYTES],
+        }
+    }
+
+    /// Visits the files of a directory and leaves its directories in `found`. One that cannot be read,
+    /// or is no directory any more, has none.
+    fn directory(&mut self, job: Job, stop: &Stop) {
+        let (dir, path, above) = match job {
+            Job::Open(Start { dir, path, ignores }) => (dir, path, ignores),
+            Job::Named { parent, name, path, ignores } => {
+                let Ok(dir) = root::subdirectory(parent.as_fd(), OsStr::from_bytes(name.to_bytes())) else { return };
+                (dir, path, ignores)
+            }
+        };
+        let ignore_files = self.read(&dir);
+        let ignores = Ignores::below(above, dir.as_fd(), &path, ignore_files);
+        let dir = Arc::new(dir);
+        self.path.clear();
+        self.path.push_str(&path);
+        if !path.is_empty() {
+            self.path.push('/');
+        }
+        let prefix = self.path.len();
+        let (names, entries) = (std::mem::take(&mut self.names), std::mem::take(&mut self.entries));
+        for entry in &entries {
+            if stop.now() {
+                break;
+            }
+            let Ok(name) = CStr::from_bytes_with_nul(&names[entry.start..entry.end]) else { continue };
+            let Ok(text) = name.to_str() else { continue };
+            if text.chars().any(char::is_control) {
+                continue;
+            }
+            self.path.truncate(prefix);
+            self.path.push_str(text);
+            self.entry(&dir, name, entry.kind, ignores.as_ref());
+        }
+        (self.names, self.entries) = (names, entries);
+    }
+
+    /// One name, whose path is `self.path`.
+    fn entry(&mut self, dir: &Arc<File>, name: &CStr, kind: FileType, ignores: Option<&Arc<Ignores>>) {
+        let kind = match kind {
+            FileType::Unknown => rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)
+                .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode)),
+            known => known,
+        };
+        let left_out = |is_dir| ignores.is_some_and(|ignores| ignores.leave_out(&self.path, is_dir));
+        match kind {
+            FileType::Directory if !left_out(IsDir::Yes) && self.visitor.enter(&self.path) => {
+                self.found.push(Job::Named {
+                    parent: Arc::clone(dir),
+                    name: name.to_owned(),
+                    path: self.path.clone(),
+                    ignores: ignores.cloned(),
+                });
+            }
+            FileType::RegularFile if !left_out(IsDir::No) => self.visitor.file(dir.as_fd(), name, &self.path),
+            _ => {}
+        }
+    }
+
+    /// Reads the names of a directory, sorted, hidden ones left out.
+    fn read(&mut self, dir: &File) -> Found {
+        self.names.clear();
+        self.entries.clear();
+        let mut found = Found::default();
+        let mut entries = RawDir::new(dir, &mut self.raw);
+        while let Some(Ok(entry)) = entries.next() {
+            let name = entry.file_name().to_bytes_with_nul();
+            match name {
+                b".\0" | b"..\0" => continue,
+                b".git\0" => {
+                    found.git = true;
+                    continue;
+                }
+                b".gitignore\0" => found.gitignore = true,
+                b".ignore\0" => found.ignore = true,
+                _ => {}
+            }
+            if name[0] == b'.' && self.dots == Dots::Hidden {
+                continue;
+            }
+            let start = self.names.len();
+            self.names.extend_from_slice(name);
+            self.entries.push(Entry { start, end: self.names.len(), kind: entry.file_type() });
+        }
+        let names = &self.names;
+        self.entries.sort_unstable_by(|a, b| names[a.start..a.end].cmp(&names[b.start..b.end]));
+        found
+    }
+}
+
+/// What the ignore files in a directory are, without reading all its names.
+pub(super) fn ignore_files(dir: BorrowedFd<'_>) -> Found {
+    let has = |name: &str| rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+    Found { ignore: has(".ignore"), gitignore: has(".gitignore"), git: has(".git") }
+}

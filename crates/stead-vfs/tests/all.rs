@@ -1,0 +1,157 @@
+//! The promises of the contract, on the local backend.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "all/attacks.rs"]
+mod attacks;
+#[path = "all/faults.rs"]
+mod faults;
+#[path = "all/files.rs"]
+mod files;
+#[path = "all/paths.rs"]
+mod paths;
+#[path = "all/race.rs"]
+mod race;
+#[path = "all/searching.rs"]
+mod searching;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use std::path::Path;
+use std::sync::Arc;
+use stead_store::OsDisk;
+use stead_vfs::{
+    Bounds, Case, Expect, GlobQuery, GrepMode, GrepQuery, LineRange, LocalVfs, ReadRange, Search, SearchError, Syntax,
+    VPath, Vfs, VfsError,
+};
+use tokio_util::sync::CancellationToken;
+
+/// A workspace in a directory that has something secret beside it.
+struct World {
+    temp: tempfile::TempDir,
+    vfs: LocalVfs,
+}
+
+impl World {
+    fn new() -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        std::fs::create_dir(temp.path().join("root")).unwrap();
+        std::fs::create_dir(temp.path().join("outside")).unwrap();
+        std::fs::write(temp.path().join("outside/secret"), "secret").unwrap();
+        let vfs = LocalVfs::open(&temp.path().join("root"), Arc::new(OsDisk)).unwrap();
+        Self { temp, vfs }
+    }
+
+    fn root(&self) -> std::path::PathBuf {
+        self.temp.path().join("root")
+    }
+
+    fn outside(&self) -> std::path::PathBuf {
+        self.temp.path().join("outside")
+    }
+
+    fn put(&self, path: &str, content: impl AsRef<[u8]>) {
+        let path = self.root().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
+    fn link(&self, path: &str, target: impl AsRef<Path>) {
+        let path = self.root().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(target, path).unwrap();
+    }
+
+    fn content(&self, path: &str) -> String {
+        std::fs::read_to_string(self.root().join(path)).unwrap()
+    }
+
+    /// Every name below the root, sorted, with nothing left over from writes.
+    fn names(&self) -> Vec<String> {
+        fn collect(dir: &Path, prefix: &str, names: &mut Vec<String>) {
+            for entry in std::fs::read_dir(dir).unwrap().map(Result::unwrap) {
+                let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+                if entry.file_type().unwrap().is_dir() {
+                    collect(&entry.path(), &format!("{name}/"), names);
+                }
+                names.push(name);
+            }
+        }
+        let mut names = Vec::new();
+        collect(&self.root(), "", &mut names);
+        names.sort();
+        names
+    }
+}
+
+fn p(text: &str) -> VPath {
+    VPath::parse(text).unwrap()
+}
+
+fn bounds() -> Bounds {
+    Bounds::new(100, CancellationToken::new())
+}
+
+fn grep_for(pattern: &str, root: &str) -> GrepQuery {
+    GrepQuery {
+        pattern: pattern.into(),
+        syntax: Syntax::Regex,
+        case: Case::Sensitive,
+        root: p(root),
+        glob: None,
+        file_type: None,
+        mode: GrepMode::Content { context: 0 },
+    }
+}
+
+const WINDOW: LineRange = LineRange { skip: 0, take: 10, max_line_bytes: 100, max_bytes: 1000 };
+
+/// What an operation told its caller: the error, or what it saw.
+type Told = Result<String, VfsError>;
+type Operation = fn(LocalVfs, VPath) -> BoxFuture<'static, Told>;
+
+/// Every operation on one path, so that no attack is tried on some of them only.
+const OPERATIONS: &[(&str, Operation)] = &[
+    ("stat", |vfs, path| Box::pin(async move { vfs.stat(&path).await.map(|s| format!("{:?}", s.kind)) })),
+    ("list", |vfs, path| Box::pin(async move { vfs.list(&path).await.map(|l| format!("{l:?}")) })),
+    ("read", |vfs, path| Box::pin(async move { vfs.read(&path, ReadRange::ALL).await.map(|(b, _)| text(&b)) })),
+    ("read_lines", |vfs, path| {
+        Box::pin(async move { vfs.read_lines(&path, WINDOW).await.map(|l| format!("{:?}", l.lines)) })
+    }),
+    ("write", |vfs, path| {
+        Box::pin(async move { vfs.write(&path, "w".into(), Expect::Any).await.map(|_| String::new()) })
+    }),
+    ("create", |vfs, path| {
+        Box::pin(async move { vfs.write(&path, "w".into(), Expect::Absent).await.map(|_| String::new()) })
+    }),
+    ("remove", |vfs, path| Box::pin(async move { vfs.remove(&path).await.map(|()| String::new()) })),
+    ("rename from", |vfs, path| {
+        Box::pin(async move { vfs.rename(&path, &p("moved/away")).await.map(|()| String::new()) })
+    }),
+    ("rename to", |vfs, path| Box::pin(async move { vfs.rename(&p("plain"), &path).await.map(|()| String::new()) })),
+    ("mkdir", |vfs, path| Box::pin(async move { vfs.mkdir(&path).await.map(|()| String::new()) })),
+    ("resolve", |vfs, path| Box::pin(async move { vfs.resolve(&path).await.map(|r| r.to_string()) })),
+    ("glob", |vfs, path| {
+        Box::pin(async move {
+            let query = GlobQuery { pattern: "**".into(), root: path };
+            vfs.glob(query, bounds()).await.map(|r| format!("{:?}", r.paths)).map_err(place_error)
+        })
+    }),
+    ("grep", |vfs, path| {
+        Box::pin(async move {
+            let query = GrepQuery { root: path, ..grep_for("", ".") };
+            vfs.grep(query, bounds()).await.map(|r| format!("{:?}", r.files)).map_err(place_error)
+        })
+    }),
+];
+
+fn text(bytes: &Bytes) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn place_error(error: SearchError) -> VfsError {
+    match error {
+        SearchError::Vfs(error) => error,
+        other => panic!("{other}"),
+    }
+}
