@@ -79,7 +79,7 @@ impl Agent {
     pub(crate) fn cost(&self, reply: &Reply) -> Option<Usd> {
         let prices: &BTreeMap<String, Price> = &self.parts.workspace.config.prices;
         let own = || (reply.model == self.parts.model.name()).then(|| self.parts.model.price()).flatten();
-        let listed = || stead_model::lookup(&reply.model).and_then(|info| info.price);
+        let listed = || stead_model::lookup(&reply.model).map(|info| info.price);
         let price = prices.get(&reply.model).copied().or_else(own).or_else(listed)?;
         Some(price.cost(&reply.usage))
     }

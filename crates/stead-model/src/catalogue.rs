@@ -29,6 +29,11 @@ pub fn lookup(name: &str) -> Option<ModelInfo> {
     rows().filter(stands_for).max_by_key(|row| row.model.len()).map(|row| row.info)
 }
 
+/// Every model in the table, by name.
+pub fn known_models() -> impl Iterator<Item = (String, ModelInfo)> {
+    rows().map(|row| (format!("{}:{}", row.provider, row.model), row.info))
+}
+
 /// Whether `rest` only dates a model: `-20250514`, `-2024-08-06`, `@20250514`, `-preview-05-20`, `-latest`.
 fn is_version(rest: &str) -> bool {
     let dates = |part: &str| part.len() > 1 && part.bytes().all(|byte| byte.is_ascii_digit());

@@ -16,7 +16,7 @@ mod sse;
 mod tape;
 mod wire;
 
-pub use catalogue::{ModelInfo, lookup};
+pub use catalogue::{ModelInfo, known_models, lookup};
 pub use connect::{Env, ModelName, connect, secrets};
 pub use error::ModelError;
 pub use model::{Delta, Encoded, Model, Params, Reply, Request, SystemPart, ToolChoice};

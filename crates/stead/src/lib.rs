@@ -22,7 +22,7 @@
 //!     model: Arc::new(ScriptedModel::parse("demo", script).unwrap()),
 //!     params: Params::default(),
 //!     journals: Arc::new(journals),
-//!     tools: Registry::new(file_tools()),
+//!     tools: Registry::new(file_tools()).unwrap(),
 //! });
 //!
 //! let mut session = agent.session(SessionId::new("first").unwrap());

@@ -5,16 +5,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The rooms, top to bottom: a crate may use those after it.
-const HOUSE: [&str; 8] = [
-    "stead",
-    "stead-agent",
-    "stead-workspace",
-    "stead-tools",
-    "stead-model",
-    "stead-vfs",
-    "stead-store",
-    "stead-core",
-];
+const HOUSE: [&str; 8] =
+    ["stead", "stead-agent", "stead-workspace", "stead-tools", "stead-model", "stead-vfs", "stead-store", "stead-core"];
 const MAX_LINES: usize = 800;
 
 fn crates() -> PathBuf {
@@ -37,7 +29,10 @@ fn sources() -> BTreeMap<String, String> {
         }
     }
     fn is_test(name: &str) -> bool {
-        name.starts_with("stead-testkit") || name.contains("/tests/") || name.ends_with("tests.rs") || name.ends_with("testing.rs")
+        name.starts_with("stead-testkit")
+            || name.contains("/tests/")
+            || name.ends_with("tests.rs")
+            || name.ends_with("testing.rs")
     }
     let mut out = BTreeMap::new();
     walk(&crates(), &crates(), &mut out);
@@ -50,7 +45,9 @@ fn arrows_go_down_only() {
     for (level, name) in HOUSE.iter().enumerate() {
         let manifest = std::fs::read_to_string(crates().join(name).join("Cargo.toml")).unwrap();
         let shipped = manifest.split("[dev-dependencies]").next().unwrap();
-        for used in shipped.lines().filter_map(|line| line.split(['.', ' ', '=']).next()).filter(|n| n.starts_with("stead")) {
+        for used in
+            shipped.lines().filter_map(|line| line.split(['.', ' ', '=']).next()).filter(|n| n.starts_with("stead"))
+        {
             let below = HOUSE.iter().position(|room| *room == used);
             assert!(below.is_some_and(|below| below > level), "{name} uses {used}, which is not below it");
         }

@@ -5,6 +5,10 @@ use super::env::Env;
 use super::error::CliError;
 use super::open::{assemble, open_workspace};
 use serde_json::json;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
 use stead::agent::{Agent, RunOptions, Session};
 use stead::core::{
     Block, CallIntent, CallResult, Entry, Message, ModelReply, Outcome, Redactor, ResultStatus, RunEnd, RunId,
@@ -12,10 +16,6 @@ use stead::core::{
 };
 use stead::model::{ModelSettings, Params, connect};
 use stead::store::{FileJournals, Journals, OsDisk, Wait};
-use std::path::Path;
-use std::process::ExitCode;
-use std::sync::Arc;
-use std::time::Instant;
 use tokio::task::JoinSet;
 
 pub(crate) async fn bench(env: &Env, command: BenchCommand) -> Result<ExitCode, CliError> {
@@ -35,7 +35,9 @@ pub(crate) async fn bench(env: &Env, command: BenchCommand) -> Result<ExitCode, 
             for turn in &session.state().turns {
                 let text = match &*turn.message {
                     Message::Tool { .. } | Message::User { .. } => turn.message.text(),
-                    Message::Assistant { .. } => format!("{:?}", turn.message.calls().map(|c| &c.name).collect::<Vec<_>>()),
+                    Message::Assistant { .. } => {
+                        format!("{:?}", turn.message.calls().map(|c| &c.name).collect::<Vec<_>>())
+                    }
                 };
                 let line: String = text.replace('\n', "\\n").chars().take(clip).collect();
                 println!("{line}");

@@ -6,16 +6,16 @@ use super::error::CliError;
 use super::open::{open_workspace, workspace_dir};
 use super::style::Style;
 use serde::Serialize;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
 use stead::core::AgentId;
 use stead::core::Redactor;
-use stead::model::{connect, ModelSettings};
+use stead::model::{ModelSettings, connect};
 use stead::store::{FileJournals, Journals, OsDisk};
 use stead::tools::{Registry, file_tools};
 use stead::vfs::{VPath, VfsError};
 use stead::workspace::Workspace;
-use std::path::Path;
-use std::process::ExitCode;
-use std::sync::Arc;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -58,10 +58,17 @@ pub(crate) async fn check(common: &Common, env: &Env, args: &CheckArgs) -> Resul
 async fn inspect(dir: &Path, workspace: &Workspace, env: &Env) -> Vec<Finding> {
     let mut findings = vec![finding(Grade::Ok, "agent.yaml", "every key is known".to_owned())];
     findings.push(persona(workspace).await);
-    let tools = Registry::new(file_tools());
+    let tools = match Registry::new(file_tools()) {
+        Ok(tools) => tools,
+        Err(error) => return vec![finding(Grade::Error, "tools", error.to_string())],
+    };
     for name in workspace.config.approvals.keys().filter(|name| tools.find(name).is_none()) {
         let known = tools.specs().iter().map(|spec| spec.name.clone()).collect::<Vec<_>>().join(", ");
-        findings.push(finding(Grade::Error, "agent.yaml", format!("approvals: there is no tool {name}; there are {known}")));
+        findings.push(finding(
+            Grade::Error,
+            "agent.yaml",
+            format!("approvals: there is no tool {name}; there are {known}"),
+        ));
     }
     let names = workspace.config.model.iter().flat_map(|model| std::iter::once(&model.name).chain(&model.fallbacks));
     for name in names {
@@ -84,11 +91,15 @@ async fn persona(workspace: &Workspace) -> Finding {
         Err(error) => return finding(Grade::Error, "AGENTS.md", error.to_string()),
     };
     match workspace.files.stat(&path).await {
-        Ok(stat) if stat.size == 0 => finding(Grade::Warning, "AGENTS.md", "it is empty: the agent has no persona".to_owned()),
-        Ok(stat) => finding(Grade::Ok, "AGENTS.md", format!("{} bytes", stat.size)),
-        Err(VfsError::NotFound(_)) => {
-            finding(Grade::Warning, "AGENTS.md", "not there: the agent has no persona (`stead init` makes one)".to_owned())
+        Ok(stat) if stat.size == 0 => {
+            finding(Grade::Warning, "AGENTS.md", "it is empty: the agent has no persona".to_owned())
         }
+        Ok(stat) => finding(Grade::Ok, "AGENTS.md", format!("{} bytes", stat.size)),
+        Err(VfsError::NotFound(_)) => finding(
+            Grade::Warning,
+            "AGENTS.md",
+            "not there: the agent has no persona (`stead init` makes one)".to_owned(),
+        ),
         Err(error) => finding(Grade::Error, "AGENTS.md", error.to_string()),
     }
 }

@@ -6,12 +6,12 @@ use super::error::CliError;
 use super::open::{assemble, open_workspace};
 use super::render::{Renderer, summary};
 use super::style::Style;
-use stead::agent::{Agent, RunOptions, RunReport, Session};
-use stead::core::{Block, Event, EventKind, Outcome, SessionId};
-use stead::model::{Params, ScriptedModel};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use stead::agent::{Agent, RunOptions, RunReport, Session};
+use stead::core::{Block, Event, EventKind, Outcome, SessionId};
+use stead::model::{Params, ScriptedModel};
 use tokio_util::sync::CancellationToken;
 
 const SCRIPT: &str = include_str!("../demo/script.yaml");
@@ -163,7 +163,9 @@ impl Place {
 
     fn farewell(&self, style: Style) {
         let next = match self {
-            Self::Kept(dir) => format!("The workspace stays in {0}. Look around:\n  stead sessions show demo -C {0}", dir.display()),
+            Self::Kept(dir) => {
+                format!("The workspace stays in {0}. Look around:\n  stead sessions show demo -C {0}", dir.display())
+            }
             Self::Temporary(_) => "Keep the workspace next time with: stead demo --dir my-demo".to_owned(),
         };
         println!("{next}\nThen make your own: {}", style.bold("stead init my-agent"));

@@ -1,10 +1,10 @@
 //! Errors by exit code.
 
+use std::process::ExitCode;
 use stead::agent::AgentError;
 use stead::model::ModelError;
 use stead::store::StoreError;
 use stead::workspace::WorkspaceError;
-use std::process::ExitCode;
 
 /// Why a command could not be carried out.
 #[derive(Debug)]

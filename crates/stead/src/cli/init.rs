@@ -2,12 +2,12 @@
 
 use super::args::{Common, InitArgs};
 use super::error::CliError;
-use stead::store::OsDisk;
-use stead::vfs::{Expect, LocalVfs, VPath, Vfs, VfsError};
-use stead::workspace::scaffold;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use stead::store::OsDisk;
+use stead::vfs::{Expect, LocalVfs, VPath, Vfs, VfsError};
+use stead::workspace::scaffold;
 
 pub(crate) async fn init(common: &Common, args: &InitArgs) -> Result<ExitCode, CliError> {
     let dir = args.dir.clone().or_else(|| common.workspace.clone()).unwrap_or_else(|| PathBuf::from("."));

@@ -5,8 +5,8 @@ use super::env::Env;
 use super::error::CliError;
 use super::style::Style;
 use serde_json::json;
-use stead::model::{catalogue, providers};
 use std::process::ExitCode;
+use stead::model::{KeyNeed, known_models, providers};
 
 pub(crate) async fn models(_: &Common, env: &Env, args: &ModelsArgs) -> Result<ExitCode, CliError> {
     let style = Style::stdout(env);
@@ -15,28 +15,35 @@ pub(crate) async fn models(_: &Common, env: &Env, args: &ModelsArgs) -> Result<E
     }
     for provider in providers() {
         let key = provider.key_variables.iter().find(|name| env.get(name).is_some());
-        let ready = key.is_some() || provider.key_variables.is_empty();
+        let ready = key.is_some() || provider.key == KeyNeed::Optional;
+        let url = provider.base_url.unwrap_or("set base_url");
         if args.json {
-            println!("{}", json!({"provider": provider.name, "base_url": provider.base_url, "key": provider.key_variables, "ready": ready}));
+            println!(
+                "{}",
+                json!({"provider": provider.name, "base_url": provider.base_url, "key": provider.key_variables, "ready": ready})
+            );
         } else {
-            let state = match (ready, provider.key_variables.first()) {
-                (true, Some(_)) => style.good("key set"),
-                (true, None) => style.good("no key needed"),
-                (false, Some(name)) => style.dim(&format!("set {name}")),
-                (false, None) => String::new(),
+            let state = match (key, provider.key, provider.key_variables.first()) {
+                (Some(_), _, _) => style.good("key set"),
+                (None, KeyNeed::Optional, _) => style.good("no key needed"),
+                (None, KeyNeed::Required, Some(name)) => style.dim(&format!("set {name}")),
+                (None, KeyNeed::Required, None) => String::new(),
             };
-            println!("  {:<20} {:<52} {state}", provider.name, provider.base_url);
+            println!("  {:<20} {url:<52} {state}", provider.name);
         }
     }
     if !args.json {
         println!("\n{}", style.bold("Known models (dollars per million tokens; others work, at an unknown price)"));
     }
-    for info in catalogue() {
-        let price = info.price.map(|price| json!(price)).unwrap_or_default();
+    for (name, info) in known_models() {
+        let (window, output, price) = (info.context_tokens, info.max_output_tokens, info.price);
         if args.json {
-            println!("{}", json!({"model": info.name, "context_window": info.context_window, "max_output_tokens": info.max_output_tokens, "price": price}));
-        } else if let Some(price) = info.price {
-            println!("  {:<44} {:>9} window  {:>7.3} in {:>7.3} out", info.name, info.context_window, price.input, price.output);
+            println!(
+                "{}",
+                json!({"model": name, "context_tokens": window, "max_output_tokens": output, "price": price})
+            );
+        } else {
+            println!("  {name:<40} {window:>9} window  {:>7.3} in  {:>7.3} out", price.input, price.output);
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -5,6 +5,10 @@ use super::env::Env;
 use super::error::CliError;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 use stead::agent::{Agent, AgentParts, Answer, Approvals, Approver, Question};
 use stead::core::{Price, Redactor, SessionId};
 use stead::model::{Delta, Model, ModelError, ModelSettings, Params, Request, connect, secrets};
@@ -12,10 +16,6 @@ use stead::store::{Disk, FileJournals, OsDisk, Wait};
 use stead::tools::{Registry, file_tools};
 use stead::vfs::LocalVfs;
 use stead::workspace::Workspace;
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
 
 /// Whether a command talks to the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,13 +44,7 @@ pub(crate) async fn open_agent(common: &Common, env: &Env, needs: Needs) -> Resu
         Needs::FilesOnly => (Arc::new(NoModel), Params::default(), Vec::new()),
         Needs::Model => {
             let settings = model_settings(common, env, &workspace)?;
-            let params = Params {
-                max_output_tokens: settings.max_output_tokens,
-                temperature: settings.temperature,
-                thinking_tokens: settings.thinking_tokens,
-                ..Params::default()
-            };
-            (connect(&settings, &lookup)?, params, secrets(&settings, &lookup))
+            (connect(&settings, &lookup)?, settings.params(), secrets(&settings, &lookup))
         }
     };
     known.extend(workspace.config.secrets.clone());
@@ -73,7 +67,8 @@ pub(crate) fn assemble(
 ) -> Result<Arc<Agent>, CliError> {
     let disk: Arc<dyn Disk> = Arc::new(OsDisk);
     let journals = Arc::new(FileJournals::new(dir, workspace.config.agent(), disk, Redactor::new(secrets)));
-    Ok(Agent::new(AgentParts { workspace, model, params, journals, tools: Registry::new(file_tools()) }))
+    let tools = Registry::new(file_tools()).map_err(anyhow::Error::from)?;
+    Ok(Agent::new(AgentParts { workspace, model, params, journals, tools }))
 }
 
 /// The model to use: the flag, the workspace's setting, or the first provider whose key is set.
@@ -105,7 +100,9 @@ fn no_model_message() -> String {
     if std::net::TcpStream::connect_timeout(&ollama, Duration::from_millis(200)).is_ok() {
         lines.push("  stead … -m ollama:MODEL        a local endpoint answers at http://127.0.0.1:11434".to_owned());
     }
-    lines.push("  model: provider:model          in the workspace's agent.yaml (`stead models` lists providers)".to_owned());
+    lines.push(
+        "  model: provider:model          in the workspace's agent.yaml (`stead models` lists providers)".to_owned(),
+    );
     lines.push("  stead demo                     watch an agent work with no key at all".to_owned());
     lines.join("\n")
 }
@@ -145,7 +142,8 @@ impl Approver for Terminal {
     }
 
     fn answer<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer> {
-        let prompt = format!("\n{} {}\n  ({})\nallow? [y]es / [n]o / [l]ater: ", question.tool, question.args, question.rule);
+        let prompt =
+            format!("\n{} {}\n  ({})\nallow? [y]es / [n]o / [l]ater: ", question.tool, question.args, question.rule);
         Box::pin(async move {
             let read = move || {
                 eprint!("{prompt}");

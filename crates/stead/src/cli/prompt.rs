@@ -6,9 +6,9 @@ use super::error::CliError;
 use super::open::{open_workspace, workspace_dir};
 use super::style::Style;
 use serde_json::json;
+use std::process::ExitCode;
 use stead::core::SessionId;
 use stead::workspace::SessionFacts;
-use std::process::ExitCode;
 
 pub(crate) async fn prompt(common: &Common, env: &Env, args: &PromptArgs) -> Result<ExitCode, CliError> {
     let workspace = open_workspace(&workspace_dir(common, env)?, env).await?;

@@ -5,10 +5,10 @@ use super::env::Env;
 use super::error::CliError;
 use super::run::afterword;
 use super::style::Style;
-use stead::agent::{Listener, RunReport};
-use stead::core::{Event, EventKind, Level, ResultStatus, Usage, Usd};
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
+use stead::agent::{Listener, RunReport};
+use stead::core::{Event, EventKind, Level, ResultStatus, Usage, Usd};
 
 /// Prints a run as it goes on.
 pub(crate) struct Renderer {

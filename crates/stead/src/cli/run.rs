@@ -1,16 +1,16 @@
 //! `stead run`: one input worked to its end.
 
-use super::args::{Common, Output, RunArgs};
+use super::args::{Common, RunArgs};
 use super::env::Env;
 use super::error::CliError;
 use super::open::{Needs, open_agent, session_id};
 use super::render::Renderer;
 use super::signals::Signals;
-use stead::agent::{RunOptions, RunReport};
-use stead::core::{Block, Outcome};
 use std::io::Read;
 use std::process::ExitCode;
 use std::sync::Arc;
+use stead::agent::{RunOptions, RunReport};
+use stead::core::{Block, Outcome};
 
 pub(crate) async fn run(common: &Common, env: &Env, args: RunArgs) -> Result<ExitCode, CliError> {
     let input = if args.resume { None } else { Some(read_input(env, args.input.as_deref())?) };
@@ -69,9 +69,9 @@ pub(crate) fn afterword(report: &RunReport) -> Option<String> {
     let session = &report.session;
     match report.outcome {
         Outcome::Completed => report.reason.clone(),
-        Outcome::Parked => Some(format!(
-            "parked: {reason}. Answer with: stead run -s {session} --resume --approve all (or none)"
-        )),
+        Outcome::Parked => {
+            Some(format!("parked: {reason}. Answer with: stead run -s {session} --resume --approve all (or none)"))
+        }
         Outcome::StepLimit | Outcome::Budget | Outcome::TimedOut | Outcome::Cancelled | Outcome::Failed => {
             let name = report.outcome.as_str();
             Some(format!("{name}: {reason}. Go on with: stead run -s {session} --resume"))

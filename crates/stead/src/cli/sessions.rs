@@ -8,12 +8,12 @@ use super::render::tokens;
 use super::style::Style;
 use super::transcript::{self, Detail};
 use serde_json::json;
-use stead::agent::Agent;
-use stead::core::{Entry, Line, SessionState};
-use stead::store::Wait;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use stead::agent::Agent;
+use stead::core::{Entry, Line, SessionState};
+use stead::store::Wait;
 
 pub(crate) async fn sessions(common: &Common, env: &Env, command: SessionsCommand) -> Result<ExitCode, CliError> {
     let agent = open_agent(common, env, Needs::FilesOnly).await?;
@@ -86,7 +86,13 @@ async fn show(agent: &Arc<Agent>, style: Style, id: &str, full: bool, as_json: b
     Ok(ExitCode::SUCCESS)
 }
 
-async fn search(agent: &Arc<Agent>, style: Style, text: &str, as_json: bool, limit: usize) -> Result<ExitCode, CliError> {
+async fn search(
+    agent: &Arc<Agent>,
+    style: Style,
+    text: &str,
+    as_json: bool,
+    limit: usize,
+) -> Result<ExitCode, CliError> {
     let wanted = text.to_lowercase();
     let mut hits = 0;
     for summary in agent.journals().list().await? {
@@ -117,7 +123,11 @@ async fn replay(agent: &Arc<Agent>, style: Style, id: &str, as_json: bool) -> Re
     let mut state = SessionState::default();
     for line in &lines {
         transcript::expected(&state, &line.entry).map_err(|why| {
-            CliError::Failed(anyhow::anyhow!("entry {} ({:?}) is not what the machine would do: {why}", line.seq, line.entry.kind()))
+            CliError::Failed(anyhow::anyhow!(
+                "entry {} ({:?}) is not what the machine would do: {why}",
+                line.seq,
+                line.entry.kind()
+            ))
         })?;
         state.apply(line.seq, &line.entry).map_err(anyhow::Error::from)?;
         if as_json {

@@ -7,9 +7,9 @@ use super::open::{Needs, open_agent};
 use super::signals::Signals;
 use super::style::Style;
 use serde_json::json;
+use std::process::ExitCode;
 use stead::agent::{Agent, Called};
 use stead::core::{Block, VerdictKind};
-use std::process::ExitCode;
 
 pub(crate) async fn tool(common: &Common, env: &Env, args: ToolArgs) -> Result<ExitCode, CliError> {
     let agent = open_agent(common, env, Needs::FilesOnly).await?;

@@ -3,10 +3,8 @@
 use super::error::CliError;
 use super::render::{call_line, tokens};
 use super::style::Style;
-use stead::core::{
-    Block, CallState, Entry, Limits, Line, Message, Next, ResultStatus, SessionState, ToolResult,
-};
 use std::fmt::Write;
+use stead::core::{Block, CallState, Entry, Limits, Line, Message, Next, ResultStatus, SessionState, ToolResult};
 
 /// How much is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -213,7 +211,9 @@ fn result_lines(result: &ToolResult, style: Style) -> String {
 fn blocks_text(blocks: &[Block]) -> String {
     let texts = blocks.iter().map(|block| match block {
         Block::Text { text } => text.clone(),
-        Block::Media(media) => format!("[{}{}]", media.mime, media.name.as_ref().map_or(String::new(), |n| format!(" {n}"))),
+        Block::Media(media) => {
+            format!("[{}{}]", media.mime, media.name.as_ref().map_or(String::new(), |n| format!(" {n}")))
+        }
         Block::Thinking(thinking) => thinking.text.clone(),
         Block::ToolCall(call) => format!("{} {}", call.name, call.args),
     });
