@@ -52,7 +52,9 @@ const BYTES_PER_TOKEN: usize = 4;
 /// Where the script stands is found by playing the conversation through it again, never remembered:
 /// a session that is killed and resumed goes on at the right item, and any number of sessions can
 /// share a script. Errors leave no trace in a conversation, so they alone are counted in memory: each
-/// happens `times` times (once, if not said) in the life of the model.
+/// happens `times` times (once, if not said) in the life of the model. Answers that a compaction has
+/// taken out of the conversation are taken again: a script for such a session tells its items apart
+/// by `when`.
 #[derive(Debug)]
 pub struct ScriptedModel {
     name: String,
