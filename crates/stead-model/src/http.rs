@@ -67,10 +67,16 @@ impl HttpModel {
             return Err(config(&name, "the base URL must begin with http:// or https://"));
         }
         let headers = headers(wire.as_ref(), mode, key.as_deref()).map_err(|problem| config(&name, problem))?;
+        let total = seconds(&name, "total_seconds", timeouts.total_seconds)?;
+        let idle = seconds(&name, "idle_seconds", timeouts.idle_seconds)?;
         let limits = Limits {
             connect: seconds(&name, "connect_seconds", timeouts.connect_seconds)?,
-            idle: seconds(&name, "idle_seconds", timeouts.idle_seconds)?,
-            total: seconds(&name, "total_seconds", timeouts.total_seconds)?,
+            idle: match mode {
+                Mode::Stream => idle,
+                // Until a whole answer is written there is nothing to send.
+                Mode::Whole => total,
+            },
+            total,
         };
         let redactor = Redactor::new(key);
         Ok(Self { name, wire, url, headers, price, mode, limits, redactor, client: OnceLock::new() })

@@ -1,4 +1,29 @@
 //! Talking to models: one trait, four wires, and models that need no network.
+//!
+//! [`connect`] turns a name such as `anthropic:claude-sonnet-4-5` into a [`Model`], with its retries,
+//! fallbacks and price. A model takes a [`Request`] and gives a stream of [`Delta`]s that ends with the
+//! whole [`Reply`]. What goes wrong is a [`ModelError`], by meaning: whether waiting helps, or another
+//! model, or a shorter conversation.
+//!
+//! `scripted:FILE` plays a script, `record:FILE=provider:model` keeps answers on a tape, and
+//! `replay:FILE` gives them again:
+//!
+//! ```
+//! use stead_core::{Block, Message};
+//! use stead_model::{Model, Request, ScriptedModel};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), stead_model::ModelError> {
+//! let model = ScriptedModel::parse("greeting.yaml", "
+//! - when: {user_contains: hello}
+//!   text: Hello to you, too.
+//! ")?;
+//! let request = Request { messages: vec![Message::user("hello").into()], ..Request::default() };
+//! let reply = model.complete(&request).await?;
+//! assert_eq!(reply.content, [Block::text("Hello to you, too.")]);
+//! # Ok(())
+//! # }
+//! ```
 
 mod catalogue;
 mod classify;

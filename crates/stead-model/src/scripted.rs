@@ -1,37 +1,4 @@
 //! A model that plays a script: deterministic, with no network and no key.
-//!
-//! A script is a YAML list; each item answers one model call.
-//!
-//! ```yaml
-//! - text: I'll look at the folder first.
-//!   calls: [{tool: ls, args: {path: .}}]
-//!
-//! - when: {tool_result_contains: notes.md}   # taken only if this was sent; otherwise `else`, or the next item
-//!   text: There are notes.
-//!   else: {text: The folder is empty.}
-//!
-//! - error: {kind: rate_limited, retry_after_ms: 10, times: 2}   # any variant of `ModelError`
-//!
-//! - expect: {last_contains: thanks}   # fails the call with an explanation if it was not sent
-//!   thinking: They are polite.
-//!   text: You are welcome.
-//!   chunk: 4        # characters per piece
-//!   delay_ms: 30    # before each piece
-//!   usage: {input_tokens: 1200, output_tokens: 40}   # otherwise a quarter of the bytes
-//!
-//! - loop: true      # start again; without it, a call after the last item is an error
-//! ```
-//!
-//! A call takes the first item after the one taken before whose `when` holds. Conditions are
-//! `last_contains` (since the model's last answer), `tool_result_contains` (the same, results only),
-//! `user_contains`, `any_contains` and `system_contains`; each is a text or a list of texts, and all
-//! must hold. `calls[].args` may be a text: then it is what the model wrote, valid or not. An item
-//! with `error` and `text` fails after the text has arrived.
-//!
-//! Where the script stands is found by playing the conversation through it again, never remembered:
-//! a session that is killed and resumed goes on at the right item, and any number of sessions can
-//! share a script. Errors leave no trace in a conversation, so they alone are counted in memory: each
-//! happens `times` times (once, if not said) in the life of the model.
 
 mod condition;
 mod pieces;
@@ -53,6 +20,41 @@ use stead_core::{Price, Usage};
 const BYTES_PER_TOKEN: usize = 4;
 
 /// A model that plays a script.
+///
+/// A script is a YAML list; each item answers one model call.
+///
+/// ```yaml
+/// - text: I'll look at the folder first.
+///   calls: [{tool: ls, args: {path: .}}]
+///
+/// - when: {tool_result_contains: notes.md}   # taken only if this was sent; otherwise `else`, or the next item
+///   text: There are notes.
+///   else: {text: The folder is empty.}
+///
+/// - error: {kind: rate_limited, retry_after_ms: 10, times: 2}   # any variant of `ModelError`
+///
+/// - expect: {last_contains: thanks}   # fails the call with an explanation if it was not sent
+///   thinking: They are polite.
+///   text: You are welcome.
+///   chunk: 4        # characters per piece
+///   delay_ms: 30    # before each piece
+///   usage: {input_tokens: 1200, output_tokens: 40}   # otherwise a quarter of the bytes
+///
+/// - loop: true      # start again; without it, a call after the last item is an error
+/// ```
+///
+/// A call takes the first item after the one taken before whose `when` holds. Conditions are
+/// `last_contains` (since the model's last answer), `tool_result_contains` (the same, results only),
+/// `user_contains`, `any_contains` and `system_contains`; each is a text or a list of texts, and all
+/// must hold. `calls[].args` may be a text: then it is what the model wrote, valid or not. An item
+/// with `error` and `text` fails after the text has arrived.
+///
+/// Where the script stands is found by playing the conversation through it again, never remembered:
+/// a session that is killed and resumed goes on at the right item, and any number of sessions can
+/// share a script. Errors leave no trace in a conversation, so they alone are counted in memory: each
+/// happens `times` times (once, if not said) in the life of the model. Answers that a compaction has
+/// taken out of the conversation are taken again: a script for such a session tells its items apart
+/// by `when`.
 #[derive(Debug)]
 pub struct ScriptedModel {
     name: String,

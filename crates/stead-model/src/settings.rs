@@ -50,7 +50,7 @@ impl ModelSettings {
 pub struct Timeouts {
     /// Until connected.
     pub connect_seconds: f64,
-    /// Between two pieces of an answer, and until the first.
+    /// Between two pieces of a streamed answer, and until the first.
     pub idle_seconds: f64,
     /// Whole answer, retries not included.
     pub total_seconds: f64,

@@ -27,7 +27,7 @@ enum Act {
 struct Server {
     url: String,
     seen: Arc<std::sync::Mutex<Seen>>,
-    _tasks: JoinSet<()>,
+    tasks: JoinSet<()>,
 }
 
 #[derive(Default)]
@@ -51,7 +51,7 @@ async fn server(answers: Vec<Vec<Act>>) -> Server {
             connections.spawn(serve(stream, answers.clone(), told.clone()));
         }
     });
-    Server { url, seen, _tasks: tasks }
+    Server { url, seen, tasks }
 }
 
 type Answers = Arc<std::sync::Mutex<std::vec::IntoIter<Vec<Act>>>>;
@@ -212,6 +212,14 @@ async fn a_whole_answer_is_read_whole_asked_for_or_not() {
 }
 
 #[tokio::test]
+async fn a_whole_answer_may_be_silent_for_as_long_as_it_may_take() {
+    let server = server(vec![vec![Act::Hang]]).await;
+    let timeouts = Timeouts { idle_seconds: 0.01, total_seconds: 0.1, ..Timeouts::default() };
+    let want = vec![Err(ModelError::TimedOut("the answer took longer than 100ms".into()))];
+    assert_eq!(ask(&model(&server, Mode::Whole, timeouts)).await, want);
+}
+
+#[tokio::test]
 async fn every_way_to_fail_has_its_error() {
     let begun = || send(format!("{SSE_HEAD}{}", chunk(&events()[..3].concat())));
     let cut = || vec![send(format!("{SSE_HEAD}{}0\r\n\r\n", chunk(&events()[..5].concat())))];
@@ -277,10 +285,9 @@ async fn broken_connections_and_garbage_are_network_errors() {
         let items = ask(&model(&server, Mode::Stream, short())).await;
         assert!(matches!(items.last(), Some(Err(ModelError::Network(_)))), "{items:?}");
     }
-    let gone = server(vec![]).await;
+    let mut gone = server(vec![]).await;
     let model = model(&gone, Mode::Stream, short());
-    drop(gone);
-    tokio::task::yield_now().await;
+    gone.tasks.shutdown().await;
     let items = ask(&model).await;
     assert!(matches!(items.as_slice(), [Err(ModelError::Network(words))] if words.contains("refused")), "{items:?}");
 }
@@ -326,6 +333,5 @@ fn a_client_for_plain_http_is_made_without_loading_certificates() {
     let start = std::time::Instant::now();
     client(&url, Duration::from_secs(1)).unwrap();
     let first = start.elapsed();
-    println!("first {first:?}");
     assert!(first < Duration::from_millis(50), "{first:?}");
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::SystemPart;
+use proptest::prelude::*;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -257,4 +258,12 @@ fn a_missing_file_is_named() {
     let error = ScriptedModel::load(Path::new("/nowhere/s.yaml")).unwrap_err();
     let message = "cannot read /nowhere/s.yaml: there is no such file or folder";
     assert_eq!(error, ModelError::Config(message.into()));
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_the_parser_panic(text in "[-a-z:{}\\[\\]\"' \n&*!|>0-9]{0,80}", key in "(text|when|else|calls|error|loop): ") {
+        let _ = ScriptedModel::parse("s.yaml", &text);
+        let _ = ScriptedModel::parse("s.yaml", &format!("- {key}{text}"));
+    }
 }

@@ -60,8 +60,21 @@ fn print(message: &Message) -> String {
         Message::Tool { .. } => "tool",
     };
     // A message is always representable as JSON.
-    let value = serde_json::to_value(message).unwrap_or_default();
+    let mut value = serde_json::to_value(message).unwrap_or_default();
+    forget_ids(&mut value);
     format!("{role}:{}", args_hash(&value))
+}
+
+/// Results are in the order of their calls, so ids say nothing; and where a provider gives none, a
+/// session makes them up.
+fn forget_ids(message: &mut Value) {
+    let parts = ["content", "results"].map(|key| message.get_mut(key).map(Value::take));
+    let parts = parts.into_iter().flatten().filter_map(|mut list| Some(std::mem::take(list.as_array_mut()?)));
+    let without_id = parts.flatten().map(|mut part| {
+        part.as_object_mut().and_then(|part| part.remove("id"));
+        part
+    });
+    *message = without_id.collect();
 }
 
 fn role(print: &str) -> &str {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{ScriptedModel, SystemPart};
-use stead_core::Message;
+use stead_core::{Message, ResultStatus, ToolCall, ToolResult};
 
 const SCRIPT: &str = "
 - {thinking: hm, text: hello there, calls: [{tool: ls, args: {path: .}, id: c1}], chunk: 5}
@@ -94,6 +94,32 @@ async fn a_conversation_that_differs_is_named_by_its_first_difference() {
     }
     let empty = Replay::parse("t", "").unwrap();
     assert_eq!(complaint(&empty, &request(&["hi"])).await, "t has no answer for this request: the tape is empty");
+}
+
+#[tokio::test]
+async fn ids_that_a_session_made_up_do_not_matter() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("tape.jsonl");
+    let with_id = |id: &str, args: &str| {
+        let mut request = request(&["hi"]);
+        let call = ToolCall {
+            id: id.into(),
+            name: "ls".into(),
+            args: serde_json::json!({ "path": args }),
+            invalid: None,
+            signature: None,
+        };
+        let content = vec![Block::text("out")];
+        let result = ToolResult { id: id.into(), name: "ls".into(), status: ResultStatus::Ok, content };
+        request.messages.push(Arc::new(Message::Assistant { content: vec![Block::ToolCall(call)] }));
+        request.messages.push(Arc::new(Message::Tool { results: vec![result] }));
+        request
+    };
+    record(&path, &[with_id("call_1", ".")]).await;
+    let replay = Replay::load(&path).unwrap();
+    assert!(replay.complete(&with_id("call_2", ".")).await.is_ok());
+    let complaint = complaint(&replay, &with_id("call_1", "/")).await;
+    assert!(complaint.ends_with("message 2 (assistant) is not the recorded one"), "{complaint}");
 }
 
 #[tokio::test]

@@ -1,8 +1,7 @@
 use super::*;
 use crate::Delta;
-use crate::wire::testing::{
-    assert_bodies_extend, assert_every_cut_is_noticed, body, call, decode, media, named, request, result, thought,
-};
+use crate::wire::testing::{body, call, media, named, request, result, thought};
+use crate::wire::tests::{assert_splits_and_cuts, events, read};
 use proptest::prelude::*;
 use serde_json::json;
 use std::time::Duration;
@@ -10,10 +9,6 @@ use stead_core::{ResultStatus, StopReason, Usage};
 
 fn wire() -> Gemini {
     Gemini::new("gemini-2.5-pro")
-}
-
-fn sse(chunks: &[Value]) -> String {
-    chunks.iter().map(|chunk| format!("data: {chunk}\r\n\n")).collect()
 }
 
 fn chunk(parts: Value) -> Value {
@@ -136,11 +131,6 @@ fn calls_of_other_models_are_marked_where_signatures_are_required() {
     assert_eq!(content(&Gemini::new("gemini-3-pro-preview"), message()), expected);
 }
 
-#[test]
-fn bodies_extend_from_turn_to_turn() {
-    assert_bodies_extend(&wire());
-}
-
 fn answer() -> Vec<Value> {
     vec![
         chunk(json!([{"text": "look", "thought": true}])),
@@ -178,7 +168,7 @@ fn expected() -> Reply {
 
 #[test]
 fn a_stream_gives_its_pieces_and_then_the_whole() {
-    let (deltas, end) = decode(&wire(), sse(&answer()).as_bytes());
+    let (deltas, end) = read(&wire(), &[events(&answer()).as_bytes()]);
     assert_eq!(
         deltas,
         [
@@ -209,9 +199,17 @@ fn a_whole_answer_gives_the_same_reply_as_its_stream() {
 }
 
 #[test]
-fn a_cut_at_any_byte_is_noticed() {
-    let stream = sse(&answer());
-    assert_every_cut_is_noticed(&wire(), &stream, stream.len());
+fn a_stream_means_the_same_however_it_is_split_and_nothing_when_cut() {
+    let stream = events(&answer());
+    assert_splits_and_cuts(
+        &wire(),
+        &stream,
+        stream.len()
+            - "
+
+"
+            .len(),
+    );
 }
 
 #[test]
@@ -269,8 +267,8 @@ fn errors_inside_an_answer_keep_their_meaning() {
         (json!({"code": 403, "status": "PERMISSION_DENIED", "message": "m"}), ModelError::Auth("m".into())),
     ];
     for (error, expected) in cases {
-        let stream = sse(&[chunk(json!([{"text": "so far"}])), json!({ "error": error })]);
-        let (deltas, end) = decode(&wire(), stream.as_bytes());
+        let stream = events(&[chunk(json!([{"text": "so far"}])), json!({ "error": error })]);
+        let (deltas, end) = read(&wire(), &[stream.as_bytes()]);
         assert_eq!((deltas, end), (vec![Delta::Text("so far".into())], Err(expected)));
     }
 }

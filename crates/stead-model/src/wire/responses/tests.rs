@@ -1,7 +1,6 @@
 use super::*;
-use crate::wire::testing::{
-    assert_bodies_extend, assert_every_cut_is_noticed, body, call, decode, media, named, request, result, thought,
-};
+use crate::wire::testing::{body, call, media, named, request, result, thought};
+use crate::wire::tests::{assert_splits_and_cuts, events, read};
 use crate::{Delta, SystemPart};
 use proptest::prelude::*;
 use serde_json::json;
@@ -19,12 +18,6 @@ fn reasoning(id: &str, text: &str, signature: &str) -> Block {
         redacted: text.is_empty(),
         origin: ORIGIN.into(),
     })
-}
-
-/// Events as the provider frames them.
-fn sse(events: &[Value]) -> String {
-    let frame = |event: &Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or("message"));
-    events.iter().map(frame).collect()
 }
 
 fn input(message: Message) -> Value {
@@ -142,11 +135,6 @@ fn what_cannot_be_sent_is_named_in_words() {
     }
 }
 
-#[test]
-fn bodies_extend_from_turn_to_turn() {
-    assert_bodies_extend(&wire());
-}
-
 /// An answer with thinking, text and two interleaved calls.
 fn answer() -> (Value, Vec<Value>) {
     let output = json!([
@@ -216,7 +204,7 @@ fn expected() -> Reply {
 
 #[test]
 fn a_stream_gives_its_pieces_and_then_the_whole() {
-    let (deltas, end) = decode(&wire(), sse(&answer().1).as_bytes());
+    let (deltas, end) = read(&wire(), &[events(&answer().1).as_bytes()]);
     let args = |index, json: &str| Delta::CallArgs { index, json: json.into() };
     let started = |index| Delta::CallStarted { index, name: "ls".into() };
     assert_eq!(
@@ -240,19 +228,30 @@ fn a_stream_gives_its_pieces_and_then_the_whole() {
 
 #[test]
 fn whole_answers_and_terminal_events_without_output_give_the_same_reply() {
-    let (response, mut events) = answer();
+    let (response, mut list) = answer();
     assert_eq!(wire().parse(response.to_string().as_bytes()), Ok(expected()));
-    let last = events.last_mut().unwrap();
+    let last = list.last_mut().unwrap();
     last["response"]["output"] = json!([]);
-    let (deltas, _) = decode(&wire(), sse(&events).as_bytes());
+    let (deltas, _) = read(&wire(), &[events(&list).as_bytes()]);
     assert_eq!(deltas.last(), Some(&Delta::Done(Box::new(expected()))));
 }
 
 #[test]
-fn a_cut_at_any_byte_is_noticed() {
-    let stream = sse(&answer().1) + "data: [DONE]\n\n";
-    let whole_from = stream.len() - "data: [DONE]\n\n".len();
-    assert_every_cut_is_noticed(&wire(), &stream, whole_from);
+fn a_stream_means_the_same_however_it_is_split_and_nothing_when_cut() {
+    let stream = events(&answer().1);
+    let whole_from = stream.len()
+        - "
+
+"
+        .len();
+    assert_splits_and_cuts(
+        &wire(),
+        &(stream
+            + "data: [DONE]
+
+"),
+        whole_from,
+    );
 }
 
 #[test]
@@ -315,7 +314,7 @@ fn errors_inside_an_answer_keep_their_meaning() {
     ];
     for (event, error) in cases {
         let text = json!({"type": "response.output_text.delta", "output_index": 0, "delta": "so far"});
-        let (deltas, end) = decode(&wire(), sse(&[text, event]).as_bytes());
+        let (deltas, end) = read(&wire(), &[events(&[text, event]).as_bytes()]);
         assert_eq!((deltas, end), (vec![Delta::Text("so far".into())], Err(error)));
     }
 }
