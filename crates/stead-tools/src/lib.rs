@@ -1,7 +1,32 @@
 //! What an agent can do.
 //!
-//! A [`Tool`] is its spec plus its executor plus its risk, and always gets a context.
+//! A [`Tool`] is its spec plus its executor plus its risk, and always gets a context. A [`Registry`] holds
+//! tools under their names and makes a model's arguments valid, or says what is wrong with them.
+//!
+//! ```
+//! use serde_json::json;
+//! use stead_tools::{Registry, file_tools};
+//!
+//! let tools = Registry::new(file_tools())?;
+//! let (tool, args) = tools.prepare("Read", json!({"path": "notes.md", "limit": "10"})).unwrap();
+//! assert_eq!(tool.spec().name, "read_file");
+//! assert_eq!(args, json!({"file_path": "notes.md", "limit": 10}));
+//! let refused = tools.prepare("read_fil", json!({})).err().unwrap();
+//! assert!(refused.contains("did you mean `read_file`?"));
+//! # Ok::<(), stead_tools::RegistryError>(())
+//! ```
+//!
+//! To add a tool, implement [`TypedTool`] and wrap it with [`typed`]: the schema comes from the type of
+//! its arguments.
 
+mod arguments;
+mod files;
+mod registry;
+mod schema;
 mod tool;
+mod typed;
 
-pub use tool::{Output, Seen, Tool, ToolCx, ToolError};
+pub use files::file_tools;
+pub use registry::{Registry, RegistryError};
+pub use tool::{Output, Seen, Spellings, Tool, ToolCx, ToolError};
+pub use typed::{TypedTool, typed};

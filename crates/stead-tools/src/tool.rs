@@ -16,8 +16,23 @@ pub trait Tool: Send + Sync {
     /// The paths a call with these arguments would touch, for the gate. Arguments are valid here.
     fn accesses(&self, args: &Value) -> Vec<Access>;
 
+    /// Other names and values that arguments may come with, turned into those of the schema by
+    /// [`Registry::prepare`](crate::Registry::prepare). The model is not told of them.
+    fn spellings(&self) -> Spellings {
+        Spellings::default()
+    }
+
     /// Does it. Arguments have been validated against the schema.
     fn call<'a>(&'a self, cx: &'a ToolCx, args: Value) -> BoxFuture<'a, Result<Output, ToolError>>;
+}
+
+/// How else arguments may be spelled.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Spellings {
+    /// `(another name, the parameter)`.
+    pub names: &'static [(&'static str, &'static str)],
+    /// `(the parameter, another value, the value)`.
+    pub values: &'static [(&'static str, &'static str, &'static str)],
 }
 
 /// What a call may use, and what bounds it.

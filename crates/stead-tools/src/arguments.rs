@@ -1,0 +1,174 @@
+//! Making a model's arguments what a tool's schema says.
+
+use crate::Spellings;
+use jsonschema::Validator;
+use serde_json::{Map, Value};
+use std::sync::{Arc, OnceLock};
+use stead_core::ToolSpec;
+
+/// Errors told at once; the first ones usually explain the rest.
+const MAX_ERRORS: usize = 3;
+/// A longer value is not repeated to the model that sent it.
+const MAX_SHOWN_VALUE_BYTES: usize = 80;
+/// How alike two names must be to suggest one for the other.
+const LIKENESS: f32 = 0.6;
+
+/// Checks the arguments of one tool.
+pub(crate) struct Checker {
+    tool: String,
+    schema: Arc<Value>,
+    spellings: Spellings,
+    /// Compiled when first needed: most sessions use few of their tools.
+    validator: OnceLock<Result<Validator, String>>,
+}
+
+impl Checker {
+    pub(crate) fn new(spec: &ToolSpec, spellings: Spellings) -> Self {
+        let (tool, schema) = (spec.name.clone(), Arc::clone(&spec.parameters));
+        Self { tool, schema, spellings, validator: OnceLock::new() }
+    }
+
+    /// The arguments in the schema's own spelling, valid; or what is wrong with them.
+    pub(crate) fn check(&self, args: Value) -> Result<Value, String> {
+        let mut args = match args {
+            Value::Object(args) => args,
+            Value::Null => Map::new(),
+            other => return Err(format!("{}: the arguments must be a JSON object, not {}", self.tool, shown(&other))),
+        };
+        self.respell(&mut args);
+        self.coerce(&mut args);
+        let mut problems = self.unknown(&args);
+        let args = Value::Object(args);
+        let validator =
+            self.validator.get_or_init(|| jsonschema::validator_for(&self.schema).map_err(|e| e.to_string()));
+        match validator {
+            Err(error) => return Err(format!("{}: the tool's own schema is broken: {error}", self.tool)),
+            Ok(validator) if problems.is_empty() && validator.is_valid(&args) => return Ok(args),
+            Ok(validator) => problems.extend(validator.iter_errors(&args).filter_map(|error| problem(&error))),
+        }
+        problems.truncate(MAX_ERRORS);
+        Err(format!("{}: {}. Parameters: {}", self.tool, problems.join("; "), self.parameters()))
+    }
+
+    fn properties(&self) -> impl Iterator<Item = (&str, &Value)> {
+        let properties = self.schema.get("properties").and_then(Value::as_object);
+        properties.into_iter().flatten().map(|(name, schema)| (name.as_str(), schema))
+    }
+
+    fn requires(&self, name: &str) -> bool {
+        let required = self.schema.get("required").and_then(Value::as_array);
+        required.is_some_and(|names| names.iter().any(|required| required == name))
+    }
+
+    fn respell(&self, args: &mut Map<String, Value>) {
+        for &(alias, name) in self.spellings.names {
+            if !args.contains_key(name)
+                && let Some(value) = args.remove(alias)
+            {
+                args.insert(name.to_owned(), value);
+            }
+        }
+        for &(name, alias, value) in self.spellings.values {
+            if let Some(given) = args.get_mut(name)
+                && given == alias
+            {
+                *given = value.into();
+            }
+        }
+    }
+
+    fn coerce(&self, args: &mut Map<String, Value>) {
+        for (name, schema) in self.properties() {
+            let Some(given) = args.get_mut(name) else { continue };
+            if given.is_null() && !allows(schema, "null") && schema.get("type").is_some() && !self.requires(name) {
+                args.remove(name);
+            } else if let Some(meant) = meant(given, schema) {
+                *given = meant;
+            }
+        }
+    }
+
+    fn unknown(&self, args: &Map<String, Value>) -> Vec<String> {
+        if self.schema.get("additionalProperties") != Some(&Value::Bool(false)) {
+            return Vec::new();
+        }
+        let names: Vec<&str> = self.properties().map(|(name, _)| name).collect();
+        let unknown = args.keys().filter(|name| !names.contains(&name.as_str()));
+        let told = unknown.map(|name| match nearest(name, &names) {
+            Some(near) => format!("there is no parameter `{name}`, did you mean `{near}`?"),
+            None => format!("there is no parameter `{name}`"),
+        });
+        told.collect()
+    }
+
+    /// All parameters in one line.
+    fn parameters(&self) -> String {
+        let told = self.properties().map(|(name, schema)| {
+            let kind = match (schema.get("enum"), schema.get("type")) {
+                (Some(Value::Array(values)), _) => values.iter().map(Value::to_string).collect::<Vec<_>>().join(" | "),
+                (_, Some(Value::String(kind))) => kind.clone(),
+                (_, Some(kinds)) => kinds.to_string(),
+                (_, None) => "any".to_owned(),
+            };
+            format!("{name} ({kind}, {})", if self.requires(name) { "required" } else { "optional" })
+        });
+        let told: Vec<_> = told.collect();
+        if told.is_empty() { "none".to_owned() } else { told.join(", ") }
+    }
+}
+
+/// A validation error in words; none for what [`Checker::unknown`] says better.
+fn problem(error: &jsonschema::ValidationError<'_>) -> Option<String> {
+    use jsonschema::error::ValidationErrorKind as Kind;
+    let place = error.instance_path().as_str().trim_start_matches('/').replace('/', ".");
+    match error.kind() {
+        Kind::AdditionalProperties { .. } if place.is_empty() => None,
+        Kind::Required { property } => {
+            let property = property.as_str().unwrap_or_default();
+            let full = if place.is_empty() { property.to_owned() } else { format!("{place}.{property}") };
+            Some(format!("the required parameter `{full}` is missing"))
+        }
+        _ => {
+            let is_short = error.instance().to_string().len() <= MAX_SHOWN_VALUE_BYTES;
+            let text = if is_short { error.to_string() } else { error.masked().to_string() };
+            Some(if place.is_empty() { text } else { format!("`{place}`: {text}") })
+        }
+    }
+}
+
+fn allows(schema: &Value, kind: &str) -> bool {
+    match schema.get("type") {
+        Some(Value::String(only)) => only == kind,
+        Some(Value::Array(kinds)) => kinds.iter().any(|one| one == kind),
+        _ => false,
+    }
+}
+
+/// What a value of the wrong type stands for, where there is no doubt.
+fn meant(given: &Value, schema: &Value) -> Option<Value> {
+    match given {
+        Value::String(text) if !allows(schema, "string") => match text.trim() {
+            "true" if allows(schema, "boolean") => Some(true.into()),
+            "false" if allows(schema, "boolean") => Some(false.into()),
+            digits if allows(schema, "integer") => digits.parse::<i64>().ok().map(Value::from),
+            number if allows(schema, "number") => number.parse::<f64>().ok().map(Value::from),
+            _ => None,
+        },
+        // `10.0` is an integer to JSON schema, but not to the tool's argument type.
+        Value::Number(number) if number.is_f64() && allows(schema, "integer") => {
+            let whole = number.as_f64().filter(|n| n.fract() == 0.0 && n.abs() < 9e15)?;
+            Some((whole as i64).into())
+        }
+        _ => None,
+    }
+}
+
+fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    if text.len() <= MAX_SHOWN_VALUE_BYTES { text } else { format!("{} bytes of something else", text.len()) }
+}
+
+/// The name most like `name`, if one is.
+pub(crate) fn nearest<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
+    similar::get_close_matches(name, names, 1, LIKENESS).first().copied()
+}

@@ -1,0 +1,92 @@
+//! `delete_file` and `move_file`.
+
+use super::{FILE_PATH, explain, path, writes};
+use crate::{Output, Spellings, ToolCx, ToolError, TypedTool};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use stead_core::{Access, Risk};
+use stead_vfs::{FileKind, VfsError};
+
+pub(super) struct DeleteFile;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DeleteArgs {
+    /// Path of the file or directory, relative to the workspace.
+    file_path: String,
+}
+
+impl TypedTool for DeleteFile {
+    type Args = DeleteArgs;
+    const NAME: &'static str = "delete_file";
+    const ALIASES: &'static [&'static str] = &["delete", "Delete"];
+    const DESCRIPTION: &'static str =
+        "Deletes a file, or a directory with everything in it. A link is deleted, not its target.";
+    const RISK: Risk = Risk::WRITES;
+    const SPELLINGS: Spellings = FILE_PATH;
+
+    fn accesses(&self, args: &DeleteArgs) -> Vec<Access> {
+        writes(&args.file_path)
+    }
+
+    async fn call(&self, cx: &ToolCx, args: DeleteArgs) -> Result<Output, ToolError> {
+        let path = path(&args.file_path)?;
+        if path.is_root() {
+            return Err(ToolError::Tell(
+                "the workspace itself cannot be deleted; name a file or directory in it".to_owned(),
+            ));
+        }
+        match cx.vfs.remove(&path).await {
+            Ok(()) => Ok(Output::text(format!("Deleted {path}"))),
+            Err(error) => Err(explain(cx, error).await),
+        }
+    }
+}
+
+pub(super) struct MoveFile;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MoveArgs {
+    /// The file or directory to move, relative to the workspace.
+    from: String,
+    /// Its new path; nothing may be there. Missing directories are made.
+    to: String,
+}
+
+impl TypedTool for MoveFile {
+    type Args = MoveArgs;
+    const NAME: &'static str = "move_file";
+    const ALIASES: &'static [&'static str] = &["move", "rename_file"];
+    const DESCRIPTION: &'static str = "Moves or renames a file or directory. Never overwrites.";
+    const RISK: Risk = Risk::WRITES;
+    const SPELLINGS: Spellings = Spellings {
+        names: &[("source", "from"), ("destination", "to"), ("old_path", "from"), ("new_path", "to")],
+        values: &[],
+    };
+
+    fn accesses(&self, args: &MoveArgs) -> Vec<Access> {
+        [writes(&args.from), writes(&args.to)].concat()
+    }
+
+    async fn call(&self, cx: &ToolCx, args: MoveArgs) -> Result<Output, ToolError> {
+        let (from, to) = (path(&args.from)?, path(&args.to)?);
+        match cx.vfs.rename(&from, &to).await {
+            Ok(()) => {}
+            Err(VfsError::Exists(path)) => {
+                return Err(ToolError::Tell(format!("{path} exists already; delete it first or choose another path")));
+            }
+            Err(error) => return Err(explain(cx, error).await),
+        }
+        let moved = Output::text(format!("Moved {from} to {to}"));
+        Ok(match cx.vfs.stat(&to).await {
+            Ok(stat) if stat.kind == FileKind::File && knows(cx, &from) => moved.saw(&to, &stat.version),
+            Ok(_) | Err(_) => moved,
+        })
+    }
+}
+
+/// Whether the session has seen the file before it moved, and so knows what is in it.
+fn knows(cx: &ToolCx, path: &stead_vfs::VPath) -> bool {
+    cx.seen.get(path).is_some()
+}

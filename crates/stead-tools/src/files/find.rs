@@ -1,0 +1,209 @@
+//! `glob_files` and `grep_files`.
+
+use super::{MAX_OUTPUT_CHARS, count, explain, here, path, reads};
+use crate::{Output, Spellings, ToolCx, ToolError, TypedTool};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use stead_core::{Access, Risk};
+use stead_vfs::{
+    Bounds, Case, FileMatches, GlobQuery, GrepLine, GrepMode, GrepQuery, GrepResult, LineKind, SearchError, Syntax,
+};
+
+/// Paths that one glob gives at most.
+const MAX_PATHS: usize = 1000;
+
+pub(super) struct GlobFiles;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GlobArgs {
+    /// Without `/` it matches names at any depth (`*.rs`); with `/` paths below `path` (`src/**/*.{js,ts}`).
+    pattern: String,
+    /// Directory to search, relative to the workspace.
+    #[serde(default = "here")]
+    path: String,
+}
+
+impl TypedTool for GlobFiles {
+    type Args = GlobArgs;
+    const NAME: &'static str = "glob_files";
+    const ALIASES: &'static [&'static str] = &["glob", "Glob"];
+    const DESCRIPTION: &'static str = "Finds files by pattern, sorted by path. Ignored files (.gitignore) are left out, and \
+        hidden ones unless the pattern names a segment with a dot (`.github/**`).";
+    const RISK: Risk = Risk::READS;
+
+    fn accesses(&self, args: &GlobArgs) -> Vec<Access> {
+        reads(&args.path)
+    }
+
+    async fn call(&self, cx: &ToolCx, args: GlobArgs) -> Result<Output, ToolError> {
+        let query = GlobQuery { pattern: args.pattern.clone(), root: path(&args.path)? };
+        let found = match cx.vfs.search().glob(query, Bounds::new(MAX_PATHS, cx.cancel.clone())).await {
+            Ok(found) => found,
+            Err(error) => return Err(refused(cx, error).await),
+        };
+        let mut rows: Vec<String> = found.paths.iter().map(ToString::to_string).collect();
+        if rows.is_empty() {
+            rows.push(format!("No files match {:?} in {}", args.pattern, args.path));
+        }
+        if found.truncated {
+            rows.push(format!("[more than {MAX_PATHS} files match; narrow the pattern or the path]"));
+        }
+        rows.extend(late(found.timed_out));
+        Ok(Output::text(rows.join("\n")))
+    }
+}
+
+pub(super) struct GrepFiles;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GrepArgs {
+    /// Regular expression (Rust syntax) to find within a line; plain text with `literal`.
+    pattern: String,
+    /// Directory or file to search, relative to the workspace.
+    #[serde(default = "here")]
+    path: String,
+    /// Only files that match this, as in glob_files.
+    #[serde(default)]
+    glob: Option<String>,
+    /// Only files of this type: rust, py, js, ts, go, java, md …
+    #[serde(default, rename = "type")]
+    file_type: Option<String>,
+    /// Take the pattern as plain text.
+    #[serde(default)]
+    literal: bool,
+    /// content: matching lines; files: paths of files with a match; count: matching lines per file.
+    #[serde(default)]
+    output_mode: OutputMode,
+    /// Lines to show before and after each match.
+    #[serde(default)]
+    #[schemars(range(max = 50))]
+    context: usize,
+    /// Let upper and lower case match each other.
+    #[serde(default)]
+    ignore_case: bool,
+    /// Most matching lines, or files, to give.
+    #[serde(default = "default_max_matches")]
+    #[schemars(range(min = 1))]
+    max_matches: usize,
+}
+
+#[derive(Default, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum OutputMode {
+    #[default]
+    Content,
+    Files,
+    Count,
+}
+
+fn default_max_matches() -> usize {
+    1000
+}
+
+impl TypedTool for GrepFiles {
+    type Args = GrepArgs;
+    const NAME: &'static str = "grep_files";
+    const ALIASES: &'static [&'static str] = &["grep", "Grep"];
+    const DESCRIPTION: &'static str = "Searches the content of files. Binary files and ignored ones (.gitignore) are left \
+        out, and hidden ones unless `glob` names a segment with a dot.";
+    const RISK: Risk = Risk::READS;
+    const SPELLINGS: Spellings = Spellings {
+        names: &[
+            ("file_path", "path"),
+            ("-i", "ignore_case"),
+            ("-C", "context"),
+            ("head_limit", "max_matches"),
+            ("max_count", "max_matches"),
+            ("include", "glob"),
+        ],
+        values: &[("output_mode", "files_with_matches", "files")],
+    };
+
+    fn accesses(&self, args: &GrepArgs) -> Vec<Access> {
+        reads(&args.path)
+    }
+
+    async fn call(&self, cx: &ToolCx, args: GrepArgs) -> Result<Output, ToolError> {
+        let query = GrepQuery {
+            pattern: args.pattern.clone(),
+            syntax: if args.literal { Syntax::Literal } else { Syntax::Regex },
+            case: if args.ignore_case { Case::Insensitive } else { Case::Sensitive },
+            root: path(&args.path)?,
+            glob: args.glob.clone(),
+            file_type: args.file_type.clone(),
+            mode: match args.output_mode {
+                OutputMode::Content => GrepMode::Content { context: args.context },
+                OutputMode::Files => GrepMode::Files,
+                OutputMode::Count => GrepMode::Count,
+            },
+        };
+        match cx.vfs.search().grep(query, Bounds::new(args.max_matches, cx.cancel.clone())).await {
+            Ok(found) => Ok(Output::text(show(&args, &found))),
+            Err(error) => Err(refused(cx, error).await),
+        }
+    }
+}
+
+fn show(args: &GrepArgs, found: &GrepResult) -> String {
+    let mut rows: Vec<String> = match args.output_mode {
+        OutputMode::Content => found.files.iter().flat_map(|file| content(file, args.context)).collect(),
+        OutputMode::Files => found.files.iter().map(|file| file.path.to_string()).collect(),
+        OutputMode::Count => found.files.iter().map(|file| format!("{}: {}", file.path, file.count)).collect(),
+    };
+    if rows.is_empty() {
+        rows.push(format!("No matches for {:?} in {}", args.pattern, args.path));
+    }
+    let mut chars = 0;
+    let fits = |row: &&String| {
+        chars += row.chars().count() + 1;
+        chars <= MAX_OUTPUT_CHARS
+    };
+    let fitting = rows.iter().take_while(fits).count();
+    if fitting < rows.len() {
+        rows.truncate(fitting);
+        rows.push("[the rest is too long to be shown; narrow the pattern, the path or the glob, or use output_mode \"files\"]".to_owned());
+    } else if found.truncated {
+        let limit = args.max_matches;
+        rows.push(format!("[there are more than max_matches={limit}; narrow the pattern, the path or the glob]"));
+    }
+    rows.extend(late(found.timed_out));
+    if found.unreadable > 0 {
+        rows.push(format!("[{} could not be read]", count(found.unreadable, "file")));
+    }
+    rows.join("\n")
+}
+
+/// The lines of a file, `--` between places that are apart.
+fn content(file: &FileMatches, context: usize) -> Vec<String> {
+    let mut rows = Vec::with_capacity(file.lines.len());
+    let mut last: Option<u64> = None;
+    for GrepLine { number, text, kind } in &file.lines {
+        if context > 0 && last.is_some_and(|last| last + 1 < *number) {
+            rows.push("--".to_owned());
+        }
+        last = Some(*number);
+        rows.push(match kind {
+            LineKind::Match => format!("{}:{number}: {text}", file.path),
+            LineKind::Context => format!("{}-{number}- {text}", file.path),
+        });
+    }
+    if context > 0 {
+        rows.push("--".to_owned());
+    }
+    rows
+}
+
+fn late(timed_out: bool) -> Option<String> {
+    timed_out.then(|| "[the search ran out of time, so results may be missing; narrow the path or the glob]".to_owned())
+}
+
+async fn refused(cx: &ToolCx, error: SearchError) -> ToolError {
+    match error {
+        SearchError::Vfs(error) => explain(cx, error).await,
+        SearchError::Pattern(_) => ToolError::Tell(format!("{error}. Set literal to search for plain text")),
+        SearchError::FileType(_) => ToolError::Tell(format!("{error}; use glob instead, for example \"*.ext\"")),
+        SearchError::Glob { .. } | SearchError::Cancelled => ToolError::Tell(error.to_string()),
+    }
+}

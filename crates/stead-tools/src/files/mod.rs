@@ -1,0 +1,91 @@
+//! The file tools: one implementation each, for every place and every surface.
+
+mod change;
+mod edit;
+mod find;
+mod look;
+mod media;
+mod near;
+mod read;
+mod write;
+
+use crate::{Spellings, Tool, ToolCx, ToolError, typed};
+use std::sync::Arc;
+use stead_core::{Access, AccessKind};
+use stead_vfs::{VPath, VfsError};
+
+/// Characters of text one call gives back at most; about 20,000 tokens.
+const MAX_OUTPUT_CHARS: usize = 80_000;
+/// A larger file is not loaded to change a part of it.
+const MAX_EDIT_BYTES: u64 = 100 * 1024 * 1024;
+/// Names of a directory that are compared with a missing one.
+const MAX_COMPARED_NAMES: usize = 2000;
+
+/// For tools with a `file_path`.
+const FILE_PATH: Spellings = Spellings { names: &[("path", "file_path"), ("filename", "file_path")], values: &[] };
+
+/// Every file tool.
+pub fn file_tools() -> Vec<Arc<dyn Tool>> {
+    vec![
+        typed(look::Ls),
+        typed(look::FileInfo),
+        typed(read::ReadFile),
+        typed(write::WriteFile),
+        typed(write::OverwriteFile),
+        typed(edit::EditFile),
+        typed(change::DeleteFile),
+        typed(change::MoveFile),
+        typed(find::GlobFiles),
+        typed(find::GrepFiles),
+    ]
+}
+
+fn here() -> String {
+    ".".to_owned()
+}
+
+fn path(text: &str) -> Result<VPath, ToolError> {
+    VPath::parse(text).map_err(|error| ToolError::Tell(error.to_string()))
+}
+
+fn reads(path: &str) -> Vec<Access> {
+    vec![Access { path: path.to_owned(), kind: AccessKind::Read }]
+}
+
+fn writes(path: &str) -> Vec<Access> {
+    vec![Access { path: path.to_owned(), kind: AccessKind::Write }]
+}
+
+/// The error with a hint what to do about it.
+async fn explain(cx: &ToolCx, error: VfsError) -> ToolError {
+    ToolError::Tell(match &error {
+        VfsError::NotFound(path) => match alike(cx, path).await {
+            Some(other) => format!("{error}; did you mean {other}?"),
+            None => format!("{error}; use glob_files or ls to find it"),
+        },
+        VfsError::IsDirectory(_) => format!("{error}; use ls to see what is in it"),
+        VfsError::Escapes(_) => format!("{error}, and only files inside it can be used"),
+        VfsError::Changed(_) => format!("{error}; read it again and repeat the change"),
+        VfsError::NoSpace(_) => format!("{error}; nothing was changed"),
+        VfsError::Path(_)
+        | VfsError::Exists(_)
+        | VfsError::NotDirectory(_)
+        | VfsError::Special(_)
+        | VfsError::Denied(_)
+        | VfsError::TooLarge { .. }
+        | VfsError::Io { .. } => error.to_string(),
+    })
+}
+
+/// A path beside `missing` whose name is like it.
+async fn alike(cx: &ToolCx, missing: &VPath) -> Option<VPath> {
+    let parent = missing.parent()?;
+    let entries = cx.vfs.list(&parent).await.ok()?;
+    let names: Vec<&str> = entries.iter().take(MAX_COMPARED_NAMES).map(|entry| entry.name.as_str()).collect();
+    parent.join(crate::arguments::nearest(missing.name(), &names)?).ok()
+}
+
+/// `1 line`, `2 lines`.
+fn count(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}

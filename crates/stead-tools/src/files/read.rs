@@ -1,0 +1,161 @@
+//! `read_file`.
+
+use super::media::{self, Shown};
+use super::{FILE_PATH, MAX_OUTPUT_CHARS, count, explain, path, reads};
+use crate::{Output, Spellings, ToolCx, ToolError, TypedTool};
+use base64::Engine;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::borrow::Cow;
+use std::fmt::Write;
+use stead_core::{Access, Block, Media, Risk};
+use stead_vfs::{Line, LineRange, Lines, ReadRange, VPath};
+
+/// Of a longer line only this much is shown.
+const MAX_LINE_CHARS: usize = 2000;
+/// The most bytes a character takes.
+const MAX_CHAR_BYTES: usize = 4;
+/// Bytes that some editors put at the start of a text.
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
+pub(super) struct ReadFile;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {
+    /// Path of the file, relative to the workspace.
+    file_path: String,
+    /// Lines to skip from the start.
+    #[serde(default)]
+    offset: u64,
+    /// Most lines to read.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1))]
+    limit: usize,
+}
+
+fn default_limit() -> usize {
+    2000
+}
+
+impl TypedTool for ReadFile {
+    type Args = Args;
+    const NAME: &'static str = "read_file";
+    const ALIASES: &'static [&'static str] = &["Read"];
+    const DESCRIPTION: &'static str = "Reads a file. Text comes with line numbers, which are not part of the file; \
+        use offset and limit to page through a long one. Images, PDF, audio and video are shown as such.";
+    const RISK: Risk = Risk::READS;
+    const SPELLINGS: Spellings = FILE_PATH;
+
+    fn accesses(&self, args: &Args) -> Vec<Access> {
+        reads(&args.file_path)
+    }
+
+    async fn call(&self, cx: &ToolCx, args: Args) -> Result<Output, ToolError> {
+        let path = path(&args.file_path)?;
+        if let (Some(mime), Shown::Media { max_bytes }) = media::by_name(path.name()) {
+            return read_media(cx, &path, mime, max_bytes).await;
+        }
+        let range = LineRange {
+            skip: args.offset,
+            take: args.limit,
+            max_line_bytes: MAX_LINE_CHARS * MAX_CHAR_BYTES,
+            max_bytes: MAX_OUTPUT_CHARS * MAX_CHAR_BYTES,
+        };
+        let lines = match cx.vfs.read_lines(&path, range).await {
+            Ok(lines) => lines,
+            Err(error) => return Err(explain(cx, error).await),
+        };
+        let text = show(&path, &lines, args.offset).map_err(ToolError::Tell)?;
+        Ok(Output::text(text).saw(&path, &lines.version))
+    }
+}
+
+async fn read_media(cx: &ToolCx, path: &VPath, mime: &str, max_bytes: u64) -> Result<Output, ToolError> {
+    // One byte more than allowed tells that there is more.
+    let (data, version) = match cx.vfs.read(path, ReadRange { offset: 0, len: max_bytes + 1 }).await {
+        Ok(read) => read,
+        Err(error) => return Err(explain(cx, error).await),
+    };
+    if data.len() as u64 > max_bytes {
+        return Err(ToolError::Tell(format!(
+            "{path} is too large to be shown: {mime} may have at most {max_bytes} bytes"
+        )));
+    }
+    let note = Block::text(format!("[{path}: {mime}, {} bytes]", data.len()));
+    let data = base64::engine::general_purpose::STANDARD.encode(&data);
+    let media = Block::Media(Media { mime: mime.to_owned(), data, name: Some(path.name().to_owned()) });
+    Ok(Output { content: vec![note, media], ..Output::default() }.saw(path, &version))
+}
+
+/// The window as the model sees it, or why there is nothing to see.
+fn show(path: &VPath, window: &Lines, offset: u64) -> Result<String, String> {
+    if window.binary {
+        let mime = media::by_name(path.name()).0.unwrap_or("application/octet-stream");
+        return Err(format!("{path} is a binary file ({mime}, {} bytes) and cannot be shown as text", window.size));
+    }
+    if window.size == 0 {
+        return Ok(format!("[{path} is empty]"));
+    }
+    if window.lines.is_empty() {
+        let total = window.total.unwrap_or_default();
+        return Err(format!("offset {offset} is past the end of {path}, which has {}", count(total as usize, "line")));
+    }
+    let mut text = String::new();
+    let mut chars = 0;
+    let mut next = offset;
+    let mut is_lossy = false;
+    for line in &window.lines {
+        let shown = readable(line, next);
+        let row = format!("{:>6}  {}\n", next + 1, shown.text);
+        chars += row.chars().count();
+        if chars > MAX_OUTPUT_CHARS {
+            break;
+        }
+        is_lossy |= shown.is_lossy;
+        text.push_str(&row);
+        next += 1;
+    }
+    if is_lossy {
+        text.push_str("[some bytes are not UTF-8 and are shown as \u{fffd}]\n");
+    }
+    match window.total {
+        Some(total) if total <= next => {}
+        Some(total) => {
+            let _ = writeln!(text, "[{}; continue with offset={next}]", count((total - next) as usize, "more line"));
+        }
+        None => {
+            let _ =
+                writeln!(text, "[more lines follow, the file has {} bytes; continue with offset={next}]", window.size);
+        }
+    }
+    text.pop();
+    Ok(text)
+}
+
+struct Readable<'a> {
+    text: Cow<'a, str>,
+    is_lossy: bool,
+}
+
+/// A line without BOM and CR, as text, clipped.
+fn readable(line: &Line, number: u64) -> Readable<'_> {
+    let bytes = line.text.strip_prefix(BOM).filter(|_| number == 0).unwrap_or(&line.text);
+    let bytes = bytes.strip_suffix(b"\r").filter(|_| line.dropped_bytes == 0).unwrap_or(bytes);
+    let bytes = if line.dropped_bytes == 0 { bytes } else { whole_chars(bytes) };
+    let text = String::from_utf8_lossy(bytes);
+    let is_lossy = matches!(text, Cow::Owned(_));
+    let Some((end, _)) = text.char_indices().nth(MAX_LINE_CHARS) else {
+        return Readable { text, is_lossy };
+    };
+    let clipped = text.len() - end + usize::try_from(line.dropped_bytes).unwrap_or(usize::MAX);
+    Readable { text: format!("{} […{clipped} more bytes clipped]", &text[..end]).into(), is_lossy }
+}
+
+/// Without the part of a character that a cut may have left at the end.
+fn whole_chars(bytes: &[u8]) -> &[u8] {
+    match std::str::from_utf8(bytes) {
+        Err(error) if error.error_len().is_none() => &bytes[..error.valid_up_to()],
+        Ok(_) | Err(_) => bytes,
+    }
+}

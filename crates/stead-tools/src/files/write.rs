@@ -1,0 +1,122 @@
+//! `write_file` and `overwrite_file`.
+
+use super::{FILE_PATH, MAX_EDIT_BYTES, count, explain, path, writes};
+use crate::{Output, Spellings, ToolCx, ToolError, TypedTool};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use stead_core::{Access, Risk};
+use stead_vfs::{Expect, ReadRange, VPath, Version, VfsError};
+
+/// Tries to append to a file that others write to.
+const APPEND_TRIES: usize = 8;
+
+pub(super) struct WriteFile;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WriteArgs {
+    /// Path of the file, relative to the workspace. Missing directories are made.
+    file_path: String,
+    /// The text to write.
+    content: String,
+    /// create: the file must not exist yet. append: add to its end. overwrite: replace it.
+    #[serde(default)]
+    mode: WriteMode,
+}
+
+#[derive(Default, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum WriteMode {
+    #[default]
+    Create,
+    Append,
+    Overwrite,
+}
+
+impl TypedTool for WriteFile {
+    type Args = WriteArgs;
+    const NAME: &'static str = "write_file";
+    const ALIASES: &'static [&'static str] = &["Write"];
+    const DESCRIPTION: &'static str =
+        "Writes a new file. To change an existing one use edit_file, or say so with mode append or overwrite.";
+    const RISK: Risk = Risk::WRITES;
+    const SPELLINGS: Spellings = FILE_PATH;
+
+    fn accesses(&self, args: &WriteArgs) -> Vec<Access> {
+        writes(&args.file_path)
+    }
+
+    async fn call(&self, cx: &ToolCx, args: WriteArgs) -> Result<Output, ToolError> {
+        let path = path(&args.file_path)?;
+        let size = size(&args.content);
+        let (verb, written) = match args.mode {
+            WriteMode::Create => ("Created", cx.vfs.write(&path, args.content.into(), Expect::Absent).await),
+            WriteMode::Append => ("Appended to", append(cx, &path, &args.content).await),
+            WriteMode::Overwrite => ("Wrote", cx.vfs.write(&path, args.content.into(), Expect::Any).await),
+        };
+        match (written, args.mode) {
+            (Ok(version), _) => Ok(Output::text(format!("{verb} {path} ({size})")).saw(&path, &version)),
+            (Err(VfsError::Exists(_)), WriteMode::Create) => Err(ToolError::Tell(format!(
+                "{path} exists already; use edit_file to change a part of it, or mode \"append\" or \"overwrite\""
+            ))),
+            (Err(error), _) => Err(explain(cx, error).await),
+        }
+    }
+}
+
+/// Adds to the end of what is there at that moment, whoever else writes.
+async fn append(cx: &ToolCx, path: &VPath, content: &str) -> Result<Version, VfsError> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let (data, expect) = match cx.vfs.read(path, ReadRange { offset: 0, len: MAX_EDIT_BYTES + 1 }).await {
+            Ok((old, _)) if old.len() as u64 > MAX_EDIT_BYTES => {
+                let size = cx.vfs.stat(path).await?.size;
+                return Err(VfsError::TooLarge { path: path.clone(), size, limit: MAX_EDIT_BYTES });
+            }
+            Ok((old, version)) => ([&old, content.as_bytes()].concat(), Expect::Version(version)),
+            Err(VfsError::NotFound(_)) => (content.as_bytes().to_vec(), Expect::Absent),
+            Err(error) => return Err(error),
+        };
+        match cx.vfs.write(path, data.into(), expect).await {
+            Err(VfsError::Changed(_) | VfsError::Exists(_)) if tries < APPEND_TRIES => {}
+            done => return done,
+        }
+    }
+}
+
+fn size(content: &str) -> String {
+    format!("{}, {}", count(content.lines().count(), "line"), count(content.len(), "byte"))
+}
+
+pub(super) struct OverwriteFile;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OverwriteArgs {
+    /// Path of the file, relative to the workspace. Missing directories are made.
+    file_path: String,
+    /// The whole new text.
+    content: String,
+}
+
+impl TypedTool for OverwriteFile {
+    type Args = OverwriteArgs;
+    const NAME: &'static str = "overwrite_file";
+    const DESCRIPTION: &'static str = "Writes a file, replacing the one that is there.";
+    const RISK: Risk = Risk::WRITES;
+    const SPELLINGS: Spellings = FILE_PATH;
+
+    fn accesses(&self, args: &OverwriteArgs) -> Vec<Access> {
+        writes(&args.file_path)
+    }
+
+    async fn call(&self, cx: &ToolCx, args: OverwriteArgs) -> Result<Output, ToolError> {
+        let path = path(&args.file_path)?;
+        let size = size(&args.content);
+        match cx.vfs.write(&path, args.content.into(), Expect::Any).await {
+            Ok(version) => Ok(Output::text(format!("Wrote {path} ({size})")).saw(&path, &version)),
+            Err(error) => Err(explain(cx, error).await),
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! JSON schemas of argument types, as small and steady as a prompt wants them.
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::Value;
+
+/// The schema of `T`: inlined, without `$schema`, titles, number formats and `null`s.
+pub(crate) fn of<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    tidy(&mut schema);
+    schema
+}
+
+fn tidy(schema: &mut Value) {
+    let Value::Object(keywords) = schema else { return };
+    for noise in ["$schema", "title", "format"] {
+        keywords.remove(noise);
+    }
+    if keywords.get("default").is_some_and(Value::is_null) {
+        keywords.remove("default");
+    }
+    // Leaving a parameter out says the same as null, and every provider understands it.
+    if let Some(Value::Array(types)) = keywords.get_mut("type") {
+        types.retain(|name| name != "null");
+        if let [only] = types.as_mut_slice() {
+            let only = only.take();
+            keywords.insert("type".to_owned(), only);
+        }
+    }
+    for (keyword, value) in keywords {
+        match (keyword.as_str(), value) {
+            // Names of properties are not keywords.
+            ("properties", Value::Object(properties)) => properties.values_mut().for_each(tidy),
+            (_, Value::Array(schemas)) => schemas.iter_mut().for_each(tidy),
+            (_, other) => tidy(other),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Tools whose arguments are a Rust type.
+
+use crate::schema;
+use crate::{Output, Spellings, Tool, ToolCx, ToolError};
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::future::Future;
+use std::sync::Arc;
+use stead_core::{Access, AccessKind, Effect, Risk, ToolSpec};
+
+/// A tool with arguments of type [`TypedTool::Args`]; doc comments on its fields are what the model reads.
+pub trait TypedTool: Send + Sync + 'static {
+    /// The arguments. Deny unknown fields, and give optional ones a default.
+    type Args: DeserializeOwned + JsonSchema + Send;
+    /// The canonical, snake_case name.
+    const NAME: &'static str;
+    /// Other names under which it may be called.
+    const ALIASES: &'static [&'static str] = &[];
+    /// What the model is told.
+    const DESCRIPTION: &'static str;
+    /// What a call can do.
+    const RISK: Risk;
+    /// How else arguments may be spelled.
+    const SPELLINGS: Spellings = Spellings { names: &[], values: &[] };
+
+    /// The paths a call would touch.
+    fn accesses(&self, args: &Self::Args) -> Vec<Access>;
+
+    /// Does it.
+    fn call(&self, cx: &ToolCx, args: Self::Args) -> impl Future<Output = Result<Output, ToolError>> + Send;
+}
+
+/// `tool` for a [`Registry`](crate::Registry).
+pub fn typed<T: TypedTool>(tool: T) -> Arc<dyn Tool> {
+    let spec = ToolSpec {
+        name: T::NAME.to_owned(),
+        aliases: T::ALIASES.iter().map(|&alias| alias.to_owned()).collect(),
+        description: T::DESCRIPTION.to_owned(),
+        parameters: Arc::new(schema::of::<T::Args>()),
+        risk: T::RISK,
+    };
+    Arc::new(Typed { tool, spec })
+}
+
+struct Typed<T> {
+    tool: T,
+    spec: ToolSpec,
+}
+
+impl<T: TypedTool> Tool for Typed<T> {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn accesses(&self, args: &Value) -> Vec<Access> {
+        T::Args::deserialize(args).map_or_else(|_| everything(T::RISK.effect), |args| self.tool.accesses(&args))
+    }
+
+    fn spellings(&self) -> Spellings {
+        T::SPELLINGS
+    }
+
+    fn call<'a>(&'a self, cx: &'a ToolCx, args: Value) -> BoxFuture<'a, Result<Output, ToolError>> {
+        Box::pin(async move {
+            let args = serde_json::from_value(args)
+                .map_err(|error| ToolError::Tell(format!("{}: invalid arguments: {error}", T::NAME)))?;
+            self.tool.call(cx, args).await
+        })
+    }
+}
+
+/// What arguments that nobody understands might touch.
+fn everything(effect: Effect) -> Vec<Access> {
+    let kind = match effect {
+        Effect::Reads => AccessKind::Read,
+        Effect::Writes | Effect::Network | Effect::Executes => AccessKind::Write,
+    };
+    vec![Access { path: ".".to_owned(), kind }]
+}
