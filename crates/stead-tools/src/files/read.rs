@@ -122,7 +122,7 @@ fn show(path: &VPath, window: &Lines, offset: u64) -> Result<String, String> {
     match window.total {
         Some(total) if total <= next => {}
         Some(total) => {
-            let _ = writeln!(text, "[{} more; continue with offset={next}]", count((total - next) as usize, "line"));
+            let _ = writeln!(text, "[{}; continue with offset={next}]", count((total - next) as usize, "more line"));
         }
         None => {
             let _ =

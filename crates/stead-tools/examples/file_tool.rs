@@ -1,0 +1,32 @@
+//! Calls one file tool and tells how long it took:
+//! `file_tool DIR TOOL JSON [TIMES]`.
+
+use std::sync::Arc;
+use std::time::Instant;
+use stead_tools::{Registry, Seen, ToolCx, file_tools};
+use stead_vfs::LocalVfs;
+use tokio_util::sync::CancellationToken;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [dir, name, json, times @ ..] = args.as_slice() else {
+        return Err("usage: file_tool DIR TOOL JSON [TIMES]".into());
+    };
+    let times: usize = times.first().map_or(Ok(1), |times| times.parse())?;
+    let vfs = Arc::new(LocalVfs::open(dir.as_ref(), Arc::new(stead_store::OsDisk))?);
+    let cx = ToolCx { vfs, seen: Arc::new(Seen::default()), cancel: CancellationToken::new() };
+    let (tool, args) = Registry::new(file_tools())?.prepare(name, serde_json::from_str(json)?)?;
+    for _ in 0..times {
+        let start = Instant::now();
+        let output = tool.call(&cx, args.clone()).await;
+        let took = start.elapsed();
+        match output {
+            Ok(output) => {
+                eprintln!("{took:?}, {} bytes", output.content.iter().map(|b| format!("{b:?}").len()).sum::<usize>())
+            }
+            Err(error) => eprintln!("{took:?}, {error}"),
+        }
+    }
+    Ok(())
+}

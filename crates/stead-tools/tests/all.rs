@@ -1,0 +1,77 @@
+//! The file tools as a model uses them: through the registry, on the local disk.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "all/changing.rs"]
+mod changing;
+#[path = "all/finding.rs"]
+mod finding;
+#[path = "all/reading.rs"]
+mod reading;
+#[path = "all/registry.rs"]
+mod registry;
+
+use serde_json::Value;
+use std::path::PathBuf;
+use std::sync::Arc;
+use stead_core::Block;
+use stead_store::OsDisk;
+use stead_tools::{Output, Registry, Seen, ToolCx, ToolError, file_tools};
+use stead_vfs::LocalVfs;
+use tokio_util::sync::CancellationToken;
+
+/// A session in an empty workspace.
+struct Session {
+    temp: tempfile::TempDir,
+    cx: ToolCx,
+    tools: Registry,
+}
+
+impl Session {
+    fn new() -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        let vfs = Arc::new(LocalVfs::open(temp.path(), Arc::new(OsDisk)).unwrap());
+        let cx = ToolCx { vfs, seen: Arc::new(Seen::default()), cancel: CancellationToken::new() };
+        Self { temp, cx, tools: Registry::new(file_tools()).unwrap() }
+    }
+
+    fn with(files: &[(&str, &str)]) -> Self {
+        let session = Self::new();
+        files.iter().for_each(|(path, content)| session.put(path, content));
+        session
+    }
+
+    fn os(&self, path: &str) -> PathBuf {
+        self.temp.path().join(path)
+    }
+
+    fn put(&self, path: &str, content: impl AsRef<[u8]>) {
+        std::fs::create_dir_all(self.os(path).parent().unwrap()).unwrap();
+        std::fs::write(self.os(path), content).unwrap();
+    }
+
+    fn content(&self, path: &str) -> String {
+        std::fs::read_to_string(self.os(path)).unwrap()
+    }
+
+    /// What the model is told, and what the session learns.
+    async fn output(&self, name: &str, args: Value) -> Result<Output, String> {
+        let (tool, args) = self.tools.prepare(name, args)?;
+        match tool.call(&self.cx, args).await {
+            Ok(output) => {
+                self.cx.seen.record(&output.seen);
+                Ok(output)
+            }
+            Err(ToolError::Tell(text)) => Err(text),
+            Err(ToolError::Stop(text)) => panic!("a file tool stopped the run: {text}"),
+        }
+    }
+
+    async fn call(&self, name: &str, args: Value) -> Result<String, String> {
+        let output = self.output(name, args).await?;
+        match output.content.as_slice() {
+            [Block::Text { text }] => Ok(text.clone()),
+            other => panic!("not one text: {other:?}"),
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Names, aliases and arguments.
+
+use serde_json::{Value, json};
+use stead_core::{Access, AccessKind};
+use stead_tools::{Registry, file_tools};
+
+fn registry() -> Registry {
+    Registry::new(file_tools()).unwrap()
+}
+
+#[test]
+fn specs_are_sorted_and_their_schemas_have_no_noise() {
+    let specs = registry().specs();
+    let names: Vec<_> = specs.iter().map(|spec| spec.name.as_str()).collect();
+    #[rustfmt::skip]
+    let expected = ["delete_file", "edit_file", "file_info", "glob_files", "grep_files", "ls", "move_file", "overwrite_file", "read_file", "write_file"];
+    assert_eq!(names, expected);
+    for spec in specs.iter() {
+        let text = spec.parameters.to_string();
+        for noise in ["$ref", "$schema", "$defs", "\"title\"", "\"format\"", "null"] {
+            assert!(!text.contains(noise), "{} has {noise}: {text}", spec.name);
+        }
+        assert_eq!(spec.parameters["additionalProperties"], json!(false), "{}", spec.name);
+    }
+    let read = specs.iter().find(|spec| spec.name == "read_file").unwrap();
+    let expected = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["file_path"],
+        "properties": {
+            "file_path": {"type": "string", "description": "Path of the file, relative to the workspace."},
+            "offset": {"type": "integer", "minimum": 0, "default": 0, "description": "Lines to skip from the start."},
+            "limit": {"type": "integer", "minimum": 1, "default": 2000, "description": "Most lines to read."},
+        },
+    });
+    assert_eq!(*read.parameters, expected);
+}
+
+#[test]
+fn aliases_of_tools_parameters_and_values_become_canonical() {
+    let registry = registry();
+    #[rustfmt::skip]
+    let cases = [
+        ("Read", json!({"path": "a", "limit": "5", "offset": null}), "read_file", json!({"file_path": "a", "limit": 5})),
+        ("read_file", json!({"file_path": "a", "limit": 5.0}), "read_file", json!({"file_path": "a", "limit": 5})),
+        ("Edit", json!({"path": "a", "old_text": "x", "new_text": "y", "replace_all": "true"}), "edit_file",
+            json!({"file_path": "a", "old_string": "x", "new_string": "y", "replace_all": true})),
+        ("glob", json!({"pattern": "*"}), "glob_files", json!({"pattern": "*"})),
+        ("Grep", json!({"pattern": "1", "-i": true, "output_mode": "files_with_matches"}), "grep_files",
+            json!({"pattern": "1", "ignore_case": true, "output_mode": "files"})),
+        ("delete", json!({"file_path": "a"}), "delete_file", json!({"file_path": "a"})),
+        ("Write", json!({"file_path": "a", "content": "10"}), "write_file", json!({"file_path": "a", "content": "10"})),
+        ("ls", Value::Null, "ls", json!({})),
+    ];
+    for (name, given, tool, args) in cases {
+        let (found, prepared) = registry.prepare(name, given.clone()).unwrap();
+        assert_eq!((found.spec().name.as_str(), prepared), (tool, args), "{name} {given}");
+    }
+}
+
+#[test]
+fn refusals_name_the_parameter_and_the_nearest_one() {
+    let registry = registry();
+    let long = "x".repeat(1000);
+    #[rustfmt::skip]
+    let cases = [
+        ("reed_file", json!({}), vec!["no tool `reed_file`, did you mean `read_file`?"]),
+        ("frobnicate", json!({}), vec!["no tool `frobnicate`.", "glob_files"]),
+        ("read_file", json!({}), vec!["`file_path` is missing", "limit (integer, optional)"]),
+        ("read_file", json!({"file_path": "a", "ofset": 1}), vec!["no parameter `ofset`, did you mean `offset`?"]),
+        ("read_file", json!({"file_path": "a", "limit": "many"}), vec!["`limit`", "\"many\"", "integer"]),
+        ("read_file", json!({"file_path": "a", "limit": 0}), vec!["`limit`", "minimum"]),
+        ("read_file", json!({"file_path": 7}), vec!["`file_path`", "string"]),
+        ("read_file", json!(["a"]), vec!["must be a JSON object"]),
+        ("write_file", json!({"file_path": "a", "content": "", "mode": "replace"}), vec!["`mode`", "\"overwrite\""]),
+        ("ls", json!({"path": [long]}), vec!["`path`", "string"]),
+    ];
+    for (name, args, expected) in cases {
+        let told = registry.prepare(name, args.clone()).err().unwrap();
+        for part in expected {
+            assert!(told.contains(part), "{name} {args} told {told}");
+        }
+        assert!(told.len() < 700, "{told}");
+    }
+}
+
+#[test]
+fn every_tool_tells_the_gate_what_it_touches() {
+    let registry = registry();
+    let access = |path: &str, kind| Access { path: path.into(), kind };
+    use AccessKind::{Read, Write};
+    #[rustfmt::skip]
+    let cases = [
+        ("ls", json!({}), vec![access(".", Read)]),
+        ("read_file", json!({"file_path": "a"}), vec![access("a", Read)]),
+        ("file_info", json!({"file_path": "a"}), vec![access("a", Read)]),
+        ("glob_files", json!({"pattern": "*", "path": "d"}), vec![access("d", Read)]),
+        ("grep_files", json!({"pattern": "x"}), vec![access(".", Read)]),
+        ("write_file", json!({"file_path": "a", "content": ""}), vec![access("a", Write)]),
+        ("overwrite_file", json!({"file_path": "a", "content": ""}), vec![access("a", Write)]),
+        ("edit_file", json!({"file_path": "a", "old_string": "x", "new_string": "y"}), vec![access("a", Write)]),
+        ("delete_file", json!({"file_path": "a"}), vec![access("a", Write)]),
+        ("move_file", json!({"from": "a", "to": "b"}), vec![access("a", Write), access("b", Write)]),
+    ];
+    for (name, args, expected) in cases {
+        let (tool, args) = registry.prepare(name, args).unwrap();
+        assert_eq!(tool.accesses(&args), expected, "{name}");
+    }
+    assert_eq!(registry.find("write_file").unwrap().accesses(&json!({"wrong": 1})), vec![access(".", Write)]);
+}
+
+#[test]
+fn a_name_belongs_to_one_tool() {
+    let error = Registry::new(file_tools().into_iter().chain(file_tools())).unwrap_err();
+    assert!(error.to_string().starts_with("two tools are named"));
+}
