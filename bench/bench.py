@@ -205,12 +205,16 @@ def run(server, argv):
         return Run(begun_ns, wall_s, used_s, usage.ru_maxrss / 1024, round(foreign, 3), text)
 
 
+def write_seed(folder):
+    (folder / "seed.txt").write_text("".join(f"seed line {i} some text here\n" for i in range(20)))
+
+
 class Workdir:
     """A fresh folder with one small file in it, gone afterwards."""
 
     def __enter__(self):
         self.path = pathlib.Path(tempfile.mkdtemp(prefix="work", dir=TMP))
-        (self.path / "seed.txt").write_text("".join(f"seed line {i} some text here\n" for i in range(20)))
+        write_seed(self.path)
         return self.path
 
     def __exit__(self, *_):
@@ -344,8 +348,8 @@ def test_thr(server, harness, options):
 def test_files(server, harness, options):
     """Each process warms up with a small read, then makes the call twice."""
     found = {}
+    clean_data()
     warm = harness.call("read", DATA)
-    (DATA / "seed.txt").write_text("".join(f"seed line {i} some text here\n" for i in range(20)))
     for key in FILE_CALLS:
         call = harness.call(key, DATA)
         if call is None:
@@ -361,6 +365,18 @@ def test_files(server, harness, options):
             sample = {"first_ms": ms[1], "again_ms": ms[2], "more_mb": done.peak_mb - idle.peak_mb, "foreign": done.foreign}
             found.setdefault(key, []).append(sample)
     return found
+
+
+def clean_data():
+    """As generated: without what an earlier harness left, its half of an edit included."""
+    for entry in DATA.iterdir():
+        if entry.name not in ("tree", "big.txt", "edit10.txt", ".done"):
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+    edited = DATA / "edit10.txt"
+    text = edited.read_text()
+    if "UNIQUE_MARKER_B" in text:
+        edited.write_text(text.replace("UNIQUE_MARKER_B", "UNIQUE_MARKER_A"))
+    write_seed(DATA)
 
 
 # What must be found in the answer of each call, or the time is that of a failure.
@@ -427,7 +443,7 @@ def measure_limits(server, tests, options, results):
         found["round_trip_ms"] = server.ping(1, 10)["median_us"] / 1e3
         found["fsync_ms"] = fsync_ms()
     for at in (10, 1000):
-        sizes = [s["bytes"] for s in results.get("stead", {}).get(f"growth_read_{at}", [])]
+        sizes = [s["bytes"] for s in ours(results).get(f"growth_read_{at}", [])]
         if sizes:
             found[f"round_trip_{at}_ms"] = server.ping(1, sizes[0] // 1024)["median_us"] / 1e3
     if {"thr"} & tests:
@@ -550,6 +566,10 @@ def number(value):
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
 
 
+def ours(results):
+    return next((raw for name, raw in results.items() if name.startswith("stead")), {})
+
+
 def best_peer(row, results, limits, figures):
     """The fastest peer of this run; where none was measured, of the earlier figures."""
     pick = max if row.more_is_better else min
@@ -566,7 +586,7 @@ def best_peer(row, results, limits, figures):
 
 
 def table_line(row, results, limits, measured_limits, figures):
-    value = row.value(results.get("stead", {}), limits)
+    value = row.value(ours(results), limits)
     budget = row.budget(limits)
     peer, peer_text = best_peer(row, results, limits, figures)
     limit = limits.get(row.limit)
@@ -591,7 +611,7 @@ def first_line(argv):
 
 
 def versions(harnesses):
-    found = [f"stead {first_line([harness.command[0], '--version'])}" for harness in harnesses if not harness.is_peer]
+    found = [first_line([harness.command[0], "--version"]) for harness in harnesses if not harness.is_peer]
     if any(harness.is_peer for harness in harnesses):
         script = "import importlib.metadata as m; print(', '.join(f'{n} {m.version(n)}' for n in ('deepagents','agentscope','anthropic','openai')))"
         found.append(first_line([str(VENV_PYTHON), "-c", script]))
@@ -604,16 +624,22 @@ def machine():
     return f"{os.cpu_count()} cores, {memory_kb / 1024 / 1024:.0f} GiB, Linux {platform.release()}"
 
 
+QUICK_NOTE = (
+    ". A quick run: 16 sessions instead of 1,000, memory per session from 100 of them, 200 steps instead of 1,000; "
+    "its verdicts are hints."
+)
+
+
 def report(results, limits, harnesses, options):
     figures = json.loads((HERE / "peers" / "figures.json").read_text())
     known = {**figures["limits"], **limits}
-    wanted = [row for row in ROWS if row.value(results.get("stead", {}), known) is not None or not options.partial]
+    wanted = [row for row in ROWS if row.value(ours(results), known) is not None or not options.partial]
     foreign = [s["foreign"] for raw in results.values() for samples in raw.values() for s in quiet(samples)]
     lines = [
         "# Results",
         "",
         f"Measured {time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC on {machine()}; {options.reps} repetitions"
-        + (", quick run: shorter, fewer sessions." if options.quick else "."),
+        + (QUICK_NOTE if options.quick else "."),
         f"Versions: {versions(harnesses)}.",
         f"Share of the machine used by others during the samples counted: median {statistics.median(foreign):.0%}, at most {max(foreign):.0%}.",
         "",
