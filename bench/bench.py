@@ -742,6 +742,8 @@ def main():
         limits = measure_limits(server, set(options.tests), options, results)
     finally:
         server.stop()
+    if not any(results.values()):
+        sys.exit("nothing could be measured")
     (TMP / "samples.json").write_text(json.dumps({"results": results, "limits": limits}, indent=1))
     text = report(results, limits, harnesses, options)
     options.out.write_text(text)
