@@ -100,25 +100,20 @@ pub(super) fn mode(wire: Wire, target: &str, body: &[u8]) -> Mode {
     match wire {
         Wire::Gemini if target.contains(":stream") => Mode::Stream,
         Wire::Gemini => Mode::Whole,
-        Wire::Chat | Wire::Messages | Wire::Responses => {
-            let is_set = |plain, spaced| at_the_ends(body, plain) || at_the_ends(body, spaced);
-            match (
-                is_set(br#""stream":true"#, br#""stream": true"#),
-                wire == Wire::Chat && is_set(br#""include_usage":true"#, br#""include_usage": true"#),
-            ) {
-                (false, _) => Mode::Whole,
-                (true, false) => Mode::Stream,
-                (true, true) => Mode::StreamWithUsage,
-            }
-        }
+        Wire::Chat if is_set(body, br#""stream":"#) && is_set(body, br#""include_usage":"#) => Mode::StreamWithUsage,
+        Wire::Chat | Wire::Messages | Wire::Responses if is_set(body, br#""stream":"#) => Mode::Stream,
+        Wire::Chat | Wire::Messages | Wire::Responses => Mode::Whole,
     }
 }
 
-/// Settings stand before or after the messages, seldom deep inside a body: most searches end at its ends.
-fn at_the_ends(body: &[u8], key: &[u8]) -> bool {
-    const END_BYTES: usize = 1024;
+/// Whether this setting is `true`. Settings stand before or after the messages: only the ends of a body are
+/// searched, which are longer than any list of tools.
+fn is_set(body: &[u8], key: &[u8]) -> bool {
+    const END_BYTES: usize = 64 * 1024;
     let (head, tail) = (&body[..body.len().min(END_BYTES)], &body[body.len().saturating_sub(END_BYTES)..]);
-    [head, tail, body].iter().any(|part| memmem::find(part, key).is_some())
+    let value =
+        |part: &[u8]| memmem::find(part, key).map(|at| part[at + key.len()..].trim_ascii_start().starts_with(b"true"));
+    value(tail).or_else(|| value(head)).unwrap_or(false)
 }
 
 #[cfg(test)]
@@ -154,6 +149,25 @@ mod tests {
 
     fn render_text(answer: &Answer) -> String {
         crate::render(answer, Wire::Messages, Mode::Whole, 0, 0)
+    }
+
+    #[test]
+    fn a_setting_is_found_before_and_after_long_messages() {
+        let long = "x".repeat(500_000);
+        let cases = [
+            (Wire::Chat, format!(r#"{{"stream": true,"messages":"{long}"}}"#), Mode::Stream),
+            (Wire::Chat, format!(r#"{{"messages":"{long}","stream":false}}"#), Mode::Whole),
+            (
+                Wire::Chat,
+                format!(r#"{{"messages":"{long}","stream":true,"stream_options":{{"include_usage":true}}}}"#),
+                Mode::StreamWithUsage,
+            ),
+            (Wire::Messages, format!(r#"{{"messages":"{long}","stream":true}}"#), Mode::Stream),
+            (Wire::Responses, format!(r#"{{"input":"{long}"}}"#), Mode::Whole),
+        ];
+        for (wire, body, expected) in cases {
+            assert_eq!(mode(wire, "/", body.as_bytes()), expected, "{wire:?}");
+        }
     }
 
     #[test]

@@ -34,7 +34,8 @@ fn read_to_end(socket: &mut Socket) -> (String, bool) {
 fn ask(server: &FakeModel, path: &str, body: &str) -> (u16, String) {
     let mut socket = connect(server);
     let head = format!(
-        "POST {path} HTTP/1.1\r\nhost: x\r\nanthropic-version: 2023-06-01\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+        "POST {path} HTTP/1.1\r\nhost: x\r\nanthropic-version: 2023-06-01\r\nconnection: close\r\n\
+         content-length: {}\r\n\r\n",
         body.len()
     );
     socket.write_all(format!("{head}{body}").as_bytes()).unwrap();

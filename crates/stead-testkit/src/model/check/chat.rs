@@ -75,7 +75,8 @@ pub(super) fn check(body: &Map<String, Value>) -> Check<Seen> {
             "tool" => seen.turns.push(tool(message, &place, &mut pairing)?),
             other => {
                 return Err(format!(
-                    "Invalid value: '{other}'. Supported values are: 'system', 'assistant', 'user', 'tool', and 'developer'. ({place}.role)"
+                    "Invalid value: '{other}'. Supported values are: 'system', 'assistant', 'user', 'tool', and \
+                     'developer'. ({place}.role)"
                 ));
             }
         }

@@ -139,7 +139,9 @@ fn model(content: &Value, place: &str, open: &mut Vec<String>, seen: &mut Seen) 
     }
     let after_the_model = matches!(seen.turns.last(), Some(Turn::Assistant { .. }) | None);
     if !calls.is_empty() && after_the_model {
-        return Err("Please ensure that function call turn comes immediately after a user turn or after a function response turn.".into());
+        return Err("Please ensure that function call turn comes immediately after a user turn or after a function \
+                    response turn."
+            .into());
     }
     seen.turns.push(Turn::Assistant { text, calls });
     Ok(())

@@ -124,7 +124,8 @@ impl Walk {
             "system" | "developer" => join_line(&mut self.seen.system, &text),
             other => {
                 return Err(format!(
-                    "Invalid value: '{other}'. Supported values are: 'assistant', 'system', 'developer', and 'user'. ({place}.role)"
+                    "Invalid value: '{other}'. Supported values are: 'assistant', 'system', 'developer', and 'user'. \
+                     ({place}.role)"
                 ));
             }
         }

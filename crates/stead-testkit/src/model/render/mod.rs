@@ -1,0 +1,138 @@
+//! A reply put on a wire, whole or as events.
+
+mod chat;
+mod gemini;
+mod messages;
+mod responses;
+
+use super::script::{Answer, Body, Piece, Reply};
+use super::{Mode, Wire};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use stead_core::{StopReason, Usage};
+
+/// What an answer needs to know about the question.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asked {
+    /// Makes the ids of this answer unique on the server.
+    pub(super) serial: usize,
+    pub(super) request_bytes: usize,
+}
+
+/// The body of a [`reply`](super::reply) on a wire. `serial` makes its ids unique; its input tokens are
+/// estimated from `request_bytes` unless the reply says otherwise. Panics on any other kind of answer.
+pub fn render(answer: &Answer, wire: Wire, mode: Mode, serial: usize, request_bytes: usize) -> String {
+    match &answer.body {
+        Body::Reply(reply) => body(reply, wire, mode, Asked { serial, request_bytes }),
+        other => panic!("only a reply() can be rendered, not {other:?}"),
+    }
+}
+
+pub(super) fn body(reply: &Reply, wire: Wire, mode: Mode, asked: Asked) -> String {
+    let whole = Whole::new(reply, asked);
+    match (wire, mode) {
+        (Wire::Chat, Mode::Whole) => whole.chat().to_string(),
+        (Wire::Chat, Mode::Stream) => whole.chat_events(None),
+        (Wire::Chat, Mode::StreamWithUsage) => whole.chat_events(Some(&whole.chat_usage())),
+        (Wire::Messages, Mode::Whole) => whole.messages().to_string(),
+        (Wire::Messages, Mode::Stream | Mode::StreamWithUsage) => whole.messages_events(),
+        (Wire::Responses, Mode::Whole) => whole.responses().to_string(),
+        (Wire::Responses, Mode::Stream | Mode::StreamWithUsage) => whole.responses_events(),
+        (Wire::Gemini, Mode::Whole) => whole.gemini(whole.gemini_parts(), Some(whole.gemini_stop())).to_string(),
+        (Wire::Gemini, Mode::Stream | Mode::StreamWithUsage) => whole.gemini_events(),
+    }
+}
+
+const MODEL: &str = "fake";
+const CREATED: u64 = 1_700_000_000;
+const SIGNATURE: &str = "c2lnbmF0dXJl";
+
+/// A reply with everything filled in that the script left open.
+struct Whole<'a> {
+    id: String,
+    pieces: Vec<(&'a Piece, String)>,
+    usage: Usage,
+    stop: StopReason,
+}
+
+impl<'a> Whole<'a> {
+    fn new(reply: &'a Reply, asked: Asked) -> Self {
+        let id_of = |(k, piece): (usize, &'a Piece)| match piece {
+            Piece::Call { id: Some(id), .. } => (piece, id.clone()),
+            Piece::Call { id: None, .. } => (piece, format!("call_{:04}_{k}", asked.serial)),
+            Piece::Thinking(_) => (piece, format!("rs_{:04}_{k}", asked.serial)),
+            Piece::Text(_) => (piece, format!("msg_{:04}_{k}", asked.serial)),
+        };
+        let pieces: Vec<_> = reply.pieces.iter().enumerate().map(id_of).collect();
+        let has_calls = reply.pieces.iter().any(|piece| matches!(piece, Piece::Call { .. }));
+        let output_bytes: usize = reply.pieces.iter().map(Piece::len).sum();
+        let estimate = || Usage {
+            input_tokens: asked.request_bytes as u64 / 4,
+            output_tokens: 1 + output_bytes as u64 / 4,
+            ..Usage::default()
+        };
+        Self {
+            id: format!("resp_{:04}", asked.serial),
+            pieces,
+            usage: reply.usage.unwrap_or_else(estimate),
+            stop: reply.stop.clone().unwrap_or(if has_calls { StopReason::ToolUse } else { StopReason::EndTurn }),
+        }
+    }
+
+    fn texts(&self) -> Option<String> {
+        self.joined(|piece| match piece {
+            Piece::Text(text) => Some(text),
+            Piece::Thinking(_) | Piece::Call { .. } => None,
+        })
+    }
+
+    fn thoughts(&self) -> Option<String> {
+        self.joined(|piece| match piece {
+            Piece::Thinking(text) => Some(text),
+            Piece::Text(_) | Piece::Call { .. } => None,
+        })
+    }
+
+    fn joined(&self, pick: impl Fn(&Piece) -> Option<&String>) -> Option<String> {
+        let found: Vec<&str> = self.pieces.iter().filter_map(|(p, _)| pick(p)).map(String::as_str).collect();
+        (!found.is_empty()).then(|| found.concat())
+    }
+}
+
+impl Piece {
+    fn len(&self) -> usize {
+        match self {
+            Self::Text(text) | Self::Thinking(text) => text.len(),
+            Self::Call { name, args, .. } => name.len() + args.len(),
+        }
+    }
+}
+
+fn with(base: &Value, key: &str, value: Value) -> Value {
+    let mut out = base.clone();
+    out[key] = value;
+    out
+}
+
+fn object(args: &str) -> Value {
+    serde_json::from_str(args).unwrap_or_else(|_| json!({}))
+}
+
+fn event(out: &mut String, name: Option<&str>, data: &Value) {
+    if let Some(name) = name {
+        writeln!(out, "event: {name}").expect("a String takes everything");
+    }
+    write!(out, "data: {data}\n\n").expect("a String takes everything");
+}
+
+/// The words of a text, spaces kept.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split_inclusive(' ')
+}
+
+/// A text in four pieces of about the same size, none of them empty.
+fn quarters(text: &str) -> impl Iterator<Item = &str> {
+    let cut =
+        |k: usize| (text.len() * k / 4..=text.len()).find(|at| text.is_char_boundary(*at)).expect("the end is one");
+    (0..4).map(move |k| &text[cut(k)..cut(k + 1)]).filter(|part| !part.is_empty())
+}
