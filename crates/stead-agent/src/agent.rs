@@ -1,9 +1,8 @@
 //! What all sessions of an agent share.
 
 use crate::{GateRules, Session};
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use stead_core::{Price, SessionId, Usd};
+use stead_core::{SessionId, Usd};
 use stead_model::{Model, Params, Reply};
 use stead_store::Journals;
 use stead_tools::Registry;
@@ -77,10 +76,8 @@ impl Agent {
 
     /// What an answer cost, if the price of the model that gave it is known.
     pub(crate) fn cost(&self, reply: &Reply) -> Option<Usd> {
-        let prices: &BTreeMap<String, Price> = &self.parts.workspace.config.prices;
-        let own = || (reply.model == self.parts.model.name()).then(|| self.parts.model.price()).flatten();
-        let listed = || stead_model::lookup(&reply.model).map(|info| info.price);
-        let price = prices.get(&reply.model).copied().or_else(own).or_else(listed)?;
+        let set = self.parts.workspace.config.prices.get(&reply.model).copied();
+        let price = set.or_else(|| self.parts.model.price_of(&reply.model))?;
         Some(price.cost(&reply.usage))
     }
 }

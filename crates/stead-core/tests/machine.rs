@@ -1,6 +1,8 @@
 //! Properties of the Run machine and the fold. Blind spots covered: states that only a crash, a rewind
 //! or a hostile model leads to; entries in orders that no driver writes.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
 use proptest::prelude::*;
 use serde_json::json;
 use std::collections::HashSet;
@@ -79,7 +81,7 @@ impl World {
                 _ => self.say("hello"),
             };
         };
-        let id = run.id.clone();
+        let id = run.id;
         match (act, self.state.next(&Limits::default())) {
             (Act::Say, _) => self.say("more"),
             (Act::Crash, _) => self.state.repair().into_iter().for_each(|entry| self.record(entry)),

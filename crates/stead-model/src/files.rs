@@ -1,7 +1,8 @@
 //! The only place of this crate that touches files: scripts and tapes.
 
 use crate::ModelError;
-use std::fs::{File, OpenOptions};
+pub(crate) use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;

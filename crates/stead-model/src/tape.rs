@@ -14,12 +14,12 @@ mod print;
 #[cfg(test)]
 mod tests;
 
+use crate::files::File;
 use crate::{Delta, Model, ModelError, Reply, Request, files};
 use futures_util::stream::{self, BoxStream};
 use futures_util::{StreamExt, TryStreamExt};
 use print::Fingerprint;
 use serde::{Deserialize, Serialize};
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
