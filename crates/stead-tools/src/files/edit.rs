@@ -72,25 +72,30 @@ impl TypedTool for EditFile {
             return Err(explain(cx, VfsError::Changed(path)).await);
         }
         let which = if args.replace_all { Which::Every } else { Which::TheOnly };
-        let edited = edit(&content, &args.old_string, &args.new_string, which).map_err(|refusal| {
+        let edit = Edit::plan(&content, &args.old_string, &args.new_string, which).map_err(|refusal| {
             ToolError::Tell(format!("{path} was not changed: {}", refusal.told(&content, &args.old_string)))
         })?;
-        match cx.vfs.write(&path, edited.content.into(), Expect::Version(version)).await {
-            Ok(version) => {
-                let done = count(edited.count, "replacement");
-                Ok(Output::text(format!("Edited {path}: {done}, the first at line {}", edited.line))
-                    .saw(&path, &version))
-            }
+        let done = format!("{}, the first at line {}", count(edit.places.len(), "replacement"), edit.line);
+        let content = edit.apply(content.into());
+        match cx.vfs.write(&path, content.into(), Expect::Version(version)).await {
+            Ok(version) => Ok(Output::text(format!("Edited {path}: {done}")).saw(&path, &version)),
             Err(error) => Err(explain(cx, error).await),
         }
     }
 }
 
+/// What to replace where.
+///
+/// Byte for byte, and the file's line ends stay as they are: in a file whose lines all end with CRLF a bare
+/// `\n` in either text stands for CRLF, and in one whose lines all end with `\n` a CRLF stands for that.
+/// Otherwise the texts are tried as given first.
 #[derive(Debug, PartialEq, Eq)]
-struct Edited {
-    content: Vec<u8>,
-    count: usize,
-    /// Of the first replacement, counted from 1.
+struct Edit<'a> {
+    /// Ascending, at least one.
+    places: Vec<usize>,
+    old_len: usize,
+    new: Cow<'a, str>,
+    /// Of the first place, counted from 1.
     line: usize,
 }
 
@@ -122,46 +127,48 @@ impl Refusal {
     }
 }
 
-/// Replaces `old` by `new`, byte for byte.
-///
-/// The file's line ends stay as they are: in a file whose lines all end with CRLF a bare `\n` in either text
-/// stands for CRLF, and in one whose lines all end with `\n` a CRLF stands for that. Otherwise the texts are
-/// tried as given first.
-fn edit(content: &[u8], old: &str, new: &str, which: Which) -> Result<Edited, Refusal> {
-    if old.is_empty() {
-        return Err(Refusal::Empty);
-    }
-    if old == new {
-        return Err(Refusal::Same);
-    }
-    for ends in LineEnds::of(content).to_try() {
-        let (old, new) = (ends.apply(old), ends.apply(new));
-        let places: Vec<usize> = memmem::find_iter(content, old.as_bytes()).collect();
-        match (places.as_slice(), which) {
-            ([], _) => {}
-            ([_, _, ..], Which::TheOnly) => {
-                return Err(Refusal::Ambiguous { lines: line_numbers(content, &places) });
-            }
-            ([first, ..], Which::TheOnly | Which::Every) => {
-                let line = memchr_iter(b'\n', &content[..*first]).count() + 1;
-                let content = replace(content, &places, old.len(), new.as_bytes());
-                return Ok(Edited { content, count: places.len(), line });
+impl<'a> Edit<'a> {
+    fn plan(content: &[u8], old: &str, new: &'a str, which: Which) -> Result<Self, Refusal> {
+        if old.is_empty() {
+            return Err(Refusal::Empty);
+        }
+        if old == new {
+            return Err(Refusal::Same);
+        }
+        for translation in translations(content, old, new) {
+            let (old, new) = (translation.apply(old), translation.apply(new));
+            let places: Vec<usize> = memmem::find_iter(content, old.as_bytes()).collect();
+            match (places.as_slice(), which) {
+                ([], _) => {}
+                ([_, _, ..], Which::TheOnly) => {
+                    return Err(Refusal::Ambiguous { lines: line_numbers(content, &places) });
+                }
+                ([first, ..], Which::TheOnly | Which::Every) => {
+                    let line = memchr_iter(b'\n', &content[..*first]).count() + 1;
+                    return Ok(Self { places, old_len: old.len(), new, line });
+                }
             }
         }
+        Err(Refusal::Missing)
     }
-    Err(Refusal::Missing)
-}
 
-fn replace(content: &[u8], places: &[usize], old_len: usize, new: &[u8]) -> Vec<u8> {
-    let mut edited = Vec::with_capacity(content.len() - places.len() * old_len + places.len() * new.len());
-    let mut from = 0;
-    for &place in places {
-        edited.extend_from_slice(&content[from..place]);
-        edited.extend_from_slice(new);
-        from = place + old_len;
+    fn apply(&self, mut content: Vec<u8>) -> Vec<u8> {
+        let new = self.new.as_bytes();
+        // In place: a second copy of a large file costs more than moving its tail.
+        if let [place] = *self.places {
+            content.splice(place..place + self.old_len, new.iter().copied());
+            return content;
+        }
+        let mut edited = Vec::with_capacity(content.len() + self.places.len() * new.len());
+        let mut from = 0;
+        for &place in &self.places {
+            edited.extend_from_slice(&content[from..place]);
+            edited.extend_from_slice(new);
+            from = place + self.old_len;
+        }
+        edited.extend_from_slice(&content[from..]);
+        edited
     }
-    edited.extend_from_slice(&content[from..]);
-    edited
 }
 
 /// The lines, from 1, of ascending places.
@@ -176,15 +183,6 @@ fn line_numbers(content: &[u8], places: &[usize]) -> Vec<usize> {
     numbers.collect()
 }
 
-/// How the lines of a file end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LineEnds {
-    Lf,
-    Crlf,
-    /// Both ways, or there is only one line.
-    Unclear,
-}
-
 /// What to do with the line ends of a text.
 #[derive(Debug, Clone, Copy)]
 enum Translation {
@@ -193,24 +191,19 @@ enum Translation {
     ToCrlf,
 }
 
-impl LineEnds {
-    fn of(content: &[u8]) -> Self {
-        let is_crlf = |end: usize| end > 0 && content[end - 1] == b'\r';
-        let mut ends = memchr_iter(b'\n', content).map(is_crlf);
-        let Some(first) = ends.next() else { return Self::Unclear };
-        match (ends.all(|is_crlf| is_crlf == first), first) {
-            (true, true) => Self::Crlf,
-            (true, false) => Self::Lf,
-            (false, _) => Self::Unclear,
-        }
+/// What to try, in this order, for texts in a file.
+fn translations(content: &[u8], old: &str, new: &str) -> &'static [Translation] {
+    let unclear = &[Translation::None, Translation::ToCrlf, Translation::ToLf];
+    if !old.contains('\n') && !new.contains('\n') {
+        return &[Translation::None];
     }
-
-    fn to_try(self) -> &'static [Translation] {
-        match self {
-            Self::Lf => &[Translation::ToLf],
-            Self::Crlf => &[Translation::ToCrlf],
-            Self::Unclear => &[Translation::None, Translation::ToCrlf, Translation::ToLf],
-        }
+    let is_crlf = |end: usize| end > 0 && content[end - 1] == b'\r';
+    let mut ends = memchr_iter(b'\n', content).map(is_crlf);
+    let Some(first) = ends.next() else { return unclear };
+    match (ends.all(|is_crlf| is_crlf == first), first) {
+        (true, true) => &[Translation::ToCrlf],
+        (true, false) => &[Translation::ToLf],
+        (false, _) => unclear,
     }
 }
 

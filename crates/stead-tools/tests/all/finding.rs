@@ -92,10 +92,10 @@ async fn a_long_result_is_cut_with_a_notice() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_search_returns_within_a_second() {
     let s = Session::new();
-    (0..3000).for_each(|i| s.put(&format!("d{}/f{i}", i % 30), "some words in a line\n".repeat(200)));
+    (0..500).for_each(|i| s.put(&format!("d{}/f{i}", i % 30), "some words in a line\n".repeat(2000)));
     let cancel = s.cx.cancel.clone();
     let start = Instant::now();
-    let (told, ()) = tokio::join!(s.call("grep_files", json!({"pattern": r"(?i)(\w+\s+){9}zzz"})), async {
+    let (told, ()) = tokio::join!(s.call("grep_files", json!({"pattern": r"(?-u)([a-z]+ +){9}zzz"})), async {
         tokio::time::sleep(Duration::from_millis(30)).await;
         cancel.cancel();
     });

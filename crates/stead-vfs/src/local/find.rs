@@ -12,6 +12,7 @@ use crate::search::{
     Syntax, Visible,
 };
 use crate::{FileKind, VPath, VfsError};
+use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{
     BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkFinish, SinkMatch,
@@ -295,7 +296,8 @@ fn matcher(query: &GrepQuery) -> Result<RegexMatcher, SearchError> {
         .case_insensitive(query.case == Case::Insensitive)
         .fixed_strings(query.syntax == Syntax::Literal)
         .multi_line(true)
-        .line_terminator(Some(b'\n'))
+        // `$` before CRLF as well; the searcher must agree, or it leaves its fast path.
+        .crlf(true)
         .ban_byte(Some(0))
         .build(&query.pattern)
         .map_err(|e| SearchError::Pattern(e.to_string()))
@@ -307,6 +309,7 @@ fn searcher(mode: GrepMode) -> Searcher {
         GrepMode::Files | GrepMode::Count => (false, 0),
     };
     SearcherBuilder::new()
+        .line_terminator(LineTerminator::crlf())
         .line_number(numbers)
         .before_context(context)
         .after_context(context)

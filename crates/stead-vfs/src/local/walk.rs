@@ -14,7 +14,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -77,11 +77,11 @@ pub(super) fn walk<V: Visitor>(start: Start, dots: Dots, stop: &Stop, visitor: i
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
     let work = || {
         let mut worker = Worker::new(visitor(), dots);
-        while let Some(job) = queue.pop() {
+        while let Some((job, turn)) = queue.pop() {
             if !stop.now() {
                 worker.directory(job, stop);
             }
-            queue.done(&mut worker.found);
+            turn.found(&mut worker.found);
         }
         worker.visitor
     };
@@ -122,13 +122,13 @@ impl Queue {
         Self { state: Mutex::new(QueueState { waiting: vec![first], working: 0 }), changed: Condvar::new() }
     }
 
-    /// The next directory; none when all is done. Each is answered by [`Queue::done`].
-    fn pop(&self) -> Option<Job> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+    /// The next directory; none when all is done.
+    fn pop(&self) -> Option<(Job, Turn<'_>)> {
+        let mut state = self.lock();
         loop {
             if let Some(job) = state.waiting.pop() {
                 state.working += 1;
-                return Some(job);
+                return Some((job, Turn(self)));
             }
             if state.working == 0 {
                 return None;
@@ -137,14 +137,28 @@ impl Queue {
         }
     }
 
-    fn done(&self, found: &mut Vec<Job>) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.working -= 1;
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The work on one directory. It ends when dropped, so that a panic does not leave the others waiting.
+struct Turn<'a>(&'a Queue);
+
+impl Turn<'_> {
+    /// Ends it with the directories it found, in order.
+    fn found(self, jobs: &mut Vec<Job>) {
         // Popped from the end, so the first name goes last.
-        let more = found.len();
-        state.waiting.extend(found.drain(..).rev());
-        if more > 1 || state.working == 0 {
-            self.changed.notify_all();
+        self.0.lock().waiting.extend(jobs.drain(..).rev());
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.working -= 1;
+        if state.waiting.len() > 1 || state.working == 0 {
+            self.0.changed.notify_all();
         }
     }
 }

@@ -14,6 +14,15 @@ fn swap(root: &std::path::Path, until: &AtomicBool) {
     }
 }
 
+/// Ends the swapping, also when an assertion fails.
+struct StopAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn a_directory_swapped_with_a_link_never_leads_outside() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -29,6 +38,7 @@ fn a_directory_swapped_with_a_link_never_leads_outside() {
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| swap(&world.root(), &done));
+            let _stop = StopAtEnd(&done);
             let end = Instant::now() + Duration::from_millis(250);
             while Instant::now() < end {
                 // The door itself must stay for the next round.
@@ -48,7 +58,6 @@ fn a_directory_swapped_with_a_link_never_leads_outside() {
                 }
                 let _ = runtime.block_on(world.vfs.remove(&p("moved")));
             }
-            done.store(true, Ordering::Relaxed);
         });
         let mut outside: Vec<_> = std::fs::read_dir(world.outside()).unwrap().map(|e| e.unwrap().file_name()).collect();
         outside.sort();

@@ -2,7 +2,8 @@ use super::*;
 use proptest::prelude::*;
 
 fn edited(content: &str, old: &str, new: &str, which: Which) -> Result<String, Refusal> {
-    edit(content.as_bytes(), old, new, which).map(|edited| String::from_utf8(edited.content).unwrap())
+    let edit = Edit::plan(content.as_bytes(), old, new, which)?;
+    Ok(String::from_utf8(edit.apply(content.into())).unwrap())
 }
 
 #[test]
@@ -32,8 +33,10 @@ fn what_is_unclear_is_refused() {
 
 #[test]
 fn bytes_that_are_no_text_stay() {
-    let done = edit(b"\xff\xfe a \0", "a", "b", Which::TheOnly).unwrap();
-    assert_eq!(done, Edited { content: b"\xff\xfe b \0".to_vec(), count: 1, line: 1 });
+    let content = b"\xff\xfe\n a \0";
+    let edit = Edit::plan(content, "a", "b", Which::TheOnly).unwrap();
+    assert_eq!(edit, Edit { places: vec![4], old_len: 1, new: "b".into(), line: 2 });
+    assert_eq!(edit.apply(content.to_vec()), b"\xff\xfe\n b \0");
 }
 
 /// Pieces that make matches, line ends of all kinds and characters of all lengths likely.
