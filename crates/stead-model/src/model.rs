@@ -164,7 +164,22 @@ pub struct Encoded(pub(crate) Mutex<EncodedPrefix>);
 pub(crate) struct EncodedPrefix {
     /// The dialect that encoded it.
     pub(crate) dialect: &'static str,
+    /// Everything before the messages.
+    pub(crate) head: Option<EncodedHead>,
     /// The messages it stands for, each with where its bytes end.
     pub(crate) messages: Vec<(Arc<Message>, usize)>,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// The bytes before the messages, and what they were made from.
+#[derive(Debug)]
+pub(crate) struct EncodedHead {
+    pub(crate) model: String,
+    /// Whether no message follows: then there is no comma to come.
+    pub(crate) bare: bool,
+    pub(crate) system: Vec<SystemPart>,
+    pub(crate) tools: Arc<[ToolSpec]>,
+    pub(crate) params: Params,
+    pub(crate) mode: crate::wire::Mode,
     pub(crate) bytes: Vec<u8>,
 }

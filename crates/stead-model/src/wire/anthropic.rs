@@ -33,6 +33,10 @@ impl Wire for Anthropic {
         ORIGIN
     }
 
+    fn model(&self) -> &str {
+        &self.model
+    }
+
     fn endpoint(&self, _: Mode) -> String {
         "/v1/messages".to_owned()
     }

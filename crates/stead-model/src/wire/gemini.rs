@@ -59,6 +59,10 @@ impl Wire for Gemini {
         if self.wants_signatures() { "gemini-signed" } else { ORIGIN }
     }
 
+    fn model(&self) -> &str {
+        &self.model
+    }
+
     fn endpoint(&self, mode: Mode) -> String {
         let model = &self.model;
         let collection = if model.contains('/') { "" } else { "models/" };

@@ -13,7 +13,7 @@ pub(crate) mod responses;
 #[cfg(test)]
 mod testing;
 
-use crate::model::EncodedPrefix;
+use crate::model::{EncodedHead, EncodedPrefix};
 use crate::{Delta, ModelError, Reply, Request};
 use std::fmt::Debug;
 use std::sync::{Arc, PoisonError};
@@ -45,6 +45,9 @@ pub(crate) trait Wire: Debug + Send + Sync {
     fn dialect(&self) -> &'static str {
         self.origin()
     }
+
+    /// The model that is asked, as the provider calls it.
+    fn model(&self) -> &str;
 
     /// Path and query below the base URL.
     fn endpoint(&self, mode: Mode) -> String;
@@ -99,14 +102,36 @@ pub(crate) fn encode(wire: &dyn Wire, request: &Request, mode: Mode) -> Vec<u8> 
         cache.messages.push((message.clone(), cache.bytes.len()));
     }
 
-    let mut body = Vec::with_capacity(cache.bytes.len() + 16 * 1024);
-    wire.head(request, mode, &mut body);
-    body.extend_from_slice(&cache.bytes);
+    let head = match &mut cache.head {
+        Some(head) if head.fits(wire, request, mode) => head,
+        other => other.insert(EncodedHead::new(wire, request, mode)),
+    };
+    let mut end = Vec::new();
     if let Some(last) = last {
-        wire.message(last, Place::Last, &mut body);
+        wire.message(last, Place::Last, &mut end);
     }
-    wire.tail(&mut body);
-    body
+    wire.tail(&mut end);
+    // Exactly as much as is needed: a thousand requests may be in flight.
+    [head.bytes.as_slice(), &cache.bytes, &end].concat()
+}
+
+impl EncodedHead {
+    fn new(wire: &dyn Wire, request: &Request, mode: Mode) -> Self {
+        let mut bytes = Vec::new();
+        wire.head(request, mode, &mut bytes);
+        let Request { system, tools, params, messages, .. } = request;
+        let (model, bare) = (wire.model().to_owned(), messages.is_empty());
+        Self { model, bare, system: system.clone(), tools: tools.clone(), params: params.clone(), mode, bytes }
+    }
+
+    fn fits(&self, wire: &dyn Wire, request: &Request, mode: Mode) -> bool {
+        let Request { system, tools, params, messages, .. } = request;
+        (self.model.as_str(), self.bare) == (wire.model(), messages.is_empty())
+            && Arc::ptr_eq(&self.tools, tools)
+            && self.mode == mode
+            && self.params == *params
+            && self.system == *system
+    }
 }
 
 #[cfg(test)]

@@ -61,6 +61,10 @@ impl Wire for OpenAi {
         self.dialect.name
     }
 
+    fn model(&self) -> &str {
+        &self.model
+    }
+
     fn endpoint(&self, _: Mode) -> String {
         "/chat/completions".to_owned()
     }

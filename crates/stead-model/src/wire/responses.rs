@@ -33,6 +33,10 @@ impl Wire for Responses {
         ORIGIN
     }
 
+    fn model(&self) -> &str {
+        &self.model
+    }
+
     fn endpoint(&self, _mode: Mode) -> String {
         "/responses".into()
     }
