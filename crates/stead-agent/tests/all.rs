@@ -3,10 +3,22 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "all/approvals.rs"]
+mod approvals;
+#[path = "all/attacks.rs"]
+mod attacks;
+#[path = "all/bounds.rs"]
+mod bounds;
+#[path = "all/crowd.rs"]
+mod crowd;
 #[path = "all/faults.rs"]
 mod faults;
 #[path = "all/kills.rs"]
 mod kills;
+#[path = "all/prefix.rs"]
+mod prefix;
+#[path = "all/streams.rs"]
+mod streams;
 #[path = "all/support.rs"]
 mod support;
 #[path = "all/work.rs"]

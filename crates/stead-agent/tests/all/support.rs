@@ -1,14 +1,16 @@
 //! An agent in a folder of its own, put together as the binary does it.
 
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use stead_agent::{Agent, AgentParts, RunOptions};
-use stead_core::{Block, Entry, Event, EventKind, Line, Redactor, SessionId, SessionState};
+use stead_core::{Access, Block, Entry, Event, EventKind, Line, Redactor, Risk, SessionId, SessionState, ToolSpec};
 use stead_model::{Model, ModelSettings, Params, Timeouts, connect};
 use stead_store::{Disk, FileJournals, OsDisk};
 use stead_testkit::{FakeModel, Wire};
-use stead_tools::{Registry, Tool, file_tools};
+use stead_tools::{Output, Registry, Tool, ToolCx, ToolError, file_tools};
 use stead_vfs::LocalVfs;
 use stead_workspace::Workspace;
 
@@ -136,4 +138,46 @@ pub(crate) fn in_parallel<T: Sync>(items: &[T], job: impl Fn(&T) + Sync) {
         let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(work)).collect();
         threads.into_iter().for_each(|thread| thread.join().unwrap());
     });
+}
+
+type Act = Box<dyn Fn(ToolCx, Value) -> BoxFuture<'static, Result<Output, ToolError>> + Send + Sync>;
+
+/// A tool of a test's own.
+pub(crate) struct TestTool {
+    spec: ToolSpec,
+    act: Act,
+}
+
+impl TestTool {
+    pub(crate) fn make<F>(
+        name: &str,
+        risk: Risk,
+        act: impl Fn(ToolCx, Value) -> F + Send + Sync + 'static,
+    ) -> Arc<dyn Tool>
+    where
+        F: Future<Output = Result<Output, ToolError>> + Send + 'static,
+    {
+        let spec = ToolSpec {
+            name: name.to_owned(),
+            aliases: Vec::new(),
+            description: "A tool of a test.".to_owned(),
+            parameters: Arc::new(json!({"type": "object", "properties": {"n": {"type": "integer"}}})),
+            risk,
+        };
+        Arc::new(Self { spec, act: Box::new(move |cx, args| Box::pin(act(cx, args))) })
+    }
+}
+
+impl Tool for TestTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn accesses(&self, _: &Value) -> Vec<Access> {
+        Vec::new()
+    }
+
+    fn call<'a>(&'a self, cx: &'a ToolCx, args: Value) -> BoxFuture<'a, Result<Output, ToolError>> {
+        (self.act)(cx.clone(), args)
+    }
 }
