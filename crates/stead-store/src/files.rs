@@ -314,6 +314,10 @@ impl Journals for FileJournals {
         })
     }
 
+    fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+
     fn flush(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             if let Err(error) = self.write_index() {
