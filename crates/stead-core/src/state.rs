@@ -310,7 +310,7 @@ impl SessionState {
             return Err("a run is open");
         }
         let keep = self.turns.partition_point(|turn| turn.seq <= to);
-        if !self.turns.get(keep).is_none_or(|turn| turn.opens.is_some()) {
+        if self.turns.get(keep).is_some_and(|turn| turn.opens.is_none()) {
             return Err("only the point before a person's input can be returned to");
         }
         self.turns.truncate(keep);
