@@ -112,16 +112,18 @@ pub(crate) struct Live<'a> {
 }
 
 impl Live<'_> {
-    /// Records entries and applies them: the only way a session's state changes.
-    pub(crate) async fn record(&mut self, entries: Vec<Entry>) -> Result<(), AgentError> {
+    /// Records entries and applies them: the only way a session's state changes. Returns them as they
+    /// were written, without secrets.
+    pub(crate) async fn record(&mut self, entries: Vec<Entry>) -> Result<Vec<Line>, AgentError> {
         let lines = self.writer.append(entries).await?;
         self.session.apply(&lines)?;
         self.session.position = Some(self.writer.position());
-        Ok(())
+        Ok(lines)
     }
 
-    /// Tells the listener.
+    /// Tells the listener, but no secret.
     pub(crate) fn emit(&mut self, kind: EventKind) {
+        let kind = kind.clean(self.session.agent.parts.journals.redactor());
         self.events += 1;
         let event = Event { seq: self.events, run: self.run.clone(), source: Vec::new(), kind };
         (self.options.listener)(&event);

@@ -239,6 +239,8 @@ impl Live<'_> {
         let text = state.final_text();
         let (steps, usage, cost) = self.session.last_run_totals();
         let Ending { outcome, reason } = ending;
+        let redactor = self.session.agent.parts.journals.redactor();
+        let reason = reason.as_ref().map(|reason| redactor.clean(reason).into_owned());
         self.emit(EventKind::RunEnded {
             outcome: *outcome,
             reason: reason.clone(),
@@ -251,7 +253,7 @@ impl Live<'_> {
             session: session.clone(),
             run: self.run.clone(),
             outcome: *outcome,
-            reason: reason.clone(),
+            reason,
             text,
             steps,
             usage,

@@ -132,10 +132,12 @@ impl Live<'_> {
     }
 
     async fn record_result(&mut self, name: &str, result: CallResult) -> Result<(), Stop> {
-        let (id, status, ms) = (result.id.clone(), result.status, result.ms);
-        let preview = preview(&result.content);
-        self.record(vec![Entry::Result(result)]).await?;
-        self.emit(EventKind::ToolEnded { id, name: name.to_owned(), status, preview, ms });
+        for line in self.record(vec![Entry::Result(result)]).await? {
+            if let Entry::Result(CallResult { id, status, content, ms, .. }) = line.entry {
+                let preview = preview(&content);
+                self.emit(EventKind::ToolEnded { id, name: name.to_owned(), status, preview, ms });
+            }
+        }
         Ok(())
     }
 }

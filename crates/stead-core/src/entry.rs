@@ -2,11 +2,11 @@
 //!
 //! | kind | says | durable before going on |
 //! |---|---|---|
-//! | `session` | the journal's format, session and agent; always the first line | yes |
+//! | `session` | the journal's format, session and agent; always the first line | with the next durable entry |
 //! | `user` | an input was accepted; a run begins. With no content: the last run is taken up again | yes |
 //! | `model` | the model answered, whole | with the next durable entry |
 //! | `call` | a tool call is about to run (intent, bound to a hash of its arguments) | if it can change anything |
-//! | `result` | what came of a call | if it changed anything |
+//! | `result` | what came of a call | with the next durable entry; until then its `call` says that it may have run |
 //! | `ask` | a call waits for a person; the run is parked | yes |
 //! | `decision` | a person's answer | yes |
 //! | `notice` | the harness told the model something | with the next durable entry |
@@ -82,12 +82,9 @@ impl Entry {
     /// Whether the journal must be on stable storage before the driver goes on.
     pub fn must_be_durable(&self) -> bool {
         match self {
-            Self::Session(_) | Self::User(_) | Self::Ask(_) | Self::Decision(_) | Self::Rewind(_) | Self::End(_) => {
-                true
-            }
+            Self::User(_) | Self::Ask(_) | Self::Decision(_) | Self::Rewind(_) | Self::End(_) => true,
             Self::Call(intent) => intent.changes,
-            Self::Result(result) => result.changed,
-            Self::Model(_) | Self::Notice(_) => false,
+            Self::Session(_) | Self::Model(_) | Self::Result(_) | Self::Notice(_) => false,
         }
     }
 }
@@ -178,9 +175,6 @@ pub struct CallResult {
     pub status: ResultStatus,
     /// What the model is told.
     pub content: Vec<Block>,
-    /// Whether the call was one that can change anything.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub changed: bool,
     /// Versions of files this call read or wrote, by path: the base of the changed-since-read check.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub seen: BTreeMap<String, String>,

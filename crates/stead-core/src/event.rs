@@ -1,6 +1,6 @@
 //! What listeners see while a run goes on. CLI, terminal interface and servers are projections of it.
 
-use crate::{Outcome, ResultStatus, RunId, SessionId, StopReason, Usage, Usd};
+use crate::{Outcome, Redactor, ResultStatus, RunId, SessionId, StopReason, Usage, Usd};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -157,6 +157,33 @@ pub enum EventKind {
     },
 }
 
+impl EventKind {
+    /// The same event without any secret that `redactor` knows. Arguments are as they are: they come
+    /// from the journal, where no secret is. A secret whose pieces come in two deltas is not seen.
+    pub fn clean(self, redactor: &Redactor) -> Self {
+        let clean = |text: String| redactor.clean_owned(text);
+        match self {
+            Self::TextDelta { text } => Self::TextDelta { text: clean(text) },
+            Self::ThinkingDelta { text } => Self::ThinkingDelta { text: clean(text) },
+            Self::ToolArgsDelta { index, json } => Self::ToolArgsDelta { index, json: clean(json) },
+            Self::ToolOutputDelta { id, text } => Self::ToolOutputDelta { id, text: clean(text) },
+            Self::ModelRetry { attempt, wait_ms, reason } => {
+                Self::ModelRetry { attempt, wait_ms, reason: clean(reason) }
+            }
+            Self::Notice { level, text } => Self::Notice { level, text: clean(text) },
+            Self::RunStarted { .. }
+            | Self::ModelStarted { .. }
+            | Self::ToolCallStarted { .. }
+            | Self::ModelEnded { .. }
+            | Self::ToolStarted { .. }
+            | Self::ToolEnded { .. }
+            | Self::Ask { .. }
+            | Self::Decision { .. }
+            | Self::RunEnded { .. } => self,
+        }
+    }
+}
+
 /// How grave a notice is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -165,4 +192,27 @@ pub enum Level {
     Info,
     /// Something was not as it should be, and was handled.
     Warning,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_of_an_event_tells_a_secret() {
+        let redactor = Redactor::new(["sk-secret".to_owned()]);
+        let text = || "it is sk-secret!".to_owned();
+        let events = [
+            EventKind::TextDelta { text: text() },
+            EventKind::ThinkingDelta { text: text() },
+            EventKind::ToolArgsDelta { index: 0, json: text() },
+            EventKind::ToolOutputDelta { id: "c1".into(), text: text() },
+            EventKind::ModelRetry { attempt: 2, wait_ms: 1, reason: text() },
+            EventKind::Notice { level: Level::Info, text: text() },
+        ];
+        for event in events {
+            let told = serde_json::to_string(&event.clean(&redactor)).unwrap();
+            assert!(told.contains("it is [redacted]!") && !told.contains("sk-secret"), "{told}");
+        }
+    }
 }

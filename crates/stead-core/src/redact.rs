@@ -46,6 +46,15 @@ impl Redactor {
         }
         out
     }
+
+    /// The same for text that is owned: given back as it is when there is no secret in it.
+    pub fn clean_owned(&self, text: String) -> String {
+        match self.clean(&text) {
+            std::borrow::Cow::Borrowed(_) => None,
+            std::borrow::Cow::Owned(cleaned) => Some(cleaned),
+        }
+        .unwrap_or(text)
+    }
 }
 
 #[cfg(test)]

@@ -81,7 +81,7 @@ impl FileJournals {
     }
 
     /// Opens a journal and locks it, making sure that what was locked is what lies at the path.
-    async fn lock(&self, id: &SessionId, wait: Wait) -> Result<(File, Lock), StoreError> {
+    async fn lock(&self, id: &SessionId, wait: Wait) -> Result<(Arc<File>, Lock), StoreError> {
         let path = self.path(id);
         let dir = match self.dir() {
             Ok(dir) => dir,
@@ -90,12 +90,12 @@ impl FileJournals {
         };
         loop {
             let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-            let file: File = match rustix::fs::open(&path, flags, Mode::empty()) {
-                Ok(file) => file.into(),
+            let file = match rustix::fs::open(&path, flags, Mode::empty()) {
+                Ok(file) => Arc::new(File::from(file)),
                 Err(rustix::io::Errno::NOENT) => return Err(StoreError::NotFound(id.clone())),
                 Err(errno) => return Err(StoreError::io(path, errno.into())),
             };
-            let lock = Lock::take(&file, &path, id, dir.clone(), self.disk.clone(), wait).await?;
+            let lock = Lock::take(file.clone(), &path, id, dir.clone(), self.disk.clone(), wait).await?;
             // It may have been removed while we waited; then the lock is on nothing.
             let removed = rustix::fs::fstat(&file).is_ok_and(|stat| stat.st_nlink == 0);
             if !removed {
@@ -104,7 +104,7 @@ impl FileJournals {
         }
     }
 
-    fn writer(&self, path: PathBuf, file: File, at: Position, lock: Lock) -> FileWriter {
+    fn writer(&self, path: PathBuf, file: Arc<File>, at: Position, lock: Lock) -> FileWriter {
         FileWriter::new(path, file, self.disk.clone(), self.redactor.clone(), at, lock)
     }
 
@@ -204,7 +204,8 @@ impl Journals for FileJournals {
                 io::ErrorKind::AlreadyExists => StoreError::Exists(id.clone()),
                 _ => StoreError::io(&path, cause),
             })?;
-            let lock = Lock::take(&file, &path, id, dir.clone(), self.disk.clone(), Wait::No).await?;
+            let file = Arc::new(file);
+            let lock = Lock::take(file.clone(), &path, id, dir.clone(), self.disk.clone(), Wait::No).await?;
             let mut writer = self.writer(path.clone(), file, Position::START, lock);
             let agent = self.agent.clone();
             let start = Entry::Session(SessionStart { version: FORMAT_VERSION, session: id.clone(), agent, parent });
@@ -240,14 +241,14 @@ impl Journals for FileJournals {
     ) -> BoxFuture<'a, Result<Opened, StoreError>> {
         Box::pin(async move {
             let path = self.path(id);
-            let (mut file, lock) = self.lock(id, wait).await?;
+            let (file, lock) = self.lock(id, wait).await?;
             let size = file.metadata().map_err(|cause| StoreError::io(&path, cause))?.len();
             if let Some(at) = known.filter(|at| at.bytes == size) {
                 let writer = self.writer(path, file, at, lock);
                 return Ok(Opened { state: None, writer: Box::new(writer), torn: None });
             }
             let mut text = Vec::with_capacity(size as usize);
-            file.read_to_end(&mut text).map_err(|cause| StoreError::io(&path, cause))?;
+            (&*file).read_to_end(&mut text).map_err(|cause| StoreError::io(&path, cause))?;
             let mut state = SessionState::default();
             let (at, torn) = fold(&path, &text, &mut state)?;
             let mut writer = self.writer(path, file, at, lock);
@@ -311,6 +312,10 @@ impl Journals for FileJournals {
                 self.flush().await;
             }
         })
+    }
+
+    fn redactor(&self) -> &Redactor {
+        &self.redactor
     }
 
     fn flush(&self) -> BoxFuture<'_, ()> {

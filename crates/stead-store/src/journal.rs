@@ -81,13 +81,13 @@ impl FileWriter {
     /// Appends to `file`, which is locked, from `at` on.
     pub(crate) fn new(
         path: PathBuf,
-        file: File,
+        file: Arc<File>,
         disk: Arc<dyn Disk>,
         redactor: Redactor,
         at: Position,
         lock: Lock,
     ) -> Self {
-        Self { path, file: Arc::new(file), disk, redactor, at, broken: false, _lock: lock }
+        Self { path, file, disk, redactor, at, broken: false, _lock: lock }
     }
 
     /// Cuts what is torn off the end.

@@ -5,7 +5,7 @@ use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 use std::time::Duration;
-use stead_core::{ChainSum, Entry, Fork, Line, Outcome, SessionId, SessionState, Usage, Usd};
+use stead_core::{ChainSum, Entry, Fork, Line, Outcome, Redactor, SessionId, SessionState, Usage, Usd};
 
 /// A place that keeps sessions. One writer per session, enforced by the place.
 pub trait Journals: Debug + Send + Sync {
@@ -33,6 +33,9 @@ pub trait Journals: Debug + Send + Sync {
     /// Writes what is derived from a session (snapshot, index). Its failure loses nothing, so it is
     /// reported and not returned.
     fn derive<'a>(&'a self, state: &'a SessionState, position: Position) -> BoxFuture<'a, ()>;
+
+    /// Knows the secrets that are kept out of the journals, so that they can be kept out of elsewhere.
+    fn redactor(&self) -> &Redactor;
 
     /// Brings derived state that was held back to its place.
     fn flush(&self) -> BoxFuture<'_, ()>;

@@ -36,9 +36,10 @@ impl std::fmt::Display for Holder {
 
 const POLL: Duration = Duration::from_millis(25);
 
-/// The right to write a session. Dropping it removes the note; closing the file frees the lock.
+/// The right to write a session, until dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
+    journal: Arc<File>,
     note: PathBuf,
     dir: Arc<File>,
     disk: Arc<dyn Disk>,
@@ -47,7 +48,7 @@ pub(crate) struct Lock {
 impl Lock {
     /// Locks `journal`, waiting as told.
     pub(crate) async fn take(
-        journal: &File,
+        journal: Arc<File>,
         path: &Path,
         session: &SessionId,
         dir: Arc<File>,
@@ -57,7 +58,7 @@ impl Lock {
         let note = path.with_extension("holder");
         let started = Instant::now();
         loop {
-            match rustix::fs::flock(journal, FlockOperation::NonBlockingLockExclusive) {
+            match rustix::fs::flock(&journal, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => break,
                 Err(rustix::io::Errno::WOULDBLOCK) => {
                     let limit = match wait {
@@ -73,7 +74,7 @@ impl Lock {
                 Err(errno) => return Err(StoreError::io(path, errno.into())),
             }
         }
-        let lock = Self { note, dir, disk };
+        let lock = Self { journal, note, dir, disk };
         lock.leave_note();
         Ok(lock)
     }
@@ -97,6 +98,9 @@ impl Drop for Lock {
         if let Some(name) = self.note.file_name() {
             let _ = self.disk.remove(self.dir.as_fd(), Path::new(name), AtFlags::empty());
         }
+        // Last, for whoever comes next leaves a note of their own. Closing the file would not do: a
+        // process that was just forked holds a copy of it until it has become another program.
+        let _ = rustix::fs::flock(&self.journal, FlockOperation::Unlock);
     }
 }
 

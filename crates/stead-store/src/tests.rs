@@ -171,6 +171,23 @@ async fn a_second_writer_is_told_who_holds_the_session_and_can_wait() {
     assert!(taken.is_ok() && started.elapsed() >= Duration::from_millis(100));
 }
 
+/// As a process has that was forked while the session was held, and has not become another program yet.
+#[tokio::test]
+async fn a_copy_of_the_open_journal_does_not_keep_the_session() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk: Arc<dyn Disk> = Arc::new(OsDisk);
+    let path = dir.path().join("s1.log.jsonl");
+    let file = Arc::new(std::fs::File::create(&path).unwrap());
+    let copy = file.try_clone().unwrap();
+    let folder = Arc::new(open_dir(dir.path()).unwrap());
+    let lock = crate::lock::Lock::take(file, &path, &id("s1"), folder, disk, Wait::No).await.unwrap();
+    let other = std::fs::File::open(&path).unwrap();
+    assert!(flock(&other, FlockOperation::NonBlockingLockExclusive).is_err());
+    drop(lock);
+    assert!(flock(&other, FlockOperation::NonBlockingLockExclusive).is_ok());
+    drop(copy);
+}
+
 #[tokio::test]
 async fn a_note_left_by_a_dead_process_blocks_nobody() {
     let dir = tempfile::tempdir().unwrap();

@@ -94,6 +94,8 @@ pub enum OpKind {
     Write,
     /// Data or entries are brought to stable storage.
     Sync,
+    /// A file's permission bits are set.
+    SetMode,
     /// A file is cut.
     SetLen,
     /// Something is renamed.
@@ -241,6 +243,10 @@ impl Disk for FaultDisk {
 
     fn sync(&self, file: &File) -> io::Result<()> {
         self.whole(OpKind::Sync, &name_of(file), || OsDisk.sync(file))
+    }
+
+    fn set_mode(&self, file: &File, mode: u32) -> io::Result<()> {
+        self.whole(OpKind::SetMode, &name_of(file), || OsDisk.set_mode(file, mode))
     }
 
     fn set_len(&self, file: &File, len: u64) -> io::Result<()> {

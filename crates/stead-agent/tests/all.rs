@@ -1,0 +1,25 @@
+//! The first capability's acceptance list, through the whole driver: real files, a real journal, and a model
+//! server that refuses what the providers refuse.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "all/approvals.rs"]
+mod approvals;
+#[path = "all/attacks.rs"]
+mod attacks;
+#[path = "all/bounds.rs"]
+mod bounds;
+#[path = "all/crowd.rs"]
+mod crowd;
+#[path = "all/faults.rs"]
+mod faults;
+#[path = "all/kills.rs"]
+mod kills;
+#[path = "all/prefix.rs"]
+mod prefix;
+#[path = "all/streams.rs"]
+mod streams;
+#[path = "all/support.rs"]
+mod support;
+#[path = "all/work.rs"]
+mod work;

@@ -1,0 +1,228 @@
+//! Acceptance 3. The process is killed at every operation on the disk: before it, in the middle of it and
+//! after it. A fresh process then finds all that was acknowledged and goes on to the end.
+//!
+//! A kill loses nothing that was written, a power cut loses what was not synced; so where the syncs are is
+//! asserted by itself.
+
+use crate::support::{agent, agent_on, block_on, in_parallel, journal, session, text};
+use crate::work::{INPUT, assert_files_whole, assert_truthful, job_model, lay_out, server};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use stead_agent::{AgentError, RunOptions};
+use stead_core::{Entry, Event, EventKind, Outcome, ResultStatus};
+use stead_store::StoreError;
+use stead_testkit::{Child, Death, FakeModel, FaultDisk, KillPoint, OpKind, child_role};
+
+const TEST: &str = "kills::a_kill_anywhere_loses_nothing_and_repeats_nothing";
+
+// Acceptance 3
+#[test]
+fn a_kill_anywhere_loses_nothing_and_repeats_nothing() {
+    if let Some(role) = child_role() {
+        let point = KillPoint::ALL[role.get("point").parse::<usize>().unwrap()];
+        let disk = FaultDisk::kill_at(role.get("n").parse().unwrap(), point);
+        return work_until_killed(Path::new(role.get("dir")), role.get("url"), disk);
+    }
+    let server = server();
+    let counting = Arc::new(FaultDisk::counting());
+    let dir = tempfile::tempdir().unwrap();
+    lay_out(dir.path());
+    block_on(async {
+        let agent = agent_on(dir.path(), job_model(&server), counting.clone(), Vec::new()).await;
+        let report = agent.session(session("s")).run(text(INPUT), RunOptions::default()).await.unwrap();
+        assert_eq!((report.outcome, report.text.as_str()), (Outcome::Completed, "done"));
+        agent.journals().flush().await;
+        assert_truthful(&agent, dir.path(), "undisturbed").await;
+    });
+    let mut points = Vec::new();
+    for (i, op) in counting.ops().iter().enumerate() {
+        for (at, point) in KillPoint::ALL.into_iter().enumerate() {
+            // Only a write can be torn.
+            if point != KillPoint::Torn || op.kind == OpKind::Write {
+                points.push((
+                    i + 1,
+                    at,
+                    format!("{point:?} operation {} ({:?} {})", i + 1, op.kind, op.name.display()),
+                ));
+            }
+        }
+    }
+    assert!(points.len() > 100, "only {} points", points.len());
+    in_parallel(&points, |(n, at, place)| kill_and_go_on(&server, *n, *at, place));
+    assert_eq!(server.rejections(), Vec::new());
+}
+
+/// The child: works on the job and says on standard output what is acknowledged.
+fn work_until_killed(dir: &Path, url: &str, disk: FaultDisk) {
+    let settings = stead_model::ModelSettings {
+        name: "openai:x".into(),
+        base_url: Some(url.to_owned()),
+        max_retries: Some(0),
+        ..Default::default()
+    };
+    block_on(async {
+        let model = stead_model::connect(&settings, &|_| None).unwrap();
+        let agent = agent_on(dir, model, Arc::new(disk), Vec::new()).await;
+        let listener = Arc::new(|event: &Event| match &event.kind {
+            EventKind::RunStarted { .. } => println!("\nacknowledged input"),
+            EventKind::ToolEnded { id, .. } => println!("\nacknowledged {id}"),
+            EventKind::RunEnded { .. } => println!("\nacknowledged end"),
+            _ => {}
+        });
+        let options = RunOptions { listener, ..RunOptions::default() };
+        agent.session(session("s")).run(text(INPUT), options).await.unwrap();
+        agent.journals().flush().await;
+    });
+}
+
+fn kill_and_go_on(server: &FakeModel, n: usize, at: usize, place: &str) {
+    let dir = tempfile::tempdir().unwrap();
+    lay_out(dir.path());
+    let told = [("n", n.to_string()), ("point", at.to_string()), ("url", server.openai_url())];
+    let told = told.into_iter().chain([("dir", dir.path().to_str().unwrap().to_owned())]);
+    let ended = Child::spawn(TEST, told).wait(Duration::from_secs(30));
+    assert_eq!(ended.death, Death::Signal(9), "{place}: {ended}");
+    block_on(async {
+        let agent = agent(dir.path(), job_model(server)).await;
+        let acknowledged: Vec<&str> = ended.stdout.lines().filter_map(|l| l.strip_prefix("acknowledged ")).collect();
+        assert_acknowledged(&agent, &acknowledged, place).await;
+
+        let mut session = agent.session(session("s"));
+        let report = match session.resume(RunOptions::default()).await {
+            Ok(report) => report,
+            // Nothing was acknowledged, so the person says it again.
+            Err(AgentError::Store(StoreError::NotFound(_))) => {
+                session.run(text(INPUT), RunOptions::default()).await.unwrap()
+            }
+            Err(AgentError::NothingToResume(_)) if session.state().runs == 0 => {
+                session.run(text(INPUT), RunOptions::default()).await.unwrap()
+            }
+            Err(AgentError::NothingToResume(_)) => {
+                assert_eq!(session.state().last_outcome, Some(Outcome::Completed), "{place}");
+                session.run(text("And now?"), RunOptions::default()).await.unwrap()
+            }
+            Err(error) => panic!("{place}: {error}"),
+        };
+        assert_eq!(report.outcome, Outcome::Completed, "{place}: {report:?}");
+        agent.journals().flush().await;
+        assert_truthful(&agent, dir.path(), place).await;
+        assert_interrupted_calls_say_so(&agent, place).await;
+        let listed = agent.journals().list().await.unwrap();
+        assert_eq!(
+            listed.iter().map(|s| (s.outcome, s.damage.clone())).collect::<Vec<_>>(),
+            [(Some(Outcome::Completed), None)]
+        );
+    });
+}
+
+/// What the child said was acknowledged is in the journal, which is sound but for its last line.
+async fn assert_acknowledged(agent: &Arc<stead_agent::Agent>, acknowledged: &[&str], place: &str) {
+    let lines = match agent.journals().read(&session("s")).await {
+        Ok(lines) => lines,
+        Err(StoreError::NotFound(_)) => Vec::new(),
+        Err(error) => panic!("{place}: {error}"),
+    };
+    for what in acknowledged {
+        let found = lines.iter().any(|line| match &line.entry {
+            Entry::User(input) => *what == "input" && input.content == text(INPUT),
+            Entry::Result(result) => result.id == *what,
+            Entry::End(_) => *what == "end",
+            _ => false,
+        });
+        assert!(found, "{place}: {what} was acknowledged and is lost");
+    }
+}
+
+async fn assert_interrupted_calls_say_so(agent: &Arc<stead_agent::Agent>, place: &str) {
+    let (lines, _) = journal(agent, &session("s")).await;
+    for (id, status, said) in crate::support::results(&lines) {
+        let honest = (status == ResultStatus::Interrupted) == said.starts_with("interrupted: may have run");
+        assert!(honest && status != ResultStatus::Error, "{place}: {id} {status:?} {said}");
+    }
+}
+
+// Acceptance 3
+#[test]
+fn a_second_kill_while_going_on_is_no_worse_than_the_first() {
+    const NAME: &str = "kills::a_second_kill_while_going_on_is_no_worse_than_the_first";
+    if let Some(role) = child_role() {
+        let disk = FaultDisk::kill_at(role.get("n").parse().unwrap(), KillPoint::Torn);
+        let settings = stead_model::ModelSettings {
+            name: "openai:x".into(),
+            base_url: Some(role.get("url").to_owned()),
+            max_retries: Some(0),
+            ..Default::default()
+        };
+        return block_on(async {
+            let model = stead_model::connect(&settings, &|_| None).unwrap();
+            let agent = agent_on(Path::new(role.get("dir")), model, Arc::new(disk), Vec::new()).await;
+            let mut session = agent.session(session("s"));
+            let ran = match role.get("begin") {
+                "yes" => session.run(text(INPUT), RunOptions::default()).await,
+                _ => session.resume(RunOptions::default()).await,
+            };
+            // The life before was killed after the end was recorded.
+            assert!(matches!(ran, Ok(_) | Err(AgentError::NothingToResume(_))), "{ran:?}");
+        });
+    }
+    let server = server();
+    let dir = tempfile::tempdir().unwrap();
+    lay_out(dir.path());
+    let mut begin = "yes";
+    // Each life gets a little further than the one before it.
+    for life in 0..40 {
+        let n = if begin == "yes" { 30 } else { 4 + life };
+        let path = dir.path().to_str().unwrap().to_owned();
+        let told = [("n", n.to_string()), ("url", server.openai_url()), ("dir", path), ("begin", begin.to_owned())];
+        let ended = Child::spawn(NAME, told).wait(Duration::from_secs(30));
+        begin = "no";
+        assert_files_whole(dir.path(), &format!("life {life}"));
+        match ended.death {
+            Death::Signal(9) => {}
+            Death::Exit(0) => {
+                block_on(async {
+                    let agent = agent(dir.path(), job_model(&server)).await;
+                    assert_truthful(&agent, dir.path(), "after many lives").await;
+                    let (_, state) = journal(&agent, &session("s")).await;
+                    assert_eq!((state.last_outcome, state.final_text().as_str()), (Some(Outcome::Completed), "done"));
+                });
+                assert_eq!(server.rejections(), Vec::new());
+                return;
+            }
+            other => panic!("life {life}: {other:?} {ended}"),
+        }
+    }
+    panic!("the job was never done");
+}
+
+// Acceptance 3
+#[test]
+fn nothing_is_acknowledged_or_begun_before_the_journal_is_synced() {
+    let (server, dir, disk) = (server(), tempfile::tempdir().unwrap(), Arc::new(FaultDisk::counting()));
+    lay_out(dir.path());
+    let (seen, checked) = (disk.clone(), Arc::new(AtomicUsize::new(0)));
+    let count = checked.clone();
+    let listener = Arc::new(move |event: &Event| {
+        let changing = |name: &str| name != "read_file";
+        let durable = match &event.kind {
+            EventKind::RunStarted { .. } | EventKind::RunEnded { .. } => true,
+            EventKind::ToolStarted { name, .. } | EventKind::ToolEnded { name, .. } => changing(name),
+            _ => false,
+        };
+        if durable {
+            let ops = seen.ops();
+            let last = ops.iter().rfind(|op| op.name.as_os_str() == "s.log.jsonl").unwrap();
+            assert_eq!(last.kind, OpKind::Sync, "{:?}", event.kind);
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    block_on(async {
+        let agent = agent_on(dir.path(), job_model(&server), disk.clone(), Vec::new()).await;
+        let options = RunOptions { listener, ..RunOptions::default() };
+        agent.session(session("s")).run(text(INPUT), options).await.unwrap();
+    });
+    // The run's two ends, and both ends of six changes.
+    assert_eq!(checked.load(Ordering::SeqCst), 2 + 2 * 6);
+}

@@ -1,0 +1,109 @@
+//! Acceptance 9. A provider's cache holds as long as a request begins with the bytes of the one before it.
+//! Asserted on the wire, where anything that moves (a map's order, a date, a mark) would show.
+
+use crate::support::{agent, block_on, in_parallel, model, session, text};
+use serde_json::{Value, json};
+use stead_agent::RunOptions;
+use stead_core::Outcome;
+use stead_testkit::{FakeModel, Recorded, Turn, Wire, reply};
+
+const RUNS: usize = 4;
+const STEPS: usize = 5;
+
+/// The bytes of a request's conversation, without the marks that say where to cache.
+fn conversation(request: &Recorded) -> String {
+    let mut body = request.json.clone();
+    unmark(&mut body);
+    let key = match request.wire {
+        Wire::Chat | Wire::Messages => "messages",
+        Wire::Responses => "input",
+        Wire::Gemini => "contents",
+    };
+    body[key].to_string()
+}
+
+/// Everything but the conversation.
+fn frame(request: &Recorded) -> Value {
+    let mut body = request.json.clone();
+    unmark(&mut body);
+    for key in ["messages", "input", "contents"] {
+        body.as_object_mut().unwrap().remove(key);
+    }
+    body
+}
+
+fn unmark(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.remove("cache_control");
+            fields.values_mut().for_each(unmark);
+        }
+        Value::Array(items) => items.iter_mut().for_each(unmark),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+// Acceptance 9
+#[test]
+fn every_request_begins_with_the_bytes_of_the_one_before_it() {
+    in_parallel(&Wire::ALL, |&wire| {
+        let server = FakeModel::start_with(|request| {
+            let turns = &request.seen.as_ref().unwrap().turns;
+            let input = turns.iter().rposition(|turn| matches!(turn, Turn::User(_))).unwrap();
+            let step = turns[input..].iter().filter(|turn| matches!(turn, Turn::Assistant { .. })).count();
+            let path = format!("f{input}-{step}.txt");
+            match step {
+                step if step < STEPS => reply()
+                    .thinking("let me see")
+                    .text("ä \"quoted\" \\ text")
+                    .call("write_file", json!({"file_path": path, "content": "1\n", "mode": "overwrite"}))
+                    .call("ls", json!({})),
+                _ => reply().text("done"),
+            }
+        });
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("AGENTS.md"), "You are thorough.").unwrap();
+        block_on(async {
+            let live = agent(dir.path(), model(&server, wire)).await;
+            let mut session_here = live.session(session("s"));
+            for run in 0..RUNS {
+                // The last runs are those of another process, which knows only the journal.
+                let input = text(&format!("Run {run}"));
+                let report = if run < RUNS / 2 {
+                    session_here.run(input, RunOptions::default()).await.unwrap()
+                } else {
+                    let other = agent(dir.path(), model(&server, wire)).await;
+                    other.session(session("s")).run(input, RunOptions::default()).await.unwrap()
+                };
+                assert_eq!(report.outcome, Outcome::Completed, "{wire:?}: {report:?}");
+            }
+        });
+        assert_eq!(server.rejections(), Vec::new(), "{wire:?}");
+        let requests = server.requests();
+        assert_eq!(requests.len(), RUNS * (STEPS + 1), "{wire:?}");
+        for pair in requests.windows(2) {
+            let (before, after) = (&pair[0], &pair[1]);
+            let (earlier, later) = (conversation(before), conversation(after));
+            let prefix = earlier.strip_suffix(']').unwrap();
+            assert!(later.starts_with(prefix), "{wire:?} request {}:\n{earlier}\n{later}", after.index);
+            assert_eq!(frame(before), frame(after), "{wire:?} request {}", after.index);
+            assert_bytes_extend(before, after);
+        }
+    });
+}
+
+/// The same on the raw bytes: all that may differ is what follows the conversation, and the moved marks.
+fn assert_bytes_extend(before: &Recorded, after: &Recorded) {
+    const MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;
+    let clean = |request: &Recorded| String::from_utf8(request.body.to_vec()).unwrap().replace(MARK, "");
+    let (earlier, later) = (clean(before), clean(after));
+    let common = earlier.bytes().zip(later.bytes()).take_while(|(a, b)| a == b).count();
+    // What follows the conversation: the closing bracket and settings of the request.
+    let tail = earlier.len() - common;
+    assert!(
+        tail <= 200 && !earlier[common..].contains("\"role\""),
+        "{:?}: {tail} bytes differ: {}",
+        after.wire,
+        &earlier[common..]
+    );
+}

@@ -1,0 +1,183 @@
+//! An agent in a folder of its own, put together as the binary does it.
+
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use stead_agent::{Agent, AgentParts, RunOptions};
+use stead_core::{Access, Block, Entry, Event, EventKind, Line, Redactor, Risk, SessionId, SessionState, ToolSpec};
+use stead_model::{Model, ModelSettings, Params, Timeouts, connect};
+use stead_store::{Disk, FileJournals, OsDisk};
+use stead_testkit::{FakeModel, Wire};
+use stead_tools::{Output, Registry, Tool, ToolCx, ToolError, file_tools};
+use stead_vfs::LocalVfs;
+use stead_workspace::Workspace;
+
+/// Longer than any of these tests may take; a hang becomes a failure.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
+
+pub(crate) fn session(text: &str) -> SessionId {
+    SessionId::new(text).unwrap()
+}
+
+pub(crate) fn text(text: &str) -> Vec<Block> {
+    vec![Block::text(text)]
+}
+
+/// The name of a model on each wire.
+pub(crate) fn model_name(wire: Wire) -> &'static str {
+    match wire {
+        Wire::Chat => "openai:x",
+        Wire::Messages => "anthropic:x",
+        Wire::Responses => "responses:x",
+        Wire::Gemini => "gemini:x",
+    }
+}
+
+/// The base URL as each wire's clients want it.
+pub(crate) fn base_url(server: &FakeModel, wire: Wire) -> String {
+    match wire {
+        Wire::Chat | Wire::Responses => server.openai_url(),
+        Wire::Messages => server.base_url(),
+        Wire::Gemini => format!("{}/v1beta", server.base_url()),
+    }
+}
+
+/// A model behind `server` that is asked `1 + max_retries` times and gives up after `idle` without a byte.
+pub(crate) fn patient_model(server: &FakeModel, wire: Wire, max_retries: u32, idle: Duration) -> Arc<dyn Model> {
+    let settings = ModelSettings {
+        name: model_name(wire).to_owned(),
+        base_url: Some(base_url(server, wire)),
+        max_retries: Some(max_retries),
+        timeouts: Timeouts { idle_seconds: idle.as_secs_f64(), ..Timeouts::default() },
+        ..ModelSettings::default()
+    };
+    connect(&settings, &|_| None).unwrap()
+}
+
+/// A model behind `server` that is asked once.
+pub(crate) fn model(server: &FakeModel, wire: Wire) -> Arc<dyn Model> {
+    patient_model(server, wire, 0, DEADLINE)
+}
+
+/// An agent in `dir` with the file tools.
+pub(crate) async fn agent(dir: &Path, model: Arc<dyn Model>) -> Arc<Agent> {
+    agent_on(dir, model, Arc::new(OsDisk), Vec::new()).await
+}
+
+/// An agent in `dir` whose every change goes through `disk`, with `more` tools.
+pub(crate) async fn agent_on(
+    dir: &Path,
+    model: Arc<dyn Model>,
+    disk: Arc<dyn Disk>,
+    more: Vec<Arc<dyn Tool>>,
+) -> Arc<Agent> {
+    let files = Arc::new(LocalVfs::open(dir, disk.clone()).unwrap());
+    let workspace = Workspace::open(files, &|_| None).await.unwrap();
+    let journals = Arc::new(FileJournals::new(dir, workspace.config.agent(), disk, Redactor::default()));
+    let tools = Registry::new(file_tools().into_iter().chain(more)).unwrap();
+    Agent::new(AgentParts { workspace, model, params: Params::default(), journals, tools })
+}
+
+/// The lines of a session and the state they add up to. Panics if the journal is not sound.
+pub(crate) async fn journal(agent: &Arc<Agent>, id: &SessionId) -> (Vec<Line>, SessionState) {
+    let lines = agent.journals().read(id).await.unwrap();
+    let mut state = SessionState::default();
+    for line in &lines {
+        state.apply(line.seq, &line.entry).unwrap();
+    }
+    (lines, state)
+}
+
+/// The results of a journal: `(call id, status, text)`.
+pub(crate) fn results(lines: &[Line]) -> Vec<(String, stead_core::ResultStatus, String)> {
+    let result = |line: &Line| match &line.entry {
+        Entry::Result(result) => Some((result.id.clone(), result.status, blocks(&result.content))),
+        _ => None,
+    };
+    lines.iter().filter_map(result).collect()
+}
+
+pub(crate) fn blocks(content: &[Block]) -> String {
+    stead_core::Message::User { content: content.to_vec() }.text()
+}
+
+/// Options that keep every event.
+pub(crate) fn listening() -> (RunOptions, Arc<Mutex<Vec<Event>>>) {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let sink = heard.clone();
+    let listener = Arc::new(move |event: &Event| sink.lock().unwrap().push(event.clone()));
+    (RunOptions { listener, ..RunOptions::default() }, heard)
+}
+
+/// Panics unless the events are numbered without a gap and end with the end of the run, once.
+pub(crate) fn assert_well_formed(events: &[Event]) {
+    let numbers: Vec<u64> = events.iter().map(|event| event.seq).collect();
+    assert_eq!(numbers, (1..=events.len() as u64).collect::<Vec<_>>());
+    let ends = events.iter().filter(|event| matches!(event.kind, EventKind::RunEnded { .. })).count();
+    assert!(ends == 1 && matches!(events.last().unwrap().kind, EventKind::RunEnded { .. }), "{events:?}");
+}
+
+/// Runs a future on a runtime of its own, with a deadline.
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async { tokio::time::timeout(DEADLINE, future).await.expect("it took too long") })
+}
+
+/// Runs `job` on every item, on a few threads; the panic of one is the panic of all.
+pub(crate) fn in_parallel<T: Sync>(items: &[T], job: impl Fn(&T) + Sync) {
+    const THREADS: usize = 4;
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    let work = || {
+        while let Some(item) = items.get(next.fetch_add(1, std::sync::atomic::Ordering::SeqCst)) {
+            job(item);
+        }
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}
+
+type Act = Box<dyn Fn(ToolCx, Value) -> BoxFuture<'static, Result<Output, ToolError>> + Send + Sync>;
+
+/// A tool of a test's own.
+pub(crate) struct TestTool {
+    spec: ToolSpec,
+    act: Act,
+}
+
+impl TestTool {
+    pub(crate) fn make<F>(
+        name: &str,
+        risk: Risk,
+        act: impl Fn(ToolCx, Value) -> F + Send + Sync + 'static,
+    ) -> Arc<dyn Tool>
+    where
+        F: Future<Output = Result<Output, ToolError>> + Send + 'static,
+    {
+        let spec = ToolSpec {
+            name: name.to_owned(),
+            aliases: Vec::new(),
+            description: "A tool of a test.".to_owned(),
+            parameters: Arc::new(json!({"type": "object", "properties": {"n": {"type": "integer"}}})),
+            risk,
+        };
+        Arc::new(Self { spec, act: Box::new(move |cx, args| Box::pin(act(cx, args))) })
+    }
+}
+
+impl Tool for TestTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn accesses(&self, _: &Value) -> Vec<Access> {
+        Vec::new()
+    }
+
+    fn call<'a>(&'a self, cx: &'a ToolCx, args: Value) -> BoxFuture<'a, Result<Output, ToolError>> {
+        (self.act)(cx.clone(), args)
+    }
+}

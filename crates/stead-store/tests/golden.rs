@@ -1,0 +1,43 @@
+//! Journals of earlier formats are read for ever. The files in `golden/` never change: a new format gets new
+//! files beside them.
+
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use stead_core::{AgentId, Redactor, SessionId, SessionState};
+use stead_store::{FileJournals, Journals, OsDisk, Wait};
+
+const JOURNAL: &str = include_str!("golden/v1.log.jsonl");
+const FOLDED: &str = include_str!("golden/v1.state.json");
+/// Every kind there is in format 1.
+const KINDS: [&str; 10] = ["ask", "call", "decision", "end", "model", "notice", "result", "rewind", "session", "user"];
+
+fn folded(state: &SessionState) -> Value {
+    json!({"state": state, "messages": state.messages()})
+}
+
+#[tokio::test]
+async fn a_journal_of_format_1_folds_to_what_it_always_did() {
+    let dir = tempfile::tempdir().unwrap();
+    let journals = FileJournals::new(dir.path(), AgentId::new("main").unwrap(), Arc::new(OsDisk), Redactor::default());
+    let id = SessionId::new("golden").unwrap();
+    let path = journals.path(&id);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, JOURNAL).unwrap();
+
+    let expected: Value = serde_json::from_str(FOLDED).unwrap();
+    let opened = journals.open(&id, None, Wait::No).await.unwrap();
+    assert_eq!(opened.torn, None);
+    assert_eq!(folded(&opened.state.unwrap()), expected);
+
+    let mut state = SessionState::default();
+    for line in journals.read(&id).await.unwrap() {
+        state.apply(line.seq, &line.entry).unwrap();
+    }
+    assert_eq!(folded(&state), expected);
+    let kinds: BTreeSet<String> = JOURNAL
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["kind"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(kinds.iter().map(String::as_str).collect::<Vec<_>>(), KINDS, "the file shows every kind");
+}

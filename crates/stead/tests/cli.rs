@@ -1,0 +1,18 @@
+//! The first capability's acceptance list, through the real binary.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "cli/endings.rs"]
+mod endings;
+#[path = "cli/processes.rs"]
+mod processes;
+#[path = "cli/secrets.rs"]
+mod secrets;
+#[path = "cli/sessions.rs"]
+mod sessions;
+#[path = "cli/support.rs"]
+mod support;
+#[path = "cli/wires.rs"]
+mod wires;
+#[path = "cli/workspace.rs"]
+mod workspace;

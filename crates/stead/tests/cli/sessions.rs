@@ -1,0 +1,82 @@
+//! Acceptance 2: what `stead sessions` shows, and going back.
+
+use crate::support::Folder;
+use serde_json::json;
+use stead_testkit::{FakeModel, reply};
+
+/// A session `s` of two turns, `first` and `second`, and its server.
+fn two_turns(folder: &Folder) -> FakeModel {
+    let server = FakeModel::start_with(|request| {
+        let seen = request.seen.as_ref().unwrap();
+        let said: Vec<&str> = seen.user_texts().collect();
+        match (said.last(), seen.results().count()) {
+            (Some(&"first"), 0) => reply().call("write_file", json!({"file_path": "a.txt", "content": "needle\n"})),
+            _ => reply().text(format!("heard {}", said.join(", "))),
+        }
+    });
+    for input in ["first", "second"] {
+        folder.run_with(&server, &["run", "-m", "openai:x", "-s", "s", input]).exits(0);
+    }
+    server
+}
+
+// Acceptance 2
+#[test]
+fn sessions_are_listed_shown_searched_and_exported() {
+    let folder = Folder::new();
+    assert!(folder.run(&["sessions", "list"]).exits(0).out.contains("no sessions yet"));
+    assert_eq!(folder.run(&["sessions", "list", "--json"]).exits(0).json(), json!([]));
+    drop(two_turns(&folder));
+
+    let list = folder.run(&["sessions", "list", "--json"]).exits(0).json();
+    assert_eq!((&list[0]["id"], &list[0]["runs"], &list[0]["title"]), (&json!("s"), &json!(2), &json!("first")));
+    assert!(folder.run(&["sessions", "list"]).exits(0).out.contains("completed"));
+
+    let shown = folder.run(&["sessions", "show", "s"]).exits(0).out;
+    assert!(shown.contains("[1] you: first") && shown.contains("[2] you: second"), "{shown}");
+    let full = folder.run(&["sessions", "show", "s", "--full"]).exits(0).out;
+    assert!(full.contains("write_file begins") && full.contains("run ended: completed"), "{full}");
+    let entries = folder.run(&["sessions", "show", "s", "--json"]).exits(0).lines();
+    let kinds: Vec<&str> = entries.iter().map(|entry| entry["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["session", "user", "model", "call", "result", "model", "end", "user", "model", "end"]);
+
+    let hits = folder.run(&["sessions", "search", "NEEDLE", "--json"]).exits(0).lines();
+    assert_eq!((&hits[0]["session"], &hits[0]["seq"]), (&json!("s"), &json!(3)));
+    assert!(folder.run(&["sessions", "search", "heard first"]).exits(0).out.starts_with("s:"));
+    folder.run(&["sessions", "search", "not there"]).exits(1);
+
+    let markdown = folder.run(&["sessions", "export", "s"]).exits(0).out;
+    assert!(markdown.starts_with("# Session s") && markdown.contains("## You\n\nsecond"), "{markdown}");
+    folder.run(&["sessions", "export", "s", "--format", "json", "-f", "out.json"]).exits(0);
+    let exported: Vec<serde_json::Value> = serde_json::from_str(&folder.read("out.json")).unwrap();
+    assert_eq!(exported, entries);
+
+    assert_eq!(folder.run(&["sessions", "replay", "s", "--json"]).exits(0).lines(), entries);
+    folder.run(&["sessions", "rm", "s"]).exits(0);
+    assert!(!folder.has("agents/main/sessions/s.log.jsonl") && !folder.has("agents/main/context/s"));
+    assert_eq!(folder.run(&["sessions", "list", "--json"]).exits(0).json(), json!([]));
+    folder.run(&["sessions", "rm", "s"]).exits(2);
+}
+
+// Acceptance 2
+#[test]
+fn a_session_is_forked_and_rewound_without_erasing_anything() {
+    let folder = Folder::new();
+    let server = two_turns(&folder);
+    let before = folder.read("agents/main/sessions/s.log.jsonl");
+    assert_eq!(folder.run(&["sessions", "fork", "s", "--before", "2", "--to", "copy"]).exits(0).out, "copy\n");
+    assert_eq!(folder.read("agents/main/sessions/s.log.jsonl"), before);
+    let copied = folder.run_with(&server, &["run", "-m", "openai:x", "-s", "copy", "third"]).exits(0);
+    assert_eq!(copied.out, "heard first, third\n");
+    folder.run(&["sessions", "fork", "s", "--to", "copy"]).exits(2);
+
+    folder.run(&["sessions", "rewind", "s", "--before", "2"]).exits(0);
+    assert!(folder.read("agents/main/sessions/s.log.jsonl").starts_with(&before));
+    let other = folder.run_with(&server, &["run", "-m", "openai:x", "-s", "s", "other"]).exits(0);
+    assert_eq!(other.out, "heard first, other\n");
+    folder.run(&["sessions", "rewind", "s", "--before", "7"]).exits(2);
+    for id in ["s", "copy"] {
+        folder.run(&["sessions", "replay", id]).exits(0);
+    }
+    assert_eq!(server.rejections(), Vec::new());
+}

@@ -1,0 +1,128 @@
+//! The binary in a folder and an environment of its own.
+
+use assert_cmd::Command;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use stead_testkit::FakeModel;
+
+/// The binary under test.
+pub(crate) const STEAD: &str = env!("CARGO_BIN_EXE_stead");
+/// A hang becomes a failure.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// A workspace that is removed when dropped.
+pub(crate) struct Folder(tempfile::TempDir);
+
+/// What a command left behind.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.0.path().to_owned()
+    }
+
+    pub(crate) fn put(&self, name: &str, content: &str) {
+        std::fs::write(self.0.path().join(name), content).unwrap();
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.0.path().join(name)).unwrap()
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.path().join(name).exists()
+    }
+
+    /// A script in the workspace and the name of the model that plays it.
+    pub(crate) fn script(&self, yaml: &str) -> String {
+        self.put("script.yaml", yaml);
+        format!("scripted:{}", self.0.path().join("script.yaml").display())
+    }
+
+    /// The binary with this folder as its workspace and nothing in its environment.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(STEAD);
+        command.env_clear().env("HOME", self.0.path()).current_dir(self.0.path()).args(args).timeout(DEADLINE);
+        command
+    }
+
+    /// The same as a plain process, for tests that send signals.
+    pub(crate) fn process(&self, args: &[&str]) -> std::process::Command {
+        let mut command = std::process::Command::new(STEAD);
+        command.env_clear().env("HOME", self.0.path()).current_dir(self.0.path()).args(args);
+        command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped());
+        command.stderr(std::process::Stdio::piped());
+        command
+    }
+
+    pub(crate) fn run(&self, args: &[&str]) -> Done {
+        done(&mut self.command(args))
+    }
+
+    /// Runs against `server`, on every wire's variable.
+    pub(crate) fn run_with(&self, server: &FakeModel, args: &[&str]) -> Done {
+        done(pointed(&mut self.command(args), server))
+    }
+
+    /// Every file below the folder.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        fn walk(dir: &Path, out: &mut Vec<PathBuf>) {
+            for entry in std::fs::read_dir(dir).unwrap().flatten() {
+                let path = entry.path();
+                if path.is_dir() { walk(&path, out) } else { out.push(path) }
+            }
+        }
+        let mut files = Vec::new();
+        walk(self.0.path(), &mut files);
+        files
+    }
+}
+
+/// The variables that lead to `server`.
+pub(crate) fn endpoints(server: &FakeModel) -> [(&'static str, String); 3] {
+    [
+        ("OPENAI_BASE_URL", server.openai_url()),
+        ("ANTHROPIC_BASE_URL", server.base_url()),
+        ("GEMINI_BASE_URL", format!("{}/v1beta", server.base_url())),
+    ]
+}
+
+pub(crate) fn pointed<'a>(command: &'a mut Command, server: &FakeModel) -> &'a mut Command {
+    command.envs(endpoints(server))
+}
+
+pub(crate) fn done(command: &mut Command) -> Done {
+    let output = command.output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Done { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
+}
+
+impl Done {
+    /// Panics with all that was printed unless the exit code is `code`.
+    #[track_caller]
+    pub(crate) fn exits(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "{self:#?}");
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:#?}"))
+    }
+
+    /// Each line as JSON.
+    #[track_caller]
+    pub(crate) fn lines(&self) -> Vec<Value> {
+        self.out.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))).collect()
+    }
+}

@@ -1,0 +1,120 @@
+//! Acceptance 2 and 7: workspace commands, and paths that try to leave the workspace.
+
+use crate::support::{Folder, done};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+// Acceptance 2
+#[test]
+fn a_workspace_is_made_checked_and_shown() {
+    let folder = Folder::new();
+    let made = folder.run(&["init", "agent"]).exits(0);
+    assert!(made.out.contains("made AGENTS.md") && folder.has("agent/AGENTS.md"), "{made:?}");
+    folder.put("agent/AGENTS.md", "You are a careful librarian.");
+    assert!(folder.run(&["init", "agent"]).exits(0).out.contains("kept AGENTS.md"));
+    assert_eq!(folder.read("agent/AGENTS.md"), "You are a careful librarian.");
+
+    let findings = folder.run(&["-C", "agent", "check", "--json"]).exits(0).json();
+    assert!(findings.as_array().unwrap().iter().all(|finding| finding["grade"] == "ok"), "{findings}");
+    let prompt = folder.run(&["-C", "agent", "prompt"]).exits(0).out;
+    assert!(prompt.contains("You are a careful librarian.") && prompt.contains("persona"), "{prompt}");
+    let sections = folder.run(&["-C", "agent", "prompt", "--json"]).exits(0).json();
+    assert!(sections.as_array().unwrap().iter().any(|section| section["source"] == "AGENTS.md"));
+    assert!(folder.run(&["completions", "bash"]).exits(0).out.contains("_stead"));
+}
+
+// Acceptance 2
+#[test]
+fn a_mistake_in_the_settings_is_refused_with_its_place() {
+    for (yaml, place, said) in [
+        ("policy:\n  max_step: 3\n", "agent.yaml:2:", "did you mean `max_steps`"),
+        ("name: main\nmodl: x\n", "agent.yaml:2:", "did you mean `model`"),
+        ("name: [\n", "agent.yaml:", ""),
+        ("model: {name: 'openai:x', api_key: '${NOT_SET}'}\n", "agent.yaml", "NOT_SET"),
+        ("approvals: {no_such_tool: true}\n", "agent.yaml", "no_such_tool"),
+    ] {
+        let folder = Folder::new();
+        folder.put("agent.yaml", yaml);
+        let checked = folder.run(&["check"]).exits(2);
+        assert!(checked.out.contains(place) && checked.out.contains(said), "{yaml}: {checked:?}");
+        if !yaml.starts_with("approvals") {
+            let refused = folder.run(&["run", "-m", "openai:x", "go"]).exits(2);
+            assert!(refused.err.contains(place) && refused.err.contains(said), "{yaml}: {refused:?}");
+        }
+    }
+}
+
+// Acceptance 2
+#[test]
+fn one_tool_is_called_through_the_gate_and_its_verdict_explained() {
+    let folder = Folder::new();
+    folder.put("a.txt", "hello\n");
+    let tools = folder.run(&["tool", "--json"]).exits(0).lines();
+    assert!(tools.iter().any(|tool| tool["name"] == "edit_file" && tool["effect"] == "writes"));
+    assert!(folder.run(&["tool", "read_file", r#"{"file_path": "a.txt"}"#]).exits(0).out.contains("hello"));
+    let called = folder.run(&["tool", "Read", r#"{"path": "a.txt"}"#, "--json"]).exits(0).json();
+    assert_eq!(called["status"], "ok");
+    folder.run(&["tool", "read_file", r#"{"file_path": "b.txt"}"#]).exits(1);
+    folder.run(&["tool", "read_file", "{"]).exits(2);
+    folder.run(&["tool", "no_such_tool"]).exits(1);
+
+    let explain = |args: &str| folder.run(&["tool", "delete_file", args, "--explain", "--json"]).exits(0).json();
+    assert_eq!(explain(r#"{"file_path": "a.txt"}"#)["verdict"], "allow");
+    let verdict = explain(r#"{"file_path": "agent.yaml"}"#);
+    assert!(verdict["verdict"] == "deny" && verdict["rule"].as_str().unwrap().contains("protected"), "{verdict}");
+    folder.put("agent.yaml", "approvals: {delete: true}\n");
+    assert_eq!(explain(r#"{"file_path": "a.txt"}"#)["verdict"], "ask");
+    folder.run(&["tool", "delete_file", r#"{"file_path": "a.txt"}"#]).exits(1);
+    assert!(folder.has("a.txt"), "nobody approved it");
+    folder.run(&["tool", "delete_file", r#"{"file_path": "a.txt"}"#, "--approve", "all"]).exits(0);
+    assert!(!folder.has("a.txt"));
+}
+
+fn calls(path: &str) -> Vec<(&'static str, Value)> {
+    vec![
+        ("ls", json!({"path": path})),
+        ("file_info", json!({"file_path": path})),
+        ("read_file", json!({"file_path": path})),
+        ("write_file", json!({"file_path": path, "content": "evil"})),
+        ("overwrite_file", json!({"file_path": path, "content": "evil"})),
+        ("edit_file", json!({"file_path": path, "old_string": "secret", "new_string": "evil"})),
+        ("delete_file", json!({"file_path": path})),
+        ("move_file", json!({"from": path, "to": "stolen"})),
+        ("glob_files", json!({"pattern": "**", "path": path})),
+        ("grep_files", json!({"pattern": "secret", "path": path})),
+    ]
+}
+
+// Acceptance 7
+#[test]
+fn no_tool_leaves_the_workspace_or_hangs_on_a_pipe() {
+    let temp = Folder::new();
+    std::fs::create_dir(temp.path().join("outside")).unwrap();
+    temp.put("outside/secret.txt", "secret content");
+    for (path, must_fail) in [
+        ("../outside/secret.txt", true),
+        ("out/secret.txt", true),
+        ("nul\0byte", true),
+        (&*"n".repeat(4096), true),
+        ("zero", false),
+        ("fifo", false),
+    ] {
+        for (tool, args) in calls(path) {
+            let root = temp.path().join("root");
+            std::fs::create_dir(&root).unwrap();
+            std::os::unix::fs::symlink("../outside", root.join("out")).unwrap();
+            std::os::unix::fs::symlink("/dev/zero", root.join("zero")).unwrap();
+            let mode = rustix::fs::Mode::from_raw_mode(0o600);
+            rustix::fs::mknodat(rustix::fs::CWD, root.join("fifo"), rustix::fs::FileType::Fifo, mode, 0).unwrap();
+            let args = args.to_string();
+            let mut command = temp.command(&["-C", "root", "tool", tool, &args]);
+            let called = done(command.timeout(Duration::from_secs(10)));
+            let place = format!("{tool} {}", &args[..args.len().min(80)]);
+            assert!(called.code == 1 || (called.code == 0 && !must_fail), "{place}: {called:?}");
+            assert!(!(called.out + &called.err).contains("secret content"), "{place}");
+            assert_eq!(temp.read("outside/secret.txt"), "secret content", "{place}");
+            assert_eq!(std::fs::read_dir(temp.path().join("outside")).unwrap().count(), 1, "{place}");
+            std::fs::remove_dir_all(&root).unwrap();
+        }
+    }
+}
