@@ -115,6 +115,10 @@ impl<'a> App<'a> {
             let waiting = !self.runs.is_empty();
             tokio::select! {
                 read = keys.recv(), if !keys.is_closed() => match read {
+                    Some(Ok(Event::Resize(..))) => {
+                        // A terminal that shrank and grew again has lost what we believe it shows.
+                        let _ = screen.terminal.clear();
+                    }
                     Some(Ok(event)) => self.on_terminal(event).await,
                     Some(Err(_)) | None => self.leave(INTERRUPTED),
                 },

@@ -23,7 +23,7 @@ fn ctrl(letter: char) -> KeyEvent {
 
 /// Types a text; the commands of its last key.
 fn type_in(chat: &mut Chat, text: &str) -> Vec<Command> {
-    text.chars().map(|letter| chat.on_key(key(KeyCode::Char(letter)))).next_back().unwrap_or_default()
+    text.chars().fold(Vec::new(), |_, letter| chat.on_key(key(KeyCode::Char(letter))))
 }
 
 fn send(chat: &mut Chat, text: &str) -> Vec<Command> {
