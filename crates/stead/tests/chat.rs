@@ -1,5 +1,6 @@
 //! `stead chat` on a pseudo-terminal, as a person sees it. What the unit tests cannot show: that keys
 //! arrive, that the run and the screen go on side by side, and that the terminal is given back.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail the test by panicking")]
 
 use std::path::Path;
 use std::process::Command;
@@ -107,7 +108,7 @@ fn termination_cancels_the_run_and_restores_the_terminal() {
     let mut pty = chat(dir.path(), "- text: \"slow slow slow\"\n  chunk: 1\n  delay_ms: 2000\n");
     pty.send("go\r");
     pty.wait_for("waiting for the model", DEADLINE);
-    let kill = Command::new("kill").args(["-TERM", &child_pid(dir.path())]).status().unwrap();
+    let kill = Command::new("kill").args(["-TERM", &pty.pid().to_string()]).status().unwrap();
     assert!(kill.success());
     assert_eq!(pty.wait_exit(DEADLINE).code(), Some(130));
     assert!(pty.raw().contains(LEAVE_ALTERNATE_SCREEN));
@@ -259,10 +260,4 @@ fn without_a_terminal_it_points_to_run() {
 fn agent(dir: &Path) -> String {
     let mut agents = std::fs::read_dir(dir.join("agents")).unwrap();
     agents.next().unwrap().unwrap().file_name().into_string().unwrap()
-}
-
-/// The process that has `dir` on its command line.
-fn child_pid(dir: &Path) -> String {
-    let found = Command::new("pgrep").args(["-f", &format!("stead chat .*{}", dir.display())]).output().unwrap();
-    String::from_utf8(found.stdout).unwrap().lines().next().unwrap().to_owned()
 }

@@ -80,7 +80,7 @@ pub(crate) struct InitArgs {
   echo \"Summarise\" | stead run -s weekly --output json
   stead run -s weekly --resume --approve all")]
 pub(crate) struct RunArgs {
-    /// What to do; `-` or nothing reads standard input
+    /// What to do; `-` or nothing reads standard input. `@path` attaches a file of the workspace
     pub(crate) input: Option<String>,
     /// The session to continue, or the name of a new one
     #[arg(short, long, value_name = "ID")]

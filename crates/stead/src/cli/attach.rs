@@ -1,5 +1,6 @@
 //! `@path` in an input attaches that file of the workspace.
 
+use super::transcript::fenced;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use stead::core::{Block, Media};
@@ -64,7 +65,7 @@ async fn block(files: &dyn Vfs, path: &VPath, size: u64) -> Block {
             name: Some(path.to_string()),
         }),
         None => match text_of(&data, size) {
-            Some(text) => Block::text(fenced(path, text, size)),
+            Some(text) => Block::text(titled(path, text, size)),
             None => Block::text(format!("Attached file {path} was left out: {size} bytes that are not text")),
         },
     }
@@ -84,16 +85,13 @@ fn text_of(data: &[u8], size: u64) -> Option<&str> {
     }
 }
 
-/// The text behind a header, in a fence that it cannot close.
-fn fenced(path: &VPath, text: &str, size: u64) -> String {
-    let longest = text.lines().map(|line| line.chars().take_while(|&c| c == '`').count()).max().unwrap_or(0);
-    let fence = "`".repeat(longest.max(2) + 1);
+/// The text behind a header that says how much of the file it is.
+fn titled(path: &VPath, text: &str, size: u64) -> String {
     let cut = match size > text.len() as u64 {
         true => format!(" (its first {} of {size} bytes; read_file has the rest)", text.len()),
         false => String::new(),
     };
-    let end = if text.ends_with('\n') || text.is_empty() { "" } else { "\n" };
-    format!("Attached file {path}{cut}:\n{fence}\n{text}{end}{fence}")
+    format!("Attached file {path}{cut}:\n{}", fenced("", text.strip_suffix('\n').unwrap_or(text)))
 }
 
 #[cfg(test)]

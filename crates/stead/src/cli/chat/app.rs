@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead::agent::{Agent, AgentError, Answer, Approvals, RunOptions, RunReport, Session};
-use stead::core::{Redactor, SessionId};
+use stead::core::{Block, Redactor, SessionId};
 use stead::store::{FileJournals, OsDisk, StoreError};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
@@ -31,6 +31,12 @@ const TICK: Duration = Duration::from_millis(100);
 /// The exit code of an interface that was left while a run went on, or by a signal.
 const INTERRUPTED: u8 = 130;
 const SESSIONS_SHOWN: usize = 20;
+
+/// What begins a run.
+enum Begin {
+    Input(Vec<Block>),
+    Resume,
+}
 
 /// A run that has given its session back.
 struct Finished {
@@ -172,8 +178,12 @@ impl<'a> App<'a> {
 
     async fn obey(&mut self, command: Command) -> Result<(), CliError> {
         match command {
-            Command::Send(text) => self.start(Some(text)),
-            Command::Resume => self.start(None),
+            Command::Send(text) => {
+                let content = attach(&*self.agent.workspace().files, &text).await;
+                self.chat.attached(&content);
+                self.start(Begin::Input(content));
+            }
+            Command::Resume => self.start(Begin::Resume),
             Command::Cancel => {
                 self.reply = None;
                 self.cancel.cancel();
@@ -226,7 +236,7 @@ impl<'a> App<'a> {
     }
 
     /// Begins a run with an input, or takes the last one up. The run owns the session until its end.
-    fn start(&mut self, input: Option<String>) {
+    fn start(&mut self, begin: Begin) {
         let Some(mut session) = self.session.take() else { return };
         self.cancel = CancellationToken::new();
         self.started = Instant::now();
@@ -241,14 +251,10 @@ impl<'a> App<'a> {
             approvals,
             wait: self.args.turn.wait(),
         };
-        let files = self.agent.workspace().files.clone();
         self.runs.spawn(async move {
-            let report = match input {
-                Some(text) => {
-                    let content = attach(&*files, &text).await;
-                    session.run(content, options).await
-                }
-                None => session.resume(options).await,
+            let report = match begin {
+                Begin::Input(content) => session.run(content, options).await,
+                Begin::Resume => session.resume(options).await,
             };
             Finished { session, report }
         });
@@ -285,10 +291,6 @@ impl<'a> App<'a> {
             && let Ok(info) = info(&self.common, self.env, &self.agent, session)
         {
             self.chat.info = info;
-            let newest = session.state().turns.iter().rev().find(|turn| turn.opens.is_some());
-            if let Some(stead::core::Message::User { content }) = newest.map(|turn| &*turn.message) {
-                self.chat.attached(content);
-            }
         }
         match self.leaving {
             Leaving::No => {

@@ -133,9 +133,9 @@ fn answer(block: &Block) -> Option<Body> {
 }
 
 fn texts(content: &[Block]) -> Vec<&str> {
-    let text = |block| match block {
-        &Block::Text { ref text } => Some(text.as_str()),
+    let texts = content.iter().filter_map(|block| match block {
+        Block::Text { text } => Some(text.as_str()),
         Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_) => None,
-    };
-    content.iter().filter_map(text).collect()
+    });
+    texts.collect()
 }

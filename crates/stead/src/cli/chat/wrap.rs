@@ -81,6 +81,8 @@ impl Rows {
                     self.place(grapheme, style);
                 }
             }
+            // A terminal would obey them, and they have no width to count.
+            (control, _) if control.contains(char::is_control) => {}
             (_, Break::Words) => self.word.push((grapheme.to_owned(), style)),
             (_, Break::Anywhere) => self.place(grapheme, style),
         }
@@ -131,7 +133,7 @@ mod tests {
 
     #[test]
     fn rows_break_between_words_and_long_words_break_anywhere() {
-        let cases: [(&str, usize, Break, &[&str]); 9] = [
+        let cases: [(&str, usize, Break, &[&str]); 10] = [
             ("", 5, Break::Words, &[""]),
             ("one two three", 7, Break::Words, &["one two", "three"]),
             ("one  two", 4, Break::Words, &["one", "two"]),
@@ -140,6 +142,7 @@ mod tests {
             ("漢字漢字", 5, Break::Words, &["漢字", "漢字"]),
             ("漢", 1, Break::Words, &["漢"]),
             ("a  b c", 4, Break::Anywhere, &["a  b", " c"]),
+            ("a\u{1b}[31mb\u{7}", 9, Break::Words, &["a[31mb"]),
             ("\tx", 9, Break::Anywhere, &["    x"]),
         ];
         for (text, width, at, rows) in cases {
