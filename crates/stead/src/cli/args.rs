@@ -127,6 +127,8 @@ pub(crate) enum Approve {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Inside, /help lists commands and keys.
+Exit codes: 0 when left at an idle prompt, 130 when left while a run went on or by a signal")]
 pub(crate) struct ChatArgs {
     /// The session to continue, or the name of a new one
     #[arg(short, long, value_name = "ID")]

@@ -352,6 +352,7 @@ const LIST_MARK: Style = Style::new().fg(Color::Cyan);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     const SAMPLE: &str = "# Title\n\nSome **bold**, *slanted*, ~~gone~~ and `code` with a [link](http://x.y/z).\n\
         Second line\n***both*** more\n\n## Sub\n\n- one\n- two\n  - deep **x**\n    more\n- [ ] open\n\n1. first\n2. second\n\n\
@@ -405,6 +406,17 @@ mod tests {
         ];
         for (source, rows) in cases {
             assert_eq!(shown(&render(source, 30)), rows, "{source:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_in_any_pieces_shows_what_it_means(pieces in prop::collection::vec("[-a b*_`#>|\\n\\t<\\[\\]()!~1.:=漢]{0,6}", 0..12)) {
+            let (mut stream, mut text) = (Stream::default(), String::new());
+            for piece in pieces {
+                text.push_str(&piece);
+                prop_assert_eq!(stream.render(&text, 12), render(&text, 12), "{:?}", text);
+            }
         }
     }
 }

@@ -89,7 +89,8 @@ Alt-Enter, Ctrl-J  new line (also Shift-Enter where the terminal tells it apart)
 Tab                complete commands and paths
 Up, Down           earlier inputs
 PgUp, PgDn         scroll
-Ctrl-O             show or hide a tool call's details; Ctrl-Up and Ctrl-Down choose the call
+Ctrl-O             show or hide the details of a tool call
+Ctrl-Up, Ctrl-Down choose the call
 Ctrl-C             cancel the run; again: leave
 Ctrl-D             leave";
 

@@ -30,6 +30,9 @@ const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "�
 /// How long each picture of the spinner is shown.
 const SPINNER_STEP_MS: u128 = 100;
 const MAX_POPUP_ROWS: u16 = 8;
+/// Ids up to this length are shown whole in the footer, of others so many characters.
+const MAX_ID_CHARS: usize = 20;
+const SHORT_ID_CHARS: usize = 8;
 /// Rows of a running tool's output that are shown.
 const OUTPUT_ROWS: usize = 12;
 
@@ -366,9 +369,17 @@ fn footer(chat: &Chat, width: usize) -> Line<'static> {
     let info = &chat.info;
     let cache = chat.cache_hits().map_or(String::new(), |percent| format!(" · cache {percent}%"));
     let numbers = clip(&format!("{}{cache}", tokens(&info.usage, info.cost)), width);
-    let names = clip(&format!("{} · {}", info.session, info.model), width.saturating_sub(numbers.width() + 1));
+    let names = clip(&format!("{} · {}", short(&info.session), info.model), width.saturating_sub(numbers.width() + 1));
     let blank = " ".repeat(width.saturating_sub(names.width() + numbers.width()));
     Line::styled(format!("{names}{blank}{numbers}"), QUIET)
+}
+
+/// The end of a long id: that of a generated one tells it apart, its beginning does not.
+fn short(id: &str) -> String {
+    match id.chars().count() {
+        ..=MAX_ID_CHARS => id.to_owned(),
+        chars => format!("…{}", id.chars().skip(chars - SHORT_ID_CHARS).collect::<String>()),
+    }
 }
 
 /// The choices, above the input.

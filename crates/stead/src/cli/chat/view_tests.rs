@@ -145,6 +145,14 @@ fn what_is_being_read_stays_in_place_while_more_comes() {
 }
 
 #[test]
+fn a_generated_id_is_shown_by_its_end_so_that_the_model_has_room() {
+    let mut chat = chat();
+    chat.info.session = "s01a1e141c901732ca5057515c4a2734e".into();
+    let shown = screen(&mut chat, &mut View::new(Colours::On), 60, 8);
+    assert_eq!(shown[7], "…c4a2734e · fake:m                     0 in, 0 out · $0.0000");
+}
+
+#[test]
 fn without_colours_no_cell_has_one() {
     let mut chat = full();
     let mut view = View::new(Colours::Off);
