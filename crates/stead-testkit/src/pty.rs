@@ -74,6 +74,11 @@ impl Pty {
         Self { master, child, seen, stop, reader: Some(reader) }
     }
 
+    /// The command's process id, to send it signals.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Types this, for example `"hello\r"` or `"\x1b[A"`.
     pub fn send(&self, keys: &str) {
         (&*self.master).write_all(keys.as_bytes()).expect("the terminal takes keys");

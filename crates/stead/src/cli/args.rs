@@ -80,7 +80,7 @@ pub(crate) struct InitArgs {
   echo \"Summarise\" | stead run -s weekly --output json
   stead run -s weekly --resume --approve all")]
 pub(crate) struct RunArgs {
-    /// What to do; `-` or nothing reads standard input
+    /// What to do; `-` or nothing reads standard input. `@path` attaches a file of the workspace
     pub(crate) input: Option<String>,
     /// The session to continue, or the name of a new one
     #[arg(short, long, value_name = "ID")]
@@ -127,6 +127,8 @@ pub(crate) enum Approve {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Inside, /help lists commands and keys.
+Exit codes: 0 when left at an idle prompt, 130 when left while a run went on or by a signal")]
 pub(crate) struct ChatArgs {
     /// The session to continue, or the name of a new one
     #[arg(short, long, value_name = "ID")]

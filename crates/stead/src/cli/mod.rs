@@ -1,6 +1,7 @@
 //! The command line: parsing, and one module per command.
 
 mod args;
+mod attach;
 mod bench;
 mod chat;
 mod check;

@@ -1,6 +1,7 @@
 //! `stead run`: one input worked to its end.
 
 use super::args::{Common, RunArgs};
+use super::attach::attach;
 use super::env::Env;
 use super::error::CliError;
 use super::open::{Needs, open_agent, session_id};
@@ -10,7 +11,7 @@ use std::io::Read;
 use std::process::ExitCode;
 use std::sync::Arc;
 use stead::agent::{RunOptions, RunReport};
-use stead::core::{Block, Outcome};
+use stead::core::Outcome;
 
 pub(crate) async fn run(common: &Common, env: &Env, args: RunArgs) -> Result<ExitCode, CliError> {
     let input = if args.resume { None } else { Some(read_input(env, args.input.as_deref())?) };
@@ -25,7 +26,7 @@ pub(crate) async fn run(common: &Common, env: &Env, args: RunArgs) -> Result<Exi
     };
     let mut session = agent.session(session_id(args.session.as_deref())?);
     let report = match input {
-        Some(text) => session.run(vec![Block::text(text)], options).await,
+        Some(text) => session.run(attach(&*agent.workspace().files, &text).await, options).await,
         None => session.resume(options).await,
     };
     agent.journals().flush().await;

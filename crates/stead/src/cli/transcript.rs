@@ -147,7 +147,7 @@ pub(crate) fn markdown(id: &str, lines: &[Line]) -> Result<String, CliError> {
 }
 
 /// A fence longer than any in the text, so that the text cannot close it.
-fn fenced(language: &str, text: &str) -> String {
+pub(crate) fn fenced(language: &str, text: &str) -> String {
     let longest = text.lines().map(|line| line.chars().take_while(|&c| c == '`').count()).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
     format!("{fence}{language}\n{text}\n{fence}")

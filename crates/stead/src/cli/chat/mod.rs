@@ -1,10 +1,32 @@
 //! `stead chat`: the terminal interface.
+//!
+//! Decisions are apart from I/O: [`state`] turns keys and events into commands, [`view`] turns state
+//! into cells, and only [`app`] and [`terminal`] touch the world.
+//!
+//! Exit codes: 0 when left at an idle prompt (`/quit`, Ctrl-D, Ctrl-C), 130 when left while a run went
+//! on or by a signal.
+
+mod app;
+mod ask;
+mod complete;
+mod editor;
+mod inbox;
+mod markdown;
+mod slash;
+mod state;
+mod terminal;
+mod transcript;
+mod view;
+mod wrap;
 
 use super::args::{ChatArgs, Common};
 use super::env::Env;
 use super::error::CliError;
 use std::process::ExitCode;
 
-pub(crate) async fn chat(_: &Common, _: &Env, _: ChatArgs) -> Result<ExitCode, CliError> {
-    Err(CliError::usage("not built yet"))
+pub(crate) async fn chat(common: &Common, env: &Env, args: ChatArgs) -> Result<ExitCode, CliError> {
+    if !env.stdin_is_terminal || !env.stdout_is_terminal {
+        return Err(CliError::usage("stead chat needs a terminal; without one use: stead run \"…\""));
+    }
+    Box::pin(app::App::open(common, env, args).await?.run()).await
 }

@@ -1,0 +1,429 @@
+//! The loop: it carries keys and events to the state, and does what the state commands.
+
+use super::ask::{Asked, Person};
+use super::complete;
+use super::inbox::Inbox;
+use super::state::{Chat, Command, Info, Phase};
+use super::terminal::{Screen, keys};
+use super::transcript::Tone;
+use super::view::{Colours, View};
+use crate::cli::args::{Approve, ChatArgs, Common};
+use crate::cli::attach::attach;
+use crate::cli::env::Env;
+use crate::cli::error::CliError;
+use crate::cli::open::{Needs, open_agent, session_id, workspace_dir};
+use crate::cli::render::tokens;
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use stead::agent::{Agent, AgentError, Answer, Approvals, RunOptions, RunReport, Session};
+use stead::core::{Block, Redactor, SessionId};
+use stead::store::{FileJournals, OsDisk, StoreError};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::{JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+/// How long a run may take to wind up once the person has left.
+const FAREWELL: Duration = Duration::from_secs(5);
+const TICK: Duration = Duration::from_millis(100);
+/// The exit code of an interface that was left while a run went on, or by a signal.
+const INTERRUPTED: u8 = 130;
+const SESSIONS_SHOWN: usize = 20;
+
+/// What begins a run.
+enum Begin {
+    Input(Vec<Block>),
+    Resume,
+}
+
+/// A run that has given its session back.
+struct Finished {
+    session: Session,
+    report: Result<RunReport, AgentError>,
+}
+
+/// Whether and how the interface is being left.
+#[derive(Debug, Clone, Copy)]
+enum Leaving {
+    No,
+    Since { since: Instant, code: u8 },
+}
+
+pub(super) struct App<'a> {
+    common: Common,
+    args: ChatArgs,
+    env: &'a Env,
+    agent: Arc<Agent>,
+    /// The session, while no run has it.
+    session: Option<Session>,
+    id: SessionId,
+    chat: Chat,
+    inbox: Arc<Inbox>,
+    runs: JoinSet<Finished>,
+    started: Instant,
+    cancel: CancellationToken,
+    lookups: JoinSet<(String, Vec<String>)>,
+    person: Arc<Person>,
+    asks: mpsc::Receiver<Asked>,
+    reply: Option<oneshot::Sender<Answer>>,
+    leaving: Leaving,
+}
+
+impl<'a> App<'a> {
+    /// Opens agent and session. The earlier conversation of the session, if there is one, is shown.
+    pub(super) async fn open(common: &Common, env: &'a Env, args: ChatArgs) -> Result<Self, CliError> {
+        let agent = open_agent(common, env, Needs::Model).await?;
+        let id = session_id(args.session.as_deref())?;
+        let session = load(&agent, &id).await?;
+        let (person, asks) = Person::new();
+        let mut app = Self {
+            chat: Chat::new(info(common, env, &agent, &session)?),
+            common: common.clone(),
+            args,
+            env,
+            agent,
+            session: None,
+            id,
+            inbox: Arc::default(),
+            runs: JoinSet::new(),
+            started: Instant::now(),
+            cancel: CancellationToken::new(),
+            lookups: JoinSet::new(),
+            person: Arc::new(person),
+            asks,
+            reply: None,
+            leaving: Leaving::No,
+        };
+        app.sit(session);
+        if app.chat.items().is_empty() {
+            app.chat.note(Tone::Info, "Say what to do. /help lists commands and keys, @path attaches a file.");
+        }
+        Ok(app)
+    }
+
+    /// Runs until the person leaves.
+    pub(super) async fn run(mut self) -> Result<ExitCode, CliError> {
+        let mut signals = Signals::watch()?;
+        let colours = if self.env.get("NO_COLOR").is_none() { Colours::On } else { Colours::Off };
+        let mut view = View::new(colours);
+        let mut screen = Screen::open()?;
+        let mut keys = keys();
+        let mut ticker = tokio::time::interval(TICK);
+        let code = loop {
+            let drawn = screen.terminal.draw(|frame| view.draw(frame, &mut self.chat)).map(|_| ());
+            match self.leaving {
+                Leaving::Since { since, code } if self.runs.is_empty() || since.elapsed() > FAREWELL => break code,
+                Leaving::Since { .. } => {}
+                Leaving::No => drawn?,
+            }
+            let waiting = !self.runs.is_empty();
+            tokio::select! {
+                read = keys.recv(), if !keys.is_closed() => match read {
+                    Some(Ok(Event::Resize(..))) => {
+                        // A terminal that shrank and grew again has lost what we believe it shows.
+                        let _ = screen.terminal.clear();
+                    }
+                    Some(Ok(event)) => self.on_terminal(event).await,
+                    Some(Err(_)) | None => self.leave(INTERRUPTED),
+                },
+                () = self.inbox.filled() => self.take_events(),
+                Some(asked) = self.asks.recv() => {
+                    self.take_events();
+                    self.reply = Some(asked.reply);
+                    self.chat.ask(asked.question);
+                }
+                Some(finished) = self.runs.join_next(), if waiting => self.on_finished(finished).await,
+                found = self.lookups.join_next(), if !self.lookups.is_empty() => {
+                    // One that was overtaken by another is an error, and of no interest.
+                    if let Some(Ok((query, found))) = found {
+                        self.chat.offer_paths(&query, found);
+                    }
+                }
+                _ = ticker.tick(), if waiting => self.chat.tick(self.started.elapsed()),
+                signal = signals.next() => match signal {
+                    Signalled::Interrupt => {
+                        let key = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+                        self.on_terminal(Event::Key(key)).await;
+                    }
+                    Signalled::Leave => self.leave(INTERRUPTED),
+                },
+            }
+        };
+        drop(screen);
+        self.agent.journals().flush().await;
+        if self.chat.info.turns > 0 {
+            println!("session {0} · go on with: stead chat -s {0}", self.id);
+        }
+        Ok(ExitCode::from(code))
+    }
+
+    async fn on_terminal(&mut self, event: Event) {
+        let commands = match event {
+            Event::Key(key) => self.chat.on_key(key),
+            Event::Paste(text) => self.chat.on_paste(&text),
+            Event::FocusGained | Event::FocusLost | Event::Mouse(_) | Event::Resize(..) => Vec::new(),
+        };
+        self.carry_out(commands).await;
+    }
+
+    async fn carry_out(&mut self, commands: Vec<Command>) {
+        for command in commands {
+            if let Err(error) = self.obey(command).await {
+                self.chat.note(Tone::Bad, error.to_string());
+            }
+        }
+    }
+
+    async fn obey(&mut self, command: Command) -> Result<(), CliError> {
+        match command {
+            Command::Send(text) => {
+                let content = attach(&*self.agent.workspace().files, &text).await;
+                self.chat.attached(&content);
+                self.start(Begin::Input(content));
+            }
+            Command::Resume => self.start(Begin::Resume),
+            Command::Cancel => {
+                self.reply = None;
+                self.cancel.cancel();
+            }
+            Command::Answer(answer) => {
+                if let Some(reply) = self.reply.take() {
+                    // A run that ended in the meantime asks no more.
+                    let _ = reply.send(answer);
+                }
+            }
+            Command::Lookup(query) => {
+                self.lookups.abort_all();
+                let files = self.agent.workspace().files.clone();
+                self.lookups.spawn(async move {
+                    let found = complete::lookup(&*files, &query).await;
+                    (query, found)
+                });
+            }
+            Command::New => {
+                let fresh = self.agent.session(SessionId::fresh());
+                self.sit(fresh);
+                self.chat.note(Tone::Info, format!("new session {}", self.id));
+            }
+            Command::Model(None) => {
+                let name = self.agent.model().name().to_owned();
+                self.chat.note(Tone::Info, format!("{name} is asked; /model NAME changes it"));
+            }
+            Command::Model(Some(name)) => self.change_model(name).await?,
+            Command::Sessions(None) => self.list_sessions().await?,
+            Command::Sessions(Some(id)) => {
+                let id = session_id(Some(&id))?;
+                let mut session = self.agent.session(id);
+                session.load().await?;
+                self.sit(session);
+            }
+            Command::Rewind(None) => self.list_turns(),
+            Command::Rewind(Some(turn)) => self.rewind(turn).await?,
+            Command::Quit if self.runs.is_empty() => self.leave(0),
+            Command::Quit => self.leave(INTERRUPTED),
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self, code: u8) {
+        self.cancel.cancel();
+        self.reply = None;
+        if let Leaving::No = self.leaving {
+            self.leaving = Leaving::Since { since: Instant::now(), code };
+        }
+    }
+
+    /// Begins a run with an input, or takes the last one up. The run owns the session until its end.
+    fn start(&mut self, begin: Begin) {
+        let Some(mut session) = self.session.take() else { return };
+        self.cancel = CancellationToken::new();
+        self.started = Instant::now();
+        let approvals = match self.args.turn.approve {
+            Approve::All => Approvals::All,
+            Approve::None => Approvals::None,
+            Approve::Ask => Approvals::Person(self.person.clone()),
+        };
+        let options = RunOptions {
+            listener: self.inbox.listener(),
+            cancel: self.cancel.clone(),
+            approvals,
+            wait: self.args.turn.wait(),
+        };
+        self.runs.spawn(async move {
+            let report = match begin {
+                Begin::Input(content) => session.run(content, options).await,
+                Begin::Resume => session.resume(options).await,
+            };
+            Finished { session, report }
+        });
+    }
+
+    fn take_events(&mut self) {
+        for event in self.inbox.take() {
+            self.chat.on_event(&event);
+        }
+    }
+
+    async fn on_finished(&mut self, finished: Result<Finished, JoinError>) {
+        self.take_events();
+        self.reply = None;
+        let outcome = match finished {
+            Ok(Finished { session, report }) => {
+                self.session = Some(session);
+                match report {
+                    Ok(report) => Some(report.outcome),
+                    Err(error) => {
+                        self.chat.note(Tone::Bad, error.to_string());
+                        None
+                    }
+                }
+            }
+            // The session went down with its run; the journal has all of it.
+            Err(_) => {
+                self.chat.note(Tone::Bad, "the run broke off; /resume goes on");
+                self.session = load(&self.agent, &self.id).await.ok();
+                None
+            }
+        };
+        if let Some(session) = &self.session
+            && let Ok(info) = info(&self.common, self.env, &self.agent, session)
+        {
+            self.chat.info = info;
+        }
+        match self.leaving {
+            Leaving::No => {
+                let commands = self.chat.ended(outcome);
+                Box::pin(self.carry_out(commands)).await;
+            }
+            Leaving::Since { .. } => self.chat.phase = Phase::Idle,
+        }
+    }
+
+    /// Makes a session the one that is talked to, and shows it.
+    fn sit(&mut self, session: Session) {
+        self.id = session.id().clone();
+        if let Ok(info) = info(&self.common, self.env, &self.agent, &session) {
+            self.chat.info = info;
+        }
+        self.chat.show_session(session.state());
+        if session.state().is_resumable() {
+            self.chat.note(Tone::Warning, "the last run did not come to its end; /resume goes on");
+        }
+        self.session = Some(session);
+    }
+
+    async fn change_model(&mut self, name: String) -> Result<(), CliError> {
+        let common = Common { model: Some(name), ..self.common.clone() };
+        let agent = open_agent(&common, self.env, Needs::Model).await?;
+        let session = load(&agent, &self.id).await?;
+        self.agent.journals().flush().await;
+        (self.common, self.agent) = (common, agent);
+        self.chat.info = info(&self.common, self.env, &self.agent, &session)?;
+        self.session = Some(session);
+        self.chat.note(Tone::Info, format!("{} is asked from now on", self.chat.info.model));
+        Ok(())
+    }
+
+    async fn list_sessions(&mut self) -> Result<(), CliError> {
+        let list = self.agent.journals().list().await?;
+        let mut rows: Vec<String> = Vec::new();
+        for summary in list.iter().take(SESSIONS_SHOWN) {
+            let here = if summary.id == self.id { "*" } else { " " };
+            let numbers = tokens(&summary.usage, summary.cost);
+            rows.push(format!("{here} {}  {}\n    {} runs · {numbers}", summary.id, summary.title, summary.runs));
+        }
+        match list.len().checked_sub(SESSIONS_SHOWN) {
+            None if list.is_empty() => rows.push("no sessions yet".to_owned()),
+            None | Some(0) => {}
+            Some(more) => rows.push(format!("and {more} more; `stead sessions list` shows all")),
+        }
+        self.chat.note(Tone::Info, rows.join("\n"));
+        Ok(())
+    }
+
+    fn list_turns(&mut self) {
+        let points = self.session.iter().flat_map(Session::rewind_points);
+        let rows: Vec<String> = points.map(|point| format!("{:>3}  {}", point.turn, first_line(&point.text))).collect();
+        let text = match rows.is_empty() {
+            true => "nothing was said yet".to_owned(),
+            false => format!("{}\n/rewind N continues before turn N; nothing is erased", rows.join("\n")),
+        };
+        self.chat.note(Tone::Info, text);
+    }
+
+    async fn rewind(&mut self, turn: usize) -> Result<(), CliError> {
+        let Some(mut session) = self.session.take() else { return Ok(()) };
+        let rewound = session.rewind(turn, self.args.turn.wait()).await;
+        match rewound {
+            Ok(point) => {
+                self.sit(session);
+                self.chat.note(Tone::Info, format!("continues before turn {turn}: {}", first_line(&point.text)));
+                Ok(())
+            }
+            Err(error) => {
+                self.session = Some(session);
+                Err(error.into())
+            }
+        }
+    }
+}
+
+/// A session with what its journal says; a new one if there is no journal yet.
+async fn load(agent: &Arc<Agent>, id: &SessionId) -> Result<Session, AgentError> {
+    let mut session = agent.session(id.clone());
+    match session.load().await {
+        Ok(()) | Err(AgentError::Store(StoreError::NotFound(_))) => Ok(session),
+        Err(error) => Err(error),
+    }
+}
+
+fn info(common: &Common, env: &Env, agent: &Arc<Agent>, session: &Session) -> Result<Info, CliError> {
+    let dir = workspace_dir(common, env)?;
+    let journals = FileJournals::new(&dir, agent.workspace().config.agent(), Arc::new(OsDisk), Redactor::default());
+    let state = session.state();
+    Ok(Info {
+        session: session.id().to_string(),
+        model: agent.model().name().to_owned(),
+        journal: journals.path(session.id()).display().to_string(),
+        turns: session.rewind_points().len(),
+        usage: state.usage,
+        cost: state.cost,
+    })
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or("").chars().take(60).collect()
+}
+
+enum Signalled {
+    /// As Ctrl-C, from another process.
+    Interrupt,
+    /// Leave, after the run has wound up.
+    Leave,
+}
+
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    fn watch() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    async fn next(&mut self) -> Signalled {
+        tokio::select! {
+            _ = self.interrupt.recv() => Signalled::Interrupt,
+            _ = self.terminate.recv() => Signalled::Leave,
+            _ = self.hangup.recv() => Signalled::Leave,
+        }
+    }
+}

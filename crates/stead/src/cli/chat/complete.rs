@@ -1,0 +1,164 @@
+//! Completion of slash commands and of `@paths`.
+
+use super::slash::SLASHES;
+use std::ops::Range;
+use stead::vfs::{Bounds, FileKind, GlobQuery, VPath, Vfs};
+use tokio_util::sync::CancellationToken;
+
+/// At most this many paths are offered.
+const MAX_PATHS: usize = 50;
+
+/// What the word before the cursor could become.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Command,
+    /// A path that begins like this.
+    Path(String),
+}
+
+/// The word before the cursor, if it can be completed: where it lies and what it wants.
+pub(super) fn target(text: &str, cursor: usize) -> Option<(Range<usize>, Wanted)> {
+    let before = text.get(..cursor)?;
+    let start =
+        before.rfind(char::is_whitespace).map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
+    let word = &before[start..];
+    if start == 0 && word.starts_with('/') && !word[1..].contains('/') {
+        return Some((start..cursor, Wanted::Command));
+    }
+    let path = word.strip_prefix('@')?;
+    Some((start..cursor, Wanted::Path(path.to_owned())))
+}
+
+/// Something that can be completed to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Choice {
+    /// What stands in the input, the leading `/` or `@` included.
+    pub(super) text: String,
+    /// What follows once it is chosen: a space where the word is whole.
+    pub(super) after: &'static str,
+    pub(super) help: &'static str,
+}
+
+/// The commands that begin like `word`.
+pub(super) fn commands(word: &str) -> Vec<Choice> {
+    let fitting = SLASHES.iter().filter(|slash| slash.name.starts_with(word));
+    let after = |argument: &str| if argument.is_empty() { "" } else { " " };
+    fitting.map(|s| Choice { text: s.name.to_owned(), after: after(s.argument), help: s.help }).collect()
+}
+
+/// Paths as choices; one that ends in `/` can be gone into.
+pub(super) fn paths(found: Vec<String>) -> Vec<Choice> {
+    let after = |path: &str| if path.ends_with('/') { "" } else { " " };
+    found.into_iter().map(|path| Choice { after: after(&path), text: format!("@{path}"), help: "" }).collect()
+}
+
+/// The list of choices under the input.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Popup {
+    /// Where the word begins.
+    pub(super) start: usize,
+    pub(super) choices: Vec<Choice>,
+    pub(super) chosen: usize,
+    /// Whether Tab has put the chosen one into the input already.
+    pub(super) cycling: bool,
+}
+
+impl Popup {
+    pub(super) fn new(start: usize, choices: Vec<Choice>) -> Option<Self> {
+        (!choices.is_empty()).then_some(Self { start, choices, chosen: 0, cycling: false })
+    }
+
+    pub(super) fn choice(&self) -> Option<&Choice> {
+        self.choices.get(self.chosen)
+    }
+
+    pub(super) fn next(&mut self) {
+        self.chosen = (self.chosen + 1) % self.choices.len().max(1);
+    }
+
+    pub(super) fn previous(&mut self) {
+        self.chosen = self.chosen.checked_sub(1).unwrap_or(self.choices.len().saturating_sub(1));
+    }
+}
+
+/// Paths of the workspace that begin like `query`, then files anywhere whose name contains it.
+/// Directories end in `/`. Hidden names are offered only where a dot was typed.
+pub(super) async fn lookup(files: &dyn Vfs, query: &str) -> Vec<String> {
+    let (dir, name) = query.rsplit_once('/').map_or(("", query), |(dir, name)| (dir, name));
+    let Ok(root) = VPath::parse(dir) else { return Vec::new() };
+    let prefix = if dir.is_empty() && !query.starts_with('/') { String::new() } else { format!("{dir}/") };
+    let entries = files.list(&root).await.unwrap_or_default();
+    let shown = entries.iter().filter(|entry| entry.name.starts_with(name));
+    let shown = shown.filter(|entry| name.starts_with('.') || !entry.name.starts_with('.'));
+    let mut found: Vec<String> = shown
+        .filter_map(|entry| match entry.kind {
+            FileKind::Directory => Some(format!("{prefix}{}/", entry.name)),
+            FileKind::File => Some(format!("{prefix}{}", entry.name)),
+            FileKind::Other => None,
+        })
+        .take(MAX_PATHS)
+        .collect();
+    if name.is_empty() || dir.starts_with('/') || query.starts_with('/') {
+        return found;
+    }
+    let pattern: String =
+        name.chars().map(|c| if c.is_alphanumeric() { c.to_string() } else { "?".to_owned() }).collect();
+    let glob = GlobQuery { pattern: format!("*{pattern}*"), root };
+    let bounds = Bounds::new(MAX_PATHS, CancellationToken::new());
+    let deeper = files.search().glob(glob, bounds).await.map(|result| result.paths).unwrap_or_default();
+    for path in deeper {
+        let path = path.as_str().to_owned();
+        if found.len() < MAX_PATHS && !found.contains(&path) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn only_a_first_slash_word_and_at_words_are_completed() {
+        let path = |start: usize, end: usize, text: &str| Some((start..end, Wanted::Path(text.to_owned())));
+        let cases = [
+            ("/st", 3, Some((0..3, Wanted::Command))),
+            ("/", 1, Some((0..1, Wanted::Command))),
+            ("/etc/x", 6, None),
+            ("a /st", 5, None),
+            ("@", 1, path(0, 1, "")),
+            ("see\u{2003}@no and", 9, path(6, 9, "no")),
+            ("bob@x", 5, None),
+            ("", 0, None),
+        ];
+        for (text, cursor, want) in cases {
+            assert_eq!(target(text, cursor), want, "{text:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn paths_are_found_by_their_beginning_then_by_any_part_of_the_name() {
+        let dir = tempfile::tempdir().unwrap();
+        for path in ["notes.md", "src/notes.rs", "src/main.rs", ".hidden"] {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "x").unwrap();
+        }
+        let files = stead::vfs::LocalVfs::open(dir.path(), Arc::new(stead::store::OsDisk)).unwrap();
+        let cases: [(&str, &[&str]); 8] = [
+            ("", &["notes.md", "src/"]),
+            ("no", &["notes.md", "src/notes.rs"]),
+            ("src/", &["src/main.rs", "src/notes.rs"]),
+            ("src/m", &["src/main.rs"]),
+            (".h", &[".hidden"]),
+            ("/n", &["/notes.md"]),
+            ("nothing", &[]),
+            ("../", &[]),
+        ];
+        for (query, want) in cases {
+            assert_eq!(lookup(&files, query).await, want, "{query:?}");
+        }
+    }
+}

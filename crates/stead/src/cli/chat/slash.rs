@@ -1,0 +1,123 @@
+//! The commands that begin with a slash.
+
+use super::state::Command;
+
+/// A command a person can type.
+pub(super) struct Slash {
+    pub(super) name: &'static str,
+    pub(super) argument: &'static str,
+    pub(super) help: &'static str,
+}
+
+/// All of them, as `/help` lists them.
+pub(super) const SLASHES: [Slash; 8] = [
+    Slash { name: "/help", argument: "", help: "what there is" },
+    Slash { name: "/new", argument: "", help: "begin a new session" },
+    Slash { name: "/status", argument: "", help: "session, model, tokens, cost, journal" },
+    Slash { name: "/model", argument: "NAME", help: "ask another model from now on" },
+    Slash { name: "/sessions", argument: "[ID]", help: "list the sessions, or go to one" },
+    Slash { name: "/rewind", argument: "[N]", help: "list the turns, or continue before turn N" },
+    Slash { name: "/resume", argument: "", help: "go on with a run that was interrupted or parked" },
+    Slash { name: "/quit", argument: "", help: "leave" },
+];
+
+/// How alike a mistyped command must be to be suggested.
+const LIKENESS: f32 = 0.5;
+
+/// What was typed, understood.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Typed {
+    /// Not a command: to be said to the agent.
+    Input,
+    Help,
+    Status,
+    /// Something the application does.
+    Do(Command),
+    /// A command nobody knows, or one that needs something else.
+    Wrong(String),
+}
+
+/// Reads an input. Only a first word like `/name` is a command; `/etc/passwd` is not.
+pub(super) fn parse(input: &str) -> Typed {
+    let text = input.trim();
+    let (name, argument) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    if !name.strip_prefix('/').is_some_and(|rest| !rest.is_empty() && rest.chars().all(char::is_alphabetic)) {
+        return Typed::Input;
+    }
+    let argument = Some(argument.trim()).filter(|argument| !argument.is_empty());
+    match (name, argument) {
+        ("/help", None) => Typed::Help,
+        ("/status", None) => Typed::Status,
+        ("/new", None) => Typed::Do(Command::New),
+        ("/resume", None) => Typed::Do(Command::Resume),
+        ("/quit" | "/exit", None) => Typed::Do(Command::Quit),
+        ("/model", argument) => Typed::Do(Command::Model(argument.map(str::to_owned))),
+        ("/sessions", argument) => Typed::Do(Command::Sessions(argument.map(str::to_owned))),
+        ("/rewind", None) => Typed::Do(Command::Rewind(None)),
+        ("/rewind", Some(turn)) => match turn.parse() {
+            Ok(turn) => Typed::Do(Command::Rewind(Some(turn))),
+            Err(_) => Typed::Wrong(format!("/rewind takes the number of a turn, not {turn:?}; /rewind lists them")),
+        },
+        (name, Some(_)) if SLASHES.iter().any(|slash| slash.name == name) => {
+            Typed::Wrong(format!("{name} takes no argument"))
+        }
+        (name, _) => Typed::Wrong(unknown(name)),
+    }
+}
+
+fn unknown(name: &str) -> String {
+    let names: Vec<&str> = SLASHES.iter().map(|slash| slash.name).collect();
+    match similar::get_close_matches(name, &names, 1, LIKENESS).first() {
+        Some(near) => format!("there is no {name}; did you mean {near}?"),
+        None => format!("there is no {name}; /help lists the commands"),
+    }
+}
+
+/// The list of commands and keys.
+pub(super) fn help() -> String {
+    let mut text = String::new();
+    for Slash { name, argument, help } in &SLASHES {
+        text.push_str(&format!("{:<18} {help}\n", format!("{name} {argument}")));
+    }
+    text + KEYS
+}
+
+const KEYS: &str = "\
+@path              attach a file of the workspace
+Enter              send; while a run goes on: queue
+Alt-Enter, Ctrl-J  new line (also Shift-Enter where the terminal tells it apart)
+Tab                complete commands and paths
+Up, Down           earlier inputs
+PgUp, PgDn         scroll
+Ctrl-O             show or hide the details of a tool call
+Ctrl-Up, Ctrl-Down choose the call
+Ctrl-C             cancel the run; again: leave
+Ctrl-D             leave";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inputs_are_told_from_commands_and_mistakes_are_answered_with_the_nearest() {
+        let wrong = |text: &str| Typed::Wrong(text.to_owned());
+        let cases = [
+            ("hello /help", Typed::Input),
+            ("/etc/passwd is what?", Typed::Input),
+            ("/", Typed::Input),
+            (" /help ", Typed::Help),
+            ("/status", Typed::Status),
+            ("/model  a:b", Typed::Do(Command::Model(Some("a:b".into())))),
+            ("/model", Typed::Do(Command::Model(None))),
+            ("/rewind 2", Typed::Do(Command::Rewind(Some(2)))),
+            ("/exit", Typed::Do(Command::Quit)),
+            ("/rewind x", wrong("/rewind takes the number of a turn, not \"x\"; /rewind lists them")),
+            ("/new now", wrong("/new takes no argument")),
+            ("/stauts", wrong("there is no /stauts; did you mean /status?")),
+            ("/zzzzz", wrong("there is no /zzzzz; /help lists the commands")),
+        ];
+        for (input, want) in cases {
+            assert_eq!(parse(input), want, "{input:?}");
+        }
+    }
+}

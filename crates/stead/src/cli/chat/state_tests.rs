@@ -1,0 +1,261 @@
+use super::*;
+use serde_json::json;
+use stead::core::{ResultStatus, RunId, StopReason};
+
+fn chat() -> Chat {
+    Chat::new(Info {
+        session: "s1".into(),
+        model: "fake:m".into(),
+        journal: "agents/a/sessions/s1.log.jsonl".into(),
+        turns: 0,
+        usage: Usage::default(),
+        cost: Some(Usd::default()),
+    })
+}
+
+fn key(code: KeyCode) -> KeyEvent {
+    KeyEvent::new(code, KeyModifiers::NONE)
+}
+
+fn ctrl(letter: char) -> KeyEvent {
+    KeyEvent::new(KeyCode::Char(letter), KeyModifiers::CONTROL)
+}
+
+/// Types a text; the commands of its last key.
+fn type_in(chat: &mut Chat, text: &str) -> Vec<Command> {
+    text.chars().fold(Vec::new(), |_, letter| chat.on_key(key(KeyCode::Char(letter))))
+}
+
+fn send(chat: &mut Chat, text: &str) -> Vec<Command> {
+    type_in(chat, text);
+    chat.on_key(key(KeyCode::Enter))
+}
+
+fn happen(chat: &mut Chat, kinds: impl IntoIterator<Item = EventKind>) {
+    for (at, kind) in kinds.into_iter().enumerate() {
+        chat.on_event(&Event { seq: at as u64 + 1, run: RunId::new("r").unwrap(), source: Vec::new(), kind });
+    }
+}
+
+fn bodies(chat: &Chat) -> Vec<Body> {
+    chat.items().iter().map(|item| item.body.clone()).collect()
+}
+
+fn said(text: &str) -> Body {
+    Body::User { text: text.into(), attached: Vec::new() }
+}
+
+fn text(text: &str) -> EventKind {
+    EventKind::TextDelta { text: text.into() }
+}
+
+fn question() -> Question {
+    Question { id: "c1".into(), tool: "write_file".into(), args: json!({"file_path": "a"}), rule: "approvals".into() }
+}
+
+#[test]
+fn a_run_shows_its_text_and_calls_and_adds_up_its_numbers() {
+    let mut chat = chat();
+    assert_eq!(send(&mut chat, "hi"), [Command::Send("hi".into())]);
+    let usage = Usage { input_tokens: 100, cache_read_tokens: 40, output_tokens: 7, ..Usage::default() };
+    let ended = |step| EventKind::ModelEnded { step, usage, cost: Some(Usd::from_nanos(5)), stop: StopReason::EndTurn };
+    let args = json!({"file_path": "notes.md"});
+    happen(
+        &mut chat,
+        [
+            EventKind::ModelStarted { step: 1 },
+            text("Look"),
+            text("ing."),
+            ended(1),
+            EventKind::ToolStarted { id: "c1".into(), name: "read_file".into(), args: args.clone() },
+            EventKind::ToolEnded {
+                id: "c1".into(),
+                name: "read_file".into(),
+                status: ResultStatus::Ok,
+                preview: "milk".into(),
+                ms: 2,
+            },
+            EventKind::ModelStarted { step: 2 },
+            text("Done."),
+            ended(2),
+        ],
+    );
+    let stage = Stage::Ended { status: ResultStatus::Ok, preview: "milk".into(), ms: Some(2) };
+    let call = Call { id: "c1".into(), name: "read_file".into(), args, stage, details: Details::Hidden };
+    let want = [said("hi"), Body::Answer("Looking.".into()), Body::Call(call), Body::Answer("Done.".into())];
+    assert_eq!(bodies(&chat), want);
+    assert_eq!((chat.info.usage.input_tokens, chat.info.cost), (200, Some(Usd::from_nanos(10))));
+    assert_eq!(chat.cache_hits(), Some(40));
+    assert_eq!(chat.ended(Some(Outcome::Completed)), []);
+    assert_eq!(chat.phase, Phase::Idle);
+}
+
+#[test]
+fn a_retry_takes_back_the_text_of_its_step_only() {
+    let mut chat = chat();
+    send(&mut chat, "hi");
+    let retry = EventKind::ModelRetry { attempt: 2, wait_ms: 1500, reason: "overloaded".into() };
+    let start = |step| EventKind::ModelStarted { step };
+    happen(&mut chat, [start(1), text("kept"), start(2), text("void"), retry, text("new")]);
+    let note = Body::Note(Tone::Warning, "attempt 2 in 1.5 s: overloaded".into());
+    assert_eq!(bodies(&chat), [said("hi"), Body::Answer("kept".into()), note, Body::Answer("new".into())]);
+}
+
+#[test]
+fn input_during_a_run_is_queued_and_sent_only_after_a_run_that_completed() {
+    let mut first = chat();
+    send(&mut first, "one");
+    assert_eq!((send(&mut first, "two"), send(&mut first, "three")), (vec![], vec![]));
+    assert_eq!(first.queued, ["two", "three"]);
+    assert_eq!(first.ended(Some(Outcome::Completed)), [Command::Send("two".into())]);
+    type_in(&mut first, "draft");
+    assert_eq!(first.ended(Some(Outcome::Failed)), []);
+    assert_eq!((first.editor.text(), first.queued.len()), ("three\ndraft", 0));
+}
+
+#[test]
+fn ctrl_c_cancels_then_leaves_and_clears_an_idle_input_first() {
+    let mut chat = chat();
+    type_in(&mut chat, "half");
+    assert_eq!((chat.on_key(ctrl('c')), chat.editor.text()), (vec![], ""));
+    assert_eq!(chat.on_key(ctrl('c')), [Command::Quit]);
+    send(&mut chat, "go");
+    assert_eq!(chat.on_key(ctrl('c')), [Command::Cancel]);
+    happen(&mut chat, [text("late")]);
+    assert_eq!(chat.on_key(ctrl('c')), [Command::Quit]);
+}
+
+#[test]
+fn ctrl_d_leaves_only_with_nothing_written() {
+    let mut chat = chat();
+    type_in(&mut chat, "x");
+    assert_eq!(chat.on_key(ctrl('d')), []);
+    chat.on_key(key(KeyCode::Backspace));
+    assert_eq!(chat.on_key(ctrl('d')), [Command::Quit]);
+}
+
+#[test]
+fn one_key_answers_a_question_unless_something_is_half_written() {
+    for (letter, answer) in [('y', Answer::Yes), ('N', Answer::No), ('l', Answer::Later)] {
+        let mut chat = chat();
+        send(&mut chat, "go");
+        chat.ask(question());
+        assert_eq!(chat.on_key(key(KeyCode::Char(letter))), [Command::Answer(answer)]);
+        assert_eq!(chat.question, None);
+    }
+    let mut chat = chat();
+    send(&mut chat, "go");
+    type_in(&mut chat, "wa");
+    chat.ask(question());
+    assert_eq!((type_in(&mut chat, "y"), chat.editor.text()), (vec![], "way"));
+    assert_eq!(chat.question, Some(question()));
+}
+
+#[test]
+fn an_asked_call_is_one_item_from_question_to_result() {
+    let mut chat = chat();
+    send(&mut chat, "go");
+    let Question { id, tool: name, args, rule } = question();
+    happen(&mut chat, [EventKind::Ask { id: id.clone(), name: name.clone(), args: args.clone(), rule }]);
+    chat.ask(question());
+    happen(
+        &mut chat,
+        [
+            EventKind::Decision { id: id.clone(), approved: true, by: "me".into() },
+            EventKind::ToolStarted { id: id.clone(), name: name.clone(), args: args.clone() },
+        ],
+    );
+    let call = Call { id, name, args, stage: Stage::Running(String::new()), details: Details::Hidden };
+    assert_eq!((bodies(&chat), chat.question), (vec![said("go"), Body::Call(call)], None));
+}
+
+#[test]
+fn ctrl_o_is_about_the_newest_call_unless_another_is_chosen() {
+    let mut chat = chat();
+    for id in ["a", "b"] {
+        happen(&mut chat, [EventKind::ToolStarted { id: id.into(), name: "ls".into(), args: json!({}) }]);
+    }
+    let shown = |chat: &Chat| -> Vec<Details> {
+        let details = |body| match body {
+            Body::Call(call) => Some(call.details),
+            Body::User { .. } | Body::Answer(_) | Body::Note(..) => None,
+        };
+        bodies(chat).into_iter().filter_map(details).collect()
+    };
+    let arrow = |code| KeyEvent::new(code, KeyModifiers::CONTROL);
+    chat.on_key(ctrl('o'));
+    assert_eq!(shown(&chat), [Details::Hidden, Details::Shown]);
+    chat.on_key(arrow(KeyCode::Up));
+    chat.on_key(arrow(KeyCode::Up));
+    chat.on_key(ctrl('o'));
+    assert_eq!(shown(&chat), [Details::Shown, Details::Shown]);
+    chat.on_key(arrow(KeyCode::Down));
+    chat.on_key(arrow(KeyCode::Down));
+    assert_eq!(chat.chosen, None);
+    chat.on_key(ctrl('o'));
+    assert_eq!(shown(&chat), [Details::Shown, Details::Hidden]);
+}
+
+#[test]
+fn commands_are_completed_with_tab_and_sent_with_enter() {
+    let mut chat = chat();
+    type_in(&mut chat, "/s");
+    let offered = |chat: &Chat| -> Vec<String> {
+        chat.popup.iter().flat_map(|popup| &popup.choices).map(|choice| choice.text.clone()).collect()
+    };
+    assert_eq!(offered(&chat), ["/status", "/sessions"]);
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        chat.on_key(key(KeyCode::Tab));
+        seen.push(chat.editor.text().to_owned());
+    }
+    assert_eq!(seen, ["/status", "/sessions", "/status"]);
+    chat.on_key(key(KeyCode::Enter));
+    assert_eq!((chat.popup.is_some(), chat.editor.text()), (false, "/status"));
+    chat.on_key(key(KeyCode::Enter));
+    let want = "session  s1\nmodel    fake:m\nturns    0\ntokens   0 in, 0 out · $0.0000\n\
+                journal  agents/a/sessions/s1.log.jsonl";
+    assert_eq!(bodies(&chat), [Body::Note(Tone::Info, want.into())]);
+    // One whole word needs no second Enter.
+    assert_eq!(send(&mut chat, "/new"), [Command::New]);
+}
+
+#[test]
+fn paths_are_looked_up_and_offers_that_come_too_late_are_dropped() {
+    let mut chat = chat();
+    assert_eq!(type_in(&mut chat, "see @n"), [Command::Lookup("n".into())]);
+    chat.offer_paths("", vec!["old".into()]);
+    assert_eq!(chat.popup, None);
+    chat.offer_paths("n", vec!["notes/".into(), "n.md".into()]);
+    assert_eq!(chat.on_key(key(KeyCode::Enter)), [Command::Lookup("notes/".into())]);
+    chat.offer_paths("notes/", vec!["notes/a.md".into()]);
+    chat.on_key(key(KeyCode::Tab));
+    assert_eq!(chat.editor.text(), "see @notes/a.md ");
+    assert_eq!(chat.on_key(key(KeyCode::Enter)), [Command::Send("see @notes/a.md ".into())]);
+}
+
+#[test]
+fn commands_that_need_the_session_wait_for_the_run() {
+    let mut chat = chat();
+    send(&mut chat, "go");
+    assert_eq!(send(&mut chat, "/rewind 1"), []);
+    assert_eq!(send(&mut chat, "/quit"), [Command::Quit]);
+    let note = Body::Note(Tone::Warning, "/rewind 1 waits until the run has ended; Ctrl-C cancels it".into());
+    assert_eq!(bodies(&chat), [said("go"), note]);
+}
+
+#[test]
+fn enter_sends_and_its_variants_begin_a_new_line() {
+    let mut chat = chat();
+    type_in(&mut chat, "a");
+    for newline in [
+        KeyEvent::new(KeyCode::Enter, KeyModifiers::ALT),
+        KeyEvent::new(KeyCode::Enter, KeyModifiers::SHIFT),
+        ctrl('j'),
+    ] {
+        assert_eq!(chat.on_key(newline), []);
+    }
+    chat.on_paste("b\r\nc");
+    assert_eq!(chat.on_key(key(KeyCode::Enter)), [Command::Send("a\n\n\nb\nc".into())]);
+    assert_eq!(chat.on_key(key(KeyCode::Enter)), []);
+}

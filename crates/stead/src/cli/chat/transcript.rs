@@ -1,0 +1,141 @@
+//! What the screen shows of a conversation.
+
+use crate::cli::render::call_line;
+use serde_json::Value;
+use stead::core::{Block, Message, ResultStatus, SessionState};
+
+/// One thing on the screen. The id never changes, the revision does with every change of the body.
+#[derive(Debug, PartialEq)]
+pub(super) struct Item {
+    pub(super) id: u64,
+    pub(super) revision: u64,
+    pub(super) body: Body,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Body {
+    /// What the person said, and the names of what was attached.
+    User {
+        text: String,
+        attached: Vec<String>,
+    },
+    /// Markdown of the model.
+    Answer(String),
+    Call(Call),
+    Note(Tone, String),
+}
+
+/// How a note is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tone {
+    /// Said by the interface itself.
+    Info,
+    Warning,
+    Bad,
+}
+
+/// A tool call.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Call {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) args: Value,
+    pub(super) stage: Stage,
+    pub(super) details: Details,
+}
+
+impl Call {
+    /// The tool and what it is about, on one line.
+    pub(super) fn line(&self) -> String {
+        call_line(&self.name, &self.args)
+    }
+}
+
+/// How far a call has come.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Stage {
+    /// It waits for a person because of this rule.
+    Asked(String),
+    /// It runs, and has put out this much.
+    Running(String),
+    Ended {
+        status: ResultStatus,
+        preview: String,
+        ms: Option<u64>,
+    },
+}
+
+/// Whether a call shows its arguments and result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Details {
+    Hidden,
+    Shown,
+}
+
+/// How much of a result of earlier is shown.
+const PREVIEW_CHARS: usize = 400;
+
+/// The conversation of a session as it stands.
+pub(super) fn of_session(state: &SessionState) -> Vec<Body> {
+    let mut bodies: Vec<Body> = Vec::new();
+    for turn in &state.turns {
+        match &*turn.message {
+            Message::User { content } if turn.opens.is_some() => bodies.push(user(content)),
+            Message::User { content } => {
+                bodies.push(Body::Note(Tone::Warning, texts(content).join("\n\n")));
+            }
+            Message::Assistant { content } => bodies.extend(content.iter().filter_map(answer)),
+            Message::Tool { results } => {
+                for result in results {
+                    let preview = texts(&result.content).join("\n").chars().take(PREVIEW_CHARS).collect();
+                    let ended = Stage::Ended { status: result.status, preview, ms: None };
+                    let call = bodies.iter_mut().rev().find_map(|body| match body {
+                        Body::Call(call) if call.id == result.id => Some(call),
+                        Body::Call(_) | Body::User { .. } | Body::Answer(_) | Body::Note(..) => None,
+                    });
+                    if let Some(call) = call {
+                        call.stage = ended;
+                    }
+                }
+            }
+        }
+    }
+    bodies
+}
+
+/// What a person said: the first text is theirs, the rest was attached.
+pub(super) fn user(content: &[Block]) -> Body {
+    let mut blocks = content.iter();
+    let text = match blocks.next() {
+        Some(Block::Text { text }) => text.clone(),
+        Some(Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_)) | None => String::new(),
+    };
+    let title = |block: &Block| match block {
+        Block::Text { text } => text.lines().next().map(|line| line.trim_end_matches(':').to_owned()),
+        Block::Media(media) => Some(format!("Attached file {}", media.name.as_deref().unwrap_or(&media.mime))),
+        Block::Thinking(_) | Block::ToolCall(_) => None,
+    };
+    Body::User { text, attached: blocks.filter_map(title).collect() }
+}
+
+fn answer(block: &Block) -> Option<Body> {
+    match block {
+        Block::Text { text } => Some(Body::Answer(text.clone())),
+        Block::ToolCall(call) => Some(Body::Call(Call {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            args: call.args.clone(),
+            stage: Stage::Running(String::new()),
+            details: Details::Hidden,
+        })),
+        Block::Media(_) | Block::Thinking(_) => None,
+    }
+}
+
+fn texts(content: &[Block]) -> Vec<&str> {
+    let texts = content.iter().filter_map(|block| match block {
+        Block::Text { text } => Some(text.as_str()),
+        Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_) => None,
+    });
+    texts.collect()
+}

@@ -1,0 +1,412 @@
+//! Drawing. What is drawn is decided by the state and the size of the screen, nothing else.
+
+use super::markdown;
+use super::state::{Chat, Doing, Phase, Running};
+use super::transcript::{Body, Call, Details, Item, Stage, Tone};
+use super::wrap::{Break, clip, wrap, wrap_text};
+use crate::cli::render::{outcome_line, tokens};
+use ratatui::Frame;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Clear, Widget};
+use stead::core::ResultStatus;
+use unicode_width::UnicodeWidthStr;
+
+/// Whether the terminal's colours are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Colours {
+    On,
+    Off,
+}
+
+const QUIET: Style = Style::new().fg(Color::DarkGray);
+const GOOD: Style = Style::new().fg(Color::Green);
+const WARN: Style = Style::new().fg(Color::Yellow);
+const BAD: Style = Style::new().fg(Color::Red);
+const ACCENT: Style = Style::new().fg(Color::Cyan);
+const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+/// How long each picture of the spinner is shown.
+const SPINNER_STEP_MS: u128 = 100;
+const MAX_POPUP_ROWS: u16 = 8;
+/// Ids up to this length are shown whole in the footer, of others so many characters.
+const MAX_ID_CHARS: usize = 20;
+const SHORT_ID_CHARS: usize = 8;
+/// Rows of a running tool's output that are shown.
+const OUTPUT_ROWS: usize = 12;
+
+/// Draws the interface, keeping what it has rendered while it still fits.
+#[derive(Debug)]
+pub(super) struct View {
+    colours: Colours,
+    width: usize,
+    rendered: Vec<Rendered>,
+    total_rows: usize,
+}
+
+/// An item as rows.
+#[derive(Debug, Default)]
+struct Rendered {
+    /// What it was rendered from: the item, its revision, and its mark.
+    key: (u64, u64, Mark),
+    stream: markdown::Stream,
+    rows: Vec<Line<'static>>,
+}
+
+/// Where the parts go.
+struct Areas {
+    transcript: Rect,
+    status: Rect,
+    input: Rect,
+    footer: Rect,
+}
+
+impl View {
+    pub(super) fn new(colours: Colours) -> Self {
+        Self { colours, width: 0, rendered: Vec::new(), total_rows: 0 }
+    }
+
+    pub(super) fn draw(&mut self, frame: &mut Frame<'_>, chat: &mut Chat) {
+        let area = frame.area();
+        if area.width == 0 || area.height == 0 {
+            return;
+        }
+        let input_width = usize::from(area.width.saturating_sub(PROMPT_COLUMNS));
+        let (input_rows, cursor) = chat.editor.rows(input_width);
+        let status = status_rows(chat, usize::from(area.width));
+        let areas = areas(area, status.len(), input_rows.len());
+        self.draw_transcript(areas.transcript, frame.buffer_mut(), chat);
+        put(&status, areas.status, frame.buffer_mut());
+        let position = draw_input(&input_rows, cursor, areas.input, frame.buffer_mut());
+        put(&[footer(chat, usize::from(area.width))], areas.footer, frame.buffer_mut());
+        draw_popup(chat, areas.input, area, frame.buffer_mut());
+        if let Some(position) = position {
+            frame.set_cursor_position(position);
+        }
+        if self.colours == Colours::Off {
+            for cell in &mut frame.buffer_mut().content {
+                (cell.fg, cell.bg) = (Color::Reset, Color::Reset);
+            }
+        }
+    }
+
+    fn draw_transcript(&mut self, area: Rect, buffer: &mut Buffer, chat: &mut Chat) {
+        self.render(chat, usize::from(area.width));
+        let total: usize = self.rendered.iter().map(|item| item.rows.len()).sum();
+        let height = usize::from(area.height);
+        if chat.scroll > 0 {
+            // What is being read stays where it is while more comes below it.
+            chat.scroll += total.saturating_sub(self.total_rows);
+        }
+        self.total_rows = total;
+        chat.page = height.saturating_sub(1).max(1);
+        chat.scroll = chat.scroll.min(total.saturating_sub(height));
+        let end = total - chat.scroll;
+        let rows = self.rendered.iter().flat_map(|item| &item.rows);
+        let shown: Vec<Line<'static>> = rows.skip(end.saturating_sub(height)).take(height.min(end)).cloned().collect();
+        put(&shown, area, buffer);
+        if chat.scroll > 0 && area.height > 0 {
+            let text = format!(" {} more rows below, PgDn ", chat.scroll);
+            let row = Rect { y: area.bottom() - 1, height: 1, ..area };
+            put(
+                &[Line::styled(clip(&text, usize::from(area.width)), WARN.add_modifier(Modifier::REVERSED))],
+                row,
+                buffer,
+            );
+        }
+    }
+
+    /// Renders the items that are new or changed.
+    fn render(&mut self, chat: &Chat, width: usize) {
+        if width != self.width {
+            self.width = width;
+            self.rendered.clear();
+        }
+        self.rendered.truncate(chat.items().len());
+        let newest_call = chat.items().iter().rev().find(|item| matches!(item.body, Body::Call(_)));
+        let newest_call = newest_call.map(|item| item.id);
+        for (at, item) in chat.items().iter().enumerate() {
+            let before = at.checked_sub(1).and_then(|before| chat.items().get(before));
+            let key = (item.id, item.revision, Mark::of(item.id, chat.chosen, newest_call));
+            if self.rendered.get(at).is_some_and(|have| have.key == key) {
+                continue;
+            }
+            let mut have = match self.rendered.get_mut(at) {
+                Some(have) if have.key.0 == item.id => std::mem::take(have),
+                Some(_) | None => Rendered::default(),
+            };
+            have.key = key;
+            have.rows = if gap_before(before, item) { vec![Line::default()] } else { Vec::new() };
+            have.rows.extend(item_rows(item, &mut have.stream, key.2, width));
+            match self.rendered.get_mut(at) {
+                Some(slot) => *slot = have,
+                None => self.rendered.push(have),
+            }
+        }
+    }
+}
+
+/// Whether a call is the one that Ctrl-O is about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Mark {
+    Chosen,
+    Newest,
+    #[default]
+    None,
+}
+
+impl Mark {
+    fn of(id: u64, chosen: Option<u64>, newest: Option<u64>) -> Self {
+        match chosen {
+            Some(chosen) if chosen == id => Self::Chosen,
+            None if newest == Some(id) => Self::Newest,
+            Some(_) | None => Self::None,
+        }
+    }
+}
+
+const PROMPT: &str = "› ";
+const PROMPT_COLUMNS: u16 = 2;
+
+/// The input and the footer come first, then the status; the transcript gets what is left.
+fn areas(area: Rect, status_rows: usize, input_rows: usize) -> Areas {
+    let rows = |count: usize| u16::try_from(count).unwrap_or(u16::MAX);
+    let footer_height = u16::from(area.height >= 3);
+    let room = area.height - footer_height;
+    let border = if room >= 6 { 2 } else { 0 };
+    let most = (area.height / 3).max(1) + border;
+    let input_height = (rows(input_rows) + border).min(most).min(room).max(1);
+    let status_height = rows(status_rows).min((room - input_height) / 2);
+    let transcript_height = room - input_height - status_height;
+    let part = |y: u16, height: u16| Rect { x: area.x, y: area.y + y, width: area.width, height };
+    Areas {
+        transcript: part(0, transcript_height),
+        status: part(transcript_height, status_height),
+        input: part(transcript_height + status_height, input_height),
+        footer: part(room, footer_height),
+    }
+}
+
+fn put(lines: &[Line<'_>], area: Rect, buffer: &mut Buffer) {
+    for (line, row) in lines.iter().zip(area.rows()) {
+        line.render(row, buffer);
+    }
+}
+
+/// A blank row between things of different kinds; calls in a row stand together.
+fn gap_before(before: Option<&Item>, item: &Item) -> bool {
+    match before.map(|before| (&before.body, &item.body)) {
+        None | Some((Body::Call(_), Body::Call(_))) => false,
+        Some(_) => true,
+    }
+}
+
+fn item_rows(item: &Item, stream: &mut markdown::Stream, mark: Mark, width: usize) -> Vec<Line<'static>> {
+    match &item.body {
+        Body::User { text, attached } => {
+            let style = Style::new().add_modifier(Modifier::BOLD);
+            let mut rows = wrap_text(text, style, width.saturating_sub(usize::from(PROMPT_COLUMNS)));
+            for name in attached {
+                rows.extend(wrap_text(name, QUIET, width.saturating_sub(usize::from(PROMPT_COLUMNS))));
+            }
+            behind(rows, Span::styled(PROMPT, ACCENT), Span::raw("  "))
+        }
+        Body::Answer(text) => stream.render(text, width),
+        Body::Call(call) => call_rows(call, mark, width),
+        Body::Note(tone, text) => {
+            let style = match tone {
+                Tone::Info => QUIET,
+                Tone::Warning => WARN,
+                Tone::Bad => BAD,
+            };
+            wrap(&[(text.clone(), style)], width, Break::Words)
+        }
+    }
+}
+
+fn behind(rows: Vec<Line<'static>>, first: Span<'static>, rest: Span<'static>) -> Vec<Line<'static>> {
+    let prefix = |(at, mut row): (usize, Line<'static>)| {
+        row.spans.insert(0, if at == 0 { first.clone() } else { rest.clone() });
+        row
+    };
+    rows.into_iter().enumerate().map(prefix).collect()
+}
+
+fn call_rows(call: &Call, mark: Mark, width: usize) -> Vec<Line<'static>> {
+    let (sign, style, after) = match &call.stage {
+        Stage::Asked(rule) => ("?", WARN, format!("asks ({rule})")),
+        Stage::Running(_) => ("…", ACCENT, String::new()),
+        Stage::Ended { status, preview, ms } => {
+            let (sign, style) = match status {
+                ResultStatus::Ok => ("✓", GOOD),
+                ResultStatus::Denied => ("⊘", WARN),
+                ResultStatus::Error | ResultStatus::Cancelled | ResultStatus::Interrupted | ResultStatus::Skipped => {
+                    ("✗", BAD)
+                }
+            };
+            let after = match ms {
+                Some(ms) => outcome_line(*status, preview, *ms),
+                None if status.is_error() => preview.lines().next().unwrap_or("").to_owned(),
+                None => String::new(),
+            };
+            (sign, style, after)
+        }
+    };
+    let hint = match (mark, call.details) {
+        (Mark::Chosen, _) => "  ‹ Ctrl-O",
+        (Mark::Newest, Details::Hidden) => "  Ctrl-O",
+        (Mark::Newest, Details::Shown) | (Mark::None, _) => "",
+    };
+    let head_width = width.saturating_sub(2);
+    let text = clip(&call.line(), head_width);
+    let left = head_width.saturating_sub(text.width() + 1);
+    let after = clip(&after, left);
+    let left = left.saturating_sub(after.width());
+    let hint = if hint.width() <= left { hint } else { "" };
+    let head = Line::from(vec![
+        Span::styled(format!("{sign} "), style),
+        Span::raw(text),
+        Span::styled(format!(" {after}"), QUIET),
+        Span::styled(hint, QUIET.add_modifier(Modifier::ITALIC)),
+    ]);
+    let mut rows = vec![head];
+    match call.details {
+        Details::Hidden => {}
+        Details::Shown => rows.extend(detail_rows(call, width)),
+    }
+    rows
+}
+
+fn detail_rows(call: &Call, width: usize) -> Vec<Line<'static>> {
+    let inner = width.saturating_sub(4);
+    let mut rows = Vec::new();
+    if let Some(args) = call.args.as_object() {
+        for (name, value) in args {
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let pieces = [(format!("{name}: "), ACCENT), (text, Style::new())];
+            rows.extend(wrap(&pieces, inner, Break::Anywhere));
+        }
+    }
+    match &call.stage {
+        Stage::Asked(_) => {}
+        Stage::Running(output) => {
+            let all = wrap(&[(output.clone(), QUIET)], inner, Break::Anywhere);
+            rows.extend(all.into_iter().rev().take(OUTPUT_ROWS).rev());
+        }
+        Stage::Ended { preview, .. } => rows.extend(wrap(&[(preview.clone(), QUIET)], inner, Break::Anywhere)),
+    }
+    behind(rows, Span::styled("  │ ", QUIET), Span::styled("  │ ", QUIET))
+}
+
+/// What is going on: the question, the run, and what is queued.
+fn status_rows(chat: &Chat, width: usize) -> Vec<Line<'static>> {
+    let mut rows = Vec::new();
+    if let Some(question) = &chat.question {
+        let call = crate::cli::render::call_line(&question.tool, &question.args);
+        rows.push(Line::styled(clip(&format!("allow {call}? ({})", question.rule), width), WARN));
+        let keys = match chat.editor.is_empty() {
+            true => "y yes · n no · l later",
+            false => "empty the input to answer with y, n or l",
+        };
+        rows.push(Line::styled(clip(keys, width), WARN.add_modifier(Modifier::BOLD)));
+    }
+    if let Phase::Running(run) = &chat.phase {
+        rows.push(running_row(run, width));
+    }
+    for text in &chat.queued {
+        rows.push(Line::styled(clip(&format!("queued: {}", text.replace('\n', " ")), width), QUIET));
+    }
+    rows
+}
+
+fn running_row(run: &Running, width: usize) -> Line<'static> {
+    let doing = match &run.doing {
+        Doing::Waiting => "waiting for the model",
+        Doing::Thinking => "thinking",
+        Doing::Answering => "answering",
+        Doing::Calling(name) => &format!("writing a call of {name}"),
+        Doing::Tools => "running tools",
+        Doing::Asking => "waiting for your answer",
+        Doing::Cancelling => "cancelling; Ctrl-C again leaves",
+    };
+    let picture = SPINNER[(run.elapsed.as_millis() / SPINNER_STEP_MS) as usize % SPINNER.len()];
+    let text = format!(" {doing} · step {} · {} s · Ctrl-C cancels", run.step.max(1), run.elapsed.as_secs());
+    let text = clip(&text, width.saturating_sub(1));
+    Line::from(vec![Span::styled(picture, ACCENT), Span::styled(text, QUIET)])
+}
+
+/// Draws the rows of the input around the cursor, and says where the cursor is.
+fn draw_input(rows: &[String], cursor: (usize, usize), area: Rect, buffer: &mut Buffer) -> Option<Position> {
+    if area.height == 0 {
+        return None;
+    }
+    let bordered = area.height >= 3;
+    if bordered {
+        let rule = "─".repeat(usize::from(area.width));
+        for y in [area.y, area.bottom() - 1] {
+            put(&[Line::styled(rule.clone(), QUIET)], Rect { y, height: 1, ..area }, buffer);
+        }
+    }
+    let inner = match bordered {
+        true => Rect { y: area.y + 1, height: area.height - 2, ..area },
+        false => area,
+    };
+    let height = usize::from(inner.height);
+    let first = (cursor.0 + 1).saturating_sub(height);
+    let shown = rows.iter().enumerate().skip(first).take(height).map(|(at, row)| {
+        let prompt = if at == 0 { Span::styled(PROMPT, ACCENT) } else { Span::raw("  ") };
+        Line::from(vec![prompt, Span::raw(row.clone())])
+    });
+    put(&shown.collect::<Vec<_>>(), inner, buffer);
+    let column = u16::try_from(cursor.1).unwrap_or(u16::MAX).saturating_add(PROMPT_COLUMNS);
+    let row = u16::try_from(cursor.0 - first).unwrap_or(0);
+    Some(Position { x: inner.x + column.min(inner.width.saturating_sub(1)), y: inner.y + row })
+}
+
+/// Session and model on the left, numbers on the right; the numbers have precedence.
+fn footer(chat: &Chat, width: usize) -> Line<'static> {
+    let info = &chat.info;
+    let cache = chat.cache_hits().map_or(String::new(), |percent| format!(" · cache {percent}%"));
+    let numbers = clip(&format!("{}{cache}", tokens(&info.usage, info.cost)), width);
+    let names = clip(&format!("{} · {}", short(&info.session), info.model), width.saturating_sub(numbers.width() + 1));
+    let blank = " ".repeat(width.saturating_sub(names.width() + numbers.width()));
+    Line::styled(format!("{names}{blank}{numbers}"), QUIET)
+}
+
+/// The end of a long id: that of a generated one tells it apart, its beginning does not.
+fn short(id: &str) -> String {
+    match id.chars().count() {
+        ..=MAX_ID_CHARS => id.to_owned(),
+        chars => format!("…{}", id.chars().skip(chars - SHORT_ID_CHARS).collect::<String>()),
+    }
+}
+
+/// The choices, above the input.
+fn draw_popup(chat: &Chat, input: Rect, screen: Rect, buffer: &mut Buffer) {
+    let Some(popup) = &chat.popup else { return };
+    let count = u16::try_from(popup.choices.len()).unwrap_or(u16::MAX).min(MAX_POPUP_ROWS);
+    let height = count.min(input.y.saturating_sub(screen.y));
+    if height == 0 {
+        return;
+    }
+    let widest = popup.choices.iter().map(|choice| choice.text.width()).max().unwrap_or(0);
+    let first = (popup.chosen + 1).saturating_sub(usize::from(height));
+    let row = |(at, choice): (usize, &super::complete::Choice)| {
+        let blank = " ".repeat(widest - choice.text.width());
+        let text = format!(" {}{blank}  {} ", choice.text, choice.help);
+        let text = clip(&text, usize::from(screen.width));
+        if at == popup.chosen { Line::styled(text, ACCENT.add_modifier(Modifier::REVERSED)) } else { Line::raw(text) }
+    };
+    let rows: Vec<Line<'static>> =
+        popup.choices.iter().enumerate().skip(first).take(usize::from(height)).map(row).collect();
+    let width = rows.iter().map(Line::width).max().unwrap_or(0);
+    let width = u16::try_from(width).unwrap_or(u16::MAX).min(screen.width);
+    let area = Rect { x: screen.x, y: input.y - height, width, height };
+    Clear.render(area, buffer);
+    put(&rows, area, buffer);
+}
+
+#[cfg(test)]
+#[path = "view_tests.rs"]
+mod tests;

@@ -1,0 +1,180 @@
+use super::super::state::Info;
+use super::*;
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use proptest::prelude::*;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use serde_json::json;
+use std::time::Duration;
+use stead::agent::Question;
+use stead::core::{Event, EventKind, RunId, StopReason, Usage, Usd};
+
+fn chat() -> Chat {
+    Chat::new(Info {
+        session: "plan".into(),
+        model: "fake:m".into(),
+        journal: String::new(),
+        turns: 0,
+        usage: Usage::default(),
+        cost: Some(Usd::default()),
+    })
+}
+
+fn happen(chat: &mut Chat, kind: EventKind) {
+    chat.on_event(&Event { seq: 1, run: RunId::new("r").unwrap(), source: Vec::new(), kind });
+}
+
+fn typed(chat: &mut Chat, text: &str) {
+    for letter in text.chars() {
+        chat.on_key(KeyEvent::new(KeyCode::Char(letter), KeyModifiers::NONE));
+    }
+}
+
+fn press(chat: &mut Chat, code: KeyCode) {
+    chat.on_key(KeyEvent::new(code, KeyModifiers::NONE));
+}
+
+fn screen(chat: &mut Chat, view: &mut View, width: u16, height: u16) -> Vec<String> {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| view.draw(frame, chat)).unwrap();
+    let buffer = terminal.backend().buffer().clone();
+    let row = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
+    (0..height).map(row).collect()
+}
+
+/// A conversation with a bit of everything.
+fn full() -> Chat {
+    let mut chat = chat();
+    typed(&mut chat, "look");
+    press(&mut chat, KeyCode::Enter);
+    happen(&mut chat, EventKind::ModelStarted { step: 1 });
+    happen(&mut chat, EventKind::TextDelta { text: "I **look** at:\n\n- one\n".into() });
+    let usage = Usage { input_tokens: 1200, cache_read_tokens: 600, output_tokens: 34, ..Usage::default() };
+    happen(&mut chat, EventKind::ModelEnded { step: 1, usage, cost: None, stop: StopReason::ToolUse });
+    let args = json!({"file_path": "notes.md"});
+    happen(&mut chat, EventKind::ToolStarted { id: "1".into(), name: "read_file".into(), args });
+    happen(
+        &mut chat,
+        EventKind::ToolEnded {
+            id: "1".into(),
+            name: "read_file".into(),
+            status: ResultStatus::Ok,
+            preview: "buy milk".into(),
+            ms: 2,
+        },
+    );
+    chat.tick(Duration::from_millis(3200));
+    chat
+}
+
+#[test]
+fn the_screen_shows_the_conversation_what_goes_on_and_the_numbers() {
+    let mut chat = full();
+    typed(&mut chat, "next");
+    press(&mut chat, KeyCode::Enter);
+    typed(&mut chat, "more");
+    let want = [
+        "› look",
+        "",
+        "I look at:",
+        "",
+        "• one",
+        "",
+        "✓ read_file notes.md 2 ms  Ctrl-O",
+        "",
+        "",
+        "⠹ running tools · step 1 · 3 s · Ctrl-C cancels",
+        "queued: next",
+        "────────────────────────────────────────────────────────────",
+        "› more",
+        "────────────────────────────────────────────────────────────",
+        "plan · fake:m     1200 in, 34 out · cost unknown · cache 50%",
+    ];
+    assert_eq!(screen(&mut chat, &mut View::new(Colours::On), 60, 15), want);
+}
+
+#[test]
+fn an_expanded_call_shows_arguments_and_result() {
+    let mut chat = full();
+    chat.on_key(KeyEvent::new(KeyCode::Char('o'), KeyModifiers::CONTROL));
+    let shown = screen(&mut chat, &mut View::new(Colours::On), 60, 15);
+    let want = ["✓ read_file notes.md 2 ms", "  │ file_path: notes.md", "  │ buy milk"];
+    assert_eq!(shown[6..9], want);
+}
+
+#[test]
+fn a_question_stands_above_the_input_with_its_keys() {
+    let mut chat = full();
+    let args = json!({"file_path": "a.txt"});
+    chat.ask(Question { id: "2".into(), tool: "write_file".into(), args, rule: "approvals".into() });
+    let shown = screen(&mut chat, &mut View::new(Colours::On), 60, 16);
+    let want = [
+        "✓ read_file notes.md 2 ms",
+        "? write_file a.txt asks (approvals)  Ctrl-O",
+        "",
+        "allow write_file a.txt? (approvals)",
+        "y yes · n no · l later",
+        "⠹ waiting for your answer · step 1 · 3 s · Ctrl-C cancels",
+    ];
+    assert_eq!(shown[6..12], want);
+}
+
+#[test]
+fn choices_lie_over_the_transcript() {
+    let mut chat = chat();
+    typed(&mut chat, "/s");
+    let shown = screen(&mut chat, &mut View::new(Colours::On), 60, 8);
+    let want = [" /status    session, model, tokens, cost, journal", " /sessions  list the sessions, or go to one"];
+    assert_eq!(shown[2..4], want);
+}
+
+#[test]
+fn what_is_being_read_stays_in_place_while_more_comes() {
+    let mut chat = chat();
+    let mut view = View::new(Colours::On);
+    happen(&mut chat, EventKind::TextDelta { text: (1..=30).map(|n| format!("line {n}  \n")).collect() });
+    assert_eq!(screen(&mut chat, &mut view, 30, 9)[4], "line 30");
+    press(&mut chat, KeyCode::PageUp);
+    let before = screen(&mut chat, &mut view, 30, 9);
+    assert_eq!((before[0].as_str(), before[3].as_str()), ("line 22", "line 25"));
+    happen(&mut chat, EventKind::TextDelta { text: "line 31  \nline 32".into() });
+    assert_eq!(screen(&mut chat, &mut view, 30, 9)[..4], before[..4]);
+    press(&mut chat, KeyCode::PageDown);
+    press(&mut chat, KeyCode::PageDown);
+    assert_eq!(screen(&mut chat, &mut view, 30, 9)[4], "line 32");
+}
+
+#[test]
+fn a_generated_id_is_shown_by_its_end_so_that_the_model_has_room() {
+    let mut chat = chat();
+    chat.info.session = "s01a1e141c901732ca5057515c4a2734e".into();
+    let shown = screen(&mut chat, &mut View::new(Colours::On), 60, 8);
+    assert_eq!(shown[7], "…c4a2734e · fake:m                     0 in, 0 out · $0.0000");
+}
+
+#[test]
+fn without_colours_no_cell_has_one() {
+    let mut chat = full();
+    let mut view = View::new(Colours::Off);
+    let mut terminal = Terminal::new(TestBackend::new(40, 12)).unwrap();
+    terminal.draw(|frame| view.draw(frame, &mut chat)).unwrap();
+    let cells = &terminal.backend().buffer().content;
+    assert!(cells.iter().all(|cell| (cell.fg, cell.bg) == (Color::Reset, Color::Reset)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn no_size_is_too_small(sizes in prop::collection::vec((1..90_u16, 1..30_u16), 1..6), input in "[a\n漢 /@]{0,40}") {
+        let mut chat = full();
+        let mut view = View::new(Colours::On);
+        chat.on_paste(&input);
+        chat.queued.push_back(input.clone());
+        let args = json!({"file_path": "a.txt"});
+        chat.ask(Question { id: "2".into(), tool: "write_file".into(), args, rule: "approvals".into() });
+        for (width, height) in sizes.into_iter().chain([(10, 3), (1, 1), (80, 24)]) {
+            screen(&mut chat, &mut view, width, height);
+            press(&mut chat, KeyCode::PageUp);
+        }
+    }
+}
