@@ -243,7 +243,7 @@ async fn execute(
     limit: Duration,
 ) -> (String, CallResult, Option<String>) {
     let Ready { call, tool, args } = ready;
-    let (name, risk) = (tool.spec().name.clone(), tool.spec().risk);
+    let name = tool.spec().name.clone();
     let started = Instant::now();
     let mut work = std::panic::AssertUnwindSafe(tool.call(&cx, args)).catch_unwind();
     let early = tokio::select! {
@@ -277,7 +277,7 @@ async fn execute(
         id: call.id,
         status,
         content: output.content,
-        changed: changes(risk),
+
         seen: output.seen,
         ms: started.elapsed().as_millis() as u64,
     };
@@ -306,7 +306,7 @@ fn refusal(run: &RunId, id: &str, status: ResultStatus, text: String) -> CallRes
         id: id.to_owned(),
         status,
         content: vec![Block::text(text)],
-        changed: false,
+
         seen: BTreeMap::new(),
         ms: 0,
     }

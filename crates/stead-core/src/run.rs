@@ -197,7 +197,7 @@ impl Run {
             id: pending.call.id.clone(),
             status,
             content: vec![Block::text(text)],
-            changed: true,
+
             seen: Default::default(),
             ms: 0,
         }

@@ -112,15 +112,7 @@ impl World {
                 if !matches!(act, Act::Decide { .. }) {
                     let content = vec![Block::text("ok")];
                     let status = ResultStatus::Ok;
-                    let result = CallResult {
-                        run: id,
-                        id: call,
-                        status,
-                        content,
-                        changed: true,
-                        seen: Default::default(),
-                        ms: 0,
-                    };
+                    let result = CallResult { run: id, id: call, status, content, seen: Default::default(), ms: 0 };
                     self.record(Entry::Result(result));
                 }
             }
@@ -225,7 +217,7 @@ fn an_entry_that_does_not_fit_changes_nothing() {
         id: "nope".into(),
         status: ResultStatus::Ok,
         content: vec![],
-        changed: false,
+
         seen: Default::default(),
         ms: 0,
     };

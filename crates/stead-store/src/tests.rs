@@ -50,7 +50,7 @@ fn story(path: &str) -> Vec<Entry> {
             id: "c1".into(),
             status: ResultStatus::Ok,
             content: vec![Block::text("done")],
-            changed: true,
+
             seen: [(path.to_owned(), "v1".to_owned())].into(),
             ms: 1,
         }),

@@ -180,7 +180,7 @@ fn exchange(turn: usize) -> Result<Vec<Entry>, CliError> {
             id,
             status: ResultStatus::Ok,
             content: vec![Block::text("line of a result\n".repeat(20))],
-            changed: false,
+
             seen: Default::default(),
             ms: 1,
         }),
