@@ -157,8 +157,8 @@ fn parallel_calls_meet_and_one_that_fails_leaves_its_siblings_alone() {
 // Acceptance: calls that change something run one after the other, in order
 #[test]
 fn calls_that_change_something_never_overlap() {
-    let (running, order) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())));
-    let (busy, log) = (running.clone(), order.clone());
+    let (busy, order) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())));
+    let log = order.clone();
     let change = TestTool::make("change", Risk::WRITES, move |_, args| {
         let (busy, log) = (busy.clone(), log.clone());
         async move {
