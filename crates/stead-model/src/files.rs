@@ -1,38 +1,47 @@
 //! The only place of this crate that touches files: scripts and tapes.
 
 use crate::ModelError;
-pub(crate) use std::fs::File;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Reads a whole text file.
 pub(crate) fn read(path: &Path) -> Result<String, ModelError> {
     std::fs::read_to_string(path).map_err(|error| unusable(path, "read", &error))
 }
 
-/// Opens a file of lines for appending, readable by its owner only. A last line that a crash left
-/// without its end is removed, so that the next one starts on its own.
-pub(crate) fn open_lines(path: &Path) -> Result<File, ModelError> {
-    let open = || {
-        let mut file = OpenOptions::new().create(true).append(true).read(true).mode(0o600).open(path)?;
-        let mut content = Vec::new();
-        file.read_to_end(&mut content)?;
-        let whole = content.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
-        if whole < content.len() {
-            file.set_len(whole as u64)?;
-            file.seek(SeekFrom::End(0))?;
-        }
-        Ok(file)
-    };
-    open().map_err(|error| unusable(path, "write", &error))
+/// A file of lines that only grows.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    path: PathBuf,
+    file: File,
 }
 
-/// Appends one line in one write.
-pub(crate) fn append_line(file: &mut File, path: &Path, mut line: String) -> Result<(), ModelError> {
-    line.push('\n');
-    file.write_all(line.as_bytes()).map_err(|error| unusable(path, "write", &error))
+impl Lines {
+    /// Opens it for appending, readable by its owner only. A last line that a crash left without its
+    /// end is removed, so that the next one starts on its own.
+    pub(crate) fn open(path: &Path) -> Result<Self, ModelError> {
+        let open = || {
+            let mut file = OpenOptions::new().create(true).append(true).read(true).mode(0o600).open(path)?;
+            let mut content = Vec::new();
+            file.read_to_end(&mut content)?;
+            let whole = content.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+            if whole < content.len() {
+                file.set_len(whole as u64)?;
+                file.seek(SeekFrom::End(0))?;
+            }
+            Ok(file)
+        };
+        let file = open().map_err(|error| unusable(path, "write", &error))?;
+        Ok(Self { path: path.to_owned(), file })
+    }
+
+    /// Appends one line in one write.
+    pub(crate) fn append(&mut self, mut line: String) -> Result<(), ModelError> {
+        line.push('\n');
+        self.file.write_all(line.as_bytes()).map_err(|error| unusable(&self.path, "write", &error))
+    }
 }
 
 fn unusable(path: &Path, verb: &str, error: &std::io::Error) -> ModelError {

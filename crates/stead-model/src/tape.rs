@@ -14,13 +14,13 @@ mod print;
 #[cfg(test)]
 mod tests;
 
-use crate::files::File;
-use crate::{Delta, Model, ModelError, Reply, Request, files};
+use crate::files::{self, Lines};
+use crate::{Delta, Model, ModelError, Reply, Request};
 use futures_util::stream::{self, BoxStream};
 use futures_util::{StreamExt, TryStreamExt};
 use print::Fingerprint;
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use stead_core::{Block, Price, StopReason, Usage};
@@ -69,29 +69,19 @@ impl From<Piece> for Delta {
 #[derive(Debug)]
 pub struct Recorder {
     model: Arc<dyn Model>,
-    tape: Arc<Tape>,
-}
-
-#[derive(Debug)]
-struct Tape {
-    path: PathBuf,
-    file: Mutex<File>,
+    tape: Arc<Mutex<Lines>>,
 }
 
 impl Recorder {
     /// Records the answers of `model` at the end of the file at `path`, which is made if need be.
     pub fn new(model: Arc<dyn Model>, path: &Path) -> Result<Self, ModelError> {
-        let file = Mutex::new(files::open_lines(path)?);
-        Ok(Self { model, tape: Arc::new(Tape { path: path.to_owned(), file }) })
+        Ok(Self { model, tape: Arc::new(Mutex::new(Lines::open(path)?)) })
     }
 }
 
-impl Tape {
-    fn keep(&self, take: &Take) -> Result<(), ModelError> {
-        let line = serde_json::to_string(take).map_err(|error| ModelError::Config(error.to_string()))?;
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        files::append_line(&mut file, &self.path, line)
-    }
+fn keep(tape: &Mutex<Lines>, take: &Take) -> Result<(), ModelError> {
+    let line = serde_json::to_string(take).map_err(|error| ModelError::Config(error.to_string()))?;
+    tape.lock().unwrap_or_else(PoisonError::into_inner).append(line)
 }
 
 impl Model for Recorder {
@@ -123,7 +113,7 @@ impl Model for Recorder {
                     let pieces = std::mem::take(&mut heard);
                     let take = Take { asked: Fingerprint::of(request), pieces, reply: (**reply).clone() };
                     let tape = self.tape.clone();
-                    let kept = tokio::task::spawn_blocking(move || tape.keep(&take)).await;
+                    let kept = tokio::task::spawn_blocking(move || keep(&tape, &take)).await;
                     kept.map_err(|error| ModelError::Config(format!("recording failed: {error}")))??;
                 }
             }

@@ -88,6 +88,7 @@ fn kill_and_go_on(server: &FakeModel, n: usize, at: usize, place: &str) {
         let agent = agent(dir.path(), job_model(server)).await;
         let acknowledged: Vec<&str> = ended.stdout.lines().filter_map(|l| l.strip_prefix("acknowledged ")).collect();
         assert_acknowledged(&agent, &acknowledged, place).await;
+        assert_new_input_is_heard(server, dir.path(), place).await;
 
         let mut session = agent.session(session("s"));
         let report = match session.resume(RunOptions::default()).await {
@@ -115,6 +116,30 @@ fn kill_and_go_on(server: &FakeModel, n: usize, at: usize, place: &str) {
             [(Some(Outcome::Completed), None)]
         );
     });
+}
+
+/// A person who does not resume but says something else is heard, and the history stays valid: in a copy, so
+/// that the session itself can be resumed.
+async fn assert_new_input_is_heard(server: &FakeModel, dir: &Path, place: &str) {
+    let copy = tempfile::tempdir().unwrap();
+    copy_tree(dir, copy.path());
+    let agent = agent(copy.path(), job_model(server)).await;
+    let report = agent.session(session("s")).run(text("Never mind."), RunOptions::default()).await.unwrap();
+    assert_eq!(report.outcome, Outcome::Completed, "{place}: {report:?}");
+    assert_truthful(&agent, copy.path(), place).await;
+    assert_interrupted_calls_say_so(&agent, place).await;
+}
+
+fn copy_tree(from: &Path, to: &Path) {
+    for entry in std::fs::read_dir(from).unwrap().flatten() {
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            std::fs::create_dir(&target).unwrap();
+            copy_tree(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
 }
 
 /// What the child said was acknowledged is in the journal, which is sound but for its last line.

@@ -2,7 +2,7 @@
 
 use crate::support::{Folder, done, pointed};
 use serde_json::{Value, json};
-use stead_testkit::{FakeModel, bench_like, fail, reply};
+use stead_testkit::{FakeModel, bench_like, fail, hang, reply};
 
 // Acceptance 2
 #[test]
@@ -35,6 +35,10 @@ fn the_exit_code_says_how_a_run_ended() {
     let server = FakeModel::start_with(bench_like(10));
     let stopped = limited.run_with(&server, &["run", "-m", "openai:x", "-s", "s", "go"]).exits(4);
     assert!(stopped.err.contains("policy.max_steps"), "{stopped:?}");
+    limited.put("agent.yaml", "policy: {run_timeout_seconds: 1}\n");
+    let server = FakeModel::start(vec![hang()]);
+    let late = limited.run_with(&server, &["run", "-m", "openai:x", "-s", "t", "go"]).exits(4);
+    assert!(late.err.contains("policy.run_timeout_seconds"), "{late:?}");
 }
 
 // Acceptance: park, exit 3, approve or deny
@@ -106,4 +110,13 @@ fn without_a_key_the_way_out_is_named() {
     }
     let keyless = Folder::new().run(&["run", "-m", "anthropic:x", "go"]).exits(2);
     assert!(keyless.err.contains("ANTHROPIC_API_KEY"), "{keyless:?}");
+}
+
+// Acceptance 2
+#[test]
+fn the_demo_needs_neither_key_nor_network() {
+    let folder = Folder::new();
+    let shown = folder.run(&["demo", "--fast", "--dir", "demo"]).exits(0);
+    assert!(folder.has("demo/AGENTS.md") && !shown.out.is_empty(), "{shown:?}");
+    folder.run(&["-C", "demo", "check"]).exits(0);
 }

@@ -3,9 +3,11 @@
 use super::ORIGIN;
 use crate::classify::{IN_STREAM, classify};
 use crate::wire::Decoder;
+use crate::wire::args::parse_args;
 use crate::{Delta, ModelError, Reply};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
+use serde_json::value::RawValue;
 use stead_core::{Block, Media, StopReason, Thinking, ToolCall, Usage};
 
 /// A whole answer.
@@ -109,11 +111,7 @@ impl GeminiDecoder {
 
     fn call(&mut self, FunctionCall { name, args }: FunctionCall, signature: Option<String>, out: &mut Vec<Delta>) {
         self.end_text();
-        let (args, invalid) = match args {
-            Some(args @ Value::Object(_)) => (args, None),
-            Some(Value::Null) | None => (json!({}), None),
-            Some(_) => (json!({}), Some("the arguments must be a JSON object".to_owned())),
-        };
+        let (args, invalid) = parse_args(args.as_deref().map_or("", RawValue::get));
         let index = self.calls;
         self.calls += 1;
         out.push(Delta::CallStarted { index, name: name.clone() });
@@ -200,7 +198,7 @@ struct Part {
 #[derive(Deserialize)]
 struct FunctionCall {
     name: String,
-    args: Option<Value>,
+    args: Option<Box<RawValue>>,
 }
 
 #[derive(Deserialize)]
