@@ -45,10 +45,11 @@ fn opened(command: &Command) -> Pty {
     pty
 }
 
-/// Leaves and checks that the terminal is as it was.
-fn leave(mut pty: Pty, keys: &str, code: i32) {
+/// Leaves an idle prompt and checks that the terminal is as it was.
+fn leave(mut pty: Pty, keys: &str) {
+    pty.wait_gone("· step ", DEADLINE);
     pty.send(keys);
-    assert_eq!(pty.wait_exit(DEADLINE).code(), Some(code), "{}", pty.screen());
+    assert_eq!(pty.wait_exit(DEADLINE).code(), Some(0), "{}", pty.screen());
     assert!(pty.raw().contains(LEAVE_ALTERNATE_SCREEN));
     assert!(pty.raw().contains("\x1b[?25h"), "the cursor is shown again");
 }
@@ -56,7 +57,7 @@ fn leave(mut pty: Pty, keys: &str, code: i32) {
 #[test]
 fn a_message_is_answered_piece_by_piece_and_the_footer_counts() {
     let dir = workspace(&[]);
-    let script = "- text: \"Hello **there**, friend of the house.\"\n  chunk: 5\n  delay_ms: 60\n  \
+    let script = "- text: \"Hello **there**, friend of the house.\"\n  chunk: 5\n  delay_ms: 150\n  \
                   usage: {input_tokens: 1200, output_tokens: 34}\n";
     let pty = chat(dir.path(), script);
     pty.send("hi\r");
@@ -66,7 +67,7 @@ fn a_message_is_answered_piece_by_piece_and_the_footer_counts() {
     pty.wait_for("1200 in, 34 out · cost unknown", DEADLINE);
     assert!(pty.screen().contains("talk · scripted:"), "{}", pty.screen());
     pty.wait_gone("step 1", DEADLINE);
-    leave(pty, CTRL_D, 0);
+    leave(pty, CTRL_D);
 }
 
 #[test]
@@ -99,7 +100,7 @@ fn ctrl_c_cancels_a_hanging_answer_the_chat_stays_usable_and_the_session_resumab
     let again = opened(&command);
     again.wait_for("› third", DEADLINE);
     again.wait_for("the last run did not come to its end; /resume goes on", DEADLINE);
-    leave(again, CTRL_C, 0);
+    leave(again, CTRL_C);
 }
 
 #[test]
@@ -131,7 +132,7 @@ fn a_tool_call_is_one_line_that_ctrl_o_expands() {
     pty.wait_for("buy milk", DEADLINE);
     pty.send(CTRL_O);
     pty.wait_gone("buy milk", DEADLINE);
-    leave(pty, "/quit\r", 0);
+    leave(pty, "/quit\r");
 }
 
 #[test]
@@ -162,7 +163,7 @@ fn slash_commands_show_and_change_the_session() {
     pty.wait_for("talk  one", DEADLINE);
     pty.send("/sessions nobody\r");
     pty.wait_for("nobody", DEADLINE);
-    leave(pty, CTRL_C, 0);
+    leave(pty, CTRL_C);
 }
 
 #[test]
@@ -183,7 +184,7 @@ fn commands_and_paths_are_completed_and_a_path_attaches_its_file() {
     pty.send("\r");
     pty.wait_for("A fine plan.", DEADLINE);
     pty.wait_for("Attached file docs/plan.md", DEADLINE);
-    leave(pty, CTRL_D, 0);
+    leave(pty, CTRL_D);
 }
 
 #[test]
@@ -209,13 +210,13 @@ fn a_call_that_asks_is_answered_with_one_key() {
     pty.wait_for("⊘ write_file b.txt", DEADLINE);
     assert!(!dir.path().join("b.txt").exists());
     pty.wait_gone("step", DEADLINE);
-    leave(pty, CTRL_D, 0);
+    leave(pty, CTRL_D);
 }
 
 #[test]
 fn input_during_a_run_is_queued_and_a_tiny_screen_is_survived() {
     let dir = workspace(&[]);
-    let script = "- text: \"first answer\"\n  chunk: 6\n  delay_ms: 700\n- expect: {last_contains: later}\n  text: second answer\n";
+    let script = "- text: \"first answer\"\n  chunk: 6\n  delay_ms: 1500\n- expect: {last_contains: later}\n  text: second answer\n";
     let pty = chat(dir.path(), script);
     pty.send("now\r");
     pty.wait_for("step 1", DEADLINE);
@@ -227,7 +228,7 @@ fn input_during_a_run_is_queued_and_a_tiny_screen_is_survived() {
     pty.wait_for("  line two", DEADLINE);
     pty.wait_gone("queued", DEADLINE);
     pty.wait_gone("step", DEADLINE);
-    leave(pty, CTRL_D, 0);
+    leave(pty, CTRL_D);
 }
 
 #[test]
@@ -238,7 +239,7 @@ fn an_earlier_conversation_is_shown_on_start() {
     first.send("report\r");
     first.wait_for("All well.", DEADLINE);
     first.wait_gone("step", DEADLINE);
-    leave(first, CTRL_D, 0);
+    leave(first, CTRL_D);
     let second = chat(dir.path(), script);
     for shown in ["› report", "✓ read_file notes.md", "Report", "All well."] {
         second.wait_for(shown, DEADLINE);
@@ -246,7 +247,7 @@ fn an_earlier_conversation_is_shown_on_start() {
     // The history has come with it.
     second.send("\x1b[A");
     second.wait_until("the earlier input", DEADLINE, |screen| screen.matches("› report").count() == 2);
-    leave(second, "\x03\x03", 0);
+    leave(second, "\x03\x03");
 }
 
 #[test]

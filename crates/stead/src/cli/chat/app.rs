@@ -138,7 +138,8 @@ impl<'a> App<'a> {
                 found = self.lookups.join_next(), if !self.lookups.is_empty() => {
                     // One that was overtaken by another is an error, and of no interest.
                     if let Some(Ok((query, found))) = found {
-                        self.chat.offer_paths(&query, found);
+                        let commands = self.chat.offer_paths(&query, found);
+                        self.carry_out(commands).await;
                     }
                 }
                 _ = ticker.tick(), if waiting => self.chat.tick(self.started.elapsed()),

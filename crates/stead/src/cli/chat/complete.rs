@@ -68,6 +68,19 @@ impl Popup {
         (!choices.is_empty()).then_some(Self { start, choices, chosen: 0, cycling: false })
     }
 
+    /// What is left of a list of paths when more of the word was typed.
+    pub(super) fn narrowed(self, query: &str) -> Option<Self> {
+        let (dir, name) = query.rsplit_once('/').unwrap_or(("", query));
+        let fits = |choice: &Choice| {
+            choice
+                .text
+                .strip_prefix('@')
+                .and_then(|path| path.strip_prefix(dir))
+                .is_some_and(|rest| rest.contains(name))
+        };
+        Self::new(self.start, self.choices.into_iter().filter(fits).collect())
+    }
+
     pub(super) fn choice(&self) -> Option<&Choice> {
         self.choices.get(self.chosen)
     }

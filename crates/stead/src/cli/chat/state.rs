@@ -83,6 +83,8 @@ pub(super) struct Chat {
     step_start: usize,
     pub(super) editor: Editor,
     pub(super) popup: Option<Popup>,
+    /// Tab was pressed before the paths to complete with were found.
+    tab_waits: bool,
     pub(super) phase: Phase,
     pub(super) queued: VecDeque<String>,
     pub(super) question: Option<Question>,
@@ -103,6 +105,7 @@ impl Chat {
             step_start: 0,
             editor: Editor::default(),
             popup: None,
+            tab_waits: false,
             phase: Phase::Idle,
             queued: VecDeque::new(),
             question: None,
@@ -190,13 +193,17 @@ impl Chat {
     }
 
     /// Paths that were looked up. They come late: they count only if they are still what is wanted.
-    pub(super) fn offer_paths(&mut self, query: &str, found: Vec<String>) {
+    pub(super) fn offer_paths(&mut self, query: &str, found: Vec<String>) -> Vec<Command> {
         if let Some((range, Wanted::Path(wanted))) = complete::target(self.editor.text(), self.editor.cursor())
             && wanted == query
             && self.popup.as_ref().is_none_or(|popup| !popup.cycling)
         {
             self.popup = Popup::new(range.start, complete::paths(found));
+            if std::mem::take(&mut self.tab_waits) {
+                return self.on_popup_key(KeyCode::Tab).unwrap_or_default();
+            }
         }
+        Vec::new()
     }
 
     pub(super) fn on_event(&mut self, event: &Event) {
@@ -291,6 +298,7 @@ impl Chat {
         if key.kind == KeyEventKind::Release {
             return Vec::new();
         }
+        self.tab_waits = false;
         let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
         let alt = key.modifiers.contains(KeyModifiers::ALT);
         let shift = key.modifiers.contains(KeyModifiers::SHIFT);
@@ -313,6 +321,10 @@ impl Chat {
             KeyCode::Enter if alt || shift || ctrl => self.editor.insert("\n"),
             KeyCode::Char('j') if ctrl => self.editor.insert("\n"),
             KeyCode::Enter => return self.submit(),
+            KeyCode::Tab => {
+                self.tab_waits = true;
+                return Vec::new();
+            }
             KeyCode::PageUp => self.scroll += self.page,
             KeyCode::PageDown => self.scroll = self.scroll.saturating_sub(self.page),
             KeyCode::Char('o') if ctrl => self.toggle_details(),
@@ -419,8 +431,10 @@ impl Chat {
                 self.popup = Popup::new(range.start, complete::commands(&self.editor.text()[range]));
                 Vec::new()
             }
-            Some((_, Wanted::Path(query))) => {
-                self.popup = None;
+            Some((range, Wanted::Path(query))) => {
+                // Until the new paths are there, those of before that still fit are shown.
+                let before = self.popup.take().filter(|popup| popup.start == range.start);
+                self.popup = before.and_then(|popup| popup.narrowed(&query));
                 vec![Command::Lookup(query)]
             }
             None => {

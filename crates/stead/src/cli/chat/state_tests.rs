@@ -235,6 +235,19 @@ fn paths_are_looked_up_and_offers_that_come_too_late_are_dropped() {
 }
 
 #[test]
+fn a_tab_that_comes_before_its_paths_is_not_lost_and_paths_of_before_stay_while_they_fit() {
+    let mut chat = chat();
+    type_in(&mut chat, "@");
+    chat.on_key(key(KeyCode::Tab));
+    assert_eq!(chat.offer_paths("", vec!["notes/".into()]), [Command::Lookup("notes/".into())]);
+    chat.offer_paths("notes/", vec!["notes/a.md".into(), "notes/b.md".into()]);
+    type_in(&mut chat, "b");
+    assert_eq!(chat.popup.as_ref().map(|popup| popup.choices.len()), Some(1));
+    chat.on_key(key(KeyCode::Tab));
+    assert_eq!(chat.editor.text(), "@notes/b.md ");
+}
+
+#[test]
 fn commands_that_need_the_session_wait_for_the_run() {
     let mut chat = chat();
     send(&mut chat, "go");
