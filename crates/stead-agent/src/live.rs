@@ -5,9 +5,8 @@ use crate::{AgentError, Approvals, Session};
 use std::fmt;
 use std::sync::Arc;
 use stead_core::{Entry, Event, EventKind, Line, Outcome, RunId, SessionId, Usage, Usd};
-use stead_model::{Encoded, ModelError};
+use stead_model::{Encoded, ModelError, SystemPart};
 use stead_store::{JournalWriter, Wait};
-use stead_workspace::Prompt;
 use tokio_util::sync::CancellationToken;
 
 /// Hears the events of a run as they happen. Called in order, from the task that drives the run, so
@@ -104,7 +103,7 @@ pub(crate) struct Live<'a> {
     pub(crate) session: &'a mut Session,
     pub(crate) writer: Box<dyn JournalWriter>,
     pub(crate) run: RunId,
-    pub(crate) prompt: Prompt,
+    pub(crate) system: Arc<[SystemPart]>,
     pub(crate) options: RunOptions,
     pub(crate) halt: Halt,
     pub(crate) encoded: Arc<Encoded>,

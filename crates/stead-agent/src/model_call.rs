@@ -12,7 +12,7 @@ impl Live<'_> {
         let agent = self.session.agent.clone();
         let step = self.session.state.run.as_ref().map_or(0, |run| run.steps) + 1;
         let request = Request {
-            system: self.prompt.parts(),
+            system: self.system.clone(),
             tools: agent.parts.tools.specs(),
             messages: self.session.state.messages(),
             params: agent.parts.params.clone(),

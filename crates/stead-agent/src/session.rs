@@ -139,12 +139,12 @@ impl Session {
             agent: self.agent.parts.workspace.config.agent(),
             session: self.id.clone(),
         };
-        let prompt = self.agent.parts.workspace.prompt(&facts).await?;
+        let system = self.agent.parts.workspace.prompt(&facts).await?.parts().into();
         let limit = Duration::from_secs(self.agent.policy().run_timeout_seconds);
         let halt = Halt::new(options.cancel.clone(), limit);
         let (agent, session, model) = (self.agent.clone(), self.id.clone(), self.agent.parts.model.name().to_owned());
         let mut live =
-            Live { session: self, writer, run: run.clone(), prompt, options, halt, encoded: Arc::default(), events: 0 };
+            Live { session: self, writer, run: run.clone(), system, options, halt, encoded: Arc::default(), events: 0 };
         live.record(opening).await?;
         live.emit(EventKind::RunStarted { session: session.clone(), model, resumed });
         if let Some(torn) = torn {

@@ -66,7 +66,7 @@ impl Live<'_> {
                 Admission::Refuse(status, text) => {
                     self.emit(EventKind::ToolStarted { id: call.id.clone(), name: call.name.clone(), args: call.args });
                     let result = refusal(&self.run, &call.id, status, text);
-                    self.record_result(&call.name, result).await?;
+                    self.record_result(&call.name, None, result).await?;
                 }
             }
         }
@@ -108,8 +108,11 @@ impl Live<'_> {
             return Ok(());
         }
         self.halt.check()?;
-        let intents = batch.iter().map(|ready| Entry::Call(intent(&self.run, ready))).collect();
-        self.record(intents).await?;
+        let first = batch.iter().filter(|ready| !leaves_no_trace(ready.tool.spec().risk));
+        let intents: Vec<Entry> = first.map(|ready| Entry::Call(intent(&self.run, ready))).collect();
+        if !intents.is_empty() {
+            self.record(intents).await?;
+        }
         let policy = self.session.agent.policy();
         let (limit, width) = (Duration::from_secs(policy.tool_timeout_seconds), policy.parallel_tool_calls as usize);
         let mut running = Vec::with_capacity(batch.len());
@@ -117,12 +120,14 @@ impl Live<'_> {
             let (id, name) = (ready.call.id.clone(), ready.tool.spec().name.clone());
             self.emit(EventKind::ToolStarted { id, name, args: ready.args.clone() });
             let cx = self.session.agent.tool_cx(self.session.seen.clone(), &self.halt);
-            running.push(execute(self.run.clone(), ready, cx, self.halt.clone(), limit));
+            let late = leaves_no_trace(ready.tool.spec().risk).then(|| Entry::Call(intent(&self.run, &ready)));
+            let work = execute(self.run.clone(), ready, cx, self.halt.clone(), limit);
+            running.push(async move { (late, work.await) });
         }
         let mut running = futures_util::stream::iter(running).buffer_unordered(width.max(1));
         let mut fatal = None;
-        while let Some((name, result, stop)) = running.next().await {
-            self.record_result(&name, result).await?;
+        while let Some((late, (name, result, stop))) = running.next().await {
+            self.record_result(&name, late, result).await?;
             fatal = fatal.or(stop);
         }
         match fatal {
@@ -131,8 +136,9 @@ impl Live<'_> {
         }
     }
 
-    async fn record_result(&mut self, name: &str, result: CallResult) -> Result<(), Stop> {
-        for line in self.record(vec![Entry::Result(result)]).await? {
+    async fn record_result(&mut self, name: &str, late: Option<Entry>, result: CallResult) -> Result<(), Stop> {
+        let entries = late.into_iter().chain([Entry::Result(result)]).collect();
+        for line in self.record(entries).await? {
             if let Entry::Result(CallResult { id, status, content, ms, .. }) = line.entry {
                 let preview = preview(&content);
                 self.emit(EventKind::ToolEnded { id, name: name.to_owned(), status, preview, ms });
@@ -298,6 +304,12 @@ fn intent(run: &RunId, ready: &Ready) -> CallIntent {
 
 fn changes(risk: Risk) -> bool {
     risk.effect > Effect::Reads
+}
+
+/// Whether it is all the same if the process dies during a call: then its intent need not be on record
+/// before it begins, and goes there with the result, in one write.
+fn leaves_no_trace(risk: Risk) -> bool {
+    !changes(risk) && risk.repeatable
 }
 
 fn refusal(run: &RunId, id: &str, status: ResultStatus, text: String) -> CallResult {

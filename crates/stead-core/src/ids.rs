@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::sync::Arc;
 
 /// Longest identifier, in bytes: leaves room for suffixes within a 255-byte file name.
 const MAX_ID_BYTES: usize = 128;
@@ -37,7 +38,7 @@ macro_rules! id {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
-        pub struct $name(Box<str>);
+        pub struct $name(Arc<str>);
 
         impl $name {
             /// Parses an identifier; refuses what could leave its directory or hide in a listing.
@@ -61,7 +62,7 @@ macro_rules! id {
 
         impl From<$name> for String {
             fn from(id: $name) -> String {
-                id.0.into()
+                id.0.to_string()
             }
         }
 
@@ -104,7 +105,7 @@ id!(
 );
 
 /// Time-ordered, unique text: `prefix` and a UUID v7.
-fn fresh(prefix: &str) -> Box<str> {
+fn fresh(prefix: &str) -> Arc<str> {
     let id = uuid::Uuid::now_v7().simple().to_string();
     format!("{prefix}{id}").into()
 }

@@ -112,7 +112,7 @@ impl Reply {
 #[derive(Debug, Clone, Default)]
 pub struct Request {
     /// The system prompt, stable parts first.
-    pub system: Vec<SystemPart>,
+    pub system: Arc<[SystemPart]>,
     /// The tools, in a stable order.
     pub tools: Arc<[ToolSpec]>,
     /// The conversation.
@@ -177,7 +177,7 @@ pub(crate) struct EncodedHead {
     pub(crate) model: String,
     /// Whether no message follows: then there is no comma to come.
     pub(crate) bare: bool,
-    pub(crate) system: Vec<SystemPart>,
+    pub(crate) system: Arc<[SystemPart]>,
     pub(crate) tools: Arc<[ToolSpec]>,
     pub(crate) params: Params,
     pub(crate) mode: crate::wire::Mode,

@@ -2,7 +2,6 @@
 //!
 //! ```text
 //! agents/<agent>/sessions/<session>.log.jsonl    the journal
-//! agents/<agent>/sessions/<session>.holder       who writes it right now
 //! agents/<agent>/sessions/sessions.json          index, derived
 //! agents/<agent>/context/<session>/agent_state.json   snapshot, derived
 //! ```
@@ -83,11 +82,6 @@ impl FileJournals {
     /// Opens a journal and locks it, making sure that what was locked is what lies at the path.
     async fn lock(&self, id: &SessionId, wait: Wait) -> Result<(Arc<File>, Lock), StoreError> {
         let path = self.path(id);
-        let dir = match self.dir() {
-            Ok(dir) => dir,
-            Err(_) if !self.sessions.exists() => return Err(StoreError::NotFound(id.clone())),
-            Err(error) => return Err(error),
-        };
         loop {
             let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CLOEXEC | OFlags::NOFOLLOW;
             let file = match rustix::fs::open(&path, flags, Mode::empty()) {
@@ -95,7 +89,7 @@ impl FileJournals {
                 Err(rustix::io::Errno::NOENT) => return Err(StoreError::NotFound(id.clone())),
                 Err(errno) => return Err(StoreError::io(path, errno.into())),
             };
-            let lock = Lock::take(file.clone(), &path, id, dir.clone(), self.disk.clone(), wait).await?;
+            let lock = Lock::take(file.clone(), &path, id, wait).await?;
             // It may have been removed while we waited; then the lock is on nothing.
             let removed = rustix::fs::fstat(&file).is_ok_and(|stat| stat.st_nlink == 0);
             if !removed {
@@ -205,7 +199,7 @@ impl Journals for FileJournals {
                 _ => StoreError::io(&path, cause),
             })?;
             let file = Arc::new(file);
-            let lock = Lock::take(file.clone(), &path, id, dir.clone(), self.disk.clone(), Wait::No).await?;
+            let lock = Lock::take(file.clone(), &path, id, Wait::No).await?;
             let mut writer = self.writer(path.clone(), file, Position::START, lock);
             let agent = self.agent.clone();
             let start = Entry::Session(SessionStart { version: FORMAT_VERSION, session: id.clone(), agent, parent });

@@ -1,35 +1,32 @@
 //! One writer per session.
 //!
 //! The lock is an advisory lock on the journal file itself, so the kernel releases it however the
-//! holder ends. Beside it lies a small note that says who holds it; it is only ever read to word an
-//! error, so a note left by a dead process blocks nobody.
+//! holder ends, and nothing is written to hold it. Who holds it is asked of the kernel too, and only
+//! when someone else is refused.
 
-use crate::{Disk, StoreError, Wait};
-use rustix::fs::{AtFlags, FlockOperation};
-use serde::{Deserialize, Serialize};
+use crate::{StoreError, Wait};
+use rustix::fs::FlockOperation;
 use std::fs::File;
-use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead_core::SessionId;
 
 /// Who holds a session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
-    /// The process, if it left its note.
+    /// The process; none if it cannot be seen from here, as from another container or machine.
     pub pid: Option<u32>,
-    /// Its machine.
-    pub host: String,
-    /// Since when.
-    pub since: String,
+    /// The program it runs.
+    pub program: Option<String>,
 }
 
 impl std::fmt::Display for Holder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.pid {
-            Some(pid) => write!(f, "process {pid} on {} since {}", self.host, self.since),
-            None => f.write_str("another process"),
+        match (self.pid, &self.program) {
+            (Some(pid), Some(program)) => write!(f, "process {pid} ({program})"),
+            (Some(pid), None) => write!(f, "process {pid}"),
+            (None, _) => f.write_str("another process"),
         }
     }
 }
@@ -40,9 +37,6 @@ const POLL: Duration = Duration::from_millis(25);
 #[derive(Debug)]
 pub(crate) struct Lock {
     journal: Arc<File>,
-    note: PathBuf,
-    dir: Arc<File>,
-    disk: Arc<dyn Disk>,
 }
 
 impl Lock {
@@ -51,22 +45,19 @@ impl Lock {
         journal: Arc<File>,
         path: &Path,
         session: &SessionId,
-        dir: Arc<File>,
-        disk: Arc<dyn Disk>,
         wait: Wait,
     ) -> Result<Self, StoreError> {
-        let note = path.with_extension("holder");
         let started = Instant::now();
         loop {
             match rustix::fs::flock(&journal, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => break,
+                Ok(()) => return Ok(Self { journal }),
                 Err(rustix::io::Errno::WOULDBLOCK) => {
                     let limit = match wait {
                         Wait::No => Duration::ZERO,
                         Wait::AtMost(limit) => limit,
                     };
                     if started.elapsed() >= limit {
-                        return Err(StoreError::Locked { session: session.clone(), holder: read_note(&note) });
+                        return Err(StoreError::Locked { session: session.clone(), holder: holder(&journal) });
                     }
                     tokio::time::sleep(POLL).await;
                 }
@@ -74,38 +65,46 @@ impl Lock {
                 Err(errno) => return Err(StoreError::io(path, errno.into())),
             }
         }
-        let lock = Self { journal, note, dir, disk };
-        lock.leave_note();
-        Ok(lock)
-    }
-
-    fn leave_note(&self) {
-        let holder = Holder {
-            pid: Some(std::process::id()),
-            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
-            since: format!("{:.0}", jiff::Timestamp::now()),
-        };
-        let text = serde_json::to_vec(&holder).unwrap_or_default();
-        // Without the note the lock still holds; only an error message would be poorer.
-        if let Some(name) = self.note.file_name() {
-            let _ = self.disk.replace(self.dir.as_fd(), Path::new(name), &text, 0o600);
-        }
     }
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        if let Some(name) = self.note.file_name() {
-            let _ = self.disk.remove(self.dir.as_fd(), Path::new(name), AtFlags::empty());
-        }
-        // Last, for whoever comes next leaves a note of their own. Closing the file would not do: a
-        // process that was just forked holds a copy of it until it has become another program.
+        // Closing the file would not do: a process that was just forked holds a copy of it until it has
+        // become another program.
         let _ = rustix::fs::flock(&self.journal, FlockOperation::Unlock);
     }
 }
 
-fn read_note(note: &Path) -> Holder {
-    let text = std::fs::read(note).unwrap_or_default();
-    let unknown = || Holder { pid: None, host: String::new(), since: String::new() };
-    serde_json::from_slice(&text).unwrap_or_else(|_| unknown())
+/// Finds the holder in the kernel's table of locks.
+fn holder(journal: &File) -> Holder {
+    let inode = rustix::fs::fstat(journal).map_or(0, |stat| stat.st_ino);
+    let table = std::fs::read_to_string("/proc/locks").unwrap_or_default();
+    let pid = table.lines().find_map(|line| lock_holder(line, inode));
+    let program = pid.and_then(|pid| std::fs::read_to_string(format!("/proc/{pid}/comm")).ok());
+    Holder { pid, program: program.map(|name| name.trim().to_owned()) }
+}
+
+/// The process of a line like `5: FLOCK  ADVISORY  WRITE 812 fe:00:4711 0 EOF`, if it is about `inode`.
+fn lock_holder(line: &str, inode: u64) -> Option<u32> {
+    let words: Vec<&str> = line.split_ascii_whitespace().collect();
+    // A line with `->` is about someone who waits.
+    let ["FLOCK", _, "WRITE", pid, file, ..] = words.get(1..)? else { return None };
+    let is_it = file.rsplit(':').next()?.parse() == Ok(inode);
+    pid.parse().ok().filter(|pid| is_it && *pid != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lock_holder;
+
+    #[test]
+    fn the_holder_is_read_from_the_kernels_table() {
+        let line = "5: FLOCK  ADVISORY  WRITE 812 fe:00:4711 0 EOF";
+        assert_eq!(lock_holder(line, 4711), Some(812));
+        assert_eq!(lock_holder(line, 711), None);
+        assert_eq!(lock_holder("5: -> FLOCK  ADVISORY  WRITE 812 fe:00:4711 0 EOF", 4711), None);
+        assert_eq!(lock_holder("6: POSIX  ADVISORY  WRITE 812 fe:00:4711 0 EOF", 4711), None);
+        assert_eq!(lock_holder("", 4711), None);
+    }
 }

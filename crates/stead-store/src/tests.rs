@@ -175,28 +175,15 @@ async fn a_second_writer_is_told_who_holds_the_session_and_can_wait() {
 #[tokio::test]
 async fn a_copy_of_the_open_journal_does_not_keep_the_session() {
     let dir = tempfile::tempdir().unwrap();
-    let disk: Arc<dyn Disk> = Arc::new(OsDisk);
     let path = dir.path().join("s1.log.jsonl");
     let file = Arc::new(std::fs::File::create(&path).unwrap());
     let copy = file.try_clone().unwrap();
-    let folder = Arc::new(open_dir(dir.path()).unwrap());
-    let lock = crate::lock::Lock::take(file, &path, &id("s1"), folder, disk, Wait::No).await.unwrap();
+    let lock = crate::lock::Lock::take(file, &path, &id("s1"), Wait::No).await.unwrap();
     let other = std::fs::File::open(&path).unwrap();
     assert!(flock(&other, FlockOperation::NonBlockingLockExclusive).is_err());
     drop(lock);
     assert!(flock(&other, FlockOperation::NonBlockingLockExclusive).is_ok());
     drop(copy);
-}
-
-#[tokio::test]
-async fn a_note_left_by_a_dead_process_blocks_nobody() {
-    let dir = tempfile::tempdir().unwrap();
-    let journals = journals(dir.path());
-    drop(journals.create(&id("s1"), None).await.unwrap());
-    let note = journals.path(&id("s1")).with_extension("holder");
-    std::fs::write(&note, r#"{"pid":1,"host":"elsewhere","since":"long ago"}"#).unwrap();
-    assert!(journals.open(&id("s1"), None, Wait::No).await.is_ok());
-    assert!(!note.exists());
 }
 
 #[tokio::test]

@@ -145,7 +145,7 @@ pub(crate) fn assert_files_whole(dir: &Path, place: &str) {
         } else if !is_temporary(&name) && !name.ends_with(".log.jsonl") {
             let content = std::fs::read(&path).unwrap();
             assert!(!content.is_empty(), "{place}: {name} is empty");
-            let json = name.ends_with(".json") || name.ends_with(".holder");
+            let json = name.ends_with(".json");
             assert!(!json || serde_json::from_slice::<Value>(&content).is_ok(), "{place}: {name} is not JSON");
         }
     }

@@ -24,7 +24,7 @@ struct Talk(Request);
 impl Talk {
     fn system(text: &str) -> Self {
         let system = vec![SystemPart { text: text.into(), stable: true }];
-        Self(Request { system, ..Request::default() })
+        Self(Request { system: system.into(), ..Request::default() })
     }
 
     fn say(&mut self, text: &str) -> &mut Self {

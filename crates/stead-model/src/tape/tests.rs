@@ -59,7 +59,7 @@ async fn another_system_prompt_does_not_matter_and_the_exact_request_wins() {
     let path = dir.path().join("tape.jsonl");
     let with = |text: &str| {
         let system = vec![SystemPart { text: text.into(), stable: true }];
-        Request { system, ..request(&["hi"]) }
+        Request { system: system.into(), ..request(&["hi"]) }
     };
     let script = "[{when: {system_contains: mon}, text: monday, else: {text: tuesday}}]";
     let recorder = Recorder::new(scripted(script), &path).unwrap();

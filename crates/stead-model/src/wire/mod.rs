@@ -130,7 +130,7 @@ impl EncodedHead {
             && Arc::ptr_eq(&self.tools, tools)
             && self.mode == mode
             && self.params == *params
-            && self.system == *system
+            && (Arc::ptr_eq(&self.system, system) || self.system == *system)
     }
 }
 

@@ -15,7 +15,8 @@ pub(crate) fn request(messages: Vec<Message>) -> Request {
         system: vec![
             SystemPart { text: "You are a gardener.".into(), stable: true },
             SystemPart { text: "Today is Monday.".into(), stable: false },
-        ],
+        ]
+        .into(),
         tools: Arc::new([ToolSpec {
             name: "ls".into(),
             aliases: vec!["list".into()],

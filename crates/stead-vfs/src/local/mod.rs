@@ -24,6 +24,8 @@ use stead_store::{Disk, open_dir};
 
 /// Locks that the paths share; two paths rarely meet.
 const WRITE_LOCKS: usize = 64;
+/// A file up to this size is read without leaving the thread.
+const SMALL_BYTES: u64 = 128 * 1024;
 
 /// A directory of the local disk, which nothing leaves: links inside it are followed, links out of it
 /// are refused, even ones that appear while an operation runs.
@@ -50,6 +52,31 @@ impl LocalVfs {
         Ok(Self(Arc::new(Local { root: Root(opened), disk, locks, index: LineIndex::default() })))
     }
 
+    /// Does `work` here and now: some microseconds, where handing it to another thread and back takes
+    /// tens of them.
+    fn here<'a, T: Send + 'a>(
+        &'a self,
+        path: &'a VPath,
+        work: impl FnOnce(&Local, &VPath) -> Result<T, VfsError> + Send + 'a,
+    ) -> BoxFuture<'a, Result<T, VfsError>> {
+        Box::pin(async move { work(&self.0, path) })
+    }
+
+    /// Opens a file and reads it: here and now if it is small, elsewhere if it is not.
+    fn reading<'a, T: Send + 'static>(
+        &'a self,
+        path: &'a VPath,
+        read: impl FnOnce(&Local, &VPath, File, rustix::fs::Stat) -> Result<T, VfsError> + Send + 'static,
+    ) -> BoxFuture<'a, Result<T, VfsError>> {
+        match self.0.root.open_file(path) {
+            Err(error) => Box::pin(async { Err(error) }),
+            Ok((file, stat)) if root::size(&stat) <= SMALL_BYTES => {
+                self.here(path, move |local, path| read(local, path, file, stat))
+            }
+            Ok((file, stat)) => self.blocking(path, move |local, path| read(local, path, file, stat)),
+        }
+    }
+
     /// Does `work` where blocking is fine.
     fn blocking<'a, T: Send + 'static>(
         &self,
@@ -66,7 +93,7 @@ impl LocalVfs {
 
 impl Vfs for LocalVfs {
     fn stat<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Stat, VfsError>> {
-        self.blocking(path, Local::stat)
+        self.here(path, Local::stat)
     }
 
     fn list<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Vec<DirEntry>, VfsError>> {
@@ -74,11 +101,11 @@ impl Vfs for LocalVfs {
     }
 
     fn read<'a>(&'a self, path: &'a VPath, range: ReadRange) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
-        self.blocking(path, move |local, path| local.read(path, range))
+        self.reading(path, move |_, path, file, stat| read(path, file, &stat, range))
     }
 
     fn read_lines<'a>(&'a self, path: &'a VPath, range: LineRange) -> BoxFuture<'a, Result<Lines, VfsError>> {
-        self.blocking(path, move |local, path| local.read_lines(path, range))
+        self.reading(path, move |local, path, file, stat| local.read_lines(path, &file, &stat, range))
     }
 
     fn write<'a>(&'a self, path: &'a VPath, data: Bytes, expect: Expect) -> BoxFuture<'a, Result<Version, VfsError>> {
@@ -99,7 +126,7 @@ impl Vfs for LocalVfs {
     }
 
     fn resolve<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<VPath, VfsError>> {
-        self.blocking(path, |local, path| local.root.resolve(path))
+        self.here(path, |local, path| local.root.resolve(path))
     }
 
     fn search(&self) -> &dyn Search {
@@ -163,44 +190,48 @@ impl Local {
         })
     }
 
-    fn read(&self, path: &VPath, range: ReadRange) -> Result<(Bytes, Version), VfsError> {
+    fn read_lines(
+        &self,
+        path: &VPath,
+        file: &File,
+        stat: &rustix::fs::Stat,
+        range: LineRange,
+    ) -> Result<Lines, VfsError> {
         let failed = |e| error::at(path, e);
-        let (mut file, stat) = self.root.open_file(path)?;
-        let len = range.len.min(root::size(&stat).saturating_sub(range.offset));
-        let mut data = Vec::new();
-        let room = usize::try_from(len).unwrap_or(usize::MAX);
-        data.try_reserve_exact(room).map_err(|_| VfsError::TooLarge {
-            path: path.clone(),
-            size: len,
-            limit: isize::MAX as u64,
-        })?;
-        if range.offset > 0 {
-            file.seek(SeekFrom::Start(range.offset)).map_err(failed)?;
-        }
-        file.take(len).read_to_end(&mut data).map_err(failed)?;
-        Ok((data.into(), root::version(&stat)))
-    }
-
-    fn read_lines(&self, path: &VPath, range: LineRange) -> Result<Lines, VfsError> {
-        let failed = |e| error::at(path, e);
-        let (file, stat) = self.root.open_file(path)?;
-        let (size, version) = (root::size(&stat), root::version(&stat));
+        let (size, version) = (root::size(stat), root::version(stat));
         let known = self.index.get(path, &version);
         let mut block = vec![0; size.min(BLOCK_BYTES) as usize];
         if known.is_none() {
-            let head = fill(&file, &mut block, 0).map_err(failed)?;
+            let head = fill(file, &mut block, 0).map_err(failed)?;
             if lines::is_binary(head) {
                 return Ok(Lines { lines: Vec::new(), total: None, binary: true, size, version });
             }
         }
         let mut scan = Scan::new(range, size, known.as_deref().cloned().unwrap_or_default());
         while let Some(offset) = scan.offset() {
-            scan.push(fill(&file, &mut block, offset).map_err(failed)?);
+            scan.push(fill(file, &mut block, offset).map_err(failed)?);
         }
         let (lines, checkpoints) = scan.finish(version);
         self.index.put(path, &lines.version, checkpoints);
         Ok(lines)
     }
+}
+
+fn read(path: &VPath, mut file: File, stat: &rustix::fs::Stat, range: ReadRange) -> Result<(Bytes, Version), VfsError> {
+    let failed = |e| error::at(path, e);
+    let len = range.len.min(root::size(stat).saturating_sub(range.offset));
+    let mut data = Vec::new();
+    let room = usize::try_from(len).unwrap_or(usize::MAX);
+    data.try_reserve_exact(room).map_err(|_| VfsError::TooLarge {
+        path: path.clone(),
+        size: len,
+        limit: isize::MAX as u64,
+    })?;
+    if range.offset > 0 {
+        file.seek(SeekFrom::Start(range.offset)).map_err(failed)?;
+    }
+    file.take(len).read_to_end(&mut data).map_err(failed)?;
+    Ok((data.into(), root::version(stat)))
 }
 
 /// As much of `block` as the file has at `offset`.

@@ -78,6 +78,13 @@ pub(crate) async fn bench(env: &Env, command: BenchCommand) -> Result<ExitCode, 
     }
 }
 
+impl BenchCommand {
+    /// Whether many sessions run at once.
+    pub(crate) fn is_crowd(&self) -> bool {
+        matches!(self, Self::Many { .. } | Self::Hold { .. })
+    }
+}
+
 /// An agent as a user would have it, but for what the benchmark's rules ask: no retries, and the guard
 /// against circles off, since the work measured is the same call again and again.
 async fn agent(common: &BenchCommon, env: &Env) -> Result<Arc<Agent>, CliError> {

@@ -33,11 +33,12 @@ const MAX_BLOCKING_THREADS: usize = 16;
 pub(crate) fn main() -> ExitCode {
     let cli = Cli::parse();
     let env = Env::of_process();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(std::thread::available_parallelism().map_or(2, |n| n.get().min(8)))
-        .max_blocking_threads(MAX_BLOCKING_THREADS)
-        .enable_all()
-        .build();
+    // One conversation runs fastest on one thread: nothing is handed over and back. Many share all cores.
+    let mut builder = match &cli.command {
+        Command::Bench(args) if args.command.is_crowd() => tokio::runtime::Builder::new_multi_thread(),
+        _ => tokio::runtime::Builder::new_current_thread(),
+    };
+    let runtime = builder.max_blocking_threads(MAX_BLOCKING_THREADS).enable_all().build();
     let outcome = match runtime {
         Ok(runtime) => {
             let outcome = runtime.block_on(dispatch(cli, &env));

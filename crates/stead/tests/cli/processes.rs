@@ -68,10 +68,8 @@ fn a_lock_left_by_a_killed_process_blocks_nobody() {
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(folder.has("agents/main/sessions/s.log.holder"), "the note is what a killed process leaves");
     let resumed = folder.run_with(&server, &["run", "-m", "openai:x", "-s", "s", "--resume"]).exits(0);
     assert_eq!(resumed.out, "back\n");
-    assert!(!folder.has("agents/main/sessions/s.log.holder"));
     assert_eq!(server.rejections(), Vec::new());
 }
 

@@ -322,7 +322,8 @@ fn errors_inside_an_answer_keep_their_meaning() {
 #[test]
 fn volatile_parts_of_the_system_prompt_come_after_the_stable_ones() {
     let mut request = request(vec![]);
-    request.system.push(SystemPart { text: "tail".into(), stable: false });
+    let tail = SystemPart { text: "tail".into(), stable: false };
+    request.system = request.system.iter().cloned().chain([tail]).collect();
     let instructions = body(&wire(), &request, Mode::Stream)["instructions"].take();
     assert_eq!(instructions, "You are a gardener.\n\nToday is Monday.\n\ntail");
 }
