@@ -110,6 +110,13 @@ fn fresh(prefix: &str) -> Arc<str> {
     format!("{prefix}{id}").into()
 }
 
+impl AgentId {
+    /// The agent of a workspace that names none.
+    pub fn main() -> Self {
+        Self("main".into())
+    }
+}
+
 impl SessionId {
     /// A new session id; later ones sort after earlier ones.
     pub fn fresh() -> Self {

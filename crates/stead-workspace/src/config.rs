@@ -112,8 +112,7 @@ impl AgentConfig {
 
     /// The agent's id.
     pub fn agent(&self) -> AgentId {
-        // "main" is a valid id; the fallback cannot be reached.
-        self.name.clone().or_else(|| AgentId::new("main").ok()).unwrap_or_else(|| unreachable!())
+        self.name.clone().unwrap_or_else(AgentId::main)
     }
 
     fn validate(&self) -> Result<(), ConfigError> {

@@ -4,7 +4,7 @@ use super::args::{DemoArgs, Output};
 use super::env::Env;
 use super::error::CliError;
 use super::open::{assemble, open_workspace};
-use super::render::{Renderer, summary};
+use super::render::Renderer;
 use super::style::Style;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -62,7 +62,7 @@ pub(crate) async fn demo(env: &Env, args: &DemoArgs) -> Result<ExitCode, CliErro
     show_tree(dir, style);
     println!("\n{}", style.bold("TODO.md"));
     print!("{}", std::fs::read_to_string(dir.join("TODO.md"))?);
-    println!("\n{}", style.dim(&summary(&last)));
+    println!();
     place.farewell(style);
     let all_well = first.outcome == Outcome::Completed && last.outcome == Outcome::Completed;
     Ok(ExitCode::from(u8::from(!all_well)))
