@@ -181,6 +181,8 @@ impl SessionState {
             }
             given.insert(call.id.as_str().into());
         }
+        // It is kept as long as the session lives.
+        content.shrink_to_fit();
         content
     }
 
@@ -282,7 +284,8 @@ impl SessionState {
             .collect();
         if let Some(results) = results {
             run.step_done(&results);
-            run.pending.clear();
+            // Not `clear`: a session that waits should not keep room for calls.
+            run.pending = Vec::new();
             self.say(seq, Message::Tool { results }, None);
         }
         Ok(())
