@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -237,7 +238,7 @@ impl Journals for FileJournals {
             let path = self.path(id);
             let (file, lock) = self.lock(id, wait).await?;
             let size = file.metadata().map_err(|cause| StoreError::io(&path, cause))?.len();
-            if let Some(at) = known.filter(|at| at.bytes == size) {
+            if let Some(at) = known.filter(|at| at.bytes == size && ends_at(&file, *at)) {
                 let writer = self.writer(path, file, at, lock);
                 return Ok(Opened { state: None, writer: Box::new(writer), torn: None });
             }
@@ -325,6 +326,14 @@ fn fold(path: &Path, text: &[u8], state: &mut SessionState) -> Result<(Position,
     read_lines(path, text, |line| {
         state.apply(line.seq, &line.entry).map_err(|cause| StoreError::Unfit { path: path.to_owned(), cause })
     })
+}
+
+/// Whether the last line of a journal is the one at `position`.
+fn ends_at(file: &File, position: Position) -> bool {
+    let end = format!("{}\"}}\n", position.sum);
+    let mut bytes = vec![0; end.len()];
+    let start = position.bytes.checked_sub(end.len() as u64);
+    start.is_some_and(|start| file.read_exact_at(&mut bytes, start).is_ok() && bytes == end.as_bytes())
 }
 
 fn read_file(path: &Path) -> Result<Vec<u8>, StoreError> {
