@@ -128,6 +128,7 @@ impl Session {
             Begin::Resume => Missing::Fail,
         };
         let (writer, torn) = self.take(options.wait, missing).await?;
+        let superseded = self.state.run.is_some() && matches!(begin, Begin::Input(_));
         let (opening, resumed) = self.opening(begin)?;
         let run = match (&opening.last(), &self.state.run) {
             (Some(Entry::User(input)), _) => input.run.clone(),
@@ -147,6 +148,10 @@ impl Session {
             Live { session: self, writer, run: run.clone(), system, options, halt, encoded: Arc::default(), events: 0 };
         live.record(opening).await?;
         live.emit(EventKind::RunStarted { session: session.clone(), model, resumed });
+        if superseded {
+            let text = "the run before was still open; it is closed, and its open calls are skipped".to_owned();
+            live.emit(EventKind::Notice { level: Level::Warning, text });
+        }
         if let Some(torn) = torn {
             live.emit(EventKind::Notice { level: Level::Warning, text: torn });
         }

@@ -202,6 +202,18 @@ pub enum ResultStatus {
 }
 
 impl ResultStatus {
+    /// The name used in journals, events and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Error => "error",
+            Self::Denied => "denied",
+            Self::Cancelled => "cancelled",
+            Self::Interrupted => "interrupted",
+            Self::Skipped => "skipped",
+        }
+    }
+
     /// Whether a model should be told that this is an error.
     pub fn is_error(self) -> bool {
         self != Self::Ok

@@ -194,7 +194,9 @@ fn kind_name(kind: Kind) -> String {
 }
 
 fn kind_of(name: &str) -> Result<Kind, LineError> {
-    serde_json::from_value(Value::String(name.to_owned())).map_err(|_| LineError::UnknownKind(name.to_owned()))
+    use serde::de::IntoDeserializer;
+    let text: serde::de::value::StrDeserializer<'_, serde::de::value::Error> = name.into_deserializer();
+    Kind::deserialize(text).map_err(|_| LineError::UnknownKind(name.to_owned()))
 }
 
 fn json(value: &impl Serialize) -> String {

@@ -1,6 +1,6 @@
 //! The Run machine: what to do next, decided without doing anything.
 
-use crate::{CallResult, Outcome, RepeatGuard, RunId, StopReason, ToolCall, ToolResult, Usage, Usd};
+use crate::{Block, CallResult, Outcome, RepeatGuard, RunId, StopReason, ToolCall, ToolResult, Usage, Usd};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -95,7 +95,7 @@ pub struct Run {
     pub answered: Option<StopReason>,
     /// Tokens used so far.
     pub usage: Usage,
-    /// Money spent so far; absent once any part is not known.
+    /// Money spent so far; absent before the first answer, and once any part is not known.
     pub cost: Option<Usd>,
     /// Sees circles.
     pub(crate) guard: RepeatGuard,
@@ -112,7 +112,7 @@ impl Run {
             pending: Vec::new(),
             answered: None,
             usage: Usage::default(),
-            cost: Some(Usd::default()),
+            cost: None,
             guard: RepeatGuard::default(),
             nudged: false,
         }
@@ -159,14 +159,28 @@ impl Run {
         Next::CallModel
     }
 
-    /// Records the finished step with the guard.
-    pub(crate) fn step_done(&mut self, results: &[ToolResult]) {
+    /// Ends the step if every call has its result: gives the results and records the step with the guard.
+    pub(crate) fn take_results(&mut self) -> Option<Vec<ToolResult>> {
+        if !self.pending.iter().all(|p| matches!(p.state, CallState::Done { .. })) {
+            return None;
+        }
         let mut hasher = Sha256::new();
-        for (pending, result) in self.pending.iter().zip(results) {
-            hasher.update(pending.call.name.as_bytes());
-            hasher.update(pending.call.args.to_string().as_bytes());
-            // Media count by their bytes as well: the same screenshot twice is the same result.
-            hasher.update(serde_json::to_vec(&result.content).unwrap_or_default());
+        let mut results = Vec::with_capacity(self.pending.len());
+        // Not `drain`: a session that waits should not keep room for calls.
+        for Pending { call, state } in std::mem::take(&mut self.pending) {
+            let CallState::Done { result } = state else { continue };
+            hasher.update(call.name.as_bytes());
+            hasher.update(call.args.to_string().as_bytes());
+            for block in &result.content {
+                match block {
+                    Block::Text { text } => hasher.update(text.as_bytes()),
+                    // The same screenshot twice is the same result.
+                    Block::Media(media) => hasher.update(media.data.as_bytes()),
+                    Block::Thinking(_) | Block::ToolCall(_) => {}
+                }
+                hasher.update([0]);
+            }
+            results.push(result);
         }
         let digest = hasher.finalize();
         let hash = digest.iter().take(8).fold(0u64, |n, byte| n << 8 | u64::from(*byte));
@@ -174,11 +188,12 @@ impl Run {
         if self.guard.rounds().rounds <= 1 {
             self.nudged = false;
         }
+        Some(results)
     }
 
     /// The result of a call that nobody will ever finish, fit for the model's eyes.
     pub fn lost_call(&self, pending: &Pending) -> CallResult {
-        use crate::{Block, ResultStatus};
+        use crate::ResultStatus;
         let (status, text) = match pending.state {
             CallState::Begun { .. } => (
                 ResultStatus::Interrupted,

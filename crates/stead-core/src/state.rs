@@ -22,7 +22,7 @@ pub struct Turn {
 /// All that is known about a session, derived from its journal and nothing else.
 ///
 /// Serialised without the messages it is the snapshot `agent_state.json`: small, and safe to delete.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SessionState {
     /// The session, once its first line is read.
     pub session: Option<SessionId>,
@@ -45,7 +45,7 @@ pub struct SessionState {
     pub runs: u64,
     /// Tokens used in all, rewound parts included.
     pub usage: Usage,
-    /// Money spent in all; absent once any part is not known.
+    /// Money spent in all; absent before the first answer, and once any part is not known.
     pub cost: Option<Usd>,
     /// The first words said, for listings.
     pub title: String,
@@ -56,28 +56,6 @@ pub struct SessionState {
     /// Ids of all calls, so that none is given twice.
     #[serde(skip)]
     call_ids: HashSet<Box<str>>,
-}
-
-impl Default for SessionState {
-    fn default() -> Self {
-        Self {
-            session: None,
-            agent: None,
-            parent: None,
-            seq: 0,
-            turns: Vec::new(),
-            run: None,
-            last_outcome: None,
-            last_run: None,
-            runs: 0,
-            usage: Usage::default(),
-            cost: Some(Usd::default()),
-            title: String::new(),
-            model: None,
-            seen: BTreeMap::new(),
-            call_ids: HashSet::new(),
-        }
-    }
 }
 
 /// An entry that does not fit what came before it.
@@ -222,7 +200,9 @@ impl SessionState {
         if !input.content.is_empty() {
             let message = Message::User { content: input.content.clone() };
             if self.title.is_empty() {
-                self.title = title_of(&message.text());
+                // Of what was said, not of what was attached to it.
+                let said = Message::User { content: input.content.iter().take(1).cloned().collect() };
+                self.title = title_of(&said.text());
             }
             self.say(seq, message, Some(input.run.clone()));
         }
@@ -241,10 +221,10 @@ impl SessionState {
         run.steps += 1;
         run.answered = calls.is_empty().then(|| reply.stop.clone());
         run.usage += reply.usage;
-        run.cost = sum(run.cost, reply.cost);
+        run.cost = if run.steps == 1 { reply.cost } else { sum(run.cost, reply.cost) };
         run.pending = calls.into_iter().map(|call| Pending { call, state: CallState::New }).collect();
         self.usage += reply.usage;
-        self.cost = sum(self.cost, reply.cost);
+        self.cost = if self.model.is_none() { reply.cost } else { sum(self.cost, reply.cost) };
         self.model = Some(reply.model.clone());
         self.call_ids.extend(message.calls().map(|call| Box::from(call.id.as_str())));
         // An empty answer ends the run but is not said: no provider accepts an empty message back.
@@ -270,22 +250,7 @@ impl SessionState {
             let result = ToolResult { id, name, status: result.status, content: result.content.clone() };
             pending.state = CallState::Done { result };
         }
-        let results: Option<Vec<ToolResult>> = run
-            .pending
-            .iter()
-            .map(|p| match &p.state {
-                CallState::Done { result } => Some(result.clone()),
-                CallState::New
-                | CallState::Asked { .. }
-                | CallState::Approved { .. }
-                | CallState::Rejected { .. }
-                | CallState::Begun { .. } => None,
-            })
-            .collect();
-        if let Some(results) = results {
-            run.step_done(&results);
-            // Not `clear`: a session that waits should not keep room for calls.
-            run.pending = Vec::new();
+        if let Some(results) = run.take_results() {
             self.say(seq, Message::Tool { results }, None);
         }
         Ok(())

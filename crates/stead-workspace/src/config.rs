@@ -122,10 +122,20 @@ impl AgentConfig {
             (self.policy.tool_timeout_seconds == 0, "policy.tool_timeout_seconds"),
             (self.policy.parallel_tool_calls == 0, "policy.parallel_tool_calls"),
         ];
-        match zero.into_iter().find(|(is_zero, _)| *is_zero) {
-            Some((_, key)) => {
-                Err(ConfigError::Invalid { line: 1, column: 1, message: format!("{key} must be at least 1") })
-            }
+        let invalid = |message: String| Err(ConfigError::Invalid { line: 1, column: 1, message });
+        if let Some((_, key)) = zero.into_iter().find(|(is_zero, _)| *is_zero) {
+            return invalid(format!("{key} must be at least 1"));
+        }
+        let Policy { repeat_nudge, repeat_end, .. } = self.policy;
+        if repeat_end > 0 && repeat_nudge > repeat_end {
+            return invalid("policy.repeat_nudge must not be more than policy.repeat_end".to_owned());
+        }
+        let own = self.model.iter().filter_map(|model| model.price.as_ref().map(|price| (&model.name, price)));
+        let amounts = |price: &Price| [Some(price.input), Some(price.output), price.cache_read, price.cache_write];
+        let wrong =
+            |price: &Price| amounts(price).into_iter().flatten().any(|amount| !amount.is_finite() || amount < 0.0);
+        match self.prices.iter().chain(own).find(|(_, price)| wrong(price)) {
+            Some((name, _)) => invalid(format!("the price of {name} must be 0 or more")),
             None => Ok(()),
         }
     }
@@ -159,7 +169,23 @@ fn invalid(error: &serde_saphyr::Error) -> ConfigError {
     let full = error.without_snippet().to_string();
     // The place is part of our own message.
     let message = full.split(" at line ").next().unwrap_or(&full).to_owned();
-    ConfigError::Invalid { line, column, message: with_suggestion(message) }
+    ConfigError::Invalid { line, column, message: in_plain_words(with_suggestion(message)) }
+}
+
+/// The parser's own words, where a person could not act on them.
+fn in_plain_words(message: String) -> String {
+    let plain = [
+        ("invalid u32", "a whole number, 0 or more, is needed here"),
+        ("invalid u64", "a whole number, 0 or more, is needed here"),
+        ("invalid f64", "a number is needed here"),
+        ("invalid boolean", "true or false is needed here"),
+        ("expected mapping start", "`key: value` pairs are needed here"),
+        ("expected sequence start", "a list is needed here"),
+        ("duplicate mapping key", "this key stands here twice"),
+        ("multiple YAML documents", "only one document is allowed: remove the `---` lines"),
+    ];
+    let known = plain.iter().find(|(theirs, _)| message.contains(theirs));
+    known.map_or(message, |(_, ours)| (*ours).to_owned())
 }
 
 /// Adds the nearest of the expected names to an unknown-field message.

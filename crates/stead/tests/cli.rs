@@ -4,6 +4,8 @@
 
 #[path = "cli/endings.rs"]
 mod endings;
+#[path = "cli/pipes.rs"]
+mod pipes;
 #[path = "cli/processes.rs"]
 mod processes;
 #[path = "cli/secrets.rs"]

@@ -31,9 +31,16 @@ pub(crate) struct Common {
     /// The workspace [default: $STEAD_WORKSPACE, or the current folder]
     #[arg(short = 'C', long, global = true, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
-    /// The model as provider:model, over the workspace's own setting
-    #[arg(short, long, global = true, value_name = "MODEL")]
+    /// The model over the workspace's own setting; given by the commands that ask one.
+    #[arg(skip)]
     pub(crate) model: Option<String>,
+}
+
+impl Common {
+    /// The same workspace with the model that a command was given.
+    pub(crate) fn with_model(&self, model: Option<&String>) -> Self {
+        Self { model: model.cloned(), ..self.clone() }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -98,11 +105,14 @@ pub(crate) struct RunArgs {
 /// How a run is carried out.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct TurnArgs {
+    /// The model as provider:model, over the workspace's own setting
+    #[arg(short, long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
     /// Who answers when a call asks: `ask` asks on a terminal and parks elsewhere
     #[arg(long, value_enum, default_value_t = Approve::Ask)]
     pub(crate) approve: Approve,
-    /// Wait for a session that another process uses, at most this many seconds
-    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "3600")]
+    /// Wait for a session that another process uses, at most this many seconds; without a number, an hour
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "3600")]
     pub(crate) wait: Option<u64>,
 }
 

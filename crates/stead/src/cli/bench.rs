@@ -4,6 +4,7 @@ use super::args::{BenchCommand, BenchCommon};
 use super::env::Env;
 use super::error::CliError;
 use super::open::{assemble, open_workspace};
+use super::print::outln;
 use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
@@ -25,7 +26,7 @@ pub(crate) async fn bench(env: &Env, command: BenchCommand) -> Result<ExitCode, 
             let agent = agent(&common, env).await?;
             let mut session = agent.session(SessionId::fresh());
             let report = session.run(vec![Block::text(prompt)], RunOptions::default()).await?;
-            println!("{}", report.text);
+            outln!("{}", report.text);
             Ok(ExitCode::from(u8::from(report.outcome != Outcome::Completed)))
         }
         BenchCommand::Dump { common, prompt, clip } => {
@@ -40,7 +41,7 @@ pub(crate) async fn bench(env: &Env, command: BenchCommand) -> Result<ExitCode, 
                     }
                 };
                 let line: String = text.replace('\n', "\\n").chars().take(clip).collect();
-                println!("{line}");
+                outln!("{line}");
             }
             Ok(ExitCode::SUCCESS)
         }
@@ -50,7 +51,7 @@ pub(crate) async fn bench(env: &Env, command: BenchCommand) -> Result<ExitCode, 
             let (sessions, errors) = run_all(&agent, &prompts_file).await?;
             let wall = started.elapsed().as_secs_f64();
             drop(sessions);
-            println!("{}", json!({"wall_s": wall, "errors": errors}));
+            outln!("{}", json!({"wall_s": wall, "errors": errors}));
             Ok(ExitCode::SUCCESS)
         }
         BenchCommand::Hold { common, prompts_file } => {
@@ -59,7 +60,7 @@ pub(crate) async fn bench(env: &Env, command: BenchCommand) -> Result<ExitCode, 
                 Some(file) => run_all(&agent, file).await?,
                 None => (Vec::new(), 0),
             };
-            println!("READY {errors} {}", std::process::id());
+            outln!("READY {errors} {}", std::process::id());
             let mut line = String::new();
             std::io::stdin().read_line(&mut line)?;
             drop(sessions);
@@ -72,7 +73,7 @@ pub(crate) async fn bench(env: &Env, command: BenchCommand) -> Result<ExitCode, 
             let opened = journals.open(&SessionId::new("bench").map_err(anyhow::Error::from)?, None, Wait::No).await?;
             let seconds = started.elapsed().as_secs_f64();
             let messages = opened.state.map_or(0, |state| state.turns.len());
-            println!("{}", json!({"restore_s": seconds, "messages": messages}));
+            outln!("{}", json!({"restore_s": seconds, "messages": messages}));
             Ok(ExitCode::SUCCESS)
         }
     }
@@ -149,7 +150,7 @@ async fn save(dir: &Path, messages: usize) -> Result<ExitCode, CliError> {
     let run = RunId::new("last").map_err(anyhow::Error::from)?;
     opened.writer.append(vec![Entry::User(UserInput::text(run, "one more"))]).await?;
     let appended = started.elapsed().as_secs_f64();
-    println!("{}", json!({"save_s": saved, "append_s": appended, "bytes": opened.writer.position().bytes}));
+    outln!("{}", json!({"save_s": saved, "append_s": appended, "bytes": opened.writer.position().bytes}));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -3,7 +3,8 @@
 use super::args::{CheckArgs, Common};
 use super::env::Env;
 use super::error::CliError;
-use super::open::{open_workspace, workspace_dir};
+use super::open::{in_workspace, open_workspace, workspace_dir};
+use super::print::outln;
 use super::style::Style;
 use serde::Serialize;
 use std::path::Path;
@@ -36,11 +37,11 @@ pub(crate) async fn check(common: &Common, env: &Env, args: &CheckArgs) -> Resul
     let dir = workspace_dir(common, env)?;
     let findings = match open_workspace(&dir, env).await {
         Ok(workspace) => inspect(&dir, &workspace, env).await,
-        Err(error) => vec![finding(Grade::Error, "agent.yaml", error.to_string())],
+        Err(error) => vec![finding(Grade::Error, "settings", error.to_string())],
     };
     let errors = findings.iter().filter(|finding| finding.grade == Grade::Error).count();
     if args.json {
-        println!("{}", serde_json::to_string(&findings).map_err(anyhow::Error::from)?);
+        outln!("{}", serde_json::to_string(&findings).map_err(anyhow::Error::from)?);
     } else {
         let style = Style::stdout(env);
         for Finding { grade, about, message } in &findings {
@@ -49,7 +50,7 @@ pub(crate) async fn check(common: &Common, env: &Env, args: &CheckArgs) -> Resul
                 Grade::Warning => style.warn("warning"),
                 Grade::Error => style.bad("error  "),
             };
-            println!("{mark} {about}: {message}");
+            outln!("{mark} {about}: {message}");
         }
     }
     Ok(ExitCode::from(if errors > 0 { 2 } else { 0 }))
@@ -76,10 +77,21 @@ async fn inspect(dir: &Path, workspace: &Workspace, env: &Env) -> Vec<Finding> {
             Some(model) if model.name == *name => model.clone(),
             Some(_) | None => ModelSettings { name: name.clone(), ..ModelSettings::default() },
         };
-        findings.push(match connect(&settings, &|variable| env.get(variable)) {
-            Ok(_) => finding(Grade::Ok, "model", format!("{name} can be asked")),
-            Err(error) => finding(Grade::Warning, "model", error.to_string()),
+        let settings = in_workspace(ModelSettings { fallbacks: Vec::new(), ..settings }, dir);
+        // With any key at all it must work; that the key itself is missing may be right on this machine.
+        let some_key =
+            |variable: &str| env.get(variable).or_else(|| variable.ends_with("_KEY").then(|| "any".to_owned()));
+        findings.push(match (connect(&settings, &some_key), connect(&settings, &|variable| env.get(variable))) {
+            (Err(error), _) => finding(Grade::Error, "model", error.to_string()),
+            (Ok(_), Err(error)) => finding(Grade::Warning, "model", error.to_string()),
+            (Ok(_), Ok(_)) => finding(Grade::Ok, "model", format!("{name} can be asked")),
         });
+        if workspace.config.model.as_ref().is_some_and(|model| model.api_key.is_some())
+            && workspace.config.secrets.is_empty()
+        {
+            let text = "the key stands in the file, where the agent can read it; use api_key: ${VARIABLE}";
+            findings.push(finding(Grade::Warning, "agent.yaml", text.to_owned()));
+        }
     }
     findings.extend(journals(dir, workspace.config.agent()).await);
     findings

@@ -1,9 +1,10 @@
 //! `stead demo`: a tour with a scripted model and everything else real.
 
-use super::args::{DemoArgs, Output};
+use super::args::{Common, DemoArgs, Output};
 use super::env::Env;
 use super::error::CliError;
 use super::open::{assemble, open_workspace};
+use super::print::outln;
 use super::render::Renderer;
 use super::style::Style;
 use std::path::{Path, PathBuf};
@@ -52,7 +53,7 @@ pub(crate) async fn demo(env: &Env, args: &DemoArgs) -> Result<ExitCode, CliErro
     title(style, "It is stopped in the middle of a run …");
     say(style, "The roofer came today.");
     let cut = run_until_first_call(env, &mut session, "The roofer came today.").await?;
-    println!("{}", style.warn(&format!("the run was {}; the journal has every step so far", cut.outcome.as_str())));
+    outln!("{}", style.warn(&format!("the run was {}; the journal has every step so far", cut.outcome.as_str())));
 
     title(style, "… and goes on where it was, in a new process just as well");
     drop(session);
@@ -60,25 +61,25 @@ pub(crate) async fn demo(env: &Env, args: &DemoArgs) -> Result<ExitCode, CliErro
 
     title(style, "What is left: files");
     show_tree(dir, style);
-    println!("\n{}", style.bold("TODO.md"));
-    print!("{}", std::fs::read_to_string(dir.join("TODO.md"))?);
-    println!();
+    outln!("\n{}", style.bold("TODO.md"));
+    super::print::out(format_args!("{}", std::fs::read_to_string(dir.join("TODO.md"))?));
+    outln!();
     place.farewell(style);
     let all_well = first.outcome == Outcome::Completed && last.outcome == Outcome::Completed;
     Ok(ExitCode::from(u8::from(!all_well)))
 }
 
 async fn run(env: &Env, session: &mut Session, input: &str) -> Result<RunReport, CliError> {
-    let renderer = Arc::new(Renderer::new(env, Output::Text));
+    let renderer = Arc::new(Renderer::new(env, Output::Text, CancellationToken::new()));
     let options = RunOptions { listener: renderer.listener(), ..RunOptions::default() };
     let report = session.run(vec![Block::text(input)], options).await?;
-    renderer.finish(&report)?;
+    renderer.finish(&report, &Common { workspace: None, model: None })?;
     Ok(report)
 }
 
 /// Runs until a tool is about to be called, then cancels as Ctrl-C would.
 async fn run_until_first_call(env: &Env, session: &mut Session, input: &str) -> Result<RunReport, CliError> {
-    let renderer = Arc::new(Renderer::new(env, Output::Text));
+    let renderer = Arc::new(Renderer::new(env, Output::Text, CancellationToken::new()));
     let show = renderer.listener();
     let cancel = CancellationToken::new();
     let stop = cancel.clone();
@@ -90,26 +91,26 @@ async fn run_until_first_call(env: &Env, session: &mut Session, input: &str) -> 
     });
     let options = RunOptions { listener, cancel, ..RunOptions::default() };
     let report = session.run(vec![Block::text(input)], options).await?;
-    println!();
+    outln!();
     Ok(report)
 }
 
 async fn resume(env: &Env, agent: &Arc<Agent>) -> Result<RunReport, CliError> {
-    let renderer = Arc::new(Renderer::new(env, Output::Text));
+    let renderer = Arc::new(Renderer::new(env, Output::Text, CancellationToken::new()));
     let mut session = agent.session(SessionId::new("demo").map_err(anyhow::Error::from)?);
     let options = RunOptions { listener: renderer.listener(), ..RunOptions::default() };
     let report = session.resume(options).await?;
     agent.journals().flush().await;
-    renderer.finish(&report)?;
+    renderer.finish(&report, &Common { workspace: None, model: None })?;
     Ok(report)
 }
 
 fn title(style: Style, text: &str) {
-    println!("\n{}", style.bold(&format!("── {text}")));
+    outln!("\n{}", style.bold(&format!("── {text}")));
 }
 
 fn say(style: Style, text: &str) {
-    println!("{} {text}\n", style.accent("you:"));
+    outln!("{} {text}\n", style.accent("you:"));
 }
 
 /// Prints the files of the folder, journals and all.
@@ -121,10 +122,10 @@ fn show_tree(dir: &Path, style: Style) {
             let name = entry.file_name().to_string_lossy().into_owned();
             let indent = "  ".repeat(depth);
             if entry.path().is_dir() {
-                println!("{indent}{}/", style.accent(&name));
+                outln!("{indent}{}/", style.accent(&name));
                 walk(&entry.path(), depth + 1, style);
             } else {
-                println!("{indent}{name}");
+                outln!("{indent}{name}");
             }
         }
     }
@@ -168,7 +169,7 @@ impl Place {
             }
             Self::Temporary(_) => "Keep the workspace next time with: stead demo --dir my-demo".to_owned(),
         };
-        println!("{next}\nThen make your own: {}", style.bold("stead init my-agent"));
+        outln!("{next}\nThen make your own: {}", style.bold("stead init my-agent"));
     }
 }
 

@@ -1,7 +1,9 @@
 //! `stead init`: a new workspace.
 
 use super::args::{Common, InitArgs};
+use super::env::Env;
 use super::error::CliError;
+use super::print::outln;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -9,18 +11,20 @@ use stead::store::OsDisk;
 use stead::vfs::{Expect, LocalVfs, VPath, Vfs, VfsError};
 use stead::workspace::scaffold;
 
-pub(crate) async fn init(common: &Common, args: &InitArgs) -> Result<ExitCode, CliError> {
-    let dir = args.dir.clone().or_else(|| common.workspace.clone()).unwrap_or_else(|| PathBuf::from("."));
-    std::fs::create_dir_all(&dir)?;
+pub(crate) async fn init(common: &Common, env: &Env, args: &InitArgs) -> Result<ExitCode, CliError> {
+    let named = args.dir.clone().or_else(|| common.workspace.clone());
+    let dir = named.or_else(|| env.get("STEAD_WORKSPACE").map(PathBuf::from)).unwrap_or_else(|| PathBuf::from("."));
+    let made = std::fs::create_dir_all(&dir);
+    made.map_err(|error| CliError::usage(format!("{} cannot be made a folder: {error}", dir.display())))?;
     let files = LocalVfs::open(&dir, Arc::new(OsDisk)).map_err(|error| CliError::Failed(error.into()))?;
     for file in scaffold() {
         let path = VPath::parse(file.path).map_err(|error| CliError::Failed(error.into()))?;
         match files.write(&path, file.content.into(), Expect::Absent).await {
-            Ok(_) => println!("made {path}"),
-            Err(VfsError::Exists(_)) => println!("kept {path}, it was there"),
+            Ok(_) => outln!("made {path}"),
+            Err(VfsError::Exists(_)) => outln!("kept {path}, it was there"),
             Err(error) => return Err(CliError::Failed(error.into())),
         }
     }
-    println!("\n{} is a workspace. Write in AGENTS.md who the agent is, then:\n  stead chat -C {0}", dir.display());
+    outln!("\n{} is a workspace. Write in AGENTS.md who the agent is, then:\n  stead chat -C {0}", dir.display());
     Ok(ExitCode::SUCCESS)
 }

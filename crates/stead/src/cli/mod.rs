@@ -11,6 +11,7 @@ mod error;
 mod init;
 mod models;
 mod open;
+mod print;
 mod prompt;
 mod render;
 mod run;
@@ -51,7 +52,7 @@ pub(crate) fn main() -> ExitCode {
     match outcome {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("{}: {error}", style::Style::stderr(&env).bad("stead"));
+            print::errln!("{}: {error}", style::Style::stderr(&env).bad("stead"));
             error.exit_code()
         }
     }
@@ -60,9 +61,9 @@ pub(crate) fn main() -> ExitCode {
 async fn dispatch(cli: Cli, env: &Env) -> Result<ExitCode, CliError> {
     let common = cli.common;
     match cli.command {
-        Command::Init(args) => init::init(&common, &args).await,
+        Command::Init(args) => init::init(&common, env, &args).await,
         Command::Run(args) => run::run(&common, env, args).await,
-        Command::Chat(args) => chat::chat(&common, env, args).await,
+        Command::Chat(args) => chat::chat(&common.with_model(args.turn.model.as_ref()), env, args).await,
         Command::Demo(args) => demo::demo(env, &args).await,
         Command::Tool(args) => tool::tool(&common, env, args).await,
         Command::Prompt(args) => prompt::prompt(&common, env, &args).await,
@@ -70,7 +71,9 @@ async fn dispatch(cli: Cli, env: &Env) -> Result<ExitCode, CliError> {
         Command::Sessions(args) => sessions::sessions(&common, env, args.command).await,
         Command::Models(args) => models::models(&common, env, &args).await,
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "stead", &mut std::io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "stead", &mut script);
+            print::out(format_args!("{}", String::from_utf8_lossy(&script)));
             Ok(ExitCode::SUCCESS)
         }
         Command::Bench(args) => bench::bench(env, args.command).await,

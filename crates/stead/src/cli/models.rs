@@ -3,6 +3,7 @@
 use super::args::{Common, ModelsArgs};
 use super::env::Env;
 use super::error::CliError;
+use super::print::outln;
 use super::style::Style;
 use serde_json::json;
 use std::process::ExitCode;
@@ -11,16 +12,17 @@ use stead::model::{KeyNeed, known_models, providers};
 pub(crate) async fn models(_: &Common, env: &Env, args: &ModelsArgs) -> Result<ExitCode, CliError> {
     let style = Style::stdout(env);
     if !args.json {
-        println!("{}", style.bold("Providers (use as provider:model)"));
+        outln!("{}", style.bold("Providers (use as provider:model)"));
     }
     for provider in providers() {
         let key = provider.key_variables.iter().find(|name| env.get(name).is_some());
         let ready = key.is_some() || provider.key == KeyNeed::Optional;
-        let url = provider.base_url.unwrap_or("set base_url");
+        let set = env.get(provider.base_url_variable);
+        let url = set.as_deref().or(provider.base_url).unwrap_or("set base_url");
         if args.json {
-            println!(
+            outln!(
                 "{}",
-                json!({"provider": provider.name, "base_url": provider.base_url, "key": provider.key_variables, "ready": ready})
+                json!({"provider": provider.name, "base_url": url, "key": provider.key_variables, "ready": ready})
             );
         } else {
             let state = match (key, provider.key, provider.key_variables.first()) {
@@ -29,21 +31,20 @@ pub(crate) async fn models(_: &Common, env: &Env, args: &ModelsArgs) -> Result<E
                 (None, KeyNeed::Required, Some(name)) => style.dim(&format!("set {name}")),
                 (None, KeyNeed::Required, None) => String::new(),
             };
-            println!("  {:<20} {url:<52} {state}", provider.name);
+            outln!("  {:<20} {url:<52} {state}", provider.name);
         }
     }
     if !args.json {
-        println!("\n{}", style.bold("Known models (dollars per million tokens; others work, at an unknown price)"));
+        outln!("  {:<20} {:<52} {}", "scripted, replay", "scripted:FILE, replay:FILE", style.good("no network"));
+        outln!("  {:<20} {:<52} records another model", "record", "record:FILE=provider:model");
+        outln!("\n{}", style.bold("Known models (dollars per million tokens; others work, at an unknown price)"));
     }
     for (name, info) in known_models() {
         let (window, output, price) = (info.context_tokens, info.max_output_tokens, info.price);
         if args.json {
-            println!(
-                "{}",
-                json!({"model": name, "context_tokens": window, "max_output_tokens": output, "price": price})
-            );
+            outln!("{}", json!({"model": name, "context_tokens": window, "max_output_tokens": output, "price": price}));
         } else {
-            println!("  {name:<40} {window:>9} window  {:>7.3} in  {:>7.3} out", price.input, price.output);
+            outln!("  {name:<40} {window:>9} window  {:>7.3} in  {:>7.3} out", price.input, price.output);
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -5,7 +5,6 @@ use super::env::Env;
 use super::error::CliError;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,14 +39,17 @@ pub(crate) async fn open_agent(common: &Common, env: &Env, needs: Needs) -> Resu
     let dir = workspace_dir(common, env)?;
     let workspace = open_workspace(&dir, env).await?;
     let lookup = |name: &str| env.get(name);
-    let (model, params, mut known): (Arc<dyn Model>, Params, Vec<String>) = match needs {
-        Needs::FilesOnly => (Arc::new(NoModel), Params::default(), Vec::new()),
+    // Every key that is known is kept out of journals, whichever model is asked.
+    let mut known = workspace.config.secrets.clone();
+    known.extend(workspace.config.model.iter().flat_map(|settings| secrets(settings, &lookup)));
+    let (model, params): (Arc<dyn Model>, Params) = match needs {
+        Needs::FilesOnly => (Arc::new(NoModel), Params::default()),
         Needs::Model => {
-            let settings = model_settings(common, env, &workspace)?;
-            (connect(&settings, &lookup)?, settings.params(), secrets(&settings, &lookup))
+            let settings = model_settings(common, env, &dir, &workspace)?;
+            known.extend(secrets(&settings, &lookup));
+            (connect(&settings, &lookup)?, settings.params())
         }
     };
-    known.extend(workspace.config.secrets.clone());
     assemble(&dir, workspace, model, params, known)
 }
 
@@ -72,8 +74,8 @@ pub(crate) fn assemble(
 }
 
 /// The model to use: the flag, the workspace's setting, or the first provider whose key is set.
-fn model_settings(common: &Common, env: &Env, workspace: &Workspace) -> Result<ModelSettings, CliError> {
-    let configured = workspace.config.model.clone();
+fn model_settings(common: &Common, env: &Env, dir: &Path, workspace: &Workspace) -> Result<ModelSettings, CliError> {
+    let configured = workspace.config.model.clone().map(|settings| in_workspace(settings, dir));
     let settings = match (&common.model, configured) {
         (Some(name), Some(settings)) if settings.name == *name => Some(settings),
         (Some(name), _) => Some(ModelSettings { name: name.clone(), ..ModelSettings::default() }),
@@ -82,6 +84,15 @@ fn model_settings(common: &Common, env: &Env, workspace: &Workspace) -> Result<M
     let by_key = || DEFAULTS.iter().find(|(key, _)| env.get(key).is_some()).map(|(_, name)| (*name).to_owned());
     let settings = settings.or_else(|| by_key().map(|name| ModelSettings { name, ..ModelSettings::default() }));
     settings.ok_or_else(|| CliError::usage(no_model_message()))
+}
+
+/// Files that the workspace's own settings name lie in the workspace; those of a flag, where it was typed.
+pub(crate) fn in_workspace(settings: ModelSettings, dir: &Path) -> ModelSettings {
+    let name = match settings.name.split_once(':') {
+        Some((kind @ ("scripted" | "replay" | "record"), file)) => format!("{kind}:{}", dir.join(file).display()),
+        Some(_) | None => settings.name,
+    };
+    ModelSettings { name, ..settings }
 }
 
 /// The model that is used when only a key is set.
@@ -94,15 +105,14 @@ const DEFAULTS: [(&str, &str); 3] = [
 fn no_model_message() -> String {
     let mut lines = vec!["no model is set. Do one of these:".to_owned()];
     for (key, model) in DEFAULTS {
-        lines.push(format!("  export {key}=…        then {model} is used"));
+        lines.push(format!("  {:<30} then {model} is used", format!("export {key}=…")));
     }
     let ollama = std::net::SocketAddr::from(([127, 0, 0, 1], 11434));
     if std::net::TcpStream::connect_timeout(&ollama, Duration::from_millis(200)).is_ok() {
-        lines.push("  stead … -m ollama:MODEL        a local endpoint answers at http://127.0.0.1:11434".to_owned());
+        lines.push("  -m ollama:MODEL                a local endpoint answers at http://127.0.0.1:11434".to_owned());
     }
-    lines.push(
-        "  model: provider:model          in the workspace's agent.yaml (`stead models` lists providers)".to_owned(),
-    );
+    lines.push("  -m provider:model              any other; `stead models` lists providers".to_owned());
+    lines.push("  model: provider:model          the same, in the workspace's agent.yaml".to_owned());
     lines.push("  stead demo                     watch an agent work with no key at all".to_owned());
     lines.join("\n")
 }
@@ -146,8 +156,7 @@ impl Approver for Terminal {
             format!("\n{} {}\n  ({})\nallow? [y]es / [n]o / [l]ater: ", question.tool, question.args, question.rule);
         Box::pin(async move {
             let read = move || {
-                eprint!("{prompt}");
-                let _ = std::io::stderr().flush();
+                super::print::err(format_args!("{prompt}"));
                 let mut line = String::new();
                 std::io::stdin().read_line(&mut line).map(|_| line)
             };

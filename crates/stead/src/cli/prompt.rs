@@ -4,6 +4,7 @@ use super::args::{Common, PromptArgs};
 use super::env::Env;
 use super::error::CliError;
 use super::open::{open_workspace, workspace_dir};
+use super::print::outln;
 use super::style::Style;
 use serde_json::json;
 use std::process::ExitCode;
@@ -25,21 +26,21 @@ pub(crate) async fn prompt(common: &Common, env: &Env, args: &PromptArgs) -> Res
                 "bytes": section.text.len(), "tokens": section.tokens(), "text": section.text,
             })
         });
-        println!("{}", json!(sections.collect::<Vec<_>>()));
+        outln!("{}", json!(sections.collect::<Vec<_>>()));
         return Ok(ExitCode::SUCCESS);
     }
     let style = Style::stdout(env);
     if !args.summary {
         for section in &prompt.sections {
-            println!("{}\n", section.text);
+            outln!("{}\n", section.text);
         }
-        println!("{}", style.dim("────────"));
+        outln!("{}", style.dim("────────"));
     }
-    println!("{:<12} {:>8} {:>8}  {:<9} source", "section", "bytes", "tokens", "cached");
+    outln!("{:<12} {:>8} {:>8}  {:<9} source", "section", "bytes", "tokens", "cached");
     for section in &prompt.sections {
         let source = section.source.as_deref().unwrap_or("built in");
         let cached = if section.stable { "yes" } else { "no" };
-        println!("{:<12} {:>8} {:>8}  {cached:<9} {source}", section.title, section.text.len(), section.tokens());
+        outln!("{:<12} {:>8} {:>8}  {cached:<9} {source}", section.title, section.text.len(), section.tokens());
     }
     Ok(ExitCode::SUCCESS)
 }

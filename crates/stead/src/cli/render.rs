@@ -1,14 +1,16 @@
 //! Events as a person or a program reads them.
 
+use super::args::Common;
 use super::args::Output;
 use super::env::Env;
 use super::error::CliError;
+use super::print::{err, errln, outln, try_out};
 use super::run::afterword;
 use super::style::Style;
-use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use stead::agent::{Listener, RunReport};
-use stead::core::{Event, EventKind, Level, ResultStatus, Usage, Usd};
+use stead::core::{Event, EventKind, Level, ResultStatus, StopReason, Usage, Usd};
+use tokio_util::sync::CancellationToken;
 
 /// Prints a run as it goes on.
 pub(crate) struct Renderer {
@@ -18,6 +20,8 @@ pub(crate) struct Renderer {
     live: bool,
     style: Style,
     progress: bool,
+    /// Stops the run when nobody reads it any more.
+    cancel: CancellationToken,
     state: Mutex<Progress>,
 }
 
@@ -25,16 +29,19 @@ pub(crate) struct Renderer {
 struct Progress {
     mid_line: bool,
     status_shown: bool,
+    /// What the model said in this step, where it is not shown as it comes.
+    said: String,
     tools: std::collections::BTreeMap<String, String>,
 }
 
 impl Renderer {
-    pub(crate) fn new(env: &Env, output: Output) -> Self {
+    pub(crate) fn new(env: &Env, output: Output, cancel: CancellationToken) -> Self {
         Self {
             output,
             live: env.stdout_is_terminal,
             style: Style::stderr(env),
             progress: env.stderr_is_terminal,
+            cancel,
             state: Mutex::default(),
         }
     }
@@ -46,25 +53,25 @@ impl Renderer {
     }
 
     /// Prints what comes at the end.
-    pub(crate) fn finish(&self, report: &RunReport) -> Result<(), CliError> {
+    pub(crate) fn finish(&self, report: &RunReport, common: &Common) -> Result<(), CliError> {
         match self.output {
             Output::Events => return Ok(()),
             Output::Json => {
                 let text = serde_json::to_string(report).map_err(anyhow::Error::from)?;
-                println!("{text}");
+                outln!("{text}");
                 return Ok(());
             }
             Output::Text => {}
         }
         self.end_line();
         if !self.live && !report.text.is_empty() {
-            println!("{}", report.text);
+            outln!("{}", report.text);
         }
-        if let Some(text) = afterword(report) {
-            eprintln!("{}", self.style.warn(&text));
+        if let Some(text) = afterword(report, common) {
+            errln!("{}", self.style.warn(&text));
         }
         if self.progress {
-            eprintln!("{}", self.style.dim(&summary(report)));
+            errln!("{}", self.style.dim(&summary(report)));
         }
         Ok(())
     }
@@ -73,7 +80,7 @@ impl Renderer {
         match self.output {
             Output::Events => {
                 if let Ok(text) = serde_json::to_string(event) {
-                    println!("{text}");
+                    self.print(format_args!("{text}\n"));
                 }
             }
             Output::Json => {}
@@ -85,9 +92,16 @@ impl Renderer {
         match kind {
             EventKind::TextDelta { text } if self.live => {
                 self.clear_status();
-                print!("{text}");
-                let _ = std::io::stdout().flush();
+                self.print(format_args!("{text}"));
                 self.lock().mid_line = !text.ends_with('\n');
+            }
+            EventKind::TextDelta { text } => self.lock().said.push_str(text),
+            EventKind::ModelEnded { stop: StopReason::ToolUse, .. } => {
+                // The last text is the answer and goes to standard output; what comes before it is on the way.
+                let said = std::mem::take(&mut self.lock().said);
+                if !said.trim().is_empty() {
+                    errln!("{}", self.style.dim(said.trim()));
+                }
             }
             EventKind::ModelStarted { step } => self.status(&format!("step {step}: waiting for the model …")),
             EventKind::ToolStarted { id, name, args } => {
@@ -98,9 +112,10 @@ impl Renderer {
             EventKind::ToolEnded { id, name, status, preview, ms } => {
                 let line = self.lock().tools.remove(id).unwrap_or_else(|| name.clone());
                 self.end_line();
-                eprintln!("{} {line} {}", self.mark(*status), self.style.dim(&outcome_line(*status, preview, *ms)));
+                errln!("{} {line} {}", self.mark(*status), self.style.dim(&outcome_line(*status, preview, *ms)));
             }
             EventKind::ModelRetry { attempt, wait_ms, reason } => {
+                self.lock().said.clear();
                 let seconds = *wait_ms as f64 / 1000.0;
                 self.note(&self.style.warn(&format!("attempt {attempt} in {seconds:.1} s: {reason}")));
             }
@@ -115,7 +130,6 @@ impl Renderer {
                 self.note(&text);
             }
             EventKind::RunStarted { .. }
-            | EventKind::TextDelta { .. }
             | EventKind::ThinkingDelta { .. }
             | EventKind::ToolCallStarted { .. }
             | EventKind::ToolArgsDelta { .. }
@@ -136,32 +150,43 @@ impl Renderer {
         }
     }
 
+    /// Prints what belongs to standard output. If that fails the run is stopped, as Ctrl-C would.
+    fn print(&self, text: std::fmt::Arguments<'_>) {
+        if let Err(error) = try_out(text) {
+            if !self.cancel.is_cancelled() && error.kind() != std::io::ErrorKind::BrokenPipe {
+                errln!("stead: cannot write to standard output: {error}");
+            }
+            self.cancel.cancel();
+        }
+    }
+
     fn note(&self, text: &str) {
         self.end_line();
-        eprintln!("{text}");
+        errln!("{text}");
     }
 
     /// Shows what is going on now, on a line that the next output replaces.
     fn status(&self, text: &str) {
         if self.progress {
             self.end_line();
-            eprint!("{}", self.style.dim(text));
-            let _ = std::io::stderr().flush();
+            // One row only: a status that wraps could not be taken back.
+            let width = crossterm::terminal::size().map_or(80, |(columns, _)| usize::from(columns).max(2)) - 1;
+            let text: String = text.chars().take(width).collect();
+            err(format_args!("{}", self.style.dim(&text)));
             self.lock().status_shown = true;
         }
     }
 
     fn clear_status(&self) {
         if std::mem::take(&mut self.lock().status_shown) {
-            eprint!("\r\x1b[K");
-            let _ = std::io::stderr().flush();
+            err(format_args!("\r\x1b[K"));
         }
     }
 
     fn end_line(&self) {
         self.clear_status();
         if std::mem::take(&mut self.lock().mid_line) {
-            println!();
+            self.print(format_args!("\n"));
         }
     }
 
@@ -201,6 +226,8 @@ pub(crate) fn summary(report: &RunReport) -> String {
 
 /// Tokens and money on one line; a cost that is not known is called so.
 pub(crate) fn tokens(usage: &Usage, cost: Option<Usd>) -> String {
-    let cost = cost.map_or_else(|| "cost unknown".to_owned(), |cost| cost.to_string());
+    let nothing = *usage == Usage::default();
+    let unknown = || if nothing { "no answer yet" } else { "cost unknown" }.to_owned();
+    let cost = cost.map_or_else(unknown, |cost| cost.to_string());
     format!("{} in, {} out · {cost}", usage.input_tokens, usage.output_tokens)
 }

@@ -15,23 +15,25 @@ use stead::core::Outcome;
 
 pub(crate) async fn run(common: &Common, env: &Env, args: RunArgs) -> Result<ExitCode, CliError> {
     let input = if args.resume { None } else { Some(read_input(env, args.input.as_deref())?) };
+    let id = session_id(args.session.as_deref())?;
+    let common = &common.with_model(args.turn.model.as_ref());
     let agent = open_agent(common, env, Needs::Model).await?;
     let signals = Signals::watch()?;
-    let renderer = Arc::new(Renderer::new(env, args.output));
+    let renderer = Arc::new(Renderer::new(env, args.output, signals.cancel.clone()));
     let options = RunOptions {
         listener: renderer.listener(),
         cancel: signals.cancel.clone(),
         approvals: args.turn.approve.approvals(env),
         wait: args.turn.wait(),
     };
-    let mut session = agent.session(session_id(args.session.as_deref())?);
+    let mut session = agent.session(id);
     let report = match input {
         Some(text) => session.run(attach(&*agent.workspace().files, &text).await, options).await,
         None => session.resume(options).await,
     };
     agent.journals().flush().await;
     let report = report?;
-    renderer.finish(&report)?;
+    renderer.finish(&report, common)?;
     Ok(exit_code(report.outcome))
 }
 
@@ -64,18 +66,30 @@ fn read_input(env: &Env, argument: Option<&str>) -> Result<String, CliError> {
     Ok(text)
 }
 
-/// What a person is told after a run that did not simply complete.
-pub(crate) fn afterword(report: &RunReport) -> Option<String> {
+/// What a person is told after a run that did not simply complete, with a command that goes on.
+pub(crate) fn afterword(report: &RunReport, common: &Common) -> Option<String> {
     let reason = report.reason.as_deref().unwrap_or("");
-    let session = &report.session;
+    let mut command = format!("stead run -s {} --resume", report.session);
+    if let Some(dir) = &common.workspace {
+        command.push_str(&format!(" -C {}", quoted(&dir.to_string_lossy())));
+    }
+    if let Some(model) = &common.model {
+        command.push_str(&format!(" -m {}", quoted(model)));
+    }
     match report.outcome {
         Outcome::Completed => report.reason.clone(),
-        Outcome::Parked => {
-            Some(format!("parked: {reason}. Answer with: stead run -s {session} --resume --approve all (or none)"))
-        }
-        Outcome::StepLimit | Outcome::Budget | Outcome::TimedOut | Outcome::Cancelled | Outcome::Failed => {
-            let name = report.outcome.as_str();
-            Some(format!("{name}: {reason}. Go on with: stead run -s {session} --resume"))
-        }
+        Outcome::Parked => Some(format!("parked: {reason}. Answer with: {command} --approve all (or none)")),
+        Outcome::Cancelled => Some(format!("cancelled. Go on with: {command}")),
+        Outcome::StepLimit | Outcome::Budget | Outcome::TimedOut => Some(format!("{reason}. Go on with: {command}")),
+        Outcome::Failed => Some(format!("failed: {reason}. Try again with: {command}")),
     }
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@+,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
 }

@@ -4,6 +4,7 @@ use super::args::{Common, Format, SessionsCommand};
 use super::env::Env;
 use super::error::CliError;
 use super::open::{Needs, open_agent, session_id};
+use super::print::{errln, outln};
 use super::render::tokens;
 use super::style::Style;
 use super::transcript::{self, Detail};
@@ -12,7 +13,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use stead::agent::Agent;
-use stead::core::{Entry, Line, SessionState};
+use stead::core::{Entry, Line, SessionId, SessionState};
 use stead::store::Wait;
 
 pub(crate) async fn sessions(common: &Common, env: &Env, command: SessionsCommand) -> Result<ExitCode, CliError> {
@@ -23,25 +24,25 @@ pub(crate) async fn sessions(common: &Common, env: &Env, command: SessionsComman
         SessionsCommand::Show { id, full, json } => show(&agent, style, &id, full, json).await,
         SessionsCommand::Search { text, json, limit } => search(&agent, style, &text, json, limit).await,
         SessionsCommand::Fork { id, before, to } => {
-            let mut session = agent.session(session_id(Some(&id))?);
+            let mut session = agent.session(find(&agent, &id).await?);
             let fork = session.fork(session_id(to.as_deref())?, before).await?;
             agent.journals().flush().await;
-            println!("{}", fork.id());
+            outln!("{}", fork.id());
             Ok(ExitCode::SUCCESS)
         }
         SessionsCommand::Rewind { id, before } => {
-            let mut session = agent.session(session_id(Some(&id))?);
+            let mut session = agent.session(find(&agent, &id).await?);
             let point = session.rewind(before, Wait::No).await?;
             agent.journals().flush().await;
-            println!("{id} continues before turn {before}: {}", first_line(&point.text));
+            outln!("{id} continues before turn {before}: {}", first_line(&point.text));
             Ok(ExitCode::SUCCESS)
         }
         SessionsCommand::Replay { id, json } => replay(&agent, style, &id, json).await,
         SessionsCommand::Export { id, format, file } => export(&agent, &id, format, file.as_deref()).await,
         SessionsCommand::Rm { ids } => {
             for id in ids {
-                agent.journals().remove(&session_id(Some(&id))?).await?;
-                println!("removed {id}");
+                agent.journals().remove(&find(&agent, &id).await?).await?;
+                outln!("removed {id}");
             }
             Ok(ExitCode::SUCCESS)
         }
@@ -49,13 +50,21 @@ pub(crate) async fn sessions(common: &Common, env: &Env, command: SessionsComman
 }
 
 async fn lines(agent: &Arc<Agent>, id: &str) -> Result<Vec<Line>, CliError> {
-    Ok(agent.journals().read(&session_id(Some(id))?).await?)
+    Ok(agent.journals().read(&find(agent, id).await?).await?)
+}
+
+/// The session that `text` names: by its id, or by the beginning of it if only one begins so.
+async fn find(agent: &Arc<Agent>, text: &str) -> Result<SessionId, CliError> {
+    let exact = session_id(Some(text))?;
+    let list = agent.journals().list().await?;
+    let mut begin: Vec<SessionId> = list.into_iter().map(|s| s.id).filter(|id| id.as_str().starts_with(text)).collect();
+    if begin.len() == 1 && !begin.contains(&exact) { Ok(begin.remove(0)) } else { Ok(exact) }
 }
 
 async fn list(agent: &Arc<Agent>, style: Style, as_json: bool) -> Result<ExitCode, CliError> {
     let list = agent.journals().list().await?;
     if as_json {
-        println!("{}", serde_json::to_string(&list).map_err(anyhow::Error::from)?);
+        outln!("{}", serde_json::to_string(&list).map_err(anyhow::Error::from)?);
         return Ok(ExitCode::SUCCESS);
     }
     for summary in &list {
@@ -66,11 +75,14 @@ async fn list(agent: &Arc<Agent>, style: Style, as_json: bool) -> Result<ExitCod
             (None, None) if summary.runs > 0 => style.warn("open"),
             (None, None) => "empty".to_owned(),
         };
-        println!("{}  {}  {outcome:<10}  {}", style.accent(summary.id.as_str()), style.dim(&when), summary.title);
-        println!("  {}", style.dim(&format!("{} runs · {}", summary.runs, tokens(&summary.usage, summary.cost))));
+        outln!("{}  {}  {outcome:<10}  {}", style.accent(summary.id.as_str()), style.dim(&when), summary.title);
+        outln!(
+            "  {}",
+            style.dim(&format!("{} · {}", count(summary.runs, "run"), tokens(&summary.usage, summary.cost)))
+        );
     }
     if list.is_empty() {
-        println!("no sessions yet; `stead run \"…\"` begins one");
+        outln!("no sessions yet; `stead run \"…\"` begins one");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -78,11 +90,11 @@ async fn list(agent: &Arc<Agent>, style: Style, as_json: bool) -> Result<ExitCod
 async fn show(agent: &Arc<Agent>, style: Style, id: &str, full: bool, as_json: bool) -> Result<ExitCode, CliError> {
     let lines = lines(agent, id).await?;
     if as_json {
-        lines.iter().for_each(|line| println!("{}", transcript::line_json(line)));
+        lines.iter().for_each(|line| outln!("{}", transcript::line_json(line)));
         return Ok(ExitCode::SUCCESS);
     }
     let detail = if full { Detail::Full } else { Detail::Brief };
-    print!("{}", transcript::terminal(&lines, detail, style)?);
+    super::print::out(format_args!("{}", transcript::terminal(&lines, detail, style)?));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -96,20 +108,26 @@ async fn search(
     let wanted = text.to_lowercase();
     let mut hits = 0;
     for summary in agent.journals().list().await? {
-        let Ok(lines) = agent.journals().read(&summary.id).await else { continue };
+        let lines = match agent.journals().read(&summary.id).await {
+            Ok(lines) => lines,
+            Err(error) => {
+                errln!("{error}");
+                continue;
+            }
+        };
         for line in &lines {
             let said = transcript::plain(&line.entry);
             let Some(found) = said.lines().find(|row| row.to_lowercase().contains(&wanted)) else { continue };
             if hits == limit {
-                eprintln!("more than {limit} hits; raise it with --limit");
+                errln!("more than {limit} hits; raise it with --limit");
                 return Ok(ExitCode::SUCCESS);
             }
             hits += 1;
             let found: String = found.trim().chars().take(200).collect();
             if as_json {
-                println!("{}", json!({"session": summary.id, "seq": line.seq, "at": line.at, "text": found}));
+                outln!("{}", json!({"session": summary.id, "seq": line.seq, "at": line.at, "text": found}));
             } else {
-                println!("{}:{} {found}", style.accent(summary.id.as_str()), line.seq);
+                outln!("{}:{} {found}", style.accent(summary.id.as_str()), line.seq);
             }
         }
     }
@@ -131,14 +149,14 @@ async fn replay(agent: &Arc<Agent>, style: Style, id: &str, as_json: bool) -> Re
         })?;
         state.apply(line.seq, &line.entry).map_err(anyhow::Error::from)?;
         if as_json {
-            println!("{}", transcript::line_json(line));
+            outln!("{}", transcript::line_json(line));
         }
     }
     if !as_json {
-        print!("{}", transcript::terminal(&lines, Detail::Brief, style)?);
+        super::print::out(format_args!("{}", transcript::terminal(&lines, Detail::Brief, style)?));
         let models = lines.iter().filter(|line| matches!(line.entry, Entry::Model(_))).count();
         let text = format!("replayed {} entries, {models} answers, no model and no tool called", lines.len());
-        println!("{}", style.dim(&text));
+        outln!("{}", style.dim(&text));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -154,9 +172,13 @@ async fn export(agent: &Arc<Agent>, id: &str, format: Format, file: Option<&Path
     };
     match file {
         Some(path) => std::fs::write(path, text)?,
-        None => print!("{text}"),
+        None => super::print::out(format_args!("{text}")),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn count(n: u64, noun: &str) -> String {
+    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
 fn first_line(text: &str) -> String {

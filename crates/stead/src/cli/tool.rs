@@ -4,6 +4,7 @@ use super::args::{Common, ToolArgs};
 use super::env::Env;
 use super::error::CliError;
 use super::open::{Needs, open_agent};
+use super::print::{errln, outln};
 use super::signals::Signals;
 use super::style::Style;
 use serde_json::json;
@@ -24,8 +25,8 @@ pub(crate) async fn tool(common: &Common, env: &Env, args: ToolArgs) -> Result<E
             VerdictKind::Deny => "deny",
         };
         match args.json {
-            true => println!("{}", json!({"verdict": kind, "rule": verdict.rule})),
-            false => println!("{kind}: {}", verdict.rule),
+            true => outln!("{}", json!({"verdict": kind, "rule": verdict.rule})),
+            false => outln!("{kind}: {}", verdict.rule),
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -37,7 +38,7 @@ pub(crate) async fn tool(common: &Common, env: &Env, args: ToolArgs) -> Result<E
 
 fn print_result(called: &Called, as_json: bool) -> Result<(), CliError> {
     if as_json {
-        println!("{}", json!({"status": called.status, "content": called.content}));
+        outln!("{}", json!({"status": called.status, "content": called.content}));
         return Ok(());
     }
     for block in &called.content {
@@ -47,7 +48,7 @@ fn print_result(called: &Called, as_json: bool) -> Result<(), CliError> {
             Block::Thinking(thinking) => thinking.text.clone(),
             Block::ToolCall(call) => call.name.clone(),
         };
-        if called.status.is_error() { eprintln!("{text}") } else { println!("{text}") }
+        if called.status.is_error() { errln!("{text}") } else { outln!("{text}") }
     }
     Ok(())
 }
@@ -60,10 +61,10 @@ fn list(agent: &Agent, env: &Env, args: &ToolArgs) -> Result<ExitCode, CliError>
                 "name": spec.name, "aliases": spec.aliases, "description": spec.description,
                 "parameters": *spec.parameters, "effect": spec.risk.effect,
             });
-            println!("{line}");
+            outln!("{line}");
         } else {
             let first = spec.description.split(". ").next().unwrap_or("");
-            println!("{:<24} {first}", style.bold(&spec.name));
+            outln!("{:<24} {first}", style.bold(&spec.name));
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -4,7 +4,9 @@ use super::error::CliError;
 use super::render::{call_line, tokens};
 use super::style::Style;
 use std::fmt::Write;
-use stead::core::{Block, CallState, Entry, Limits, Line, Message, Next, ResultStatus, SessionState, ToolResult};
+use stead::core::{
+    Block, CallState, Entry, Limits, Line, Message, Next, Outcome, ResultStatus, SessionState, ToolResult,
+};
 
 /// How much is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +77,14 @@ fn conversation(lines: &[Line], style: Style) -> Result<String, CliError> {
         let why = if waits { "waits for a decision" } else { "was interrupted" };
         let _ = writeln!(out, "{}", style.warn(&format!("the last run {why}; go on with --resume")));
     }
+    let end = lines.iter().rev().find_map(|line| match &line.entry {
+        Entry::End(end) if state.last_outcome == Some(end.outcome) => Some(end),
+        _ => None,
+    });
+    if let Some(end) = end.filter(|end| end.outcome != Outcome::Completed) {
+        let reason = end.reason.as_deref().unwrap_or("");
+        let _ = writeln!(out, "{}", style.warn(&format!("the last run ended: {} ({reason})", end.outcome.as_str())));
+    }
     let _ = writeln!(out, "{}", style.dim(&tokens(&state.usage, state.cost)));
     Ok(out)
 }
@@ -89,12 +99,18 @@ fn chronicle(lines: &[Line], style: Style) -> String {
             Entry::User(input) if input.content.is_empty() => "resumed".to_owned(),
             Entry::User(input) => format!("{} {}", style.accent("you:"), blocks_text(&input.content)),
             Entry::Model(reply) => {
-                let text: String = reply.content.iter().map(|block| block_line(block, style)).collect();
+                let text = blocks_text(&reply.content);
                 format!("{} {}\n{text}", reply.model, style.dim(&tokens(&reply.usage, reply.cost)))
             }
             Entry::Call(intent) => format!("{} begins ({})", intent.tool, intent.id),
             Entry::Result(result) => {
-                format!("{} {:?} after {} ms\n{}", result.id, result.status, result.ms, blocks_text(&result.content))
+                format!(
+                    "{} {} after {} ms\n{}",
+                    result.id,
+                    result.status.as_str(),
+                    result.ms,
+                    blocks_text(&result.content)
+                )
             }
             Entry::Ask(ask) => format!("{} asks: {}", ask.id, ask.rule),
             Entry::Decision(decision) => {
@@ -138,7 +154,7 @@ pub(crate) fn markdown(id: &str, lines: &[Line]) -> Result<String, CliError> {
             Message::Tool { results } => {
                 for result in results {
                     let text = blocks_text(&result.content);
-                    let _ = write!(out, "*{}* ({:?})\n\n{}\n\n", result.name, result.status, fenced("", &text));
+                    let _ = write!(out, "*{}* ({})\n\n{}\n\n", result.name, result.status.as_str(), fenced("", &text));
                 }
             }
         }
@@ -193,7 +209,7 @@ fn fold(lines: &[Line]) -> Result<SessionState, CliError> {
 fn block_line(block: &Block, style: Style) -> String {
     match block {
         Block::Text { text } => format!("{text}\n"),
-        Block::Thinking(thinking) => format!("{}\n", style.dim(&thinking.text)),
+        Block::Thinking(thinking) => format!("{}\n", style.dim(&format!("thinking: {}", thinking.text))),
         Block::Media(media) => format!("[{}]\n", media.mime),
         Block::ToolCall(call) => format!("{} {}\n", style.accent("→"), call_line(&call.name, &call.args)),
     }

@@ -53,7 +53,7 @@ fn a_parked_run_exits_with_three_and_is_answered_from_another_process() {
             reply().text("done"),
         ]);
         let parked = folder.run_with(&server, &["run", "-m", "openai:x", "-s", "s", "go"]).exits(3);
-        assert!(parked.err.contains("--resume --approve all"), "{parked:?}");
+        assert!(parked.err.contains("stead run -s s --resume -m openai:x --approve all"), "{parked:?}");
         assert_eq!(folder.read("log.txt"), "x\n");
         folder.run_with(&server, &["run", "-m", "openai:x", "-s", "s", "--resume"]).exits(3);
         let resumed = folder.run_with(&server, &["run", "-m", "openai:x", "-s", "s", "--resume", "--approve", answer]);

@@ -39,13 +39,13 @@ fn a_session_in_use_names_its_holder_and_can_be_waited_for() {
     held.wait_arrived(1, DEADLINE);
     let refused = folder.run_with(&server, &["run", "-m", "openai:x", "-s", "s", "two"]).exits(1);
     assert!(refused.err.contains(&format!("process {}", first.id())) && refused.err.contains("--wait"), "{refused:?}");
-    let late = folder.run_with(&server, &["run", "-m", "openai:x", "-s", "s", "--wait", "1", "two"]).exits(1);
+    let late = folder.run_with(&server, &["run", "-m", "openai:x", "-s", "s", "--wait=1", "two"]).exits(1);
     assert!(late.err.contains("in use"), "{late:?}");
     // A reader needs no lock.
     folder.run(&["sessions", "show", "s"]).exits(0);
     folder.run(&["sessions", "rm", "s"]).exits(1);
 
-    let second = start(&folder, &server, &["run", "-m", "openai:x", "-s", "s", "--wait", "--", "two"]);
+    let second = start(&folder, &server, &["run", "-m", "openai:x", "-s", "s", "--wait", "two"]);
     std::thread::sleep(Duration::from_millis(100));
     held.release();
     let (first, second) = (wait(first), wait(second));

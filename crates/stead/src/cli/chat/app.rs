@@ -12,6 +12,7 @@ use crate::cli::attach::attach;
 use crate::cli::env::Env;
 use crate::cli::error::CliError;
 use crate::cli::open::{Needs, open_agent, session_id, workspace_dir};
+use crate::cli::print::outln;
 use crate::cli::render::tokens;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use std::process::ExitCode;
@@ -155,7 +156,7 @@ impl<'a> App<'a> {
         drop(screen);
         self.agent.journals().flush().await;
         if self.chat.info.turns > 0 {
-            println!("session {0} · go on with: stead chat -s {0}", self.id);
+            outln!("session {0} · go on with: stead chat -s {0}", self.id);
         }
         Ok(ExitCode::from(code))
     }
