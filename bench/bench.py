@@ -708,6 +708,7 @@ def parse():
     parser.add_argument("--fake-model", required=True, type=pathlib.Path, help="the model server")
     parser.add_argument("--tests", default=",".join(TESTS))
     parser.add_argument("--harness", help="default: stead, and the peers if their venv exists")
+    parser.add_argument("--peer-tests", help="only these for the peers, whose longer runs take many minutes")
     parser.add_argument("--reps", type=int)
     parser.add_argument("--quick", action="store_true", help="two repetitions, shorter runs, fewer sessions")
     parser.add_argument("--out", type=pathlib.Path, default=HERE / "RESULTS.md")
@@ -716,6 +717,7 @@ def parse():
     options.tests = options.tests.split(",")
     if unknown := set(options.tests) - set(TESTS):
         parser.error(f"unknown tests {', '.join(sorted(unknown))}; known: {', '.join(TESTS)}")
+    options.peer_tests = options.peer_tests.split(",") if options.peer_tests else options.tests
     options.partial = set(options.tests) != set(TESTS)
     default = ["stead"] + (PEERS if VENV_PYTHON.exists() else [])
     options.harness = options.harness.split(",") if options.harness else default
@@ -731,6 +733,8 @@ def main():
     try:
         for test in options.tests:
             for harness in harnesses:
+                if harness.is_peer and test not in options.peer_tests:
+                    continue
                 print(f"{time.strftime('%H:%M:%S')} {test}: {harness.name}", flush=True)
                 server.get("/reset")
                 try:

@@ -2,7 +2,7 @@
 
 use crate::{GateRules, Session};
 use std::sync::Arc;
-use stead_core::{SessionId, Usd};
+use stead_core::{SessionId, Usage, Usd};
 use stead_model::{Model, Params, Reply};
 use stead_store::Journals;
 use stead_tools::Registry;
@@ -76,6 +76,10 @@ impl Agent {
 
     /// What an answer cost, if the price of the model that gave it is known.
     pub(crate) fn cost(&self, reply: &Reply) -> Option<Usd> {
+        // A provider that reports no usage did not work for nothing.
+        if reply.usage == Usage::default() {
+            return None;
+        }
         let set = self.parts.workspace.config.prices.get(&reply.model).copied();
         let price = set.or_else(|| self.parts.model.price_of(&reply.model))?;
         Some(price.cost(&reply.usage))

@@ -11,8 +11,10 @@ pub struct Judged {
     pub tool: String,
     /// The strongest thing it can do.
     pub effect: Effect,
-    /// The resolved paths.
+    /// The paths, as named and as resolved.
     pub accesses: Vec<(VPath, AccessKind)>,
+    /// Where protected names lead, if they are links.
+    pub protected: Vec<VPath>,
 }
 
 /// The rules of an agent.
@@ -23,11 +25,11 @@ pub struct GateRules {
 }
 
 /// Files of a workspace that say what the agent is and may do: it cannot change them.
-const UNWRITABLE: [&str; 5] = ["agent.yaml", "tools.json", "hooks", "crons", "agents"];
+pub(crate) const UNWRITABLE: [&str; 5] = ["agent.yaml", "tools.json", "hooks", "crons", "agents"];
 
 /// Judges a call. Pure: the same call and rules give the same verdict, whoever asks.
 pub fn judge(rules: &GateRules, call: &Judged) -> Verdict {
-    let protected = call.accesses.iter().filter_map(|(path, kind)| protection(path, *kind));
+    let protected = call.accesses.iter().filter_map(|(path, kind)| protection(path, *kind, &call.protected));
     let asked = rules.approvals.get(&call.tool).copied().unwrap_or(false);
     let verdicts = protected
         .chain(asked.then(|| Verdict::ask(format!("approvals: {}: true", call.tool))))
@@ -45,12 +47,12 @@ fn default_mode(effect: Effect) -> Verdict {
     }
 }
 
-fn protection(path: &VPath, kind: AccessKind) -> Option<Verdict> {
-    if path.parts().any(|part| part.starts_with(".env")) {
+fn protection(path: &VPath, kind: AccessKind, led_to: &[VPath]) -> Option<Verdict> {
+    if path.parts().any(|part| part.to_ascii_lowercase().starts_with(".env")) {
         return Some(Verdict::deny(format!("protected: {path} holds secrets")));
     }
     let first = path.parts().next().unwrap_or("");
-    let covers_all = path.is_root();
+    let covers_all = path.is_root() || led_to.iter().any(|root| root.contains(path) || path.contains(root));
     match kind {
         AccessKind::Read => None,
         AccessKind::Write if covers_all || UNWRITABLE.contains(&first) => {
@@ -72,7 +74,10 @@ mod tests {
     fn verdict(tool: &str, effect: Effect, path: &str, kind: AccessKind) -> (VerdictKind, String) {
         let rules = GateRules { approvals: [("delete_file".to_owned(), true), ("ls".to_owned(), false)].into() };
         let accesses = vec![(VPath::parse(path).unwrap(), kind)];
-        let verdict = judge(&rules, &Judged { tool: tool.into(), effect, accesses });
+        let verdict = judge(
+            &rules,
+            &Judged { tool: tool.into(), effect, accesses, protected: vec![VPath::parse("data").unwrap()] },
+        );
         (verdict.kind, verdict.rule)
     }
 
@@ -89,6 +94,9 @@ mod tests {
             (("write_file", Effect::Writes, "agent.yaml", Write), VerdictKind::Deny, "protected"),
             (("delete_file", Effect::Writes, "", Write), VerdictKind::Deny, "protected"),
             (("read_file", Effect::Reads, "sub/.env.local", Read), VerdictKind::Deny, "secrets"),
+            // `agents` is a link to `data` here.
+            (("write_file", Effect::Writes, "data/main/x", Write), VerdictKind::Deny, "protected"),
+            (("read_file", Effect::Reads, "data/main/x", Read), VerdictKind::Allow, "reads"),
             (("execute", Effect::Executes, "x", Read), VerdictKind::Ask, "commands"),
             (("fetch", Effect::Network, "x", Read), VerdictKind::Ask, "network"),
         ];

@@ -20,7 +20,9 @@ pub(crate) struct Halt {
 
 impl Halt {
     pub(crate) fn new(cancel: CancellationToken, limit: Duration) -> Self {
-        Self { cancel, deadline: Instant::now() + limit }
+        // Beyond any life of a process, and within any clock.
+        const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+        Self { cancel, deadline: Instant::now() + limit.min(LONGEST) }
     }
 
     /// Returns when the run must stop; never before.

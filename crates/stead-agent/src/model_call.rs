@@ -2,8 +2,21 @@
 
 use crate::live::{Live, Stop};
 use futures_util::StreamExt;
-use stead_core::{Entry, EventKind, ModelReply};
+use std::borrow::Cow;
+use stead_core::{Block, Entry, EventKind, ModelReply, Redactor};
 use stead_model::{Delta, ModelError, Reply, Request};
+
+/// A call that holds a secret must not run: its arguments are on record without it, and what runs must be
+/// what is on record.
+fn refuse_secrets(content: &mut [Block], redactor: &Redactor) {
+    for block in content {
+        let Block::ToolCall(call) = block else { continue };
+        if matches!(redactor.clean(&call.args.to_string()), Cow::Owned(_)) {
+            call.invalid =
+                Some("they hold a secret of this machine, which is never passed on; do without it".to_owned());
+        }
+    }
+}
 
 impl Live<'_> {
     /// Sends the context and returns the whole answer. Deltas go to the listener as they come; nothing
@@ -41,7 +54,8 @@ impl Live<'_> {
         let cost = agent.cost(&reply);
         let Reply { content, usage, stop, model } = reply;
         self.emit(EventKind::ModelEnded { step, usage, cost, stop: stop.clone() });
-        let content = self.session.state.with_unique_ids(content);
+        let mut content = self.session.state.with_unique_ids(content);
+        refuse_secrets(&mut content, agent.parts.journals.redactor());
         Ok(Entry::Model(ModelReply { run: self.run.clone(), model, content, usage, cost, stop }))
     }
 }

@@ -196,10 +196,14 @@ impl Session {
         missing: Missing,
     ) -> Result<(Box<dyn JournalWriter>, Option<String>), AgentError> {
         let journals = self.agent.parts.journals.clone();
-        let opened = match journals.open(&self.id, self.position, wait).await {
-            Err(StoreError::NotFound(_)) if missing == Missing::Create => journals.create(&self.id, None).await,
-            other => other,
-        };
+        let mut opened = journals.open(&self.id, self.position, wait).await;
+        if matches!(opened, Err(StoreError::NotFound(_))) && missing == Missing::Create {
+            opened = match journals.create(&self.id, None).await {
+                // Someone else was faster: it is their session now, to be waited for as told.
+                Err(StoreError::Exists(_) | StoreError::Locked { .. }) => journals.open(&self.id, None, wait).await,
+                other => other,
+            };
+        }
         let Opened { state, writer, torn } = opened?;
         if let Some(state) = state {
             self.adopt(state);

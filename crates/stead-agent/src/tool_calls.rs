@@ -1,6 +1,6 @@
 //! The calls of one step: through the gate, then run, each with its intent and result on record.
 
-use crate::gate::{is_allowed, judge};
+use crate::gate::{UNWRITABLE, is_allowed, judge};
 use crate::halt::Halt;
 use crate::live::{Live, Stop};
 use crate::{Agent, Answer, Approvals, Judged, Question};
@@ -221,6 +221,15 @@ impl Agent {
         }
     }
 
+    /// Where protected names lead, if they are links.
+    async fn protected(&self) -> Vec<VPath> {
+        let mut roots = Vec::new();
+        for path in UNWRITABLE.iter().filter_map(|name| VPath::parse(name).ok()) {
+            roots.extend(self.parts.workspace.files.resolve(&path).await.ok().filter(|root| *root != path));
+        }
+        roots
+    }
+
     async fn judge(&self, tool: &dyn Tool, args: &Value) -> Verdict {
         let vfs = &self.parts.workspace.files;
         let mut accesses = Vec::new();
@@ -233,9 +242,12 @@ impl Agent {
                 Ok(path) => accesses.push((path, access.kind)),
                 Err(error) => return Verdict::deny(error.to_string()),
             }
+            // Rules hold for the name as well as for what it leads to.
+            accesses.extend(VPath::parse(&access.path).ok().map(|path| (path, access.kind)));
         }
         let spec = tool.spec();
-        let call = Judged { tool: spec.name.clone(), effect: spec.risk.effect, accesses };
+        let protected = if changes(spec.risk) { self.protected().await } else { Vec::new() };
+        let call = Judged { tool: spec.name.clone(), effect: spec.risk.effect, accesses, protected };
         judge(&self.gate, &call)
     }
 }

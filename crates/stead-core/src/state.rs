@@ -144,13 +144,13 @@ impl SessionState {
             })
     }
 
-    /// Gives every call of an answer an id that no other call of the session has.
+    /// Gives every call of an answer an id that no other call of the session has and every provider takes.
     pub fn with_unique_ids(&self, mut content: Vec<crate::Block>) -> Vec<crate::Block> {
         let mut given: HashSet<Box<str>> = HashSet::new();
         for block in &mut content {
             let crate::Block::ToolCall(call) = block else { continue };
-            let taken = |id: &str| id.is_empty() || self.call_ids.contains(id) || given.contains(id);
-            if taken(&call.id) {
+            let taken = |id: &str| self.call_ids.contains(id) || given.contains(id);
+            if !is_plain(&call.id) || taken(&call.id) {
                 let mut n = self.call_ids.len() + given.len() + 1;
                 while taken(&format!("call_{n}")) {
                     n += 1;
@@ -320,6 +320,13 @@ impl SessionState {
         pending.state = step(&pending.state)?;
         Ok(())
     }
+}
+
+/// Whether every provider takes this id as it is.
+fn is_plain(id: &str) -> bool {
+    const MAX_ID_BYTES: usize = 64;
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    !id.is_empty() && id.len() <= MAX_ID_BYTES && id.bytes().all(plain)
 }
 
 fn sum(total: Option<Usd>, part: Option<Usd>) -> Option<Usd> {

@@ -272,3 +272,15 @@ fn a_circle_is_named_at_three_rounds_and_ended_at_six() {
     }
     panic!("the circle was never ended");
 }
+
+/// Two odd ids must not become one on a wire that spells them out.
+#[test]
+fn every_call_gets_an_id_that_every_provider_takes() {
+    let call = |id: &str| {
+        Block::ToolCall(ToolCall { id: id.into(), name: "t".into(), args: json!({}), invalid: None, signature: None })
+    };
+    let long = "x".repeat(65);
+    let content = SessionState::default().with_unique_ids(vec![call("a.b"), call("a_2eb"), call(&long), call("ok-1")]);
+    let ids: Vec<String> = Message::Assistant { content }.calls().map(|call| call.id.clone()).collect();
+    assert_eq!(ids, ["call_1", "a_2eb", "call_3", "ok-1"]);
+}

@@ -89,7 +89,7 @@ impl HttpModel {
     async fn open(&self, request: &Request, deadline: Instant) -> Result<Phase, ModelError> {
         let body = wire::encode(self.wire.as_ref(), request, self.mode);
         let call = self.client()?.post(self.url.clone()).headers(self.headers.clone()).body(body);
-        let response = self.in_time(deadline, call.send()).await?.map_err(network)?;
+        let response = self.in_time(deadline, call.send()).await?.map_err(|error| self.unreached(error))?;
         let status = response.status();
         if !status.is_success() {
             let header = |name: &str| response.headers().get(name)?.to_str().ok();
@@ -113,6 +113,22 @@ impl HttpModel {
             decoder: self.wire.decoder(),
             received_bytes: 0,
         }))
+    }
+
+    /// Why a request did not arrive: where there is nobody, what to look at is the address.
+    fn unreached(&self, error: reqwest::Error) -> ModelError {
+        if !error.is_connect() || error.is_timeout() {
+            return network(error);
+        }
+        // Without path and user: they may hold a key.
+        let origin = self.url.origin().ascii_serialization();
+        let mut root: &dyn std::error::Error = &error;
+        while let Some(cause) = root.source() {
+            root = cause;
+        }
+        ModelError::Network(format!(
+            "{origin} cannot be reached ({root}); is the server running, and the base URL right?"
+        ))
     }
 
     async fn read_whole(&self, mut response: Response, deadline: Instant) -> Result<Reply, ModelError> {

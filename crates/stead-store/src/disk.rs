@@ -12,9 +12,9 @@ use std::path::Path;
 
 /// The operations that change a disk. Paths are relative to an open directory.
 pub trait Disk: Debug + Send + Sync {
-    /// Creates a file that must not exist yet, open for writing.
+    /// Creates a file that must not exist yet, open for writing at its end.
     fn create(&self, dir: BorrowedFd<'_>, name: &Path, mode: u32) -> io::Result<File> {
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::APPEND | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         Ok(rustix::fs::openat(dir, name, flags, Mode::from_raw_mode(mode))?.into())
     }
 

@@ -22,7 +22,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
-use stead_core::{AgentId, Entry, FORMAT_VERSION, Fork, Line, Redactor, SessionId, SessionStart, SessionState};
+use stead_core::{
+    AgentId, Entry, FORMAT_VERSION, Fork, Line, LineError, Redactor, SessionId, SessionStart, SessionState,
+};
 
 const JOURNAL_SUFFIX: &str = ".log.jsonl";
 /// The index is written at most this often while runs end in quick succession.
@@ -84,11 +86,10 @@ impl FileJournals {
     async fn lock(&self, id: &SessionId, wait: Wait) -> Result<(Arc<File>, Lock), StoreError> {
         let path = self.path(id);
         loop {
-            let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-            let file = match rustix::fs::open(&path, flags, Mode::empty()) {
-                Ok(file) => Arc::new(File::from(file)),
-                Err(rustix::io::Errno::NOENT) => return Err(StoreError::NotFound(id.clone())),
-                Err(errno) => return Err(StoreError::io(path, errno.into())),
+            let file = match open_journal(&path, OFlags::RDWR | OFlags::APPEND) {
+                Ok(file) => Arc::new(file),
+                Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Err(StoreError::NotFound(id.clone())),
+                Err(cause) => return Err(StoreError::io(path, cause)),
             };
             let lock = Lock::take(file.clone(), &path, id, wait).await?;
             // It may have been removed while we waited; then the lock is on nothing.
@@ -134,7 +135,7 @@ impl FileJournals {
     fn summarise(&self, id: &SessionId, updated_ms: i64) -> Summary {
         let path = self.path(id);
         let mut state = SessionState::default();
-        let folded = read_file(&path).and_then(|text| fold(&path, &text, &mut state).map(|(at, _)| at));
+        let folded = read_file(&path).and_then(|text| fold(&path, id, &text, &mut state).map(|(at, _)| at));
         match folded {
             Ok(at) => Summary::of(id, &state, at, updated_ms),
             Err(error) => {
@@ -201,6 +202,10 @@ impl Journals for FileJournals {
             })?;
             let file = Arc::new(file);
             let lock = Lock::take(file.clone(), &path, id, Wait::No).await?;
+            // Between making it and locking it, someone else may have found it and begun the session.
+            if file.metadata().map_or(0, |meta| meta.len()) > 0 {
+                return Err(StoreError::Exists(id.clone()));
+            }
             let mut writer = self.writer(path.clone(), file, Position::START, lock);
             let agent = self.agent.clone();
             let start = Entry::Session(SessionStart { version: FORMAT_VERSION, session: id.clone(), agent, parent });
@@ -242,10 +247,9 @@ impl Journals for FileJournals {
                 let writer = self.writer(path, file, at, lock);
                 return Ok(Opened { state: None, writer: Box::new(writer), torn: None });
             }
-            let mut text = Vec::with_capacity(size as usize);
-            (&*file).read_to_end(&mut text).map_err(|cause| StoreError::io(&path, cause))?;
+            let text = read_whole(&file).map_err(|cause| StoreError::io(&path, cause))?;
             let mut state = SessionState::default();
-            let (at, torn) = fold(&path, &text, &mut state)?;
+            let (at, torn) = fold(&path, id, &text, &mut state)?;
             let mut writer = self.writer(path, file, at, lock);
             if torn.is_some() {
                 writer.cut()?;
@@ -273,6 +277,7 @@ impl Journals for FileJournals {
             let text = read_file(&path)?;
             let mut lines = Vec::new();
             read_lines(&path, &text, |line| {
+                belongs(&path, id, &line)?;
                 lines.push(line);
                 Ok(())
             })?;
@@ -322,8 +327,14 @@ impl Journals for FileJournals {
     }
 }
 
-fn fold(path: &Path, text: &[u8], state: &mut SessionState) -> Result<(Position, Option<crate::Torn>), StoreError> {
+fn fold(
+    path: &Path,
+    id: &SessionId,
+    text: &[u8],
+    state: &mut SessionState,
+) -> Result<(Position, Option<crate::Torn>), StoreError> {
     read_lines(path, text, |line| {
+        belongs(path, id, &line)?;
         state.apply(line.seq, &line.entry).map_err(|cause| StoreError::Unfit { path: path.to_owned(), cause })
     })
 }
@@ -336,8 +347,35 @@ fn ends_at(file: &File, position: Position) -> bool {
     start.is_some_and(|start| file.read_exact_at(&mut bytes, start).is_ok() && bytes == end.as_bytes())
 }
 
+/// A journal says whose it is; under another name it is refused, or two sessions would become one.
+fn belongs(path: &Path, id: &SessionId, line: &Line) -> Result<(), StoreError> {
+    match &line.entry {
+        Entry::Session(start) if start.session != *id => {
+            let cause = LineError::Malformed(format!("it belongs to session {}", start.session));
+            Err(StoreError::Damaged { path: path.to_owned(), line: line.seq, cause })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Opens a journal, which is a file and nothing that could block or lead elsewhere.
+fn open_journal(path: &Path, flags: OFlags) -> io::Result<File> {
+    let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("this is not a regular file")) }
+}
+
+fn read_whole(mut file: &File) -> io::Result<Vec<u8>> {
+    let size = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+    let mut text = Vec::new();
+    text.try_reserve_exact(size).map_err(io::Error::other)?;
+    file.read_to_end(&mut text)?;
+    Ok(text)
+}
+
 fn read_file(path: &Path) -> Result<Vec<u8>, StoreError> {
-    std::fs::read(path).map_err(|cause| StoreError::io(path, cause))
+    let read = open_journal(path, OFlags::RDONLY).and_then(|file| read_whole(&file));
+    read.map_err(|cause| StoreError::io(path, cause))
 }
 
 fn modified_ms(meta: &std::fs::Metadata) -> i64 {

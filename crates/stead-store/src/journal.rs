@@ -16,8 +16,8 @@ impl Position {
 /// Reads all lines of `text`, handing each to `sink`. Returns where the sound part ends and what hangs
 /// over it.
 ///
-/// A bad line is torn if nothing after it looks like a line: a crash can only cut or blank the end.
-/// Anything else is damage.
+/// A crash can only leave the beginning of a last line, or a blank end: that is torn. Everything else that
+/// does not verify is damage, and is left for a person to look at.
 pub(crate) fn read_lines(
     path: &Path,
     text: &[u8],
@@ -41,10 +41,11 @@ pub(crate) fn read_lines(
                 let cause = stead_core::LineError::UnknownKind(kind);
                 return Err(StoreError::Damaged { path: path.to_owned(), line: number, cause });
             }
-            (Err(cause), _) if followed_by_a_line(rest, end) => {
-                return Err(StoreError::Damaged { path: path.to_owned(), line: number, cause });
+            (Err(_), None) if is_torn(rest) => {
+                return Ok((at, Some(Torn { line: number, bytes: rest.len() as u64 })));
             }
-            (Ok(_) | Err(_), _) => return Ok((at, Some(Torn { line: number, bytes: rest.len() as u64 }))),
+            (Err(cause), _) => return Err(StoreError::Damaged { path: path.to_owned(), line: number, cause }),
+            (Ok(_), None) => return Ok((at, None)),
         }
     }
     Ok((at, None))
@@ -57,10 +58,11 @@ fn read_line(bytes: &[u8], number: u64, previous: ChainSum) -> Result<Line, stea
     if line.seq == number { Ok(line) } else { Err(malformed(&format!("it says it is line {}", line.seq))) }
 }
 
-fn followed_by_a_line(rest: &[u8], end: Option<usize>) -> bool {
-    let after = end.map_or(&[][..], |end| &rest[end + 1..]);
-    let looks_like_a_line = |line: &[u8]| line.starts_with(b"{\"seq\":") && line.ends_with(b"}");
-    after.split(|&byte| byte == b'\n').any(looks_like_a_line)
+/// Whether bytes without a newline can be what a crash left of a line.
+fn is_torn(rest: &[u8]) -> bool {
+    const BEGINNING: &[u8] = b"{\"seq\":";
+    let blank = rest.iter().all(|&byte| byte == 0);
+    blank || rest.starts_with(BEGINNING) || BEGINNING.starts_with(rest)
 }
 
 /// The writer of one journal file, holding its lock.

@@ -285,3 +285,75 @@ proptest! {
         })?;
     }
 }
+
+/// Only what a crash can leave is cut. An editor, a checkout with other line ends or a foreign file is not.
+#[tokio::test]
+async fn what_no_crash_leaves_is_damage_and_stays_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let journals = journals(dir.path());
+    written(&journals, "s1").await;
+    let path = journals.path(&id("s1"));
+    let whole = std::fs::read_to_string(&path).unwrap();
+    let last = whole.lines().last().unwrap();
+    let cases = [
+        whole.replace('\n', "\r\n"),
+        whole.replace(last, &last.replace("completed", "cancelled")),
+        format!("{whole}a note of mine"),
+        "notes, and no journal at all".to_owned(),
+        whole.replace("\"session\":\"s1\"", "\"session\":\"s2\""),
+    ];
+    for text in cases {
+        std::fs::write(&path, &text).unwrap();
+        let error = journals.open(&id("s1"), None, Wait::No).await.unwrap_err();
+        assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+    }
+}
+
+#[tokio::test]
+async fn a_journal_under_another_name_or_of_another_kind_is_refused_and_hides_no_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let journals = journals(dir.path());
+    written(&journals, "s1").await;
+    std::fs::copy(journals.path(&id("s1")), journals.path(&id("s2"))).unwrap();
+    let error = journals.open(&id("s2"), None, Wait::No).await.unwrap_err().to_string();
+    assert!(error.contains("belongs to session s1"), "{error}");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        journals.path(&id("s3")),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::from_raw_mode(0o600),
+        0,
+    )
+    .unwrap();
+    std::os::unix::fs::symlink(journals.path(&id("s1")), journals.path(&id("s4"))).unwrap();
+    for odd in ["s3", "s4"] {
+        assert!(journals.open(&id(odd), None, Wait::No).await.is_err());
+        assert!(journals.read(&id(odd)).await.is_err());
+    }
+    let list = journals.list().await.unwrap();
+    let sound: Vec<&str> = list.iter().filter(|s| s.damage.is_none()).map(|s| s.id.as_str()).collect();
+    assert_eq!((list.len(), sound), (4, vec!["s1"]));
+}
+
+/// A disk on which someone else begins the session the moment its file is there.
+#[derive(Debug)]
+struct Racing;
+
+impl Disk for Racing {
+    fn create(&self, dir: std::os::fd::BorrowedFd<'_>, name: &Path, mode: u32) -> std::io::Result<std::fs::File> {
+        let file = OsDisk.create(dir, name, mode)?;
+        if name.to_string_lossy().ends_with(".log.jsonl") {
+            std::io::Write::write_all(&mut &file, b"the other's first line\n")?;
+        }
+        Ok(file)
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_another_began_first_is_never_written_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let journals = FileJournals::new(dir.path(), AgentId::new("main").unwrap(), Arc::new(Racing), Redactor::default());
+    assert!(matches!(journals.create(&id("s1"), None).await, Err(StoreError::Exists(_))));
+    assert_eq!(std::fs::read_to_string(journals.path(&id("s1"))).unwrap(), "the other's first line\n");
+}

@@ -23,7 +23,16 @@ pub(crate) fn substitute(value: &mut Value, lookup: Lookup<'_>, found: &mut Foun
             }
         }
         Value::Array(items) => items.iter_mut().for_each(|item| substitute(item, lookup, found)),
-        Value::Object(fields) => fields.values_mut().for_each(|field| substitute(field, lookup, found)),
+        Value::Object(fields) => {
+            for (key, field) in fields {
+                let before = found.values.len();
+                substitute(field, lookup, found);
+                // An address or a name is not a secret; hiding it would garble ordinary text.
+                if matches!(key.as_str(), "name" | "base_url" | "description" | "fallbacks") {
+                    found.values.truncate(before);
+                }
+            }
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

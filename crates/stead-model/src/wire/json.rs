@@ -30,3 +30,14 @@ pub(crate) fn join<T: Serialize>(out: &mut Vec<u8>, values: &[T]) {
         put(out, value);
     }
 }
+
+/// A part of an answer that is good to have and no reason to throw the answer away: what cannot be
+/// understood is left out.
+pub(crate) fn or_none<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: serde::de::DeserializeOwned,
+{
+    let value = <serde_json::Value as serde::Deserialize>::deserialize(deserializer)?;
+    Ok(serde_json::from_value(value).ok())
+}

@@ -183,7 +183,8 @@ impl Local {
         let stat = if is_link { self.root.stat(&path.join(name)).unwrap_or(own) } else { own };
         let usable = name.to_str().is_some_and(|name| !name.chars().any(char::is_control));
         Some(DirEntry {
-            name: name.to_string_lossy().into_owned(),
+            // A name cannot forge a line of a listing, or reach into a terminal.
+            name: name.to_string_lossy().replace(char::is_control, "\u{fffd}"),
             kind: if usable { root::kind(&stat) } else { FileKind::Other },
             size: root::size(&stat),
             modified_ms: root::modified_ms(&stat),

@@ -19,6 +19,8 @@ pub(crate) struct Renderer {
     /// printed, so that a pipe never sees an answer that was taken back by a retry.
     live: bool,
     style: Style,
+    /// For standard output.
+    answer: Style,
     progress: bool,
     /// Stops the run when nobody reads it any more.
     cancel: CancellationToken,
@@ -40,6 +42,7 @@ impl Renderer {
             output,
             live: env.stdout_is_terminal,
             style: Style::stderr(env),
+            answer: Style::stdout(env),
             progress: env.stderr_is_terminal,
             cancel,
             state: Mutex::default(),
@@ -92,7 +95,7 @@ impl Renderer {
         match kind {
             EventKind::TextDelta { text } if self.live => {
                 self.clear_status();
-                self.print(format_args!("{text}"));
+                self.print(format_args!("{}", self.answer.safe(text)));
                 self.lock().mid_line = !text.ends_with('\n');
             }
             EventKind::TextDelta { text } => self.lock().said.push_str(text),
@@ -100,7 +103,7 @@ impl Renderer {
                 // The last text is the answer and goes to standard output; what comes before it is on the way.
                 let said = std::mem::take(&mut self.lock().said);
                 if !said.trim().is_empty() {
-                    errln!("{}", self.style.dim(said.trim()));
+                    errln!("{}", self.style.dim(&self.style.safe(said.trim())));
                 }
             }
             EventKind::ModelStarted { step } => self.status(&format!("step {step}: waiting for the model …")),
@@ -112,15 +115,23 @@ impl Renderer {
             EventKind::ToolEnded { id, name, status, preview, ms } => {
                 let line = self.lock().tools.remove(id).unwrap_or_else(|| name.clone());
                 self.end_line();
-                errln!("{} {line} {}", self.mark(*status), self.style.dim(&outcome_line(*status, preview, *ms)));
+                let ended = outcome_line(*status, preview, *ms);
+                errln!(
+                    "{} {} {}",
+                    self.mark(*status),
+                    self.style.safe(&line),
+                    self.style.dim(&self.style.safe(&ended))
+                );
             }
             EventKind::ModelRetry { attempt, wait_ms, reason } => {
                 self.lock().said.clear();
                 let seconds = *wait_ms as f64 / 1000.0;
-                self.note(&self.style.warn(&format!("attempt {attempt} in {seconds:.1} s: {reason}")));
+                let text = format!("attempt {attempt} in {seconds:.1} s: {reason}");
+                self.note(&self.style.warn(&self.style.safe(&text)));
             }
             EventKind::Ask { name, args, rule, .. } => {
-                self.note(&self.style.warn(&format!("asks: {} ({rule})", call_line(name, args))));
+                let text = format!("asks: {} ({rule})", call_line(name, args));
+                self.note(&self.style.warn(&self.style.safe(&text)));
             }
             EventKind::Notice { level, text } => {
                 let text = match level {
@@ -172,7 +183,7 @@ impl Renderer {
             // One row only: a status that wraps could not be taken back.
             let width = crossterm::terminal::size().map_or(80, |(columns, _)| usize::from(columns).max(2)) - 1;
             let text: String = text.chars().take(width).collect();
-            err(format_args!("{}", self.style.dim(&text)));
+            err(format_args!("{}", self.style.dim(&self.style.safe(&text))));
             self.lock().status_shown = true;
         }
     }

@@ -32,11 +32,11 @@ pub(crate) async fn tool(common: &Common, env: &Env, args: ToolArgs) -> Result<E
     }
     let signals = Signals::watch()?;
     let called = agent.call_tool(name, parsed, &args.approve.approvals(env), signals.cancel.clone()).await;
-    print_result(&called, args.json)?;
+    print_result(&called, args.json, Style::stdout(env))?;
     Ok(ExitCode::from(u8::from(called.status.is_error())))
 }
 
-fn print_result(called: &Called, as_json: bool) -> Result<(), CliError> {
+fn print_result(called: &Called, as_json: bool, style: Style) -> Result<(), CliError> {
     if as_json {
         outln!("{}", json!({"status": called.status, "content": called.content}));
         return Ok(());
@@ -48,6 +48,7 @@ fn print_result(called: &Called, as_json: bool) -> Result<(), CliError> {
             Block::Thinking(thinking) => thinking.text.clone(),
             Block::ToolCall(call) => call.name.clone(),
         };
+        let text = style.safe(&text);
         if called.status.is_error() { errln!("{text}") } else { outln!("{text}") }
     }
     Ok(())

@@ -5,7 +5,8 @@ use super::render::{call_line, tokens};
 use super::style::Style;
 use std::fmt::Write;
 use stead::core::{
-    Block, CallState, Entry, Limits, Line, Message, Next, Outcome, ResultStatus, SessionState, ToolResult,
+    Block, CallResult, CallState, Entry, Limits, Line, Message, ModelReply, Next, Outcome, ResultStatus, SessionState,
+    Thinking, ToolCall, ToolResult, UserInput,
 };
 
 /// How much is shown.
@@ -44,9 +45,36 @@ pub(crate) fn plain(entry: &Entry) -> String {
 
 /// The journal for a terminal.
 pub(crate) fn terminal(lines: &[Line], detail: Detail, style: Style) -> Result<String, CliError> {
+    // Made safe entry by entry, before our own colours are added.
+    let safe: Vec<Line> = lines.iter().map(|line| safe_line(line, style)).collect();
     match detail {
-        Detail::Brief => conversation(lines, style),
-        Detail::Full => Ok(chronicle(lines, style)),
+        Detail::Brief => conversation(&safe, style),
+        Detail::Full => Ok(chronicle(&safe, style)),
+    }
+}
+
+/// A line whose words cannot command the terminal.
+fn safe_line(line: &Line, style: Style) -> Line {
+    let blocks = |content: &[Block]| content.iter().map(|block| safe_block(block, style)).collect();
+    let entry = match &line.entry {
+        Entry::User(input) => Entry::User(UserInput { content: blocks(&input.content), ..input.clone() }),
+        Entry::Model(reply) => Entry::Model(ModelReply { content: blocks(&reply.content), ..reply.clone() }),
+        Entry::Result(result) => Entry::Result(CallResult { content: blocks(&result.content), ..result.clone() }),
+        other => other.clone(),
+    };
+    Line { entry, ..line.clone() }
+}
+
+fn safe_block(block: &Block, style: Style) -> Block {
+    match block {
+        Block::Text { text } => Block::text(style.safe(text)),
+        Block::ToolCall(call) => {
+            Block::ToolCall(ToolCall { name: style.safe(&call.name).into_owned(), ..call.clone() })
+        }
+        Block::Thinking(thinking) => {
+            Block::Thinking(Thinking { text: style.safe(&thinking.text).into_owned(), ..thinking.clone() })
+        }
+        Block::Media(media) => Block::Media(media.clone()),
     }
 }
 

@@ -46,3 +46,46 @@ fn assert_clean(place: &str, text: &str) {
         assert!(!text.contains(part), "{place} has a key: {text}");
     }
 }
+
+/// What runs is what is on record: a call that holds a secret is refused, not run without it.
+#[test]
+fn a_call_that_holds_a_secret_is_refused_and_ordinary_variables_are_no_secrets() {
+    let folder = Folder::new();
+    folder.put("agent.yaml", "description: ${ABOUT}\nmodel: {name: 'openai:x', api_key: '${KEY}'}\n");
+    let model = folder.script(
+        "- calls:\n  - {tool: write_file, args: {file_path: key.txt, content: 'sk-of-mine-123'}}\n  \
+         - {tool: write_file, args: {file_path: about.txt, content: 'a plain word'}}\n- text: done\n",
+    );
+    let mut command = folder.command(&["run", "-m", &model, "-s", "s", "go"]);
+    command.env("KEY", "sk-of-mine-123").env("ABOUT", "a plain word").assert().success();
+    assert!(!folder.has("key.txt"));
+    assert_eq!(folder.read("about.txt"), "a plain word");
+    let journal = folder.read("agents/main/sessions/s.log.jsonl");
+    assert!(!journal.contains("sk-of-mine") && journal.contains("hold a secret"), "{journal}");
+}
+
+/// Rules hold for a name and for what it leads to.
+#[test]
+fn links_do_not_lead_around_the_gate() {
+    let folder = Folder::new();
+    std::fs::create_dir_all(folder.path().join("conf")).unwrap();
+    folder.put("conf/real.yaml", "name: main\n");
+    folder.put("secrets.txt", "hidden");
+    for (target, link) in [("conf/real.yaml", "agent.yaml"), ("secrets.txt", ".env"), ("data", "agents")] {
+        std::fs::create_dir_all(folder.path().join("data")).unwrap();
+        std::os::unix::fs::symlink(target, folder.path().join(link)).unwrap();
+    }
+    let calls = [
+        ("overwrite_file", r#"{"file_path":"agent.yaml","content":"x"}"#),
+        ("overwrite_file", r#"{"file_path":"conf/real.yaml","content":"x"}"#),
+        ("delete_file", r#"{"file_path":"agent.yaml"}"#),
+        ("delete_file", r#"{"file_path":"conf"}"#),
+        ("read_file", r#"{"file_path":".env"}"#),
+        ("write_file", r#"{"file_path":"data/main/sessions/a.log.jsonl","content":""}"#),
+    ];
+    for (tool, args) in calls {
+        let done = folder.run(&["tool", tool, args]).exits(1);
+        assert!(done.err.contains("denied: protected"), "{tool} {args}: {done:?}");
+    }
+    assert_eq!(folder.read("conf/real.yaml"), "name: main\n");
+}

@@ -198,6 +198,7 @@ struct Event {
     message: Option<Whole>,
     content_block: Option<Start>,
     delta: Option<Piece>,
+    #[serde(default, deserialize_with = "crate::wire::json::or_none")]
     usage: Option<Tokens>,
 }
 
@@ -207,6 +208,7 @@ struct Whole {
     kind: Option<String>,
     content: Option<Vec<Start>>,
     stop_reason: Option<String>,
+    #[serde(default, deserialize_with = "crate::wire::json::or_none")]
     usage: Option<Tokens>,
 }
 

@@ -168,6 +168,7 @@ fn thinking(text: String, signature: Option<String>) -> Block {
 struct Chunk {
     candidates: Option<Vec<Candidate>>,
     prompt_feedback: Option<PromptFeedback>,
+    #[serde(default, deserialize_with = "crate::wire::json::or_none")]
     usage_metadata: Option<Counts>,
     error: Option<Value>,
 }

@@ -205,6 +205,7 @@ fn arguments(raw: &RawValue) -> Result<String, ModelError> {
 #[derive(Deserialize)]
 struct Chunk {
     choices: Option<Vec<Choice>>,
+    #[serde(default, deserialize_with = "crate::wire::json::or_none")]
     usage: Option<Tokens>,
     error: Option<Value>,
 }

@@ -155,6 +155,7 @@ struct Terminal {
 struct Response {
     status: String,
     output: Vec<Item>,
+    #[serde(default, deserialize_with = "crate::wire::json::or_none")]
     usage: Option<Tokens>,
     error: Value,
     incomplete_details: Option<Incomplete>,

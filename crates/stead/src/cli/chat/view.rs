@@ -109,6 +109,7 @@ impl View {
         if chat.scroll > 0 && area.height > 0 {
             let text = format!(" {} more rows below, PgDn ", chat.scroll);
             let row = Rect { y: area.bottom() - 1, height: 1, ..area };
+            Clear.render(row, buffer);
             put(
                 &[Line::styled(clip(&text, usize::from(area.width)), WARN.add_modifier(Modifier::REVERSED))],
                 row,
@@ -400,9 +401,7 @@ fn draw_popup(chat: &Chat, input: Rect, screen: Rect, buffer: &mut Buffer) {
     };
     let rows: Vec<Line<'static>> =
         popup.choices.iter().enumerate().skip(first).take(usize::from(height)).map(row).collect();
-    let width = rows.iter().map(Line::width).max().unwrap_or(0);
-    let width = u16::try_from(width).unwrap_or(u16::MAX).min(screen.width);
-    let area = Rect { x: screen.x, y: input.y - height, width, height };
+    let area = Rect { x: screen.x, y: input.y - height, width: screen.width, height };
     Clear.render(area, buffer);
     put(&rows, area, buffer);
 }
