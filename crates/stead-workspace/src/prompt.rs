@@ -74,6 +74,13 @@ impl Prompt {
         Self { sections: sections.into_iter().flatten().collect() }
     }
 
+    /// Adds what the agent is for, as `agent.yaml` says it, behind the first section.
+    pub(crate) fn describe(&mut self, description: &str) {
+        let text = format!("What you are for: {}", description.trim());
+        let source = Some("agent.yaml".to_owned());
+        self.sections.insert(1.min(self.sections.len()), Section { title: "purpose", source, text, stable: true });
+    }
+
     /// The prompt as a model is sent it: one stable part, one volatile.
     pub fn parts(&self) -> Vec<SystemPart> {
         let join = |stable: bool| {

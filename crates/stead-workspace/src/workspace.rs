@@ -48,7 +48,11 @@ impl Workspace {
     /// The prompt as it is now: files that changed since the last call are read again.
     pub async fn prompt(&self, facts: &SessionFacts) -> Result<Prompt, WorkspaceError> {
         let persona = self.persona().await?;
-        Ok(Prompt::assemble(persona.as_deref(), facts))
+        let mut prompt = Prompt::assemble(persona.as_deref(), facts);
+        if let Some(description) = &self.config.description {
+            prompt.describe(description);
+        }
+        Ok(prompt)
     }
 
     async fn persona(&self) -> Result<Option<Arc<str>>, WorkspaceError> {

@@ -60,6 +60,11 @@ pub(crate) fn main() -> ExitCode {
 
 async fn dispatch(cli: Cli, env: &Env) -> Result<ExitCode, CliError> {
     let common = cli.common;
+    // These work on no workspace; to take one and ignore it would be a lie.
+    let placeless = matches!(cli.command, Command::Demo(_) | Command::Models(_) | Command::Completions { .. });
+    if placeless && common.workspace.is_some() {
+        return Err(CliError::usage("-C has no meaning for this command (`demo` takes --dir)"));
+    }
     match cli.command {
         Command::Init(args) => init::init(&common, env, &args).await,
         Command::Run(args) => run::run(&common, env, args).await,
@@ -69,7 +74,7 @@ async fn dispatch(cli: Cli, env: &Env) -> Result<ExitCode, CliError> {
         Command::Prompt(args) => prompt::prompt(&common, env, &args).await,
         Command::Check(args) => check::check(&common, env, &args).await,
         Command::Sessions(args) => sessions::sessions(&common, env, args.command).await,
-        Command::Models(args) => models::models(&common, env, &args).await,
+        Command::Models(args) => models::models(env, &args).await,
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "stead", &mut script);

@@ -1,6 +1,6 @@
 //! `stead models`: who can be asked, and at what price.
 
-use super::args::{Common, ModelsArgs};
+use super::args::ModelsArgs;
 use super::env::Env;
 use super::error::CliError;
 use super::print::outln;
@@ -9,7 +9,7 @@ use serde_json::json;
 use std::process::ExitCode;
 use stead::model::{KeyNeed, known_models, providers};
 
-pub(crate) async fn models(_: &Common, env: &Env, args: &ModelsArgs) -> Result<ExitCode, CliError> {
+pub(crate) async fn models(env: &Env, args: &ModelsArgs) -> Result<ExitCode, CliError> {
     let style = Style::stdout(env);
     if !args.json {
         outln!("{}", style.bold("Providers (use as provider:model)"));

@@ -118,3 +118,14 @@ fn no_tool_leaves_the_workspace_or_hangs_on_a_pipe() {
         }
     }
 }
+
+#[test]
+fn a_description_reaches_the_prompt_and_a_flag_without_meaning_is_refused() {
+    let folder = Folder::new();
+    folder.put("agent.yaml", "description: Keeps the notes\n");
+    assert!(folder.run(&["prompt"]).exits(0).out.contains("What you are for: Keeps the notes"));
+    for command in [&["models"][..], &["demo", "--fast"], &["completions", "bash"]] {
+        let done = folder.run(&[command, &["-C", "."]].concat()).exits(2);
+        assert!(done.err.contains("-C has no meaning"), "{done:?}");
+    }
+}
