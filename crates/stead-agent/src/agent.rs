@@ -4,7 +4,7 @@ use crate::{GateRules, Session};
 use std::sync::Arc;
 use stead_core::{SessionId, Usage, Usd};
 use stead_model::{Model, Params, Reply};
-use stead_store::Journals;
+use stead_store::Sessions;
 use stead_tools::Registry;
 use stead_workspace::{Policy, Workspace};
 
@@ -25,7 +25,7 @@ pub struct AgentParts {
     /// Settings of each request.
     pub params: Params,
     /// Where its sessions are kept.
-    pub journals: Arc<dyn Journals>,
+    pub sessions: Arc<dyn Sessions>,
     /// What it can do.
     pub tools: Registry,
 }
@@ -46,8 +46,8 @@ impl Agent {
     }
 
     /// Where its sessions are kept.
-    pub fn journals(&self) -> &Arc<dyn Journals> {
-        &self.parts.journals
+    pub fn sessions(&self) -> &Arc<dyn Sessions> {
+        &self.parts.sessions
     }
 
     /// Its workspace.

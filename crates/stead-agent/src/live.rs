@@ -122,7 +122,7 @@ impl Live<'_> {
 
     /// Tells the listener, but no secret.
     pub(crate) fn emit(&mut self, kind: EventKind) {
-        let kind = kind.clean(self.session.agent.parts.journals.redactor());
+        let kind = kind.clean(self.session.agent.parts.sessions.redactor());
         self.events += 1;
         let event = Event { seq: self.events, run: self.run.clone(), source: Vec::new(), kind };
         (self.options.listener)(&event);

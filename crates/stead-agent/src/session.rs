@@ -71,7 +71,7 @@ impl Session {
     /// Loads the session's state without changing anything, so that it can be shown.
     pub async fn load(&mut self) -> Result<(), AgentError> {
         let mut state = SessionState::default();
-        for line in self.agent.parts.journals.read(&self.id).await? {
+        for line in self.agent.parts.sessions.read(&self.id).await? {
             state.apply(line.seq, &line.entry)?;
         }
         self.adopt(state);
@@ -95,7 +95,7 @@ impl Session {
         }
         let point = self.point(turn)?;
         self.write(&mut *writer, vec![Entry::Rewind(Rewind { to: point.before })]).await?;
-        self.agent.parts.journals.derive(&self.state, writer.position()).await;
+        self.agent.parts.sessions.derive(&self.state, writer.position()).await;
         Ok(point)
     }
 
@@ -106,7 +106,7 @@ impl Session {
             Some(turn) => self.point(turn)?.before,
             None => self.state.seq,
         };
-        let journals = &self.agent.parts.journals;
+        let journals = &self.agent.parts.sessions;
         let parent = Fork { session: self.id.clone(), seq: upto };
         let mut fork = self.agent.session(to);
         let mut opened = journals.create(&fork.id, Some(parent)).await?;
@@ -169,7 +169,7 @@ impl Session {
         let report = live.report(&session, &ending);
         let position = live.writer.position();
         drop(live);
-        agent.parts.journals.derive(&self.state, position).await;
+        agent.parts.sessions.derive(&self.state, position).await;
         Ok(report)
     }
 
@@ -195,7 +195,7 @@ impl Session {
         wait: Wait,
         missing: Missing,
     ) -> Result<(Box<dyn JournalWriter>, Option<String>), AgentError> {
-        let journals = self.agent.parts.journals.clone();
+        let journals = self.agent.parts.sessions.clone();
         let mut opened = journals.open(&self.id, self.position, wait).await;
         if matches!(opened, Err(StoreError::NotFound(_))) && missing == Missing::Create {
             opened = match journals.create(&self.id, None).await {
@@ -248,7 +248,7 @@ impl Live<'_> {
         let text = state.final_text();
         let (steps, usage, cost) = self.session.last_run_totals();
         let Ending { outcome, reason } = ending;
-        let redactor = self.session.agent.parts.journals.redactor();
+        let redactor = self.session.agent.parts.sessions.redactor();
         let reason = reason.as_ref().map(|reason| redactor.clean(reason).into_owned());
         self.emit(EventKind::RunEnded {
             outcome: *outcome,

@@ -53,6 +53,42 @@ pub enum StoreError {
     /// An earlier write failed, so what is on disk is not known to be whole.
     #[error("the journal {} had a write error and takes no more entries; open the session again", .0.display())]
     Broken(PathBuf),
+    /// Something else is there than was expected; nothing was changed.
+    #[error("{0} was changed by someone else in the meantime")]
+    Conflict(String),
+    /// Someone else took over; nothing was changed.
+    #[error("{lease} was taken over by someone else; this process may not change it any more")]
+    Fenced {
+        /// The lease that is lost.
+        lease: String,
+    },
+    /// The store cannot be reached, or does not answer in time, after all retries.
+    #[error("the store {place} does not answer: {cause}. Nothing acknowledged is lost; go on when it is back")]
+    Unavailable {
+        /// The store, without a password.
+        place: String,
+        /// The last failure.
+        cause: String,
+    },
+    /// The store answers, and refuses or cannot do it.
+    #[error("the store {place}: {cause}")]
+    Store {
+        /// The store, without a password.
+        place: String,
+        /// What it says.
+        cause: String,
+    },
+    /// The store's URL is not understood, or its tables are of a newer version.
+    #[error("{0}")]
+    Setup(String),
+    /// What the store holds is not what was written there.
+    #[error("{place}: {cause}. It is left as it is")]
+    Corrupt {
+        /// Where.
+        place: String,
+        /// What is wrong.
+        cause: String,
+    },
     /// Anything else from the system.
     #[error("{}: {cause}", .path.display())]
     Io {

@@ -1,18 +1,18 @@
 //! Durable state of sessions: their journals, who may write them, and what is derived from them.
 //!
-//! [`Journals`] is the contract; [`FileJournals`] keeps each session as a file of JSON lines that
+//! [`Sessions`] is the contract; [`FileSessions`] keeps each session as a file of JSON lines that
 //! `cat` and `grep` can read. [`Disk`] is the one door to changing the local disk, so that tests can
 //! fail or kill at any operation.
 //!
 //! ```
 //! use std::{sync::Arc, time::Duration};
 //! use stead_core::*;
-//! use stead_store::{FileJournals, Journals, OsDisk};
+//! use stead_store::{FileSessions, Sessions, OsDisk};
 //!
 //! # let dir = tempfile::tempdir().unwrap();
 //! # let folder = dir.path();
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-//! let journals = FileJournals::new(folder, AgentId::new("main").unwrap(), Arc::new(OsDisk), Redactor::default());
+//! let journals = FileSessions::new(folder, AgentId::new("main").unwrap(), Arc::new(OsDisk), Redactor::default());
 //! let id = SessionId::new("first").unwrap();
 //! let mut opened = journals.create(&id, None).await.unwrap();
 //! opened.writer.append(vec![Entry::User(UserInput::text(RunId::fresh(), "hello"))]).await.unwrap();
@@ -21,20 +21,15 @@
 //! # });
 //! ```
 
+mod contract;
 mod disk;
 mod error;
-mod files;
-mod group;
-mod index;
-mod journal;
-mod journals;
-mod lock;
+mod sessions;
 
-#[cfg(test)]
-mod tests;
-
+pub use contract::{
+    Acquired, Change, Claim, Claimed, Dead, DocVersion, Document, Documents, Enqueued, Expected, Fence, Job, Journals,
+    Lease, Leases, Listed, MAX_BODY_BYTES, MAX_KEY_BYTES, MAX_META_BYTES, Queue, Space, Store, Tail,
+};
 pub use disk::{Disk, OsDisk, open_dir};
 pub use error::StoreError;
-pub use files::FileJournals;
-pub use journals::{JournalWriter, Journals, Opened, Position, Summary, Torn, Wait};
-pub use lock::Holder;
+pub use sessions::{FileSessions, Holder, JournalWriter, Opened, Position, Sessions, Summary, Torn, Wait};

@@ -1,11 +1,11 @@
-//! Journals of earlier formats are read for ever. The files in `golden/` never change: a new format gets new
+//! Sessions of earlier formats are read for ever. The files in `golden/` never change: a new format gets new
 //! files beside them.
 
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use stead_core::{AgentId, Redactor, SessionId, SessionState};
-use stead_store::{FileJournals, Journals, OsDisk, Wait};
+use stead_store::{FileSessions, OsDisk, Sessions, Wait};
 
 const JOURNAL: &str = include_str!("golden/v1.log.jsonl");
 const FOLDED: &str = include_str!("golden/v1.state.json");
@@ -19,7 +19,7 @@ fn folded(state: &SessionState) -> Value {
 #[tokio::test]
 async fn a_journal_of_format_1_folds_to_what_it_always_did() {
     let dir = tempfile::tempdir().unwrap();
-    let journals = FileJournals::new(dir.path(), AgentId::new("main").unwrap(), Arc::new(OsDisk), Redactor::default());
+    let journals = FileSessions::new(dir.path(), AgentId::new("main").unwrap(), Arc::new(OsDisk), Redactor::default());
     let id = SessionId::new("golden").unwrap();
     let path = journals.path(&id);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();

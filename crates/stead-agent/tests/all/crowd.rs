@@ -38,7 +38,7 @@ async fn two_hundred_sessions_at_once_complete_and_share_nothing() {
     while let Some(done) = tasks.join_next().await {
         done.unwrap();
     }
-    agent.journals().flush().await;
+    agent.sessions().flush().await;
     for n in 0..SESSIONS {
         let name = format!("s{n}");
         let (lines, state) = journal(&agent, &session(&name)).await;

@@ -42,7 +42,7 @@ fn a_fault_anywhere_is_told_and_survived() {
     block_on(async {
         let agent = agent_on(dir.path(), job_model(&server), counting.clone(), Vec::new()).await;
         agent.session(session("s")).run(text(INPUT), RunOptions::default()).await.unwrap();
-        agent.journals().flush().await;
+        agent.sessions().flush().await;
     });
     let ops = counting.ops();
     let mut cases = Vec::new();
@@ -64,7 +64,7 @@ fn fail_and_go_on(server: &FakeModel, n: usize, way: Way, place: &str) {
         let faulty = agent_on(dir.path(), job_model(server), disk.clone(), Vec::new()).await;
         let mut live = faulty.session(session("s"));
         let ran = live.run(text(INPUT), RunOptions::default()).await;
-        faulty.journals().flush().await;
+        faulty.sessions().flush().await;
         assert!(disk.fired(), "{place}: not reached");
         match &ran {
             Ok(report) => {
@@ -77,7 +77,7 @@ fn fail_and_go_on(server: &FakeModel, n: usize, way: Way, place: &str) {
             Err(error) => panic!("{place}: {error}"),
         }
         let agent = agent(dir.path(), job_model(server)).await;
-        if agent.journals().read(&session("s")).await.is_ok() {
+        if agent.sessions().read(&session("s")).await.is_ok() {
             assert_truthful(&agent, dir.path(), place).await;
         }
         match way {

@@ -33,7 +33,7 @@ fn a_kill_anywhere_loses_nothing_and_repeats_nothing() {
         let agent = agent_on(dir.path(), job_model(&server), counting.clone(), Vec::new()).await;
         let report = agent.session(session("s")).run(text(INPUT), RunOptions::default()).await.unwrap();
         assert_eq!((report.outcome, report.text.as_str()), (Outcome::Completed, "done"));
-        agent.journals().flush().await;
+        agent.sessions().flush().await;
         assert_truthful(&agent, dir.path(), "undisturbed").await;
     });
     let mut points = Vec::new();
@@ -73,7 +73,7 @@ fn work_until_killed(dir: &Path, url: &str, disk: FaultDisk) {
         });
         let options = RunOptions { listener, ..RunOptions::default() };
         agent.session(session("s")).run(text(INPUT), options).await.unwrap();
-        agent.journals().flush().await;
+        agent.sessions().flush().await;
     });
 }
 
@@ -107,10 +107,10 @@ fn kill_and_go_on(server: &FakeModel, n: usize, at: usize, place: &str) {
             Err(error) => panic!("{place}: {error}"),
         };
         assert_eq!(report.outcome, Outcome::Completed, "{place}: {report:?}");
-        agent.journals().flush().await;
+        agent.sessions().flush().await;
         assert_truthful(&agent, dir.path(), place).await;
         assert_interrupted_calls_say_so(&agent, place).await;
-        let listed = agent.journals().list().await.unwrap();
+        let listed = agent.sessions().list().await.unwrap();
         assert_eq!(
             listed.iter().map(|s| (s.outcome, s.damage.clone())).collect::<Vec<_>>(),
             [(Some(Outcome::Completed), None)]
@@ -144,7 +144,7 @@ fn copy_tree(from: &Path, to: &Path) {
 
 /// What the child said was acknowledged is in the journal, which is sound but for its last line.
 async fn assert_acknowledged(agent: &Arc<stead_agent::Agent>, acknowledged: &[&str], place: &str) {
-    let lines = match agent.journals().read(&session("s")).await {
+    let lines = match agent.sessions().read(&session("s")).await {
         Ok(lines) => lines,
         Err(StoreError::NotFound(_)) => Vec::new(),
         Err(error) => panic!("{place}: {error}"),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use stead_agent::{Agent, AgentParts, RunOptions};
 use stead_core::{Access, Block, Entry, Event, EventKind, Line, Redactor, Risk, SessionId, SessionState, ToolSpec};
 use stead_model::{Model, ModelSettings, Params, Timeouts, connect};
-use stead_store::{Disk, FileJournals, OsDisk};
+use stead_store::{Disk, FileSessions, OsDisk};
 use stead_testkit::{FakeModel, Wire};
 use stead_tools::{Output, Registry, Tool, ToolCx, ToolError, file_tools};
 use stead_vfs::LocalVfs;
@@ -75,14 +75,14 @@ pub(crate) async fn agent_on(
 ) -> Arc<Agent> {
     let files = Arc::new(LocalVfs::open(dir, disk.clone()).unwrap());
     let workspace = Workspace::open(files, &|_| None).await.unwrap();
-    let journals = Arc::new(FileJournals::new(dir, workspace.config.agent(), disk, Redactor::default()));
+    let sessions = Arc::new(FileSessions::new(dir, workspace.config.agent(), disk, Redactor::default()));
     let tools = Registry::new(file_tools().into_iter().chain(more)).unwrap();
-    Agent::new(AgentParts { workspace, model, params: Params::default(), journals, tools })
+    Agent::new(AgentParts { workspace, model, params: Params::default(), sessions, tools })
 }
 
 /// The lines of a session and the state they add up to. Panics if the journal is not sound.
 pub(crate) async fn journal(agent: &Arc<Agent>, id: &SessionId) -> (Vec<Line>, SessionState) {
-    let lines = agent.journals().read(id).await.unwrap();
+    let lines = agent.sessions().read(id).await.unwrap();
     let mut state = SessionState::default();
     for line in &lines {
         state.apply(line.seq, &line.entry).unwrap();

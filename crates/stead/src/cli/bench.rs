@@ -16,7 +16,7 @@ use stead::core::{
     SessionId, StopReason, ToolCall, Usage, UserInput,
 };
 use stead::model::{ModelSettings, Params, connect};
-use stead::store::{FileJournals, Journals, OsDisk, Wait};
+use stead::store::{FileSessions, OsDisk, Sessions, Wait};
 use tokio::task::JoinSet;
 
 pub(crate) async fn bench(env: &Env, command: BenchCommand) -> Result<ExitCode, CliError> {
@@ -127,13 +127,13 @@ async fn run_all(agent: &Arc<Agent>, prompts_file: &Path) -> Result<(Vec<Session
             Ok((_, false)) | Err(_) => errors += 1,
         }
     }
-    agent.journals().flush().await;
+    agent.sessions().flush().await;
     Ok((sessions, errors))
 }
 
-fn journals(dir: &Path) -> FileJournals {
+fn journals(dir: &Path) -> FileSessions {
     let agent = stead::workspace::AgentConfig::default().agent();
-    FileJournals::new(dir, agent, Arc::new(OsDisk), Redactor::default())
+    FileSessions::new(dir, agent, Arc::new(OsDisk), Redactor::default())
 }
 
 async fn save(dir: &Path, messages: usize) -> Result<ExitCode, CliError> {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use stead::core::AgentId;
 use stead::core::Redactor;
 use stead::model::{ModelSettings, connect};
-use stead::store::{FileJournals, Journals, OsDisk};
+use stead::store::{FileSessions, OsDisk, Sessions};
 use stead::tools::{Registry, file_tools};
 use stead::vfs::{VPath, VfsError};
 use stead::workspace::Workspace;
@@ -117,7 +117,7 @@ async fn persona(workspace: &Workspace) -> Finding {
 }
 
 async fn journals(dir: &Path, agent: AgentId) -> Vec<Finding> {
-    let journals = FileJournals::new(dir, agent, Arc::new(OsDisk), Redactor::default());
+    let journals = FileSessions::new(dir, agent, Arc::new(OsDisk), Redactor::default());
     let list = match journals.list().await {
         Ok(list) => list,
         Err(error) => return vec![finding(Grade::Error, "sessions", error.to_string())],

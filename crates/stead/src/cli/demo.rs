@@ -100,7 +100,7 @@ async fn resume(env: &Env, agent: &Arc<Agent>) -> Result<RunReport, CliError> {
     let mut session = agent.session(SessionId::new("demo").map_err(anyhow::Error::from)?);
     let options = RunOptions { listener: renderer.listener(), ..RunOptions::default() };
     let report = session.resume(options).await?;
-    agent.journals().flush().await;
+    agent.sessions().flush().await;
     renderer.finish(&report, &Common { workspace: None, model: None })?;
     Ok(report)
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use stead::agent::{Agent, AgentParts, Answer, Approvals, Approver, Question};
 use stead::core::{Price, Redactor, SessionId};
 use stead::model::{Delta, Model, ModelError, ModelSettings, Params, Request, connect, secrets};
-use stead::store::{Disk, FileJournals, OsDisk, Wait};
+use stead::store::{Disk, FileSessions, OsDisk, Wait};
 use stead::tools::{Registry, file_tools};
 use stead::vfs::LocalVfs;
 use stead::workspace::Workspace;
@@ -68,9 +68,9 @@ pub(crate) fn assemble(
     secrets: Vec<String>,
 ) -> Result<Arc<Agent>, CliError> {
     let disk: Arc<dyn Disk> = Arc::new(OsDisk);
-    let journals = Arc::new(FileJournals::new(dir, workspace.config.agent(), disk, Redactor::new(secrets)));
+    let sessions = Arc::new(FileSessions::new(dir, workspace.config.agent(), disk, Redactor::new(secrets)));
     let tools = Registry::new(file_tools()).map_err(anyhow::Error::from)?;
-    Ok(Agent::new(AgentParts { workspace, model, params, journals, tools }))
+    Ok(Agent::new(AgentParts { workspace, model, params, sessions, tools }))
 }
 
 /// The model to use: the flag, the workspace's setting, or the first provider whose key is set.

@@ -31,7 +31,7 @@ pub(crate) async fn run(common: &Common, env: &Env, args: RunArgs) -> Result<Exi
         Some(text) => session.run(attach(&*agent.workspace().files, &text).await, options).await,
         None => session.resume(options).await,
     };
-    agent.journals().flush().await;
+    agent.sessions().flush().await;
     let report = report?;
     renderer.finish(&report, common)?;
     Ok(exit_code(report.outcome))

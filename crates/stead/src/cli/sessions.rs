@@ -26,14 +26,14 @@ pub(crate) async fn sessions(common: &Common, env: &Env, command: SessionsComman
         SessionsCommand::Fork { id, before, to } => {
             let mut session = agent.session(find(&agent, &id).await?);
             let fork = session.fork(session_id(to.as_deref())?, before).await?;
-            agent.journals().flush().await;
+            agent.sessions().flush().await;
             outln!("{}", fork.id());
             Ok(ExitCode::SUCCESS)
         }
         SessionsCommand::Rewind { id, before } => {
             let mut session = agent.session(find(&agent, &id).await?);
             let point = session.rewind(before, Wait::No).await?;
-            agent.journals().flush().await;
+            agent.sessions().flush().await;
             outln!("{id} continues before turn {before}: {}", first_line(&point.text));
             Ok(ExitCode::SUCCESS)
         }
@@ -41,7 +41,7 @@ pub(crate) async fn sessions(common: &Common, env: &Env, command: SessionsComman
         SessionsCommand::Export { id, format, file } => export(&agent, &id, format, file.as_deref()).await,
         SessionsCommand::Rm { ids } => {
             for id in ids {
-                agent.journals().remove(&find(&agent, &id).await?).await?;
+                agent.sessions().remove(&find(&agent, &id).await?).await?;
                 outln!("removed {id}");
             }
             Ok(ExitCode::SUCCESS)
@@ -50,19 +50,19 @@ pub(crate) async fn sessions(common: &Common, env: &Env, command: SessionsComman
 }
 
 async fn lines(agent: &Arc<Agent>, id: &str) -> Result<Vec<Line>, CliError> {
-    Ok(agent.journals().read(&find(agent, id).await?).await?)
+    Ok(agent.sessions().read(&find(agent, id).await?).await?)
 }
 
 /// The session that `text` names: by its id, or by the beginning of it if only one begins so.
 async fn find(agent: &Arc<Agent>, text: &str) -> Result<SessionId, CliError> {
     let exact = session_id(Some(text))?;
-    let list = agent.journals().list().await?;
+    let list = agent.sessions().list().await?;
     let mut begin: Vec<SessionId> = list.into_iter().map(|s| s.id).filter(|id| id.as_str().starts_with(text)).collect();
     if begin.len() == 1 && !begin.contains(&exact) { Ok(begin.remove(0)) } else { Ok(exact) }
 }
 
 async fn list(agent: &Arc<Agent>, style: Style, as_json: bool) -> Result<ExitCode, CliError> {
-    let list = agent.journals().list().await?;
+    let list = agent.sessions().list().await?;
     if as_json {
         outln!("{}", serde_json::to_string(&list).map_err(anyhow::Error::from)?);
         return Ok(ExitCode::SUCCESS);
@@ -107,8 +107,8 @@ async fn search(
 ) -> Result<ExitCode, CliError> {
     let wanted = text.to_lowercase();
     let mut hits = 0;
-    for summary in agent.journals().list().await? {
-        let lines = match agent.journals().read(&summary.id).await {
+    for summary in agent.sessions().list().await? {
+        let lines = match agent.sessions().read(&summary.id).await {
             Ok(lines) => lines,
             Err(error) => {
                 errln!("{error}");

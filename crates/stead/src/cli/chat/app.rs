@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead::agent::{Agent, AgentError, Answer, Approvals, RunOptions, RunReport, Session};
 use stead::core::{Block, Redactor, SessionId};
-use stead::store::{FileJournals, OsDisk, StoreError};
+use stead::store::{FileSessions, OsDisk, StoreError};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinSet};
@@ -154,7 +154,7 @@ impl<'a> App<'a> {
             }
         };
         drop(screen);
-        self.agent.journals().flush().await;
+        self.agent.sessions().flush().await;
         if self.chat.info.turns > 0 {
             outln!("session {0} · go on with: stead chat -s {0}", self.id);
         }
@@ -320,7 +320,7 @@ impl<'a> App<'a> {
         let common = Common { model: Some(name), ..self.common.clone() };
         let agent = open_agent(&common, self.env, Needs::Model).await?;
         let session = load(&agent, &self.id).await?;
-        self.agent.journals().flush().await;
+        self.agent.sessions().flush().await;
         (self.common, self.agent) = (common, agent);
         self.chat.info = info(&self.common, self.env, &self.agent, &session)?;
         self.session = Some(session);
@@ -329,7 +329,7 @@ impl<'a> App<'a> {
     }
 
     async fn list_sessions(&mut self) -> Result<(), CliError> {
-        let list = self.agent.journals().list().await?;
+        let list = self.agent.sessions().list().await?;
         let mut rows: Vec<String> = Vec::new();
         for summary in list.iter().take(SESSIONS_SHOWN) {
             let here = if summary.id == self.id { "*" } else { " " };
@@ -383,7 +383,7 @@ async fn load(agent: &Arc<Agent>, id: &SessionId) -> Result<Session, AgentError>
 
 fn info(common: &Common, env: &Env, agent: &Arc<Agent>, session: &Session) -> Result<Info, CliError> {
     let dir = workspace_dir(common, env)?;
-    let journals = FileJournals::new(&dir, agent.workspace().config.agent(), Arc::new(OsDisk), Redactor::default());
+    let journals = FileSessions::new(&dir, agent.workspace().config.agent(), Arc::new(OsDisk), Redactor::default());
     let state = session.state();
     Ok(Info {
         session: session.id().to_string(),

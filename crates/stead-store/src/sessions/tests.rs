@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead_core::*;
 
-fn journals(dir: &Path) -> FileJournals {
-    FileJournals::new(dir, AgentId::new("main").unwrap(), Arc::new(OsDisk), Redactor::new(["sk-very-secret".into()]))
+fn journals(dir: &Path) -> FileSessions {
+    FileSessions::new(dir, AgentId::new("main").unwrap(), Arc::new(OsDisk), Redactor::new(["sk-very-secret".into()]))
 }
 
 fn id(text: &str) -> SessionId {
@@ -59,7 +59,7 @@ fn story(path: &str) -> Vec<Entry> {
     ]
 }
 
-async fn written(journals: &FileJournals, name: &str) -> (SessionState, Position) {
+async fn written(journals: &FileSessions, name: &str) -> (SessionState, Position) {
     let mut opened = journals.create(&id(name), None).await.unwrap();
     let mut state = opened.state.unwrap();
     for entry in story("a.txt") {
@@ -180,7 +180,7 @@ async fn a_copy_of_the_open_journal_does_not_keep_the_session() {
     let path = dir.path().join("s1.log.jsonl");
     let file = Arc::new(std::fs::File::create(&path).unwrap());
     let copy = file.try_clone().unwrap();
-    let lock = crate::lock::Lock::take(file, &path, &id("s1"), Wait::No).await.unwrap();
+    let lock = super::lock::Lock::take(file, &path, &id("s1"), Wait::No).await.unwrap();
     let other = std::fs::File::open(&path).unwrap();
     assert!(flock(&other, FlockOperation::NonBlockingLockExclusive).is_err());
     drop(lock);
@@ -353,7 +353,7 @@ impl Disk for Racing {
 #[tokio::test]
 async fn a_session_that_another_began_first_is_never_written_over() {
     let dir = tempfile::tempdir().unwrap();
-    let journals = FileJournals::new(dir.path(), AgentId::new("main").unwrap(), Arc::new(Racing), Redactor::default());
+    let journals = FileSessions::new(dir.path(), AgentId::new("main").unwrap(), Arc::new(Racing), Redactor::default());
     assert!(matches!(journals.create(&id("s1"), None).await, Err(StoreError::Exists(_))));
     assert_eq!(std::fs::read_to_string(journals.path(&id("s1"))).unwrap(), "the other's first line\n");
 }

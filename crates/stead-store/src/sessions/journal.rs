@@ -1,6 +1,6 @@
 //! One journal file: reading it with every check, and appending to it.
 
-use crate::lock::Lock;
+use super::lock::Lock;
 use crate::{Disk, JournalWriter, Position, StoreError, Torn};
 use futures_util::future::BoxFuture;
 use std::fs::File;

@@ -1,4 +1,15 @@
-//! The contract of a place that keeps sessions.
+//! The contract of a place that keeps sessions, and the places that do.
+
+mod files;
+mod group;
+mod index;
+mod journal;
+mod lock;
+#[cfg(test)]
+mod tests;
+
+pub use files::FileSessions;
+pub use lock::Holder;
 
 use crate::StoreError;
 use futures_util::future::BoxFuture;
@@ -8,7 +19,7 @@ use std::time::Duration;
 use stead_core::{ChainSum, Entry, Fork, Line, Outcome, Redactor, SessionId, SessionState, Usage, Usd};
 
 /// A place that keeps sessions. One writer per session, enforced by the place.
-pub trait Journals: Debug + Send + Sync {
+pub trait Sessions: Debug + Send + Sync {
     /// Begins a session and takes it for writing.
     fn create<'a>(&'a self, id: &'a SessionId, parent: Option<Fork>) -> BoxFuture<'a, Result<Opened, StoreError>>;
 

@@ -6,11 +6,11 @@
 //! agents/<agent>/context/<session>/agent_state.json   snapshot, derived
 //! ```
 
-use crate::group::GroupSync;
-use crate::index::Index;
-use crate::journal::{FileWriter, read_lines};
-use crate::lock::Lock;
-use crate::{Disk, JournalWriter, Journals, Opened, Position, StoreError, Summary, Wait, open_dir};
+use super::group::GroupSync;
+use super::index::Index;
+use super::journal::{FileWriter, read_lines};
+use super::lock::Lock;
+use crate::{Disk, JournalWriter, Opened, Position, Sessions, StoreError, Summary, Wait, open_dir};
 use futures_util::future::BoxFuture;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use serde::Serialize;
@@ -32,7 +32,7 @@ const INDEX_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Keeps the sessions of one agent as files.
 #[derive(Debug)]
-pub struct FileJournals {
+pub struct FileSessions {
     agent: AgentId,
     root: PathBuf,
     sessions: PathBuf,
@@ -51,7 +51,7 @@ struct Unwritten {
     written: Option<Instant>,
 }
 
-impl FileJournals {
+impl FileSessions {
     /// The sessions of `agent` in `workspace`. Touches nothing until the first write.
     pub fn new(workspace: &Path, agent: AgentId, disk: Arc<dyn Disk>, redactor: Redactor) -> Self {
         let root = workspace.join("agents").join(agent.as_str());
@@ -190,7 +190,7 @@ impl FileJournals {
     }
 }
 
-impl Journals for FileJournals {
+impl Sessions for FileSessions {
     fn create<'a>(&'a self, id: &'a SessionId, parent: Option<Fork>) -> BoxFuture<'a, Result<Opened, StoreError>> {
         Box::pin(async move {
             let path = self.path(id);

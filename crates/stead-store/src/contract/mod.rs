@@ -1,0 +1,28 @@
+//! What every store does: four small traits.
+//!
+//! All four are implemented by each backend, and one conformance suite (`stead_testkit::store_suite`) runs
+//! on every one of them. Nothing here is read-modify-write without a version: whoever changes something says
+//! what must still hold.
+
+mod documents;
+mod journals;
+mod leases;
+mod queue;
+mod space;
+
+pub use documents::{
+    Change, DocVersion, Document, Documents, Expected, Listed, MAX_BODY_BYTES, MAX_KEY_BYTES, MAX_META_BYTES,
+};
+pub use journals::{Journals, Tail};
+pub use leases::{Acquired, Claim, Fence, Lease, Leases};
+pub use queue::{Claimed, Dead, Enqueued, Job, Queue};
+pub use space::Space;
+
+/// A place that holds shared state: all four contracts, in one.
+pub trait Store: Documents + Journals + Leases + Queue {
+    /// What kind of store this is, and where, without a password: `postgres://db.local/agents`.
+    fn place(&self) -> &str;
+
+    /// Whether other machines see the same state.
+    fn is_shared(&self) -> bool;
+}
