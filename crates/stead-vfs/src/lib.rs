@@ -26,6 +26,7 @@ mod local;
 mod path;
 mod search;
 mod vfs;
+mod walk;
 
 pub use lines::{Line, LineRange, Lines};
 pub use local::LocalVfs;
@@ -34,4 +35,4 @@ pub use search::{
     Bounds, Case, FileMatches, GlobQuery, GlobResult, GrepLine, GrepMode, GrepQuery, GrepResult, LineKind, Search,
     SearchError, Syntax, Visible,
 };
-pub use vfs::{DirEntry, Expect, FileKind, ReadRange, Stat, Version, Vfs, VfsError};
+pub use vfs::{ContentHash, DirEntry, Expect, FileKind, ReadRange, Stat, Version, Vfs, VfsError, Walk};

@@ -97,6 +97,8 @@ pub struct GlobResult {
     pub truncated: bool,
     /// Whether the deadline came before the end, so that some may be missing.
     pub timed_out: bool,
+    /// Parts of the tree that could not be searched, each with the reason.
+    pub failed: Vec<String>,
 }
 
 /// Which lines to find.
@@ -159,6 +161,8 @@ pub struct GrepResult {
     pub truncated: bool,
     /// Whether the deadline came before the end, so that some may be missing.
     pub timed_out: bool,
+    /// Parts of the tree that could not be searched, each with the reason.
+    pub failed: Vec<String>,
     /// How many files could not be read.
     pub unreadable: usize,
 }

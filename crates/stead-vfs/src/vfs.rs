@@ -1,9 +1,10 @@
 //! The contract of a place where files live.
 
 use crate::lines::{self, LineRange, Lines};
-use crate::{PathError, Search, VPath};
+use crate::{PathError, Search, VPath, walk};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use sha2::{Digest, Sha256};
 use std::fmt;
 
 /// A place where files live. Every write is atomic: a reader sees the old content or the new.
@@ -33,6 +34,15 @@ pub trait Vfs: fmt::Debug + Send + Sync {
 
     /// Makes a directory and its parents; one that is there already is fine.
     fn mkdir<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>>;
+
+    /// Sets the permission bits of a file, where the place keeps them; elsewhere nothing happens.
+    fn set_mode<'a>(&'a self, path: &'a VPath, mode: u32) -> BoxFuture<'a, Result<(), VfsError>>;
+
+    /// Everything below a directory, in the order of paths, at most `limit` entries. Links are listed and
+    /// not followed.
+    fn walk<'a>(&'a self, path: &'a VPath, limit: usize) -> BoxFuture<'a, Result<Walk, VfsError>> {
+        Box::pin(walk::by_lists(self, path, limit))
+    }
 
     /// The path that `path` stands for once links inside the root are followed. A last component
     /// that does not exist yet is kept. Rules match on this.
@@ -88,8 +98,10 @@ pub struct Stat {
     pub modified_ms: i64,
     /// The version, for files.
     pub version: Version,
-    /// Unix mode bits, where the place has them.
+    /// Permission bits, where the place keeps them.
     pub mode: Option<u32>,
+    /// The content's hash, where the place knows it without reading.
+    pub hash: Option<ContentHash>,
 }
 
 /// An entry of a directory.
@@ -104,6 +116,54 @@ pub struct DirEntry {
     pub size: u64,
     /// Milliseconds since 1970.
     pub modified_ms: i64,
+    /// Whether it is a link.
+    pub link: bool,
+    /// The content's hash, where the place knows it without reading.
+    pub hash: Option<ContentHash>,
+}
+
+/// What is below a directory.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Walk {
+    /// Each with its path from the root of the [`Vfs`], in the order of paths.
+    pub entries: Vec<(VPath, DirEntry)>,
+    /// Whether there are more than the limit.
+    pub truncated: bool,
+}
+
+/// SHA-256 of a file's content.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ContentHash(pub [u8; 32]);
+
+impl ContentHash {
+    /// The hash of `content`.
+    pub fn of(content: &[u8]) -> Self {
+        Self(Sha256::digest(content).into())
+    }
+
+    /// The hash that `text` spells, as [`Display`](fmt::Display) does.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut bytes = [0; 32];
+        if text.len() != 64 || !text.is_ascii() {
+            return None;
+        }
+        for (byte, hex) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
+            *byte = u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok()?;
+        }
+        Some(Self(bytes))
+    }
+}
+
+impl fmt::Display for ContentHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for ContentHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ContentHash({self})")
+    }
 }
 
 /// What kind of thing is at a path.
@@ -147,6 +207,20 @@ pub enum VfsError {
     /// The operating system or a rule refuses.
     #[error("permission denied for {0}")]
     Denied(VPath),
+    /// The place, or this part of it, is only to be read.
+    #[error("{0} is read-only here")]
+    ReadOnly(VPath),
+    /// The place does not answer. What was acknowledged is kept.
+    #[error("{path}: {cause}")]
+    Unavailable {
+        /// The path.
+        path: VPath,
+        /// Why, and what to do.
+        cause: String,
+    },
+    /// Someone else took over the session that this change belongs to; nothing was changed.
+    #[error("{0} was not changed: another process took over this session")]
+    Fenced(VPath),
     /// Too large for this operation.
     #[error("{path} is too large: {size} bytes, at most {limit} here")]
     TooLarge {

@@ -58,6 +58,10 @@ fn writes(path: &str) -> Vec<Access> {
 
 /// The error with a hint what to do about it.
 async fn explain(cx: &ToolCx, error: VfsError) -> ToolError {
+    // The model can do nothing about these.
+    if matches!(error, VfsError::Fenced(_) | VfsError::Unavailable { .. }) {
+        return ToolError::Stop(error.to_string());
+    }
     ToolError::Tell(match &error {
         VfsError::NotFound(path) => match alike(cx, path).await {
             Some(other) => format!("{error}; did you mean {other}?"),
@@ -72,6 +76,9 @@ async fn explain(cx: &ToolCx, error: VfsError) -> ToolError {
         | VfsError::NotDirectory(_)
         | VfsError::Special(_)
         | VfsError::Denied(_)
+        | VfsError::ReadOnly(_)
+        | VfsError::Unavailable { .. }
+        | VfsError::Fenced(_)
         | VfsError::TooLarge { .. }
         | VfsError::Io { .. } => error.to_string(),
     })

@@ -125,6 +125,10 @@ impl Vfs for LocalVfs {
         self.blocking(path, Local::mkdir)
     }
 
+    fn set_mode<'a>(&'a self, path: &'a VPath, mode: u32) -> BoxFuture<'a, Result<(), VfsError>> {
+        self.blocking(path, move |local, path| local.set_mode(path, mode))
+    }
+
     fn resolve<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<VPath, VfsError>> {
         self.here(path, |local, path| local.root.resolve(path))
     }
@@ -188,7 +192,14 @@ impl Local {
             kind: if usable { root::kind(&stat) } else { FileKind::Other },
             size: root::size(&stat),
             modified_ms: root::modified_ms(&stat),
+            link: is_link,
+            hash: None,
         })
+    }
+
+    fn set_mode(&self, path: &VPath, mode: u32) -> Result<(), VfsError> {
+        let (file, _) = self.root.open_file(path)?;
+        self.disk.set_mode(&file, mode & 0o777).map_err(|e| error::at(path, e))
     }
 
     fn read_lines(

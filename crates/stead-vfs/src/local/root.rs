@@ -250,5 +250,6 @@ pub(super) fn described(stat: &rustix::fs::Stat) -> Stat {
         modified_ms: modified_ms(stat),
         version: version(stat),
         mode: Some(stat.st_mode & 0o7777),
+        hash: None,
     }
 }

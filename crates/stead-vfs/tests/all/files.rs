@@ -195,6 +195,7 @@ mod plain {
         fn rename<'a>(&'a self, from: &'a VPath, to: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> { self.0.rename(from, to) }
         fn mkdir<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> { self.0.mkdir(path) }
         fn resolve<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<VPath, VfsError>> { self.0.resolve(path) }
+        fn set_mode<'a>(&'a self, path: &'a VPath, mode: u32) -> BoxFuture<'a, Result<(), VfsError>> { self.0.set_mode(path, mode) }
         fn search(&self) -> &dyn Search { self.0.search() }
     }
 }
