@@ -32,4 +32,6 @@ pub use contract::{
 };
 pub use disk::{Disk, OsDisk, open_dir};
 pub use error::StoreError;
-pub use sessions::{FileSessions, Holder, JournalWriter, Opened, Position, Sessions, Summary, Torn, Wait};
+pub use sessions::{
+    FileSessions, Holder, JournalWriter, Opened, Position, Sessions, StoreSessions, Summary, Torn, Wait,
+};

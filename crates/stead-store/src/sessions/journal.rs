@@ -1,12 +1,13 @@
 //! One journal file: reading it with every check, and appending to it.
 
 use super::lock::Lock;
-use crate::{Disk, JournalWriter, Position, StoreError, Torn};
+use crate::{Disk, Fence, JournalWriter, Position, StoreError, Torn};
 use futures_util::future::BoxFuture;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use stead_core::{ChainSum, Entry, Line, Redactor, decode_line, encode_line};
+use tokio_util::sync::CancellationToken;
 
 impl Position {
     /// Before the first line.
@@ -51,7 +52,7 @@ pub(crate) fn read_lines(
     Ok((at, None))
 }
 
-fn read_line(bytes: &[u8], number: u64, previous: ChainSum) -> Result<Line, stead_core::LineError> {
+pub(crate) fn read_line(bytes: &[u8], number: u64, previous: ChainSum) -> Result<Line, stead_core::LineError> {
     let malformed = |why: &str| stead_core::LineError::Malformed(why.to_owned());
     let text = std::str::from_utf8(bytes).map_err(|_| malformed("it is not UTF-8"))?;
     let line = decode_line(text, previous)?;
@@ -97,33 +98,37 @@ impl FileWriter {
         let cut = self.disk.set_len(&self.file, self.at.bytes).and_then(|()| self.disk.sync(&self.file));
         cut.map_err(|cause| StoreError::io(&self.path, cause))
     }
+}
 
-    fn encode(&self, entries: Vec<Entry>) -> Result<(String, Vec<Line>), StoreError> {
-        // As precise as the file, so that a line read back equals the line written.
-        let now = jiff::Timestamp::now();
-        let now = jiff::Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
-        let mut at = self.at;
-        let mut text = String::new();
-        let mut lines = Vec::with_capacity(entries.len());
-        for entry in entries {
-            let seq = at.seq + 1;
-            let line = encode_line(seq, now, &entry, at.sum);
-            let before = line.1;
-            let (encoded, sum) = self.redactor.clean_line(line, at.sum);
-            // What was redacted on disk must be redacted in memory too, or a resumed session would
-            // differ from the live one.
-            let entry = if sum == before {
-                entry
-            } else {
-                let read = decode_line(encoded.trim_end_matches('\n'), at.sum);
-                read.map_err(|cause| StoreError::Damaged { path: self.path.clone(), line: seq, cause })?.entry
-            };
-            text.push_str(&encoded);
-            at = Position { seq, sum, bytes: at.bytes + encoded.len() as u64 };
-            lines.push(Line { seq, at: now, entry, sum });
-        }
-        Ok((text, lines))
+/// The text of `entries` after `at`, a line each with its end, and the entries as they are in it.
+pub(crate) fn encode(
+    redactor: &Redactor,
+    at: Position,
+    entries: Vec<Entry>,
+) -> Result<(String, Vec<Line>), (u64, stead_core::LineError)> {
+    // As precise as the journal, so that a line read back equals the line written.
+    let now = jiff::Timestamp::now();
+    let now = jiff::Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
+    let mut at = at;
+    let mut text = String::new();
+    let mut lines = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let seq = at.seq + 1;
+        let line = encode_line(seq, now, &entry, at.sum);
+        let before = line.1;
+        let (encoded, sum) = redactor.clean_line(line, at.sum);
+        // What was redacted in the journal must be redacted in memory too, or a resumed session would
+        // differ from the live one.
+        let entry = if sum == before {
+            entry
+        } else {
+            decode_line(encoded.trim_end_matches('\n'), at.sum).map_err(|cause| (seq, cause))?.entry
+        };
+        text.push_str(&encoded);
+        at = Position { seq, sum, bytes: at.bytes + encoded.len() as u64 };
+        lines.push(Line { seq, at: now, entry, sum });
     }
+    Ok((text, lines))
 }
 
 impl JournalWriter for FileWriter {
@@ -133,7 +138,8 @@ impl JournalWriter for FileWriter {
                 return Err(StoreError::Broken(self.path.clone()));
             }
             let durable = entries.iter().any(Entry::must_be_durable);
-            let (text, lines) = self.encode(entries)?;
+            let (text, lines) = encode(&self.redactor, self.at, entries)
+                .map_err(|(line, cause)| StoreError::Damaged { path: self.path.clone(), line, cause })?;
             self.broken = true;
             // A write into the page cache is a few microseconds; handing it to another thread costs more.
             if let Err(cause) = self.disk.write_all(&self.file, text.as_bytes()) {
@@ -159,5 +165,19 @@ impl JournalWriter for FileWriter {
 
     fn position(&self) -> Position {
         self.at
+    }
+
+    fn fence(&self) -> Option<&Fence> {
+        None
+    }
+
+    fn lost(&self) -> CancellationToken {
+        // The kernel takes a lock from nobody.
+        CancellationToken::new()
+    }
+
+    fn close(self: Box<Self>) -> BoxFuture<'static, ()> {
+        drop(self);
+        Box::pin(async {})
     }
 }

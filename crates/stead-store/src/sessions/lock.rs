@@ -4,32 +4,13 @@
 //! holder ends, and nothing is written to hold it. Who holds it is asked of the kernel too, and only
 //! when someone else is refused.
 
-use crate::{StoreError, Wait};
+use crate::{Holder, StoreError, Wait};
 use rustix::fs::FlockOperation;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead_core::SessionId;
-
-/// Who holds a session.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holder {
-    /// The process; none if it cannot be seen from here, as from another container or machine.
-    pub pid: Option<u32>,
-    /// The program it runs.
-    pub program: Option<String>,
-}
-
-impl std::fmt::Display for Holder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match (self.pid, &self.program) {
-            (Some(pid), Some(program)) => write!(f, "process {pid} ({program})"),
-            (Some(pid), None) => write!(f, "process {pid}"),
-            (None, _) => f.write_str("another process"),
-        }
-    }
-}
 
 const POLL: Duration = Duration::from_millis(25);
 
@@ -82,7 +63,7 @@ fn holder(journal: &File) -> Holder {
     let table = std::fs::read_to_string("/proc/locks").unwrap_or_default();
     let pid = table.lines().find_map(|line| lock_holder(line, inode));
     let program = pid.and_then(|pid| std::fs::read_to_string(format!("/proc/{pid}/comm")).ok());
-    Holder { pid, program: program.map(|name| name.trim().to_owned()) }
+    Holder { pid, program: program.map(|name| name.trim().to_owned()), host: None }
 }
 
 /// The process of a line like `5: FLOCK  ADVISORY  WRITE 812 fe:00:4711 0 EOF`, if it is about `inode`.

@@ -2,21 +2,25 @@
 
 mod files;
 mod group;
+mod holder;
 mod index;
 mod journal;
 mod lock;
+mod store;
 #[cfg(test)]
 mod tests;
 
 pub use files::FileSessions;
-pub use lock::Holder;
+pub use holder::Holder;
+pub use store::StoreSessions;
 
-use crate::StoreError;
+use crate::{Fence, StoreError};
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 use std::time::Duration;
 use stead_core::{ChainSum, Entry, Fork, Line, Outcome, Redactor, SessionId, SessionState, Usage, Usd};
+use tokio_util::sync::CancellationToken;
 
 /// A place that keeps sessions. One writer per session, enforced by the place.
 pub trait Sessions: Debug + Send + Sync {
@@ -71,6 +75,17 @@ pub trait JournalWriter: Debug + Send {
 
     /// Where the journal ends.
     fn position(&self) -> Position;
+
+    /// The proof that this is the session's writer, for changes to documents beside it; none where the
+    /// operating system sees to it.
+    fn fence(&self) -> Option<&Fence>;
+
+    /// Cancelled when someone else took the session over: whatever goes on for it must stop.
+    fn lost(&self) -> CancellationToken;
+
+    /// Gives the session back. A writer that is merely dropped does so as well, but perhaps only after the
+    /// time that a silent holder is given.
+    fn close(self: Box<Self>) -> BoxFuture<'static, ()>;
 }
 
 /// The end of a journal.

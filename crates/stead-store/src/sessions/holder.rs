@@ -1,0 +1,113 @@
+//! Who holds a session, and whether they still live.
+
+use serde::{Deserialize, Serialize};
+use std::sync::OnceLock;
+
+/// Who holds a session.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Holder {
+    /// The process; none if it cannot be seen from here, as from another container or machine.
+    pub pid: Option<u32>,
+    /// The program it runs.
+    pub program: Option<String>,
+    /// The machine, where it is another one.
+    pub host: Option<String>,
+}
+
+impl std::fmt::Display for Holder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.pid, &self.program) {
+            (Some(pid), Some(program)) => write!(f, "process {pid} ({program})"),
+            (Some(pid), None) => write!(f, "process {pid}"),
+            (None, _) => f.write_str("another process"),
+        }?;
+        self.host.iter().try_for_each(|host| write!(f, " on {host}"))
+    }
+}
+
+/// A process as it signs a lease: enough to tell, from the same machine, whether it still runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Signature {
+    /// Different for every lease that is asked for.
+    nonce: String,
+    host: String,
+    pid: u32,
+    program: String,
+    /// This start of the machine, and the view of its processes (containers differ).
+    machine: String,
+    /// When the process began, in the kernel's ticks: a number may be used again, this pair is not.
+    began: u64,
+}
+
+impl Signature {
+    /// This process, for one lease.
+    pub(super) fn fresh() -> Self {
+        let pid = std::process::id();
+        let program = read(&format!("/proc/{pid}/comm"));
+        let host = read("/proc/sys/kernel/hostname");
+        let began = began(pid).unwrap_or(0);
+        let nonce = uuid::Uuid::now_v7().simple().to_string();
+        Self { nonce, host, pid, program, machine: machine().to_owned(), began }
+    }
+
+    /// As it stands in the lease.
+    pub(super) fn text(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Reads what a lease says; none for words that are not ours.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+
+    /// Whether the process is certainly gone: it ran on this machine and does so no more. Of another
+    /// machine nothing is known.
+    pub(super) fn is_gone(&self) -> bool {
+        let here = self.machine == machine() && !machine().is_empty() && self.began > 0;
+        here && began(self.pid) != Some(self.began)
+    }
+
+    /// For people.
+    pub(super) fn holder(&self) -> Holder {
+        let here = self.machine == machine();
+        let host = (!here).then(|| self.host.clone());
+        Holder { pid: Some(self.pid), program: Some(self.program.clone()), host }
+    }
+}
+
+/// This start of this machine, as seen from this container.
+fn machine() -> &'static str {
+    static MACHINE: OnceLock<String> = OnceLock::new();
+    MACHINE.get_or_init(|| {
+        let boot = read("/proc/sys/kernel/random/boot_id");
+        let view = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+        if boot.is_empty() { boot } else { format!("{boot} {}", view.display()) }
+    })
+}
+
+/// When a process began; none if there is no such process, or only its remains.
+fn began(pid: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in brackets may hold anything; the fields after it are counted from its end.
+    let fields: Vec<&str> = stat.get(stat.rfind(')')? + 2..)?.split(' ').collect();
+    let is_dead = matches!(fields.first(), Some(&("Z" | "X")));
+    if is_dead { None } else { fields.get(19)?.parse().ok() }
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(path).unwrap_or_default().trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_living_process_is_not_gone_and_a_dead_or_reborn_one_is() {
+        let me = Signature::parse(&Signature::fresh().text()).unwrap();
+        assert!(!me.is_gone());
+        assert!(Signature { began: me.began + 1, ..me.clone() }.is_gone(), "the same number, another process");
+        assert!(Signature { pid: u32::MAX, ..me.clone() }.is_gone());
+        assert!(!Signature { machine: "elsewhere".into(), pid: u32::MAX, ..me }.is_gone(), "nothing is known");
+    }
+}

@@ -1,0 +1,447 @@
+//! Sessions in a store that other machines may share.
+//!
+//! A session is a journal of the store; its writer holds a lease and shows its fence with every append.
+//! Whoever takes over gets a greater token, and from then on the store refuses what the earlier holder
+//! appends. Since every call that can change something has its intent appended first, a holder that slept
+//! through its lease stops before its next side effect.
+
+use super::holder::Signature;
+use super::journal::{encode, read_line};
+use crate::{
+    Acquired, Change, Claim, Document, Expected, Fence, Holder, JournalWriter, Lease, Opened, Position, Sessions,
+    Space, Store, StoreError, Summary, Tail, Wait,
+};
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use stead_core::{
+    AgentId, Entry, FORMAT_VERSION, Fork, Line, LineError, Redactor, SessionId, SessionStart, SessionState,
+};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// How long a holder may be silent before another may take the session.
+const LEASE: Duration = Duration::from_secs(10);
+/// How often a holder renews.
+const RENEW: Duration = Duration::from_secs(3);
+/// How often a waiting process looks.
+const POLL: Duration = Duration::from_millis(100);
+/// How much of a journal is fetched at once.
+const PAGE_BYTES: usize = 4 * 1024 * 1024;
+/// How many names are fetched at once.
+const PAGE: usize = 500;
+
+/// Keeps the sessions of one agent and owner in a [`Store`].
+#[derive(Debug)]
+pub struct StoreSessions {
+    store: Arc<dyn Store>,
+    space: Space,
+    /// Summaries, derived.
+    index: Space,
+    agent: AgentId,
+    redactor: Redactor,
+}
+
+impl StoreSessions {
+    /// The sessions of `agent` in `space`. Touches nothing until it is used.
+    pub fn new(store: Arc<dyn Store>, space: Space, agent: AgentId, redactor: Redactor) -> Self {
+        let index = space.within("index");
+        Self { store, space, index, agent, redactor }
+    }
+
+    /// Takes the session. A holder that lives is waited for as told; one that has gone, or stays silent for
+    /// as long as a lease lasts, is overtaken.
+    async fn lease(&self, id: &SessionId, wait: Wait) -> Result<Fence, StoreError> {
+        let (name, me) = (lease_name(id), Signature::fresh().text());
+        let patience = match wait {
+            Wait::No => Duration::ZERO,
+            Wait::AtMost(limit) => limit,
+        };
+        let started = Instant::now();
+        let mut claim = Claim::Free;
+        let mut first: Option<Lease> = None;
+        loop {
+            let held = match self.store.acquire(&self.space, &name, &me, LEASE, claim).await? {
+                Acquired::Ours(fence) => return Ok(fence),
+                Acquired::Held(held) => held,
+            };
+            let holder = Signature::parse(&held.holder);
+            if holder.as_ref().is_some_and(Signature::is_gone) && claim != Claim::Over(held.token) {
+                claim = Claim::Over(held.token);
+                continue;
+            }
+            // One who renews lives; until then it may as well be gone, and the lease tells within its time.
+            let first = first.get_or_insert_with(|| held.clone());
+            let waited = started.elapsed();
+            let renewed = held.token != first.token || held.left + waited > first.left + RENEW / 2;
+            if renewed && waited >= patience {
+                let holder = holder.map_or_else(Holder::default, |holder| holder.holder());
+                return Err(StoreError::Locked { session: id.clone(), holder });
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    async fn writer(&self, id: &SessionId, at: Position, fence: Fence) -> Box<StoreWriter> {
+        let lost = CancellationToken::new();
+        let mut renewal = JoinSet::new();
+        renewal.spawn(renew(self.store.clone(), self.space.clone(), fence.clone(), lost.clone()));
+        Box::new(StoreWriter {
+            store: self.store.clone(),
+            space: self.space.clone(),
+            redactor: self.redactor.clone(),
+            session: id.clone(),
+            place: place(&*self.store, id),
+            at,
+            fence,
+            broken: false,
+            closed: false,
+            lost,
+            _renewal: renewal,
+        })
+    }
+
+    /// Every line of a journal, checked, to `sink`. Returns where it ends.
+    async fn scan(
+        &self,
+        id: &SessionId,
+        mut sink: impl FnMut(Line) -> Result<(), StoreError>,
+    ) -> Result<Position, StoreError> {
+        let mut at = Position::START;
+        loop {
+            let page = self.store.lines(&self.space, id.as_str(), at.seq + 1, PAGE_BYTES).await?;
+            if page.is_empty() {
+                return Ok(at);
+            }
+            for text in page {
+                let number = at.seq + 1;
+                let damaged = |cause| StoreError::Damaged { path: place(&*self.store, id), line: number, cause };
+                let line = read_line(&text, number, at.sum).map_err(damaged)?;
+                match &line.entry {
+                    Entry::Session(start) if start.session != *id => {
+                        let cause = LineError::Malformed(format!("it belongs to session {}", start.session));
+                        return Err(damaged(cause));
+                    }
+                    _ => {}
+                }
+                at = Position { seq: number, sum: line.sum, bytes: at.bytes + text.len() as u64 + 1 };
+                sink(line)?;
+            }
+        }
+    }
+
+    async fn fold(&self, id: &SessionId) -> Result<(SessionState, Position), StoreError> {
+        let mut state = SessionState::default();
+        let at = self
+            .scan(id, |line| {
+                let unfit = |cause| StoreError::Unfit { path: place(&*self.store, id), cause };
+                state.apply(line.seq, &line.entry).map_err(unfit)
+            })
+            .await?;
+        Ok((state, at))
+    }
+
+    async fn summarise(&self, id: &SessionId, tail: &Tail) -> Summary {
+        match self.fold(id).await {
+            Ok((state, at)) => Summary::of(id, &state, at, tail.updated_ms),
+            Err(error) => {
+                let at = Position { bytes: tail.bytes, seq: tail.seq, ..Position::START };
+                let blank = Summary::of(id, &SessionState::default(), at, tail.updated_ms);
+                Summary { damage: Some(error.to_string()), ..blank }
+            }
+        }
+    }
+
+    async fn store_summary(&self, summary: &Summary) -> Result<(), StoreError> {
+        let meta = serde_json::to_vec(summary).unwrap_or_default();
+        let document = Document::new(meta, Bytes::new());
+        let put = Change::Put { key: summary.id.to_string(), document, expect: Expected::Any };
+        self.store.commit(&self.index, vec![put], None).await
+    }
+
+    async fn summaries(&self) -> Result<std::collections::BTreeMap<String, Summary>, StoreError> {
+        let mut known = std::collections::BTreeMap::new();
+        let mut after: Option<String> = None;
+        loop {
+            let page = self.store.list(&self.index, "", after.as_deref(), PAGE).await?;
+            after = page.last().map(|listed| listed.key.clone());
+            let full = page.len() == PAGE;
+            known.extend(page.into_iter().filter_map(|l| Some((l.key, serde_json::from_slice(&l.meta).ok()?))));
+            if !full {
+                return Ok(known);
+            }
+        }
+    }
+}
+
+impl Sessions for StoreSessions {
+    fn create<'a>(&'a self, id: &'a SessionId, parent: Option<Fork>) -> BoxFuture<'a, Result<Opened, StoreError>> {
+        Box::pin(async move {
+            if self.store.tail(&self.space, id.as_str()).await?.is_some() {
+                return Err(StoreError::Exists(id.clone()));
+            }
+            let fence = self.lease(id, Wait::No).await?;
+            let mut writer = self.writer(id, Position::START, fence).await;
+            let agent = self.agent.clone();
+            let start = Entry::Session(SessionStart { version: FORMAT_VERSION, session: id.clone(), agent, parent });
+            let lines = match writer.append(vec![start]).await {
+                Ok(lines) => lines,
+                // Someone else began it between the look and the lease.
+                Err(StoreError::Conflict(_)) => return Err(StoreError::Exists(id.clone())),
+                Err(error) => return Err(error),
+            };
+            let mut state = SessionState::default();
+            for line in lines {
+                let unfit = |cause| StoreError::Unfit { path: place(&*self.store, id), cause };
+                state.apply(line.seq, &line.entry).map_err(unfit)?;
+            }
+            Ok(Opened { state: Some(state), writer, torn: None })
+        })
+    }
+
+    fn open<'a>(
+        &'a self,
+        id: &'a SessionId,
+        known: Option<Position>,
+        wait: Wait,
+    ) -> BoxFuture<'a, Result<Opened, StoreError>> {
+        Box::pin(async move {
+            // A lease outlives its use, so none is made for a session that is not there.
+            if self.store.tail(&self.space, id.as_str()).await?.is_none() && known.is_none() {
+                return Err(StoreError::NotFound(id.clone()));
+            }
+            let fence = self.lease(id, wait).await?;
+            // Released when dropped, whatever goes wrong below.
+            let mut writer = self.writer(id, Position::START, fence).await;
+            let tail = self.store.tail(&self.space, id.as_str()).await?;
+            if let Some(known) = known {
+                writer.at = known;
+                if ends_at(tail.as_ref(), known) {
+                    return Ok(Opened { state: None, writer, torn: None });
+                }
+                check_loss(&writer.place, tail.as_ref(), known)?;
+            }
+            if tail.is_none() {
+                return Err(StoreError::NotFound(id.clone()));
+            }
+            let (state, at) = self.fold(id).await?;
+            writer.at = at;
+            Ok(Opened { state: Some(state), writer, torn: None })
+        })
+    }
+
+    fn read<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<Vec<Line>, StoreError>> {
+        Box::pin(async move {
+            let mut lines = Vec::new();
+            self.scan(id, |line| {
+                lines.push(line);
+                Ok(())
+            })
+            .await?;
+            if lines.is_empty() { Err(StoreError::NotFound(id.clone())) } else { Ok(lines) }
+        })
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Summary>, StoreError>> {
+        Box::pin(async move {
+            let mut known = self.summaries().await?;
+            let mut list = Vec::new();
+            let mut after: Option<String> = None;
+            loop {
+                let page = self.store.names(&self.space, after.as_deref(), PAGE).await?;
+                after = page.last().map(|(name, _)| name.clone());
+                let full = page.len() == PAGE;
+                for (name, tail) in page {
+                    let Ok(id) = SessionId::new(&name) else { continue };
+                    let fresh = |summary: &Summary| (summary.entries, summary.bytes) == (tail.seq, tail.bytes);
+                    let summary = match known.remove(&name).filter(fresh) {
+                        Some(summary) => Summary { updated_ms: tail.updated_ms, ..summary },
+                        None => {
+                            let summary = self.summarise(&id, &tail).await;
+                            // It is derived: a store that may only be read can be listed too.
+                            let _ = self.store_summary(&summary).await;
+                            summary
+                        }
+                    };
+                    list.push(summary);
+                }
+                if !full {
+                    break;
+                }
+            }
+            list.sort_by(|a, b| b.updated_ms.cmp(&a.updated_ms).then_with(|| b.id.cmp(&a.id)));
+            Ok(list)
+        })
+    }
+
+    fn remove<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            if self.store.tail(&self.space, id.as_str()).await?.is_none() {
+                return Err(StoreError::NotFound(id.clone()));
+            }
+            let fence = self.lease(id, Wait::No).await?;
+            self.store.erase(&self.space, id.as_str(), &fence).await?;
+            let gone = Change::Delete { key: id.to_string(), expect: Expected::Any };
+            self.store.commit(&self.index, vec![gone], None).await?;
+            self.store.release(&self.space, &fence).await
+        })
+    }
+
+    fn derive<'a>(&'a self, state: &'a SessionState, position: Position) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let Some(id) = &state.session else { return };
+            let summary = Summary::of(id, state, position, jiff::Timestamp::now().as_millisecond());
+            if let Err(error) = self.store_summary(&summary).await {
+                tracing::warn!(session = %id, %error, "summary not written; it is derived and will be rebuilt");
+            }
+        })
+    }
+
+    fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+
+    fn flush(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+}
+
+/// The writer of one journal in a store, holding its lease.
+#[derive(Debug)]
+struct StoreWriter {
+    store: Arc<dyn Store>,
+    space: Space,
+    redactor: Redactor,
+    session: SessionId,
+    place: PathBuf,
+    at: Position,
+    fence: Fence,
+    /// Set before an append begins and cleared after it succeeded.
+    broken: bool,
+    closed: bool,
+    lost: CancellationToken,
+    _renewal: JoinSet<()>,
+}
+
+impl JournalWriter for StoreWriter {
+    fn append(&mut self, entries: Vec<Entry>) -> BoxFuture<'_, Result<Vec<Line>, StoreError>> {
+        Box::pin(async move {
+            if self.lost.is_cancelled() {
+                return Err(StoreError::Fenced { lease: format!("session {}", self.session) });
+            }
+            if self.broken {
+                return Err(StoreError::Broken(self.place.clone()));
+            }
+            let damaged = |(line, cause)| StoreError::Damaged { path: self.place.clone(), line, cause };
+            let (text, lines) = encode(&self.redactor, self.at, entries).map_err(damaged)?;
+            let Some(last) = lines.last() else { return Ok(lines) };
+            let to = Position { seq: last.seq, sum: last.sum, bytes: self.at.bytes + text.len() as u64 };
+            self.broken = true;
+            let texts = split(text);
+            let appended = self.store.append(&self.space, self.session.as_str(), self.at.seq, &texts, &self.fence);
+            match appended.await {
+                Ok(()) => {}
+                Err(StoreError::Fenced { .. }) => {
+                    self.lost.cancel();
+                    return Err(StoreError::Fenced { lease: format!("session {}", self.session) });
+                }
+                Err(error @ StoreError::Conflict(_)) if self.at.seq > 0 => {
+                    let tail = self.store.tail(&self.space, self.session.as_str()).await?;
+                    check_loss(&self.place, tail.as_ref(), self.at)?;
+                    return Err(error);
+                }
+                Err(error) => return Err(error),
+            }
+            self.at = to;
+            self.broken = false;
+            Ok(lines)
+        })
+    }
+
+    fn position(&self) -> Position {
+        self.at
+    }
+
+    fn fence(&self) -> Option<&Fence> {
+        Some(&self.fence)
+    }
+
+    fn lost(&self) -> CancellationToken {
+        self.lost.clone()
+    }
+
+    fn close(mut self: Box<Self>) -> BoxFuture<'static, ()> {
+        self.closed = true;
+        Box::pin(async move {
+            if self.lost.is_cancelled() {
+                return;
+            }
+            if let Err(error) = self.store.release(&self.space, &self.fence).await {
+                tracing::warn!(session = %self.session, %error, "the lease was not given back; it will expire");
+            }
+        })
+    }
+}
+
+impl Drop for StoreWriter {
+    fn drop(&mut self) {
+        let runtime = tokio::runtime::Handle::try_current();
+        let (false, Ok(runtime)) = (self.closed || self.lost.is_cancelled(), runtime) else { return };
+        // Nobody waits for it: it ends with the store's own deadlines, and what it does not do, time does.
+        let (store, space, fence) = (self.store.clone(), self.space.clone(), self.fence.clone());
+        runtime.spawn(async move {
+            let _ = store.release(&space, &fence).await;
+        });
+    }
+}
+
+/// Keeps a lease alive until it is lost. A store that does not answer is no reason to give up: if nobody
+/// took the lease in the meantime, it is still ours.
+async fn renew(store: Arc<dyn Store>, space: Space, fence: Fence, lost: CancellationToken) {
+    loop {
+        tokio::time::sleep(RENEW).await;
+        if let Ok(false) = store.renew(&space, &fence, LEASE).await {
+            lost.cancel();
+            return;
+        }
+    }
+}
+
+fn lease_name(id: &SessionId) -> String {
+    format!("session/{id}")
+}
+
+/// Where a person would look for it.
+fn place(store: &dyn Store, id: &SessionId) -> PathBuf {
+    PathBuf::from(format!("{} session {id}", store.place()))
+}
+
+/// The lines of `text`, without their ends and without copying.
+fn split(text: String) -> Vec<Bytes> {
+    let text = Bytes::from(text);
+    let mut start = 0;
+    memchr::memchr_iter(b'\n', &text)
+        .map(|end| {
+            let line = text.slice(start..end);
+            start = end + 1;
+            line
+        })
+        .collect()
+}
+
+fn ends_at(tail: Option<&Tail>, at: Position) -> bool {
+    let end = format!("{}\"}}", at.sum);
+    tail.is_some_and(|tail| (tail.seq, tail.bytes) == (at.seq, at.bytes) && tail.last.ends_with(end.as_bytes()))
+}
+
+/// A store that may lose what it acknowledged (Redis without a synced log) is found out here.
+fn check_loss(place: &std::path::Path, tail: Option<&Tail>, at: Position) -> Result<(), StoreError> {
+    let now = tail.map_or(0, |tail| tail.seq);
+    if now >= at.seq {
+        return Ok(());
+    }
+    let cause = format!("the store lost lines {} to {} that it had acknowledged", now + 1, at.seq);
+    Err(StoreError::Corrupt { place: place.display().to_string(), cause })
+}
