@@ -2,11 +2,11 @@
 
 use crate::{GateRules, Session};
 use std::sync::Arc;
-use stead_core::{SessionId, Usage, Usd};
+use stead_core::{Owner, SessionId, Usage, Usd};
 use stead_model::{Model, Params, Reply};
 use stead_store::Sessions;
 use stead_tools::Registry;
-use stead_workspace::{Policy, Workspace};
+use stead_workspace::{Place, Policy, Workspace};
 
 /// An agent: a workspace and a model, ready for any number of sessions.
 #[derive(Debug)]
@@ -24,8 +24,10 @@ pub struct AgentParts {
     pub model: Arc<dyn Model>,
     /// Settings of each request.
     pub params: Params,
-    /// Where its sessions are kept.
-    pub sessions: Arc<dyn Sessions>,
+    /// Where its files and sessions lie.
+    pub place: Arc<dyn Place>,
+    /// Whose sessions they are, unless said otherwise.
+    pub owner: Owner,
     /// What it can do.
     pub tools: Registry,
 }
@@ -40,14 +42,29 @@ impl Agent {
         Arc::new(Self { parts, gate })
     }
 
-    /// A session of this agent. Nothing is read or written until it is used.
+    /// A session of this agent and its usual owner. Nothing is read or written until it is used.
     pub fn session(self: &Arc<Self>, id: SessionId) -> Session {
-        Session::new(self.clone(), id)
+        self.session_of(self.parts.owner.clone(), id)
     }
 
-    /// Where its sessions are kept.
-    pub fn sessions(&self) -> &Arc<dyn Sessions> {
-        &self.parts.sessions
+    /// A session of this agent and `owner`, who sees nothing of what is another's.
+    pub fn session_of(self: &Arc<Self>, owner: Owner, id: SessionId) -> Session {
+        Session::new(self.clone(), owner, id)
+    }
+
+    /// Where the sessions of its usual owner are kept.
+    pub fn sessions(&self) -> Arc<dyn Sessions> {
+        self.parts.place.sessions(&self.parts.owner)
+    }
+
+    /// Where its files and sessions lie.
+    pub fn place(&self) -> &Arc<dyn Place> {
+        &self.parts.place
+    }
+
+    /// Whose sessions they are, unless said otherwise.
+    pub fn owner(&self) -> &Owner {
+        &self.parts.owner
     }
 
     /// Its workspace.

@@ -5,6 +5,7 @@ use crate::AgentError;
 use crate::halt::Halted;
 use crate::live::{Live, Stop};
 use stead_core::{Entry, Next, Notice, Outcome, RunEnd};
+use stead_store::StoreError;
 
 /// How the loop came to its end.
 pub(crate) struct Ending {
@@ -48,6 +49,11 @@ impl Live<'_> {
     /// journal that cannot be written leaves the run open, to be taken up when it can.
     pub(crate) async fn wind_up(&mut self, stop: Stop) -> Result<Ending, AgentError> {
         let (outcome, reason) = match stop {
+            // Nothing more may be recorded: the session is another's.
+            Stop::Halted(Halted::TakenOver) => {
+                let lease = format!("session {}", self.session.id);
+                return Err(StoreError::Fenced { lease }.into());
+            }
             Stop::Halted(Halted::Cancelled) => (Outcome::Cancelled, "cancelled".to_owned()),
             Stop::Halted(Halted::TimedOut) => {
                 let seconds = self.session.agent.policy().run_timeout_seconds;

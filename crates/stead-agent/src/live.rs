@@ -7,6 +7,7 @@ use std::sync::Arc;
 use stead_core::{Entry, Event, EventKind, Line, Outcome, RunId, SessionId, Usage, Usd};
 use stead_model::{Encoded, ModelError, SystemPart};
 use stead_store::{JournalWriter, Wait};
+use stead_vfs::Vfs;
 use tokio_util::sync::CancellationToken;
 
 /// Hears the events of a run as they happen. Called in order, from the task that drives the run, so
@@ -106,6 +107,8 @@ pub(crate) struct Live<'a> {
     pub(crate) system: Arc<[SystemPart]>,
     pub(crate) options: RunOptions,
     pub(crate) halt: Halt,
+    /// The tree as this session sees it.
+    pub(crate) files: Arc<dyn Vfs>,
     pub(crate) encoded: Arc<Encoded>,
     pub(crate) events: u64,
 }
@@ -122,7 +125,7 @@ impl Live<'_> {
 
     /// Tells the listener, but no secret.
     pub(crate) fn emit(&mut self, kind: EventKind) {
-        let kind = kind.clean(self.session.agent.parts.sessions.redactor());
+        let kind = kind.clean(self.session.sessions.redactor());
         self.events += 1;
         let event = Event { seq: self.events, run: self.run.clone(), source: Vec::new(), kind };
         (self.options.listener)(&event);

@@ -55,7 +55,7 @@ impl Live<'_> {
         let Reply { content, usage, stop, model } = reply;
         self.emit(EventKind::ModelEnded { step, usage, cost, stop: stop.clone() });
         let mut content = self.session.state.with_unique_ids(content);
-        refuse_secrets(&mut content, agent.parts.sessions.redactor());
+        refuse_secrets(&mut content, self.session.sessions.redactor());
         Ok(Entry::Model(ModelReply { run: self.run.clone(), model, content, usage, cost, stop }))
     }
 }

@@ -7,10 +7,10 @@ use crate::{Agent, AgentError, RunOptions, RunReport};
 use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{
-    Block, CallState, Entry, EventKind, Fork, Level, Outcome, Rewind, Run, RunId, SessionId, SessionState, Turn,
+    Block, CallState, Entry, EventKind, Fork, Level, Outcome, Owner, Rewind, Run, RunId, SessionId, SessionState, Turn,
     UserInput,
 };
-use stead_store::{JournalWriter, Opened, Position, StoreError, Wait};
+use stead_store::{JournalWriter, Opened, Position, Sessions, StoreError, Wait};
 use stead_tools::Seen;
 use stead_workspace::SessionFacts;
 
@@ -18,7 +18,10 @@ use stead_workspace::SessionFacts;
 #[derive(Debug)]
 pub struct Session {
     pub(crate) agent: Arc<Agent>,
+    pub(crate) owner: Owner,
     pub(crate) id: SessionId,
+    /// Where it is kept.
+    pub(crate) sessions: Arc<dyn Sessions>,
     pub(crate) state: SessionState,
     /// Where the journal ended when we last saw it.
     pub(crate) position: Option<Position>,
@@ -43,8 +46,9 @@ enum Begin {
 }
 
 impl Session {
-    pub(crate) fn new(agent: Arc<Agent>, id: SessionId) -> Self {
-        Self { agent, id, state: SessionState::default(), position: None, seen: Arc::default() }
+    pub(crate) fn new(agent: Arc<Agent>, owner: Owner, id: SessionId) -> Self {
+        let sessions = agent.parts.place.sessions(&owner);
+        Self { agent, owner, id, sessions, state: SessionState::default(), position: None, seen: Arc::default() }
     }
 
     /// Its id.
@@ -71,7 +75,7 @@ impl Session {
     /// Loads the session's state without changing anything, so that it can be shown.
     pub async fn load(&mut self) -> Result<(), AgentError> {
         let mut state = SessionState::default();
-        for line in self.agent.parts.sessions.read(&self.id).await? {
+        for line in self.sessions.read(&self.id).await? {
             state.apply(line.seq, &line.entry)?;
         }
         self.adopt(state);
@@ -95,7 +99,8 @@ impl Session {
         }
         let point = self.point(turn)?;
         self.write(&mut *writer, vec![Entry::Rewind(Rewind { to: point.before })]).await?;
-        self.agent.parts.sessions.derive(&self.state, writer.position()).await;
+        self.sessions.derive(&self.state, writer.position()).await;
+        writer.close().await;
         Ok(point)
     }
 
@@ -106,9 +111,9 @@ impl Session {
             Some(turn) => self.point(turn)?.before,
             None => self.state.seq,
         };
-        let journals = &self.agent.parts.sessions;
+        let journals = &self.sessions;
         let parent = Fork { session: self.id.clone(), seq: upto };
-        let mut fork = self.agent.session(to);
+        let mut fork = self.agent.session_of(self.owner.clone(), to);
         let mut opened = journals.create(&fork.id, Some(parent)).await?;
         fork.adopt(opened.state.take().unwrap_or_default());
         let lines = journals.read(&self.id).await?;
@@ -119,6 +124,7 @@ impl Session {
             fork.write(&mut *opened.writer, close).await?;
         }
         journals.derive(&fork.state, opened.writer.position()).await;
+        opened.writer.close().await;
         Ok(fork)
     }
 
@@ -140,12 +146,22 @@ impl Session {
             agent: self.agent.parts.workspace.config.agent(),
             session: self.id.clone(),
         };
-        let system = self.agent.parts.workspace.prompt(&facts).await?.parts().into();
+        let files = self.agent.parts.place.files(&self.owner, &self.id, writer.fence());
+        let system = self.agent.parts.workspace.prompt(&*files, &facts).await?.parts().into();
         let limit = Duration::from_secs(self.agent.policy().run_timeout_seconds);
-        let halt = Halt::new(options.cancel.clone(), limit);
-        let (agent, session, model) = (self.agent.clone(), self.id.clone(), self.agent.parts.model.name().to_owned());
-        let mut live =
-            Live { session: self, writer, run: run.clone(), system, options, halt, encoded: Arc::default(), events: 0 };
+        let halt = Halt::new(options.cancel.clone(), limit, writer.lost());
+        let (session, model) = (self.id.clone(), self.agent.parts.model.name().to_owned());
+        let mut live = Live {
+            session: self,
+            writer,
+            run: run.clone(),
+            system,
+            options,
+            halt,
+            files,
+            encoded: Arc::default(),
+            events: 0,
+        };
         live.record(opening).await?;
         live.emit(EventKind::RunStarted { session: session.clone(), model, resumed });
         if superseded {
@@ -167,9 +183,9 @@ impl Session {
             }
         };
         let report = live.report(&session, &ending);
-        let position = live.writer.position();
-        drop(live);
-        agent.parts.sessions.derive(&self.state, position).await;
+        let writer = live.writer;
+        self.sessions.derive(&self.state, writer.position()).await;
+        writer.close().await;
         Ok(report)
     }
 
@@ -195,7 +211,7 @@ impl Session {
         wait: Wait,
         missing: Missing,
     ) -> Result<(Box<dyn JournalWriter>, Option<String>), AgentError> {
-        let journals = self.agent.parts.sessions.clone();
+        let journals = self.sessions.clone();
         let mut opened = journals.open(&self.id, self.position, wait).await;
         if matches!(opened, Err(StoreError::NotFound(_))) && missing == Missing::Create {
             opened = match journals.create(&self.id, None).await {
@@ -248,7 +264,7 @@ impl Live<'_> {
         let text = state.final_text();
         let (steps, usage, cost) = self.session.last_run_totals();
         let Ending { outcome, reason } = ending;
-        let redactor = self.session.agent.parts.sessions.redactor();
+        let redactor = self.session.sessions.redactor();
         let reason = reason.as_ref().map(|reason| redactor.clean(reason).into_owned());
         self.emit(EventKind::RunEnded {
             outcome: *outcome,

@@ -14,7 +14,7 @@ use stead_core::{
     RunId, ToolCall, Verdict, VerdictKind, args_hash,
 };
 use stead_tools::{Output, Seen, Tool, ToolCx, ToolError};
-use stead_vfs::VPath;
+use stead_vfs::{VPath, Vfs};
 use tokio_util::sync::CancellationToken;
 
 /// How long a cancelled tool may take to come to its own end.
@@ -119,7 +119,7 @@ impl Live<'_> {
         for ready in batch {
             let (id, name) = (ready.call.id.clone(), ready.tool.spec().name.clone());
             self.emit(EventKind::ToolStarted { id, name, args: ready.args.clone() });
-            let cx = self.session.agent.tool_cx(self.session.seen.clone(), &self.halt);
+            let cx = self.session.agent.tool_cx(self.files.clone(), self.session.seen.clone(), &self.halt);
             let late = leaves_no_trace(ready.tool.spec().risk).then(|| Entry::Call(intent(&self.run, &ready)));
             let work = execute(self.run.clone(), ready, cx, self.halt.clone(), limit);
             running.push(async move { (late, work.await) });
@@ -179,8 +179,10 @@ impl Agent {
             }
         };
         let limit = Duration::from_secs(self.policy().tool_timeout_seconds);
-        let halt = Halt::new(cancel, limit.saturating_mul(2));
-        let (_, result, _) = execute(run, ready, self.tool_cx(Arc::default(), &halt), halt, limit).await;
+        let halt = Halt::new(cancel, limit.saturating_mul(2), CancellationToken::new());
+        let (_, result, _) =
+            execute(run, ready, self.tool_cx(self.parts.workspace.files.clone(), Arc::default(), &halt), halt, limit)
+                .await;
         Called { status: result.status, content: result.content }
     }
 
@@ -190,8 +192,8 @@ impl Agent {
         Ok(self.judge(&*tool, &args).await)
     }
 
-    fn tool_cx(&self, seen: Arc<Seen>, halt: &Halt) -> ToolCx {
-        ToolCx { vfs: self.parts.workspace.files.clone(), seen, cancel: halt.cancel.child_token() }
+    fn tool_cx(&self, vfs: Arc<dyn Vfs>, seen: Arc<Seen>, halt: &Halt) -> ToolCx {
+        ToolCx { vfs, seen, cancel: halt.cancel.child_token() }
     }
 
     async fn admit(&self, run: &RunId, pending: Pending) -> Admission {

@@ -96,13 +96,88 @@ id!(
     AgentId
 );
 id!(
-    /// One person or service that talks to an agent.
-    UserId
-);
-id!(
     /// One input worked to its end.
     RunId
 );
+
+/// Why a text cannot name a user or tenant.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// The empty string.
+    #[error("a user or tenant must have a name")]
+    Empty,
+    /// More than 256 bytes.
+    #[error("the name of a user or tenant may have at most {MAX_NAME_BYTES} bytes, this one has {0}")]
+    TooLong(usize),
+    /// A control character.
+    #[error("the name of a user or tenant must not contain control characters")]
+    Control,
+}
+
+/// Longest name of a user or tenant, in bytes: an address of mail fits.
+const MAX_NAME_BYTES: usize = 256;
+
+/// Names that come from elsewhere: mail addresses, account numbers, `a/b`. Whatever they hold, they only
+/// ever reach a path or a key in encoded form, so none can be taken for another.
+macro_rules! name {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// Takes any text of 1 to 256 bytes without control characters.
+            pub fn new(text: impl AsRef<str>) -> Result<Self, NameError> {
+                let text = text.as_ref();
+                if text.is_empty() {
+                    Err(NameError::Empty)
+                } else if text.len() > MAX_NAME_BYTES {
+                    Err(NameError::TooLong(text.len()))
+                } else if text.chars().any(char::is_control) {
+                    Err(NameError::Control)
+                } else {
+                    Ok(Self(text.into()))
+                }
+            }
+
+            /// The name as given. Not for paths or keys.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl Default for $name {
+            /// Whoever gives no name shares this one, and nothing with those who do.
+            fn default() -> Self {
+                Self("_default".into())
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+name!(
+    /// One person or service that talks to an agent.
+    UserId
+);
+name!(
+    /// One party among several that share an installation.
+    TenantId
+);
+
+/// Whose session it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Owner {
+    /// The party.
+    pub tenant: TenantId,
+    /// The person of that party.
+    pub user: UserId,
+}
 
 /// Time-ordered, unique text: `prefix` and a UUID v7.
 fn fresh(prefix: &str) -> Arc<str> {

@@ -35,7 +35,7 @@ pub use entry::{
     ResultStatus, Rewind, RunEnd, SessionStart, UserInput,
 };
 pub use event::{Event, EventKind, Level};
-pub use ids::{AgentId, IdError, RunId, SessionId, UserId};
+pub use ids::{AgentId, IdError, NameError, Owner, RunId, SessionId, TenantId, UserId};
 pub use line::{ChainSum, Line, LineError, decode_line, encode_line};
 pub use message::{Block, Media, Message, Thinking, ToolCall, ToolResult};
 pub use money::{Price, StopReason, Usage, Usd};

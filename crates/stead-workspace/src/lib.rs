@@ -9,12 +9,14 @@
 //! ```
 
 mod config;
+mod place;
 mod prompt;
 mod scaffold;
 mod variables;
 mod workspace;
 
 pub use config::{AgentConfig, ConfigError, Policy};
+pub use place::{LocalPlace, Place};
 pub use prompt::{Prompt, Section, SessionFacts};
 pub use scaffold::{ScaffoldFile, scaffold};
 pub use workspace::{Workspace, WorkspaceError};

@@ -6,16 +6,18 @@ use stead_vfs::{FileKind, ReadRange, VPath, Version, Vfs, VfsError};
 
 /// Largest settings or persona file.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
+/// How many personas are remembered: users of a shared place may each have their own.
+const KEPT_PERSONAS: usize = 64;
 
 /// A workspace: its files, and the settings read from them.
 #[derive(Debug)]
 pub struct Workspace {
-    /// All files of it.
+    /// The files it was opened from: everything for a local place, a template for a shared one.
     pub files: Arc<dyn Vfs>,
     /// What `agent.yaml` says.
     pub config: AgentConfig,
-    /// AGENTS.md as last read; read again only when it changed.
-    persona: Mutex<Option<(Version, Arc<str>)>>,
+    /// Personas as last read, by version, newest last: a file is read again only when it changed.
+    personas: Mutex<Vec<(Version, Arc<str>)>>,
 }
 
 /// Why a folder is not a workspace.
@@ -42,12 +44,12 @@ impl Workspace {
             Some((text, _)) => AgentConfig::parse(&text, lookup)?,
             None => AgentConfig::default(),
         };
-        Ok(Self { files, config, persona: Mutex::default() })
+        Ok(Self { files, config, personas: Mutex::default() })
     }
 
-    /// The prompt as it is now: files that changed since the last call are read again.
-    pub async fn prompt(&self, facts: &SessionFacts) -> Result<Prompt, WorkspaceError> {
-        let persona = self.persona().await?;
+    /// The prompt as it is now in `files`: those that changed since the last call are read again.
+    pub async fn prompt(&self, files: &dyn Vfs, facts: &SessionFacts) -> Result<Prompt, WorkspaceError> {
+        let persona = self.persona(files).await?;
         let mut prompt = Prompt::assemble(persona.as_deref(), facts);
         if let Some(description) = &self.config.description {
             prompt.describe(description);
@@ -55,21 +57,30 @@ impl Workspace {
         Ok(prompt)
     }
 
-    async fn persona(&self) -> Result<Option<Arc<str>>, WorkspaceError> {
+    async fn persona(&self, files: &dyn Vfs) -> Result<Option<Arc<str>>, WorkspaceError> {
         let path = VPath::parse("AGENTS.md").map_err(VfsError::from)?;
-        let current = match self.files.stat(&path).await {
+        let current = match files.stat(&path).await {
             Ok(stat) => stat.version,
             Err(VfsError::NotFound(_)) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        let known = self.persona.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some((_, text)) = known.filter(|(version, _)| *version == current) {
+        if let Some(text) = self.known_persona(&current) {
             return Ok(Some(text));
         }
-        let Some((text, version)) = read_text(&*self.files, "AGENTS.md").await? else { return Ok(None) };
+        let Some((text, version)) = read_text(files, "AGENTS.md").await? else { return Ok(None) };
         let text: Arc<str> = text.into();
-        *self.persona.lock().unwrap_or_else(PoisonError::into_inner) = Some((version, text.clone()));
+        let mut personas = self.personas.lock().unwrap_or_else(PoisonError::into_inner);
+        personas.retain(|(known, _)| *known != version);
+        if personas.len() == KEPT_PERSONAS {
+            personas.remove(0);
+        }
+        personas.push((version, text.clone()));
         Ok(Some(text))
+    }
+
+    fn known_persona(&self, version: &Version) -> Option<Arc<str>> {
+        let personas = self.personas.lock().unwrap_or_else(PoisonError::into_inner);
+        personas.iter().find(|(known, _)| known == version).map(|(_, text)| text.clone())
     }
 }
 

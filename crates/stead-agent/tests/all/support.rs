@@ -6,13 +6,15 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use stead_agent::{Agent, AgentParts, RunOptions};
-use stead_core::{Access, Block, Entry, Event, EventKind, Line, Redactor, Risk, SessionId, SessionState, ToolSpec};
+use stead_core::{
+    Access, Block, Entry, Event, EventKind, Line, Owner, Redactor, Risk, SessionId, SessionState, ToolSpec,
+};
 use stead_model::{Model, ModelSettings, Params, Timeouts, connect};
 use stead_store::{Disk, FileSessions, OsDisk};
 use stead_testkit::{FakeModel, Wire};
 use stead_tools::{Output, Registry, Tool, ToolCx, ToolError, file_tools};
 use stead_vfs::LocalVfs;
-use stead_workspace::Workspace;
+use stead_workspace::{LocalPlace, Workspace};
 
 /// Longer than any of these tests may take; a hang becomes a failure.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
@@ -74,10 +76,11 @@ pub(crate) async fn agent_on(
     more: Vec<Arc<dyn Tool>>,
 ) -> Arc<Agent> {
     let files = Arc::new(LocalVfs::open(dir, disk.clone()).unwrap());
-    let workspace = Workspace::open(files, &|_| None).await.unwrap();
+    let workspace = Workspace::open(files.clone(), &|_| None).await.unwrap();
     let sessions = Arc::new(FileSessions::new(dir, workspace.config.agent(), disk, Redactor::default()));
+    let place = Arc::new(LocalPlace::new(files, sessions));
     let tools = Registry::new(file_tools().into_iter().chain(more)).unwrap();
-    Agent::new(AgentParts { workspace, model, params: Params::default(), sessions, tools })
+    Agent::new(AgentParts { workspace, model, params: Params::default(), place, owner: Owner::default(), tools })
 }
 
 /// The lines of a session and the state they add up to. Panics if the journal is not sound.

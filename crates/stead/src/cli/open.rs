@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use stead::agent::{Agent, AgentParts, Answer, Approvals, Approver, Question};
-use stead::core::{Price, Redactor, SessionId};
+use stead::core::{Owner, Price, Redactor, SessionId};
 use stead::model::{Delta, Model, ModelError, ModelSettings, Params, Request, connect, secrets};
 use stead::store::{Disk, FileSessions, OsDisk, Wait};
 use stead::tools::{Registry, file_tools};
 use stead::vfs::LocalVfs;
-use stead::workspace::Workspace;
+use stead::workspace::{LocalPlace, Workspace};
 
 /// Whether a command talks to the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +70,8 @@ pub(crate) fn assemble(
     let disk: Arc<dyn Disk> = Arc::new(OsDisk);
     let sessions = Arc::new(FileSessions::new(dir, workspace.config.agent(), disk, Redactor::new(secrets)));
     let tools = Registry::new(file_tools()).map_err(anyhow::Error::from)?;
-    Ok(Agent::new(AgentParts { workspace, model, params, sessions, tools }))
+    let place = Arc::new(LocalPlace::new(workspace.files.clone(), sessions));
+    Ok(Agent::new(AgentParts { workspace, model, params, place, owner: Owner::default(), tools }))
 }
 
 /// The model to use: the flag, the workspace's setting, or the first provider whose key is set.

@@ -18,7 +18,7 @@ pub(crate) async fn prompt(common: &Common, env: &Env, args: &PromptArgs) -> Res
         agent: workspace.config.agent(),
         session: SessionId::fresh(),
     };
-    let prompt = workspace.prompt(&facts).await?;
+    let prompt = workspace.prompt(&*workspace.files, &facts).await?;
     if args.json {
         let sections = prompt.sections.iter().map(|section| {
             json!({
