@@ -2,6 +2,7 @@
 
 use stead_core::{FoldError, SessionId};
 use stead_store::StoreError;
+use stead_vfs::VfsError;
 use stead_workspace::WorkspaceError;
 
 /// A request to a session that could not be carried out.
@@ -13,6 +14,9 @@ pub enum AgentError {
     /// The workspace.
     #[error(transparent)]
     Workspace(#[from] WorkspaceError),
+    /// A file of the workspace.
+    #[error(transparent)]
+    Files(#[from] VfsError),
     /// An entry did not fit; nothing was done with it.
     #[error(transparent)]
     Unfit(#[from] FoldError),

@@ -13,6 +13,7 @@ mod live;
 mod model_call;
 mod session;
 mod tool_calls;
+mod undo;
 
 pub use agent::{Agent, AgentParts};
 pub use approve::{Answer, Approvals, Approver, Question};
@@ -21,3 +22,4 @@ pub use gate::{GateRules, Judged, judge};
 pub use live::{Listener, RunOptions, RunReport};
 pub use session::{RewindPoint, Session};
 pub use tool_calls::Called;
+pub use undo::{Obstacle, Undo, UndoAction, UndoPlan, UndoStep};

@@ -10,8 +10,9 @@ use stead_core::{
     Block, CallState, Entry, EventKind, Fork, Level, Outcome, Owner, Rewind, Run, RunId, SessionId, SessionState, Turn,
     UserInput,
 };
-use stead_store::{JournalWriter, Opened, Position, Sessions, StoreError, Wait};
+use stead_store::{JournalWriter, Opened, Position, RunKey, Sessions, StoreError, Wait};
 use stead_tools::Seen;
+use stead_vfs::Recorded;
 use stead_workspace::SessionFacts;
 
 /// One conversation of an agent. Owned by one task; between runs it holds no file and no lock.
@@ -146,11 +147,14 @@ impl Session {
             agent: self.agent.parts.workspace.config.agent(),
             session: self.id.clone(),
         };
-        let files = self.agent.parts.place.files(&self.owner, &self.id, writer.fence());
+        let place = self.agent.parts.place.clone();
+        let files = place.files(&self.owner, &self.id, writer.fence());
         let system = self.agent.parts.workspace.prompt(&*files, &facts).await?.parts().into();
         let limit = Duration::from_secs(self.agent.policy().run_timeout_seconds);
         let halt = Halt::new(options.cancel.clone(), limit, writer.lost());
         let (session, model) = (self.id.clone(), self.agent.parts.model.name().to_owned());
+        let key = RunKey { session: self.id.clone(), run: run.clone() };
+        let files = Arc::new(Recorded::new(files, place.changes(&self.owner), key));
         let mut live = Live {
             session: self,
             writer,

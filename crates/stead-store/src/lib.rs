@@ -21,11 +21,13 @@
 //! # });
 //! ```
 
+mod changes;
 mod contract;
 mod disk;
 mod error;
 mod sessions;
 
+pub use changes::{ChangeLog, FileChanges, Image, LoggedRun, RunKey, StoreChanges};
 pub use contract::{
     Acquired, Change, Claim, Claimed, Dead, DocVersion, Document, Documents, Enqueued, Expected, Fence, Job, Journals,
     Lease, Leases, Listed, MAX_BODY_BYTES, MAX_KEY_BYTES, MAX_META_BYTES, Queue, Space, Store, Tail,

@@ -24,6 +24,7 @@ mod glob;
 mod lines;
 mod local;
 mod path;
+mod recorded;
 mod search;
 mod vfs;
 mod walk;
@@ -31,6 +32,7 @@ mod walk;
 pub use lines::{Line, LineRange, Lines};
 pub use local::LocalVfs;
 pub use path::{PathError, VPath};
+pub use recorded::{ChangeRecord, FileChange, Recorded, Was};
 pub use search::{
     Bounds, Case, FileMatches, GlobQuery, GlobResult, GrepLine, GrepMode, GrepQuery, GrepResult, LineKind, Search,
     SearchError, Syntax, Visible,

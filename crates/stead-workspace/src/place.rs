@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 use stead_core::{Owner, SessionId};
-use stead_store::{Fence, Sessions};
+use stead_store::{ChangeLog, Fence, Sessions};
 use stead_vfs::Vfs;
 
 /// Where the tree of a workspace lies: the same tree and the same answers, on a local disk or in a store
@@ -15,6 +15,9 @@ pub trait Place: Debug + Send + Sync {
     /// The tree as a session of `owner` sees it. Where the place can, it refuses changes once `fence` no
     /// longer holds.
     fn files(&self, owner: &Owner, session: &SessionId, fence: Option<&Fence>) -> Arc<dyn Vfs>;
+
+    /// Where it is kept what runs of `owner` changed.
+    fn changes(&self, owner: &Owner) -> Arc<dyn ChangeLog>;
 }
 
 /// One tree and its sessions, for one person: a folder of the local disk.
@@ -22,12 +25,13 @@ pub trait Place: Debug + Send + Sync {
 pub struct LocalPlace {
     files: Arc<dyn Vfs>,
     sessions: Arc<dyn Sessions>,
+    changes: Arc<dyn ChangeLog>,
 }
 
 impl LocalPlace {
-    /// The tree `files`, with `sessions` beside it.
-    pub fn new(files: Arc<dyn Vfs>, sessions: Arc<dyn Sessions>) -> Self {
-        Self { files, sessions }
+    /// The tree `files`, with `sessions` and what they changed beside it.
+    pub fn new(files: Arc<dyn Vfs>, sessions: Arc<dyn Sessions>, changes: Arc<dyn ChangeLog>) -> Self {
+        Self { files, sessions, changes }
     }
 }
 
@@ -38,5 +42,9 @@ impl Place for LocalPlace {
 
     fn files(&self, _: &Owner, _: &SessionId, _: Option<&Fence>) -> Arc<dyn Vfs> {
         self.files.clone()
+    }
+
+    fn changes(&self, _: &Owner) -> Arc<dyn ChangeLog> {
+        self.changes.clone()
     }
 }

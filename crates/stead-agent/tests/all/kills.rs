@@ -5,7 +5,7 @@
 //! asserted by itself.
 
 use crate::support::{agent, agent_on, block_on, in_parallel, journal, session, text};
-use crate::work::{INPUT, assert_files_whole, assert_truthful, job_model, lay_out, server};
+use crate::work::{INPUT, assert_files_whole, assert_truthful, assert_undoable, contents, job_model, lay_out, server};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -80,6 +80,7 @@ fn work_until_killed(dir: &Path, url: &str, disk: FaultDisk) {
 fn kill_and_go_on(server: &FakeModel, n: usize, at: usize, place: &str) {
     let dir = tempfile::tempdir().unwrap();
     lay_out(dir.path());
+    let laid_out = contents(dir.path());
     let told = [("n", n.to_string()), ("point", at.to_string()), ("url", server.openai_url())];
     let told = told.into_iter().chain([("dir", dir.path().to_str().unwrap().to_owned())]);
     let ended = Child::spawn(TEST, told).wait(Duration::from_secs(30));
@@ -115,6 +116,7 @@ fn kill_and_go_on(server: &FakeModel, n: usize, at: usize, place: &str) {
             listed.iter().map(|s| (s.outcome, s.damage.clone())).collect::<Vec<_>>(),
             [(Some(Outcome::Completed), None)]
         );
+        assert_undoable(&agent, dir.path(), &laid_out, place).await;
     });
 }
 

@@ -135,20 +135,49 @@ fn intents(lines: &[Line], id: &str) -> usize {
     lines.iter().filter(|line| matches!(&line.entry, Entry::Call(intent) if intent.id == id)).count()
 }
 
-/// No file is empty and every JSON file is JSON. Temporary files are no one's content.
+/// Logs apart, no file is empty, and every JSON file is JSON. Temporary files are no one's content.
 pub(crate) fn assert_files_whole(dir: &Path, place: &str) {
     for entry in std::fs::read_dir(dir).unwrap().flatten() {
         let path = entry.path();
         let name = entry.file_name().into_string().unwrap();
         if path.is_dir() {
             assert_files_whole(&path, place);
-        } else if !is_temporary(&name) && !name.ends_with(".log.jsonl") {
+        } else if !is_temporary(&name) && !name.ends_with(".jsonl") {
             let content = std::fs::read(&path).unwrap();
             assert!(!content.is_empty(), "{place}: {name} is empty");
             let json = name.ends_with(".json");
             assert!(!json || serde_json::from_slice::<Value>(&content).is_ok(), "{place}: {name} is not JSON");
         }
     }
+}
+
+/// Every file of a workspace but the harness's own, and what is in it.
+pub(crate) fn contents(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    fn collect(root: &Path, dir: &Path, into: &mut BTreeMap<String, Vec<u8>>) {
+        for entry in std::fs::read_dir(dir).unwrap().flatten() {
+            let path = entry.path();
+            let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+            if name == "agents" || is_temporary(entry.file_name().to_str().unwrap()) {
+            } else if path.is_dir() {
+                into.insert(format!("{name}/"), Vec::new());
+                collect(root, &path, into);
+            } else {
+                into.insert(name, std::fs::read(&path).unwrap());
+            }
+        }
+    }
+    let mut all = BTreeMap::new();
+    collect(dir, dir, &mut all);
+    all
+}
+
+/// Undoing all that the session did leaves the workspace as it was laid out.
+pub(crate) async fn assert_undoable(agent: &Arc<Agent>, dir: &Path, laid_out: &BTreeMap<String, Vec<u8>>, place: &str) {
+    let id = session("s");
+    let runs = agent.runs_after(agent.owner(), &id, 0).await.unwrap();
+    let plan = agent.undo_runs(agent.owner(), &id, &runs).await.unwrap();
+    assert_eq!(plan.obstacles, [], "{place}");
+    assert_eq!(&contents(dir), laid_out, "{place}: {plan:?}");
 }
 
 fn is_temporary(name: &str) -> bool {

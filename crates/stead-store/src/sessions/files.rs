@@ -378,13 +378,13 @@ fn read_file(path: &Path) -> Result<Vec<u8>, StoreError> {
     read.map_err(|cause| StoreError::io(path, cause))
 }
 
-fn modified_ms(meta: &std::fs::Metadata) -> i64 {
+pub(crate) fn modified_ms(meta: &std::fs::Metadata) -> i64 {
     use std::os::unix::fs::MetadataExt;
     meta.mtime() * 1000 + meta.mtime_nsec() / 1_000_000
 }
 
 /// Makes a directory and its parents; returns those that were not there before.
-fn make_dirs(disk: &dyn Disk, path: &Path) -> io::Result<Vec<PathBuf>> {
+pub(crate) fn make_dirs(disk: &dyn Disk, path: &Path) -> io::Result<Vec<PathBuf>> {
     match disk.create_dir(CWD, path, 0o755) {
         Ok(()) => Ok(vec![path.to_owned()]),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Vec::new()),

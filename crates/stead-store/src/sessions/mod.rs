@@ -11,6 +11,7 @@ mod store;
 mod tests;
 
 pub use files::FileSessions;
+pub(crate) use files::{make_dirs, modified_ms};
 pub use holder::Holder;
 pub use store::StoreSessions;
 

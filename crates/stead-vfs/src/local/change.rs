@@ -174,3 +174,10 @@ impl Drop for Temporary<'_> {
         }
     }
 }
+
+/// Whether a name is one that a write uses before its file is in place. What a crash leaves of them is no
+/// one's content: it is never listed, and goes with its directory.
+pub(super) fn is_temporary(name: &std::ffi::OsStr) -> bool {
+    let middle = name.to_str().and_then(|name| name.strip_prefix(".stead-")?.strip_suffix(".tmp"));
+    middle.is_some_and(|random| random.len() == 16 && random.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}

@@ -175,7 +175,8 @@ impl Local {
         let text = Path::new(path.as_str());
         let dir = self.root.open_dir(text).map_err(|e| error::at(path, e))?;
         let names = change::names(&dir).map_err(|e| error::at(path, e))?;
-        let mut entries: Vec<DirEntry> = names.iter().filter_map(|name| self.entry(&dir, text, name)).collect();
+        let names = names.iter().filter(|name| !change::is_temporary(name));
+        let mut entries: Vec<DirEntry> = names.filter_map(|name| self.entry(&dir, text, name)).collect();
         entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         Ok(entries)
     }

@@ -67,6 +67,7 @@ impl From<AgentError> for CliError {
             AgentError::Store(error) => error.into(),
             AgentError::Workspace(error) => error.into(),
             AgentError::NothingToResume(_) | AgentError::NoSuchTurn { .. } => Self::Usage(error.to_string()),
+            AgentError::Files(error) => Self::Failed(error.into()),
             AgentError::Unfit(error) => Self::Failed(error.into()),
         }
     }

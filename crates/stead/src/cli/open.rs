@@ -11,7 +11,7 @@ use std::time::Duration;
 use stead::agent::{Agent, AgentParts, Answer, Approvals, Approver, Question};
 use stead::core::{Owner, Price, Redactor, SessionId};
 use stead::model::{Delta, Model, ModelError, ModelSettings, Params, Request, connect, secrets};
-use stead::store::{Disk, FileSessions, OsDisk, Wait};
+use stead::store::{Disk, FileChanges, FileSessions, OsDisk, Wait};
 use stead::tools::{Registry, file_tools};
 use stead::vfs::LocalVfs;
 use stead::workspace::{LocalPlace, Workspace};
@@ -68,9 +68,10 @@ pub(crate) fn assemble(
     secrets: Vec<String>,
 ) -> Result<Arc<Agent>, CliError> {
     let disk: Arc<dyn Disk> = Arc::new(OsDisk);
-    let sessions = Arc::new(FileSessions::new(dir, workspace.config.agent(), disk, Redactor::new(secrets)));
+    let sessions = Arc::new(FileSessions::new(dir, workspace.config.agent(), disk.clone(), Redactor::new(secrets)));
+    let changes = Arc::new(FileChanges::new(dir, &workspace.config.agent(), disk));
     let tools = Registry::new(file_tools()).map_err(anyhow::Error::from)?;
-    let place = Arc::new(LocalPlace::new(workspace.files.clone(), sessions));
+    let place = Arc::new(LocalPlace::new(workspace.files.clone(), sessions, changes));
     Ok(Agent::new(AgentParts { workspace, model, params, place, owner: Owner::default(), tools }))
 }
 

@@ -1,0 +1,396 @@
+//! A place whose every change is remembered first, so that it can be undone.
+
+use crate::lines::{LineRange, Lines};
+use crate::{ContentHash, DirEntry, Expect, FileKind, ReadRange, Search, Stat, VPath, Version, Vfs, VfsError, Walk};
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use stead_store::{ChangeLog, RunKey, StoreError};
+
+/// Contents above this size are not kept: such a change can be seen, but not undone.
+const MAX_IMAGE_BYTES: u64 = 64 * 1024 * 1024;
+/// How much is kept of one operation, and how many entries of a directory are looked at.
+const MAX_OPERATION_BYTES: u64 = 512 * 1024 * 1024;
+const MAX_ENTRIES: usize = 50_000;
+/// How much goes into one record.
+const RECORD_BYTES: usize = 4 * 1024 * 1024;
+const RECORD_ENTRIES: usize = 1000;
+/// How often a write without an expectation is tried when others change the file at the same time.
+const RETRIES: usize = 8;
+
+/// One path that an operation changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileChange {
+    /// The path, links followed.
+    pub path: String,
+    /// What is there before.
+    pub before: Was,
+    /// What is there after.
+    pub after: Was,
+}
+
+/// What is at a path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Was {
+    /// Nothing.
+    Absent,
+    /// A directory.
+    Directory,
+    /// A file.
+    File {
+        /// The content's hash.
+        hash: String,
+        /// Permission bits, where the place keeps them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mode: Option<u32>,
+    },
+    /// Something that cannot be put back, and why.
+    Unkept(String),
+}
+
+/// A line of a run's log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeRecord {
+    /// Changes about to be made.
+    Change {
+        /// Names the record.
+        id: String,
+        /// The paths.
+        paths: Vec<FileChange>,
+    },
+    /// Changes that were not made after all.
+    Void {
+        /// The record's name.
+        id: String,
+    },
+}
+
+/// A place whose every change is put on record before it is made, with what was there before.
+#[derive(Debug)]
+pub struct Recorded {
+    inner: Arc<dyn Vfs>,
+    log: Arc<dyn ChangeLog>,
+    run: RunKey,
+}
+
+/// A content by its hash.
+type Kept = (String, Bytes);
+
+/// What is at a path now, with its version and, if it can be kept, its content.
+struct Now {
+    was: Was,
+    version: Option<Version>,
+    content: Option<Kept>,
+}
+
+impl Recorded {
+    /// Records the changes that are made through it as those of `run`.
+    pub fn new(inner: Arc<dyn Vfs>, log: Arc<dyn ChangeLog>, run: RunKey) -> Self {
+        Self { inner, log, run }
+    }
+
+    /// What is at `path`, which leads through no link.
+    async fn now(&self, path: &VPath) -> Result<Now, VfsError> {
+        let stat = match self.inner.stat(path).await {
+            Ok(stat) => stat,
+            Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) => {
+                return Ok(Now { was: Was::Absent, version: None, content: None });
+            }
+            Err(error) => return Err(error),
+        };
+        let unkept = |reason: &str| Ok(Now { was: Was::Unkept(reason.to_owned()), version: None, content: None });
+        match stat.kind {
+            FileKind::Directory => Ok(Now { was: Was::Directory, version: None, content: None }),
+            FileKind::Other => unkept("it is not a regular file"),
+            FileKind::File if stat.size > MAX_IMAGE_BYTES => unkept("it is too large to be kept"),
+            FileKind::File => {
+                let (content, version) = self.inner.read(path, ReadRange::ALL).await?;
+                let hash = ContentHash::of(&content).to_string();
+                let was = Was::File { hash: hash.clone(), mode: stat.mode };
+                Ok(Now { was, version: Some(version), content: Some((hash, content)) })
+            }
+        }
+    }
+
+    /// Directories above `path` that an operation will have to make.
+    async fn missing_parents(&self, path: &VPath) -> Result<Vec<FileChange>, VfsError> {
+        let mut missing = Vec::new();
+        let mut above = path.parent();
+        while let Some(directory) = above.filter(|directory| !directory.is_root()) {
+            match self.inner.stat(&directory).await {
+                Err(VfsError::NotFound(_)) => missing.push(FileChange {
+                    path: directory.as_str().to_owned(),
+                    before: Was::Absent,
+                    after: Was::Directory,
+                }),
+                // Whatever else it is, the operation itself will say so.
+                Ok(_) | Err(_) => break,
+            }
+            above = directory.parent();
+        }
+        Ok(missing)
+    }
+
+    async fn record(&self, path: &VPath, paths: Vec<FileChange>, images: Vec<Kept>) -> Result<String, VfsError> {
+        let id = uuid::Uuid::now_v7().simple().to_string();
+        self.log(path, &ChangeRecord::Change { id: id.clone(), paths }, images).await?;
+        Ok(id)
+    }
+
+    async fn log(&self, path: &VPath, record: &ChangeRecord, images: Vec<Kept>) -> Result<(), VfsError> {
+        let line = serde_json::to_string(record).map_err(|e| VfsError::Io { path: path.clone(), source: e.into() })?;
+        // Without its before-image no change is made.
+        self.log.record(&self.run, line, images).await.map_err(|error| match error {
+            StoreError::NoSpace(_) => VfsError::NoSpace(path.clone()),
+            StoreError::Unavailable { .. } => VfsError::Unavailable { path: path.clone(), cause: error.to_string() },
+            other => VfsError::Io { path: path.clone(), source: std::io::Error::other(other) },
+        })
+    }
+
+    /// Takes back records of changes that were not made, and gives `error` on.
+    async fn void<T>(&self, path: &VPath, ids: Vec<String>, error: VfsError) -> Result<T, VfsError> {
+        for id in ids {
+            self.log(path, &ChangeRecord::Void { id }, Vec::new()).await?;
+        }
+        Err(error)
+    }
+
+    async fn write_recorded(&self, path: &VPath, data: Bytes, expect: Expect) -> Result<Version, VfsError> {
+        let target = self.inner.resolve(path).await?;
+        let after_hash = ContentHash::of(&data).to_string();
+        for _ in 0..RETRIES {
+            let now = self.now(&target).await?;
+            let sure = match (&expect, &now.was, now.version) {
+                // The operation fails whatever we do; it has the words for it.
+                (Expect::Absent, Was::Directory | Was::File { .. } | Was::Unkept(_), _)
+                | (Expect::Any | Expect::Version(_), Was::Directory, _)
+                | (Expect::Version(_), Was::Absent, _) => return self.inner.write(path, data, expect).await,
+                (Expect::Version(known), _, Some(version)) if *known != version => {
+                    return self.inner.write(path, data, expect).await;
+                }
+                (_, Was::Absent, _) => Expect::Absent,
+                (_, Was::File { .. }, Some(version)) => Expect::Version(version),
+                (expect, Was::File { .. } | Was::Unkept(_), _) => expect.clone(),
+            };
+            let mode = match &now.was {
+                Was::File { mode, .. } => *mode,
+                Was::Absent | Was::Directory | Was::Unkept(_) => None,
+            };
+            let mut changes = self.missing_parents(&target).await?;
+            changes.push(FileChange {
+                path: target.as_str().to_owned(),
+                before: now.was,
+                after: Was::File { hash: after_hash.clone(), mode },
+            });
+            let id = self.record(path, changes, now.content.into_iter().collect()).await?;
+            match self.inner.write(path, data.clone(), sure).await {
+                Ok(version) => return Ok(version),
+                Err(VfsError::Changed(_) | VfsError::Exists(_)) if expect == Expect::Any => {
+                    self.log(path, &ChangeRecord::Void { id }, Vec::new()).await?;
+                }
+                Err(error) => return self.void(path, vec![id], error).await,
+            }
+        }
+        Err(VfsError::Changed(path.clone()))
+    }
+
+    /// Whether `path` itself is a link.
+    async fn is_link(&self, path: &VPath) -> Result<bool, VfsError> {
+        let Some(parent) = path.parent() else { return Ok(false) };
+        let own = self.inner.resolve(&parent).await?.join(path.name())?;
+        Ok(self.inner.resolve(path).await? != own)
+    }
+
+    /// Records that everything at and below `from` goes, to `to` if there is one. Gives the records' names.
+    async fn record_tree(&self, from: &VPath, to: Option<&VPath>) -> Result<Vec<String>, VfsError> {
+        let mut kept_bytes = 0;
+        let mut batch = Batch::default();
+        let mut ids = Vec::new();
+        let mut entries = vec![from.clone()];
+        // What is not there, or leads nowhere, the operation itself will say.
+        let Ok(stat) = self.inner.stat(from).await else { return Ok(ids) };
+        if stat.kind == FileKind::Directory && !self.is_link(from).await? {
+            let walk = self.inner.walk(from, MAX_ENTRIES).await?;
+            if walk.truncated {
+                let reason = Was::Unkept(format!("it has more than {MAX_ENTRIES} entries"));
+                batch.push(from, to, from, reason, None)?;
+                return Ok(vec![self.record(from, batch.changes, batch.images).await?]);
+            }
+            entries.extend(walk.entries.into_iter().map(|(path, _)| path));
+        }
+        for path in entries {
+            let now = match self.is_link(&path).await {
+                Ok(false) => self.now(&path).await?,
+                Ok(true) | Err(VfsError::Escapes(_) | VfsError::NotFound(_)) => {
+                    Now { was: Was::Unkept("it is a link".to_owned()), version: None, content: None }
+                }
+                Err(error) => return Err(error),
+            };
+            kept_bytes += now.content.as_ref().map_or(0, |(_, content)| content.len() as u64);
+            let (was, content) = if kept_bytes > MAX_OPERATION_BYTES && now.content.is_some() {
+                (Was::Unkept("too much was changed at once to be kept".to_owned()), None)
+            } else {
+                (now.was, now.content)
+            };
+            batch.push(from, to, &path, was, content)?;
+            if batch.is_full() {
+                let Batch { changes, images, .. } = std::mem::take(&mut batch);
+                ids.push(self.record(from, changes, images).await?);
+            }
+        }
+        if !batch.changes.is_empty() {
+            ids.push(self.record(from, batch.changes, batch.images).await?);
+        }
+        Ok(ids)
+    }
+}
+
+/// A record in the making.
+#[derive(Default)]
+struct Batch {
+    changes: Vec<FileChange>,
+    images: Vec<Kept>,
+    bytes: usize,
+}
+
+impl Batch {
+    fn push(
+        &mut self,
+        from: &VPath,
+        to: Option<&VPath>,
+        path: &VPath,
+        was: Was,
+        content: Option<Kept>,
+    ) -> Result<(), VfsError> {
+        if let Some(to) = to {
+            let rest = path.as_str().strip_prefix(from.as_str()).unwrap_or("");
+            let moved = to.join(rest)?.as_str().to_owned();
+            self.changes.push(FileChange { path: moved, before: Was::Absent, after: was.clone() });
+        }
+        self.changes.push(FileChange { path: path.as_str().to_owned(), before: was, after: Was::Absent });
+        self.bytes += content.as_ref().map_or(0, |(_, content)| content.len());
+        self.images.extend(content);
+        Ok(())
+    }
+
+    fn is_full(&self) -> bool {
+        self.bytes >= RECORD_BYTES || self.changes.len() >= RECORD_ENTRIES
+    }
+}
+
+impl Vfs for Recorded {
+    fn stat<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Stat, VfsError>> {
+        self.inner.stat(path)
+    }
+
+    fn list<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Vec<DirEntry>, VfsError>> {
+        self.inner.list(path)
+    }
+
+    fn read<'a>(&'a self, path: &'a VPath, range: ReadRange) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
+        self.inner.read(path, range)
+    }
+
+    fn read_lines<'a>(&'a self, path: &'a VPath, range: LineRange) -> BoxFuture<'a, Result<Lines, VfsError>> {
+        self.inner.read_lines(path, range)
+    }
+
+    fn write<'a>(&'a self, path: &'a VPath, data: Bytes, expect: Expect) -> BoxFuture<'a, Result<Version, VfsError>> {
+        Box::pin(self.write_recorded(path, data, expect))
+    }
+
+    fn remove<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
+        Box::pin(async move {
+            if path.is_root() {
+                return self.inner.remove(path).await;
+            }
+            let Some(target) = self.own_path(path).await? else { return self.inner.remove(path).await };
+            let ids = self.record_tree(&target, None).await?;
+            match self.inner.remove(path).await {
+                Ok(()) => Ok(()),
+                Err(error) => self.void(path, ids, error).await,
+            }
+        })
+    }
+
+    fn rename<'a>(&'a self, from: &'a VPath, to: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
+        Box::pin(async move {
+            let (Some(source), Some(target)) = (self.own_path(from).await?, self.own_path(to).await?) else {
+                return self.inner.rename(from, to).await;
+            };
+            // What cannot be done is said by the operation itself.
+            if source.is_root() || source.contains(&target) || self.inner.stat(&target).await.is_ok() {
+                return self.inner.rename(from, to).await;
+            }
+            let mut ids = self.record_tree(&source, Some(&target)).await?;
+            let parents = self.missing_parents(&target).await?;
+            if !parents.is_empty() {
+                ids.push(self.record(to, parents, Vec::new()).await?);
+            }
+            match self.inner.rename(from, to).await {
+                Ok(()) => Ok(()),
+                Err(error) => self.void(from, ids, error).await,
+            }
+        })
+    }
+
+    fn mkdir<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
+        Box::pin(async move {
+            let Ok(target) = self.inner.resolve(path).await else { return self.inner.mkdir(path).await };
+            let mut changes = self.missing_parents(&target).await?;
+            if matches!(self.inner.stat(&target).await, Err(VfsError::NotFound(_))) {
+                let path = target.as_str().to_owned();
+                changes.push(FileChange { path, before: Was::Absent, after: Was::Directory });
+            }
+            if changes.is_empty() {
+                return self.inner.mkdir(path).await;
+            }
+            let id = self.record(path, changes, Vec::new()).await?;
+            match self.inner.mkdir(path).await {
+                Ok(()) => Ok(()),
+                Err(error) => self.void(path, vec![id], error).await,
+            }
+        })
+    }
+
+    fn set_mode<'a>(&'a self, path: &'a VPath, mode: u32) -> BoxFuture<'a, Result<(), VfsError>> {
+        Box::pin(async move {
+            let target = self.inner.resolve(path).await?;
+            let now = self.now(&target).await?;
+            let Was::File { hash, .. } = &now.was else { return self.inner.set_mode(path, mode).await };
+            let after = Was::File { hash: hash.clone(), mode: Some(mode & 0o777) };
+            let change = FileChange { path: target.as_str().to_owned(), before: now.was.clone(), after };
+            let id = self.record(path, vec![change], now.content.into_iter().collect()).await?;
+            match self.inner.set_mode(path, mode).await {
+                Ok(()) => Ok(()),
+                Err(error) => self.void(path, vec![id], error).await,
+            }
+        })
+    }
+
+    fn walk<'a>(&'a self, path: &'a VPath, limit: usize) -> BoxFuture<'a, Result<Walk, VfsError>> {
+        self.inner.walk(path, limit)
+    }
+
+    fn resolve<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<VPath, VfsError>> {
+        self.inner.resolve(path)
+    }
+
+    fn search(&self) -> &dyn Search {
+        self.inner.search()
+    }
+}
+
+impl Recorded {
+    /// The path of the entry itself: links above it followed, itself not. None where that leads nowhere.
+    async fn own_path(&self, path: &VPath) -> Result<Option<VPath>, VfsError> {
+        let Some(parent) = path.parent() else { return Ok(Some(path.clone())) };
+        match self.inner.resolve(&parent).await {
+            Ok(parent) => Ok(Some(parent.join(path.name())?)),
+            Err(_) => Ok(None),
+        }
+    }
+}
