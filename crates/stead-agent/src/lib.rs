@@ -5,6 +5,7 @@
 
 mod agent;
 mod approve;
+mod collect;
 mod driver;
 mod error;
 mod gate;
@@ -17,6 +18,7 @@ mod undo;
 
 pub use agent::{Agent, AgentParts};
 pub use approve::{Answer, Approvals, Approver, Question};
+pub use collect::{Collected, Really};
 pub use error::AgentError;
 pub use gate::{GateRules, Judged, judge};
 pub use live::{Listener, RunOptions, RunReport};

@@ -84,6 +84,15 @@ impl Session {
         Ok(())
     }
 
+    /// Keeps the memory of undo within its bounds, after one run in fifty: looking through it takes a while.
+    async fn collect_sometimes(&self, run: &RunId) {
+        let sum: u32 = run.as_str().bytes().map(u32::from).sum();
+        if sum % 50 == 0 {
+            // `stead gc` says what is wrong, if anything is.
+            let _ = self.agent.collect(&self.owner, crate::Really::Do).await;
+        }
+    }
+
     /// The points that can be returned to, oldest first.
     pub fn rewind_points(&self) -> Vec<RewindPoint> {
         let inputs = self.state.turns.iter().filter(|turn| turn.opens.is_some());
@@ -98,7 +107,7 @@ impl Session {
         if self.state.run.is_some() {
             self.write(&mut *writer, self.state.close(Outcome::Cancelled, "the session was rewound")).await?;
         }
-        let point = self.point(turn)?;
+        let point = self.rewind_point(turn)?;
         self.write(&mut *writer, vec![Entry::Rewind(Rewind { to: point.before })]).await?;
         self.sessions.derive(&self.state, writer.position()).await;
         writer.close().await;
@@ -109,7 +118,7 @@ impl Session {
     pub async fn fork(&mut self, to: SessionId, turn: Option<usize>) -> Result<Self, AgentError> {
         self.load().await?;
         let upto = match turn {
-            Some(turn) => self.point(turn)?.before,
+            Some(turn) => self.rewind_point(turn)?.before,
             None => self.state.seq,
         };
         let journals = &self.sessions;
@@ -190,6 +199,7 @@ impl Session {
         let writer = live.writer;
         self.sessions.derive(&self.state, writer.position()).await;
         writer.close().await;
+        self.collect_sometimes(&report.run).await;
         Ok(report)
     }
 
@@ -247,7 +257,8 @@ impl Session {
         Ok(())
     }
 
-    fn point(&self, turn: usize) -> Result<RewindPoint, AgentError> {
+    /// The point before turn `turn` (from 1).
+    pub fn rewind_point(&self, turn: usize) -> Result<RewindPoint, AgentError> {
         let points = self.rewind_points();
         let turns = points.len();
         let wanted = turn.checked_sub(1).and_then(|i| points.into_iter().nth(i));

@@ -21,5 +21,7 @@ mod prefix;
 mod streams;
 #[path = "all/support.rs"]
 mod support;
+#[path = "all/undo.rs"]
+mod undo;
 #[path = "all/work.rs"]
 mod work;

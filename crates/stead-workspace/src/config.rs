@@ -1,6 +1,7 @@
 //! `agent.yaml`: every key typed, unknown keys refused with their place.
 
 use crate::variables::{Found, substitute};
+use crate::{Filesystem, SessionSettings};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use stead_core::{AgentId, Limits, Price};
@@ -23,6 +24,12 @@ pub struct AgentConfig {
     pub prices: BTreeMap<String, Price>,
     /// Tools whose calls wait for a person: `write_file: true`.
     pub approvals: BTreeMap<String, bool>,
+    /// Where the tree lies.
+    pub filesystem: Filesystem,
+    /// Where sessions are kept, if not with the tree.
+    pub sessions: SessionSettings,
+    /// How long, and in how much space, it is kept what runs changed.
+    pub undo: UndoSettings,
     /// Values that came from `${VAR}`, to be kept out of journals and logs.
     #[serde(skip)]
     pub secrets: Vec<String>,
@@ -64,6 +71,22 @@ impl Policy {
     /// The part that the Run machine enforces.
     pub fn limits(&self) -> Limits {
         Limits { max_steps: self.max_steps, repeat_nudge: self.repeat_nudge, repeat_end: self.repeat_end }
+    }
+}
+
+/// How long, and in how much space, it is kept what runs changed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct UndoSettings {
+    /// Days (default 30).
+    pub keep_days: u32,
+    /// Megabytes (default 1024).
+    pub max_mb: u64,
+}
+
+impl Default for UndoSettings {
+    fn default() -> Self {
+        Self { keep_days: 30, max_mb: 1024 }
     }
 }
 
@@ -125,6 +148,9 @@ impl AgentConfig {
         let invalid = |message: String| Err(ConfigError::Invalid { line: 1, column: 1, message });
         if let Some((_, key)) = zero.into_iter().find(|(is_zero, _)| *is_zero) {
             return invalid(format!("{key} must be at least 1"));
+        }
+        if let Some(problem) = self.filesystem.problem() {
+            return invalid(problem);
         }
         let Policy { repeat_nudge, repeat_end, .. } = self.policy;
         if repeat_end > 0 && repeat_nudge > repeat_end {

@@ -9,13 +9,15 @@
 //! ```
 
 mod config;
+mod filesystem;
 mod place;
 mod prompt;
 mod scaffold;
 mod variables;
 mod workspace;
 
-pub use config::{AgentConfig, ConfigError, Policy};
+pub use config::{AgentConfig, ConfigError, Policy, UndoSettings};
+pub use filesystem::{Filesystem, IsolationScope, Mode, Project, ProjectSettings, SessionSettings};
 pub use place::{LocalPlace, Place};
 pub use prompt::{Prompt, Section, SessionFacts};
 pub use scaffold::{ScaffoldFile, scaffold};

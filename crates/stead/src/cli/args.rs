@@ -59,9 +59,11 @@ pub(crate) enum Command {
     Prompt(PromptArgs),
     /// Check the workspace strictly
     Check(CheckArgs),
-    /// List, show, search, fork, rewind, replay, export or remove sessions
+    /// List, show, search, fork, rewind, undo, replay, export or remove sessions
     #[command(alias = "session")]
     Sessions(SessionsArgs),
+    /// Remove what is no longer needed: old before-images, leftovers of crashes
+    Gc(GcArgs),
     /// Show providers, keys and prices
     Models(ModelsArgs),
     /// Print completions for a shell
@@ -73,6 +75,16 @@ pub(crate) enum Command {
     /// The benchmark's adapter
     #[command(hide = true)]
     Bench(BenchArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GcArgs {
+    /// Say what would be removed, and remove nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -258,6 +270,27 @@ pub(crate) enum SessionsCommand {
         /// The turn (as `show` numbers them)
         #[arg(long, value_name = "TURN")]
         before: usize,
+        /// Take back what was done to files since then, too; refused if someone else changed them
+        #[arg(long)]
+        files: bool,
+    },
+    /// Take back what a run did to files; refused if someone else changed them since
+    #[command(after_help = "Examples:
+  stead sessions undo --dry-run          what taking back the newest run would change
+  stead sessions undo -s weekly          take back the newest run of that session
+  stead sessions undo r01a1e1c2          that run; the beginning of its id will do")]
+    Undo {
+        /// The run [default: the newest that changed a file]
+        run: Option<String>,
+        /// Only runs of this session
+        #[arg(short, long, value_name = "ID")]
+        session: Option<String>,
+        /// Show what would change, and change nothing
+        #[arg(long)]
+        dry_run: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Play a recorded session again without model or tools, checking every step
     Replay {

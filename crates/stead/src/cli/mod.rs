@@ -8,6 +8,7 @@ mod check;
 mod demo;
 mod env;
 mod error;
+mod gc;
 mod init;
 mod models;
 mod open;
@@ -20,6 +21,7 @@ mod signals;
 mod style;
 mod tool;
 mod transcript;
+mod undo;
 
 use args::{Cli, Command};
 use clap::{CommandFactory, Parser};
@@ -74,6 +76,7 @@ async fn dispatch(cli: Cli, env: &Env) -> Result<ExitCode, CliError> {
         Command::Prompt(args) => prompt::prompt(&common, env, &args).await,
         Command::Check(args) => check::check(&common, env, &args).await,
         Command::Sessions(args) => sessions::sessions(&common, env, args.command).await,
+        Command::Gc(args) => gc::gc(&common, env, &args).await,
         Command::Models(args) => models::models(env, &args).await,
         Command::Completions { shell } => {
             let mut script = Vec::new();

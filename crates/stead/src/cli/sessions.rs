@@ -8,11 +8,12 @@ use super::print::{errln, outln};
 use super::render::tokens;
 use super::style::Style;
 use super::transcript::{self, Detail};
+use super::undo::{self, Wanted};
 use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use stead::agent::Agent;
+use stead::agent::{Agent, Really};
 use stead::core::{Entry, Line, SessionId, SessionState};
 use stead::store::Wait;
 
@@ -30,8 +31,21 @@ pub(crate) async fn sessions(common: &Common, env: &Env, command: SessionsComman
             outln!("{}", fork.id());
             Ok(ExitCode::SUCCESS)
         }
-        SessionsCommand::Rewind { id, before } => {
+        SessionsCommand::Undo { run, session, dry_run, json } => {
+            let really = if dry_run { Really::DryRun } else { Really::Do };
+            let wanted = Wanted { run: run.as_deref(), session: session.as_deref(), really, json };
+            undo::undo(&agent, style, wanted).await
+        }
+        SessionsCommand::Rewind { id, before, files } => {
             let mut session = agent.session(find(&agent, &id).await?);
+            if files {
+                session.load().await?;
+                let point = session.rewind_point(before)?;
+                let runs = agent.runs_after(agent.owner(), session.id(), point.before).await?;
+                for step in undo::undo_all(&agent, session.id(), &runs).await?.steps {
+                    outln!("undone: {}", step.path);
+                }
+            }
             let point = session.rewind(before, Wait::No).await?;
             agent.sessions().flush().await;
             outln!("{id} continues before turn {before}: {}", first_line(&point.text));

@@ -1,0 +1,97 @@
+//! Keeping the memory of undo within its bounds.
+
+use crate::{Agent, AgentError};
+use std::collections::{BTreeMap, BTreeSet};
+use stead_core::Owner;
+use stead_store::{ChangeLog, RunKey};
+use stead_vfs::{ChangeRecord, Was};
+
+/// A content that no run refers to is kept this long: a run may be about to.
+const GRACE_MS: i64 = 60 * 60 * 1000;
+
+/// What was, or would be, forgotten.
+#[derive(Debug, Default, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Collected {
+    /// Runs that can no longer be undone.
+    pub runs: usize,
+    /// Contents that are no longer kept.
+    pub contents: usize,
+    /// Their size.
+    pub bytes: u64,
+    /// What is still kept.
+    pub kept_bytes: u64,
+}
+
+/// Whether to do it or only to say what would be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Really {
+    /// Do it.
+    Do,
+    /// Only say.
+    DryRun,
+}
+
+impl Agent {
+    /// Forgets how to undo runs that are too old, whose session is gone, or that do not fit into the space
+    /// that is set for it (`undo:` in agent.yaml), oldest first.
+    pub async fn collect(&self, owner: &Owner, really: Really) -> Result<Collected, AgentError> {
+        let log = self.parts.place.changes(owner);
+        let sessions: BTreeSet<_> =
+            self.parts.place.sessions(owner).list().await?.into_iter().map(|summary| summary.id).collect();
+        let now_ms = jiff::Timestamp::now().as_millisecond();
+        let settings = &self.parts.workspace.config.undo;
+        let oldest_ms = now_ms.saturating_sub(i64::from(settings.keep_days).saturating_mul(24 * 60 * 60 * 1000));
+        let mut kept: Vec<(RunKey, BTreeSet<String>)> = Vec::new();
+        let mut forgotten = Vec::new();
+        for run in log.runs().await? {
+            if run.updated_ms < oldest_ms || !sessions.contains(&run.key.session) {
+                forgotten.push(run.key);
+            } else {
+                let contents = contents_of(&*log, &run.key).await?;
+                kept.push((run.key, contents));
+            }
+        }
+        let images = log.images().await?;
+        let sizes: BTreeMap<&str, u64> = images.iter().map(|image| (image.hash.as_str(), image.bytes)).collect();
+        let room = settings.max_mb.saturating_mul(1024 * 1024);
+        let total = |kept: &[(RunKey, BTreeSet<String>)]| -> u64 {
+            let referred: BTreeSet<&String> = kept.iter().flat_map(|(_, contents)| contents).collect();
+            referred.into_iter().filter_map(|hash| sizes.get(hash.as_str())).sum()
+        };
+        while !kept.is_empty() && total(&kept) > room {
+            forgotten.push(kept.remove(0).0);
+        }
+        let referred: BTreeSet<&String> = kept.iter().flat_map(|(_, contents)| contents).collect();
+        let unused = images.iter().filter(|image| !referred.contains(&image.hash) && image.kept_ms < now_ms - GRACE_MS);
+        let unused: Vec<_> = unused.collect();
+        let collected = Collected {
+            runs: forgotten.len(),
+            contents: unused.len(),
+            bytes: unused.iter().map(|image| image.bytes).sum(),
+            kept_bytes: total(&kept),
+        };
+        if really == Really::Do {
+            for run in &forgotten {
+                log.forget(run).await?;
+            }
+            for image in unused {
+                log.drop_image(&image.hash).await?;
+            }
+        }
+        Ok(collected)
+    }
+}
+
+/// The contents that undoing a run would need.
+async fn contents_of(log: &dyn ChangeLog, run: &RunKey) -> Result<BTreeSet<String>, AgentError> {
+    let mut contents = BTreeSet::new();
+    for line in log.records(run).await? {
+        // A line that cannot be read keeps nothing: undoing that run fails anyway.
+        let Ok(ChangeRecord::Change { paths, .. }) = serde_json::from_str(&line) else { continue };
+        contents.extend(paths.into_iter().filter_map(|change| match change.before {
+            Was::File { hash, .. } => Some(hash),
+            Was::Absent | Was::Directory | Was::Unkept(_) => None,
+        }));
+    }
+    Ok(contents)
+}

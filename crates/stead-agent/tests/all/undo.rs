@@ -1,0 +1,136 @@
+//! Undo: what a run changed becomes again what it was, and nothing that is someone else's is touched.
+
+use crate::support::{agent, block_on, session, text};
+use crate::work::contents;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use stead_agent::{Agent, Obstacle, Really, RunOptions};
+use stead_core::{Outcome, RunId};
+use stead_model::ScriptedModel;
+use stead_vfs::VPath;
+
+/// Creates, edits, deletes and moves, of files and directories.
+const SCRIPT: &str = r#"
+- calls:
+  - {tool: write_file, args: {file_path: new/deep/a.txt, content: "alpha\n"}}
+  - {tool: edit_file, args: {file_path: edit.txt, old_string: two, new_string: "2"}}
+- calls:
+  - {tool: write_file, args: {file_path: edit.txt, content: "more\n", mode: append}}
+  - {tool: delete_file, args: {file_path: old}}
+  - {tool: move_file, args: {from: tree, to: moved/tree}}
+- calls:
+  - {tool: write_file, args: {file_path: moved/tree/x.txt, content: "changed\n", mode: overwrite}}
+  - {tool: write_file, args: {file_path: passing.txt, content: "here and gone\n"}}
+  - {tool: delete_file, args: {file_path: passing.txt}}
+- text: Done.
+"#;
+
+fn lay_out(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    for (name, content) in [
+        ("edit.txt", "one two three\n"),
+        ("old/1.txt", "first\n"),
+        ("old/sub/2.txt", "second\n"),
+        ("tree/x.txt", "x\n"),
+        ("tree/run.sh", "#!/bin/sh\n"),
+        ("other.txt", "not ours\n"),
+    ] {
+        std::fs::create_dir_all(dir.join(name).parent().unwrap()).unwrap();
+        std::fs::write(dir.join(name), content).unwrap();
+    }
+    std::fs::create_dir(dir.join("old/empty")).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(dir.join("tree/run.sh"), mode).unwrap();
+    contents(dir)
+}
+
+async fn worked(dir: &Path) -> (Arc<Agent>, RunId) {
+    let agent = agent(dir, Arc::new(ScriptedModel::parse("s", SCRIPT).unwrap())).await;
+    let report = agent.session(session("s")).run(text("Go."), RunOptions::default()).await.unwrap();
+    assert_eq!(report.outcome, Outcome::Completed, "{report:?}");
+    assert!(dir.join("moved/tree/x.txt").exists() && !dir.join("old").exists() && !dir.join("passing.txt").exists());
+    (agent, report.run)
+}
+
+// 3.8
+#[test]
+fn a_run_with_creates_edits_deletes_and_moves_is_undone_exactly() {
+    let dir = tempfile::tempdir().unwrap();
+    let laid_out = lay_out(dir.path());
+    block_on(async {
+        let (agent, run) = worked(dir.path()).await;
+        std::fs::write(dir.path().join("other.txt"), "changed by a person\n").unwrap();
+        let plan = agent.undo_runs(agent.owner(), &session("s"), &[run]).await.unwrap();
+        assert_eq!(plan.obstacles, []);
+        let mut expected = laid_out;
+        expected.insert("other.txt".into(), b"changed by a person\n".to_vec());
+        assert_eq!(contents(dir.path()), expected);
+        let mode = std::fs::metadata(dir.path().join("tree/run.sh")).unwrap();
+        assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode.permissions()) & 0o777, 0o755);
+    });
+}
+
+// 3.8
+#[test]
+fn a_foreign_edit_is_named_and_nothing_at_all_is_undone() {
+    for (foreign, content) in [
+        ("edit.txt", Some("mine now\n")),
+        ("moved/tree/x.txt", Some("mine")),
+        ("moved/tree/run.sh", None),
+        ("old", Some("a file")),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        lay_out(dir.path());
+        block_on(async {
+            let (agent, run) = worked(dir.path()).await;
+            match content {
+                Some(content) => std::fs::write(dir.path().join(foreign), content).unwrap(),
+                None => std::fs::write(dir.path().join(foreign), "#!/bin/sh\nrm\n").unwrap(),
+            }
+            let before = contents(dir.path());
+            let plan = agent.undo_runs(agent.owner(), &session("s"), &[run]).await.unwrap();
+            let named = plan.obstacles.iter().any(|obstacle| match obstacle {
+                Obstacle::Changed(path) => *path == VPath::parse(foreign).unwrap() || foreign == "old",
+                Obstacle::Unkept { .. } => false,
+            });
+            assert!(named, "{foreign}: {:?}", plan.obstacles);
+            assert_eq!(contents(dir.path()), before, "{foreign}");
+        });
+    }
+}
+
+#[test]
+fn what_others_put_into_a_directory_of_the_run_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    lay_out(dir.path());
+    block_on(async {
+        let (agent, run) = worked(dir.path()).await;
+        std::fs::write(dir.path().join("new/mine.txt"), "keep").unwrap();
+        let plan = agent.undo_runs(agent.owner(), &session("s"), &[run.clone()]).await.unwrap();
+        assert_eq!(plan.obstacles, []);
+        assert_eq!(std::fs::read(dir.path().join("new/mine.txt")).unwrap(), b"keep");
+        assert!(!dir.path().join("new/deep").exists());
+        // There is nothing left to undo.
+        let again = agent.undo_runs(agent.owner(), &session("s"), &[run]).await.unwrap();
+        assert!(again.steps.is_empty() && again.obstacles.is_empty(), "{again:?}");
+    });
+}
+
+#[test]
+fn memory_is_forgotten_when_it_is_old_or_too_much() {
+    let dir = tempfile::tempdir().unwrap();
+    lay_out(dir.path());
+    std::fs::write(dir.path().join("agent.yaml"), "undo: {max_mb: 0}\n").unwrap();
+    block_on(async {
+        let (agent, run) = worked(dir.path()).await;
+        let images = dir.path().join("agents/main/undo/images");
+        let kept = std::fs::read_dir(&images).unwrap().count();
+        let dry = agent.collect(agent.owner(), Really::DryRun).await.unwrap();
+        assert_eq!((dry.runs, dry.kept_bytes), (1, 0));
+        // What was kept a moment ago may be about to be referred to.
+        assert_eq!(agent.collect(agent.owner(), Really::Do).await.unwrap().contents, 0);
+        assert_eq!(std::fs::read_dir(&images).unwrap().count(), kept);
+        let plan = agent.undo_runs(agent.owner(), &session("s"), &[run]).await.unwrap();
+        assert!(plan.steps.is_empty(), "{plan:?}");
+    });
+}

@@ -1,0 +1,103 @@
+//! `filesystem:` and `sessions:` in agent.yaml: where the tree and its sessions lie.
+
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Where the tree of the workspace lies.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Filesystem {
+    /// `local` (default) or `store`.
+    pub mode: Mode,
+    /// With `local`: a folder that is attached as `project/`.
+    pub project: Option<Project>,
+    /// With `store`: where, as `postgres://…`, `mysql://…`, `redis://…` or `sqlite:FILE`.
+    pub url: Option<String>,
+    /// Who shares what is written (default `user`).
+    pub scope: IsolationScope,
+    /// With `store`: keeps several installations of one agent apart.
+    pub namespace: Option<String>,
+}
+
+/// Kinds of places.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// The folder itself.
+    #[default]
+    Local,
+    /// A store, over the folder as a template.
+    Store,
+}
+
+/// A folder that is attached as `project/`: its path, or a map with `path:` and `writable:`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Project {
+    /// Only to be read.
+    Path(PathBuf),
+    /// With settings.
+    Settings(ProjectSettings),
+}
+
+/// A folder that is attached as `project/`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProjectSettings {
+    /// The folder; a relative path begins at the workspace.
+    pub path: PathBuf,
+    /// Whether the agent may change it, asking each time (default false).
+    #[serde(default)]
+    pub writable: bool,
+}
+
+impl Project {
+    /// The folder and whether it may be changed.
+    pub fn settings(&self) -> ProjectSettings {
+        match self {
+            Self::Path(path) => ProjectSettings { path: path.clone(), writable: false },
+            Self::Settings(settings) => settings.clone(),
+        }
+    }
+}
+
+/// Who shares what an agent writes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum IsolationScope {
+    /// Nobody: each session has its own.
+    Session,
+    /// The sessions of one user.
+    #[default]
+    User,
+    /// All users of the agent.
+    Agent,
+    /// Everybody, across agents.
+    Global,
+}
+
+/// Where sessions are kept, if not with the tree.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SessionSettings {
+    /// The store; left out, it is the one of `filesystem`.
+    pub url: Option<String>,
+}
+
+impl Filesystem {
+    /// What is wrong with the settings, if anything.
+    pub(crate) fn problem(&self) -> Option<String> {
+        let not_for = |key: &str, mode: &str| Some(format!("filesystem.{key} has no meaning with mode: {mode}"));
+        match self.mode {
+            Mode::Local if self.url.is_some() => {
+                Some("filesystem.url has no meaning with mode: local; did you mean mode: store?".to_owned())
+            }
+            Mode::Local if self.namespace.is_some() => not_for("namespace", "local"),
+            Mode::Store if self.project.is_some() => not_for("project", "store"),
+            Mode::Store if self.url.as_deref().unwrap_or("").is_empty() => {
+                Some("filesystem.url is missing: mode: store needs one, such as postgres://host/database".to_owned())
+            }
+            Mode::Local | Mode::Store => None,
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! `stead sessions undo`: taking back what a run changed.
+
+use super::error::CliError;
+use super::open::session_id;
+use super::print::outln;
+use super::style::Style;
+use serde_json::json;
+use similar::TextDiff;
+use std::process::ExitCode;
+use std::sync::Arc;
+use stead::agent::{Agent, Obstacle, Really, Undo, UndoAction, UndoPlan};
+use stead::core::{RunId, SessionId};
+use stead::store::RunKey;
+
+/// Contents above this size are not shown as a difference of lines.
+const MAX_DIFF_BYTES: usize = 1024 * 1024;
+
+/// Which run, and what to do about it.
+pub(crate) struct Wanted<'a> {
+    pub(crate) run: Option<&'a str>,
+    pub(crate) session: Option<&'a str>,
+    pub(crate) really: Really,
+    pub(crate) json: bool,
+}
+
+pub(crate) async fn undo(agent: &Arc<Agent>, style: Style, wanted: Wanted<'_>) -> Result<ExitCode, CliError> {
+    let key = find(agent, &wanted).await?;
+    let runs = [key.run.clone()];
+    let undo = agent.undo(agent.owner(), &key.session);
+    // The plan is made before anything changes, so that it can be shown with what is there now.
+    let plan = undo.plan(&key.session, &runs).await?;
+    let shown = show(&undo, &plan, style, &wanted).await?;
+    let done = match wanted.really {
+        Really::DryRun => plan,
+        Really::Do => agent.undo_runs(agent.owner(), &key.session, &runs).await?,
+    };
+    finish(&key, &done, &shown, &wanted)
+}
+
+/// Takes back what all `runs` of a session changed, as part of rewinding it. Nothing happens if any of it
+/// cannot be undone.
+pub(crate) async fn undo_all(agent: &Arc<Agent>, session: &SessionId, runs: &[RunId]) -> Result<UndoPlan, CliError> {
+    let plan = agent.undo_runs(agent.owner(), session, runs).await?;
+    refuse(&plan.obstacles)?;
+    Ok(plan)
+}
+
+fn refuse(obstacles: &[Obstacle]) -> Result<(), CliError> {
+    if obstacles.is_empty() {
+        return Ok(());
+    }
+    let lines: Vec<String> = obstacles.iter().map(|obstacle| format!("  {obstacle}")).collect();
+    Err(CliError::Failed(anyhow::anyhow!("nothing was undone:\n{}", lines.join("\n"))))
+}
+
+async fn find(agent: &Arc<Agent>, wanted: &Wanted<'_>) -> Result<RunKey, CliError> {
+    let session = wanted.session.map(|text| session_id(Some(text))).transpose()?;
+    let any = SessionId::new("undo").map_err(|error| CliError::usage(error.to_string()))?;
+    let undo = agent.undo(agent.owner(), session.as_ref().unwrap_or(&any));
+    let Some(text) = wanted.run else {
+        let newest = undo.newest(session.as_ref()).await?;
+        return newest.ok_or_else(|| CliError::usage("there is no run that changed a file and could be undone"));
+    };
+    let mut found = undo.find(text).await?;
+    found.retain(|key| session.as_ref().is_none_or(|session| key.session == *session));
+    match <[RunKey; 1]>::try_from(found) {
+        Ok([key]) => Ok(key),
+        Err(found) if found.is_empty() => Err(CliError::usage(format!(
+            "no run {text} changed a file; `stead sessions show ID --json` names the runs"
+        ))),
+        Err(found) => {
+            let runs: Vec<String> = found.iter().map(|key| format!("{} (session {})", key.run, key.session)).collect();
+            Err(CliError::usage(format!("several runs begin with {text}: {}", runs.join(", "))))
+        }
+    }
+}
+
+/// What the plan does, in words and differences.
+async fn show(undo: &Undo, plan: &UndoPlan, style: Style, wanted: &Wanted<'_>) -> Result<Vec<String>, CliError> {
+    let mut shown = Vec::new();
+    for step in &plan.steps {
+        let path = &step.path;
+        shown.push(match &step.action {
+            UndoAction::Restore { over: Some(_), .. } => format!("restore {path}"),
+            UndoAction::Restore { over: None, .. } => format!("bring back {path}"),
+            UndoAction::Remove => format!("remove {path}"),
+            UndoAction::MakeDirectory => format!("make directory {path}"),
+            UndoAction::RemoveDirectory => format!("remove directory {path}, if it is empty"),
+        });
+        if wanted.really == Really::Do || wanted.json {
+            continue;
+        }
+        let after = match &step.action {
+            UndoAction::Restore { hash, .. } => undo.image(hash).await?.unwrap_or_default(),
+            UndoAction::Remove => bytes::Bytes::new(),
+            UndoAction::MakeDirectory | UndoAction::RemoveDirectory => continue,
+        };
+        let before = undo.current(path).await?.unwrap_or_default();
+        shown.extend(difference(&before, &after, style));
+    }
+    Ok(shown)
+}
+
+fn difference(before: &[u8], after: &[u8], style: Style) -> Vec<String> {
+    let texts = (std::str::from_utf8(before), std::str::from_utf8(after));
+    let (Ok(before), Ok(after)) = texts else {
+        return vec![format!("  (not text: {} bytes become {})", before.len(), after.len())];
+    };
+    if before.len().max(after.len()) > MAX_DIFF_BYTES {
+        return vec![format!("  (large: {} bytes become {})", before.len(), after.len())];
+    }
+    let diff = TextDiff::from_lines(before, after);
+    let lines = diff.unified_diff().context_radius(2).to_string();
+    let coloured = |line: &str| match line.bytes().next() {
+        Some(b'+') => style.good(line),
+        Some(b'-') => style.bad(line),
+        Some(_) | None => line.to_owned(),
+    };
+    lines.lines().map(|line| format!("  {}", coloured(line))).collect()
+}
+
+fn finish(key: &RunKey, plan: &UndoPlan, shown: &[String], wanted: &Wanted<'_>) -> Result<ExitCode, CliError> {
+    if wanted.json {
+        let obstacles: Vec<String> = plan.obstacles.iter().map(ToString::to_string).collect();
+        let done = plan.obstacles.is_empty() && wanted.really == Really::Do;
+        let report =
+            json!({"session": key.session, "run": key.run, "steps": shown, "obstacles": obstacles, "undone": done});
+        outln!("{report}");
+        return Ok(ExitCode::from(u8::from(!plan.obstacles.is_empty())));
+    }
+    match wanted.really {
+        Really::DryRun => {
+            outln!("undoing run {} of session {} would:", key.run, key.session);
+            for line in shown {
+                outln!("{line}");
+            }
+            for obstacle in &plan.obstacles {
+                outln!("not possible: {obstacle}");
+            }
+            Ok(ExitCode::from(u8::from(!plan.obstacles.is_empty())))
+        }
+        Really::Do => {
+            refuse(&plan.obstacles)?;
+            for line in shown {
+                outln!("{line}");
+            }
+            outln!("run {} of session {} is undone", key.run, key.session);
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
