@@ -35,5 +35,5 @@ pub use contract::{
 pub use disk::{Disk, OsDisk, open_dir};
 pub use error::StoreError;
 pub use sessions::{
-    FileSessions, Holder, JournalWriter, Opened, Position, Sessions, StoreSessions, Summary, Torn, Wait,
+    FileSessions, Holder, Imported, JournalWriter, Opened, Position, Sessions, StoreSessions, Summary, Torn, Wait,
 };

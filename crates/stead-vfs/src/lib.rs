@@ -20,6 +20,7 @@
 //! - [`Vfs`]: what a place does. - [`LocalVfs`]: a directory of the local disk, which nothing leaves.
 //! - [`Search`]: finding files by name and lines by pattern. - [`Lines`]: windows of huge files.
 
+mod copy;
 mod glob;
 mod lines;
 mod local;
@@ -29,6 +30,7 @@ mod search;
 mod vfs;
 mod walk;
 
+pub use copy::{CopyAction, CopyPlan, CopyStep, Included, Part};
 pub use lines::{Line, LineRange, Lines};
 pub use local::LocalVfs;
 pub use path::{PathError, VPath};

@@ -8,9 +8,10 @@
 
 use super::group::GroupSync;
 use super::index::Index;
-use super::journal::{FileWriter, read_lines};
+use super::journal::{FileWriter, check_lines, read_lines};
 use super::lock::Lock;
-use crate::{Disk, JournalWriter, Opened, Position, Sessions, StoreError, Summary, Wait, open_dir};
+use crate::{Disk, Imported, JournalWriter, Opened, Position, Sessions, StoreError, Summary, Wait, open_dir};
+use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use serde::Serialize;
@@ -173,6 +174,42 @@ impl FileSessions {
         Ok(list)
     }
 
+    async fn import_now(&self, id: &SessionId, lines: &[Bytes]) -> Result<Imported, StoreError> {
+        let path = self.path(id);
+        check_lines(&path, id, lines)?;
+        let failed = |cause| StoreError::io(&path, cause);
+        let mut text = Vec::new();
+        for line in lines {
+            text.extend_from_slice(line);
+            text.push(b'\n');
+        }
+        let (file, _lock) = match self.lock(id, Wait::No).await {
+            Ok(locked) => locked,
+            Err(StoreError::NotFound(_)) => {
+                // Whole from the first moment: nobody finds a part of it.
+                let dir = self.dir()?;
+                let name = path.file_name().map(Path::new).unwrap_or(Path::new(""));
+                self.disk.replace(dir.as_fd(), name, &text, 0o644).map_err(failed)?;
+                let file = open_journal(&path, OFlags::RDONLY).map_err(failed)?;
+                self.disk.sync(&file).and_then(|()| self.disk.sync(&dir)).map_err(failed)?;
+                return Ok(Imported::New);
+            }
+            Err(error) => return Err(error),
+        };
+        let mut known = read_whole(&file).map_err(failed)?;
+        let (end, torn) = fold(&path, id, &known, &mut SessionState::default())?;
+        if torn.is_some() {
+            self.disk.set_len(&file, end.bytes).map_err(failed)?;
+            known.truncate(end.bytes as usize);
+        }
+        if known.starts_with(&text) {
+            return Ok(Imported::Same);
+        }
+        let Some(rest) = text.strip_prefix(known.as_slice()) else { return Err(StoreError::Exists(id.clone())) };
+        self.disk.write_all(&file, rest).and_then(|()| self.disk.sync(&file)).map_err(failed)?;
+        Ok(Imported::Extended)
+    }
+
     fn remove_now(&self, id: &SessionId) -> Result<(), StoreError> {
         let dir = self.dir()?;
         let path = self.path(id);
@@ -294,6 +331,26 @@ impl Sessions for FileSessions {
             let (_file, _lock) = self.lock(id, Wait::No).await?;
             self.remove_now(id)
         })
+    }
+
+    fn export<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<Vec<Bytes>, StoreError>> {
+        Box::pin(async move {
+            let path = self.path(id);
+            if !path.exists() {
+                return Err(StoreError::NotFound(id.clone()));
+            }
+            let text = Bytes::from(read_file(&path)?);
+            let (end, _torn) = fold(&path, id, &text, &mut SessionState::default())?;
+            let whole = text.slice(..end.bytes as usize);
+            Ok(whole
+                .split_inclusive(|&byte| byte == b'\n')
+                .map(|line| whole.slice_ref(&line[..line.len() - 1]))
+                .collect())
+        })
+    }
+
+    fn import<'a>(&'a self, id: &'a SessionId, lines: Vec<Bytes>) -> BoxFuture<'a, Result<Imported, StoreError>> {
+        Box::pin(async move { self.import_now(id, &lines).await })
     }
 
     fn derive<'a>(&'a self, state: &'a SessionState, position: Position) -> BoxFuture<'a, ()> {

@@ -2,6 +2,7 @@
 
 use super::lock::Lock;
 use crate::{Disk, Fence, JournalWriter, Position, StoreError, Torn};
+use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -50,6 +51,25 @@ pub(crate) fn read_lines(
         }
     }
     Ok((at, None))
+}
+
+/// Checks lines that come from elsewhere: that they are a journal of `id`, whole from its first line on.
+pub(crate) fn check_lines(path: &Path, id: &stead_core::SessionId, lines: &[Bytes]) -> Result<Position, StoreError> {
+    let mut at = Position::START;
+    for text in lines {
+        let number = at.seq + 1;
+        let damaged = |cause| StoreError::Damaged { path: path.to_owned(), line: number, cause };
+        let line = read_line(text, number, at.sum).map_err(damaged)?;
+        let foreign = match &line.entry {
+            Entry::Session(start) => start.session != *id,
+            _ => number == 1,
+        };
+        if foreign {
+            return Err(damaged(stead_core::LineError::Malformed(format!("it is not the journal of session {id}"))));
+        }
+        at = Position { seq: number, sum: line.sum, bytes: at.bytes + text.len() as u64 + 1 };
+    }
+    Ok(at)
 }
 
 pub(crate) fn read_line(bytes: &[u8], number: u64, previous: ChainSum) -> Result<Line, stead_core::LineError> {

@@ -16,6 +16,7 @@ pub use holder::Holder;
 pub use store::StoreSessions;
 
 use crate::{Fence, StoreError};
+use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
@@ -46,6 +47,13 @@ pub trait Sessions: Debug + Send + Sync {
     /// Removes a session that nobody writes.
     fn remove<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<(), StoreError>>;
 
+    /// The lines of a session as they stand, checked, without their ends: for another place to take over.
+    fn export<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<Vec<Bytes>, StoreError>>;
+
+    /// Takes over lines of another place. A session that is here already is extended if the lines go on
+    /// from it; if they differ, it is left alone ([`StoreError::Exists`]).
+    fn import<'a>(&'a self, id: &'a SessionId, lines: Vec<Bytes>) -> BoxFuture<'a, Result<Imported, StoreError>>;
+
     /// Writes what is derived from a session (snapshot, index). Its failure loses nothing, so it is
     /// reported and not returned.
     fn derive<'a>(&'a self, state: &'a SessionState, position: Position) -> BoxFuture<'a, ()>;
@@ -55,6 +63,17 @@ pub trait Sessions: Debug + Send + Sync {
 
     /// Brings derived state that was held back to its place.
     fn flush(&self) -> BoxFuture<'_, ()>;
+}
+
+/// What taking over a session came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Imported {
+    /// It is new here.
+    New,
+    /// It was here and got longer.
+    Extended,
+    /// It was here as it is.
+    Same,
 }
 
 /// A session taken for writing. Dropping it gives the session back.

@@ -6,10 +6,10 @@
 //! through its lease stops before its next side effect.
 
 use super::holder::Signature;
-use super::journal::{encode, read_line};
+use super::journal::{check_lines, encode, read_line};
 use crate::{
-    Acquired, Change, Claim, Document, Expected, Fence, Holder, JournalWriter, Lease, Opened, Position, Sessions,
-    Space, Store, StoreError, Summary, Tail, Wait,
+    Acquired, Change, Claim, Document, Expected, Fence, Holder, Imported, JournalWriter, Lease, Opened, Position,
+    Sessions, Space, Store, StoreError, Summary, Tail, Wait,
 };
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -289,6 +289,49 @@ impl Sessions for StoreSessions {
         })
     }
 
+    fn export<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<Vec<Bytes>, StoreError>> {
+        Box::pin(async move {
+            let mut lines: Vec<Bytes> = Vec::new();
+            loop {
+                let page = self.store.lines(&self.space, id.as_str(), lines.len() as u64 + 1, PAGE_BYTES).await?;
+                if page.is_empty() {
+                    break;
+                }
+                lines.extend(page);
+            }
+            if lines.is_empty() {
+                return Err(StoreError::NotFound(id.clone()));
+            }
+            check_lines(&place(&*self.store, id), id, &lines)?;
+            Ok(lines)
+        })
+    }
+
+    fn import<'a>(&'a self, id: &'a SessionId, lines: Vec<Bytes>) -> BoxFuture<'a, Result<Imported, StoreError>> {
+        Box::pin(async move {
+            check_lines(&place(&*self.store, id), id, &lines)?;
+            let known = match self.export(id).await {
+                Ok(known) => known,
+                Err(StoreError::NotFound(_)) => Vec::new(),
+                Err(error) => return Err(error),
+            };
+            if known.len() >= lines.len() && known[..lines.len()] == lines[..] {
+                return Ok(Imported::Same);
+            }
+            if lines[..known.len().min(lines.len())] != known[..] {
+                return Err(StoreError::Exists(id.clone()));
+            }
+            let fence = self.lease(id, Wait::No).await?;
+            let mut after = known.len();
+            for part in batches(&lines[after..]) {
+                self.store.append(&self.space, id.as_str(), after as u64, part, &fence).await?;
+                after += part.len();
+            }
+            self.store.release(&self.space, &fence).await?;
+            Ok(if known.is_empty() { Imported::New } else { Imported::Extended })
+        })
+    }
+
     fn derive<'a>(&'a self, state: &'a SessionState, position: Position) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             let Some(id) = &state.session else { return };
@@ -395,6 +438,23 @@ impl Drop for StoreWriter {
             let _ = store.release(&space, &fence).await;
         });
     }
+}
+
+/// Lines in parts of about a page.
+fn batches(lines: &[Bytes]) -> Vec<&[Bytes]> {
+    let mut parts = Vec::new();
+    let (mut start, mut size) = (0, 0);
+    for (i, line) in lines.iter().enumerate() {
+        size += line.len();
+        if size >= PAGE_BYTES {
+            parts.push(&lines[start..=i]);
+            (start, size) = (i + 1, 0);
+        }
+    }
+    if start < lines.len() {
+        parts.push(&lines[start..]);
+    }
+    parts
 }
 
 /// Keeps a lease alive until it is lost. A store that does not answer is no reason to give up: if nobody
