@@ -30,6 +30,7 @@ mod disk;
 mod model;
 mod pty;
 mod reexec;
+pub mod servers;
 
 pub use disk::{Fault, FaultDisk, KillPoint, Op, OpKind};
 pub use model::{
