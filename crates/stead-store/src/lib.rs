@@ -25,6 +25,7 @@ mod contract;
 mod disk;
 mod error;
 mod sessions;
+mod sql;
 
 pub use contract::{
     Acquired, Change, Claim, Claimed, Dead, DocVersion, Document, Documents, Enqueued, Expected, Fence, Job, Journals,
@@ -33,3 +34,4 @@ pub use contract::{
 pub use disk::{Disk, OsDisk, open_dir};
 pub use error::StoreError;
 pub use sessions::{FileSessions, Holder, JournalWriter, Opened, Position, Sessions, Summary, Torn, Wait};
+pub use sql::SqlStore;
