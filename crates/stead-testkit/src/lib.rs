@@ -31,6 +31,7 @@ mod model;
 mod pty;
 mod reexec;
 pub mod servers;
+pub mod store_suite;
 
 pub use disk::{Fault, FaultDisk, KillPoint, Op, OpKind};
 pub use model::{
