@@ -26,6 +26,7 @@ mod contract;
 mod disk;
 mod error;
 mod sessions;
+mod sql;
 
 pub use changes::{ChangeLog, FileChanges, Image, LoggedRun, RunKey, StoreChanges};
 pub use contract::{
@@ -37,3 +38,4 @@ pub use error::StoreError;
 pub use sessions::{
     FileSessions, Holder, Imported, JournalWriter, Opened, Position, Sessions, StoreSessions, Summary, Torn, Wait,
 };
+pub use sql::SqlStore;

@@ -1,0 +1,342 @@
+//! Documents in a table.
+
+use super::driver::{Begin, Fault, Statement, Tx, end};
+use super::plan::{Fate, Found, Plan};
+use super::retry::Earlier;
+use super::{MAX_STATEMENT_BYTES, SqlStore, marks};
+use crate::contract::{Change, DocVersion, Document, Documents, Expected, Fence, Listed, Space};
+use crate::error::StoreError;
+use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+
+/// Most keys in one statement, well below every database's limit of parameters.
+const KEYS_PER_STATEMENT: usize = 1000;
+/// Most rows written by one statement.
+const ROWS_PER_STATEMENT: usize = 500;
+/// Most moves in one statement. Each row is compared with all of them.
+const MOVES_PER_STATEMENT: usize = 200;
+/// Statements with more parts than this are not kept by the server.
+const PREPARED_PARTS: usize = 4;
+
+impl Documents for SqlStore {
+    fn get<'a>(&'a self, space: &'a Space, key: &'a str) -> BoxFuture<'a, Result<Option<Document>, StoreError>> {
+        async move {
+            let sql = "SELECT version, meta, body FROM stead_docs WHERE space = ? AND dkey = ?";
+            let answer = self.read(|| Statement::new(sql).bytes(space.as_str()).bytes(key)).await?;
+            let document = answer.first().map(|mut row| {
+                let version = version_of(&row.bytes(0)?)?;
+                Ok(Document { version, meta: row.bytes(1)?.into(), body: row.bytes(2)?.into() })
+            });
+            document.transpose().map_err(|fault| self.give_up(fault))
+        }
+        .boxed()
+    }
+
+    fn list<'a>(
+        &'a self,
+        space: &'a Space,
+        prefix: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Listed>, StoreError>> {
+        async move {
+            // After what lies before the prefix, everything with the prefix comes.
+            let after = after.filter(|after| *after >= prefix);
+            let end = successor(prefix);
+            let from = if after.is_some() { ">" } else { ">=" };
+            let to = if end.is_some() { " AND dkey < ?" } else { "" };
+            let sql = format!(
+                "SELECT dkey, version, meta FROM stead_docs WHERE space = ? AND dkey {from} ?{to} ORDER BY dkey LIMIT ?"
+            );
+            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+            let answer = self
+                .read(|| {
+                    let statement = Statement::new(sql.clone()).bytes(space.as_str()).bytes(after.unwrap_or(prefix));
+                    match &end {
+                        Some(end) => statement.bytes(end).int(limit),
+                        None => statement.int(limit),
+                    }
+                })
+                .await?;
+            let listed = answer.rows.into_iter().map(|mut row| {
+                let version = version_of(&row.bytes(1)?)?;
+                Ok(Listed { key: row.text(0)?, version, meta: row.bytes(2)?.into() })
+            });
+            listed.collect::<Result<_, Fault>>().map_err(|fault| self.give_up(fault))
+        }
+        .boxed()
+    }
+
+    fn commit<'a>(
+        &'a self,
+        space: &'a Space,
+        changes: Vec<Change>,
+        fence: Option<&'a Fence>,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        async move {
+            let plan = Plan::new(&changes).map_err(|cause| self.refusal(cause))?;
+            let commit = Commit { store: self, space, plan: &plan, fence };
+            self.retrying(|earlier| commit.attempt(earlier).boxed()).await
+        }
+        .boxed()
+    }
+}
+
+/// The first text after all that begin with `prefix`; none if there is no end to them.
+fn successor(prefix: &str) -> Option<Vec<u8>> {
+    let mut bytes = prefix.as_bytes().to_vec();
+    while let Some(last) = bytes.pop() {
+        if last < u8::MAX {
+            bytes.push(last + 1);
+            return Some(bytes);
+        }
+    }
+    None
+}
+
+fn version_of(bytes: &[u8]) -> Result<DocVersion, Fault> {
+    let bytes = bytes.try_into().map_err(|_| Fault::Odd(format!("a version has {} bytes", bytes.len())))?;
+    Ok(DocVersion(u128::from_be_bytes(bytes)))
+}
+
+/// A commit on its way.
+struct Commit<'a> {
+    store: &'a SqlStore,
+    space: &'a Space,
+    plan: &'a Plan<'a>,
+    fence: Option<&'a Fence>,
+}
+
+impl Commit<'_> {
+    async fn attempt(&self, earlier: Earlier) -> Result<(), Fault> {
+        let outcome = match self.in_one_statement().await {
+            Ok(Some(())) => Ok(()),
+            Ok(None) => self.in_a_transaction().await,
+            Err(fault) => Err(fault),
+        };
+        match outcome {
+            // Perhaps what is in the way is what the lost attempt left.
+            Err(Fault::Final(StoreError::Conflict(_) | StoreError::Fenced { .. }))
+                if earlier == Earlier::Unknown && self.is_made().await? =>
+            {
+                Ok(())
+            }
+            outcome => outcome,
+        }
+    }
+
+    async fn is_made(&self) -> Result<bool, Fault> {
+        let mut found = Found::new();
+        for keys in self.plan.keys(|_| true).chunks(KEYS_PER_STATEMENT) {
+            collect(&mut found, self.store.driver.write(self.versions(keys, "")).await?)?;
+        }
+        Ok(self.plan.is_made(&found))
+    }
+
+    fn conflict(key: &str) -> Fault {
+        Fault::Final(StoreError::Conflict(key.to_owned()))
+    }
+
+    async fn in_a_transaction(&self) -> Result<(), Fault> {
+        let mut tx = self.store.driver.begin(Begin::Write).await?;
+        let outcome = match self.apply(&mut *tx).await {
+            // Somebody made it after we looked. The next look will see it.
+            Err(Fault::Duplicate(cause)) => Err(Fault::Again(cause)),
+            outcome => outcome,
+        };
+        end(tx, outcome).await
+    }
+
+    async fn apply(&self, tx: &mut dyn Tx) -> Result<(), Fault> {
+        if let Some(fence) = self.fence {
+            self.store.hold(tx, self.space, fence).await?;
+        }
+        // Whoever looks at several keys does it in their order, so that two commits do not wait for each other.
+        let dialect = self.store.dialect;
+        let mut found = Found::new();
+        let is_check = |fate| matches!(fate, Fate::Stays);
+        for (lock, keys) in [
+            (dialect.for_share(), self.plan.keys(|touch| touch.expect != Expected::Any && is_check(touch.fate))),
+            (dialect.for_update(), self.plan.keys(|touch| touch.expect != Expected::Any && !is_check(touch.fate))),
+        ] {
+            for keys in keys.chunks(KEYS_PER_STATEMENT) {
+                collect(&mut found, tx.run(self.versions(keys, lock)).await?)?;
+            }
+        }
+        if let Some(key) = self.plan.conflict(&found) {
+            return Err(Self::conflict(key));
+        }
+        self.remove(tx, &self.plan.keys(|touch| matches!(touch.fate, Fate::Ends))).await?;
+        for moves in self.plan.moves().chunks(MOVES_PER_STATEMENT) {
+            self.rename(tx, moves).await?;
+        }
+        // A key that must stay absent cannot be locked: there is no row. Ours stands in for it until the end,
+        // so that whoever makes it waits, and finds out what we did.
+        let blank = Document { version: DocVersion(0), meta: Bytes::new(), body: Bytes::new() };
+        let guarded = match dialect.absence_can_be_shared() {
+            true => self.plan.keys(|touch| is_check(touch.fate) && touch.expect == Expected::Absent),
+            false => Vec::new(),
+        };
+        let mut made = self.plan.writes(|expect| expect == Expected::Absent);
+        made.extend(guarded.iter().map(|key| (*key, &blank)));
+        made.sort_unstable_by_key(|(key, _)| *key);
+        self.insert(tx, &made, "").await?;
+        let overwritten = self.plan.writes(|expect| expect != Expected::Absent);
+        self.insert(tx, &overwritten, dialect.or_overwrite_document()).await?;
+        self.remove(tx, &guarded).await
+    }
+
+    /// Looks at the versions of `keys`.
+    fn versions<'k>(&'k self, keys: &[&'k str], lock: &str) -> Statement<'k> {
+        let marks = marks(keys.len());
+        let sql =
+            format!("SELECT dkey, version FROM stead_docs WHERE space = ? AND dkey IN ({marks}) ORDER BY dkey{lock}");
+        let statement = keys.iter().fold(Statement::new(sql).bytes(self.space.as_str()), |s, key| s.bytes(*key));
+        sized(statement, keys.len())
+    }
+
+    async fn remove(&self, tx: &mut dyn Tx, keys: &[&str]) -> Result<(), Fault> {
+        for keys in keys.chunks(KEYS_PER_STATEMENT) {
+            let sql = format!("DELETE FROM stead_docs WHERE space = ? AND dkey IN ({})", marks(keys.len()));
+            let statement = keys.iter().fold(Statement::new(sql).bytes(self.space.as_str()), |s, key| s.bytes(*key));
+            tx.run(sized(statement, keys.len())).await?;
+        }
+        Ok(())
+    }
+
+    async fn rename(&self, tx: &mut dyn Tx, moves: &[(&str, &str)]) -> Result<(), Fault> {
+        let cases = "WHEN ? THEN ? ".repeat(moves.len());
+        let marks = marks(moves.len());
+        let sql = format!("UPDATE stead_docs SET dkey = CASE dkey {cases}END WHERE space = ? AND dkey IN ({marks})");
+        let mut statement = moves.iter().fold(Statement::new(sql), |s, (from, to)| s.bytes(*from).bytes(*to));
+        statement = statement.bytes(self.space.as_str());
+        statement = moves.iter().fold(statement, |s, (from, _)| s.bytes(*from));
+        tx.run(sized(statement, moves.len())).await.map(|_| ())
+    }
+
+    async fn insert(&self, tx: &mut dyn Tx, rows: &[(&str, &Document)], ending: &str) -> Result<(), Fault> {
+        let mut rest = rows;
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(how_many(rest));
+            let values = "(?, ?, ?, ?, ?), ".repeat(now.len());
+            let values = values.trim_end_matches(", ");
+            let sql = format!("INSERT INTO stead_docs (space, dkey, version, meta, body) VALUES {values}{ending}");
+            let versions: Vec<[u8; 16]> = now.iter().map(|(_, document)| document.version.0.to_be_bytes()).collect();
+            let statement = now.iter().zip(&versions).fold(Statement::new(sql), |s, ((key, document), version)| {
+                s.bytes(self.space.as_str()).bytes(*key).bytes(version).bytes(&document.meta).bytes(&document.body)
+            });
+            tx.run(sized(statement, now.len())).await?;
+            rest = later;
+        }
+        Ok(())
+    }
+
+    /// A commit of one change, where it can be one statement. None if that did nothing and does not say why.
+    async fn in_one_statement(&self) -> Result<Option<()>, Fault> {
+        let dialect = self.store.dialect;
+        let (share, overwrite) = (dialect.for_share(), dialect.or_overwrite_document());
+        let space = self.space.as_str();
+        let mut touched = self.plan.touched.iter();
+        let (Some((key, touch)), second) = (touched.next(), touched.next()) else { return Ok(None) };
+        let (held, token) = match self.fence {
+            Some(fence) => {
+                let Ok(token) = i64::try_from(fence.token) else { return Ok(None) };
+                (format!("space = ? AND name = ? AND token = ?{share}"), Some((fence.name.as_str(), token)))
+            }
+            None => (String::new(), None),
+        };
+        let fenced = |statement| with_fence(statement, space, token);
+        let only_if = match token {
+            Some(_) => format!(" AND EXISTS (SELECT 1 FROM stead_leases WHERE {held})"),
+            None => String::new(),
+        };
+        let inserted = match token {
+            Some(_) => format!("SELECT ?, ?, ?, ?, ? FROM stead_leases WHERE {held}"),
+            None => "VALUES (?, ?, ?, ?, ?)".to_owned(),
+        };
+        let written: [u8; 16];
+        let expected: [u8; 16];
+        let statement = match (touch.fate, touch.expect, second) {
+            (Fate::Holds(document), Expected::Absent | Expected::Any, None) => {
+                let ending = if touch.expect == Expected::Any { overwrite } else { "" };
+                let sql = format!("INSERT INTO stead_docs (space, dkey, version, meta, body) {inserted}{ending}");
+                written = document.version.0.to_be_bytes();
+                let statement = Statement::new(sql).bytes(space).bytes(*key).bytes(&written);
+                fenced(statement.bytes(&document.meta).bytes(&document.body))
+            }
+            (Fate::Holds(document), Expected::Version(version), None) => {
+                let sql = format!(
+                    "UPDATE stead_docs SET version = ?, meta = ?, body = ? \
+                     WHERE space = ? AND dkey = ? AND version = ?{only_if}"
+                );
+                written = document.version.0.to_be_bytes();
+                expected = version.0.to_be_bytes();
+                let statement = Statement::new(sql).bytes(&written).bytes(&document.meta).bytes(&document.body);
+                fenced(statement.bytes(space).bytes(*key).bytes(&expected))
+            }
+            (Fate::Ends, Expected::Version(version), None) => {
+                let sql = format!("DELETE FROM stead_docs WHERE space = ? AND dkey = ? AND version = ?{only_if}");
+                expected = version.0.to_be_bytes();
+                fenced(Statement::new(sql).bytes(space).bytes(*key).bytes(&expected))
+            }
+            _ => return Ok(None),
+        };
+        match self.store.driver.write(statement).await {
+            Ok(answer) if answer.changed > 0 => Ok(Some(())),
+            Ok(_) if self.fence.is_some() => Ok(None),
+            Ok(_) | Err(Fault::Duplicate(_)) => Err(Self::conflict(key)),
+            Err(fault) => Err(fault),
+        }
+    }
+}
+
+fn with_fence<'a>(statement: Statement<'a>, space: &'a str, fence: Option<(&'a str, i64)>) -> Statement<'a> {
+    match fence {
+        Some((name, token)) => statement.bytes(space).bytes(name).int(token),
+        None => statement,
+    }
+}
+
+fn collect(found: &mut Found, answer: super::Answer) -> Result<(), Fault> {
+    for mut row in answer.rows {
+        found.insert(row.text(0)?, version_of(&row.bytes(1)?)?);
+    }
+    Ok(())
+}
+
+/// How many of `rows` one statement takes; at least one.
+fn how_many(rows: &[(&str, &Document)]) -> usize {
+    let mut bytes = 0;
+    let fits = |(key, document): &&(&str, &Document)| {
+        bytes += key.len() + document.meta.len() + document.body.len();
+        bytes <= MAX_STATEMENT_BYTES
+    };
+    rows.iter().take(ROWS_PER_STATEMENT).take_while(fits).count().max(1)
+}
+
+fn sized(statement: Statement<'_>, parts: usize) -> Statement<'_> {
+    if parts > PREPARED_PARTS { statement.once() } else { statement }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_ends_where_its_successor_begins() {
+        assert_eq!(successor("a/"), Some(b"a0".to_vec()));
+        assert_eq!(successor("é"), Some(vec![0xc3, 0xaa]));
+        assert_eq!(successor(""), None);
+    }
+
+    #[test]
+    fn a_statement_takes_rows_up_to_its_bytes_and_at_least_one() {
+        let half = Document::new("", vec![0; MAX_STATEMENT_BYTES / 2]);
+        let rows: Vec<_> = ["a", "b", "c"].into_iter().map(|key| (key, &half)).collect();
+        assert_eq!(how_many(&rows), 1);
+        let small = Document::new("", "");
+        let rows = vec![("a", &small); ROWS_PER_STATEMENT + 1];
+        assert_eq!(how_many(&rows), ROWS_PER_STATEMENT);
+    }
+}

@@ -1,0 +1,57 @@
+//! PostgreSQL.
+
+use super::super::driver::{Answer, Begin, Driver, Statement};
+use super::pool::{Abandoned, Pool, Pooled};
+use super::{Dialect, Flavour, Sort, run_on, script_on};
+use crate::StoreError;
+use futures_util::future::BoxFuture;
+use sqlx::error::DatabaseError;
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{ConnectOptions, PgConnection, Postgres};
+use std::sync::Arc;
+
+const MAX_CONNECTIONS: usize = 16;
+
+/// The database at `url`, which was not spoken to yet.
+pub(in super::super) fn connect(url: &str) -> Result<Arc<dyn Driver>, StoreError> {
+    let options: PgConnectOptions =
+        url.parse().map_err(|cause: sqlx::Error| StoreError::Setup(format!("the URL of the store: {cause}")))?;
+    let pool = Pool::new(options.disable_statement_logging(), MAX_CONNECTIONS, Abandoned::Close);
+    Ok(Arc::new(Pooled::<Postgres> { writers: pool.clone(), readers: pool }))
+}
+
+impl Flavour for Postgres {
+    const DIALECT: Dialect = Dialect::Postgres;
+    // Set here and not in the URL's options, which connection poolers refuse. A process that sleeps in the
+    // middle of a transaction must not keep the lease it held from whoever takes over.
+    const GREETING: &'static str = "SET statement_timeout = 30000; \
+        SET idle_in_transaction_session_timeout = 10000; \
+        SET default_transaction_isolation = 'read committed'";
+
+    fn begin(begin: Begin) -> &'static str {
+        match begin {
+            Begin::Write | Begin::Schema => "BEGIN",
+        }
+    }
+
+    /// By the codes in PostgreSQL's appendix A.
+    fn sort(error: &dyn DatabaseError) -> Sort {
+        match error.code().as_deref().unwrap_or_default() {
+            "23505" => Sort::Duplicate,
+            // Serialization failure, deadlock, lock not available, cancelled for taking too long.
+            "40001" | "40P01" | "55P03" | "57014" => Sort::Again,
+            // Shut down, crashed, starting, too many clients, idle in transaction for too long.
+            "57P01" | "57P02" | "57P03" | "53300" | "25P03" => Sort::Lost,
+            code if code.starts_with("08") => Sort::Lost,
+            _ => Sort::Refused,
+        }
+    }
+
+    fn run<'a>(conn: &'a mut PgConnection, statement: Statement<'a>) -> BoxFuture<'a, sqlx::Result<Answer>> {
+        run_on::<Self>(conn, statement, |done| (done.rows_affected(), None))
+    }
+
+    fn script<'a>(conn: &'a mut PgConnection, sql: &'static str) -> BoxFuture<'a, sqlx::Result<()>> {
+        script_on::<Self>(conn, sql)
+    }
+}

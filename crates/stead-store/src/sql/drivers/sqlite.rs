@@ -1,0 +1,74 @@
+//! SQLite, in a file or in memory.
+
+use super::super::driver::{Answer, Begin, Driver, Statement};
+use super::pool::{Abandoned, Pool, Pooled};
+use super::{Dialect, Flavour, Sort, run_on, script_on};
+use crate::StoreError;
+use futures_util::future::BoxFuture;
+use sqlx::error::DatabaseError;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+use sqlx::{ConnectOptions, Sqlite, SqliteConnection};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long another process may write before we are told that it does.
+const BUSY: Duration = Duration::from_secs(5);
+const READERS: usize = 4;
+const MEMORY: &str = ":memory:";
+
+/// The file `path`, made with its folder if it is not there, or the memory of this process.
+pub(in super::super) fn connect(path: &str) -> Result<Arc<dyn Driver>, StoreError> {
+    let options = SqliteConnectOptions::new().busy_timeout(BUSY).disable_statement_logging();
+    if path == MEMORY {
+        // Each connection has a database of its own, so there is only one.
+        let pool = Pool::new(options.in_memory(true), 1, Abandoned::Keep);
+        return Ok(Arc::new(Pooled::<Sqlite> { writers: pool.clone(), readers: pool }));
+    }
+    if let Some(folder) = Path::new(path).parent() {
+        std::fs::create_dir_all(folder).map_err(|cause| StoreError::io(folder, cause))?;
+    }
+    let options = options
+        .filename(path)
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        // Not NORMAL: that may lose the last commits with the power.
+        .synchronous(SqliteSynchronous::Full);
+    // One writer: it queues here, in order, rather than asking the file again and again.
+    let writers = Pool::new(options.clone(), 1, Abandoned::Close);
+    let readers = Pool::new(options, READERS, Abandoned::Close);
+    Ok(Arc::new(Pooled::<Sqlite> { writers, readers }))
+}
+
+impl Flavour for Sqlite {
+    const DIALECT: Dialect = Dialect::Sqlite;
+    const GREETING: &'static str = "";
+
+    fn begin(begin: Begin) -> &'static str {
+        match begin {
+            Begin::Write => "BEGIN IMMEDIATE",
+            Begin::Schema => "BEGIN EXCLUSIVE",
+        }
+    }
+
+    /// By SQLite's extended result codes, whose lowest byte is the plain one.
+    fn sort(error: &dyn DatabaseError) -> Sort {
+        const BUSY: i32 = 5;
+        const LOCKED: i32 = 6;
+        const CONSTRAINT_PRIMARYKEY: i32 = 1555;
+        const CONSTRAINT_UNIQUE: i32 = 2067;
+        match error.code().and_then(|code| code.parse::<i32>().ok()).unwrap_or_default() {
+            CONSTRAINT_PRIMARYKEY | CONSTRAINT_UNIQUE => Sort::Duplicate,
+            code if matches!(code & 0xff, BUSY | LOCKED) => Sort::Again,
+            _ => Sort::Refused,
+        }
+    }
+
+    fn run<'a>(conn: &'a mut SqliteConnection, statement: Statement<'a>) -> BoxFuture<'a, sqlx::Result<Answer>> {
+        run_on::<Self>(conn, statement, |done| (done.rows_affected(), None))
+    }
+
+    fn script<'a>(conn: &'a mut SqliteConnection, sql: &'static str) -> BoxFuture<'a, sqlx::Result<()>> {
+        script_on::<Self>(conn, sql)
+    }
+}

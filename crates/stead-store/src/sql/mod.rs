@@ -1,0 +1,147 @@
+//! A store in a database: SQLite, PostgreSQL, MySQL or MariaDB.
+//!
+//! The logic is written once, over [`driver`]: statements with `?` for parameters, numbers and bytes as the
+//! only values. What the databases do differently is in [`dialect`]; how they are reached is in [`drivers`].
+//!
+//! Every operation is one transaction. What fails because others were in the way, or because the connection
+//! was lost, is tried again for a while ([`retry`]); an attempt that follows a lost answer first finds out
+//! whether the earlier one was made.
+
+mod dialect;
+mod documents;
+mod driver;
+mod drivers;
+mod journals;
+mod leases;
+mod plan;
+mod queue;
+mod retry;
+mod schema;
+mod url;
+
+use crate::contract::{Fence, MAX_KEY_BYTES, Space, Store};
+use crate::error::StoreError;
+use dialect::Dialect;
+use driver::{Answer, Driver, Fault, Statement, Tx};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+use url::Target;
+
+/// Most bytes of rows in one statement. Servers refuse what is much larger.
+const MAX_STATEMENT_BYTES: usize = 4 * 1024 * 1024;
+/// Longest time span, so that sums of times stay numbers: about a century.
+const MAX_SPAN_MS: u128 = 3_200_000_000_000;
+
+/// A store in a database.
+///
+/// ```
+/// use stead_store::{Change, Document, Documents, Expected, Space, SqlStore};
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+/// let store = SqlStore::connect("sqlite::memory:").await.unwrap();
+/// let space = Space::new(["agents", "main"]);
+/// let document = Document::new("about it", "all of it");
+/// let put = Change::Put { key: "a/b".into(), document: document.clone(), expect: Expected::Absent };
+/// store.commit(&space, vec![put], None).await.unwrap();
+/// assert_eq!(store.get(&space, "a/b").await.unwrap(), Some(document));
+/// # });
+/// ```
+pub struct SqlStore {
+    driver: Arc<dyn Driver>,
+    dialect: Dialect,
+    place: String,
+    /// The whole URL, only to keep its password out of what is said.
+    url: String,
+    /// Counts acknowledged jobs, to tidy up after every so many.
+    acks: AtomicU32,
+}
+
+impl SqlStore {
+    /// The store at `url`: `sqlite:PATH`, `sqlite::memory:`, `postgres://…`, `mysql://…` or `mariadb://…`. Makes
+    /// its tables if there are none; the database itself must be there.
+    pub async fn connect(url: &str) -> Result<Self, StoreError> {
+        let (dialect, driver) = match url::target(url)? {
+            Target::Sqlite(path) => (Dialect::Sqlite, drivers::sqlite(path)?),
+            Target::Postgres => (Dialect::Postgres, drivers::postgres(url)?),
+            Target::Mysql => (Dialect::Mysql, drivers::mysql(url)?),
+        };
+        let store = Self { driver, dialect, place: url::place(url), url: url.to_owned(), acks: AtomicU32::new(0) };
+        store.set_up().await?;
+        Ok(store)
+    }
+
+    /// A fault that is not tried again, for those who asked.
+    fn give_up(&self, fault: Fault) -> StoreError {
+        let place = self.place.clone();
+        match fault {
+            Fault::Lost(cause) | Fault::Again(cause) => {
+                StoreError::Unavailable { place, cause: url::without_password(cause, &self.url) }
+            }
+            Fault::Duplicate(cause) | Fault::Refused(cause) => {
+                StoreError::Store { place, cause: url::without_password(cause, &self.url) }
+            }
+            Fault::Odd(cause) => StoreError::Corrupt { place, cause },
+            Fault::Final(error) => error,
+        }
+    }
+
+    /// Refuses what cannot be a key in the database.
+    fn check_name(&self, name: &str) -> Result<(), StoreError> {
+        if name.len() <= MAX_KEY_BYTES {
+            return Ok(());
+        }
+        Err(self.refusal(format!("a name may have {MAX_KEY_BYTES} bytes, and one has {}", name.len())))
+    }
+
+    fn refusal(&self, cause: String) -> StoreError {
+        StoreError::Store { place: self.place.clone(), cause }
+    }
+
+    /// Makes sure that `fence` holds until the transaction ends.
+    async fn hold(&self, tx: &mut dyn Tx, space: &Space, fence: &Fence) -> Result<(), Fault> {
+        let sql = format!("SELECT token FROM stead_leases WHERE space = ? AND name = ?{}", self.dialect.for_share());
+        let found = tx.run(Statement::new(sql).bytes(space.as_str()).bytes(&fence.name)).await?.first();
+        match found.map(|row| row.count(0)).transpose()? {
+            Some(token) if token == fence.token => Ok(()),
+            _ => Err(Fault::Final(StoreError::Fenced { lease: fence.name.clone() })),
+        }
+    }
+
+    async fn read<'s>(&'s self, statement: impl Fn() -> Statement<'s> + Send) -> Result<Answer, StoreError> {
+        self.retrying(|_| self.driver.read(statement())).await
+    }
+}
+
+impl fmt::Debug for SqlStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqlStore").field("place", &self.place).field("driver", &self.driver).finish_non_exhaustive()
+    }
+}
+
+impl Store for SqlStore {
+    fn place(&self) -> &str {
+        &self.place
+    }
+
+    fn is_shared(&self) -> bool {
+        match self.dialect {
+            Dialect::Sqlite => false,
+            Dialect::Postgres | Dialect::Mysql => true,
+        }
+    }
+}
+
+/// Whole milliseconds, so that no span becomes nothing.
+fn ms(span: Duration) -> i64 {
+    let ms = span.as_nanos().div_ceil(1_000_000).min(MAX_SPAN_MS);
+    i64::try_from(ms).unwrap_or(i64::MAX)
+}
+
+/// `?, ?, ?`
+fn marks(count: usize) -> String {
+    let mut text = "?, ".repeat(count);
+    text.truncate(text.len().saturating_sub(2));
+    text
+}

@@ -1,0 +1,183 @@
+//! The tables, made and brought up to date on first use.
+
+use super::SqlStore;
+use super::dialect::Dialect;
+use super::driver::{Begin, Fault, Statement, Tx, end};
+use crate::contract::{MAX_BODY_BYTES, MAX_KEY_BYTES};
+use crate::error::StoreError;
+use futures_util::FutureExt;
+
+/// The version of the tables that this code knows. Version n is what [`migration`] n leaves.
+const VERSION: i64 = 1;
+/// Any number, the same in every process: the name of PostgreSQL's lock.
+const LOCK: i64 = 0x0073_7465_6164;
+const MAX_SPACE_BYTES: usize = 400;
+const MYSQL_LOCK_SECONDS: i64 = 25;
+
+impl SqlStore {
+    /// Makes the tables what they should be. Of several processes that begin at once, one does it.
+    pub(super) async fn set_up(&self) -> Result<(), StoreError> {
+        let found = self.retrying(|_| self.version().boxed()).await?;
+        self.check_limits().await?;
+        if self.is_current(found)? {
+            return Ok(());
+        }
+        self.retrying(|_| self.migrate().boxed()).await
+    }
+
+    /// Whether tables of version `found` need no work. None if there are none.
+    fn is_current(&self, found: Option<i64>) -> Result<bool, StoreError> {
+        match found {
+            Some(version) if version > VERSION => Err(StoreError::Setup(format!(
+                "the tables in {} are of version {version}, and this stead knows versions up to {VERSION}; \
+                 upgrade stead",
+                self.place
+            ))),
+            found => Ok(found == Some(VERSION)),
+        }
+    }
+
+    async fn version(&self) -> Result<Option<i64>, Fault> {
+        let tables = self.driver.write(Statement::new(self.dialect.schema_tables())).await?.first();
+        if tables.map(|row| row.int(0)).transpose()?.unwrap_or_default() == 0 {
+            return Ok(None);
+        }
+        let row = self.driver.write(Statement::new(READ_VERSION)).await?.first();
+        row.map(|row| row.int(0)).transpose()
+    }
+
+    async fn migrate(&self) -> Result<(), Fault> {
+        let mut tx = self.driver.begin(Begin::Schema).await?;
+        let outcome = self.migrate_in(&mut *tx).await;
+        let unlocked = match self.dialect {
+            // Making a table ends MySQL's transactions, so its lock belongs to the connection.
+            Dialect::Mysql => tx.run(Statement::new(format!("SELECT RELEASE_LOCK({MYSQL_LOCK})"))).await.map(|_| ()),
+            Dialect::Sqlite | Dialect::Postgres => Ok(()),
+        };
+        end(tx, outcome.and(unlocked)).await
+    }
+
+    async fn migrate_in(&self, tx: &mut dyn Tx) -> Result<(), Fault> {
+        self.lock(tx).await?;
+        let create = format!(
+            "CREATE TABLE IF NOT EXISTS stead_schema (version BIGINT NOT NULL PRIMARY KEY){}",
+            self.dialect.table_options()
+        );
+        tx.run(Statement::new(create).once()).await?;
+        let found = tx.run(Statement::new(READ_VERSION).once()).await?.first().map(|row| row.int(0)).transpose()?;
+        if self.is_current(found)? {
+            return Ok(());
+        }
+        for version in found.unwrap_or_default() + 1..=VERSION {
+            for sql in migration(self.dialect, version) {
+                tx.run(Statement::new(sql).once()).await?;
+            }
+            tx.run(Statement::new("INSERT INTO stead_schema (version) VALUES (?)").int(version).once()).await?;
+        }
+        tracing::info!(place = %self.place, ?found, VERSION, "tables are up to date");
+        Ok(())
+    }
+
+    async fn lock(&self, tx: &mut dyn Tx) -> Result<(), Fault> {
+        match self.dialect {
+            // It began with a lock on everything.
+            Dialect::Sqlite => Ok(()),
+            Dialect::Postgres => {
+                let sql = "SELECT CAST(COUNT(pg_advisory_xact_lock(?)) AS BIGINT)";
+                tx.run(Statement::new(sql).int(LOCK).once()).await.map(|_| ())
+            }
+            Dialect::Mysql => {
+                let sql = format!("SELECT GET_LOCK({MYSQL_LOCK}, ?)");
+                let row = tx.run(Statement::new(sql).int(MYSQL_LOCK_SECONDS).once()).await?.first();
+                match row.map(|row| row.int(0)).transpose()? {
+                    Some(1) => Ok(()),
+                    _ => Err(Fault::Again("another process is making the tables".to_owned())),
+                }
+            }
+        }
+    }
+
+    /// Refuses a server whose settings could not take the largest document.
+    async fn check_limits(&self) -> Result<(), StoreError> {
+        match self.dialect {
+            Dialect::Sqlite | Dialect::Postgres => Ok(()),
+            Dialect::Mysql => {
+                let answer = self.read(|| Statement::new("SELECT CAST(@@max_allowed_packet AS SIGNED)")).await?;
+                let bytes = answer.first().map(|row| row.count(0)).transpose().map_err(|fault| self.give_up(fault))?;
+                match bytes {
+                    Some(bytes) if bytes < 2 * MAX_BODY_BYTES as u64 => Err(StoreError::Setup(format!(
+                        "{} takes packets of {bytes} bytes only; set max_allowed_packet to 16M or more",
+                        self.place
+                    ))),
+                    _ => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+const READ_VERSION: &str = "SELECT MAX(version) FROM stead_schema WHERE version > 0 HAVING COUNT(*) > 0";
+/// A lock of the server, not of the database, so the database is part of its name.
+const MYSQL_LOCK: &str = "CONCAT('stead:', SHA1(DATABASE()))";
+
+/// The statements that make version `version` of the one before. Each may be run again: MySQL cannot undo
+/// the first ones when a later one fails.
+fn migration(dialect: Dialect, version: i64) -> Vec<String> {
+    match version {
+        1 => first_tables(dialect),
+        _ => Vec::new(),
+    }
+}
+
+fn first_tables(dialect: Dialect) -> Vec<String> {
+    let (space, name) = (dialect.short_bytes(MAX_SPACE_BYTES), dialect.short_bytes(MAX_KEY_BYTES));
+    let (short, bytes, id, options) = (dialect.short_bytes(64), dialect.bytes(), dialect.id(), dialect.table_options());
+    let table = |name: &str, columns: &str| format!("CREATE TABLE IF NOT EXISTS {name} ({columns}){options}");
+    let due = "(space, queue, state, due_ms, id)";
+    let mut statements = vec![
+        // What is read of every document comes before the body, which lies elsewhere if it is large.
+        table(
+            "stead_docs",
+            &format!(
+                "space {space} NOT NULL, dkey {name} NOT NULL, version {short} NOT NULL, meta {bytes} NOT NULL, \
+                 body {bytes} NOT NULL, PRIMARY KEY (space, dkey)"
+            ),
+        ),
+        table(
+            "stead_leases",
+            &format!(
+                "space {space} NOT NULL, name {name} NOT NULL, token BIGINT NOT NULL, holder {bytes} NOT NULL, \
+                 expires_ms BIGINT NOT NULL, PRIMARY KEY (space, name)"
+            ),
+        ),
+        table(
+            "stead_journals",
+            &format!(
+                "id {id}, space {space} NOT NULL, journal {name} NOT NULL, seq BIGINT NOT NULL, \
+                 bytes BIGINT NOT NULL, updated_ms BIGINT NOT NULL, UNIQUE (space, journal)"
+            ),
+        ),
+        // `upto` counts the bytes of all lines up to this one, so that a page is found without reading it.
+        table(
+            "stead_lines",
+            &format!(
+                "journal BIGINT NOT NULL, seq BIGINT NOT NULL, upto BIGINT NOT NULL, line {bytes} NOT NULL, \
+                 PRIMARY KEY (journal, seq)"
+            ),
+        ),
+    ];
+    let jobs = format!(
+        "id {id}, space {space} NOT NULL, queue {name} NOT NULL, dedup {short} NOT NULL, state BIGINT NOT NULL, \
+         due_ms BIGINT NOT NULL, attempts BIGINT NOT NULL, max_attempts BIGINT NOT NULL, ended_ms BIGINT NOT NULL, \
+         grip {short} NOT NULL, payload {bytes} NOT NULL, reason {bytes} NOT NULL, UNIQUE (space, queue, dedup)"
+    );
+    match dialect {
+        Dialect::Sqlite | Dialect::Postgres => {
+            statements.push(table("stead_jobs", &jobs));
+            statements.push(format!("CREATE INDEX IF NOT EXISTS stead_jobs_due ON stead_jobs {due}"));
+        }
+        // MySQL has no CREATE INDEX IF NOT EXISTS.
+        Dialect::Mysql => statements.push(table("stead_jobs", &format!("{jobs}, INDEX stead_jobs_due {due}"))),
+    }
+    statements
+}

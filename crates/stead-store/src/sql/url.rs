@@ -1,0 +1,126 @@
+//! Which database a URL names, and how to speak of it without giving its password away.
+
+use crate::StoreError;
+
+/// A database by its URL.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Target<'a> {
+    /// A file, or `:memory:`.
+    Sqlite(&'a str),
+    Postgres,
+    Mysql,
+}
+
+/// Which database `url` names.
+pub(super) fn target(url: &str) -> Result<Target<'_>, StoreError> {
+    let refused = |why: &str| Err(StoreError::Setup(format!("the URL of the store: {why}")));
+    match url.split_once(':') {
+        Some(("sqlite", rest)) => {
+            let path = rest.strip_prefix("//").unwrap_or(rest);
+            if path.is_empty() {
+                return refused("sqlite: needs a file, or :memory:");
+            }
+            if path.contains('?') {
+                return refused("sqlite: takes no options");
+            }
+            Ok(Target::Sqlite(path))
+        }
+        Some(("postgres" | "postgresql", _)) => Ok(Target::Postgres),
+        Some(("mysql" | "mariadb", _)) => Ok(Target::Mysql),
+        _ => refused("it begins with sqlite:, postgres://, mysql:// or mariadb://"),
+    }
+}
+
+/// The URL without user, password and options.
+pub(super) fn place(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return without_options(url).to_owned() };
+    let authority_ends = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(authority_ends);
+    match authority.rsplit_once('@') {
+        Some((_, host)) => format!("{scheme}://{host}{}", without_options(path)),
+        None if scheme == "sqlite" => without_options(url).to_owned(),
+        // A password with a slash or question mark in it makes no valid URL, but must not be shown either.
+        None if path.contains('@') => format!("{scheme}://"),
+        None => format!("{scheme}://{authority}{}", without_options(path)),
+    }
+}
+
+fn without_options(text: &str) -> &str {
+    text.split(['?', '#']).next().unwrap_or_default()
+}
+
+/// `said` without the password of `url`, in case a server repeats it.
+pub(super) fn without_password(said: String, url: &str) -> String {
+    let Some((user_info, _)) = url.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@')) else { return said };
+    let Some((_, password)) = user_info.split_once(':') else { return said };
+    let mut said = said;
+    for secret in [password.to_owned(), decoded(password)] {
+        if !secret.is_empty() {
+            said = said.replace(&secret, "***");
+        }
+    }
+    said
+}
+
+/// Text whose `%41` stand for bytes.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let hex = after.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
+        match hex.filter(|_| first == b'%').and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = after.get(2..).unwrap_or_default();
+            }
+            None => {
+                bytes.push(first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_has_neither_user_nor_password_nor_options() {
+        for (url, expected) in [
+            ("postgres://me:secret@db.local:5433/agents?sslmode=require&password=x", "postgres://db.local:5433/agents"),
+            ("postgres://db.local/agents", "postgres://db.local/agents"),
+            ("mysql://me@db/agents#x", "mysql://db/agents"),
+            ("mysql://me:p@ss@db/agents", "mysql://db/agents"),
+            ("mysql://me:pa/ss@db/agents", "mysql://"),
+            ("mysql://me:pa?ss@db/agents", "mysql://"),
+            ("sqlite:data/a@b.db", "sqlite:data/a@b.db"),
+            ("sqlite:///var/a@b.db", "sqlite:///var/a@b.db"),
+            ("sqlite::memory:", "sqlite::memory:"),
+        ] {
+            assert_eq!(place(url), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_password_is_blotted_out_as_written_and_as_meant() {
+        let url = "postgres://me:p%40ss@db/agents";
+        assert_eq!(without_password("no p@ss and no p%40ss".to_owned(), url), "no *** and no ***");
+        for url in ["sqlite:p@x", "postgres://db/agents", "postgres://me@db/agents", "postgres://me:@db/x"] {
+            assert_eq!(without_password("as it was".to_owned(), url), "as it was", "{url}");
+        }
+    }
+
+    #[test]
+    fn the_scheme_decides() {
+        assert_eq!(target("sqlite:a/b.db").unwrap(), Target::Sqlite("a/b.db"));
+        assert_eq!(target("sqlite:///a/b.db").unwrap(), Target::Sqlite("/a/b.db"));
+        assert_eq!(target("sqlite::memory:").unwrap(), Target::Sqlite(":memory:"));
+        assert_eq!(target("postgresql://x").unwrap(), Target::Postgres);
+        assert_eq!(target("mariadb://x/y").unwrap(), Target::Mysql);
+        for wrong in ["redis://x", "sqlite:", "sqlite:a?mode=ro", "agents", ""] {
+            assert!(matches!(target(wrong), Err(StoreError::Setup(_))), "{wrong}");
+        }
+    }
+}

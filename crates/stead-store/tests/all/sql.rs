@@ -1,0 +1,49 @@
+//! The store in a database.
+
+mod sqlite_file {
+    use std::sync::Arc;
+    use stead_store::{SqlStore, Store};
+
+    async fn open() -> (Arc<dyn Store>, tempfile::TempDir) {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("sqlite:{}", folder.path().join("not/yet/there.db").display());
+        (Arc::new(SqlStore::connect(&url).await.unwrap()), folder)
+    }
+
+    stead_testkit::store_suite!(open());
+}
+
+mod sqlite_memory {
+    use std::sync::Arc;
+    use stead_store::{SqlStore, Store};
+
+    async fn open() -> (Arc<dyn Store>, ()) {
+        (Arc::new(SqlStore::connect("sqlite::memory:").await.unwrap()), ())
+    }
+
+    stead_testkit::store_suite!(open());
+}
+
+mod postgres {
+    use std::sync::Arc;
+    use stead_store::{SqlStore, Store};
+    use stead_testkit::servers::{Kind, shared};
+
+    async fn open() -> (Arc<dyn Store>, ()) {
+        (Arc::new(SqlStore::connect(&shared(Kind::Postgres)).await.unwrap()), ())
+    }
+
+    stead_testkit::store_suite!(open());
+}
+
+mod mariadb {
+    use std::sync::Arc;
+    use stead_store::{SqlStore, Store};
+    use stead_testkit::servers::{Kind, shared};
+
+    async fn open() -> (Arc<dyn Store>, ()) {
+        (Arc::new(SqlStore::connect(&shared(Kind::Mysql)).await.unwrap()), ())
+    }
+
+    stead_testkit::store_suite!(open());
+}
