@@ -1,3 +1,4 @@
 //! The contracts of a store, on every backend.
 
+mod sessions;
 mod sql;
