@@ -6,6 +6,7 @@ use stead_core::{SessionId, Usage, Usd};
 use stead_model::{Model, Params, Reply};
 use stead_store::Sessions;
 use stead_tools::Registry;
+use stead_vfs::{Guarded, Vfs};
 use stead_workspace::{Policy, Workspace};
 
 /// An agent: a workspace and a model, ready for any number of sessions.
@@ -13,6 +14,8 @@ use stead_workspace::{Policy, Workspace};
 pub struct Agent {
     pub(crate) parts: AgentParts,
     pub(crate) gate: GateRules,
+    /// The workspace's files as its tools see them.
+    pub(crate) guarded: Arc<dyn Vfs>,
 }
 
 /// What an agent is made of.
@@ -37,7 +40,8 @@ impl Agent {
         let canonical = |name: &str| parts.tools.find(name).map_or(name.to_owned(), |tool| tool.spec().name.clone());
         let approvals = parts.workspace.config.approvals.iter().map(|(name, asks)| (canonical(name), *asks));
         let gate = GateRules { approvals: approvals.collect() };
-        Arc::new(Self { parts, gate })
+        let guarded = Arc::new(Guarded::new(parts.workspace.files.clone(), parts.workspace.rules.clone()));
+        Arc::new(Self { parts, gate, guarded })
     }
 
     /// A session of this agent. Nothing is read or written until it is used.

@@ -1,6 +1,6 @@
 //! The calls of one step: through the gate, then run, each with its intent and result on record.
 
-use crate::gate::{UNWRITABLE, is_allowed, judge};
+use crate::gate::{is_allowed, judge};
 use crate::halt::Halt;
 use crate::live::{Live, Stop};
 use crate::{Agent, Answer, Approvals, Judged, Question};
@@ -14,7 +14,6 @@ use stead_core::{
     RunId, ToolCall, Verdict, VerdictKind, args_hash,
 };
 use stead_tools::{Output, Seen, Tool, ToolCx, ToolError};
-use stead_vfs::VPath;
 use tokio_util::sync::CancellationToken;
 
 /// How long a cancelled tool may take to come to its own end.
@@ -191,7 +190,7 @@ impl Agent {
     }
 
     fn tool_cx(&self, seen: Arc<Seen>, halt: &Halt) -> ToolCx {
-        ToolCx { vfs: self.parts.workspace.files.clone(), seen, cancel: halt.cancel.child_token() }
+        ToolCx { vfs: self.guarded.clone(), seen, cancel: halt.cancel.child_token() }
     }
 
     async fn admit(&self, run: &RunId, pending: Pending) -> Admission {
@@ -221,34 +220,13 @@ impl Agent {
         }
     }
 
-    /// Where protected names lead, if they are links.
-    async fn protected(&self) -> Vec<VPath> {
-        let mut roots = Vec::new();
-        for path in UNWRITABLE.iter().filter_map(|name| VPath::parse(name).ok()) {
-            roots.extend(self.parts.workspace.files.resolve(&path).await.ok().filter(|root| *root != path));
-        }
-        roots
-    }
-
     async fn judge(&self, tool: &dyn Tool, args: &Value) -> Verdict {
-        let vfs = &self.parts.workspace.files;
-        let mut accesses = Vec::new();
-        for access in tool.accesses(args) {
-            let resolved = match VPath::parse(&access.path) {
-                Ok(path) => vfs.resolve(&path).await,
-                Err(error) => Err(error.into()),
-            };
-            match resolved {
-                Ok(path) => accesses.push((path, access.kind)),
-                Err(error) => return Verdict::deny(error.to_string()),
-            }
-            // Rules hold for the name as well as for what it leads to.
-            accesses.extend(VPath::parse(&access.path).ok().map(|path| (path, access.kind)));
-        }
+        let workspace = &self.parts.workspace;
         let spec = tool.spec();
-        let protected = if changes(spec.risk) { self.protected().await } else { Vec::new() };
-        let call = Judged { tool: spec.name.clone(), effect: spec.risk.effect, accesses, protected };
-        judge(&self.gate, &call)
+        match stead_vfs::judge(&workspace.rules, &*workspace.files, &tool.accesses(args)).await {
+            Ok(files) => judge(&self.gate, &Judged { tool: spec.name.clone(), effect: spec.risk.effect, files }),
+            Err(error) => Verdict::deny(error.to_string()),
+        }
     }
 }
 

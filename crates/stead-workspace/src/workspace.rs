@@ -2,7 +2,7 @@
 
 use crate::{AgentConfig, ConfigError, Prompt, SessionFacts};
 use std::sync::{Arc, Mutex, PoisonError};
-use stead_vfs::{FileKind, ReadRange, VPath, Version, Vfs, VfsError};
+use stead_vfs::{FileKind, Protected, ReadRange, RuleError, Rules, VPath, Version, Vfs, VfsError};
 
 /// Largest settings or persona file.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
@@ -14,6 +14,8 @@ pub struct Workspace {
     pub files: Arc<dyn Vfs>,
     /// What `agent.yaml` says.
     pub config: AgentConfig,
+    /// What the agent may read and write, compiled from its `permissions:`.
+    pub rules: Arc<Rules>,
     /// AGENTS.md as last read; read again only when it changed.
     persona: Mutex<Option<(Version, Arc<str>)>>,
 }
@@ -24,6 +26,9 @@ pub enum WorkspaceError {
     /// Its settings are wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// Its file rules are wrong.
+    #[error("agent.yaml: {0}")]
+    Rules(#[from] RuleError),
     /// A file cannot be read.
     #[error(transparent)]
     Files(#[from] VfsError),
@@ -42,7 +47,8 @@ impl Workspace {
             Some((text, _)) => AgentConfig::parse(&text, lookup)?,
             None => AgentConfig::default(),
         };
-        Ok(Self { files, config, persona: Mutex::default() })
+        let rules = Arc::new(Rules::new(&config.permissions, Protected::STEAD)?);
+        Ok(Self { files, config, rules, persona: Mutex::default() })
     }
 
     /// The prompt as it is now: files that changed since the last call are read again.

@@ -43,6 +43,13 @@ pub struct Rule {
     pub mode: VerdictKind,
 }
 
+impl Rule {
+    /// Whether it can be compiled as the rule at `index`.
+    pub fn check(&self, index: usize) -> Result<(), RuleError> {
+        Compiled::new(index, self).map(drop)
+    }
+}
+
 /// Why a rule is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
