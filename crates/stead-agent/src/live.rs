@@ -109,6 +109,8 @@ pub(crate) struct Live<'a> {
     pub(crate) halt: Halt,
     /// The tree as this session sees it.
     pub(crate) files: Arc<dyn Vfs>,
+    /// The same as its tools see it: rules hold, and every change is remembered.
+    pub(crate) tool_files: Arc<dyn Vfs>,
     pub(crate) encoded: Arc<Encoded>,
     pub(crate) events: u64,
 }

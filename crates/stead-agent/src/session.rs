@@ -163,7 +163,8 @@ impl Session {
         let halt = Halt::new(options.cancel.clone(), limit, writer.lost());
         let (session, model) = (self.id.clone(), self.agent.parts.model.name().to_owned());
         let key = RunKey { session: self.id.clone(), run: run.clone() };
-        let files = Arc::new(Recorded::new(files, place.changes(&self.owner), key));
+        let recorded = Arc::new(Recorded::new(files.clone(), place.changes(&self.owner), key));
+        let tool_files = self.agent.guard(recorded);
         let mut live = Live {
             session: self,
             writer,
@@ -172,6 +173,7 @@ impl Session {
             options,
             halt,
             files,
+            tool_files,
             encoded: Arc::default(),
             events: 0,
         };

@@ -1,6 +1,6 @@
 //! The calls of one step: through the gate, then run, each with its intent and result on record.
 
-use crate::gate::{UNWRITABLE, is_allowed, judge};
+use crate::gate::{is_allowed, judge};
 use crate::halt::Halt;
 use crate::live::{Live, Stop};
 use crate::{Agent, Answer, Approvals, Judged, Question};
@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead_core::{
     Ask, Block, CallIntent, CallResult, CallState, Decision, Effect, Entry, EventKind, Pending, ResultStatus, Risk,
-    RunId, ToolCall, Verdict, VerdictKind, args_hash,
+    RunId, SessionId, ToolCall, Verdict, VerdictKind, args_hash,
 };
 use stead_tools::{Output, Seen, Tool, ToolCx, ToolError};
-use stead_vfs::{VPath, Vfs};
+use stead_vfs::{Guarded, Vfs};
 use tokio_util::sync::CancellationToken;
 
 /// How long a cancelled tool may take to come to its own end.
@@ -52,7 +52,7 @@ impl Live<'_> {
         let mut together: Vec<Ready> = Vec::new();
         for pending in calls {
             let call = pending.call.clone();
-            match self.session.agent.admit(&self.run, pending).await {
+            match self.session.agent.admit(&*self.files, &self.run, pending).await {
                 Admission::Run(ready) if ready.tool.spec().risk.parallel_safe => together.push(ready),
                 Admission::Run(ready) => {
                     self.run_batch(std::mem::take(&mut together)).await?;
@@ -119,7 +119,7 @@ impl Live<'_> {
         for ready in batch {
             let (id, name) = (ready.call.id.clone(), ready.tool.spec().name.clone());
             self.emit(EventKind::ToolStarted { id, name, args: ready.args.clone() });
-            let cx = self.session.agent.tool_cx(self.files.clone(), self.session.seen.clone(), &self.halt);
+            let cx = tool_cx(self.tool_files.clone(), self.session.seen.clone(), &self.halt);
             let late = leaves_no_trace(ready.tool.spec().risk).then(|| Entry::Call(intent(&self.run, &ready)));
             let work = execute(self.run.clone(), ready, cx, self.halt.clone(), limit);
             running.push(async move { (late, work.await) });
@@ -153,8 +153,9 @@ impl Agent {
     /// `approvals`; with nobody there it is refused.
     pub async fn call_tool(&self, name: &str, args: Value, approvals: &Approvals, cancel: CancellationToken) -> Called {
         let run = RunId::fresh();
+        let files = self.outside_files();
         let call = ToolCall { id: "call_1".to_owned(), name: name.to_owned(), args, invalid: None, signature: None };
-        let admission = self.admit(&run, Pending { call: call.clone(), state: CallState::New }).await;
+        let admission = self.admit(&*files, &run, Pending { call: call.clone(), state: CallState::New }).await;
         let ready = match admission {
             Admission::Run(ready) => ready,
             Admission::Refuse(status, text) => return Called { status, content: vec![Block::text(text)] },
@@ -168,7 +169,7 @@ impl Agent {
                         return Called { status: ResultStatus::Denied, content: vec![Block::text(text)] };
                     }
                 };
-                match self.admit(&run, Pending { call, state }).await {
+                match self.admit(&*files, &run, Pending { call, state }).await {
                     Admission::Run(ready) => ready,
                     Admission::Refuse(status, text) => return Called { status, content: vec![Block::text(text)] },
                     Admission::Ask(ask) => {
@@ -180,23 +181,28 @@ impl Agent {
         };
         let limit = Duration::from_secs(self.policy().tool_timeout_seconds);
         let halt = Halt::new(cancel, limit.saturating_mul(2), CancellationToken::new());
-        let (_, result, _) =
-            execute(run, ready, self.tool_cx(self.parts.workspace.files.clone(), Arc::default(), &halt), halt, limit)
-                .await;
+        let cx = tool_cx(self.guard(files), Arc::default(), &halt);
+        let (_, result, _) = execute(run, ready, cx, halt, limit).await;
         Called { status: result.status, content: result.content }
     }
 
     /// The gate's verdict on a call, or why it is not a call at all.
     pub async fn explain(&self, name: &str, args: Value) -> Result<Verdict, String> {
         let (tool, args) = self.parts.tools.prepare(name, args)?;
-        Ok(self.judge(&*tool, &args).await)
+        Ok(self.judge(&*self.outside_files(), &*tool, &args).await)
     }
 
-    fn tool_cx(&self, vfs: Arc<dyn Vfs>, seen: Arc<Seen>, halt: &Halt) -> ToolCx {
-        ToolCx { vfs, seen, cancel: halt.cancel.child_token() }
+    /// The tree as its usual owner sees it outside any session.
+    fn outside_files(&self) -> Arc<dyn Vfs> {
+        self.parts.place.files(&self.parts.owner, &SessionId::outside(), None)
     }
 
-    async fn admit(&self, run: &RunId, pending: Pending) -> Admission {
+    /// Files as tools see them: the rules hold below every one of them.
+    pub(crate) fn guard(&self, files: Arc<dyn Vfs>) -> Arc<dyn Vfs> {
+        Arc::new(Guarded::new(files, self.parts.workspace.rules.clone()))
+    }
+
+    async fn admit(&self, files: &dyn Vfs, run: &RunId, pending: Pending) -> Admission {
         let Pending { call, state } = pending;
         if let CallState::Rejected { by } = &state {
             return Admission::Refuse(ResultStatus::Denied, format!("denied: {by} said no to this call"));
@@ -208,7 +214,7 @@ impl Agent {
             Ok(prepared) => prepared,
             Err(message) => return Admission::Refuse(ResultStatus::Error, message),
         };
-        let verdict = self.judge(&*tool, &args).await;
+        let verdict = self.judge(files, &*tool, &args).await;
         let hash = args_hash(&call.args);
         let approved = state == CallState::Approved { args_hash: hash.clone() };
         match verdict.kind {
@@ -223,35 +229,18 @@ impl Agent {
         }
     }
 
-    /// Where protected names lead, if they are links.
-    async fn protected(&self) -> Vec<VPath> {
-        let mut roots = Vec::new();
-        for path in UNWRITABLE.iter().filter_map(|name| VPath::parse(name).ok()) {
-            roots.extend(self.parts.workspace.files.resolve(&path).await.ok().filter(|root| *root != path));
-        }
-        roots
-    }
-
-    async fn judge(&self, tool: &dyn Tool, args: &Value) -> Verdict {
-        let vfs = &self.parts.workspace.files;
-        let mut accesses = Vec::new();
-        for access in tool.accesses(args) {
-            let resolved = match VPath::parse(&access.path) {
-                Ok(path) => vfs.resolve(&path).await,
-                Err(error) => Err(error.into()),
-            };
-            match resolved {
-                Ok(path) => accesses.push((path, access.kind)),
-                Err(error) => return Verdict::deny(error.to_string()),
-            }
-            // Rules hold for the name as well as for what it leads to.
-            accesses.extend(VPath::parse(&access.path).ok().map(|path| (path, access.kind)));
-        }
+    async fn judge(&self, files: &dyn Vfs, tool: &dyn Tool, args: &Value) -> Verdict {
+        let workspace = &self.parts.workspace;
         let spec = tool.spec();
-        let protected = if changes(spec.risk) { self.protected().await } else { Vec::new() };
-        let call = Judged { tool: spec.name.clone(), effect: spec.risk.effect, accesses, protected };
-        judge(&self.gate, &call)
+        match stead_vfs::judge(&workspace.rules, files, &tool.accesses(args)).await {
+            Ok(files) => judge(&self.gate, &Judged { tool: spec.name.clone(), effect: spec.risk.effect, files }),
+            Err(error) => Verdict::deny(error.to_string()),
+        }
     }
+}
+
+fn tool_cx(vfs: Arc<dyn Vfs>, seen: Arc<Seen>, halt: &Halt) -> ToolCx {
+    ToolCx { vfs, seen, cancel: halt.cancel.child_token() }
 }
 
 /// Runs one call to its result, whatever happens: time limit, cancellation and panic included.

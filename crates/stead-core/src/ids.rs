@@ -193,6 +193,11 @@ impl AgentId {
 }
 
 impl SessionId {
+    /// Stands where something is done outside any session.
+    pub fn outside() -> Self {
+        Self("outside".into())
+    }
+
     /// A new session id; later ones sort after earlier ones.
     pub fn fresh() -> Self {
         Self(fresh("s"))

@@ -43,5 +43,5 @@ pub use redact::Redactor;
 pub use repeat::{RepeatGuard, Repeated};
 pub use run::{CallState, Limits, Next, Pending, Run};
 pub use state::{FoldError, SessionState, Turn};
-pub use tool::{Access, AccessKind, Effect, Risk, ToolSpec, args_hash};
+pub use tool::{Access, AccessKind, Effect, Reach, Risk, ToolSpec, args_hash};
 pub use verdict::{Verdict, VerdictKind};

@@ -59,10 +59,27 @@ pub struct Access {
     pub path: String,
     /// What would be done to it.
     pub kind: AccessKind,
+    /// How far it goes.
+    pub reach: Reach,
+}
+
+/// How much of a path a call touches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reach {
+    /// What the path leads to.
+    Content,
+    /// The path itself, not what it leads to if it is a link, and everything below it.
+    Tree,
+    /// The path itself, and below it every name that now lies below `from`: where a moved tree arrives.
+    Arrival {
+        /// Where it comes from.
+        from: String,
+    },
 }
 
 /// What is done to a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum AccessKind {
     /// Its content or names below it are read.
     Read,

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::future::Future;
 use std::sync::Arc;
-use stead_core::{Access, AccessKind, Effect, Risk, ToolSpec};
+use stead_core::{Access, AccessKind, Effect, Reach, Risk, ToolSpec};
 
 /// A tool with arguments of type [`TypedTool::Args`]; doc comments on its fields are what the model reads.
 pub trait TypedTool: Send + Sync + 'static {
@@ -78,5 +78,5 @@ fn everything(effect: Effect) -> Vec<Access> {
         Effect::Reads => AccessKind::Read,
         Effect::Writes | Effect::Network | Effect::Executes => AccessKind::Write,
     };
-    vec![Access { path: ".".to_owned(), kind }]
+    vec![Access { path: ".".to_owned(), kind, reach: Reach::Content }]
 }

@@ -18,23 +18,27 @@
 //! ```
 //!
 //! - [`Vfs`]: what a place does. - [`LocalVfs`]: a directory of the local disk, which nothing leaves.
-//! - [`Search`]: finding files by name and lines by pattern. - [`Lines`]: windows of huge files.
+//! - [`Rules`] and [`Guarded`]: what may be read and written. - [`Search`]: finding files by name and lines by pattern. - [`Lines`]: windows of huge files.
 
 mod copy;
 mod glob;
+mod guarded;
 mod lines;
 mod local;
 mod path;
 mod recorded;
+mod rules;
 mod search;
 mod vfs;
 mod walk;
 
 pub use copy::{CopyAction, CopyPlan, CopyStep, Included, Part};
+pub use guarded::{Guarded, judge};
 pub use lines::{Line, LineRange, Lines};
 pub use local::LocalVfs;
 pub use path::{PathError, VPath};
 pub use recorded::{ChangeRecord, FileChange, Recorded, Was};
+pub use rules::{Protected, Rule, RuleError, Rules};
 pub use search::{
     Bounds, Case, FileMatches, GlobQuery, GlobResult, GrepLine, GrepMode, GrepQuery, GrepResult, LineKind, Search,
     SearchError, Syntax, Visible,

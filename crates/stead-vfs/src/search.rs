@@ -97,8 +97,10 @@ pub struct GlobResult {
     pub truncated: bool,
     /// Whether the deadline came before the end, so that some may be missing.
     pub timed_out: bool,
-    /// Parts of the tree that could not be searched, each with the reason.
+    /// Parts of the tree that could not be searched, each as `path: reason`.
     pub failed: Vec<String>,
+    /// How many files were left out because a person must be asked before their directory is listed.
+    pub unasked: usize,
 }
 
 /// Which lines to find.
@@ -161,10 +163,12 @@ pub struct GrepResult {
     pub truncated: bool,
     /// Whether the deadline came before the end, so that some may be missing.
     pub timed_out: bool,
-    /// Parts of the tree that could not be searched, each with the reason.
+    /// Parts of the tree that could not be searched, each as `path: reason`.
     pub failed: Vec<String>,
     /// How many files could not be read.
     pub unreadable: usize,
+    /// How many files were left out because a person must be asked before they are read.
+    pub unasked: usize,
 }
 
 /// The matches of one file.

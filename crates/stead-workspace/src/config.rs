@@ -6,6 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use stead_core::{AgentId, Limits, Price};
 use stead_model::ModelSettings;
+use stead_vfs::Rule;
 
 /// The settings of an agent. All are optional.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -30,6 +31,9 @@ pub struct AgentConfig {
     pub sessions: SessionSettings,
     /// How long, and in how much space, it is kept what runs changed.
     pub undo: UndoSettings,
+    /// Which files may be read and written; the first rule that covers a path decides.
+    #[serde(deserialize_with = "permissions")]
+    pub permissions: Vec<Rule>,
     /// Values that came from `${VAR}`, to be kept out of journals and logs.
     #[serde(skip)]
     pub secrets: Vec<String>,
@@ -190,6 +194,40 @@ fn model<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ModelSetti
     deserializer.deserialize_any(NameOrSettings)
 }
 
+/// Rule by rule, so that what is wrong with one is told at its place in the file.
+fn permissions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Rule>, D::Error> {
+    struct At(usize);
+    impl<'de> serde::de::DeserializeSeed<'de> for At {
+        type Value = Rule;
+        fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Rule, D::Error> {
+            let rule = Rule::deserialize(deserializer)?;
+            rule.check(self.0).map_err(serde::de::Error::custom)?;
+            Ok(rule)
+        }
+    }
+    struct List;
+    impl<'de> serde::de::Visitor<'de> for List {
+        type Value = Vec<Rule>;
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("a list of rules, each with `operations`, `paths` and `mode`")
+        }
+        fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+            let mut rules: Vec<Rule> = Vec::new();
+            while let Some(rule) = list.next_element_seed(At(rules.len()))? {
+                rules.push(rule);
+            }
+            Ok(rules)
+        }
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok(Vec::new())
+        }
+        fn visit_none<E>(self) -> Result<Self::Value, E> {
+            Ok(Vec::new())
+        }
+    }
+    deserializer.deserialize_any(List)
+}
+
 fn invalid(error: &serde_saphyr::Error) -> ConfigError {
     let (line, column) = error.location().map_or((1, 1), |at| (at.line(), at.column()));
     let full = error.without_snippet().to_string();
@@ -243,6 +281,7 @@ fn edit_distance(a: &str, b: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use stead_core::VerdictKind;
 
     fn parse(text: &str) -> Result<AgentConfig, ConfigError> {
         AgentConfig::parse(text, &|name| (name == "KEY").then(|| "sk-123456".to_owned()))
@@ -262,6 +301,30 @@ mod tests {
         assert_eq!((model.api_key.as_deref(), model.base_url.as_deref()), (Some("sk-123456"), Some("http://x")));
         assert_eq!(config.secrets, vec!["sk-123456".to_owned()]);
         assert_eq!(parse("model: ${A}${B}").unwrap_err(), ConfigError::MissingVariables(vec!["A".into(), "B".into()]));
+    }
+
+    #[test]
+    fn permissions_are_strict_and_tell_rule_and_place() {
+        let good = "permissions:\n- {operations: [read, write], paths: ['**/*.{key,pem}'], mode: deny}\n- operations: [write]\n  paths: [docs/**]\n  mode: ask\n";
+        let rules = parse(good).unwrap().permissions;
+        assert_eq!((rules.len(), rules[1].paths[0].as_str(), rules[1].mode), (2, "docs/**", VerdictKind::Ask));
+        let with_variable = "permissions: [{operations: [read], paths: ['${KEY}/x'], mode: deny}]";
+        assert_eq!(parse(with_variable).unwrap().permissions[0].paths, ["sk-123456/x"]);
+        assert_eq!(parse("permissions:\n").unwrap().permissions, []);
+        for (rule, said) in [
+            ("{operations: [read], paths: ['[a'], mode: deny}", "permissions[1]: \"[a\" is not a pattern"),
+            ("{operations: [], paths: [a], mode: deny}", "permissions[1]: `operations` is empty"),
+            ("{operations: [read], paths: [], mode: deny}", "permissions[1]: `paths` is empty"),
+            ("{operations: [read], paths: [a]}", "mode"),
+            ("{operations: [reed], paths: [a], mode: deny}", "reed"),
+            ("{operations: [read], paths: [a], mode: forbid}", "forbid"),
+            ("{operations: [read], path: [a], mode: deny}", "did you mean `paths`"),
+        ] {
+            let text =
+                format!("name: main\npermissions:\n- {{operations: [read], paths: [b], mode: allow}}\n- {rule}\n");
+            let error = parse(&text).unwrap_err().to_string();
+            assert!(error.starts_with("agent.yaml:4:") && error.contains(said), "{rule}: {error}");
+        }
     }
 
     #[test]

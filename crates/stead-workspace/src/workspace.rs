@@ -2,7 +2,7 @@
 
 use crate::{AgentConfig, ConfigError, Prompt, SessionFacts};
 use std::sync::{Arc, Mutex, PoisonError};
-use stead_vfs::{FileKind, ReadRange, VPath, Version, Vfs, VfsError};
+use stead_vfs::{FileKind, Protected, ReadRange, RuleError, Rules, VPath, Version, Vfs, VfsError};
 
 /// Largest settings or persona file.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
@@ -18,6 +18,8 @@ pub struct Workspace {
     pub config: AgentConfig,
     /// Personas as last read, by version, newest last: a file is read again only when it changed.
     personas: Mutex<Vec<(Version, Arc<str>)>>,
+    /// What the agent may read and write, compiled from its `permissions:`.
+    pub rules: Arc<Rules>,
 }
 
 /// Why a folder is not a workspace.
@@ -26,6 +28,9 @@ pub enum WorkspaceError {
     /// Its settings are wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// Its file rules are wrong.
+    #[error("agent.yaml: {0}")]
+    Rules(#[from] RuleError),
     /// A file cannot be read.
     #[error(transparent)]
     Files(#[from] VfsError),
@@ -44,7 +49,8 @@ impl Workspace {
             Some((text, _)) => AgentConfig::parse(&text, lookup)?,
             None => AgentConfig::default(),
         };
-        Ok(Self { files, config, personas: Mutex::default() })
+        let rules = Arc::new(Rules::new(&config.permissions, Protected::STEAD)?);
+        Ok(Self { files, config, rules, personas: Mutex::default() })
     }
 
     /// The prompt as it is now in `files`: those that changed since the last call are read again.

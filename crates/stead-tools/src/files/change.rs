@@ -1,10 +1,10 @@
 //! `delete_file` and `move_file`.
 
-use super::{FILE_PATH, explain, path, writes};
+use super::{FILE_PATH, access, explain, path};
 use crate::{Output, Spellings, ToolCx, ToolError, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stead_core::{Access, Risk};
+use stead_core::{Access, AccessKind, Reach, Risk};
 use stead_vfs::{FileKind, VfsError};
 
 pub(super) struct DeleteFile;
@@ -26,7 +26,7 @@ impl TypedTool for DeleteFile {
     const SPELLINGS: Spellings = FILE_PATH;
 
     fn accesses(&self, args: &DeleteArgs) -> Vec<Access> {
-        writes(&args.file_path)
+        vec![access(&args.file_path, AccessKind::Write, Reach::Tree)]
     }
 
     async fn call(&self, cx: &ToolCx, args: DeleteArgs) -> Result<Output, ToolError> {
@@ -66,7 +66,12 @@ impl TypedTool for MoveFile {
     };
 
     fn accesses(&self, args: &MoveArgs) -> Vec<Access> {
-        [writes(&args.from), writes(&args.to)].concat()
+        vec![
+            // What arrives may be readable where it could not be read before.
+            access(&args.from, AccessKind::Read, Reach::Tree),
+            access(&args.from, AccessKind::Write, Reach::Tree),
+            access(&args.to, AccessKind::Write, Reach::Arrival { from: args.from.clone() }),
+        ]
     }
 
     async fn call(&self, cx: &ToolCx, args: MoveArgs) -> Result<Output, ToolError> {

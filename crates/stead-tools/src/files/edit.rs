@@ -1,7 +1,7 @@
 //! `edit_file`.
 
 use super::near;
-use super::{MAX_EDIT_BYTES, count, explain, path, writes};
+use super::{MAX_EDIT_BYTES, count, explain, path, reads, writes};
 use crate::{Output, Spellings, ToolCx, ToolError, TypedTool};
 use memchr::{memchr_iter, memmem};
 use schemars::JsonSchema;
@@ -56,7 +56,8 @@ impl TypedTool for EditFile {
     };
 
     fn accesses(&self, args: &Args) -> Vec<Access> {
-        writes(&args.file_path)
+        // What is told of a text that was not found comes from the file.
+        [reads(&args.file_path), writes(&args.file_path)].concat()
     }
 
     async fn call(&self, cx: &ToolCx, args: Args) -> Result<Output, ToolError> {

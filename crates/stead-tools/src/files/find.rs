@@ -50,6 +50,7 @@ impl TypedTool for GlobFiles {
             rows.push(format!("[more than {MAX_PATHS} files match; narrow the pattern or the path]"));
         }
         rows.extend(late(found.timed_out));
+        rows.extend(unasked(found.unasked));
         Ok(Output::text(rows.join("\n")))
     }
 }
@@ -169,6 +170,7 @@ fn show(args: &GrepArgs, found: &GrepResult) -> String {
         rows.push(format!("[there are more than max_matches={limit}; narrow the pattern, the path or the glob]"));
     }
     rows.extend(late(found.timed_out));
+    rows.extend(unasked(found.unasked));
     if found.unreadable > 0 {
         rows.push(format!("[{} could not be read]", count(found.unreadable, "file")));
     }
@@ -197,6 +199,13 @@ fn content(file: &FileMatches, context: usize) -> Vec<String> {
 
 fn late(timed_out: bool) -> Option<String> {
     timed_out.then(|| "[the search ran out of time, so results may be missing; narrow the path or the glob]".to_owned())
+}
+
+fn unasked(files: usize) -> Option<String> {
+    let left_out = count(files, "file");
+    (files > 0).then(|| {
+        format!("[{left_out} left out, for a person must be asked first; name the file or its directory as path]")
+    })
 }
 
 async fn refused(cx: &ToolCx, error: SearchError) -> ToolError {

@@ -11,7 +11,7 @@ mod write;
 
 use crate::{Spellings, Tool, ToolCx, ToolError, typed};
 use std::sync::Arc;
-use stead_core::{Access, AccessKind};
+use stead_core::{Access, AccessKind, Reach};
 use stead_vfs::{VPath, VfsError};
 
 /// Characters of text one call gives back at most; about 20,000 tokens.
@@ -49,11 +49,15 @@ fn path(text: &str) -> Result<VPath, ToolError> {
 }
 
 fn reads(path: &str) -> Vec<Access> {
-    vec![Access { path: path.to_owned(), kind: AccessKind::Read }]
+    vec![access(path, AccessKind::Read, Reach::Content)]
 }
 
 fn writes(path: &str) -> Vec<Access> {
-    vec![Access { path: path.to_owned(), kind: AccessKind::Write }]
+    vec![access(path, AccessKind::Write, Reach::Content)]
+}
+
+fn access(path: &str, kind: AccessKind, reach: Reach) -> Access {
+    Access { path: path.to_owned(), kind, reach }
 }
 
 /// The error with a hint what to do about it.

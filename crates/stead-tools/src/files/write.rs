@@ -1,6 +1,6 @@
 //! `write_file` and `overwrite_file`.
 
-use super::{FILE_PATH, MAX_EDIT_BYTES, count, explain, path, writes};
+use super::{FILE_PATH, MAX_EDIT_BYTES, count, explain, path, reads, writes};
 use crate::{Output, Spellings, ToolCx, ToolError, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -43,7 +43,11 @@ impl TypedTool for WriteFile {
     const SPELLINGS: Spellings = FILE_PATH;
 
     fn accesses(&self, args: &WriteArgs) -> Vec<Access> {
-        writes(&args.file_path)
+        match args.mode {
+            WriteMode::Create | WriteMode::Overwrite => writes(&args.file_path),
+            // The whole file is read and written again.
+            WriteMode::Append => [reads(&args.file_path), writes(&args.file_path)].concat(),
+        }
     }
 
     async fn call(&self, cx: &ToolCx, args: WriteArgs) -> Result<Output, ToolError> {

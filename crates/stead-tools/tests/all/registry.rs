@@ -1,7 +1,7 @@
 //! Names, aliases and arguments.
 
 use serde_json::{Value, json};
-use stead_core::{Access, AccessKind};
+use stead_core::{Access, AccessKind, Reach};
 use stead_tools::{Registry, file_tools};
 
 fn registry() -> Registry {
@@ -87,7 +87,10 @@ fn refusals_name_the_parameter_and_the_nearest_one() {
 #[test]
 fn every_tool_tells_the_gate_what_it_touches() {
     let registry = registry();
-    let access = |path: &str, kind| Access { path: path.into(), kind };
+    let reaching = |path: &str, kind, reach| Access { path: path.into(), kind, reach };
+    let access = |path: &str, kind| reaching(path, kind, Reach::Content);
+    let tree = |path: &str, kind| reaching(path, kind, Reach::Tree);
+    let arrival = |path: &str, from: &str| reaching(path, Write, Reach::Arrival { from: from.into() });
     use AccessKind::{Read, Write};
     #[rustfmt::skip]
     let cases = [
@@ -98,9 +101,10 @@ fn every_tool_tells_the_gate_what_it_touches() {
         ("grep_files", json!({"pattern": "x"}), vec![access(".", Read)]),
         ("write_file", json!({"file_path": "a", "content": ""}), vec![access("a", Write)]),
         ("overwrite_file", json!({"file_path": "a", "content": ""}), vec![access("a", Write)]),
-        ("edit_file", json!({"file_path": "a", "old_string": "x", "new_string": "y"}), vec![access("a", Write)]),
-        ("delete_file", json!({"file_path": "a"}), vec![access("a", Write)]),
-        ("move_file", json!({"from": "a", "to": "b"}), vec![access("a", Write), access("b", Write)]),
+        ("edit_file", json!({"file_path": "a", "old_string": "x", "new_string": "y"}), vec![access("a", Read), access("a", Write)]),
+        ("write_file", json!({"file_path": "a", "content": "", "mode": "append"}), vec![access("a", Read), access("a", Write)]),
+        ("delete_file", json!({"file_path": "a"}), vec![tree("a", Write)]),
+        ("move_file", json!({"from": "a", "to": "b"}), vec![tree("a", Read), tree("a", Write), arrival("b", "a")]),
     ];
     for (name, args, expected) in cases {
         let (tool, args) = registry.prepare(name, args).unwrap();

@@ -43,7 +43,7 @@ impl Local {
         let mut paths = found.into_results().map(|(path, (), _)| vpath(&path)).collect::<Result<Vec<_>, _>>()?;
         let truncated = paths.len() > bounds.limit;
         paths.truncate(bounds.limit);
-        Ok(GlobResult { paths, truncated, timed_out: stop.timed_out(), failed: Vec::new() })
+        Ok(GlobResult { paths, truncated, timed_out: stop.timed_out(), failed: Vec::new(), unasked: 0 })
     }
 
     pub(super) fn grep(&self, query: &GrepQuery, bounds: &Bounds) -> Result<GrepResult, SearchError> {
@@ -87,7 +87,7 @@ impl Local {
             return Err(SearchError::Cancelled);
         }
         let (files, truncated) = cut(found, bounds.limit)?;
-        Ok(GrepResult { files, truncated, timed_out: stop.timed_out(), unreadable, failed: Vec::new() })
+        Ok(GrepResult { files, truncated, timed_out: stop.timed_out(), unreadable, failed: Vec::new(), unasked: 0 })
     }
 
     /// The search root without links, open, with the ignore files above it.

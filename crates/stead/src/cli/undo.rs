@@ -55,8 +55,7 @@ fn refuse(obstacles: &[Obstacle]) -> Result<(), CliError> {
 
 async fn find(agent: &Arc<Agent>, wanted: &Wanted<'_>) -> Result<RunKey, CliError> {
     let session = wanted.session.map(|text| session_id(Some(text))).transpose()?;
-    let any = SessionId::new("undo").map_err(|error| CliError::usage(error.to_string()))?;
-    let undo = agent.undo(agent.owner(), session.as_ref().unwrap_or(&any));
+    let undo = agent.undo(agent.owner(), session.as_ref().unwrap_or(&SessionId::outside()));
     let Some(text) = wanted.run else {
         let newest = undo.newest(session.as_ref()).await?;
         return newest.ok_or_else(|| CliError::usage("there is no run that changed a file and could be undone"));

@@ -1,0 +1,320 @@
+//! What an access touches, and what the rules say about all of it.
+//!
+//! A path is judged by its name, by the place where that name really lies, and by what it leads to. The name
+//! comes first and alone, before anything is looked up, so that a denied path answers the same whether it
+//! exists or not.
+
+use super::about;
+use crate::rules::{Decided, Links, Rules};
+use crate::{FileKind, VPath, Vfs, VfsError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use stead_core::{Access, AccessKind, Reach, Verdict, VerdictKind};
+
+/// A directory with more below it is not moved or removed: nobody could judge it in reasonable time.
+const MAX_TREE_ENTRIES: usize = 50_000;
+
+/// What the rules say about all that `accesses` touch in `vfs`: the strictest verdict, with the rule that gave
+/// it; none without accesses. An error is about a path as it was given, and tells of no other.
+pub async fn judge(rules: &Rules, vfs: &dyn Vfs, accesses: &[Access]) -> Result<Option<Verdict>, VfsError> {
+    let touches = accesses.iter().map(Touch::parse).collect::<Result<Vec<_>, _>>()?;
+    let judged = Judge::new(rules, vfs).all(&touches).await?;
+    Ok(judged.map(|(verdict, _)| verdict))
+}
+
+/// One path an operation touches.
+#[derive(Debug, Clone)]
+pub(super) struct Touch {
+    pub(super) path: VPath,
+    pub(super) kind: AccessKind,
+    pub(super) extent: Extent,
+}
+
+/// How much of it; [`Reach`], parsed.
+#[derive(Debug, Clone)]
+pub(super) enum Extent {
+    Content,
+    Tree,
+    Arrival { from: VPath },
+}
+
+impl Touch {
+    pub(super) fn new(kind: AccessKind, path: &VPath, extent: Extent) -> Self {
+        Self { path: path.clone(), kind, extent }
+    }
+
+    fn parse(access: &Access) -> Result<Self, VfsError> {
+        let extent = match &access.reach {
+            Reach::Content => Extent::Content,
+            Reach::Tree => Extent::Tree,
+            Reach::Arrival { from } => Extent::Arrival { from: VPath::parse(from)? },
+        };
+        Ok(Self { path: VPath::parse(&access.path)?, kind: access.kind, extent })
+    }
+}
+
+/// The paths that one path stands for.
+pub(super) struct Stands {
+    /// Its name, where that really lies, and what it leads to; each once.
+    pub(super) paths: Vec<VPath>,
+    /// Where the name really lies: links on the way followed, one at its end not.
+    pub(super) entry: VPath,
+    /// What it leads to, or why that cannot be said.
+    pub(super) end: Result<VPath, VfsError>,
+}
+
+/// What is below a directory.
+#[derive(Default)]
+struct Below {
+    entries: Vec<Inner>,
+    truncated: bool,
+}
+
+struct Inner {
+    /// From the directory.
+    rest: String,
+    /// Everything it stands for, links at its end included.
+    paths: Vec<VPath>,
+    /// Whether its name can be told from others.
+    legible: bool,
+}
+
+/// Judges the accesses of one call.
+pub(super) struct Judge<'a> {
+    rules: &'a Rules,
+    vfs: &'a dyn Vfs,
+    links: Links,
+    below: BTreeMap<VPath, Arc<Below>>,
+}
+
+impl<'a> Judge<'a> {
+    pub(super) fn new(rules: &'a Rules, vfs: &'a dyn Vfs) -> Self {
+        Self { rules, vfs, links: Links::default(), below: BTreeMap::new() }
+    }
+
+    /// The strictest verdict, and which touch it is about. The first denial ends it.
+    pub(super) async fn all(&mut self, touches: &[Touch]) -> Result<Option<(Verdict, usize)>, VfsError> {
+        for (at, touch) in touches.iter().enumerate() {
+            let decided = self.rules.decided(touch.kind, touch.path.as_str(), &self.links);
+            if decided.kind() == VerdictKind::Deny {
+                return Ok(Some((decided.verdict(), at)));
+            }
+        }
+        let writes = touches.iter().any(|touch| touch.kind == AccessKind::Write);
+        self.links = links(self.rules, self.vfs, if writes { AccessKind::Write } else { AccessKind::Read }).await;
+        let mut strictest: Option<(Verdict, usize)> = None;
+        for (at, touch) in touches.iter().enumerate() {
+            let verdict = self.touch(touch).await?;
+            let denied = verdict.kind == VerdictKind::Deny;
+            if strictest.as_ref().is_none_or(|(known, _)| narrows(known, &verdict)) {
+                strictest = Some((verdict, at));
+            }
+            if denied {
+                break;
+            }
+        }
+        Ok(strictest)
+    }
+
+    async fn touch(&mut self, touch: &Touch) -> Result<Verdict, VfsError> {
+        let Touch { path, kind, extent } = touch;
+        let stands = stands(self.vfs, path).await?;
+        let own = self.strictest(*kind, &stands.paths).verdict();
+        if own.kind == VerdictKind::Deny {
+            return Ok(own);
+        }
+        let further = match (extent, &stands.end) {
+            (Extent::Content, Ok(_)) => None,
+            (Extent::Content, Err(_)) => return Err(about(path, stands.end.err())),
+            // A link is moved or removed, never followed, so it may lead anywhere.
+            (Extent::Tree | Extent::Arrival { .. }, Err(_)) if !self.is_in_a_directory(path).await => {
+                return Err(about(path, stands.end.err()));
+            }
+            (Extent::Tree, Ok(end)) if *end == stands.entry => self.tree(*kind, path, &stands.entry).await?,
+            (Extent::Tree, Ok(_) | Err(_)) => None,
+            (Extent::Arrival { from }, Ok(_) | Err(_)) => self.arrival(*kind, path, &stands.entry, from).await?,
+        };
+        Ok(further.filter(|further| narrows(&own, further)).unwrap_or(own))
+    }
+
+    async fn is_in_a_directory(&self, path: &VPath) -> bool {
+        match path.parent() {
+            Some(parent) => self.vfs.resolve(&parent).await.is_ok(),
+            None => true,
+        }
+    }
+
+    fn strictest(&self, kind: AccessKind, paths: &[VPath]) -> Decided<'a> {
+        let rules = self.rules;
+        let decided = paths.iter().map(|path| rules.decided(kind, path.as_str(), &self.links));
+        decided.reduce(|a, b| if stricter(&a, &b) { b } else { a }).unwrap_or(Decided::Nothing)
+    }
+
+    /// What the rules say about everything below a directory.
+    async fn tree(&mut self, kind: AccessKind, path: &VPath, entry: &VPath) -> Result<Option<Verdict>, VfsError> {
+        let below = self.below(path, entry).await?;
+        if below.truncated {
+            return Ok(Some(too_many(path)));
+        }
+        let mut strictest: Option<(Decided<'_>, &Inner)> = None;
+        for inner in &below.entries {
+            if !inner.legible {
+                let text =
+                    format!("something in {path} has a name that cannot be written as text, so no rule can judge it");
+                return Ok(Some(Verdict::deny(text)));
+            }
+            let decided = self.strictest(kind, &inner.paths);
+            if strictest.as_ref().is_none_or(|(known, _)| stricter(known, &decided)) {
+                strictest = Some((decided, inner));
+            }
+            if decided.kind() == VerdictKind::Deny {
+                break;
+            }
+        }
+        Ok(strictest.map(|(decided, inner)| self.inside(path, kind, &decided, inner)))
+    }
+
+    /// What the rules say about every place where something below `from` would arrive.
+    async fn arrival(
+        &mut self,
+        kind: AccessKind,
+        path: &VPath,
+        entry: &VPath,
+        from: &VPath,
+    ) -> Result<Option<Verdict>, VfsError> {
+        let source = stands(self.vfs, from).await?;
+        if source.end.as_ref().ok() != Some(&source.entry) {
+            return Ok(None);
+        }
+        let below = self.below(from, &source.entry).await?;
+        if below.truncated {
+            return Ok(Some(too_many(from)));
+        }
+        let mut strictest: Option<(Decided<'_>, &Inner)> = None;
+        for inner in &below.entries {
+            let mut paths = vec![path.join(&inner.rest)?];
+            if entry != path {
+                paths.push(entry.join(&inner.rest)?);
+            }
+            let decided = self.strictest(kind, &paths);
+            if strictest.as_ref().is_none_or(|(known, _)| stricter(known, &decided)) {
+                strictest = Some((decided, inner));
+            }
+        }
+        Ok(strictest.map(|(decided, inner)| self.inside(from, kind, &decided, inner)))
+    }
+
+    /// The verdict on something in a directory. It never tells the name, and tells the rule only if that name
+    /// may be read: a rule's pattern may be the name.
+    fn inside(&self, directory: &VPath, kind: AccessKind, decided: &Decided<'_>, inner: &Inner) -> Verdict {
+        let Verdict { kind: verdict, rule } = decided.verdict();
+        let is_told = self.strictest(AccessKind::Read, &inner.paths).kind() != VerdictKind::Deny;
+        let rule = match (verdict, kind) {
+            (VerdictKind::Allow, _) => rule,
+            (VerdictKind::Ask | VerdictKind::Deny, _) if is_told => format!("{rule}, for something in {directory}"),
+            (VerdictKind::Ask, _) => format!("something in {directory} must be asked for"),
+            (VerdictKind::Deny, AccessKind::Read) => format!("something in {directory} may not be read"),
+            (VerdictKind::Deny, AccessKind::Write) => format!("something in {directory} may not be changed"),
+        };
+        Verdict { kind: verdict, rule }
+    }
+
+    /// Everything below `path`, if it is a directory, looked up once.
+    async fn below(&mut self, path: &VPath, entry: &VPath) -> Result<Arc<Below>, VfsError> {
+        if let Some(known) = self.below.get(path) {
+            return Ok(known.clone());
+        }
+        let found = Arc::new(self.look_below(path, entry).await?);
+        self.below.insert(path.clone(), found.clone());
+        Ok(found)
+    }
+
+    async fn look_below(&self, path: &VPath, entry: &VPath) -> Result<Below, VfsError> {
+        match self.vfs.stat(path).await {
+            Ok(stat) if stat.kind == FileKind::Directory => {}
+            // What cannot be looked at is for the operation itself to report.
+            Ok(_) | Err(_) => return Ok(Below::default()),
+        }
+        let walk = match self.vfs.walk(path, MAX_TREE_ENTRIES).await {
+            Ok(walk) => walk,
+            Err(error) => return Err(about(path, Some(error))),
+        };
+        let mut entries = Vec::with_capacity(walk.entries.len());
+        for (child, found) in walk.entries {
+            let rest = child.as_str()[path.as_str().len()..].trim_start_matches('/').to_owned();
+            let mut paths = Vec::with_capacity(1);
+            if entry != path {
+                paths.push(entry.join(&rest)?);
+            }
+            if found.link {
+                paths.extend(self.vfs.resolve(&child).await.ok());
+            }
+            let legible =
+                found.link || found.kind != FileKind::Other || !found.name.contains(char::REPLACEMENT_CHARACTER);
+            paths.push(child);
+            entries.push(Inner { rest, paths, legible });
+        }
+        Ok(Below { entries, truncated: walk.truncated })
+    }
+}
+
+/// Where protected names lead that are links, as far as it matters for `kind`.
+pub(super) async fn links(rules: &Rules, vfs: &dyn Vfs, kind: AccessKind) -> Links {
+    let mut links = Links::default();
+    for (name, kept) in rules.protected_roots(kind) {
+        if let Ok(end) = vfs.resolve(&name).await
+            && end != name
+        {
+            links.0.push((end, kept));
+        }
+    }
+    links
+}
+
+/// All that a path stands for.
+pub(super) async fn stands(vfs: &dyn Vfs, path: &VPath) -> Result<Stands, VfsError> {
+    let end = vfs.resolve(path).await;
+    if end.as_ref().is_ok_and(|end| end == path) {
+        // No link anywhere on the way, or it would not be in what is left when all are followed.
+        return Ok(Stands { paths: vec![path.clone()], entry: path.clone(), end });
+    }
+    let entry = lies(vfs, path).await?;
+    let mut paths = vec![path.clone()];
+    for further in std::iter::once(&entry).chain(end.as_ref().ok()) {
+        if !paths.contains(further) {
+            paths.push(further.clone());
+        }
+    }
+    Ok(Stands { paths, entry, end })
+}
+
+/// Where the name of a path really lies, as far down as that can be said.
+async fn lies(vfs: &dyn Vfs, path: &VPath) -> Result<VPath, VfsError> {
+    let mut above = path.parent();
+    while let Some(directory) = above {
+        if let Ok(real) = vfs.resolve(&directory).await {
+            let rest = path.as_str()[directory.as_str().len()..].trim_start_matches('/');
+            return Ok(real.join(rest)?);
+        }
+        above = directory.parent();
+    }
+    Ok(path.clone())
+}
+
+/// Whether `new` says more than `known`: it is stricter, or it allows by a rule instead of for want of one.
+fn stricter(known: &Decided<'_>, new: &Decided<'_>) -> bool {
+    new.kind() > known.kind() || (*known == Decided::Nothing && new.kind() == VerdictKind::Allow)
+}
+
+/// As [`stricter`], in words.
+fn narrows(known: &Verdict, new: &Verdict) -> bool {
+    let nothing = Decided::Nothing.verdict();
+    new.kind > known.kind || (*known == nothing && new.kind == VerdictKind::Allow)
+}
+
+fn too_many(directory: &VPath) -> Verdict {
+    Verdict::deny(format!(
+        "{directory} holds more than {MAX_TREE_ENTRIES} files and directories, too many to judge at once; move or delete \
+         it in parts"
+    ))
+}

@@ -1,0 +1,219 @@
+//! A place behind rules.
+//!
+//! What may not be read or written is refused here, below every tool, whoever holds the place. What a person
+//! must be asked about passes, for asking is the gate's part; only a search, which nobody is asked about file
+//! by file, leaves out what asks.
+//!
+//! The choices where a rule could mean more than one thing:
+//! - Looking at a path, listing it, and asking where it leads are reads. Making a directory and setting mode
+//!   bits are writes. The directories that a write makes on its way need no right of their own.
+//! - A link needs the right for its name and for what it leads to; to move or remove it as well.
+//! - A directory may be listed if it may itself be read; names in it that may not are left out.
+//! - Moving or removing a directory needs the right on everything in it. It is refused as a whole, and the
+//!   error names the directory: that something in it is denied can be told from that, what it is cannot.
+//! - Who may write a file but not read it can still tell whether it exists, by creating it.
+
+mod judge;
+mod search;
+
+pub use judge::judge;
+
+use crate::lines::{LineRange, Lines};
+use crate::rules::{Links, Rules};
+use crate::{DirEntry, Expect, ReadRange, Search, Stat, VPath, Version, Vfs, VfsError, Walk};
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use judge::{Extent, Judge, Stands, Touch, links, stands};
+use std::sync::Arc;
+use stead_core::{AccessKind, VerdictKind};
+
+/// A place in which only what the rules allow exists.
+#[derive(Debug, Clone)]
+pub struct Guarded {
+    inner: Arc<dyn Vfs>,
+    rules: Arc<Rules>,
+}
+
+impl Guarded {
+    /// `inner`, behind `rules`.
+    pub fn new(inner: Arc<dyn Vfs>, rules: Arc<Rules>) -> Self {
+        Self { inner, rules }
+    }
+
+    /// Refuses if one of the touches is denied, naming its path and no other.
+    async fn require(&self, touches: &[Touch]) -> Result<(), VfsError> {
+        match Judge::new(&self.rules, &*self.inner).all(touches).await? {
+            Some((verdict, at)) if verdict.kind == VerdictKind::Deny => Err(VfsError::Denied(touches[at].path.clone())),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    async fn content(&self, kind: AccessKind, path: &VPath) -> Result<(), VfsError> {
+        self.require(&[Touch::new(kind, path, Extent::Content)]).await
+    }
+
+    fn is_denied(&self, kind: AccessKind, path: &VPath, links: &Links) -> bool {
+        self.rules.decided(kind, path.as_str(), links).kind() == VerdictKind::Deny
+    }
+
+    /// Whether something found below a directory may be seen: by its name, by where that lies, and by what it
+    /// leads to.
+    async fn is_seen(&self, path: &VPath, real: &VPath, entry: &DirEntry, links: &Links) -> bool {
+        if [path, real].iter().any(|path| self.is_denied(AccessKind::Read, path, links)) {
+            return false;
+        }
+        // One that leads nowhere hides nothing.
+        let end = if entry.link { self.inner.resolve(path).await.ok() } else { None };
+        end.is_none_or(|end| !self.is_denied(AccessKind::Read, &end, links))
+    }
+
+    /// Where a directory that may be read really is, and what its links protect.
+    async fn opened(&self, path: &VPath) -> Result<(VPath, Links), VfsError> {
+        self.content(AccessKind::Read, path).await?;
+        let Stands { end, .. } = stands(&*self.inner, path).await?;
+        let end = end.map_err(|error| about(path, Some(error)))?;
+        Ok((end, links(&self.rules, &*self.inner, AccessKind::Read).await))
+    }
+
+    async fn visible_walk(&self, path: &VPath, limit: usize) -> Result<Walk, VfsError> {
+        let (real, links) = self.opened(path).await?;
+        // What is hidden must not use up the limit, so more is asked for until enough is seen.
+        let mut asked = limit;
+        loop {
+            let walk = self.inner.walk(path, asked).await?;
+            let mut entries = Vec::new();
+            for (child, entry) in walk.entries {
+                let rest = child.as_str()[path.as_str().len()..].trim_start_matches('/');
+                if self.is_seen(&child, &real.join(rest)?, &entry, &links).await {
+                    entries.push((child, entry));
+                }
+            }
+            if entries.len() > limit || !walk.truncated {
+                let truncated = entries.len() > limit;
+                entries.truncate(limit);
+                return Ok(Walk { entries, truncated });
+            }
+            asked = asked.saturating_mul(4).max(asked.saturating_add(1024));
+        }
+    }
+}
+
+impl Vfs for Guarded {
+    fn stat<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Stat, VfsError>> {
+        Box::pin(async move {
+            self.content(AccessKind::Read, path).await?;
+            self.inner.stat(path).await
+        })
+    }
+
+    fn list<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Vec<DirEntry>, VfsError>> {
+        Box::pin(async move {
+            let (real, links) = self.opened(path).await?;
+            let mut seen = Vec::new();
+            for entry in self.inner.list(path).await? {
+                let (Ok(child), Ok(really)) = (path.join(&entry.name), real.join(&entry.name)) else { continue };
+                if self.is_seen(&child, &really, &entry, &links).await {
+                    seen.push(entry);
+                }
+            }
+            Ok(seen)
+        })
+    }
+
+    fn read<'a>(&'a self, path: &'a VPath, range: ReadRange) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
+        Box::pin(async move {
+            self.content(AccessKind::Read, path).await?;
+            self.inner.read(path, range).await
+        })
+    }
+
+    fn read_lines<'a>(&'a self, path: &'a VPath, range: LineRange) -> BoxFuture<'a, Result<Lines, VfsError>> {
+        Box::pin(async move {
+            self.content(AccessKind::Read, path).await?;
+            self.inner.read_lines(path, range).await
+        })
+    }
+
+    fn write<'a>(&'a self, path: &'a VPath, data: Bytes, expect: Expect) -> BoxFuture<'a, Result<Version, VfsError>> {
+        Box::pin(async move {
+            self.content(AccessKind::Write, path).await?;
+            self.inner.write(path, data, expect).await
+        })
+    }
+
+    fn remove<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
+        Box::pin(async move {
+            self.require(&[Touch::new(AccessKind::Write, path, Extent::Tree)]).await?;
+            self.inner.remove(path).await
+        })
+    }
+
+    fn rename<'a>(&'a self, from: &'a VPath, to: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
+        Box::pin(async move {
+            let touches = [
+                // What arrives may be readable where it could not be read before.
+                Touch::new(AccessKind::Read, from, Extent::Tree),
+                Touch::new(AccessKind::Write, from, Extent::Tree),
+                Touch::new(AccessKind::Write, to, Extent::Arrival { from: from.clone() }),
+            ];
+            self.require(&touches).await?;
+            self.inner.rename(from, to).await
+        })
+    }
+
+    fn mkdir<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
+        Box::pin(async move {
+            self.content(AccessKind::Write, path).await?;
+            self.inner.mkdir(path).await
+        })
+    }
+
+    fn set_mode<'a>(&'a self, path: &'a VPath, mode: u32) -> BoxFuture<'a, Result<(), VfsError>> {
+        Box::pin(async move {
+            self.content(AccessKind::Write, path).await?;
+            self.inner.set_mode(path, mode).await
+        })
+    }
+
+    fn walk<'a>(&'a self, path: &'a VPath, limit: usize) -> BoxFuture<'a, Result<Walk, VfsError>> {
+        Box::pin(self.visible_walk(path, limit))
+    }
+
+    fn resolve<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<VPath, VfsError>> {
+        Box::pin(async move {
+            // Who may only write must be able to say where to.
+            match self.content(AccessKind::Read, path).await {
+                Err(VfsError::Denied(_)) => self.content(AccessKind::Write, path).await?,
+                known => known?,
+            }
+            self.inner.resolve(path).await
+        })
+    }
+
+    fn search(&self) -> &dyn Search {
+        self
+    }
+}
+
+/// An error about `path`, whichever path it was about.
+fn about(path: &VPath, error: Option<VfsError>) -> VfsError {
+    let path = path.clone();
+    match error {
+        None => VfsError::NotFound(path),
+        // A link whose target is no path here leads nowhere; its text is not for everyone.
+        Some(VfsError::Path(_) | VfsError::NotFound(_)) => VfsError::NotFound(path),
+        Some(VfsError::Exists(_)) => VfsError::Exists(path),
+        Some(VfsError::Changed(_)) => VfsError::Changed(path),
+        Some(VfsError::IsDirectory(_)) => VfsError::IsDirectory(path),
+        Some(VfsError::NotDirectory(_)) => VfsError::NotDirectory(path),
+        Some(VfsError::Special(_)) => VfsError::Special(path),
+        Some(VfsError::Escapes(_)) => VfsError::Escapes(path),
+        Some(VfsError::Denied(_)) => VfsError::Denied(path),
+        Some(VfsError::ReadOnly(_)) => VfsError::ReadOnly(path),
+        Some(VfsError::Unavailable { cause, .. }) => VfsError::Unavailable { path, cause },
+        Some(VfsError::Fenced(_)) => VfsError::Fenced(path),
+        Some(VfsError::TooLarge { size, limit, .. }) => VfsError::TooLarge { path, size, limit },
+        Some(VfsError::NoSpace(_)) => VfsError::NoSpace(path),
+        Some(VfsError::Io { source, .. }) => VfsError::Io { path, source },
+    }
+}

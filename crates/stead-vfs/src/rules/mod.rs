@@ -1,0 +1,271 @@
+//! Which files may be read and written: an agent's own rules, after what is always protected.
+//!
+//! ```
+//! use stead_core::{AccessKind, VerdictKind};
+//! use stead_vfs::{Protected, Rule, Rules, VPath};
+//!
+//! let rule = Rule { operations: vec![AccessKind::Write], paths: vec!["docs/**".into()], mode: VerdictKind::Deny };
+//! let rules = Rules::new(&[rule], Protected::STEAD)?;
+//! let verdict = rules.decide(AccessKind::Write, &VPath::parse("docs/a.md").unwrap());
+//! assert_eq!(verdict.kind, VerdictKind::Deny);
+//! assert_eq!(verdict.rule, "permissions[0]: deny write docs/**");
+//! # Ok::<(), stead_vfs::RuleError>(())
+//! ```
+//!
+//! - What is [`Protected`] comes first, and no rule can open it.
+//! - Then the first rule that names the operation and covers the path decides; if there is none, the access
+//!   is allowed.
+//! - A pattern is compared with the whole path from the root. `*`, `?` and `[…]` stay within a name, `**`
+//!   spans directories, `{a,b}` is either. Names with a dot are names like any other, and case matters.
+//! - What a pattern matches, it covers with everything below: `docs`, `/docs/` and `docs/**` are the same.
+
+mod pattern;
+mod protected;
+
+pub use protected::Protected;
+
+use crate::VPath;
+use pattern::Pattern;
+use protected::Kept;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use stead_core::{AccessKind, Verdict, VerdictKind};
+
+/// One entry of `permissions:`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    /// What it is about: `read`, `write`.
+    pub operations: Vec<AccessKind>,
+    /// Globs over whole paths from the root.
+    pub paths: Vec<String>,
+    /// What becomes of it: `allow`, `ask`, `deny`.
+    pub mode: VerdictKind,
+}
+
+impl Rule {
+    /// Whether it can be compiled as the rule at `index`.
+    pub fn check(&self, index: usize) -> Result<(), RuleError> {
+        Compiled::new(index, self).map(drop)
+    }
+}
+
+/// Why a rule is none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RuleError {
+    /// A list of it is empty.
+    #[error("permissions[{index}]: `{list}` is empty, so the rule would never hold")]
+    Empty {
+        /// Which rule, from 0.
+        index: usize,
+        /// Which list.
+        list: &'static str,
+    },
+    /// A pattern is wrong.
+    #[error("permissions[{index}]: {pattern:?} is not a pattern for paths: {reason}")]
+    Pattern {
+        /// Which rule, from 0.
+        index: usize,
+        /// As given.
+        pattern: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// Rules, compiled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rules {
+    protected: Protected,
+    rules: Vec<Compiled>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Compiled {
+    operations: Vec<AccessKind>,
+    patterns: Vec<Pattern>,
+    mode: VerdictKind,
+}
+
+/// What decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Decided<'a> {
+    Protected(Kept),
+    /// What a protected name leads to.
+    Led(Kept),
+    Rule {
+        index: usize,
+        pattern: &'a str,
+        kind: AccessKind,
+        mode: VerdictKind,
+    },
+    Nothing,
+}
+
+/// Where protected names lead that are links.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Links(pub(crate) Vec<(VPath, Kept)>);
+
+impl Rules {
+    /// Compiles the rules of an agent whose layout protects `protected`.
+    pub fn new(rules: &[Rule], protected: Protected) -> Result<Self, RuleError> {
+        let rules = rules.iter().enumerate().map(|(index, rule)| Compiled::new(index, rule));
+        Ok(Self { protected, rules: rules.collect::<Result<_, _>>()? })
+    }
+
+    /// Whether `path` may be read or written, and what says so. The path is taken by its name alone; a
+    /// [`Guarded`](crate::Guarded) place also asks what it leads to.
+    pub fn decide(&self, kind: AccessKind, path: &VPath) -> Verdict {
+        self.decided(kind, path.as_str(), &Links::default()).verdict()
+    }
+
+    /// The rules in words, in their order.
+    pub fn sentences(&self) -> Vec<String> {
+        self.rules.iter().enumerate().map(|(index, rule)| format!("permissions[{index}]: {rule}")).collect()
+    }
+
+    /// What is written but never decides anything, each with the reason. Only what the texts of the patterns
+    /// tell is found.
+    pub fn idle(&self) -> Vec<String> {
+        let mut idle = Vec::new();
+        for (index, rule) in self.rules.iter().enumerate() {
+            for (kind, pattern) in rule.operations.iter().flat_map(|kind| rule.patterns.iter().map(move |p| (kind, p)))
+            {
+                let about = format!("permissions[{index}]: {} {} never decides", operation(*kind), pattern.text());
+                if let Some(earlier) = self.covering(index, *kind, pattern) {
+                    idle.push(format!("{about}: permissions[{earlier}] covers it"));
+                } else if let Some(kept) = self.protection(*kind, pattern) {
+                    idle.push(format!("{about}: {}", kept.sentence()));
+                }
+            }
+        }
+        idle
+    }
+
+    /// The paths that rules name without wildcards, each with the rule in words.
+    pub fn literals(&self) -> Vec<(VPath, String)> {
+        let sentences = self.sentences();
+        let named = self.rules.iter().zip(&sentences).flat_map(|(rule, sentence)| {
+            rule.patterns.iter().filter_map(|pattern| Some((pattern.literal()?, sentence.clone())))
+        });
+        named.filter_map(|(path, sentence)| Some((VPath::parse(&path).ok()?, sentence))).collect()
+    }
+
+    pub(crate) fn decided(&self, kind: AccessKind, path: &str, links: &Links) -> Decided<'_> {
+        let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
+        if let Some(kept) = self.protected.keeps(kind, &names) {
+            return Decided::Protected(kept);
+        }
+        if let Some(kept) = links.keep(kind, path) {
+            return Decided::Led(kept);
+        }
+        let of_kind = self.rules.iter().enumerate().filter(|(_, rule)| rule.operations.contains(&kind));
+        for (index, rule) in of_kind {
+            if let Some(pattern) = rule.patterns.iter().find(|pattern| pattern.covers(&names)) {
+                return Decided::Rule { index, pattern: pattern.text(), kind, mode: rule.mode };
+            }
+        }
+        Decided::Nothing
+    }
+
+    /// Names at the root which, if they are links, protect what they lead to.
+    pub(crate) fn protected_roots(&self, kind: AccessKind) -> impl Iterator<Item = (VPath, Kept)> {
+        self.protected.roots(kind).filter_map(|(name, kept)| Some((VPath::parse(&name).ok()?, kept)))
+    }
+
+    /// The last rule before `index` with which everything of `pattern` is covered.
+    fn covering(&self, index: usize, kind: AccessKind, pattern: &Pattern) -> Option<usize> {
+        let earlier = |end: usize| {
+            let rules = self.rules[..end].iter().filter(|rule| rule.operations.contains(&kind));
+            rules.flat_map(|rule| &rule.patterns).collect::<Vec<_>>()
+        };
+        (0..index).find(|at| pattern.is_covered_by(&earlier(at + 1)))
+    }
+
+    fn protection(&self, kind: AccessKind, pattern: &Pattern) -> Option<Kept> {
+        let path = pattern.literal()?;
+        self.protected.keeps(kind, &path.split('/').collect::<Vec<_>>())
+    }
+}
+
+impl Compiled {
+    fn new(index: usize, rule: &Rule) -> Result<Self, RuleError> {
+        for (list, is_empty) in [("operations", rule.operations.is_empty()), ("paths", rule.paths.is_empty())] {
+            if is_empty {
+                return Err(RuleError::Empty { index, list });
+            }
+        }
+        let wrong = |pattern: &str, reason| RuleError::Pattern { index, pattern: pattern.to_owned(), reason };
+        let patterns = rule.paths.iter().map(|text| Pattern::new(text).map_err(|reason| wrong(text, reason)));
+        let mut operations = rule.operations.clone();
+        operations.sort_unstable();
+        operations.dedup();
+        Ok(Self { operations, patterns: patterns.collect::<Result<_, _>>()?, mode: rule.mode })
+    }
+}
+
+impl fmt::Display for Compiled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let operations: Vec<&str> = self.operations.iter().map(|kind| operation(*kind)).collect();
+        let patterns: Vec<&str> = self.patterns.iter().map(Pattern::text).collect();
+        write!(f, "{} {} {}", mode(self.mode), operations.join(", "), patterns.join(", "))
+    }
+}
+
+impl Decided<'_> {
+    pub(crate) fn kind(&self) -> VerdictKind {
+        match self {
+            Self::Protected(_) | Self::Led(_) => VerdictKind::Deny,
+            Self::Rule { mode, .. } => *mode,
+            Self::Nothing => VerdictKind::Allow,
+        }
+    }
+
+    pub(crate) fn verdict(&self) -> Verdict {
+        let rule = match self {
+            Self::Protected(kept) => kept.sentence(),
+            Self::Led(kept) => format!("{}, and this is where it leads", kept.sentence()),
+            Self::Rule { index, pattern, kind, mode: m } => {
+                format!("permissions[{index}]: {} {} {pattern}", mode(*m), operation(*kind))
+            }
+            Self::Nothing => "no rule matches".to_owned(),
+        };
+        Verdict { kind: self.kind(), rule }
+    }
+}
+
+impl Links {
+    /// Why a path is protected by where a protected name leads.
+    fn keep(&self, kind: AccessKind, path: &str) -> Option<Kept> {
+        let within = |outer: &str, inner: &str| {
+            outer.is_empty() || inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let holds = |(led, kept): &&(VPath, Kept)| match (kind, kept) {
+            (AccessKind::Read, Kept::Root | Kept::Fixed(_)) => false,
+            (AccessKind::Read, Kept::Secret(_)) => within(led.as_str(), path),
+            // What lies above it cannot go either, or the name would lead elsewhere.
+            (AccessKind::Write, _) => within(led.as_str(), path) || within(path, led.as_str()),
+        };
+        self.0.iter().find(holds).map(|(_, kept)| *kept)
+    }
+}
+
+/// As it stands in `operations:`.
+fn operation(kind: AccessKind) -> &'static str {
+    match kind {
+        AccessKind::Read => "read",
+        AccessKind::Write => "write",
+    }
+}
+
+/// As it stands in `mode:`.
+fn mode(kind: VerdictKind) -> &'static str {
+    match kind {
+        VerdictKind::Allow => "allow",
+        VerdictKind::Ask => "ask",
+        VerdictKind::Deny => "deny",
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,378 @@
+//! The globs of rules.
+//!
+//! Not globset: there `[!x]` takes a `/`, and `?` takes a byte, so that a rule would let through what a
+//! reader of it believes to be covered. Here a pattern is compared name by name and letter by letter.
+
+use std::str::Chars;
+
+/// A pattern with braces stands for at most this many without.
+const MAX_ALTERNATIVES: usize = 1024;
+/// Braces within braces.
+const MAX_BRACE_DEPTH: usize = 16;
+
+/// A glob over whole paths from the root. It covers what it matches, and everything below that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Pattern {
+    text: String,
+    /// One per way to choose from the braces.
+    alternatives: Vec<Vec<Segment>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Segment {
+    /// `**`: any number of names.
+    Deep,
+    Name(Vec<Token>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Token {
+    Literal(char),
+    Any,
+    Star,
+    Class { negated: bool, ranges: Vec<(char, char)> },
+}
+
+/// A token, or the end of a segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Piece {
+    Token(Token),
+    Slash,
+}
+
+impl Pattern {
+    /// Compiles a pattern, or says what is wrong with it.
+    pub(crate) fn new(text: &str) -> Result<Self, String> {
+        if text.chars().any(char::is_control) {
+            return Err("a control character is in no path".to_owned());
+        }
+        let mut rest = text.chars();
+        let choices = pieces(&mut rest, 0)?;
+        let alternatives = choices.into_iter().map(segments).collect::<Result<_, _>>()?;
+        Ok(Self { text: text.to_owned(), alternatives })
+    }
+
+    /// As it was written.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether the path with these names, or a directory it lies in, matches.
+    pub(crate) fn covers(&self, names: &[&str]) -> bool {
+        self.alternatives.iter().any(|segments| covers(segments, names))
+    }
+
+    /// Whether everything that `later` covers is covered by one of `earlier`, as far as their texts tell.
+    pub(crate) fn is_covered_by(&self, earlier: &[&Self]) -> bool {
+        let covered = |mine: &Vec<Segment>| earlier.iter().flat_map(|e| &e.alternatives).any(|e| mine.starts_with(e));
+        self.alternatives.iter().all(covered)
+    }
+
+    /// The one path that this pattern names, if it has no wildcards.
+    pub(crate) fn literal(&self) -> Option<String> {
+        let [segments] = self.alternatives.as_slice() else { return None };
+        let names: Option<Vec<String>> = segments.iter().map(Segment::literal).collect();
+        names.filter(|names| !names.is_empty()).map(|names| names.join("/"))
+    }
+}
+
+/// Whether the segments match the first of the names, however many.
+fn covers(segments: &[Segment], names: &[&str]) -> bool {
+    let (mut segment, mut name) = (0, 0);
+    let mut retry: Option<(usize, usize)> = None;
+    loop {
+        match segments.get(segment) {
+            None => return true,
+            Some(Segment::Deep) => {
+                segment += 1;
+                retry = Some((segment, name));
+                continue;
+            }
+            Some(Segment::Name(tokens)) => {
+                if names.get(name).is_some_and(|name| is_name(tokens, name)) {
+                    (segment, name) = (segment + 1, name + 1);
+                    continue;
+                }
+            }
+        }
+        // The end is free, so only the last `**` need ever take more.
+        match &mut retry {
+            Some((after, from)) if *from < names.len() => {
+                *from += 1;
+                (segment, name) = (*after, *from);
+            }
+            Some(_) | None => return false,
+        }
+    }
+}
+
+fn is_name(tokens: &[Token], name: &str) -> bool {
+    let (mut at, mut rest) = (0, name.chars());
+    let mut retry: Option<(usize, Chars<'_>)> = None;
+    loop {
+        match tokens.get(at) {
+            None if rest.as_str().is_empty() => return true,
+            None => {}
+            Some(Token::Star) => {
+                at += 1;
+                retry = Some((at, rest.clone()));
+                continue;
+            }
+            Some(token) => {
+                let mut after = rest.clone();
+                if after.next().is_some_and(|c| token.takes(c)) {
+                    (at, rest) = (at + 1, after);
+                    continue;
+                }
+            }
+        }
+        // As with `**`: the last `*` takes one letter more.
+        let Some((after, from)) = &mut retry else { return false };
+        if from.next().is_none() {
+            return false;
+        }
+        (at, rest) = (*after, from.clone());
+    }
+}
+
+impl Token {
+    fn takes(&self, c: char) -> bool {
+        match self {
+            Self::Literal(wanted) => *wanted == c,
+            Self::Any | Self::Star => true,
+            Self::Class { negated, ranges } => ranges.iter().any(|(from, to)| (*from..=*to).contains(&c)) != *negated,
+        }
+    }
+}
+
+impl Segment {
+    fn literal(&self) -> Option<String> {
+        let Self::Name(tokens) = self else { return None };
+        let letter = |token: &Token| match token {
+            Token::Literal(c) => Some(*c),
+            Token::Any | Token::Star | Token::Class { .. } => None,
+        };
+        tokens.iter().map(letter).collect()
+    }
+}
+
+/// Reads up to the end, or to the `,` or `}` that ends an alternative, which is left unread.
+fn pieces(rest: &mut Chars<'_>, depth: usize) -> Result<Vec<Vec<Piece>>, String> {
+    let mut choices = vec![Vec::new()];
+    let push = |choices: &mut Vec<Vec<Piece>>, piece: Piece| choices.iter_mut().for_each(|c| c.push(piece.clone()));
+    loop {
+        let mut ahead = rest.clone();
+        let Some(c) = ahead.next() else { return Ok(choices) };
+        if depth > 0 && matches!(c, ',' | '}') {
+            return Ok(choices);
+        }
+        *rest = ahead;
+        match c {
+            '/' => push(&mut choices, Piece::Slash),
+            '*' => push(&mut choices, Piece::Token(Token::Star)),
+            '?' => push(&mut choices, Piece::Token(Token::Any)),
+            '[' => push(&mut choices, Piece::Token(class(rest)?)),
+            '{' => choices = chosen(&choices, &alternatives(rest, depth + 1)?)?,
+            '}' => return Err("`}` without `{`".to_owned()),
+            '\\' => match rest.next() {
+                Some('/') => push(&mut choices, Piece::Slash),
+                Some(c) => push(&mut choices, Piece::Token(Token::Literal(c))),
+                None => return Err("`\\` with nothing after it".to_owned()),
+            },
+            c => push(&mut choices, Piece::Token(Token::Literal(c))),
+        }
+    }
+}
+
+/// Reads what follows a `{`, up to and with its `}`.
+fn alternatives(rest: &mut Chars<'_>, depth: usize) -> Result<Vec<Vec<Piece>>, String> {
+    if depth > MAX_BRACE_DEPTH {
+        return Err(format!("braces nested more than {MAX_BRACE_DEPTH} deep"));
+    }
+    let mut all = Vec::new();
+    loop {
+        all.extend(pieces(rest, depth)?);
+        match rest.next() {
+            Some(',') => {}
+            Some(_) => return Ok(all),
+            None => return Err("`{` without `}`".to_owned()),
+        }
+    }
+}
+
+/// Every beginning with every continuation.
+fn chosen(begun: &[Vec<Piece>], further: &[Vec<Piece>]) -> Result<Vec<Vec<Piece>>, String> {
+    if begun.len() * further.len() > MAX_ALTERNATIVES {
+        return Err(format!("its braces stand for more than {MAX_ALTERNATIVES} patterns"));
+    }
+    Ok(begun.iter().flat_map(|a| further.iter().map(|b| [a.as_slice(), b.as_slice()].concat())).collect())
+}
+
+/// Reads what follows a `[`, up to and with its `]`. A `]` that stands first, and a `-` that stands first or
+/// last, mean themselves.
+fn class(rest: &mut Chars<'_>) -> Result<Token, String> {
+    let negated = rest.as_str().starts_with(['!', '^']);
+    if negated {
+        rest.next();
+    }
+    let mut ranges: Vec<(char, char)> = Vec::new();
+    loop {
+        let from = match rest.next() {
+            None => return Err("`[` without `]`".to_owned()),
+            Some(']') if !ranges.is_empty() => return Ok(Token::Class { negated, ranges }),
+            Some('/') => return Err("`/` in `[…]`: a class stands for one letter of a name".to_owned()),
+            Some(c) => c,
+        };
+        let mut ahead = rest.clone();
+        let to = match (ahead.next(), ahead.next()) {
+            (Some('-'), Some(to)) if to != ']' => {
+                *rest = ahead;
+                to
+            }
+            (_, _) => from,
+        };
+        if to < from {
+            return Err(format!("`{from}-{to}` is no range"));
+        }
+        ranges.push((from, to));
+    }
+}
+
+/// The names of one alternative. What could never match is refused, for a rule that does nothing is a trap.
+fn segments(pieces: Vec<Piece>) -> Result<Vec<Segment>, String> {
+    let mut segments = Vec::new();
+    for part in pieces.split(|piece| *piece == Piece::Slash) {
+        let tokens: Vec<Token> = part.iter().filter_map(Piece::token).cloned().collect();
+        let segment = if tokens == [Token::Star, Token::Star] { Segment::Deep } else { Segment::Name(tokens) };
+        match segment.literal().as_deref() {
+            Some("" | ".") => continue,
+            Some("..") => return Err("`..` is in no path".to_owned()),
+            Some("~") if segments.is_empty() => return Err("`~` has no meaning here; begin at the root".to_owned()),
+            Some(_) | None => {}
+        }
+        // One `**` after another adds nothing.
+        if segment != Segment::Deep || segments.last() != Some(&Segment::Deep) {
+            segments.push(segment);
+        }
+    }
+    if segments.is_empty() {
+        return Err("it is empty; use `**` for everything".to_owned());
+    }
+    // `a/**` is `a`: either covers the directory and all that is in it.
+    if segments.last() == Some(&Segment::Deep) {
+        segments.pop();
+    }
+    Ok(segments)
+}
+
+impl Piece {
+    fn token(&self) -> Option<&Token> {
+        match self {
+            Self::Token(token) => Some(token),
+            Self::Slash => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn split(path: &str) -> Vec<&str> {
+        path.split('/').filter(|name| !name.is_empty()).collect()
+    }
+
+    #[test]
+    fn a_pattern_covers_what_it_matches_and_all_below() {
+        #[rustfmt::skip]
+        let table: &[(&str, &[&str], &[&str])] = &[
+            ("secrets", &["secrets", "secrets/a/b", "secrets/.x"], &["", "secret", "secretsx", "x/secrets", "Secrets"]),
+            ("/secrets/", &["secrets", "secrets/a"], &["", "a/secrets"]),
+            ("secrets/**", &["secrets", "secrets/a", "secrets/a/.b"], &["", "secretsa"]),
+            ("./a//b/.", &["a/b"], &["a", "b"]),
+            ("secrets/*", &["secrets/a", "secrets/a/b", "secrets/.a"], &["secrets"]),
+            ("*.md", &["a.md", ".md", "a.md/x"], &["d/a.md", "a.mdx", ""]),
+            ("**/*.md", &["a.md", "d/e/a.md"], &["a.txt", ""]),
+            ("**", &["", "a", "a/b"], &[]),
+            ("**/**", &["", "a"], &[]),
+            ("*", &["a", ".a", "a/b"], &[""]),
+            ("a/**/z", &["a/z", "a/b/c/z/y"], &["a", "a/b", "z"]),
+            ("**/a/**/b/**/c", &["a/b/c", "x/a/a/y/b/b/c"], &["a/c/b", "b/a/c"]),
+            ("a?c", &["abc", "aéc", "a🦀c"], &["ac", "a/c", "abbc"]),
+            ("[!x]y", &["ay", "éy"], &["xy", "/y", "y", "a/y"]),
+            ("a[!x]b", &["acb"], &["a/b", "axb"]),
+            ("[a-cé]1", &["b1", "é1"], &["d1", "e1"]),
+            ("[]-]", &["]", "-"], &["a"]),
+            ("[^]]", &["a"], &["]"]),
+            ("{a,b/c}/d", &["a/d", "b/c/d/e"], &["b/d", "a"]),
+            ("x{,.bak}", &["x", "x.bak"], &["x.b"]),
+            ("{a,{b,c}d}e", &["ae", "bde", "cde"], &["be", "de"]),
+            ("{a,**/b}", &["a", "x/b"], &["x/a"]),
+            ("a,b", &["a,b"], &["a", "b"]),
+            (r"\*\{x\}", &["*{x}"], &["a{x}", "*"]),
+            ("a**b", &["ab", "axyb"], &["a/b"]),
+            ("*a*b*", &["ab", "xaxbx", "aab"], &["ba", "a"]),
+            ("naïve file", &["naïve file"], &["naive file"]),
+        ];
+        for (pattern, yes, no) in table {
+            let compiled = Pattern::new(pattern).unwrap();
+            yes.iter().for_each(|path| assert!(compiled.covers(&split(path)), "{pattern} should cover {path:?}"));
+            no.iter().for_each(|path| assert!(!compiled.covers(&split(path)), "{pattern} should not cover {path:?}"));
+        }
+    }
+
+    #[test]
+    fn what_could_never_match_is_refused_with_the_reason() {
+        #[rustfmt::skip]
+        let table = [
+            ("", "empty"), ("/", "empty"), (".", "empty"), ("{a,}", "empty"), ("../x", "`..`"), ("a/../b", "`..`"),
+            ("{a,..}/b", "`..`"), ("~/x", "`~`"), ("[a", "without `]`"), ("[]", "without `]`"), ("{a", "without `}`"),
+            ("a}", "without `{`"), ("a\\", "nothing after"), ("[b-a]", "no range"), ("[/]", "`/` in"), ("a\u{7}", "control"),
+            ("{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}", "more than 1024"),
+        ];
+        for (pattern, reason) in table {
+            let error = Pattern::new(pattern).unwrap_err();
+            assert!(error.contains(reason), "{pattern:?}: {error}");
+        }
+        assert!(Pattern::new(&"{".repeat(100_000)).unwrap_err().contains("nested"));
+    }
+
+    #[test]
+    fn cover_is_seen_where_the_texts_tell() {
+        let covered = |later: &str, earlier: &[&str]| {
+            let earlier: Vec<Pattern> = earlier.iter().map(|text| Pattern::new(text).unwrap()).collect();
+            Pattern::new(later).unwrap().is_covered_by(&earlier.iter().collect::<Vec<_>>())
+        };
+        for (later, earlier, expected) in [
+            ("a/b", &["a"][..], true),
+            ("a/**", &["/a/"], true),
+            ("**", &["**"], true),
+            ("x", &["**/**"], true),
+            ("{a,b}", &["b", "a"], true),
+            ("a", &["a/b"], false),
+            ("a*", &["a"], false),
+            ("{a,b}", &["a"], false),
+        ] {
+            assert_eq!(covered(later, earlier), expected, "{later} by {earlier:?}");
+        }
+    }
+
+    proptest! {
+        /// Where globset's meaning is the same (one-byte letters, no classes, a match of the whole), so is the answer.
+        #[test]
+        fn plain_patterns_mean_what_globset_means(
+            pattern in prop::collection::vec(prop::sample::select(vec!["a", "b", "*", "?", "**", "a*", "{a,b}", "{a,b/a}c"]), 1..5),
+            path in prop::collection::vec(prop::sample::select(vec!["a", "b", "ac", "bc", "aa"]), 1..5),
+        ) {
+            let text = pattern.join("/");
+            let whole = |text: &str| {
+                let glob = globset::GlobBuilder::new(text).literal_separator(true).build().unwrap().compile_matcher();
+                glob.is_match(path.join("/"))
+            };
+            // It covers what is below, and with `/**` at the end the directory too.
+            let expected = whole(&text) || whole(&format!("{text}/**")) || whole(text.trim_end_matches("/**"));
+            prop_assert_eq!(Pattern::new(&text).unwrap().covers(&path), expected, "{} {}", text, path.join("/"));
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What no rule can open: the files that say what an agent is and may do, and files that hold secrets.
+//!
+//! Letters are compared without regard to case, for some places keep names that way.
+
+use stead_core::AccessKind;
+
+/// The protected names of a layout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Protected {
+    /// Names at the root that the agent cannot change.
+    unwritable: &'static [&'static str],
+}
+
+impl Protected {
+    /// Of the stead layout: settings, hooks, schedules and journals.
+    pub const STEAD: Self = Self { unwritable: &["agent.yaml", "tools.json", "hooks", "crons", "agents"] };
+    /// Of the openpaw layout: its settings and journals.
+    pub const OPENPAW: Self =
+        Self { unwritable: &["agent.yaml", "tools.json", "hooks", "crons", "agents", "config", "data"] };
+}
+
+/// What hides secrets, at any depth, in every layout; neither to be read nor to be changed.
+#[derive(Debug, Clone, Copy)]
+enum Secret {
+    /// Every name that begins so.
+    Prefix(&'static str),
+    /// One name after another.
+    Names(&'static [&'static str]),
+}
+
+const SECRETS: &[(&str, Secret)] = &[
+    (".env*", Secret::Prefix(".env")),
+    (".netrc", Secret::Names(&[".netrc"])),
+    (".pgpass", Secret::Names(&[".pgpass"])),
+    (".git-credentials", Secret::Names(&[".git-credentials"])),
+    ("id_rsa", Secret::Names(&["id_rsa"])),
+    ("id_dsa", Secret::Names(&["id_dsa"])),
+    ("id_ecdsa", Secret::Names(&["id_ecdsa"])),
+    ("id_ed25519", Secret::Names(&["id_ed25519"])),
+    (".aws/credentials", Secret::Names(&[".aws", "credentials"])),
+];
+
+/// Why something is protected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// The workspace itself.
+    Root,
+    /// It says what the agent is.
+    Fixed(&'static str),
+    /// It holds secrets.
+    Secret(&'static str),
+}
+
+impl Kept {
+    /// In words; the entry of the table is named, never the path, which may be one that must not be told.
+    pub(crate) fn sentence(self) -> String {
+        match self {
+            Self::Root => "protected: the workspace itself cannot be changed by the agent".to_owned(),
+            Self::Fixed(name) => format!("protected: {name} cannot be changed by the agent"),
+            Self::Secret(name) => format!("protected: {name} holds secrets"),
+        }
+    }
+}
+
+impl Protected {
+    /// Why the path with these names is protected from `kind`, if it is.
+    pub(crate) fn keeps(&self, kind: AccessKind, names: &[&str]) -> Option<Kept> {
+        if let Some((entry, _)) = SECRETS.iter().find(|(_, secret)| secret.is_in(names)) {
+            return Some(Kept::Secret(entry));
+        }
+        match (kind, names.first()) {
+            (AccessKind::Read, _) => None,
+            (AccessKind::Write, None) => Some(Kept::Root),
+            (AccessKind::Write, Some(first)) => {
+                let fixed = self.unwritable.iter().find(|name| name.eq_ignore_ascii_case(first));
+                fixed.map(|name| Kept::Fixed(name))
+            }
+        }
+    }
+
+    /// Names at the root which, if they are links, protect from `kind` what they lead to.
+    pub(crate) fn roots(&self, kind: AccessKind) -> impl Iterator<Item = (String, Kept)> {
+        let fixed = match kind {
+            AccessKind::Read => &[],
+            AccessKind::Write => self.unwritable,
+        };
+        let secrets = SECRETS.iter().map(|(entry, secret)| (secret.at_root(), Kept::Secret(entry)));
+        fixed.iter().map(|name| ((*name).to_owned(), Kept::Fixed(name))).chain(secrets)
+    }
+}
+
+impl Secret {
+    fn is_in(self, names: &[&str]) -> bool {
+        match self {
+            Self::Prefix(start) => {
+                names.iter().any(|name| name.get(..start.len()).is_some_and(|name| name.eq_ignore_ascii_case(start)))
+            }
+            Self::Names(secret) => names
+                .windows(secret.len())
+                .any(|names| names.iter().zip(secret).all(|(name, wanted)| name.eq_ignore_ascii_case(wanted))),
+        }
+    }
+
+    fn at_root(self) -> String {
+        match self {
+            Self::Prefix(start) => start.to_owned(),
+            Self::Names(names) => names.join("/"),
+        }
+    }
+}

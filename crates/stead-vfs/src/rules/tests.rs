@@ -1,0 +1,139 @@
+use super::*;
+use AccessKind::{Read, Write};
+use VerdictKind::{Allow, Ask, Deny};
+
+fn rule(operations: &[AccessKind], paths: &[&str], mode: VerdictKind) -> Rule {
+    Rule { operations: operations.to_vec(), paths: paths.iter().map(|&path| path.to_owned()).collect(), mode }
+}
+
+fn path(text: &str) -> VPath {
+    VPath::parse(text).unwrap()
+}
+
+#[test]
+fn the_first_rule_that_covers_decides_and_is_named() {
+    let rules = [
+        rule(&[Read, Write], &["secrets/public", "*.md"], Allow),
+        rule(&[Write], &["docs/**", "*.lock"], Ask),
+        rule(&[Write, Read], &["secrets"], Deny),
+        rule(&[Read], &["docs/private"], Deny),
+    ];
+    let rules = Rules::new(&rules, Protected::STEAD).unwrap();
+    #[rustfmt::skip]
+    let table = [
+        (Read, "secrets/public/a", Allow, "permissions[0]: allow read secrets/public"),
+        (Write, "a.md", Allow, "permissions[0]: allow write *.md"),
+        (Write, "docs/a.md", Ask, "permissions[1]: ask write docs/**"),
+        (Write, "docs", Ask, "permissions[1]: ask write docs/**"),
+        (Read, "docs/a.md", Allow, "no rule matches"),
+        (Read, "docs/private/.x", Deny, "permissions[3]: deny read docs/private"),
+        (Write, "Cargo.lock", Ask, "permissions[1]: ask write *.lock"),
+        (Write, "sub/Cargo.lock", Allow, "no rule matches"),
+        (Read, "secrets", Deny, "permissions[2]: deny read secrets"),
+        (Write, "secrets/a/b/c", Deny, "permissions[2]: deny write secrets"),
+        (Read, "", Allow, "no rule matches"),
+        (Write, "", Deny, "protected: the workspace itself cannot be changed by the agent"),
+    ];
+    for (kind, text, mode, sentence) in table {
+        let expected = Verdict { kind: mode, rule: sentence.to_owned() };
+        assert_eq!(rules.decide(kind, &path(text)), expected, "{kind:?} {text}");
+    }
+}
+
+#[test]
+fn no_rule_opens_what_is_protected() {
+    let all = [rule(&[Read, Write], &["**"], Allow)];
+    let rules = Rules::new(&all, Protected::STEAD).unwrap();
+    let secret = [
+        ".env",
+        "a/.env.local",
+        ".ENV",
+        ".Env/x",
+        "a/.envrc",
+        ".netrc",
+        "x/.pgpass",
+        ".git-credentials",
+        "id_rsa",
+        "k/ID_DSA",
+        "id_ecdsa",
+        "a/id_ed25519",
+        "x/.aws/credentials",
+        ".AWS/credentials",
+    ];
+    for name in secret {
+        for kind in [Read, Write] {
+            let verdict = rules.decide(kind, &path(name));
+            assert!(verdict.kind == Deny && verdict.rule.ends_with("holds secrets"), "{name}: {verdict:?}");
+        }
+    }
+    for name in
+        ["agent.yaml", "tools.json", "hooks", "hooks/x", "crons/a.yaml", "agents/main/x", "Agent.YAML", "AGENTS/x"]
+    {
+        assert_eq!(rules.decide(Read, &path(name)).kind, Allow, "{name}");
+        let verdict = rules.decide(Write, &path(name));
+        assert!(verdict.kind == Deny && verdict.rule.starts_with("protected: "), "{name}: {verdict:?}");
+    }
+    for name in
+        ["AGENTS.md", "x/agent.yaml", "sub/agents/a", "id_rsa.pub", ".aws/config", "env", "a.env", "config/x", "data"]
+    {
+        assert_eq!(rules.decide(Write, &path(name)).kind, Allow, "{name}");
+    }
+    let rules = Rules::new(&all, Protected::OPENPAW).unwrap();
+    assert_eq!(["config/x", "data", "workspace/data"].map(|p| rules.decide(Write, &path(p)).kind), [Deny, Deny, Allow]);
+}
+
+#[test]
+fn what_a_protected_name_leads_to_is_protected_and_what_holds_it_stays() {
+    let rules = Rules::new(&[], Protected::STEAD).unwrap();
+    let links = Links(vec![(path("var/data"), Kept::Fixed("agents")), (path("etc/dev.conf"), Kept::Secret(".env*"))]);
+    for (kind, text, expected) in [
+        (Write, "var/data/main/x", Deny),
+        (Write, "var/data", Deny),
+        (Write, "var", Deny),
+        (Write, "var/other", Allow),
+        (Write, "var/database", Allow),
+        (Read, "var/data/main/x", Allow),
+        (Read, "etc/dev.conf", Deny),
+        (Write, "etc/dev.conf", Deny),
+        (Read, "etc", Allow),
+        (Write, "etc", Deny),
+    ] {
+        assert_eq!(rules.decided(kind, text, &links).kind(), expected, "{kind:?} {text}");
+    }
+    let verdict = rules.decided(Write, "var", &links).verdict();
+    assert_eq!(verdict.rule, "protected: agents cannot be changed by the agent, and this is where it leads");
+}
+
+#[test]
+fn a_rule_that_is_none_is_named() {
+    let wrong = |rules: &[Rule]| Rules::new(rules, Protected::STEAD).unwrap_err().to_string();
+    let good = rule(&[Read], &["a"], Deny);
+    let nothing = wrong(&[good.clone(), rule(&[], &["a"], Deny)]);
+    assert_eq!(nothing, "permissions[1]: `operations` is empty, so the rule would never hold");
+    assert_eq!(wrong(&[rule(&[Read], &[], Deny)]), "permissions[0]: `paths` is empty, so the rule would never hold");
+    let bad = wrong(&[good, rule(&[Read], &["b", "[a"], Deny)]);
+    assert_eq!(bad, "permissions[1]: \"[a\" is not a pattern for paths: `[` without `]`");
+}
+
+#[test]
+fn rules_that_never_decide_are_told_with_the_reason() {
+    let rules = [
+        rule(&[Read], &["a"], Deny),
+        rule(&[Read, Write], &["a/b", "c"], Allow),
+        rule(&[Write], &["c/**"], Deny),
+        rule(&[Write], &["agent.yaml"], Allow),
+        rule(&[Read], &[".env"], Allow),
+        rule(&[Read], &["agent.yaml"], Deny),
+    ];
+    let rules = Rules::new(&rules, Protected::STEAD).unwrap();
+    let expected = [
+        "permissions[1]: read a/b never decides: permissions[0] covers it",
+        "permissions[2]: write c/** never decides: permissions[1] covers it",
+        "permissions[3]: write agent.yaml never decides: protected: agent.yaml cannot be changed by the agent",
+        "permissions[4]: read .env never decides: protected: .env* holds secrets",
+    ];
+    assert_eq!(rules.idle(), expected);
+    assert_eq!(rules.sentences()[1], "permissions[1]: allow read, write a/b, c");
+    let literals: Vec<String> = rules.literals().into_iter().map(|(path, _)| path.to_string()).collect();
+    assert_eq!(literals, ["a", "a/b", "c", "c", "agent.yaml", ".env", "agent.yaml"]);
+}
