@@ -21,10 +21,12 @@
 //! # });
 //! ```
 
+mod connect;
 mod contract;
 mod disk;
 mod error;
 mod memory;
+mod redis;
 mod sessions;
 
 pub use contract::{
@@ -34,4 +36,5 @@ pub use contract::{
 pub use disk::{Disk, OsDisk, open_dir};
 pub use error::StoreError;
 pub use memory::MemoryStore;
+pub use redis::RedisStore;
 pub use sessions::{FileSessions, Holder, JournalWriter, Opened, Position, Sessions, Summary, Torn, Wait};
