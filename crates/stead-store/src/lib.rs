@@ -22,9 +22,12 @@
 //! ```
 
 mod changes;
+mod connect;
 mod contract;
 mod disk;
 mod error;
+mod memory;
+mod redis;
 mod sessions;
 mod sql;
 
@@ -35,6 +38,8 @@ pub use contract::{
 };
 pub use disk::{Disk, OsDisk, open_dir};
 pub use error::StoreError;
+pub use memory::MemoryStore;
+pub use redis::RedisStore;
 pub use sessions::{
     FileSessions, Holder, Imported, JournalWriter, Opened, Position, Sessions, StoreSessions, Summary, Torn, Wait,
 };
