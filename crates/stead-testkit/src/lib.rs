@@ -30,6 +30,7 @@ mod disk;
 mod model;
 mod pty;
 mod reexec;
+pub mod vfs_suite;
 
 pub use disk::{Fault, FaultDisk, KillPoint, Op, OpKind};
 pub use model::{
