@@ -17,14 +17,21 @@
 //! # Ok::<(), stead_vfs::VfsError>(()) }).unwrap();
 //! ```
 //!
-//! - [`Vfs`]: what a place does. - [`LocalVfs`]: a directory of the local disk, which nothing leaves.
-//! - [`Search`]: finding files by name and lines by pattern. - [`Lines`]: windows of huge files.
+//! - [`Vfs`]: what a place does. - [`Search`]: finding files by name and lines by pattern. - [`Lines`]: windows
+//!   of huge files.
+//! - [`LocalVfs`]: a directory of the local disk, which nothing leaves. - [`StoreVfs`]: a tree in a store, or in
+//!   memory.
+//! - [`find`]: searching a place that has no better way.
 
+pub mod find;
 mod glob;
+mod grep;
+mod ignores;
 mod lines;
 mod local;
 mod path;
 mod search;
+mod store;
 mod vfs;
 mod walk;
 
@@ -35,4 +42,5 @@ pub use search::{
     Bounds, Case, FileMatches, GlobQuery, GlobResult, GrepLine, GrepMode, GrepQuery, GrepResult, LineKind, Search,
     SearchError, Syntax, Visible,
 };
+pub use store::StoreVfs;
 pub use vfs::{ContentHash, DirEntry, Expect, FileKind, ReadRange, Stat, Version, Vfs, VfsError, Walk};
