@@ -19,6 +19,9 @@ need script bsdutils
 need setsid util-linux
 need rg ripgrep
 need python3 python3
+need redis-server redis-server
+need "$(compgen -G '/usr/lib/postgresql/*/bin/postgres' | tail -1)" postgresql
+need mariadbd mariadb-server
 if ! cargo nextest --version >/dev/null 2>&1; then
   say "installing cargo-nextest"
   cargo install --locked --quiet cargo-nextest
@@ -30,9 +33,14 @@ cargo fmt --all --check
 say "lints"
 cargo clippy --workspace --all-targets --quiet -- -D warnings
 
-say "tests"
+say "servers"
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+servers=$(mktemp -d)
+trap 'scripts/servers.sh stop "$servers"; rm -rf "$log" "$servers"' EXIT
+scripts/servers.sh start "$servers"
+source "$servers/env"
+
+say "tests"
 cargo nextest run --workspace --no-fail-fast 2>&1 | tee "$log"
 
 say "doc tests"

@@ -24,6 +24,7 @@
 mod contract;
 mod disk;
 mod error;
+mod memory;
 mod sessions;
 
 pub use contract::{
@@ -32,4 +33,5 @@ pub use contract::{
 };
 pub use disk::{Disk, OsDisk, open_dir};
 pub use error::StoreError;
+pub use memory::MemoryStore;
 pub use sessions::{FileSessions, Holder, JournalWriter, Opened, Position, Sessions, Summary, Torn, Wait};

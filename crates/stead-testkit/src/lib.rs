@@ -30,6 +30,8 @@ mod disk;
 mod model;
 mod pty;
 mod reexec;
+pub mod servers;
+pub mod store_suite;
 pub mod vfs_suite;
 
 pub use disk::{Fault, FaultDisk, KillPoint, Op, OpKind};

@@ -7,6 +7,7 @@
 mod documents;
 mod journals;
 mod leases;
+mod limits;
 mod queue;
 mod space;
 
@@ -15,6 +16,7 @@ pub use documents::{
 };
 pub use journals::{Journals, Tail};
 pub use leases::{Acquired, Claim, Fence, Lease, Leases};
+pub(crate) use limits::{check_changes, check_lines};
 pub use queue::{Claimed, Dead, Enqueued, Job, Queue};
 pub use space::Space;
 

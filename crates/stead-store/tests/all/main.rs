@@ -1,0 +1,3 @@
+//! The contracts of a store, on every backend.
+
+mod memory;

@@ -1,0 +1,268 @@
+//! What every store does, as tests: the contracts of `stead-store`, sentence by sentence.
+//!
+//! Each case works in a space of its own, so that the suite can run on a server that others use.
+//!
+//! ```ignore
+//! mod memory {
+//!     // A store, and whatever must live as long as it does: a temporary folder, a server.
+//!     async fn open() -> (std::sync::Arc<dyn stead_store::Store>, ()) {
+//!         (std::sync::Arc::new(stead_store::MemoryStore::new()), ())
+//!     }
+//!     stead_testkit::store_suite!(open());
+//! }
+//! ```
+
+mod documents;
+mod exactness;
+mod journals;
+mod leases;
+mod model;
+mod queue;
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use stead_store::{
+    Acquired, Change, Claim, Claimed, DocVersion, Document, Enqueued, Expected, Fence, Job, Listed, Space, Store,
+    StoreError,
+};
+use tokio::task::JoinSet;
+
+/// Makes tests out of a future that gives a store and a guard that is dropped after it.
+#[macro_export]
+macro_rules! store_suite {
+    ($open:expr) => {
+        #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+        async fn documents() {
+            let (store, _guard) = $open.await;
+            $crate::store_suite::documents(store).await;
+        }
+
+        #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+        async fn journals() {
+            let (store, _guard) = $open.await;
+            $crate::store_suite::journals(store).await;
+        }
+
+        #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+        async fn leases() {
+            let (store, _guard) = $open.await;
+            $crate::store_suite::leases(store).await;
+        }
+
+        #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+        async fn queue() {
+            let (store, _guard) = $open.await;
+            $crate::store_suite::queue(store).await;
+        }
+    };
+}
+
+/// Everything that [`stead_store::Documents`] promises.
+pub async fn documents(store: Arc<dyn Store>) {
+    run("documents", &store, documents::CASES).await;
+    run("exactness", &store, exactness::CASES).await;
+    run("model", &store, model::CASES).await;
+}
+
+/// Everything that [`stead_store::Journals`] promises.
+pub async fn journals(store: Arc<dyn Store>) {
+    run("journals", &store, journals::CASES).await;
+}
+
+/// Everything that [`stead_store::Leases`] promises.
+pub async fn leases(store: Arc<dyn Store>) {
+    run("leases", &store, leases::CASES).await;
+}
+
+/// Everything that [`stead_store::Queue`] promises.
+pub async fn queue(store: Arc<dyn Store>) {
+    run("queue", &store, queue::CASES).await;
+}
+
+/// No case of any backend takes nearly this long; one that does hangs.
+const CASE_DEADLINE: Duration = Duration::from_secs(120);
+/// For leases and claims that must not end while a case runs.
+const LONG: Duration = Duration::from_secs(60);
+/// For those that must.
+const SHORT: Duration = Duration::from_millis(120);
+/// How much earlier than asked something may come: the store's clock ticks in milliseconds and is not ours.
+const CLOCK_SLACK: Duration = Duration::from_millis(10);
+const POLL: Duration = Duration::from_millis(5);
+
+type Case = (&'static str, fn(Cx) -> LocalBoxFuture<'static, ()>);
+
+/// A table of cases, named like their functions.
+macro_rules! cases {
+    ($($name:ident),* $(,)?) => {
+        &[$((stringify!($name), |cx| Box::pin($name(cx)))),*]
+    };
+}
+use cases;
+
+/// Runs all cases, so that one run tells everything that is wrong with a store.
+async fn run(group: &str, store: &Arc<dyn Store>, cases: &[Case]) {
+    let mut failed = Vec::new();
+    for (name, case) in cases {
+        let space = Space::new(["suite", group, name, &DocVersion::fresh().to_string()]);
+        let cx = Cx { store: store.clone(), space };
+        let ended = AssertUnwindSafe(tokio::time::timeout(CASE_DEADLINE, case(cx))).catch_unwind().await;
+        match ended {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => failed.push(format!("{group}::{name} (no end after {CASE_DEADLINE:?})")),
+            Err(_) => failed.push(format!("{group}::{name}")),
+        }
+    }
+    let place = store.place();
+    assert!(failed.is_empty(), "{place}: {} of {} cases failed: {}", failed.len(), cases.len(), failed.join(", "));
+}
+
+/// What a case works with: a store and a space of its own in it.
+#[derive(Debug, Clone)]
+struct Cx {
+    store: Arc<dyn Store>,
+    space: Space,
+}
+
+impl Cx {
+    /// The same store, seen from a space within this one.
+    fn within(&self, id: &str) -> Self {
+        Self { store: self.store.clone(), space: self.space.within(id) }
+    }
+
+    async fn commit(&self, changes: Vec<Change>) -> Result<(), StoreError> {
+        self.store.commit(&self.space, changes, None).await
+    }
+
+    async fn get(&self, key: &str) -> Option<Document> {
+        self.store.get(&self.space, key).await.unwrap()
+    }
+
+    /// The body at `key`, as text.
+    async fn body(&self, key: &str) -> Option<String> {
+        self.get(key).await.map(|found| String::from_utf8(found.body.to_vec()).unwrap())
+    }
+
+    /// Writes a document that must not be there yet.
+    async fn create(&self, key: &str, body: &str) -> DocVersion {
+        let (version, change) = put(key, body, Expected::Absent);
+        self.commit(vec![change]).await.unwrap();
+        version
+    }
+
+    async fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Vec<Listed> {
+        self.store.list(&self.space, prefix, after, limit).await.unwrap()
+    }
+
+    /// All keys that begin with `prefix`.
+    async fn keys(&self, prefix: &str) -> Vec<String> {
+        self.list(prefix, None, 10_000).await.into_iter().map(|listed| listed.key).collect()
+    }
+
+    async fn acquire(&self, name: &str, holder: &str, ttl: Duration, claim: Claim) -> Acquired {
+        self.store.acquire(&self.space, name, holder, ttl, claim).await.unwrap()
+    }
+
+    /// A lease that is free and becomes ours.
+    async fn fence(&self, name: &str, holder: &str, ttl: Duration) -> Fence {
+        match self.acquire(name, holder, ttl, Claim::Free).await {
+            Acquired::Ours(fence) => fence,
+            Acquired::Held(lease) => panic!("{name} is held: {lease:?}"),
+        }
+    }
+
+    /// A lease that is taken from whoever holds it.
+    async fn take_over(&self, fence: &Fence, holder: &str) -> Fence {
+        match self.acquire(&fence.name, holder, LONG, Claim::Over(fence.token)).await {
+            Acquired::Ours(fence) => fence,
+            Acquired::Held(lease) => panic!("not taken over: {lease:?}"),
+        }
+    }
+
+    async fn append(&self, journal: &str, after: u64, lines: &[&str], fence: &Fence) -> Result<(), StoreError> {
+        let lines: Vec<Bytes> = lines.iter().map(|line| Bytes::copy_from_slice(line.as_bytes())).collect();
+        self.store.append(&self.space, journal, after, &lines, fence).await
+    }
+
+    /// All lines of a journal, read page by page.
+    async fn lines(&self, journal: &str) -> Vec<Bytes> {
+        let mut all: Vec<Bytes> = Vec::new();
+        loop {
+            let page = self.store.lines(&self.space, journal, all.len() as u64 + 1, 256 * 1024).await.unwrap();
+            if page.is_empty() {
+                return all;
+            }
+            all.extend(page);
+        }
+    }
+
+    async fn enqueue(&self, queue: &str, job: Job) -> Enqueued {
+        self.store.enqueue(&self.space, queue, job).await.unwrap()
+    }
+
+    async fn claim(&self, queue: &str, hide: Duration) -> Option<Claimed> {
+        self.store.claim(&self.space, queue, hide).await.unwrap()
+    }
+
+    /// Claims until there is something to claim.
+    async fn claim_soon(&self, queue: &str, hide: Duration) -> Claimed {
+        eventually(async || self.claim(queue, hide).await).await
+    }
+}
+
+/// A put of a new version, which is returned beside it.
+fn put(key: &str, body: &str, expect: Expected) -> (DocVersion, Change) {
+    let document = Document::new(Bytes::new(), Bytes::copy_from_slice(body.as_bytes()));
+    (document.version, Change::Put { key: key.to_owned(), document, expect })
+}
+
+fn delete(key: &str, expect: Expected) -> Change {
+    Change::Delete { key: key.to_owned(), expect }
+}
+
+fn relocate(from: &str, to: &str, version: DocVersion) -> Change {
+    Change::Move { from: from.to_owned(), to: to.to_owned(), version }
+}
+
+fn check(key: &str, expect: Expected) -> Change {
+    Change::Check { key: key.to_owned(), expect }
+}
+
+#[track_caller]
+fn assert_conflict(outcome: &Result<(), StoreError>) {
+    assert!(matches!(outcome, Err(StoreError::Conflict(_))), "expected a conflict, got {outcome:?}");
+}
+
+#[track_caller]
+fn assert_fenced(outcome: &Result<(), StoreError>) {
+    assert!(matches!(outcome, Err(StoreError::Fenced { .. })), "expected to be fenced off, got {outcome:?}");
+}
+
+/// Asks until there is an answer.
+async fn eventually<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> T {
+    let end = Instant::now() + CASE_DEADLINE / 2;
+    loop {
+        if let Some(answer) = ask().await {
+            return answer;
+        }
+        assert!(Instant::now() < end, "it never came");
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+/// Runs `act` for 0..`n`, all at once and on several threads.
+async fn race<T, F>(n: usize, act: impl Fn(usize) -> F) -> Vec<T>
+where
+    T: Send + 'static,
+    F: Future<Output = T> + Send + 'static,
+{
+    let mut racers = JoinSet::new();
+    for i in 0..n {
+        racers.spawn(act(i));
+    }
+    racers.join_all().await
+}
