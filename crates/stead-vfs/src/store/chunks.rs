@@ -46,32 +46,28 @@ impl Uploaded {
 }
 
 impl StoreVfs {
-    /// Puts a large content into the store.
-    pub(super) async fn upload(&self, path: &VPath, data: &Bytes) -> Result<Uploaded, VfsError> {
+    /// Puts a large content into the store; none if it took so long that it was swept.
+    pub(super) async fn upload(&self, path: &VPath, data: &Bytes) -> Result<Option<Uploaded>, VfsError> {
         let count = data.len().div_ceil(CHUNK_BYTES) as u64;
         let chunks = Chunks { blob: DocVersion::fresh().to_string(), bytes: CHUNK_BYTES as u64, count };
         let document = Marker::document(path, &chunks)?;
         let uploaded = Uploaded { marker: document.version, chunks };
-        let mut changes = vec![Change::Put { key: uploaded.chunks.marker(), document, expect: Expected::Absent }];
+        let marker = uploaded.chunks.marker();
+        // Every commit changes or checks the marker: nothing is added to a content that is being swept.
+        let mut changes = vec![Change::Put { key: marker.clone(), document, expect: Expected::Absent }];
         for (number, start) in (0..data.len()).step_by(CHUNK_BYTES).enumerate() {
             let body = data.slice(start..data.len().min(start + CHUNK_BYTES));
             let document = Document::new(Bytes::new(), body);
             changes.push(Change::Put { key: uploaded.chunks.key(number as u64), document, expect: Expected::Absent });
-            if changes.len() > CHUNKS_PER_COMMIT {
-                self.put_new(path, std::mem::take(&mut changes)).await?;
+            if changes.len() <= CHUNKS_PER_COMMIT && start + CHUNK_BYTES < data.len() {
+                continue;
+            }
+            let check = Change::Check { key: marker.clone(), expect: Expected::Version(uploaded.marker) };
+            if self.commit(path, std::mem::replace(&mut changes, vec![check])).await? == Committed::Conflict {
+                return Ok(None);
             }
         }
-        if !changes.is_empty() {
-            self.put_new(path, changes).await?;
-        }
-        Ok(uploaded)
-    }
-
-    async fn put_new(&self, path: &VPath, changes: Vec<Change>) -> Result<(), VfsError> {
-        match self.commit(path, changes).await? {
-            Committed::Made => Ok(()),
-            Committed::Conflict => Err(error::corrupt(path, "the name of its new content is taken")),
-        }
+        Ok(Some(uploaded))
     }
 
     /// Whether an uploaded content is still there to be taken: one that took too long may have been swept.

@@ -30,7 +30,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use parents::Directories;
 use std::sync::Arc;
-use stead_store::{Change, Documents, Fence, Space, StoreError};
+use stead_store::{Change, Documents, Fence, MemoryStore, Space, StoreError};
 
 /// A tree of files in one space of a store.
 ///
@@ -51,6 +51,11 @@ impl StoreVfs {
     /// The tree in `space`. One that was never written is empty.
     pub fn new(documents: Arc<dyn Documents>, space: Space) -> Self {
         Self { documents, space, fence: None, known: Arc::default() }
+    }
+
+    /// An empty tree in the memory of this process, for as long as it is held.
+    pub fn in_memory() -> Self {
+        Self::new(Arc::new(MemoryStore::new()), Space::new(["files"]))
     }
 
     /// The same tree; changes made through this clone are refused with [`VfsError::Fenced`] once `fence`, a

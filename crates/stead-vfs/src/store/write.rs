@@ -50,7 +50,10 @@ impl StoreVfs {
                     None => false,
                 };
                 if !kept {
-                    *uploaded = Some(self.upload(path, data).await?);
+                    *uploaded = self.upload(path, data).await?;
+                }
+                if uploaded.is_none() {
+                    continue;
                 }
             }
             let chunks = uploaded.as_ref().map(|uploaded| uploaded.chunks.clone());
