@@ -33,6 +33,7 @@ mod pty;
 mod reexec;
 pub mod servers;
 pub mod store_suite;
+pub mod vfs_suite;
 
 pub use disk::{Fault, FaultDisk, KillPoint, Op, OpKind};
 pub use lossy::LossyLine;

@@ -169,7 +169,7 @@ async fn entries(
     part: &Part,
     mut skipped: Option<&mut Vec<VPath>>,
 ) -> Result<BTreeMap<VPath, DirEntry>, VfsError> {
-    let Walk { entries, truncated } = files.walk(&VPath::root(), MAX_ENTRIES).await?;
+    let Walk { entries, truncated } = files.walk(&VPath::root(), None, MAX_ENTRIES).await?;
     if truncated {
         let (size, limit) = (entries.len() as u64, MAX_ENTRIES as u64);
         return Err(VfsError::TooLarge { path: VPath::root(), size, limit });

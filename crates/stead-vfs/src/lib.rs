@@ -17,18 +17,26 @@
 //! # Ok::<(), stead_vfs::VfsError>(()) }).unwrap();
 //! ```
 //!
-//! - [`Vfs`]: what a place does. - [`LocalVfs`]: a directory of the local disk, which nothing leaves.
-//! - [`Rules`] and [`Guarded`]: what may be read and written. - [`Search`]: finding files by name and lines by pattern. - [`Lines`]: windows of huge files.
+//! - [`Vfs`]: what a place does. - [`Search`]: finding files by name and lines by pattern. - [`Lines`]: windows
+//!   of huge files.
+//! - [`LocalVfs`]: a directory of the local disk, which nothing leaves. - [`StoreVfs`]: a tree in a store, or in
+//!   memory.
+//! - [`Rules`] and [`Guarded`]: what may be read and written. - [`Recorded`]: every change is remembered first.
+//! - [`find`]: searching a place that has no better way. - [`CopyPlan`]: making one tree like another.
 
 mod copy;
+pub mod find;
 mod glob;
+mod grep;
 mod guarded;
+mod ignores;
 mod lines;
 mod local;
 mod path;
 mod recorded;
 mod rules;
 mod search;
+mod store;
 mod vfs;
 mod walk;
 
@@ -43,4 +51,5 @@ pub use search::{
     Bounds, Case, FileMatches, GlobQuery, GlobResult, GrepLine, GrepMode, GrepQuery, GrepResult, LineKind, Search,
     SearchError, Syntax, Visible,
 };
+pub use store::StoreVfs;
 pub use vfs::{ContentHash, DirEntry, Expect, FileKind, ReadRange, Stat, Version, Vfs, VfsError, Walk};

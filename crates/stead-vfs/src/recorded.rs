@@ -213,7 +213,7 @@ impl Recorded {
         // What is not there, or leads nowhere, the operation itself will say.
         let Ok(stat) = self.inner.stat(from).await else { return Ok(ids) };
         if stat.kind == FileKind::Directory && !self.is_link(from).await? {
-            let walk = self.inner.walk(from, MAX_ENTRIES).await?;
+            let walk = self.inner.walk(from, None, MAX_ENTRIES).await?;
             if walk.truncated {
                 let reason = Was::Unkept(format!("it has more than {MAX_ENTRIES} entries"));
                 batch.push(from, to, from, reason, None)?;
@@ -371,8 +371,13 @@ impl Vfs for Recorded {
         })
     }
 
-    fn walk<'a>(&'a self, path: &'a VPath, limit: usize) -> BoxFuture<'a, Result<Walk, VfsError>> {
-        self.inner.walk(path, limit)
+    fn walk<'a>(
+        &'a self,
+        path: &'a VPath,
+        after: Option<&'a VPath>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Walk, VfsError>> {
+        self.inner.walk(path, after, limit)
     }
 
     fn resolve<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<VPath, VfsError>> {

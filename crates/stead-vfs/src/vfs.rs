@@ -38,14 +38,19 @@ pub trait Vfs: fmt::Debug + Send + Sync {
     /// Sets the permission bits of a file, where the place keeps them; elsewhere nothing happens.
     fn set_mode<'a>(&'a self, path: &'a VPath, mode: u32) -> BoxFuture<'a, Result<(), VfsError>>;
 
-    /// Everything below a directory, in the order of paths, at most `limit` entries. Links are listed and
-    /// not followed.
-    fn walk<'a>(&'a self, path: &'a VPath, limit: usize) -> BoxFuture<'a, Result<Walk, VfsError>> {
-        Box::pin(walk::by_lists(self, path, limit))
+    /// What lies below a directory, at any depth, in the order of paths: the first `limit` entries that come
+    /// after `after`. Links are listed and not followed.
+    fn walk<'a>(
+        &'a self,
+        path: &'a VPath,
+        after: Option<&'a VPath>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Walk, VfsError>> {
+        Box::pin(walk::by_lists(self, path, after, limit))
     }
 
-    /// The path that `path` stands for once links inside the root are followed. A last component
-    /// that does not exist yet is kept. Rules match on this.
+    /// The path that `path` stands for once links inside the root are followed. Names that do not exist
+    /// are kept, so where there are no links it is `path` itself. Rules match on this.
     fn resolve<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<VPath, VfsError>>;
 
     /// Finding files and lines here.

@@ -1,34 +1,62 @@
 //! Walking any place by its listings.
 
 use crate::{DirEntry, FileKind, VPath, Vfs, VfsError, vfs::Walk};
+use futures_util::future::join_all;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Everything below `root`, in the order of paths.
-pub(crate) async fn by_lists<V: Vfs + ?Sized>(vfs: &V, root: &VPath, limit: usize) -> Result<Walk, VfsError> {
-    let mut found: Vec<(VPath, DirEntry)> = Vec::new();
-    let mut open = vec![root.clone()];
-    while let Some(directory) = open.pop() {
-        let entries = match vfs.list(&directory).await {
-            Ok(entries) => entries,
-            // It went away while we walked.
-            Err(VfsError::NotFound(_)) if directory != *root => continue,
-            Err(error) => return Err(error),
-        };
-        for entry in entries {
-            let Ok(path) = directory.join(&entry.name) else { continue };
-            if entry.kind == FileKind::Directory && !entry.link {
-                open.push(path.clone());
-            }
-            found.push((path, entry));
+/// Directories listed at once.
+const LISTED_AT_ONCE: usize = 8;
+
+/// The first `limit` entries below `root` that come after `after`, in the order of paths.
+///
+/// Directories are listed in that order too, and none whose entries would all come too early or too late, so
+/// a page costs about as many listings as it has directories.
+pub(crate) async fn by_lists<V: Vfs + ?Sized>(
+    vfs: &V,
+    root: &VPath,
+    after: Option<&VPath>,
+    limit: usize,
+) -> Result<Walk, VfsError> {
+    let mut found: BTreeMap<VPath, DirEntry> = BTreeMap::new();
+    let mut open = BTreeSet::from([root.clone()]);
+    loop {
+        let wanted =
+            |directory: &VPath| found.len() <= limit || found.keys().next_back().is_some_and(|k| *k > *directory);
+        let next: Vec<VPath> =
+            open.iter().take(LISTED_AT_ONCE).filter(|directory| wanted(directory)).cloned().collect();
+        if next.is_empty() {
+            break;
         }
-        if found.len() > limit.saturating_mul(2).saturating_add(1024) {
-            // Enough to know that it is too much; which ones are kept is only settled for a whole walk.
-            found.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-            found.truncate(limit);
-            return Ok(Walk { entries: found, truncated: true });
+        let lists = join_all(next.iter().map(|directory| vfs.list(directory))).await;
+        for (directory, entries) in next.iter().zip(lists) {
+            open.remove(directory);
+            let entries = match entries {
+                Ok(entries) => entries,
+                // It went away while we walked.
+                Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) if directory != root => continue,
+                Err(error) => return Err(error),
+            };
+            for entry in entries {
+                let Ok(path) = directory.join(&entry.name) else { continue };
+                if entry.kind == FileKind::Directory && !entry.link && !is_past(&path, after) {
+                    open.insert(path.clone());
+                }
+                if after.is_none_or(|after| path > *after) {
+                    found.insert(path, entry);
+                }
+            }
+        }
+        // One beyond the limit stays, as the proof that there are more.
+        while found.len() > limit.saturating_add(1) {
+            found.pop_last();
         }
     }
-    found.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     let truncated = found.len() > limit;
-    found.truncate(limit);
-    Ok(Walk { entries: found, truncated })
+    Ok(Walk { entries: found.into_iter().take(limit).collect(), truncated })
+}
+
+/// Whether everything below `directory` comes before `after`.
+fn is_past(directory: &VPath, after: Option<&VPath>) -> bool {
+    // `0` is the character after `/`.
+    after.is_some_and(|after| !directory.contains(after) && *after.as_str() > *format!("{directory}0"))
 }

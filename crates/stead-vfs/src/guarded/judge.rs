@@ -235,7 +235,7 @@ impl<'a> Judge<'a> {
             // What cannot be looked at is for the operation itself to report.
             Ok(_) | Err(_) => return Ok(Below::default()),
         }
-        let walk = match self.vfs.walk(path, MAX_TREE_ENTRIES).await {
+        let walk = match self.vfs.walk(path, None, MAX_TREE_ENTRIES).await {
             Ok(walk) => walk,
             Err(error) => return Err(about(path, Some(error))),
         };

@@ -27,6 +27,9 @@ use judge::{Extent, Judge, Stands, Touch, links, stands};
 use std::sync::Arc;
 use stead_core::{AccessKind, VerdictKind};
 
+/// How much of a tree is looked at at once, at least.
+const WALK_PAGE: usize = 1000;
+
 /// A place in which only what the rules allow exists.
 #[derive(Debug, Clone)]
 pub struct Guarded {
@@ -75,13 +78,15 @@ impl Guarded {
         Ok((end, links(&self.rules, &*self.inner, AccessKind::Read).await))
     }
 
-    async fn visible_walk(&self, path: &VPath, limit: usize) -> Result<Walk, VfsError> {
+    async fn visible_walk(&self, path: &VPath, after: Option<&VPath>, limit: usize) -> Result<Walk, VfsError> {
         let (real, links) = self.opened(path).await?;
+        let mut after = after.cloned();
+        let mut entries = Vec::new();
         // What is hidden must not use up the limit, so more is asked for until enough is seen.
-        let mut asked = limit;
         loop {
-            let walk = self.inner.walk(path, asked).await?;
-            let mut entries = Vec::new();
+            let wanted = limit.saturating_add(1).saturating_sub(entries.len()).max(WALK_PAGE);
+            let walk = self.inner.walk(path, after.as_ref(), wanted).await?;
+            after = walk.entries.last().map(|(child, _)| child.clone()).or(after);
             for (child, entry) in walk.entries {
                 let rest = child.as_str()[path.as_str().len()..].trim_start_matches('/');
                 if self.is_seen(&child, &real.join(rest)?, &entry, &links).await {
@@ -93,7 +98,6 @@ impl Guarded {
                 entries.truncate(limit);
                 return Ok(Walk { entries, truncated });
             }
-            asked = asked.saturating_mul(4).max(asked.saturating_add(1024));
         }
     }
 }
@@ -175,8 +179,13 @@ impl Vfs for Guarded {
         })
     }
 
-    fn walk<'a>(&'a self, path: &'a VPath, limit: usize) -> BoxFuture<'a, Result<Walk, VfsError>> {
-        Box::pin(self.visible_walk(path, limit))
+    fn walk<'a>(
+        &'a self,
+        path: &'a VPath,
+        after: Option<&'a VPath>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Walk, VfsError>> {
+        Box::pin(self.visible_walk(path, after, limit))
     }
 
     fn resolve<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<VPath, VfsError>> {

@@ -26,7 +26,11 @@ impl Local {
             Expect::Any | Expect::Absent => Parents::Made(&*self.disk),
             Expect::Version(_) => Parents::Required,
         };
-        let place = self.root.content(path, parents)?;
+        let place = match (self.root.content(path, parents), expect) {
+            // The file went away with its directory.
+            (Err(VfsError::NotFound(_)), Expect::Version(_)) => return Err(VfsError::Changed(path.clone())),
+            (place, _) => place?,
+        };
         let before = place.stat().map_err(|e| failed(e.into()))?;
         check(path, before.as_ref(), expect)?;
 

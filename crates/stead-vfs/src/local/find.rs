@@ -2,22 +2,20 @@
 
 use super::Local;
 use super::error;
-use super::ignores::Ignores;
+use super::ignores;
 use super::keep::Keep;
 use super::root::{self, READING};
 use super::walk::{self, Start, Stop, Visitor, walk};
 use crate::glob::{Dots, PathGlob};
+use crate::grep::{self, Lines, relative_start};
+use crate::ignores::Ignores;
 use crate::search::{
-    Bounds, Case, FileMatches, GlobQuery, GlobResult, GrepLine, GrepMode, GrepQuery, GrepResult, LineKind, SearchError,
-    Syntax, Visible,
+    Bounds, FileMatches, GlobQuery, GlobResult, GrepMode, GrepQuery, GrepResult, SearchError, Visible,
 };
 use crate::{FileKind, VPath, VfsError};
-use grep_matcher::LineTerminator;
-use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use grep_searcher::{
-    BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkFinish, SinkMatch,
-};
-use ignore::types::{Types, TypesBuilder};
+use grep_regex::RegexMatcher;
+use grep_searcher::Searcher;
+use ignore::types::Types;
 use rustix::fs::{Mode, OFlags};
 use std::ffi::{CStr, CString};
 use std::fs::File;
@@ -25,9 +23,6 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::Arc;
-
-/// Of a longer line only this much is reported.
-const MAX_LINE_BYTES: usize = 2000;
 
 impl Local {
     pub(super) fn glob(&self, query: &GlobQuery, bounds: &Bounds) -> Result<GlobResult, SearchError> {
@@ -47,13 +42,13 @@ impl Local {
     }
 
     pub(super) fn grep(&self, query: &GrepQuery, bounds: &Bounds) -> Result<GrepResult, SearchError> {
-        let matcher = matcher(query)?;
+        let matcher = grep::matcher(query)?;
         let glob = query.glob.as_deref().map(PathGlob::new).transpose()?;
-        let types = query.file_type.as_deref().map(types).transpose()?;
+        let types = query.file_type.as_deref().map(grep::types).transpose()?;
         let stop = Stop::new(bounds.cancel.clone(), bounds.deadline);
         let found = Keep::new(bounds.limit);
         let content = |from| Content {
-            searcher: searcher(query.mode),
+            searcher: grep::searcher(query.mode),
             matcher: matcher.clone(),
             mode: query.mode,
             glob: glob.as_ref(),
@@ -86,7 +81,8 @@ impl Local {
         if stop.cancelled() {
             return Err(SearchError::Cancelled);
         }
-        let (files, truncated) = cut(found, bounds.limit)?;
+        let found = found.into_results().map(|(_, file, weight)| (file, weight));
+        let (files, truncated) = grep::cut(found, bounds.limit);
         Ok(GrepResult { files, truncated, timed_out: stop.timed_out(), unreadable, failed: Vec::new(), unasked: 0 })
     }
 
@@ -96,48 +92,21 @@ impl Local {
         let failed = |e| error::at(&path, e);
         let mut dir = self.root.open_dir(Path::new("")).map_err(failed)?;
         let mut walked = String::new();
-        let mut ignores: Option<Arc<Ignores>> = None;
+        let mut levels: Option<Arc<Ignores>> = None;
         for part in path.parts() {
-            ignores = Ignores::below(ignores, dir.as_fd(), &walked, walk::ignore_files(dir.as_fd()));
+            levels = ignores::below(levels, dir.as_fd(), &walked, walk::ignore_files(dir.as_fd()));
             dir = root::subdirectory(dir.as_fd(), part.as_ref()).map_err(failed)?;
             if !walked.is_empty() {
                 walked.push('/');
             }
             walked.push_str(part);
         }
-        Ok(Start { dir, path: walked, ignores })
+        Ok(Start { dir, path: walked, ignores: levels })
     }
-}
-
-/// Where the part of a path begins that patterns see.
-fn relative_start(search_root: &str) -> usize {
-    if search_root.is_empty() { 0 } else { search_root.len() + 1 }
 }
 
 fn vpath(path: &str) -> Result<VPath, SearchError> {
     VPath::parse(path).map_err(|e| SearchError::Vfs(e.into()))
-}
-
-/// The first `limit` matches, and whether there are more.
-fn cut(found: Keep<FileMatches>, limit: usize) -> Result<(Vec<FileMatches>, bool), SearchError> {
-    let mut files = Vec::new();
-    let mut room = limit;
-    for (_, mut file, weight) in found.into_results() {
-        if weight <= room {
-            room -= weight;
-            files.push(file);
-            continue;
-        }
-        if room > 0 {
-            let matching = file.lines.iter().enumerate().filter(|(_, line)| line.kind == LineKind::Match);
-            let cut_at = matching.map(|(at, _)| at).nth(room).unwrap_or(file.lines.len());
-            file.lines.truncate(cut_at);
-            file.count = room as u64;
-            files.push(file);
-        }
-        return Ok((files, true));
-    }
-    Ok((files, false))
 }
 
 /// Collects the names that match.
@@ -184,8 +153,7 @@ impl Content<'_> {
 
     fn search(&mut self, dir: BorrowedFd<'_>, name: &CStr) -> io::Result<Lines> {
         let file: File = rustix::fs::openat(dir, name, READING | OFlags::NOFOLLOW, Mode::empty())?.into();
-        // A file needs no more lines than the limit, and one to prove that there are more.
-        let mut lines = Lines { mode: self.mode, most: self.found.limit() as u64 + 1, lines: Vec::new(), count: 0 };
+        let mut lines = Lines::new(self.mode, self.found.limit());
         self.searcher.search_reader(&self.matcher, Watched { file, stop: self.stop }, &mut lines)?;
         Ok(lines)
     }
@@ -204,10 +172,7 @@ impl Visitor for Content<'_> {
             Ok(Lines { count: 0, .. }) => {}
             Ok(Lines { lines, count, .. }) => {
                 let Ok(file) = VPath::parse(path) else { return };
-                let weight = match self.mode {
-                    GrepMode::Content { .. } => count as usize,
-                    GrepMode::Files | GrepMode::Count => 1,
-                };
+                let weight = grep::weight(self.mode, count);
                 self.found.add(path, FileMatches { path: file, lines, count }, weight);
             }
             // A file that is gone by now was never there.
@@ -230,94 +195,4 @@ impl Read for Watched<'_> {
         }
         self.file.read(buffer)
     }
-}
-
-/// The matching lines of one file.
-struct Lines {
-    mode: GrepMode,
-    most: u64,
-    lines: Vec<GrepLine>,
-    count: u64,
-}
-
-impl Lines {
-    fn push(&mut self, bytes: &[u8], number: Option<u64>, kind: LineKind) {
-        self.lines.push(GrepLine { number: number.unwrap_or(0), text: text(bytes), kind });
-    }
-}
-
-impl Sink for Lines {
-    type Error = io::Error;
-
-    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
-        self.count += 1;
-        Ok(match self.mode {
-            GrepMode::Content { .. } => {
-                self.push(found.bytes(), found.line_number(), LineKind::Match);
-                self.count < self.most
-            }
-            GrepMode::Files => false,
-            GrepMode::Count => true,
-        })
-    }
-
-    fn context(&mut self, _: &Searcher, near: &SinkContext<'_>) -> io::Result<bool> {
-        match near.kind() {
-            SinkContextKind::Before | SinkContextKind::After | SinkContextKind::Other => {
-                self.push(near.bytes(), near.line_number(), LineKind::Context);
-            }
-        }
-        Ok(true)
-    }
-
-    fn finish(&mut self, _: &Searcher, end: &SinkFinish) -> io::Result<()> {
-        if end.binary_byte_offset().is_some() {
-            self.lines.clear();
-            self.count = 0;
-        }
-        Ok(())
-    }
-}
-
-/// A line as text, without its end, clipped at a character.
-fn text(bytes: &[u8]) -> String {
-    let line = bytes.strip_suffix(b"\n").unwrap_or(bytes);
-    let line = line.strip_suffix(b"\r").unwrap_or(line);
-    if line.len() <= MAX_LINE_BYTES {
-        return String::from_utf8_lossy(line).into_owned();
-    }
-    let is_inside = |&at: &usize| line[at] & 0b1100_0000 == 0b1000_0000;
-    let end = (0..=MAX_LINE_BYTES).rev().find(|at| !is_inside(at)).unwrap_or(MAX_LINE_BYTES);
-    format!("{} […{} more bytes]", String::from_utf8_lossy(&line[..end]), line.len() - end)
-}
-
-fn matcher(query: &GrepQuery) -> Result<RegexMatcher, SearchError> {
-    RegexMatcherBuilder::new()
-        .case_insensitive(query.case == Case::Insensitive)
-        .fixed_strings(query.syntax == Syntax::Literal)
-        .multi_line(true)
-        // `$` before CRLF as well; the searcher must agree, or it leaves its fast path.
-        .crlf(true)
-        .ban_byte(Some(0))
-        .build(&query.pattern)
-        .map_err(|e| SearchError::Pattern(e.to_string()))
-}
-
-fn searcher(mode: GrepMode) -> Searcher {
-    let (numbers, context) = match mode {
-        GrepMode::Content { context } => (true, context),
-        GrepMode::Files | GrepMode::Count => (false, 0),
-    };
-    SearcherBuilder::new()
-        .line_terminator(LineTerminator::crlf())
-        .line_number(numbers)
-        .before_context(context)
-        .after_context(context)
-        .binary_detection(BinaryDetection::quit(0))
-        .build()
-}
-
-fn types(name: &str) -> Result<Types, SearchError> {
-    let mut builder = TypesBuilder::new();
-    builder.add_defaults().select(name).build().map_err(|_| SearchError::FileType(name.to_owned()))
 }

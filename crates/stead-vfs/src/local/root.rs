@@ -151,7 +151,7 @@ impl Root {
     pub(super) fn resolve(&self, path: &VPath) -> Result<VPath, VfsError> {
         match self.beneath(Path::new(path.as_str()), LOOKING, ResolveFlags::NO_SYMLINKS) {
             Ok(_) => Ok(path.clone()),
-            Err(Errno::LOOP | Errno::NOENT) => self.resolve_links(path),
+            Err(Errno::LOOP | Errno::NOENT | Errno::NOTDIR) => self.resolve_links(path),
             Err(e) => Err(error::at(path, e)),
         }
     }
@@ -170,7 +170,7 @@ impl Root {
             let here = walked.last().map_or(self.0.as_fd(), |(_, dir)| dir.as_fd());
             let next = match rustix::fs::openat(here, &part, LOOKING | OFlags::NOFOLLOW, Mode::empty()) {
                 Ok(next) => next,
-                Err(Errno::NOENT) => {
+                Err(Errno::NOENT | Errno::NOTDIR) => {
                     waiting.push(part);
                     break;
                 }

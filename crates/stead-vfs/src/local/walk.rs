@@ -4,9 +4,10 @@
 //! under the walk cannot lead it out of the root; and ignore files are opened like any other file, so a
 //! FIFO of that name does not stop it. That is why this is not `ignore::WalkParallel`, which goes by name.
 
-use super::ignores::{Found, Ignores, IsDir};
+use super::ignores::{self, Found};
 use super::root;
 use crate::glob::Dots;
+use crate::ignores::{Ignores, IsDir};
 use rustix::fs::{AtFlags, FileType, RawDir};
 use std::ffi::{CStr, CString, OsStr};
 use std::fs::File;
@@ -206,7 +207,7 @@ impl<V: Visitor> Worker<V> {
             }
         };
         let ignore_files = self.read(&dir);
-        let ignores = Ignores::below(above, dir.as_fd(), &path, ignore_files);
+        let ignores = ignores::below(above, dir.as_fd(), &path, ignore_files);
         let dir = Arc::new(dir);
         self.path.clear();
         self.path.push_str(&path);

@@ -1,0 +1,52 @@
+//! What every [`Vfs`](stead_vfs::Vfs) must do, whatever it keeps its files in.
+//!
+//! One suite for the local disk, the stores, and everything put together from them. Each entry takes an
+//! empty place and leaves it empty, [`script`] excepted, and panics where the place gives another answer than
+//! a map from paths to contents would. The answers of two places can also be compared with each other:
+//!
+//! ```
+//! # #[tokio::main] async fn main() {
+//! use stead_testkit::vfs_suite::script;
+//! use stead_vfs::LocalVfs;
+//! use std::sync::Arc;
+//!
+//! let place = || tempfile::tempdir().unwrap();
+//! let (one, other) = (place(), place());
+//! let disk = || Arc::new(stead_store::OsDisk);
+//! let one = LocalVfs::open(one.path(), disk()).unwrap();
+//! let other = LocalVfs::open(other.path(), disk()).unwrap();
+//! assert_eq!(script(&one, 7, 50).await, script(&other, 7, 50).await);
+//! # }
+//! ```
+//!
+//! - [`cases`]: every operation on every kind of path. - [`script`]: random operations.
+//! - [`races`]: many at once. - [`matrix`]: searches.
+
+mod cases;
+mod matrix;
+mod op;
+mod oracle;
+mod oracle_search;
+mod races;
+mod rng;
+mod script;
+
+pub use cases::cases;
+pub use matrix::matrix;
+pub use oracle::Oracle;
+pub use races::races;
+pub use script::{Transcript, oracle_of, scatter, script, script_from, tree};
+
+use std::sync::Arc;
+use stead_vfs::Vfs;
+
+/// Operations of the random script.
+pub const SCRIPT_OPERATIONS: usize = 1000;
+
+/// All of the suite on one place, which must be empty.
+pub async fn all(vfs: Arc<dyn Vfs>, seed: u64) -> Transcript {
+    cases(Arc::clone(&vfs)).await;
+    matrix(Arc::clone(&vfs)).await;
+    races(Arc::clone(&vfs)).await;
+    script(&*vfs, seed, SCRIPT_OPERATIONS).await
+}

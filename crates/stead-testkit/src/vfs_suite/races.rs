@@ -1,0 +1,188 @@
+//! Many at once: nothing is lost, nothing is torn, nothing is left hanging in the air.
+
+use super::op::p;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use stead_vfs::{Expect, FileKind, ReadRange, Vfs, VfsError};
+use tokio::task::JoinSet;
+
+/// Tries of a compare-and-set loop before it counts as stuck.
+const TRIES: usize = 10_000;
+
+/// Everything in this module, on an empty place, which is empty again afterwards.
+pub async fn races(vfs: Arc<dyn Vfs>) {
+    one_creator_wins(&vfs, 16).await;
+    no_edit_is_lost(&vfs, 8, 10).await;
+    every_appended_line_is_there(&vfs, 8, 12).await;
+    creators_in_one_directory_do_not_disturb_each_other(&vfs, 24).await;
+    no_content_is_torn(&vfs, 12).await;
+    nothing_is_left_without_its_directory(&vfs, 15).await;
+    assert_eq!(super::tree(&*vfs).await, Vec::<String>::new());
+}
+
+async fn one_creator_wins(vfs: &Arc<dyn Vfs>, creators: usize) {
+    for round in 0..5 {
+        let path = p(&format!("race{round}/new/file"));
+        let mut tasks = JoinSet::new();
+        for creator in 0..creators {
+            let (vfs, path) = (Arc::clone(vfs), path.clone());
+            tasks.spawn(async move { (creator, vfs.write(&path, format!("{creator}").into(), Expect::Absent).await) });
+        }
+        let mut won = Vec::new();
+        for (creator, result) in tasks.join_all().await {
+            match result {
+                Ok(version) => won.push((creator, version)),
+                Err(VfsError::Exists(_)) => {}
+                Err(other) => panic!("{other}"),
+            }
+        }
+        let [(winner, version)] = <[_; 1]>::try_from(won).unwrap();
+        let (content, now) = vfs.read(&path, ReadRange::ALL).await.unwrap();
+        assert_eq!((content, now), (format!("{winner}").into(), version));
+        vfs.remove(&p(&format!("race{round}"))).await.unwrap();
+    }
+}
+
+/// Changes a file's content by compare and set, until it works.
+async fn edit(vfs: &dyn Vfs, path: &str, change: impl Fn(&str) -> String) {
+    for _ in 0..TRIES {
+        let (content, version) = vfs.read(&p(path), ReadRange::ALL).await.unwrap();
+        let new = change(std::str::from_utf8(&content).unwrap());
+        match vfs.write(&p(path), new.into(), Expect::Version(version)).await {
+            Ok(_) => return,
+            Err(VfsError::Changed(_)) => {}
+            Err(other) => panic!("{other}"),
+        }
+    }
+    panic!("{path}: always changed by someone else");
+}
+
+async fn no_edit_is_lost(vfs: &Arc<dyn Vfs>, editors: usize, edits: usize) {
+    // Equal sizes, so that only the version tells one content from the next.
+    vfs.write(&p("counter"), "1000".into(), Expect::Absent).await.unwrap();
+    let mut tasks = JoinSet::new();
+    for _ in 0..editors {
+        let vfs = Arc::clone(vfs);
+        tasks.spawn(async move {
+            for _ in 0..edits {
+                edit(&*vfs, "counter", |text| (text.parse::<usize>().unwrap() + 1).to_string()).await;
+            }
+        });
+    }
+    tasks.join_all().await;
+    let (content, _) = vfs.read(&p("counter"), ReadRange::ALL).await.unwrap();
+    assert_eq!(content, (1000 + editors * edits).to_string());
+    vfs.remove(&p("counter")).await.unwrap();
+}
+
+async fn every_appended_line_is_there(vfs: &Arc<dyn Vfs>, writers: usize, lines: usize) {
+    vfs.write(&p("log/lines"), "".into(), Expect::Absent).await.unwrap();
+    let mut tasks = JoinSet::new();
+    for writer in 0..writers {
+        let vfs = Arc::clone(vfs);
+        tasks.spawn(async move {
+            for line in 0..lines {
+                edit(&*vfs, "log/lines", |text| format!("{text}{writer}.{line}\n")).await;
+            }
+        });
+    }
+    tasks.join_all().await;
+    let (content, _) = vfs.read(&p("log/lines"), ReadRange::ALL).await.unwrap();
+    let mut found: Vec<&str> = std::str::from_utf8(&content).unwrap().lines().collect();
+    found.sort_unstable();
+    let mut all: Vec<String> = (0..writers).flat_map(|w| (0..lines).map(move |l| format!("{w}.{l}"))).collect();
+    all.sort_unstable();
+    assert_eq!(found, all);
+    vfs.remove(&p("log")).await.unwrap();
+}
+
+async fn creators_in_one_directory_do_not_disturb_each_other(vfs: &Arc<dyn Vfs>, creators: usize) {
+    let mut tasks = JoinSet::new();
+    for creator in 0..creators {
+        let vfs = Arc::clone(vfs);
+        tasks.spawn(async move { vfs.write(&p(&format!("busy/d/{creator}")), "x".into(), Expect::Absent).await });
+    }
+    tasks.join_all().await.into_iter().for_each(|created| drop(created.unwrap()));
+    assert_eq!(vfs.list(&p("busy/d")).await.unwrap().len(), creators);
+    vfs.remove(&p("busy")).await.unwrap();
+}
+
+/// A reader sees one content or the other, whole, however large.
+async fn no_content_is_torn(vfs: &Arc<dyn Vfs>, rounds: usize) {
+    let sizes = [1_500_000, 10, 700_000, 0];
+    let content = |round: usize| vec![b'a' + (round % 26) as u8; sizes[round % sizes.len()]];
+    vfs.write(&p("large"), content(0).into(), Expect::Absent).await.unwrap();
+    let writer = async {
+        for round in 1..=rounds {
+            vfs.write(&p("large"), content(round).into(), Expect::Any).await.unwrap();
+        }
+    };
+    let reader = async {
+        for _ in 0..rounds {
+            match vfs.read(&p("large"), ReadRange::ALL).await {
+                Ok((bytes, _)) => {
+                    assert!(bytes.windows(2).all(|pair| pair[0] == pair[1]), "two contents in one answer");
+                    assert!(sizes.contains(&bytes.len()), "a content of {} bytes", bytes.len());
+                }
+                Err(VfsError::Changed(_)) => {}
+                Err(other) => panic!("{other}"),
+            }
+        }
+    };
+    tokio::join!(writer, reader);
+    assert_eq!(vfs.read(&p("large"), ReadRange::ALL).await.unwrap().0, content(rounds));
+    vfs.remove(&p("large")).await.unwrap();
+}
+
+/// Directories come and go under the writers' hands; what is there in the end hangs together.
+async fn nothing_is_left_without_its_directory(vfs: &Arc<dyn Vfs>, rounds: usize) {
+    let mut tasks = JoinSet::new();
+    for writer in 0..4 {
+        let vfs = Arc::clone(vfs);
+        tasks.spawn(async move {
+            for round in 0..rounds {
+                let path = p(&format!("air/d/{writer}/{}/f{round}", round % 3));
+                allowed(vfs.write(&path, "x".into(), Expect::Any).await.map(drop));
+                allowed(vfs.mkdir(&p(&format!("air/d/m{writer}.{round}"))).await);
+            }
+        });
+    }
+    for mover in 0..2 {
+        let vfs = Arc::clone(vfs);
+        tasks.spawn(async move {
+            for round in 0..rounds {
+                allowed(vfs.rename(&p("air/d"), &p(&format!("air/e{mover}/{round}"))).await);
+                allowed(vfs.rename(&p("air/d/1"), &p("air/d/2/moved")).await);
+                allowed(vfs.remove(&p("air/d")).await);
+            }
+        });
+    }
+    tasks.join_all().await;
+
+    let walked: Vec<_> = vfs.walk(&p(""), None, usize::MAX).await.unwrap().entries;
+    let directory = |kind: FileKind| kind == FileKind::Directory;
+    let directories: BTreeSet<_> = walked.iter().filter(|(_, e)| directory(e.kind)).map(|(p, _)| p.clone()).collect();
+    let mut listed = 0;
+    for (path, entry) in &walked {
+        let parent = path.parent().unwrap();
+        assert!(parent.is_root() || directories.contains(&parent), "{path} is in no directory");
+        if directory(entry.kind) {
+            listed += vfs.list(path).await.unwrap().len();
+        } else {
+            assert_eq!(vfs.read(path, ReadRange::ALL).await.unwrap().0, "x");
+        }
+    }
+    assert_eq!(listed + vfs.list(&p("")).await.unwrap().len(), walked.len());
+    vfs.remove(&p("air")).await.unwrap();
+    assert_eq!(vfs.walk(&p(""), None, 10).await.unwrap().entries, vec![]);
+}
+
+/// Losing a race is fine; being told something else is not.
+fn allowed(result: Result<(), VfsError>) {
+    match result {
+        Ok(()) | Err(VfsError::NotFound(_) | VfsError::Exists(_) | VfsError::Changed(_)) => {}
+        // What the local disk says when a directory fills again while it is being removed.
+        Err(VfsError::Io { source, .. }) if source.kind() == std::io::ErrorKind::DirectoryNotEmpty => {}
+        Err(other) => panic!("{other:?}"),
+    }
+}

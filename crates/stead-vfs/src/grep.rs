@@ -1,0 +1,143 @@
+//! Searching one file, and cutting what was found: what every place's grep has in common.
+
+use crate::search::{Case, FileMatches, GrepLine, GrepMode, GrepQuery, LineKind, SearchError, Syntax};
+use grep_matcher::LineTerminator;
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{
+    BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkFinish, SinkMatch,
+};
+use ignore::types::{Types, TypesBuilder};
+use std::io;
+
+/// Of a longer line only this much is reported.
+const MAX_LINE_BYTES: usize = 2000;
+
+/// Where the part of a path begins that patterns see.
+pub(crate) fn relative_start(search_root: &str) -> usize {
+    if search_root.is_empty() { 0 } else { search_root.len() + 1 }
+}
+
+/// The first `limit` matches, and whether there are more.
+pub(crate) fn cut(found: impl Iterator<Item = (FileMatches, usize)>, limit: usize) -> (Vec<FileMatches>, bool) {
+    let mut files = Vec::new();
+    let mut room = limit;
+    for (mut file, weight) in found {
+        if weight <= room {
+            room -= weight;
+            files.push(file);
+            continue;
+        }
+        if room > 0 {
+            let matching = file.lines.iter().enumerate().filter(|(_, line)| line.kind == LineKind::Match);
+            let cut_at = matching.map(|(at, _)| at).nth(room).unwrap_or(file.lines.len());
+            file.lines.truncate(cut_at);
+            file.count = room as u64;
+            files.push(file);
+        }
+        return (files, true);
+    }
+    (files, false)
+}
+
+/// How many results a file with `count` matching lines is.
+pub(crate) fn weight(mode: GrepMode, count: u64) -> usize {
+    match mode {
+        GrepMode::Content { .. } => usize::try_from(count).unwrap_or(usize::MAX),
+        GrepMode::Files | GrepMode::Count => 1,
+    }
+}
+
+/// The matching lines of one file.
+pub(crate) struct Lines {
+    mode: GrepMode,
+    most: u64,
+    pub(crate) lines: Vec<GrepLine>,
+    pub(crate) count: u64,
+}
+
+impl Lines {
+    /// A file needs no more lines than the limit, and one to prove that there are more.
+    pub(crate) fn new(mode: GrepMode, limit: usize) -> Self {
+        Self { mode, most: (limit as u64).saturating_add(1), lines: Vec::new(), count: 0 }
+    }
+
+    fn push(&mut self, bytes: &[u8], number: Option<u64>, kind: LineKind) {
+        self.lines.push(GrepLine { number: number.unwrap_or(0), text: text(bytes), kind });
+    }
+}
+
+impl Sink for Lines {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
+        self.count += 1;
+        Ok(match self.mode {
+            GrepMode::Content { .. } => {
+                self.push(found.bytes(), found.line_number(), LineKind::Match);
+                self.count < self.most
+            }
+            GrepMode::Files => false,
+            GrepMode::Count => true,
+        })
+    }
+
+    fn context(&mut self, _: &Searcher, near: &SinkContext<'_>) -> io::Result<bool> {
+        match near.kind() {
+            SinkContextKind::Before | SinkContextKind::After | SinkContextKind::Other => {
+                self.push(near.bytes(), near.line_number(), LineKind::Context);
+            }
+        }
+        Ok(true)
+    }
+
+    fn finish(&mut self, _: &Searcher, end: &SinkFinish) -> io::Result<()> {
+        if end.binary_byte_offset().is_some() {
+            self.lines.clear();
+            self.count = 0;
+        }
+        Ok(())
+    }
+}
+
+/// A line as text, without its end, clipped at a character.
+fn text(bytes: &[u8]) -> String {
+    let line = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    if line.len() <= MAX_LINE_BYTES {
+        return String::from_utf8_lossy(line).into_owned();
+    }
+    let is_inside = |&at: &usize| line[at] & 0b1100_0000 == 0b1000_0000;
+    let end = (0..=MAX_LINE_BYTES).rev().find(|at| !is_inside(at)).unwrap_or(MAX_LINE_BYTES);
+    format!("{} […{} more bytes]", String::from_utf8_lossy(&line[..end]), line.len() - end)
+}
+
+pub(crate) fn matcher(query: &GrepQuery) -> Result<RegexMatcher, SearchError> {
+    RegexMatcherBuilder::new()
+        .case_insensitive(query.case == Case::Insensitive)
+        .fixed_strings(query.syntax == Syntax::Literal)
+        .multi_line(true)
+        // `$` before CRLF as well; the searcher must agree, or it leaves its fast path.
+        .crlf(true)
+        .ban_byte(Some(0))
+        .build(&query.pattern)
+        .map_err(|e| SearchError::Pattern(e.to_string()))
+}
+
+pub(crate) fn searcher(mode: GrepMode) -> Searcher {
+    let (numbers, context) = match mode {
+        GrepMode::Content { context } => (true, context),
+        GrepMode::Files | GrepMode::Count => (false, 0),
+    };
+    SearcherBuilder::new()
+        .line_terminator(LineTerminator::crlf())
+        .line_number(numbers)
+        .before_context(context)
+        .after_context(context)
+        .binary_detection(BinaryDetection::quit(0))
+        .build()
+}
+
+pub(crate) fn types(name: &str) -> Result<Types, SearchError> {
+    let mut builder = TypesBuilder::new();
+    builder.add_defaults().select(name).build().map_err(|_| SearchError::FileType(name.to_owned()))
+}

@@ -1,0 +1,150 @@
+//! Files as documents of a store.
+//!
+//! A node is one document; its key holds its depth and its path, so a directory's entries are one range of
+//! keys. Directories are documents too, the root excepted, and nothing is ever in a directory that is not
+//! there. What makes that hold is that every change is one commit with its expectations:
+//!
+//! - Whoever adds an entry checks the directory's own document, and replaces its *stamp*, a document nobody
+//!   expects to be of any version. So those who add do not disturb each other.
+//! - Whoever moves or removes a directory reads its stamp first and its entries then, and expects that stamp:
+//!   an entry that came in between is never left behind.
+//!
+//! A large content lies in chunks under a name of its own and is written before the node that refers to it.
+//! Until then, and from the moment nobody refers to it any more, a *marker* says so; what a crash leaves is
+//! found by its marker ([`StoreVfs::sweep`]).
+
+mod chunks;
+pub(crate) mod error;
+mod node;
+mod parents;
+mod read;
+mod sweep;
+mod tree;
+mod tries;
+mod write;
+
+use crate::lines::{self, LineRange, Lines};
+use crate::search::{Bounds, GlobQuery, GlobResult, GrepQuery, GrepResult, Search, SearchError};
+use crate::{DirEntry, Expect, ReadRange, Stat, VPath, Version, Vfs, VfsError, Walk, find};
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use parents::Directories;
+use std::sync::Arc;
+use stead_store::{Change, Documents, Fence, MemoryStore, Space, StoreError};
+
+/// A tree of files in one space of a store.
+///
+/// Versions are those of the documents, so they stay when a file is moved. Paths have at most 1,024 bytes.
+/// Mode bits and hashes are kept. There are no links. A read that spans several chunks of a file that is
+/// replaced meanwhile begins again; a listing or walk is not a snapshot.
+///
+/// Clones share what they know of the tree, and differ at most in their [`Fence`].
+#[derive(Debug, Clone)]
+pub struct StoreVfs {
+    documents: Arc<dyn Documents>,
+    space: Space,
+    fence: Option<Fence>,
+    known: Arc<Directories>,
+}
+
+impl StoreVfs {
+    /// The tree in `space`. One that was never written is empty.
+    pub fn new(documents: Arc<dyn Documents>, space: Space) -> Self {
+        Self { documents, space, fence: None, known: Arc::default() }
+    }
+
+    /// An empty tree in the memory of this process, for as long as it is held.
+    pub fn in_memory() -> Self {
+        Self::new(Arc::new(MemoryStore::new()), Space::new(["files"]))
+    }
+
+    /// The same tree; changes made through this clone are refused with [`VfsError::Fenced`] once `fence`, a
+    /// lease of the same space, was lost.
+    pub fn fenced(&self, fence: Fence) -> Self {
+        Self { fence: Some(fence), ..self.clone() }
+    }
+
+    /// Makes `changes`; whether they were made, or something was not as expected.
+    async fn commit(&self, path: &VPath, changes: Vec<Change>) -> Result<Committed, VfsError> {
+        match self.documents.commit(&self.space, changes, self.fence.as_ref()).await {
+            Ok(()) => Ok(Committed::Made),
+            Err(StoreError::Conflict(_)) => {
+                self.known.forget_above(path);
+                Ok(Committed::Conflict)
+            }
+            Err(error) => Err(error::at(path, error)),
+        }
+    }
+}
+
+/// What came of a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Committed {
+    Made,
+    Conflict,
+}
+
+impl Vfs for StoreVfs {
+    fn stat<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Stat, VfsError>> {
+        Box::pin(self.stat_node(path))
+    }
+
+    fn list<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Vec<DirEntry>, VfsError>> {
+        Box::pin(self.list_directory(path))
+    }
+
+    fn read<'a>(&'a self, path: &'a VPath, range: ReadRange) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
+        Box::pin(self.read_range(path, range))
+    }
+
+    fn read_lines<'a>(&'a self, path: &'a VPath, range: LineRange) -> BoxFuture<'a, Result<Lines, VfsError>> {
+        Box::pin(lines::by_ranges(self, path, range))
+    }
+
+    fn write<'a>(&'a self, path: &'a VPath, data: Bytes, expect: Expect) -> BoxFuture<'a, Result<Version, VfsError>> {
+        Box::pin(self.write_file(path, data, expect))
+    }
+
+    fn remove<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
+        Box::pin(self.remove_tree(path))
+    }
+
+    fn rename<'a>(&'a self, from: &'a VPath, to: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
+        Box::pin(self.move_tree(from, to))
+    }
+
+    fn mkdir<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
+        Box::pin(self.make_directory(path))
+    }
+
+    fn set_mode<'a>(&'a self, path: &'a VPath, mode: u32) -> BoxFuture<'a, Result<(), VfsError>> {
+        Box::pin(self.change_mode(path, mode))
+    }
+
+    fn walk<'a>(
+        &'a self,
+        path: &'a VPath,
+        after: Option<&'a VPath>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Walk, VfsError>> {
+        Box::pin(self.walk_levels(path, after, limit))
+    }
+
+    fn resolve<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<VPath, VfsError>> {
+        Box::pin(async move { node::check_length(path).map(|()| path.clone()) })
+    }
+
+    fn search(&self) -> &dyn Search {
+        self
+    }
+}
+
+impl Search for StoreVfs {
+    fn glob<'a>(&'a self, query: GlobQuery, bounds: Bounds) -> BoxFuture<'a, Result<GlobResult, SearchError>> {
+        Box::pin(find::glob(self, query, bounds))
+    }
+
+    fn grep<'a>(&'a self, query: GrepQuery, bounds: Bounds) -> BoxFuture<'a, Result<GrepResult, SearchError>> {
+        Box::pin(find::grep(self, query, bounds))
+    }
+}

@@ -1,0 +1,80 @@
+//! The conformance suite, on every place there is and on what is put together from them.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod shaky;
+mod stores;
+
+use shaky::Shaky;
+use std::sync::Arc;
+use stead_store::{MemoryStore, OsDisk, Space};
+use stead_testkit::vfs_suite;
+use stead_vfs::{LocalVfs, StoreVfs, Vfs};
+
+/// A place, and what must not be dropped before it.
+struct Place {
+    vfs: Arc<dyn Vfs>,
+    _held: Vec<tempfile::TempDir>,
+}
+
+fn local_place() -> Place {
+    let temp = tempfile::tempdir().unwrap();
+    let vfs = LocalVfs::open(temp.path(), Arc::new(OsDisk)).unwrap();
+    Place { vfs: Arc::new(vfs), _held: vec![temp] }
+}
+
+fn memory_place() -> Place {
+    Place { vfs: Arc::new(StoreVfs::in_memory()), _held: Vec::new() }
+}
+
+/// A store that answers in its own time, so that everything that can happen in between does.
+fn store_place() -> Place {
+    let documents = Arc::new(Shaky::new(MemoryStore::new()));
+    Place { vfs: Arc::new(StoreVfs::new(documents, Space::new(["a", "b"]))), _held: Vec::new() }
+}
+
+/// The parts of the suite on one place, each a test of its own.
+macro_rules! suite {
+    ($name:ident, $place:expr) => {
+        mod $name {
+            use super::*;
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+            async fn cases() {
+                let place = $place;
+                vfs_suite::cases(place.vfs).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+            async fn matrix() {
+                let place = $place;
+                vfs_suite::matrix(place.vfs).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+            async fn races() {
+                let place = $place;
+                vfs_suite::races(place.vfs).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+            async fn script() {
+                let place = $place;
+                let memory = vfs_suite::script(&StoreVfs::in_memory(), 11, vfs_suite::SCRIPT_OPERATIONS).await;
+                let here = vfs_suite::script(&*place.vfs, 11, vfs_suite::SCRIPT_OPERATIONS).await;
+                assert_eq!(here.to_string(), memory.to_string());
+            }
+        }
+    };
+}
+
+suite!(local, local_place());
+suite!(memory, memory_place());
+suite!(store, store_place());
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_scripts_in_memory() {
+    for seed in 100..120 {
+        vfs_suite::script(&StoreVfs::in_memory(), seed, vfs_suite::SCRIPT_OPERATIONS).await;
+    }
+}

@@ -1,0 +1,111 @@
+//! A store whose answers take their time, get lost, or fail.
+
+use futures_util::future::BoxFuture;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use stead_store::{Change, Document, Documents, Fence, Listed, MemoryStore, Space, StoreError};
+
+/// Yields a few times before and after every operation, never twice the same number in a row.
+#[derive(Debug)]
+pub(crate) struct Shaky {
+    pub(crate) store: MemoryStore,
+    turns: AtomicU64,
+    /// Commits until the one that does not come through.
+    fail_in: Mutex<Option<(usize, Loss)>>,
+    pub(crate) gets: AtomicUsize,
+    pub(crate) lists: AtomicUsize,
+    pub(crate) commits: AtomicUsize,
+}
+
+/// What is lost when a commit fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Loss {
+    /// The commit.
+    Request,
+    /// Only the answer to it.
+    Answer,
+}
+
+impl Shaky {
+    pub(crate) fn new(store: MemoryStore) -> Self {
+        let count = AtomicUsize::default;
+        let turns = AtomicU64::new(1);
+        Self { store, turns, fail_in: Mutex::default(), gets: count(), lists: count(), commits: count() }
+    }
+
+    /// The commit after `commits` others fails.
+    pub(crate) fn fail_after(&self, commits: usize, loss: Loss) {
+        *self.fail_in.lock().unwrap() = Some((commits, loss));
+    }
+
+    async fn pause(&self) {
+        let turn = self.turns.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+        for _ in 0..(turn >> 40) % 4 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn fate(&self) -> Option<Loss> {
+        let mut fail_in = self.fail_in.lock().unwrap();
+        match fail_in.take() {
+            Some((0, loss)) => Some(loss),
+            Some((left, loss)) => {
+                *fail_in = Some((left - 1, loss));
+                None
+            }
+            None => None,
+        }
+    }
+}
+
+impl Documents for Shaky {
+    fn get<'a>(&'a self, space: &'a Space, key: &'a str) -> BoxFuture<'a, Result<Option<Document>, StoreError>> {
+        self.gets.fetch_add(1, Ordering::Relaxed);
+        Box::pin(async move {
+            self.pause().await;
+            let found = self.store.get(space, key).await;
+            self.pause().await;
+            found
+        })
+    }
+
+    fn list<'a>(
+        &'a self,
+        space: &'a Space,
+        prefix: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Listed>, StoreError>> {
+        self.lists.fetch_add(1, Ordering::Relaxed);
+        Box::pin(async move {
+            self.pause().await;
+            let found = self.store.list(space, prefix, after, limit).await;
+            self.pause().await;
+            found
+        })
+    }
+
+    fn commit<'a>(
+        &'a self,
+        space: &'a Space,
+        changes: Vec<Change>,
+        fence: Option<&'a Fence>,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.commits.fetch_add(1, Ordering::Relaxed);
+        Box::pin(async move {
+            self.pause().await;
+            let lost = || StoreError::Unavailable { place: "shaky:".into(), cause: "gone".into() };
+            match self.fate() {
+                Some(Loss::Request) => return Err(lost()),
+                Some(Loss::Answer) => {
+                    self.store.commit(space, changes, fence).await?;
+                    return Err(lost());
+                }
+                None => {}
+            }
+            let made = self.store.commit(space, changes, fence).await;
+            self.pause().await;
+            made
+        })
+    }
+}
