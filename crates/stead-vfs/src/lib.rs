@@ -21,15 +21,23 @@
 //!   of huge files.
 //! - [`LocalVfs`]: a directory of the local disk, which nothing leaves. - [`StoreVfs`]: a tree in a store, or in
 //!   memory.
+//! - [`Overlay`]: one place over another. - [`Routes`]: several places as one tree. - [`Scoped`]: a part of a place
+//!   as a place. - [`ReadOnly`]: what may not be changed.
 //! - [`find`]: searching a place that has no better way.
 
+mod copy;
 pub mod find;
 mod glob;
 mod grep;
 mod ignores;
 mod lines;
 mod local;
+mod overlay;
 mod path;
+mod read_only;
+mod relocate;
+mod routes;
+mod scoped;
 mod search;
 mod store;
 mod vfs;
@@ -37,7 +45,11 @@ mod walk;
 
 pub use lines::{Line, LineRange, Lines};
 pub use local::LocalVfs;
+pub use overlay::Overlay;
 pub use path::{PathError, VPath};
+pub use read_only::ReadOnly;
+pub use routes::Routes;
+pub use scoped::Scoped;
 pub use search::{
     Bounds, Case, FileMatches, GlobQuery, GlobResult, GrepLine, GrepMode, GrepQuery, GrepResult, LineKind, Search,
     SearchError, Syntax, Visible,

@@ -1,0 +1,90 @@
+//! Copying files and trees from place to place.
+
+use crate::{Expect, FileKind, ReadRange, VPath, Version, Vfs, VfsError};
+
+/// Entries walked at once.
+const PAGE: usize = 1000;
+
+/// One end of a copy.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct At<'a> {
+    pub(crate) vfs: &'a dyn Vfs,
+    pub(crate) path: &'a VPath,
+}
+
+/// Copies a file, or a directory with all that is in it, to where nothing is. If that fails, what was copied
+/// is removed again. Links are copied as what they lead to; what is neither file nor directory is left out.
+pub(crate) async fn tree(from: At<'_>, to: At<'_>) -> Result<(), VfsError> {
+    match from.vfs.stat(from.path).await?.kind {
+        FileKind::File => file(from, to).await.map(drop),
+        FileKind::Other => Err(VfsError::Special(from.path.clone())),
+        FileKind::Directory => {
+            let copied = directory(from, to).await;
+            if copied.is_err() {
+                // The failure that led here is the one to report.
+                let _ = to.vfs.remove(to.path).await;
+            }
+            copied
+        }
+    }
+}
+
+async fn directory(from: At<'_>, to: At<'_>) -> Result<(), VfsError> {
+    to.vfs.mkdir(to.path).await?;
+    let mut after: Option<VPath> = None;
+    loop {
+        let walk = from.vfs.walk(from.path, after.as_ref(), PAGE).await?;
+        for (path, entry) in &walk.entries {
+            let target = moved(path, from.path, to.path)?;
+            match entry.kind {
+                FileKind::Directory => to.vfs.mkdir(&target).await?,
+                FileKind::File => {
+                    let (from, to) = (At { path, ..from }, At { path: &target, ..to });
+                    match file(from, to).await {
+                        // It went away while we walked.
+                        Err(VfsError::NotFound(gone)) if gone == *path => {}
+                        copied => drop(copied?),
+                    }
+                }
+                FileKind::Other => {}
+            }
+        }
+        if !walk.truncated {
+            return Ok(());
+        }
+        after = walk.entries.into_iter().next_back().map(|(path, _)| path);
+    }
+}
+
+/// Copies a file to where none is, its mode bits included. Gives the version of the copy.
+pub(crate) async fn file(from: At<'_>, to: At<'_>) -> Result<Version, VfsError> {
+    let mode = from.vfs.stat(from.path).await?.mode;
+    let (content, _) = from.vfs.read(from.path, ReadRange::ALL).await?;
+    let version = to.vfs.write(to.path, content.clone(), Expect::Absent).await?;
+    set_mode(to, mode, &content, version).await
+}
+
+/// Sets the bits of a file that was just written, where they differ. Gives its version then: one that
+/// belongs to `content`, or the one given, which holds no longer if somebody else wrote meanwhile.
+pub(crate) async fn set_mode(
+    to: At<'_>,
+    mode: Option<u32>,
+    content: &[u8],
+    version: Version,
+) -> Result<Version, VfsError> {
+    let has = to.vfs.stat(to.path).await?.mode;
+    match (mode, has) {
+        (Some(wanted), Some(has)) if wanted != has => {
+            to.vfs.set_mode(to.path, wanted).await?;
+            let (found, now) = to.vfs.read(to.path, ReadRange::ALL).await?;
+            Ok(if found == content { now } else { version })
+        }
+        (Some(_) | None, Some(_) | None) => Ok(version),
+    }
+}
+
+/// Where something below `from` lies below `to`.
+pub(crate) fn moved(path: &VPath, from: &VPath, to: &VPath) -> Result<VPath, VfsError> {
+    let rest = path.as_str().strip_prefix(from.as_str()).unwrap_or(path.as_str());
+    Ok(to.join(rest)?)
+}
