@@ -21,6 +21,8 @@
 //!   of huge files.
 //! - [`LocalVfs`]: a directory of the local disk, which nothing leaves. - [`StoreVfs`]: a tree in a store, or in
 //!   memory.
+//! - [`Overlay`]: one place over another. - [`Routes`]: several places as one tree. - [`Scoped`]: a part of a place
+//!   as a place. - [`ReadOnly`]: what may not be changed.
 //! - [`Rules`] and [`Guarded`]: what may be read and written. - [`Recorded`]: every change is remembered first.
 //! - [`find`]: searching a place that has no better way. - [`CopyPlan`]: making one tree like another.
 
@@ -32,21 +34,31 @@ mod guarded;
 mod ignores;
 mod lines;
 mod local;
+mod mirror;
+mod overlay;
 mod path;
+mod read_only;
 mod recorded;
+mod relocate;
+mod routes;
 mod rules;
+mod scoped;
 mod search;
 mod store;
 mod vfs;
 mod walk;
 
-pub use copy::{CopyAction, CopyPlan, CopyStep, Included, Part};
 pub use guarded::{Guarded, judge};
 pub use lines::{Line, LineRange, Lines};
 pub use local::LocalVfs;
+pub use mirror::{CopyAction, CopyPlan, CopyStep, Included, Part};
+pub use overlay::Overlay;
 pub use path::{PathError, VPath};
+pub use read_only::ReadOnly;
 pub use recorded::{ChangeRecord, FileChange, Recorded, Was};
+pub use routes::Routes;
 pub use rules::{Protected, Rule, RuleError, Rules};
+pub use scoped::Scoped;
 pub use search::{
     Bounds, Case, FileMatches, GlobQuery, GlobResult, GrepLine, GrepMode, GrepQuery, GrepResult, LineKind, Search,
     SearchError, Syntax, Visible,

@@ -9,6 +9,8 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Default)]
 pub struct Oracle {
     pub(super) nodes: BTreeMap<String, Node>,
+    /// Directories that cannot go away, nor can those above them.
+    fixed: Vec<String>,
 }
 
 /// What is at a path.
@@ -46,6 +48,20 @@ pub(super) enum Want {
 }
 
 impl Oracle {
+    /// The same tree with directories that can be neither moved nor removed: mount points.
+    pub fn with_fixed(mut self, directories: &[&str]) -> Self {
+        for directory in directories {
+            self.make_parents(directory);
+            self.nodes.insert((*directory).to_owned(), Node::Directory);
+        }
+        self.fixed = directories.iter().map(|directory| (*directory).to_owned()).collect();
+        self
+    }
+
+    fn is_fixed(&self, path: &str) -> bool {
+        path.is_empty() || self.fixed.iter().any(|fixed| fixed == path || is_below(path, fixed))
+    }
+
     /// What is at `path`, or why nothing can be.
     pub(super) fn find(&self, path: &str) -> Result<Node, Failed> {
         if path.is_empty() {
@@ -108,7 +124,7 @@ impl Oracle {
     }
 
     pub(super) fn remove(&mut self, path: &str) -> Result<(), Failed> {
-        if path.is_empty() {
+        if self.is_fixed(path) {
             return Err(Failed::new("Denied", path));
         }
         self.find(path)?;
@@ -117,7 +133,7 @@ impl Oracle {
     }
 
     pub(super) fn rename(&mut self, from: &str, to: &str) -> Result<(), Failed> {
-        if from.is_empty() {
+        if self.is_fixed(from) {
             return Err(Failed::new("Denied", from));
         }
         self.find(from)?;

@@ -18,6 +18,8 @@ use futures_util::{StreamExt, stream};
 use names::Names;
 use stop::{Ended, Stop};
 
+pub(crate) use names::levels_above;
+
 /// Files searched at once.
 const FILES_AT_ONCE: usize = 8;
 

@@ -3,7 +3,7 @@
 use super::Local;
 use super::error;
 use super::root::{self, Parents, Place};
-use crate::{Expect, VPath, Version, VfsError};
+use crate::{Expect, VPath, Version, VfsError, relocate};
 use rustix::fs::{AtFlags, RenameFlags};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -91,8 +91,7 @@ impl Local {
             return Err(VfsError::Exists(to.clone()));
         }
         if from.contains(to) {
-            let source = io::Error::new(io::ErrorKind::InvalidInput, "cannot be moved into itself");
-            return Err(VfsError::Io { path: from.clone(), source });
+            return Err(relocate::into_itself(from));
         }
         let target = self.root.entry(to, Parents::Made(&*self.disk))?;
         let (from_dir, to_dir) = (source.dir.as_fd(), target.dir.as_fd());

@@ -28,9 +28,3 @@ pub(super) fn contended(path: &VPath) -> VfsError {
     let cause = "others change it all the time; nothing was changed, try again".to_owned();
     VfsError::Unavailable { path: path.clone(), cause }
 }
-
-/// Moving something below itself.
-pub(crate) fn into_itself(path: &VPath) -> VfsError {
-    let source = io::Error::new(io::ErrorKind::InvalidInput, "cannot be moved into itself");
-    VfsError::Io { path: path.clone(), source }
-}

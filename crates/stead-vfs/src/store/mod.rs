@@ -14,7 +14,7 @@
 //! found by its marker ([`StoreVfs::sweep`]).
 
 mod chunks;
-pub(crate) mod error;
+mod error;
 mod node;
 mod parents;
 mod read;

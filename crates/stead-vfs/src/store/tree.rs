@@ -5,7 +5,7 @@ use super::error;
 use super::node::{self, Chunks, Node};
 use super::tries::Tries;
 use super::{Committed, StoreVfs};
-use crate::{PathError, VPath, VfsError};
+use crate::{PathError, VPath, VfsError, relocate};
 use std::collections::HashMap;
 use stead_store::{Change, DocVersion, Expected};
 
@@ -88,7 +88,7 @@ impl StoreVfs {
                 return Err(VfsError::Exists(to.clone()));
             }
             if from.contains(to) {
-                return Err(error::into_itself(from));
+                return Err(relocate::into_itself(from));
             }
             if to.is_root() {
                 return Err(VfsError::Denied(to.clone()));

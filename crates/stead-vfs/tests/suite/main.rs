@@ -2,14 +2,16 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod combined;
 mod shaky;
 mod stores;
 
 use shaky::Shaky;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use stead_store::{MemoryStore, OsDisk, Space};
 use stead_testkit::vfs_suite;
-use stead_vfs::{LocalVfs, StoreVfs, Vfs};
+use stead_vfs::{LocalVfs, Overlay, Routes, Scoped, StoreVfs, VPath, Vfs};
 
 /// A place, and what must not be dropped before it.
 struct Place {
@@ -31,6 +33,27 @@ fn memory_place() -> Place {
 fn store_place() -> Place {
     let documents = Arc::new(Shaky::new(MemoryStore::new()));
     Place { vfs: Arc::new(StoreVfs::new(documents, Space::new(["a", "b"]))), _held: Vec::new() }
+}
+
+fn overlay_of(upper: Place, lower: Place) -> Place {
+    let held = upper._held.into_iter().chain(lower._held).collect();
+    Place { vfs: Arc::new(Overlay::new(upper.vfs, lower.vfs)), _held: held }
+}
+
+fn scoped(inner: Place, prefix: &str) -> Place {
+    Place { vfs: Arc::new(Scoped::new(inner.vfs, VPath::parse(prefix).unwrap())), _held: inner._held }
+}
+
+/// Memory at the root, and mounts of both kinds.
+fn routes_place(mounts: &[&str]) -> Place {
+    let mut held = Vec::new();
+    let mut places: BTreeMap<VPath, Arc<dyn Vfs>> = BTreeMap::new();
+    for (number, mount) in mounts.iter().enumerate() {
+        let place = if number % 2 == 0 { local_place() } else { memory_place() };
+        places.insert(VPath::parse(mount).unwrap(), place.vfs);
+        held.extend(place._held);
+    }
+    Place { vfs: Arc::new(Routes::new(memory_place().vfs, places)), _held: held }
 }
 
 /// The parts of the suite on one place, each a test of its own.
@@ -71,6 +94,15 @@ macro_rules! suite {
 suite!(local, local_place());
 suite!(memory, memory_place());
 suite!(store, store_place());
+suite!(overlay_of_memory_over_memory, overlay_of(memory_place(), memory_place()));
+suite!(overlay_of_memory_over_local, overlay_of(memory_place(), local_place()));
+suite!(overlay_of_local_over_memory, overlay_of(local_place(), memory_place()));
+suite!(scope_of_memory, scoped(memory_place(), "tenants/a b/files"));
+suite!(scope_of_local, scoped(local_place(), "tenants/a b/files"));
+suite!(routes_without_mounts, routes_place(&[]));
+suite!(local_mount_of_routes, scoped(routes_place(&["m", "n"]), "m"));
+suite!(memory_mount_of_routes, scoped(routes_place(&["l", "m/n"]), "m/n"));
+suite!(default_of_routes, scoped(routes_place(&["l", "m/n"]), "m/other"));
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_scripts_in_memory() {

@@ -1,0 +1,212 @@
+//! Making one tree like another, moving only what differs.
+
+use crate::{ContentHash, DirEntry, Expect, FileKind, ReadRange, VPath, Vfs, VfsError, Walk};
+use futures_util::{StreamExt, TryStreamExt, stream};
+use std::collections::BTreeMap;
+
+/// How many files are compared or moved at once.
+const AT_ONCE: usize = 16;
+/// A tree with more entries than this is refused.
+const MAX_ENTRIES: usize = 1_000_000;
+
+/// What copying a tree would do.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct CopyPlan {
+    /// What differs, in the order of paths.
+    pub steps: Vec<CopyStep>,
+    /// Files that are the same in both.
+    pub unchanged: usize,
+    /// Files that are not taken along.
+    pub skipped: Vec<VPath>,
+    /// Bytes of the files that would move.
+    pub bytes: u64,
+}
+
+/// One path that differs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CopyStep {
+    /// The path, the same in both trees.
+    pub path: VPath,
+    /// What is done about it.
+    pub action: CopyAction,
+}
+
+/// What is done about a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CopyAction {
+    /// A directory is made.
+    MakeDirectory,
+    /// A file is new.
+    Create,
+    /// A file has another content or other permission bits.
+    Update,
+    /// A file or directory is not in the source.
+    Delete,
+}
+
+/// Which paths are part of a tree that is copied.
+pub type Part = dyn Fn(&VPath) -> Included + Send + Sync;
+
+/// Whether a path is part of the tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Included {
+    /// It is.
+    Yes,
+    /// It is left alone in both trees, and said so.
+    Skipped,
+    /// It is left alone in both trees: it is no part of the workspace.
+    No,
+}
+
+impl CopyPlan {
+    /// Compares two trees by content.
+    pub async fn new(from: &dyn Vfs, to: &dyn Vfs, part: &Part) -> Result<Self, VfsError> {
+        let mut plan = Self::default();
+        let source = entries(from, part, Some(&mut plan.skipped)).await?;
+        let target = entries(to, part, None).await?;
+        let mut compared = Vec::new();
+        for (path, entry) in &source {
+            let action = match (entry.kind, target.get(path).map(|there| there.kind)) {
+                (FileKind::Directory, Some(FileKind::Directory)) => continue,
+                (FileKind::Directory, Some(FileKind::File | FileKind::Other)) => {
+                    plan.steps.push(CopyStep { path: path.clone(), action: CopyAction::Delete });
+                    CopyAction::MakeDirectory
+                }
+                (FileKind::Directory, None) => CopyAction::MakeDirectory,
+                (FileKind::File, Some(FileKind::File)) => {
+                    compared.push((path, entry, &target[path]));
+                    continue;
+                }
+                (FileKind::File, Some(FileKind::Directory | FileKind::Other)) => {
+                    plan.steps.push(CopyStep { path: path.clone(), action: CopyAction::Delete });
+                    CopyAction::Create
+                }
+                (FileKind::File, None) => CopyAction::Create,
+                (FileKind::Other, _) => {
+                    plan.skipped.push(path.clone());
+                    continue;
+                }
+            };
+            if action == CopyAction::Create {
+                plan.bytes += entry.size;
+            }
+            plan.steps.push(CopyStep { path: path.clone(), action });
+        }
+        let differ: Vec<(&VPath, &DirEntry, bool)> = stream::iter(compared)
+            .map(|(path, here, there)| async move {
+                Ok::<_, VfsError>((path, here, differs(from, to, path, here, there).await?))
+            })
+            .buffered(AT_ONCE)
+            .try_collect()
+            .await?;
+        for (path, entry, differs) in differ {
+            if differs {
+                plan.bytes += entry.size;
+                plan.steps.push(CopyStep { path: path.clone(), action: CopyAction::Update });
+            } else {
+                plan.unchanged += 1;
+            }
+        }
+        let mut gone: Option<&VPath> = None;
+        for path in target.keys().filter(|path| !source.contains_key(*path)) {
+            // What is below a directory goes with it.
+            if gone.is_some_and(|directory| directory.contains(path)) {
+                continue;
+            }
+            gone = Some(path);
+            plan.steps.push(CopyStep { path: path.clone(), action: CopyAction::Delete });
+        }
+        plan.steps.sort_by(|a, b| (&a.path, order(a.action)).cmp(&(&b.path, order(b.action))));
+        Ok(plan)
+    }
+
+    /// Does it; `done` hears of every file as it is in place. Stopped half-way, a new plan goes on from there.
+    pub async fn apply(
+        &self,
+        from: &dyn Vfs,
+        to: &dyn Vfs,
+        done: &(dyn Fn(&CopyStep) + Send + Sync),
+    ) -> Result<(), VfsError> {
+        for step in self.steps.iter().filter(|step| step.action == CopyAction::Delete) {
+            match to.remove(&step.path).await {
+                Ok(()) | Err(VfsError::NotFound(_)) => done(step),
+                Err(error) => return Err(error),
+            }
+        }
+        for step in self.steps.iter().filter(|step| step.action == CopyAction::MakeDirectory) {
+            to.mkdir(&step.path).await?;
+            done(step);
+        }
+        let files = self.steps.iter().filter(|step| matches!(step.action, CopyAction::Create | CopyAction::Update));
+        stream::iter(files.map(Ok::<_, VfsError>))
+            .try_for_each_concurrent(AT_ONCE, |step| async move {
+                let (content, _) = from.read(&step.path, ReadRange::ALL).await?;
+                let mode = from.stat(&step.path).await?.mode;
+                to.write(&step.path, content, Expect::Any).await?;
+                if let Some(mode) = mode {
+                    to.set_mode(&step.path, mode & 0o777).await?;
+                }
+                done(step);
+                Ok(())
+            })
+            .await
+    }
+}
+
+/// A path is cleared before something else takes its place.
+fn order(action: CopyAction) -> u8 {
+    match action {
+        CopyAction::Delete => 0,
+        CopyAction::MakeDirectory => 1,
+        CopyAction::Create => 2,
+        CopyAction::Update => 3,
+    }
+}
+
+/// The entries of a tree that are part of it; links count as special files.
+async fn entries(
+    files: &dyn Vfs,
+    part: &Part,
+    mut skipped: Option<&mut Vec<VPath>>,
+) -> Result<BTreeMap<VPath, DirEntry>, VfsError> {
+    let Walk { entries, truncated } = files.walk(&VPath::root(), None, MAX_ENTRIES).await?;
+    if truncated {
+        let (size, limit) = (entries.len() as u64, MAX_ENTRIES as u64);
+        return Err(VfsError::TooLarge { path: VPath::root(), size, limit });
+    }
+    let mut kept = BTreeMap::new();
+    for (path, mut entry) in entries {
+        match part(&path) {
+            Included::Yes => {
+                if entry.link {
+                    entry.kind = FileKind::Other;
+                }
+                kept.insert(path, entry);
+            }
+            Included::Skipped => skipped.iter_mut().for_each(|skipped| skipped.push(path.clone())),
+            Included::No => {}
+        }
+    }
+    Ok(kept)
+}
+
+async fn differs(
+    from: &dyn Vfs,
+    to: &dyn Vfs,
+    path: &VPath,
+    here: &DirEntry,
+    there: &DirEntry,
+) -> Result<bool, VfsError> {
+    if here.size != there.size || hash(from, path, here).await? != hash(to, path, there).await? {
+        return Ok(true);
+    }
+    let (here, there) = (from.stat(path).await?.mode, to.stat(path).await?.mode);
+    Ok(here.zip(there).is_some_and(|(here, there)| here & 0o111 != there & 0o111))
+}
+
+async fn hash(files: &dyn Vfs, path: &VPath, entry: &DirEntry) -> Result<ContentHash, VfsError> {
+    match entry.hash {
+        Some(hash) => Ok(hash),
+        None => Ok(ContentHash::of(&files.read(path, ReadRange::ALL).await?.0)),
+    }
+}

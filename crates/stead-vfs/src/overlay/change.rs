@@ -1,0 +1,161 @@
+//! Writing to the upper layer, and masking the lower one.
+
+use super::masks;
+use super::{Layer, Overlay};
+use crate::copy::{self, At};
+use crate::{Expect, FileKind, Stat, VPath, Version, VfsError, relocate};
+use bytes::Bytes;
+
+impl Overlay {
+    pub(super) async fn write_upper(&self, path: &VPath, data: Bytes, expect: Expect) -> Result<Version, VfsError> {
+        if path.is_root() {
+            return Err(VfsError::IsDirectory(path.clone()));
+        }
+        require_free(path)?;
+        let changed = || VfsError::Changed(path.clone());
+        let written = match (self.find(path).await, expect) {
+            (Ok(_), Expect::Absent) => return Err(VfsError::Exists(path.clone())),
+            (Ok((_, stat)), Expect::Version(version)) if stat.version != version => return Err(changed()),
+            (Ok((_, stat)), Expect::Any | Expect::Version(_)) if stat.kind != FileKind::File => {
+                return Err(not_a_file(path, stat.kind));
+            }
+            (Ok((Layer::Upper, _)), Expect::Any) => self.upper.write(path, data, Expect::Any).await?,
+            (Ok((Layer::Upper, _)), Expect::Version(version)) => {
+                let own = Layer::Upper.own(&version).ok_or_else(changed)?;
+                self.upper.write(path, data, Expect::Version(own)).await?
+            }
+            (Ok((Layer::Lower, stat)), Expect::Any) => self.write_over(path, data, &stat, Expect::Any).await?,
+            (Ok((Layer::Lower, stat)), Expect::Version(_)) => {
+                match self.write_over(path, data, &stat, Expect::Absent).await {
+                    Err(VfsError::Exists(_)) => return Err(changed()),
+                    written => written?,
+                }
+            }
+            (Err(VfsError::NotFound(_)), Expect::Version(_)) => return Err(changed()),
+            (Err(VfsError::NotFound(_)), expect @ (Expect::Any | Expect::Absent)) => {
+                self.upper.write(path, data, expect).await?
+            }
+            (Err(other), _) => return Err(other),
+        };
+        Ok(Layer::Upper.tagged(&written))
+    }
+
+    /// Writes a file to upper in place of lower's, whose mode bits stay.
+    async fn write_over(&self, path: &VPath, data: Bytes, lower: &Stat, expect: Expect) -> Result<Version, VfsError> {
+        let version = self.upper.write(path, data.clone(), expect).await?;
+        copy::set_mode(At { vfs: &*self.upper, path }, lower.mode, &data, version).await
+    }
+
+    pub(super) async fn remove_both(&self, path: &VPath) -> Result<(), VfsError> {
+        if path.is_root() {
+            return Err(VfsError::Denied(path.clone()));
+        }
+        let (layer, _) = self.find(path).await?;
+        if layer == Layer::Lower || self.below(path).await?.is_some() {
+            self.masks.add(path).await?;
+        }
+        match layer {
+            Layer::Upper => self.remove_from_upper(path).await,
+            Layer::Lower => Ok(()),
+        }
+    }
+
+    async fn remove_from_upper(&self, path: &VPath) -> Result<(), VfsError> {
+        match self.upper.remove(path).await {
+            // Somebody else did.
+            Err(VfsError::NotFound(_)) => Ok(()),
+            removed => removed,
+        }
+    }
+
+    pub(super) async fn rename_both(&self, from: &VPath, to: &VPath) -> Result<(), VfsError> {
+        if from.is_root() {
+            return Err(VfsError::Denied(from.clone()));
+        }
+        let (layer, stat) = self.find(from).await?;
+        if from == to {
+            return Err(VfsError::Exists(to.clone()));
+        }
+        if from.contains(to) {
+            return Err(relocate::into_itself(from));
+        }
+        if to.is_root() {
+            return Err(VfsError::Denied(to.clone()));
+        }
+        require_free(to)?;
+        match self.find(to).await {
+            Ok(_) => return Err(VfsError::Exists(to.clone())),
+            Err(VfsError::NotFound(_)) => {}
+            Err(other) => return Err(other),
+        }
+        let below = self.below(from).await?;
+        let is_merged = below.as_ref().is_some_and(|below| below.kind == FileKind::Directory);
+        match (layer, stat.kind) {
+            (Layer::Lower, FileKind::File) => {
+                let (source, target) = (At { vfs: &*self.lower, path: from }, At { vfs: &*self.upper, path: to });
+                copy::file(source, target).await?;
+                self.masks.add(from).await
+            }
+            (Layer::Lower, _) | (Layer::Upper, FileKind::Directory) if is_merged => self.move_merged(from, to).await,
+            (Layer::Upper | Layer::Lower, _) => {
+                if below.is_some() {
+                    // Before, or lower's would show where upper's just was.
+                    self.masks.add(from).await?;
+                }
+                self.upper.rename(from, to).await
+            }
+        }
+    }
+
+    /// Moves a directory with something of lower's in it: a copy, made out of sight, takes its new place.
+    async fn move_merged(&self, from: &VPath, to: &VPath) -> Result<(), VfsError> {
+        let staged = masks::fresh_name()?;
+        let shown =
+            |error| relocate::error(error, |path| if staged.contains(path) { to.clone() } else { path.clone() });
+        copy::tree(At { vfs: self, path: from }, At { vfs: &*self.upper, path: &staged }).await.map_err(shown)?;
+        if let Err(error) = self.upper.rename(&staged, to).await {
+            // The failure that led here is the one to report.
+            let _ = self.upper.remove(&staged).await;
+            return Err(shown(error));
+        }
+        self.masks.add(from).await?;
+        self.remove_from_upper(from).await
+    }
+
+    pub(super) async fn mkdir_upper(&self, path: &VPath) -> Result<(), VfsError> {
+        require_free(path)?;
+        match self.find(path).await {
+            Ok((_, stat)) if stat.kind == FileKind::Directory => Ok(()),
+            Ok(_) => Err(VfsError::NotDirectory(path.clone())),
+            Err(VfsError::NotFound(_)) => self.upper.mkdir(path).await,
+            Err(other) => Err(other),
+        }
+    }
+
+    pub(super) async fn set_mode_upper(&self, path: &VPath, mode: u32) -> Result<(), VfsError> {
+        let (layer, stat) = self.find(path).await?;
+        if stat.kind != FileKind::File {
+            return Err(not_a_file(path, stat.kind));
+        }
+        if layer == Layer::Lower {
+            match copy::file(At { vfs: &*self.lower, path }, At { vfs: &*self.upper, path }).await {
+                // Somebody else did.
+                Err(VfsError::Exists(_)) => {}
+                copied => drop(copied?),
+            }
+        }
+        self.upper.set_mode(path, mode).await
+    }
+}
+
+/// Refuses the overlay's own names.
+fn require_free(path: &VPath) -> Result<(), VfsError> {
+    if masks::is_reserved(path) { Err(VfsError::Denied(path.clone())) } else { Ok(()) }
+}
+
+fn not_a_file(path: &VPath, kind: FileKind) -> VfsError {
+    match kind {
+        FileKind::Directory => VfsError::IsDirectory(path.clone()),
+        FileKind::File | FileKind::Other => VfsError::Special(path.clone()),
+    }
+}

@@ -1,0 +1,132 @@
+//! Reading through both layers.
+
+use super::masks::{self, Masks};
+use super::{Layer, Overlay};
+use crate::lines::{LineRange, Lines};
+use crate::{DirEntry, FileKind, ReadRange, Stat, VPath, Version, VfsError};
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use std::collections::BTreeMap;
+
+impl Overlay {
+    /// What is at `path`, and in which layer; a directory in both is upper's.
+    pub(super) fn find<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(Layer, Stat), VfsError>> {
+        Box::pin(async move {
+            let tagged = |layer: Layer, stat: Stat| {
+                let version = layer.tagged(&stat.version);
+                (layer, Stat { version, ..stat })
+            };
+            match self.in_upper(path, self.upper.stat(path)).await? {
+                Some(stat) => Ok(tagged(Layer::Upper, stat)),
+                None => {
+                    self.require_visible(path).await?;
+                    let stat = self.in_lower(path, self.lower.stat(path)).await?;
+                    Ok(tagged(Layer::Lower, stat))
+                }
+            }
+        })
+    }
+
+    /// What upper says, if it has something at `path`.
+    async fn in_upper<T>(
+        &self,
+        path: &VPath,
+        asked: BoxFuture<'_, Result<T, VfsError>>,
+    ) -> Result<Option<T>, VfsError> {
+        if masks::is_reserved(path) {
+            return Err(VfsError::NotFound(path.clone()));
+        }
+        match asked.await {
+            Ok(found) => Ok(Some(found)),
+            Err(VfsError::NotFound(_)) => Ok(None),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// What lower says, for a path that upper has nothing at.
+    async fn in_lower<T>(&self, path: &VPath, asked: BoxFuture<'_, Result<T, VfsError>>) -> Result<T, VfsError> {
+        match asked.await {
+            // Whether that file is still there, or a directory of upper's, is for the overlay to say.
+            Err(VfsError::NotDirectory(_)) => match path.parent() {
+                None => Err(VfsError::NotDirectory(path.clone())),
+                Some(parent) => match self.find(&parent).await {
+                    Ok((_, stat)) if stat.kind == FileKind::Directory => Err(VfsError::NotFound(path.clone())),
+                    Ok(_) | Err(VfsError::NotDirectory(_)) => Err(VfsError::NotDirectory(path.clone())),
+                    Err(VfsError::NotFound(_)) => Err(VfsError::NotFound(path.clone())),
+                    Err(other) => Err(other),
+                },
+            },
+            found => found,
+        }
+    }
+
+    /// That lower is not masked at `path`, nor where links of lower's lead from there.
+    async fn require_visible(&self, path: &VPath) -> Result<(), VfsError> {
+        let masks = self.masks.now().await?;
+        if self.is_hidden(&masks, path).await? { Err(VfsError::NotFound(path.clone())) } else { Ok(()) }
+    }
+
+    async fn is_hidden(&self, masks: &Masks, path: &VPath) -> Result<bool, VfsError> {
+        Ok(masks.hide(path) || (*masks != Masks::default() && masks.hide(&self.lower.resolve(path).await?)))
+    }
+
+    /// What lower shows at `path`, leaving upper aside.
+    pub(super) async fn below(&self, path: &VPath) -> Result<Option<Stat>, VfsError> {
+        let masks = self.masks.now().await?;
+        if self.is_hidden(&masks, path).await? {
+            return Ok(None);
+        }
+        match self.lower.stat(path).await {
+            Ok(stat) => Ok(Some(stat)),
+            Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) => Ok(None),
+            Err(other) => Err(other),
+        }
+    }
+
+    pub(super) async fn list_both(&self, path: &VPath) -> Result<Vec<DirEntry>, VfsError> {
+        let upper = self.in_upper(path, self.upper.list(path)).await?;
+        let masks = self.masks.now().await?;
+        let lower = match self.is_hidden(&masks, path).await? {
+            true => None,
+            false => match (self.lower.list(path).await, &upper) {
+                (Ok(entries), _) => Some(entries),
+                (Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)), Some(_)) => None,
+                (Err(other), _) => Some(self.in_lower(path, Box::pin(async { Err(other) })).await?),
+            },
+        };
+        if upper.is_none() && lower.is_none() {
+            return Err(VfsError::NotFound(path.clone()));
+        }
+        let mut merged: BTreeMap<String, DirEntry> = BTreeMap::new();
+        for entry in lower.into_iter().flatten() {
+            let masked = path.join(&entry.name).is_ok_and(|path| masks.hide(&path));
+            if !masked {
+                merged.insert(entry.name.clone(), entry);
+            }
+        }
+        merged.extend(upper.into_iter().flatten().map(|entry| (entry.name.clone(), entry)));
+        let is_own = |name: &str| path.is_root() && VPath::parse(name).is_ok_and(|path| masks::is_reserved(&path));
+        Ok(merged.into_values().filter(|entry| !is_own(&entry.name)).collect())
+    }
+
+    pub(super) async fn read_either(&self, path: &VPath, range: ReadRange) -> Result<(Bytes, Version), VfsError> {
+        let tagged = |layer: Layer, (bytes, version): (Bytes, Version)| (bytes, layer.tagged(&version));
+        if let Some(read) = self.in_upper(path, self.upper.read(path, range)).await? {
+            return Ok(tagged(Layer::Upper, read));
+        }
+        self.require_visible(path).await?;
+        Ok(tagged(Layer::Lower, self.in_lower(path, self.lower.read(path, range)).await?))
+    }
+
+    pub(super) async fn read_lines_either(&self, path: &VPath, range: LineRange) -> Result<Lines, VfsError> {
+        let tagged = |layer: Layer, lines: Lines| {
+            let version = layer.tagged(&lines.version);
+            Lines { version, ..lines }
+        };
+        if let Some(lines) = self.in_upper(path, self.upper.read_lines(path, range)).await? {
+            return Ok(tagged(Layer::Upper, lines));
+        }
+        self.require_visible(path).await?;
+        Ok(tagged(Layer::Lower, self.in_lower(path, self.lower.read_lines(path, range)).await?))
+    }
+}

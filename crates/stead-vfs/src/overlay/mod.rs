@@ -1,0 +1,128 @@
+//! One place over another.
+
+mod change;
+mod look;
+mod masks;
+
+use crate::lines::{LineRange, Lines};
+use crate::search::{Bounds, GlobQuery, GlobResult, GrepQuery, GrepResult, Search, SearchError};
+use crate::{DirEntry, Expect, ReadRange, Stat, VPath, Version, Vfs, VfsError, find};
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use masks::MaskFile;
+use std::sync::Arc;
+
+/// `upper` over `lower`: what is in neither is not there, what is in both is upper's, directories show the
+/// entries of both. Only upper is ever written.
+///
+/// - Removing something of lower's adds its path to a list of masks, the file `.stead-overlay.json` in upper.
+///   A mask hides lower at and below its path for good; what is made there later is upper's alone. That file,
+///   and all names that begin with `.stead-overlay.` at the root, cannot be seen or reached from here.
+/// - A file of upper, even an empty one, hides a file or directory of lower's.
+/// - A version says which layer it belongs to. A write that expects one of lower's makes a new file in upper,
+///   and fails with [`VfsError::Changed`] if somebody else did so first.
+/// - Moving a directory that has something of lower's in it copies it, then masks it: it appears at once at its
+///   new path, but a crash in between leaves it at both.
+///
+/// Upper should not be an overlay itself, for one hides the masks of the other; lower may well be.
+#[derive(Debug, Clone)]
+pub struct Overlay {
+    upper: Arc<dyn Vfs>,
+    lower: Arc<dyn Vfs>,
+    masks: Arc<MaskFile>,
+}
+
+impl Overlay {
+    /// `upper`, writable, over `lower`, which stays as it is.
+    pub fn new(upper: Arc<dyn Vfs>, lower: Arc<dyn Vfs>) -> Self {
+        Self { masks: Arc::new(MaskFile::new(Arc::clone(&upper))), upper, lower }
+    }
+}
+
+/// What something belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Layer {
+    Upper,
+    Lower,
+}
+
+impl Layer {
+    const fn tag(self) -> &'static str {
+        match self {
+            Self::Upper => "u:",
+            Self::Lower => "l:",
+        }
+    }
+
+    /// A version of this layer as one of the overlay.
+    fn tagged(self, version: &Version) -> Version {
+        Version(format!("{}{version}", self.tag()).into())
+    }
+
+    /// The version of this layer that a version of the overlay stands for.
+    fn own(self, version: &Version) -> Option<Version> {
+        version.0.strip_prefix(self.tag()).map(|own| Version(own.into()))
+    }
+}
+
+impl Vfs for Overlay {
+    fn stat<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Stat, VfsError>> {
+        Box::pin(async move { self.find(path).await.map(|(_, stat)| stat) })
+    }
+
+    fn list<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Vec<DirEntry>, VfsError>> {
+        Box::pin(self.list_both(path))
+    }
+
+    fn read<'a>(&'a self, path: &'a VPath, range: ReadRange) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
+        Box::pin(self.read_either(path, range))
+    }
+
+    fn read_lines<'a>(&'a self, path: &'a VPath, range: LineRange) -> BoxFuture<'a, Result<Lines, VfsError>> {
+        Box::pin(self.read_lines_either(path, range))
+    }
+
+    fn write<'a>(&'a self, path: &'a VPath, data: Bytes, expect: Expect) -> BoxFuture<'a, Result<Version, VfsError>> {
+        Box::pin(self.write_upper(path, data, expect))
+    }
+
+    fn remove<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
+        Box::pin(self.remove_both(path))
+    }
+
+    fn rename<'a>(&'a self, from: &'a VPath, to: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
+        Box::pin(self.rename_both(from, to))
+    }
+
+    fn mkdir<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
+        Box::pin(self.mkdir_upper(path))
+    }
+
+    fn set_mode<'a>(&'a self, path: &'a VPath, mode: u32) -> BoxFuture<'a, Result<(), VfsError>> {
+        Box::pin(self.set_mode_upper(path, mode))
+    }
+
+    fn resolve<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<VPath, VfsError>> {
+        Box::pin(async move {
+            let in_upper = self.upper.resolve(path).await?;
+            if in_upper != *path {
+                return Ok(in_upper);
+            }
+            self.lower.resolve(path).await
+        })
+    }
+
+    fn search(&self) -> &dyn Search {
+        self
+    }
+}
+
+impl Search for Overlay {
+    fn glob<'a>(&'a self, query: GlobQuery, bounds: Bounds) -> BoxFuture<'a, Result<GlobResult, SearchError>> {
+        Box::pin(find::glob(self, query, bounds))
+    }
+
+    fn grep<'a>(&'a self, query: GrepQuery, bounds: Bounds) -> BoxFuture<'a, Result<GrepResult, SearchError>> {
+        Box::pin(find::grep(self, query, bounds))
+    }
+}

@@ -1,0 +1,157 @@
+//! Several places as one tree.
+
+mod change;
+mod fan_out;
+mod look;
+
+use crate::lines::{LineRange, Lines};
+use crate::search::{Bounds, GlobQuery, GlobResult, GrepQuery, GrepResult, Search, SearchError};
+use crate::{DirEntry, Expect, ReadRange, Stat, VPath, Version, Vfs, VfsError, Walk, relocate};
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// One tree made of several: each mount holds what is at and below its path, the longest path deciding, and
+/// the default holds the rest. All paths, in results and errors, are those of the whole tree.
+///
+/// - Mount points and the directories above them are always there and cannot be moved, removed or replaced.
+///   What a place holds at a mount point of another is hidden.
+/// - Moving something from one place to another copies it, then removes it: not one step, unlike elsewhere.
+/// - A search goes to all places at once. One that fails is named in the result and does not spoil the rest.
+#[derive(Debug, Clone)]
+pub struct Routes {
+    default: Arc<dyn Vfs>,
+    mounts: BTreeMap<VPath, Arc<dyn Vfs>>,
+}
+
+impl Routes {
+    /// `mounts` over `default`. One at the root takes the default's place.
+    pub fn new(default: Arc<dyn Vfs>, mut mounts: BTreeMap<VPath, Arc<dyn Vfs>>) -> Self {
+        let default = mounts.remove(&VPath::root()).unwrap_or(default);
+        Self { default, mounts }
+    }
+
+    /// Who holds `path`.
+    fn route(&self, path: &VPath) -> Result<Route<'_>, VfsError> {
+        let above = std::iter::successors(Some(path.clone()), VPath::parent);
+        let found = above.into_iter().find_map(|at| self.mounts.get(&at).map(|vfs| (at, vfs)));
+        let (at, vfs) = found.unwrap_or((VPath::root(), &self.default));
+        let own = VPath::parse(path.as_str().strip_prefix(at.as_str()).unwrap_or_default())?;
+        Ok(Route { vfs, at, own })
+    }
+
+    /// Whether `path` is a mount point or above one, and so cannot go away.
+    fn is_fixed(&self, path: &VPath) -> bool {
+        self.mounts.keys().any(|at| path.contains(at))
+    }
+
+    /// The mount points below `path`, itself left out.
+    fn mounts_below<'a>(&'a self, path: &'a VPath) -> impl Iterator<Item = (&'a VPath, &'a Arc<dyn Vfs>)> {
+        self.mounts.iter().filter(move |(at, _)| path != *at && path.contains(at))
+    }
+}
+
+/// A place of the tree, and a path in it.
+struct Route<'a> {
+    vfs: &'a Arc<dyn Vfs>,
+    /// Where the place begins in the whole tree.
+    at: VPath,
+    /// The path in the place.
+    own: VPath,
+}
+
+impl Route<'_> {
+    /// A path of the place in the whole tree.
+    fn full(&self, own: &VPath) -> VPath {
+        whole(&self.at, own)
+    }
+
+    fn shown(&self, error: VfsError) -> VfsError {
+        relocate::error(error, |own| self.full(own))
+    }
+}
+
+/// What a place that begins at `at` calls `own`, in the whole tree.
+fn whole(at: &VPath, own: &VPath) -> VPath {
+    // Both are paths; only their length could be too much, and then the place's own path says enough.
+    at.join(own.as_str()).unwrap_or_else(|_| own.clone())
+}
+
+impl Vfs for Routes {
+    fn stat<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Stat, VfsError>> {
+        Box::pin(self.stat_routed(path))
+    }
+
+    fn list<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Vec<DirEntry>, VfsError>> {
+        Box::pin(self.list_routed(path))
+    }
+
+    fn read<'a>(&'a self, path: &'a VPath, range: ReadRange) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
+        Box::pin(async move {
+            let route = self.file_route(path)?;
+            route.vfs.read(&route.own, range).await.map_err(|e| route.shown(e))
+        })
+    }
+
+    fn read_lines<'a>(&'a self, path: &'a VPath, range: LineRange) -> BoxFuture<'a, Result<Lines, VfsError>> {
+        Box::pin(async move {
+            let route = self.file_route(path)?;
+            route.vfs.read_lines(&route.own, range).await.map_err(|e| route.shown(e))
+        })
+    }
+
+    fn write<'a>(&'a self, path: &'a VPath, data: Bytes, expect: Expect) -> BoxFuture<'a, Result<Version, VfsError>> {
+        Box::pin(self.write_routed(path, data, expect))
+    }
+
+    fn remove<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
+        Box::pin(self.remove_routed(path))
+    }
+
+    fn rename<'a>(&'a self, from: &'a VPath, to: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
+        Box::pin(self.rename_routed(from, to))
+    }
+
+    fn mkdir<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
+        Box::pin(self.mkdir_routed(path))
+    }
+
+    fn set_mode<'a>(&'a self, path: &'a VPath, mode: u32) -> BoxFuture<'a, Result<(), VfsError>> {
+        Box::pin(async move {
+            let route = self.file_route(path)?;
+            route.vfs.set_mode(&route.own, mode).await.map_err(|e| route.shown(e))
+        })
+    }
+
+    fn walk<'a>(
+        &'a self,
+        path: &'a VPath,
+        after: Option<&'a VPath>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Walk, VfsError>> {
+        Box::pin(self.walk_routed(path, after, limit))
+    }
+
+    fn resolve<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<VPath, VfsError>> {
+        Box::pin(async move {
+            let route = self.route(path)?;
+            let own = route.vfs.resolve(&route.own).await.map_err(|e| route.shown(e))?;
+            Ok(route.full(&own))
+        })
+    }
+
+    fn search(&self) -> &dyn Search {
+        self
+    }
+}
+
+impl Search for Routes {
+    fn glob<'a>(&'a self, query: GlobQuery, bounds: Bounds) -> BoxFuture<'a, Result<GlobResult, SearchError>> {
+        Box::pin(self.glob_everywhere(query, bounds))
+    }
+
+    fn grep<'a>(&'a self, query: GrepQuery, bounds: Bounds) -> BoxFuture<'a, Result<GrepResult, SearchError>> {
+        Box::pin(self.grep_everywhere(query, bounds))
+    }
+}

@@ -1,0 +1,200 @@
+//! A part of a place as a place of its own.
+
+use crate::lines::{LineRange, Lines};
+use crate::search::{Bounds, GlobQuery, GlobResult, GrepQuery, GrepResult, Search, SearchError};
+use crate::{DirEntry, Expect, FileKind, ReadRange, Stat, VPath, Version, Vfs, VfsError, Walk, find, relocate};
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+
+/// The subtree of `inner` at `prefix`, with that as its root. No path and no error shows the prefix.
+///
+/// The root is there even if the prefix is not yet: it is made by the first write. Links that lead out of the
+/// subtree are refused when they are met; on a local disk that others write to, open the directory itself as a
+/// [`LocalVfs`](crate::LocalVfs) instead, which holds against links that are swapped in meanwhile. Ignore files
+/// above the prefix have no say in searches.
+#[derive(Debug, Clone)]
+pub struct Scoped {
+    inner: Arc<dyn Vfs>,
+    prefix: VPath,
+}
+
+impl Scoped {
+    /// What lies below `prefix` in `inner`.
+    pub fn new(inner: Arc<dyn Vfs>, prefix: VPath) -> Self {
+        Self { inner, prefix }
+    }
+
+    /// A path in `inner`, all links on the way to it followed within the scope.
+    async fn within(&self, path: &VPath) -> Result<VPath, VfsError> {
+        let full = self.full(path)?;
+        let real = self.inner.resolve(&full).await.map_err(|e| self.shown(e))?;
+        if real != full && !self.inner.resolve(&self.prefix).await.map_err(|e| self.shown(e))?.contains(&real) {
+            return Err(VfsError::Escapes(path.clone()));
+        }
+        Ok(full)
+    }
+
+    /// The same for the name itself, which may be a link to anywhere.
+    async fn entry(&self, path: &VPath) -> Result<VPath, VfsError> {
+        let Some(parent) = path.parent() else { return Err(VfsError::Denied(path.clone())) };
+        match self.within(&parent).await {
+            Err(VfsError::Escapes(_)) => Err(VfsError::Escapes(path.clone())),
+            Err(other) => Err(other),
+            Ok(_) => self.full(path),
+        }
+    }
+
+    fn full(&self, path: &VPath) -> Result<VPath, VfsError> {
+        Ok(self.prefix.join(path.as_str())?)
+    }
+
+    /// A path of `inner` as seen from here.
+    fn seen(&self, full: &VPath) -> VPath {
+        let rest = if self.prefix.contains(full) { &full.as_str()[self.prefix.as_str().len()..] } else { "" };
+        VPath::parse(rest).unwrap_or_else(|_| VPath::root())
+    }
+
+    fn shown(&self, error: VfsError) -> VfsError {
+        relocate::error(error, |path| self.seen(path))
+    }
+
+    /// What `found` is at the root, where a missing prefix means that nothing was written yet.
+    fn or_empty<T>(path: &VPath, found: Result<T, VfsError>, empty: T) -> Result<T, VfsError> {
+        match found {
+            Err(VfsError::NotFound(_)) if path.is_root() => Ok(empty),
+            found => found,
+        }
+    }
+}
+
+impl Vfs for Scoped {
+    fn stat<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Stat, VfsError>> {
+        Box::pin(async move {
+            let full = self.within(path).await?;
+            let found = self.inner.stat(&full).await.map_err(|e| self.shown(e));
+            let version = Version("root".into());
+            let (kind, size, modified_ms) = (FileKind::Directory, 0, 0);
+            Self::or_empty(path, found, Stat { kind, size, modified_ms, version, mode: None, hash: None })
+        })
+    }
+
+    fn list<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Vec<DirEntry>, VfsError>> {
+        Box::pin(async move {
+            let full = self.within(path).await?;
+            Self::or_empty(path, self.inner.list(&full).await.map_err(|e| self.shown(e)), Vec::new())
+        })
+    }
+
+    fn read<'a>(&'a self, path: &'a VPath, range: ReadRange) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
+        Box::pin(async move {
+            if path.is_root() {
+                return Err(VfsError::IsDirectory(path.clone()));
+            }
+            let full = self.within(path).await?;
+            self.inner.read(&full, range).await.map_err(|e| self.shown(e))
+        })
+    }
+
+    fn read_lines<'a>(&'a self, path: &'a VPath, range: LineRange) -> BoxFuture<'a, Result<Lines, VfsError>> {
+        Box::pin(async move {
+            if path.is_root() {
+                return Err(VfsError::IsDirectory(path.clone()));
+            }
+            let full = self.within(path).await?;
+            self.inner.read_lines(&full, range).await.map_err(|e| self.shown(e))
+        })
+    }
+
+    fn write<'a>(&'a self, path: &'a VPath, data: Bytes, expect: Expect) -> BoxFuture<'a, Result<Version, VfsError>> {
+        Box::pin(async move {
+            if path.is_root() {
+                return Err(VfsError::IsDirectory(path.clone()));
+            }
+            let full = self.within(path).await?;
+            self.inner.write(&full, data, expect).await.map_err(|e| self.shown(e))
+        })
+    }
+
+    fn remove<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
+        Box::pin(async move {
+            let full = self.entry(path).await?;
+            self.inner.remove(&full).await.map_err(|e| self.shown(e))
+        })
+    }
+
+    fn rename<'a>(&'a self, from: &'a VPath, to: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
+        Box::pin(async move {
+            let full = self.entry(from).await?;
+            if to.is_root() {
+                // Nothing can be moved there; but what is wrong with `from` is said first.
+                self.inner.stat(&full).await.map_err(|e| self.shown(e))?;
+                return Err(VfsError::Denied(to.clone()));
+            }
+            let target = self.entry(to).await?;
+            self.inner.rename(&full, &target).await.map_err(|e| self.shown(e))
+        })
+    }
+
+    fn mkdir<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
+        Box::pin(async move {
+            let full = self.within(path).await?;
+            self.inner.mkdir(&full).await.map_err(|e| self.shown(e))
+        })
+    }
+
+    fn set_mode<'a>(&'a self, path: &'a VPath, mode: u32) -> BoxFuture<'a, Result<(), VfsError>> {
+        Box::pin(async move {
+            if path.is_root() {
+                return Err(VfsError::IsDirectory(path.clone()));
+            }
+            let full = self.within(path).await?;
+            self.inner.set_mode(&full, mode).await.map_err(|e| self.shown(e))
+        })
+    }
+
+    fn walk<'a>(
+        &'a self,
+        path: &'a VPath,
+        after: Option<&'a VPath>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Walk, VfsError>> {
+        Box::pin(async move {
+            let full = self.within(path).await?;
+            let after = after.map(|after| self.full(after)).transpose()?;
+            let walk = self.inner.walk(&full, after.as_ref(), limit).await.map_err(|e| self.shown(e));
+            let Walk { entries, truncated } = Self::or_empty(path, walk, Walk::default())?;
+            let entries = entries.into_iter().map(|(path, entry)| (self.seen(&path), entry)).collect();
+            Ok(Walk { entries, truncated })
+        })
+    }
+
+    fn resolve<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<VPath, VfsError>> {
+        Box::pin(async move {
+            let full = self.full(path)?;
+            let real = self.inner.resolve(&full).await.map_err(|e| self.shown(e))?;
+            if real == full {
+                return Ok(path.clone());
+            }
+            let base = self.inner.resolve(&self.prefix).await.map_err(|e| self.shown(e))?;
+            match real.as_str().strip_prefix(base.as_str()) {
+                Some(rest) if base.contains(&real) => Ok(VPath::parse(rest)?),
+                Some(_) | None => Err(VfsError::Escapes(path.clone())),
+            }
+        })
+    }
+
+    fn search(&self) -> &dyn Search {
+        self
+    }
+}
+
+impl Search for Scoped {
+    fn glob<'a>(&'a self, query: GlobQuery, bounds: Bounds) -> BoxFuture<'a, Result<GlobResult, SearchError>> {
+        Box::pin(find::glob(self, query, bounds))
+    }
+
+    fn grep<'a>(&'a self, query: GrepQuery, bounds: Bounds) -> BoxFuture<'a, Result<GrepResult, SearchError>> {
+        Box::pin(find::grep(self, query, bounds))
+    }
+}
