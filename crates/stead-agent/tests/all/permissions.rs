@@ -606,6 +606,7 @@ fn known_tricks_lead_nowhere() {
         (read("ok/dir/nothing"), Denied, deny_read),
         // Through a file, which tells whether there is one.
         (read("ok/dir/a/x"), Denied, deny_read),
+        (read("ok/dir/a/x/y"), Denied, deny_read),
         (read("ok/dir/out"), Denied, deny_read),
         (read("ok/../secrets/a"), Denied, "contains `..`"),
         (read(".//secrets/./a/"), Denied, deny_read),
