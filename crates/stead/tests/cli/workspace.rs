@@ -83,6 +83,7 @@ fn file_rules_are_checked_listed_and_explained() {
          - {operations: [read], paths: [latest], mode: deny}\n",
     );
     for name in ["secrets/x", "secrets/public/y", "docs/a.md", "a.key", "v1/notes"] {
+        std::fs::create_dir_all(folder.path().join(name).parent().unwrap()).unwrap();
         folder.put(name, "content\n");
     }
     std::os::unix::fs::symlink("v1", folder.path().join("latest")).unwrap();
