@@ -15,6 +15,10 @@ mod crowd;
 mod faults;
 #[path = "all/kills.rs"]
 mod kills;
+#[path = "all/oracle.rs"]
+mod oracle;
+#[path = "all/permissions.rs"]
+mod permissions;
 #[path = "all/prefix.rs"]
 mod prefix;
 #[path = "all/streams.rs"]

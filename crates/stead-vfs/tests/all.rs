@@ -8,6 +8,8 @@ mod attacks;
 mod faults;
 #[path = "all/files.rs"]
 mod files;
+#[path = "all/guarded.rs"]
+mod guarded;
 #[path = "all/paths.rs"]
 mod paths;
 #[path = "all/race.rs"]

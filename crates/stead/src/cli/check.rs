@@ -71,6 +71,7 @@ async fn inspect(dir: &Path, workspace: &Workspace, env: &Env) -> Vec<Finding> {
             format!("approvals: there is no tool {name}; there are {known}"),
         ));
     }
+    findings.extend(permissions(workspace).await);
     let names = workspace.config.model.iter().flat_map(|model| std::iter::once(&model.name).chain(&model.fallbacks));
     for name in names {
         let settings = match &workspace.config.model {
@@ -94,6 +95,25 @@ async fn inspect(dir: &Path, workspace: &Workspace, env: &Env) -> Vec<Finding> {
         }
     }
     findings.extend(journals(dir, workspace.config.agent()).await);
+    findings
+}
+
+/// The file rules as they were understood, and those that do not do what they seem to.
+async fn permissions(workspace: &Workspace) -> Vec<Finding> {
+    let rules = &workspace.rules;
+    let mut findings: Vec<Finding> =
+        rules.sentences().into_iter().map(|sentence| finding(Grade::Ok, "agent.yaml", sentence)).collect();
+    findings.extend(rules.idle().into_iter().map(|idle| finding(Grade::Warning, "agent.yaml", idle)));
+    for (path, sentence) in rules.literals() {
+        // Rules are compared with names and with what they lead to, not the other way round.
+        if let Ok(end) = workspace.files.resolve(&path).await
+            && end != path
+        {
+            let text =
+                format!("{sentence}: {path} is a link to {end}, which stays open by its own name; name it as well");
+            findings.push(finding(Grade::Warning, "agent.yaml", text));
+        }
+    }
     findings
 }
 

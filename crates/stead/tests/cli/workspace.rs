@@ -70,6 +70,74 @@ fn one_tool_is_called_through_the_gate_and_its_verdict_explained() {
     assert!(!folder.has("a.txt"));
 }
 
+#[test]
+fn file_rules_are_checked_listed_and_explained() {
+    let folder = Folder::new();
+    folder.put(
+        "agent.yaml",
+        "permissions:\n\
+         - {operations: [read, write], paths: [secrets/public], mode: allow}\n\
+         - {operations: [read, write], paths: ['secrets/**', '**/*.{key,pem}'], mode: deny}\n\
+         - {operations: [write], paths: [docs], mode: ask}\n\
+         - {operations: [write], paths: [docs/a.md, agents], mode: allow}\n\
+         - {operations: [read], paths: [latest], mode: deny}\n",
+    );
+    for name in ["secrets/x", "secrets/public/y", "docs/a.md", "a.key", "v1/notes"] {
+        std::fs::create_dir_all(folder.path().join(name).parent().unwrap()).unwrap();
+        folder.put(name, "content\n");
+    }
+    std::os::unix::fs::symlink("v1", folder.path().join("latest")).unwrap();
+
+    let findings = folder.run(&["check", "--json"]).exits(0).json();
+    let about = |grade: &str| -> Vec<String> {
+        let list = findings.as_array().unwrap().iter();
+        let of_rules =
+            list.filter(|f| f["grade"] == grade && f["message"].as_str().unwrap().starts_with("permissions["));
+        of_rules.map(|f| f["message"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(about("ok").len(), 5, "{findings}");
+    assert_eq!(about("ok")[1], "permissions[1]: deny read, write secrets/**, **/*.{key,pem}");
+    let warnings = about("warning");
+    assert_eq!(warnings.len(), 3, "{warnings:?}");
+    assert_eq!(warnings[0], "permissions[3]: write docs/a.md never decides: permissions[2] covers it");
+    assert!(warnings[1].contains("write agents never decides: protected") && warnings[2].contains("link to v1"));
+
+    let explain = |tool: &str, args: &str| {
+        let told = folder.run(&["tool", tool, args, "--explain", "--json"]).exits(0).json();
+        (told["verdict"].as_str().unwrap().to_owned(), told["rule"].as_str().unwrap().to_owned())
+    };
+    for (tool, args, verdict, rule) in [
+        ("read_file", r#"{"file_path": "secrets/x"}"#, "deny", "permissions[1]: deny read secrets/**"),
+        (
+            "read_file",
+            r#"{"file_path": "secrets/public/y"}"#,
+            "allow",
+            "permissions[0]: allow read secrets/public; mode",
+        ),
+        ("read_file", r#"{"file_path": "docs/a.md"}"#, "allow", "no rule matches; mode default"),
+        (
+            "edit_file",
+            r#"{"file_path": "docs/a.md", "old_string": "a", "new_string": "b"}"#,
+            "ask",
+            "permissions[2]: ask write docs",
+        ),
+        ("read_file", r#"{"file_path": "latest/notes"}"#, "deny", "permissions[4]: deny read latest"),
+        ("delete_file", r#"{"file_path": "secrets"}"#, "deny", "permissions[1]: deny write secrets/**"),
+    ] {
+        let (said, why) = explain(tool, args);
+        assert!(said == verdict && why.starts_with(rule), "{tool} {args}: {said}: {why}");
+    }
+    assert!(
+        folder.run(&["tool", "read_file", r#"{"file_path": "a.key"}"#, "--explain"]).exits(0).out.starts_with("deny: ")
+    );
+    let listed = folder.run(&["tool", "ls", "{}"]).exits(0).out;
+    assert!(listed.contains("docs/") && !listed.contains("secrets") && !listed.contains("a.key"), "{listed}");
+
+    folder.put("agent.yaml", "permissions:\n- {operations: [read], paths: ['{a'], mode: deny}\n");
+    let refused = folder.run(&["check"]).exits(2);
+    assert!(refused.out.contains("agent.yaml:2:") && refused.out.contains("permissions[0]"), "{refused:?}");
+}
+
 fn calls(path: &str) -> Vec<(&'static str, Value)> {
     vec![
         ("ls", json!({"path": path})),
