@@ -4,7 +4,7 @@ use super::driver::{Begin, Fault, Statement, Tx, end};
 use super::plan::{Fate, Found, Plan};
 use super::retry::Earlier;
 use super::{MAX_STATEMENT_BYTES, SqlStore, marks};
-use crate::contract::{Change, DocVersion, Document, Documents, Expected, Fence, Listed, Space};
+use crate::contract::{Change, DocVersion, Document, Documents, Expected, Fence, Listed, Space, check_changes};
 use crate::error::StoreError;
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -75,7 +75,8 @@ impl Documents for SqlStore {
         fence: Option<&'a Fence>,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         async move {
-            let plan = Plan::new(&changes).map_err(|cause| self.refusal(cause))?;
+            check_changes(&self.place, &changes)?;
+            let plan = Plan::new(&changes);
             let commit = Commit { store: self, space, plan: &plan, fence };
             self.retrying(|earlier| commit.attempt(earlier).boxed()).await
         }

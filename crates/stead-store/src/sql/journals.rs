@@ -3,7 +3,7 @@
 use super::driver::{Begin, Fault, Row, Statement, Tx, end};
 use super::retry::Earlier;
 use super::{MAX_STATEMENT_BYTES, SqlStore};
-use crate::contract::{Fence, Journals, Space, Tail};
+use crate::contract::{Fence, Journals, Space, Tail, check_lines};
 use crate::error::StoreError;
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -25,6 +25,7 @@ impl Journals for SqlStore {
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         async move {
             self.check_name(journal)?;
+            check_lines(&self.place, lines)?;
             let append = Append { store: self, space, journal, after, lines, fence };
             self.retrying(|earlier| append.attempt(earlier).boxed()).await
         }
@@ -45,7 +46,7 @@ impl Journals for SqlStore {
             loop {
                 let page = self.page(space, journal, from, left).await?;
                 let count = page.len();
-                left -= page.iter().map(|line| counted(line)).sum::<i64>();
+                left -= page.iter().map(counted).sum::<i64>();
                 lines.extend(page);
                 // Less than a whole page means that there is no more, or no more room.
                 if count < LINES_PER_STATEMENT || left <= 0 {

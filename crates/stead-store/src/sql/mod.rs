@@ -92,11 +92,8 @@ impl SqlStore {
         if name.len() <= MAX_KEY_BYTES {
             return Ok(());
         }
-        Err(self.refusal(format!("a name may have {MAX_KEY_BYTES} bytes, and one has {}", name.len())))
-    }
-
-    fn refusal(&self, cause: String) -> StoreError {
-        StoreError::Store { place: self.place.clone(), cause }
+        let cause = format!("a name has {} bytes, at most {MAX_KEY_BYTES} are kept", name.len());
+        Err(StoreError::Store { place: self.place.clone(), cause })
     }
 
     /// Makes sure that `fence` holds until the transaction ends.
