@@ -1,8 +1,8 @@
 //! Journals in two tables: one row for each journal's end, one for each line.
 
+use super::SqlStore;
 use super::driver::{Begin, Fault, Row, Statement, Tx, end};
 use super::retry::Earlier;
-use super::{MAX_STATEMENT_BYTES, SqlStore};
 use crate::contract::{Fence, Journals, Space, Tail, check_lines};
 use crate::error::StoreError;
 use bytes::Bytes;
@@ -26,6 +26,7 @@ impl Journals for SqlStore {
         async move {
             self.check_name(journal)?;
             check_lines(&self.place, lines)?;
+            lines.iter().try_for_each(|line| self.check_value(line))?;
             let append = Append { store: self, space, journal, after, lines, fence };
             self.retrying(|earlier| append.attempt(earlier).boxed()).await
         }
@@ -232,7 +233,7 @@ impl Append<'_> {
         let (mut seq, mut bytes) = (head.seq, head.bytes);
         let mut rest = self.lines;
         while !rest.is_empty() {
-            let (now, later) = rest.split_at(how_many(rest));
+            let (now, later) = rest.split_at(how_many(rest, self.store.limits.statement_bytes));
             let values = "(?, ?, ?, ?), ".repeat(now.len());
             let sql = format!("INSERT INTO stead_lines (journal, seq, upto, line) VALUES {values}");
             let statement = now.iter().fold(Statement::new(sql.trim_end_matches(", ").to_owned()), |s, line| {
@@ -262,7 +263,8 @@ impl Append<'_> {
     /// nothing and does not say why.
     async fn in_one_statement(&self) -> Result<Option<()>, Fault> {
         let dialect = self.store.dialect;
-        let few = (1..=PREPARED_LINES).contains(&self.lines.len()) && how_many(self.lines) == self.lines.len();
+        let few = (1..=PREPARED_LINES).contains(&self.lines.len())
+            && how_many(self.lines, self.store.limits.statement_bytes) == self.lines.len();
         let (true, true, Ok(token)) =
             (dialect.chains_changes() && self.after > 0, few, i64::try_from(self.fence.token))
         else {
@@ -305,11 +307,11 @@ pub(super) fn new_id(answer: super::Answer) -> Result<i64, Fault> {
 }
 
 /// How many of `lines` one statement takes; at least one.
-fn how_many(lines: &[Bytes]) -> usize {
+fn how_many(lines: &[Bytes], max_bytes: usize) -> usize {
     let mut bytes = 0;
     let fits = |line: &&Bytes| {
         bytes += line.len();
-        bytes <= MAX_STATEMENT_BYTES
+        bytes <= max_bytes
     };
     lines.iter().take(LINES_PER_STATEMENT).take_while(fits).count().max(1)
 }

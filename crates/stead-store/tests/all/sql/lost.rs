@@ -210,8 +210,7 @@ async fn a_killed_server_that_comes_back_is_survived() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_stays_away_is_reported_without_the_password() {
-    for kind in SERVERS {
-        let mut server = Server::start(kind);
+    let each = SERVERS.map(Server::start).map(async |mut server| {
         let store = SqlStore::connect(server.url()).await.unwrap();
         store.get(&fresh_space(), "a").await.unwrap();
         tokio::task::block_in_place(|| server.kill());
@@ -220,12 +219,13 @@ async fn a_server_that_stays_away_is_reported_without_the_password() {
         assert!((8..25).contains(&began.elapsed().as_secs()), "given up after {:?}", began.elapsed());
         assert!(matches!(&error, StoreError::Unavailable { place, .. } if place == store.place()), "{error:?}");
         assert!(!format!("{error} {error:?} {store:?}").contains("for-tests-only"));
-    }
+    });
+    futures_util::future::join_all(each).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_holder_that_froze_amid_a_commit_does_not_keep_its_lease() {
-    for kind in SERVERS {
+    let each = SERVERS.map(async |kind| {
         let proxy = Proxy::before(&shared(kind)).await;
         let frozen = Arc::new(SqlStore::connect(proxy.url()).await.unwrap());
         let other = SqlStore::connect(&shared(kind)).await.unwrap();
@@ -245,5 +245,6 @@ async fn a_holder_that_froze_amid_a_commit_does_not_keep_its_lease() {
         assert_eq!(second.token, fence.token + 1);
         let outcome = other.commit(&space, vec![put("c", Expected::Any).1], Some(&fence)).await;
         assert!(matches!(outcome, Err(StoreError::Fenced { .. })), "{outcome:?}");
-    }
+    });
+    futures_util::future::join_all(each).await;
 }

@@ -1,5 +1,6 @@
 //! The store in a database.
 
+mod behind;
 mod lost;
 mod proxy;
 mod races;

@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 /// Stands between a store and its server. Gone, with all its connections, when dropped.
-pub struct Proxy {
+pub(super) struct Proxy {
     url: String,
     faults: Arc<Faults>,
     _accepting: JoinSet<()>,
@@ -24,7 +24,7 @@ struct Faults {
 
 impl Proxy {
     /// In front of the server at `url`.
-    pub async fn before(url: &str) -> Self {
+    pub(super) async fn before(url: &str) -> Self {
         let authority = url.split("://").nth(1).unwrap().split('/').next().unwrap();
         let server: SocketAddr = authority.rsplit('@').next().unwrap().parse().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -36,24 +36,24 @@ impl Proxy {
     }
 
     /// The server's URL, through here.
-    pub fn url(&self) -> &str {
+    pub(super) fn url(&self) -> &str {
         &self.url
     }
 
     /// Lets `answers` more pieces of answers pass, then swallows one and closes its connection.
-    pub fn cut_after(&self, answers: i64) {
+    pub(super) fn cut_after(&self, answers: i64) {
         self.faults.was_cut.store(false, Ordering::SeqCst);
         self.faults.answers_left.store(answers, Ordering::SeqCst);
     }
 
     /// Whether a connection was cut since it was asked for. From now on none will be.
-    pub fn was_cut(&self) -> bool {
+    pub(super) fn was_cut(&self) -> bool {
         self.faults.answers_left.store(-1, Ordering::SeqCst);
         self.faults.was_cut.load(Ordering::SeqCst)
     }
 
     /// From now on nothing is passed on, and nothing is closed.
-    pub fn freeze(&self) {
+    pub(super) fn freeze(&self) {
         self.faults.frozen.store(true, Ordering::SeqCst);
     }
 }

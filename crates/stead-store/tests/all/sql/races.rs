@@ -32,6 +32,43 @@ async fn two_that_need_each_other_absent_are_never_both_made() {
     }
 }
 
+/// A take-over that is under way is waited for: whoever commits sees its token, not the one before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_commit_waits_for_a_takeover_and_is_fenced_off() {
+    for kind in SERVERS {
+        let url = shared(kind);
+        let store = Arc::new(SqlStore::connect(&url).await.unwrap());
+        let old = put("old", Expected::Absent);
+        let at_old = Expected::Version(old.0.version);
+        let forms: Vec<Vec<Change>> = vec![
+            vec![put("new", Expected::Absent).1],
+            vec![put("old", Expected::Any).1],
+            vec![put("old", at_old).1],
+            vec![Change::Delete { key: "old".into(), expect: at_old }],
+            vec![Change::Delete { key: "old".into(), expect: Expected::Any }],
+            vec![Change::Move { from: "old".into(), to: "new".into(), version: old.0.version }],
+            vec![put("new", Expected::Absent).1, put("old", at_old).1],
+        ];
+        for changes in forms {
+            let space = fresh_space();
+            store.commit(&space, vec![old.1.clone()], None).await.unwrap();
+            let fence = take(&*store, &space, "l", "one", Claim::Free).await;
+            let takeover = behind::begin_takeover(&url, &space, "l").await;
+            let mut committing = JoinSet::new();
+            let (store, within, told) = (store.clone(), space.clone(), format!("{changes:?}"));
+            let reader = store.clone();
+            committing.spawn(async move { store.commit(&within, changes, Some(&fence)).await });
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            assert!(committing.try_join_next().is_none(), "{told} did not wait");
+            takeover.commit().await;
+            let outcome = committing.join_next().await.unwrap().unwrap();
+            assert!(matches!(outcome, Err(StoreError::Fenced { .. })), "{told}: {outcome:?}");
+            let listed = reader.list(&space, "", None, usize::MAX).await.unwrap();
+            assert_eq!(listed.iter().map(|listed| listed.version).collect::<Vec<_>>(), [old.0.version], "{told}");
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn commits_of_the_same_keys_in_any_order_all_end() {
     let (stores, _folder) = stores().await;

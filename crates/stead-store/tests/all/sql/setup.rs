@@ -1,25 +1,9 @@
 //! Tables that are not there yet, are newer, or cannot be reached; and time that has passed.
 
 use super::*;
-use sqlx::Connection;
 use stead_store::{Documents, Enqueued, Job, Queue, StoreError};
 use stead_testkit::servers::Server;
 use tokio::task::JoinSet;
-
-/// Runs statements on the database itself, behind the store's back.
-async fn behind(url: &str, sql: &'static str) {
-    if let Some(path) = url.strip_prefix("sqlite:") {
-        let options = sqlx::sqlite::SqliteConnectOptions::new().filename(path);
-        let mut conn = sqlx::SqliteConnection::connect_with(&options).await.unwrap();
-        sqlx::raw_sql(sql).execute(&mut conn).await.unwrap();
-    } else if url.starts_with("postgres") {
-        let mut conn = sqlx::PgConnection::connect(url).await.unwrap();
-        sqlx::raw_sql(sql).execute(&mut conn).await.unwrap();
-    } else {
-        let mut conn = sqlx::MySqlConnection::connect(url).await.unwrap();
-        sqlx::raw_sql(sql).execute(&mut conn).await.unwrap();
-    }
-}
 
 /// Empty databases of one's own.
 fn empty() -> (Vec<String>, (tempfile::TempDir, Vec<Server>)) {
@@ -44,7 +28,7 @@ async fn an_empty_database_is_set_up_by_twenty_at_once_and_a_newer_one_is_left_a
             });
         }
         starting.join_all().await;
-        behind(&url, "INSERT INTO stead_schema (version) VALUES (99)").await;
+        behind::run(&url, "INSERT INTO stead_schema (version) VALUES (99)").await;
         let error = SqlStore::connect(&url).await.unwrap_err();
         let says = error.to_string();
         assert!(matches!(error, StoreError::Setup(_)) && says.contains("99") && says.contains("upgrade"), "{says}");
@@ -68,16 +52,17 @@ async fn a_place_is_told_without_password_and_who_shares_it() {
 async fn what_cannot_be_opened_says_why_and_never_the_password() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let silent = taken.local_addr().unwrap();
-    for kind in SERVERS {
+    let each = SERVERS.map(async |kind| {
         let url = shared(kind);
         let scheme = url.split(':').next().unwrap();
         let wrong = [
             url.replace("for-tests-only", "sesame%40open"),
-            url.replace("/stead", "/no_such_database"),
+            format!("{}/no_such_database", url.strip_suffix("/stead").unwrap()),
             format!("{scheme}://me:sesame%40open@{silent}/stead"),
-            format!("{scheme}://me:sesame@open/stead:x/y@z"),
+            format!("{scheme}://me:sesame%40open@127.0.0.1:1/stead"),
+            format!("{scheme}://me:x/sesame@open@127.0.0.1:1/stead"),
         ];
-        for url in wrong {
+        let each = wrong.map(async |url| {
             let error = SqlStore::connect(&url).await.expect_err("it cannot be opened");
             let says = format!("{error} {error:?}");
             for secret in ["for-tests-only", "sesame@open", "sesame%40open"] {
@@ -86,8 +71,10 @@ async fn what_cannot_be_opened_says_why_and_never_the_password() {
             let sorted =
                 matches!(error, StoreError::Store { .. } | StoreError::Unavailable { .. } | StoreError::Setup(_));
             assert!(sorted, "{says}");
-        }
-    }
+        });
+        futures_util::future::join_all(each).await;
+    });
+    futures_util::future::join_all(each).await;
     for (url, word) in [("mysql://127.0.0.1", "database"), ("redis://x", "postgres://"), ("sqlite:", "file")] {
         let error = SqlStore::connect(url).await.unwrap_err();
         assert!(matches!(&error, StoreError::Setup(says) if says.contains(word)), "{error}");
@@ -134,12 +121,12 @@ async fn a_dedup_key_is_forgotten_after_a_day() {
             };
             assert!(ended.unwrap());
         }
-        behind(&url, ALMOST).await;
+        behind::run(&url, ALMOST).await;
         for (key, first) in ["done", "dead"].iter().zip(&first) {
             let Enqueued::New(id) = first else { panic!("{first:?}") };
             assert_eq!(add(key).await, Enqueued::Known(id.clone()));
         }
-        behind(&url, TWO_DAYS_AGO).await;
+        behind::run(&url, TWO_DAYS_AGO).await;
         for key in ["done", "dead"] {
             assert!(matches!(add(key).await, Enqueued::New(_)), "{key}");
             assert!(matches!(add(key).await, Enqueued::Known(_)), "{key}");
