@@ -19,6 +19,8 @@ struct Faults {
     /// How many answers still pass before one is swallowed with its connection; negative: all.
     answers_left: AtomicI64,
     was_cut: AtomicBool,
+    /// Whether it is frozen instead.
+    freezes: AtomicBool,
     frozen: AtomicBool,
 }
 
@@ -52,9 +54,15 @@ impl Proxy {
         self.faults.was_cut.load(Ordering::SeqCst)
     }
 
-    /// From now on nothing is passed on, and nothing is closed.
-    pub(super) fn freeze(&self) {
-        self.faults.frozen.store(true, Ordering::SeqCst);
+    /// Lets `answers` more pieces of answers pass. After them nothing is passed on, and nothing is closed.
+    pub(super) fn freeze_after(&self, answers: i64) {
+        self.faults.freezes.store(true, Ordering::SeqCst);
+        self.faults.answers_left.store(answers, Ordering::SeqCst);
+    }
+
+    /// Whether it has come to that.
+    pub(super) fn is_frozen(&self) -> bool {
+        self.faults.frozen.load(Ordering::SeqCst)
     }
 }
 
@@ -76,9 +84,6 @@ async fn pass(mut client: TcpStream, mut server: TcpStream, faults: Arc<Faults>)
         tokio::select! {
             read = client.read(&mut asked) => match read {
                 Ok(count) if count > 0 => {
-                    while faults.frozen.load(Ordering::SeqCst) {
-                        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-                    }
                     if server.write_all(&asked[..count]).await.is_err() { return }
                 }
                 _ => return,
@@ -86,6 +91,10 @@ async fn pass(mut client: TcpStream, mut server: TcpStream, faults: Arc<Faults>)
             read = server.read(&mut answered) => match read {
                 Ok(count) if count > 0 => {
                     if faults.answers_left.fetch_sub(1, Ordering::SeqCst) == 0 {
+                        if faults.freezes.load(Ordering::SeqCst) {
+                            faults.frozen.store(true, Ordering::SeqCst);
+                            return std::future::pending().await;
+                        }
                         faults.was_cut.store(true, Ordering::SeqCst);
                         return;
                     }
