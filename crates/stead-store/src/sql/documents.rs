@@ -3,8 +3,8 @@
 use super::driver::{Begin, Fault, Statement, Tx, end};
 use super::plan::{Fate, Found, Plan};
 use super::retry::Earlier;
-use super::{MAX_STATEMENT_BYTES, SqlStore, marks};
-use crate::contract::{Change, DocVersion, Document, Documents, Expected, Fence, Listed, Space};
+use super::{SqlStore, marks};
+use crate::contract::{Change, DocVersion, Document, Documents, Expected, Fence, Listed, Space, check_changes};
 use crate::error::StoreError;
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -75,7 +75,8 @@ impl Documents for SqlStore {
         fence: Option<&'a Fence>,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         async move {
-            let plan = Plan::new(&changes).map_err(|cause| self.refusal(cause))?;
+            check_changes(&self.place, &changes)?;
+            let plan = Plan::new(&changes);
             let commit = Commit { store: self, space, plan: &plan, fence };
             self.retrying(|earlier| commit.attempt(earlier).boxed()).await
         }
@@ -218,7 +219,7 @@ impl Commit<'_> {
     async fn insert(&self, tx: &mut dyn Tx, rows: &[(&str, &Document)], ending: &str) -> Result<(), Fault> {
         let mut rest = rows;
         while !rest.is_empty() {
-            let (now, later) = rest.split_at(how_many(rest));
+            let (now, later) = rest.split_at(how_many(rest, self.store.limits.statement_bytes));
             let values = "(?, ?, ?, ?, ?), ".repeat(now.len());
             let values = values.trim_end_matches(", ");
             let sql = format!("INSERT INTO stead_docs (space, dkey, version, meta, body) VALUES {values}{ending}");
@@ -306,11 +307,11 @@ fn collect(found: &mut Found, answer: super::Answer) -> Result<(), Fault> {
 }
 
 /// How many of `rows` one statement takes; at least one.
-fn how_many(rows: &[(&str, &Document)]) -> usize {
+fn how_many(rows: &[(&str, &Document)], max_bytes: usize) -> usize {
     let mut bytes = 0;
     let fits = |(key, document): &&(&str, &Document)| {
         bytes += key.len() + document.meta.len() + document.body.len();
-        bytes <= MAX_STATEMENT_BYTES
+        bytes <= max_bytes
     };
     rows.iter().take(ROWS_PER_STATEMENT).take_while(fits).count().max(1)
 }
@@ -332,11 +333,11 @@ mod tests {
 
     #[test]
     fn a_statement_takes_rows_up_to_its_bytes_and_at_least_one() {
-        let half = Document::new("", vec![0; MAX_STATEMENT_BYTES / 2]);
+        let half = Document::new("", vec![0; 50]);
         let rows: Vec<_> = ["a", "b", "c"].into_iter().map(|key| (key, &half)).collect();
-        assert_eq!(how_many(&rows), 1);
+        assert_eq!([10, 100, 102, 1000].map(|max| how_many(&rows, max)), [1, 1, 2, 3]);
         let small = Document::new("", "");
         let rows = vec![("a", &small); ROWS_PER_STATEMENT + 1];
-        assert_eq!(how_many(&rows), ROWS_PER_STATEMENT);
+        assert_eq!(how_many(&rows, 100_000), ROWS_PER_STATEMENT);
     }
 }

@@ -1,9 +1,9 @@
 //! Journals in two tables: one row for each journal's end, one for each line.
 
+use super::SqlStore;
 use super::driver::{Begin, Fault, Row, Statement, Tx, end};
 use super::retry::Earlier;
-use super::{MAX_STATEMENT_BYTES, SqlStore};
-use crate::contract::{Fence, Journals, Space, Tail};
+use crate::contract::{Fence, Journals, Space, Tail, check_lines};
 use crate::error::StoreError;
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -25,6 +25,8 @@ impl Journals for SqlStore {
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         async move {
             self.check_name(journal)?;
+            check_lines(&self.place, lines)?;
+            lines.iter().try_for_each(|line| self.check_value(line))?;
             let append = Append { store: self, space, journal, after, lines, fence };
             self.retrying(|earlier| append.attempt(earlier).boxed()).await
         }
@@ -45,7 +47,7 @@ impl Journals for SqlStore {
             loop {
                 let page = self.page(space, journal, from, left).await?;
                 let count = page.len();
-                left -= page.iter().map(|line| counted(line)).sum::<i64>();
+                left -= page.iter().map(counted).sum::<i64>();
                 lines.extend(page);
                 // Less than a whole page means that there is no more, or no more room.
                 if count < LINES_PER_STATEMENT || left <= 0 {
@@ -231,7 +233,7 @@ impl Append<'_> {
         let (mut seq, mut bytes) = (head.seq, head.bytes);
         let mut rest = self.lines;
         while !rest.is_empty() {
-            let (now, later) = rest.split_at(how_many(rest));
+            let (now, later) = rest.split_at(how_many(rest, self.store.limits.statement_bytes));
             let values = "(?, ?, ?, ?), ".repeat(now.len());
             let sql = format!("INSERT INTO stead_lines (journal, seq, upto, line) VALUES {values}");
             let statement = now.iter().fold(Statement::new(sql.trim_end_matches(", ").to_owned()), |s, line| {
@@ -261,7 +263,8 @@ impl Append<'_> {
     /// nothing and does not say why.
     async fn in_one_statement(&self) -> Result<Option<()>, Fault> {
         let dialect = self.store.dialect;
-        let few = (1..=PREPARED_LINES).contains(&self.lines.len()) && how_many(self.lines) == self.lines.len();
+        let few = (1..=PREPARED_LINES).contains(&self.lines.len())
+            && how_many(self.lines, self.store.limits.statement_bytes) == self.lines.len();
         let (true, true, Ok(token)) =
             (dialect.chains_changes() && self.after > 0, few, i64::try_from(self.fence.token))
         else {
@@ -304,11 +307,11 @@ pub(super) fn new_id(answer: super::Answer) -> Result<i64, Fault> {
 }
 
 /// How many of `lines` one statement takes; at least one.
-fn how_many(lines: &[Bytes]) -> usize {
+fn how_many(lines: &[Bytes], max_bytes: usize) -> usize {
     let mut bytes = 0;
     let fits = |line: &&Bytes| {
         bytes += line.len();
-        bytes <= MAX_STATEMENT_BYTES
+        bytes <= max_bytes
     };
     lines.iter().take(LINES_PER_STATEMENT).take_while(fits).count().max(1)
 }

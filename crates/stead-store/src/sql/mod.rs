@@ -29,8 +29,6 @@ use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 use url::Target;
 
-/// Most bytes of rows in one statement. Servers refuse what is much larger.
-const MAX_STATEMENT_BYTES: usize = 4 * 1024 * 1024;
 /// Longest time span, so that sums of times stay numbers: about a century.
 const MAX_SPAN_MS: u128 = 3_200_000_000_000;
 
@@ -54,6 +52,7 @@ pub struct SqlStore {
     place: String,
     /// The whole URL, only to keep its password out of what is said.
     url: String,
+    limits: Limits,
     /// Counts acknowledged jobs, to tidy up after every so many.
     acks: AtomicU32,
 }
@@ -67,8 +66,9 @@ impl SqlStore {
             Target::Postgres => (Dialect::Postgres, drivers::postgres(url)?),
             Target::Mysql => (Dialect::Mysql, drivers::mysql(url)?),
         };
-        let store = Self { driver, dialect, place: url::place(url), url: url.to_owned(), acks: AtomicU32::new(0) };
-        store.set_up().await?;
+        let (place, limits) = (url::place(url), Limits::default());
+        let mut store = Self { driver, dialect, place, url: url.to_owned(), limits, acks: AtomicU32::new(0) };
+        store.limits = store.set_up().await?;
         Ok(store)
     }
 
@@ -92,11 +92,19 @@ impl SqlStore {
         if name.len() <= MAX_KEY_BYTES {
             return Ok(());
         }
-        Err(self.refusal(format!("a name may have {MAX_KEY_BYTES} bytes, and one has {}", name.len())))
+        let cause = format!("a name has {} bytes, at most {MAX_KEY_BYTES} are kept", name.len());
+        Err(StoreError::Store { place: self.place.clone(), cause })
     }
 
-    fn refusal(&self, cause: String) -> StoreError {
-        StoreError::Store { place: self.place.clone(), cause }
+    /// Refuses what the server would hang up on.
+    fn check_value(&self, value: &[u8]) -> Result<(), StoreError> {
+        let Limits { value_bytes, .. } = self.limits;
+        if value.len() <= value_bytes {
+            return Ok(());
+        }
+        let cause =
+            format!("{} bytes are too many for its packets; raise its limit (MySQL: max_allowed_packet)", value.len());
+        Err(StoreError::Store { place: self.place.clone(), cause })
     }
 
     /// Makes sure that `fence` holds until the transaction ends.
@@ -130,6 +138,21 @@ impl Store for SqlStore {
             Dialect::Sqlite => false,
             Dialect::Postgres | Dialect::Mysql => true,
         }
+    }
+}
+
+/// How much a server takes at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Limits {
+    /// Most bytes of rows in one statement of several.
+    statement_bytes: usize,
+    /// Most bytes of one value.
+    value_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { statement_bytes: 4 * 1024 * 1024, value_bytes: 512 * 1024 * 1024 }
     }
 }
 

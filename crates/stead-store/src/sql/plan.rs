@@ -1,6 +1,6 @@
 //! What a commit touches: which keys, what must be there before, and what is there after. No I/O.
 
-use crate::contract::{Change, DocVersion, Document, Expected, MAX_BODY_BYTES, MAX_KEY_BYTES, MAX_META_BYTES};
+use crate::contract::{Change, DocVersion, Document, Expected};
 use std::collections::BTreeMap;
 
 /// All keys of a commit, in order.
@@ -35,37 +35,24 @@ pub(super) enum Fate<'a> {
 pub(super) type Found = BTreeMap<String, DocVersion>;
 
 impl<'a> Plan<'a> {
-    /// The plan of `changes`, or what is wrong with them.
-    pub(super) fn new(changes: &'a [Change]) -> Result<Self, String> {
-        let mut plan = Self { touched: BTreeMap::new() };
+    /// The plan of changes that were found sound: no key is in two of them.
+    pub(super) fn new(changes: &'a [Change]) -> Self {
+        let mut touched = BTreeMap::new();
+        let mut touch = |key: &'a str, expect, fate| touched.insert(key, Touch { expect, fate });
         for change in changes {
             match change {
-                Change::Put { key, document, expect } => {
-                    check_size("what a listing shows of", key, document.meta.len(), MAX_META_BYTES)?;
-                    check_size("the body of", key, document.body.len(), MAX_BODY_BYTES)?;
-                    plan.touch(key, *expect, Fate::Holds(document))?;
-                }
+                Change::Put { key, document, expect } => touch(key, *expect, Fate::Holds(document)),
                 // Nothing to remove is all that is asked for.
-                Change::Delete { key, expect: Expected::Absent } => plan.touch(key, Expected::Absent, Fate::Stays)?,
-                Change::Delete { key, expect } => plan.touch(key, *expect, Fate::Ends)?,
+                Change::Delete { key, expect: Expected::Absent } => touch(key, Expected::Absent, Fate::Stays),
+                Change::Delete { key, expect } => touch(key, *expect, Fate::Ends),
                 Change::Move { from, to, version } => {
-                    plan.touch(from, Expected::Version(*version), Fate::GoesTo(to))?;
-                    plan.touch(to, Expected::Absent, Fate::Receives(*version))?;
+                    touch(from, Expected::Version(*version), Fate::GoesTo(to));
+                    touch(to, Expected::Absent, Fate::Receives(*version))
                 }
-                Change::Check { key, expect } => plan.touch(key, *expect, Fate::Stays)?,
-            }
+                Change::Check { key, expect } => touch(key, *expect, Fate::Stays),
+            };
         }
-        Ok(plan)
-    }
-
-    fn touch(&mut self, key: &'a str, expect: Expected, fate: Fate<'a>) -> Result<(), String> {
-        if key.len() > MAX_KEY_BYTES {
-            return Err(format!("a key may have {MAX_KEY_BYTES} bytes, and one has {}", key.len()));
-        }
-        match self.touched.insert(key, Touch { expect, fate }) {
-            None => Ok(()),
-            Some(_) => Err(format!("{key} is in two changes of one commit")),
-        }
+        Self { touched }
     }
 
     /// The first key at which something else was found than expected.
@@ -111,13 +98,6 @@ impl<'a> Plan<'a> {
     }
 }
 
-fn check_size(what: &str, key: &str, bytes: usize, max: usize) -> Result<(), String> {
-    if bytes <= max {
-        return Ok(());
-    }
-    Err(format!("{what} {key} may have {max} bytes, and has {bytes}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,18 +113,6 @@ mod tests {
     }
 
     #[test]
-    fn a_key_may_occur_once_only() {
-        let moved = Change::Move { from: "a".into(), to: "b".into(), version: OLD };
-        for pair in [
-            [put("a", Expected::Any), put("a", Expected::Any)],
-            [moved.clone(), put("b", Expected::Any)],
-            [Change::Check { key: "a".into(), expect: Expected::Any }, moved],
-        ] {
-            assert!(Plan::new(&pair).is_err(), "{pair:?}");
-        }
-    }
-
-    #[test]
     fn a_commit_is_made_when_all_is_as_it_leaves_it() {
         let changes = [
             put("a", Expected::Absent),
@@ -152,7 +120,7 @@ mod tests {
             Change::Move { from: "c".into(), to: "d".into(), version: OLD },
             Change::Check { key: "e".into(), expect: Expected::Absent },
         ];
-        let plan = Plan::new(&changes).unwrap();
+        let plan = Plan::new(&changes);
         let Change::Put { document, .. } = &changes[0] else { panic!("the first is a put") };
         let made = found(&[("a", document.version), ("d", OLD)]);
         assert!(plan.is_made(&made) && plan.conflict(&made) == Some("a"));

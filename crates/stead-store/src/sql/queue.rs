@@ -42,6 +42,7 @@ impl Queue for SqlStore {
     ) -> BoxFuture<'a, Result<Enqueued, StoreError>> {
         async move {
             self.check_name(queue)?;
+            self.check_value(&job.payload)?;
             let grip = fresh_grip();
             let dedup = match &job.dedup {
                 Some(key) => tagged(DEDUP_TAG, &Sha256::digest(key.as_bytes())),

@@ -1,8 +1,8 @@
 //! The tables, made and brought up to date on first use.
 
-use super::SqlStore;
 use super::dialect::Dialect;
 use super::driver::{Begin, Fault, Statement, Tx, end};
+use super::{Limits, SqlStore};
 use crate::contract::{MAX_BODY_BYTES, MAX_KEY_BYTES};
 use crate::error::StoreError;
 use futures_util::FutureExt;
@@ -15,14 +15,14 @@ const MAX_SPACE_BYTES: usize = 400;
 const MYSQL_LOCK_SECONDS: i64 = 25;
 
 impl SqlStore {
-    /// Makes the tables what they should be. Of several processes that begin at once, one does it.
-    pub(super) async fn set_up(&self) -> Result<(), StoreError> {
+    /// Makes the tables what they should be, and tells what the server takes. Of several processes that begin at
+    /// once, one makes the tables.
+    pub(super) async fn set_up(&self) -> Result<Limits, StoreError> {
         let found = self.retrying(|_| self.version().boxed()).await?;
-        self.check_limits().await?;
-        if self.is_current(found)? {
-            return Ok(());
+        if !self.is_current(found)? {
+            self.retrying(|_| self.migrate().boxed()).await?;
         }
-        self.retrying(|_| self.migrate().boxed()).await
+        self.ask_limits().await
     }
 
     /// Whether tables of version `found` need no work. None if there are none.
@@ -97,25 +97,33 @@ impl SqlStore {
         }
     }
 
-    /// Refuses a server whose settings could not take the largest document.
-    async fn check_limits(&self) -> Result<(), StoreError> {
+    async fn ask_limits(&self) -> Result<Limits, StoreError> {
         match self.dialect {
-            Dialect::Sqlite | Dialect::Postgres => Ok(()),
+            Dialect::Sqlite | Dialect::Postgres => Ok(Limits::default()),
             Dialect::Mysql => {
                 let answer = self.read(|| Statement::new("SELECT CAST(@@max_allowed_packet AS SIGNED)")).await?;
                 let bytes = answer.first().map(|row| row.count(0)).transpose().map_err(|fault| self.give_up(fault))?;
-                match bytes {
-                    Some(bytes) if bytes < 2 * MAX_BODY_BYTES as u64 => Err(StoreError::Setup(format!(
+                let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(usize::MAX);
+                if bytes < MIN_PACKET_BYTES {
+                    return Err(StoreError::Setup(format!(
                         "{} takes packets of {bytes} bytes only; set max_allowed_packet to 16M or more",
                         self.place
-                    ))),
-                    _ => Ok(()),
+                    )));
                 }
+                let defaults = Limits::default();
+                Ok(Limits {
+                    statement_bytes: defaults.statement_bytes.min(bytes / 2),
+                    value_bytes: defaults.value_bytes.min(bytes - PACKET_REST_BYTES),
+                })
             }
         }
     }
 }
 
+/// A packet must have room for the largest document.
+const MIN_PACKET_BYTES: usize = 2 * MAX_BODY_BYTES;
+/// What a packet holds beside its largest value.
+const PACKET_REST_BYTES: usize = 256 * 1024;
 const READ_VERSION: &str = "SELECT MAX(version) FROM stead_schema WHERE version > 0 HAVING COUNT(*) > 0";
 /// A lock of the server, not of the database, so the database is part of its name.
 const MYSQL_LOCK: &str = "CONCAT('stead:', SHA1(DATABASE()))";

@@ -27,11 +27,12 @@ pub(in super::super) fn connect(url: &str) -> Result<Arc<dyn Driver>, StoreError
 
 impl Flavour for MySql {
     const DIALECT: Dialect = Dialect::Mysql;
-    // Without read committed, looking for a key that is absent locks its neighbours. A process that sleeps in
+    // Without read committed, looking for a key that is absent locks its neighbours. Of a key that
+    // is longer than what is sorted, the rest would not count. A process that sleeps in
     // the middle of a transaction must not keep the lease it held from whoever takes over: MariaDB ends
     // such transactions, MySQL only such connections.
     const GREETING: &'static str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
-        SET SESSION innodb_lock_wait_timeout = 20 \
+        SET SESSION innodb_lock_wait_timeout = 20, max_sort_length = 2048 \
         /*M!100300 , idle_transaction_timeout = 10 */ /*!80000 , wait_timeout = 20 */";
 
     fn begin(begin: Begin) -> &'static str {

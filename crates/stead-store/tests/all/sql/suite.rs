@@ -1,4 +1,4 @@
-//! The store in a database.
+//! The suite of all stores, on each database.
 
 mod sqlite_file {
     use std::sync::Arc;

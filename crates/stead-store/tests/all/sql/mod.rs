@@ -1,0 +1,49 @@
+//! The store in a database.
+
+mod behind;
+mod lost;
+mod proxy;
+mod races;
+mod setup;
+mod suite;
+
+use std::sync::Arc;
+use std::time::Duration;
+use stead_store::{Acquired, Change, Claim, DocVersion, Document, Expected, Fence, Leases, Space, SqlStore, Store};
+use stead_testkit::servers::{Kind, shared};
+
+const LONG: Duration = Duration::from_secs(60);
+const SERVERS: [Kind; 2] = [Kind::Postgres, Kind::Mysql];
+
+/// A space that no other test and no earlier run has used.
+fn fresh_space() -> Space {
+    Space::new(["sql tests", &DocVersion::fresh().to_string()])
+}
+
+fn put(key: &str, expect: Expected) -> (Document, Change) {
+    let document = Document::new("about", key.to_owned());
+    (document.clone(), Change::Put { key: key.to_owned(), document, expect })
+}
+
+async fn take(store: &dyn Store, space: &Space, name: &str, holder: &str, claim: Claim) -> Fence {
+    match store.acquire(space, name, holder, LONG, claim).await.unwrap() {
+        Acquired::Ours(fence) => fence,
+        Acquired::Held(lease) => panic!("{name} is held by {lease:?}"),
+    }
+}
+
+/// A store on each database, and the folder in which the file lies.
+async fn stores() -> (Vec<Arc<SqlStore>>, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let urls = [
+        format!("sqlite:{}", folder.path().join("store.db").display()),
+        "sqlite::memory:".to_owned(),
+        shared(Kind::Postgres),
+        shared(Kind::Mysql),
+    ];
+    let mut stores = Vec::new();
+    for url in urls {
+        stores.push(Arc::new(SqlStore::connect(&url).await.unwrap()));
+    }
+    (stores, folder)
+}
