@@ -25,6 +25,7 @@ mod connect;
 mod contract;
 mod disk;
 mod error;
+mod local;
 mod memory;
 mod redis;
 mod sessions;
