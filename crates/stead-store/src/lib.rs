@@ -26,6 +26,8 @@ mod connect;
 mod contract;
 mod disk;
 mod error;
+mod filestore;
+mod local;
 mod memory;
 mod redis;
 mod sessions;
@@ -38,6 +40,7 @@ pub use contract::{
 };
 pub use disk::{Disk, OsDisk, open_dir};
 pub use error::StoreError;
+pub use filestore::FileStore;
 pub use memory::MemoryStore;
 pub use redis::RedisStore;
 pub use sessions::{

@@ -1,9 +1,10 @@
 //! A store in the memory of one process.
 
 use crate::contract::{check_changes, check_lines};
+use crate::local::{Added, Grant, Jobs, Settle};
 use crate::{
-    Acquired, Change, Claim, Claimed, Dead, DocVersion, Document, Documents, Enqueued, Fence, Job, Journals, Lease,
-    Leases, Listed, Queue, Space, Store, StoreError, Tail,
+    Acquired, Change, Claim, Claimed, Dead, DocVersion, Document, Documents, Enqueued, Fence, Job, Journals, Leases,
+    Listed, Queue, Space, Store, StoreError, Tail,
 };
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -13,15 +14,20 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 const PLACE: &str = "memory:";
-const DEDUP_MEMORY: Duration = Duration::from_secs(24 * 60 * 60);
-/// What a dead letter says of a worker that was not heard of again.
-const EXPIRED: &str = "the worker did not answer in time";
 
 /// Keeps everything in memory, until it is dropped. Everything happens under one lock, so that each
 /// operation is whole.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct MemoryStore {
+    /// Leases and jobs count time from here: a clock that is set does not touch them.
+    begun: Instant,
     spaces: Mutex<HashMap<Space, Contents>>,
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self { begun: Instant::now(), spaces: Mutex::default() }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -29,7 +35,7 @@ struct Contents {
     documents: BTreeMap<String, Document>,
     journals: BTreeMap<String, Log>,
     leases: HashMap<String, Grant>,
-    queues: HashMap<String, Jobs>,
+    queues: HashMap<String, Line>,
 }
 
 #[derive(Debug, Default)]
@@ -39,38 +45,10 @@ struct Log {
     updated_ms: i64,
 }
 
-#[derive(Debug)]
-struct Grant {
-    token: u64,
-    /// None when it was given back.
-    holder: Option<String>,
-    until: Instant,
-}
-
 #[derive(Debug, Default)]
-struct Jobs {
-    /// The number of jobs so far, from which ids are made.
-    count: u64,
-    waiting: BTreeMap<String, Waiting>,
-    known: HashMap<String, (String, Instant)>,
-    dead: BTreeMap<String, Dead>,
-}
-
-#[derive(Debug)]
-struct Waiting {
-    payload: Bytes,
-    due: Instant,
-    attempt: u32,
-    max_attempts: u32,
-    state: JobState,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum JobState {
-    /// Nobody's.
-    Free,
-    /// In the hands of a worker until it is due.
-    Claimed,
+struct Line {
+    jobs: Jobs,
+    payloads: HashMap<String, Bytes>,
 }
 
 impl MemoryStore {
@@ -82,6 +60,10 @@ impl MemoryStore {
     fn spaces(&self) -> MutexGuard<'_, HashMap<Space, Contents>> {
         // Nothing below panics between two changes, so what a poisoned lock protects is whole.
         self.spaces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now_ms(&self) -> i64 {
+        i64::try_from(self.begun.elapsed().as_millis()).unwrap_or(i64::MAX)
     }
 
     fn read<T: Default>(&self, space: &Space, look: impl FnOnce(&Contents) -> T) -> T {
@@ -101,12 +83,6 @@ impl Store for MemoryStore {
     fn is_shared(&self) -> bool {
         false
     }
-}
-
-/// An hour too far ahead for the clock is as good as any other.
-fn later(now: Instant, wait: Duration) -> Instant {
-    const FAR: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
-    now + wait.min(FAR)
 }
 
 fn ready<'a, T: Send + 'a>(answer: T) -> BoxFuture<'a, T> {
@@ -297,19 +273,10 @@ impl Leases for MemoryStore {
         ttl: Duration,
         claim: Claim,
     ) -> BoxFuture<'a, Result<Acquired, StoreError>> {
-        let now = Instant::now();
+        let now_ms = self.now_ms();
         ready(Ok(self.write(space, |contents| {
-            let grant = contents.leases.entry(name.to_owned());
-            let grant = grant.or_insert(Grant { token: 0, holder: None, until: now });
-            match &grant.holder {
-                Some(theirs) if theirs == holder => grant.until = later(now, ttl),
-                Some(theirs) if now < grant.until && claim != Claim::Over(grant.token) => {
-                    let left = grant.until - now;
-                    return Acquired::Held(Lease { holder: theirs.clone(), token: grant.token, left });
-                }
-                _ => *grant = Grant { token: grant.token + 1, holder: Some(holder.to_owned()), until: later(now, ttl) },
-            }
-            Acquired::Ours(Fence { name: name.to_owned(), token: grant.token })
+            let grant = contents.leases.entry(name.to_owned()).or_insert_with(|| Grant::new(name));
+            grant.acquire(now_ms, holder, ttl, claim)
         })))
     }
 
@@ -319,26 +286,19 @@ impl Leases for MemoryStore {
         fence: &'a Fence,
         ttl: Duration,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let now_ms = self.now_ms();
         ready(Ok(self.write(space, |contents| {
-            let ours = contents.ours(fence);
-            let renewed = ours.map(|grant| grant.until = later(Instant::now(), ttl));
-            renewed.is_some()
+            contents.leases.get_mut(&fence.name).is_some_and(|grant| grant.renew(now_ms, fence.token, ttl))
         })))
     }
 
     fn release<'a>(&'a self, space: &'a Space, fence: &'a Fence) -> BoxFuture<'a, Result<(), StoreError>> {
         self.write(space, |contents| {
-            if let Some(grant) = contents.ours(fence) {
-                grant.holder = None;
+            if let Some(grant) = contents.leases.get_mut(&fence.name) {
+                grant.release(fence.token);
             }
         });
         ready(Ok(()))
-    }
-}
-
-impl Contents {
-    fn ours(&mut self, fence: &Fence) -> Option<&mut Grant> {
-        self.leases.get_mut(&fence.name).filter(|grant| grant.token == fence.token && grant.holder.is_some())
     }
 }
 
@@ -349,7 +309,17 @@ impl Queue for MemoryStore {
         queue: &'a str,
         job: Job,
     ) -> BoxFuture<'a, Result<Enqueued, StoreError>> {
-        ready(Ok(self.write(space, |contents| contents.queues.entry(queue.to_owned()).or_default().add(job))))
+        let now_ms = self.now_ms();
+        ready(Ok(self.write(space, |contents| {
+            let line = contents.queues.entry(queue.to_owned()).or_default();
+            match line.jobs.add(now_ms, job.dedup, job.delay, job.max_attempts) {
+                Added::Known(id) => Enqueued::Known(id),
+                Added::New(id) => {
+                    line.payloads.insert(id.clone(), job.payload);
+                    Enqueued::New(id)
+                }
+            }
+        })))
     }
 
     fn claim<'a>(
@@ -358,7 +328,13 @@ impl Queue for MemoryStore {
         queue: &'a str,
         hide: Duration,
     ) -> BoxFuture<'a, Result<Option<Claimed>, StoreError>> {
-        ready(Ok(self.write(space, |contents| contents.queues.get_mut(queue)?.claim(hide))))
+        let now_ms = self.now_ms();
+        ready(Ok(self.write(space, |contents| {
+            let line = contents.queues.get_mut(queue)?;
+            let (id, attempt) = line.jobs.claim(now_ms, hide)?;
+            let payload = line.payloads.get(&id).cloned().unwrap_or_default();
+            Some(Claimed { id, payload, attempt })
+        })))
     }
 
     fn ack<'a>(
@@ -367,9 +343,7 @@ impl Queue for MemoryStore {
         queue: &'a str,
         claimed: &'a Claimed,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        ready(Ok(self.claimed(space, queue, claimed, |jobs, _| {
-            jobs.waiting.remove(&claimed.id);
-        })))
+        ready(Ok(self.settle(space, queue, claimed, &Settle::Ack)))
     }
 
     fn nack<'a>(
@@ -380,14 +354,7 @@ impl Queue for MemoryStore {
         delay: Duration,
         reason: &'a str,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        ready(Ok(self.claimed(space, queue, claimed, |jobs, now| {
-            let Some(job) = jobs.waiting.get_mut(&claimed.id) else { return };
-            if job.attempt >= job.max_attempts {
-                return jobs.bury(&claimed.id, reason);
-            }
-            job.state = JobState::Free;
-            job.due = later(now, delay);
-        })))
+        ready(Ok(self.settle(space, queue, claimed, &Settle::Nack { delay, reason: reason.to_owned() })))
     }
 
     fn extend<'a>(
@@ -397,11 +364,7 @@ impl Queue for MemoryStore {
         claimed: &'a Claimed,
         hide: Duration,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        ready(Ok(self.claimed(space, queue, claimed, |jobs, now| {
-            if let Some(job) = jobs.waiting.get_mut(&claimed.id) {
-                job.due = later(now, hide);
-            }
-        })))
+        ready(Ok(self.settle(space, queue, claimed, &Settle::Extend { hide })))
     }
 
     fn dead<'a>(
@@ -411,69 +374,29 @@ impl Queue for MemoryStore {
         after: Option<&'a str>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Dead>, StoreError>> {
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         ready(Ok(self.read(space, |contents| {
-            let Some(jobs) = contents.queues.get(queue) else { return Vec::new() };
-            jobs.dead.range::<str, _>((from, Bound::Unbounded)).map(|(_, dead)| dead.clone()).take(limit).collect()
+            let Some(line) = contents.queues.get(queue) else { return Vec::new() };
+            let dead = line.jobs.dead(after).map(|(id, buried)| Dead {
+                id: id.clone(),
+                payload: line.payloads.get(id).cloned().unwrap_or_default(),
+                attempts: buried.attempts,
+                reason: buried.reason.clone(),
+            });
+            dead.take(limit).collect()
         })))
     }
 }
 
 impl MemoryStore {
-    /// Does `act` if the job is still in the hands of that worker.
-    fn claimed(&self, space: &Space, queue: &str, claimed: &Claimed, act: impl FnOnce(&mut Jobs, Instant)) -> bool {
+    fn settle(&self, space: &Space, queue: &str, claimed: &Claimed, settle: &Settle) -> bool {
+        let now_ms = self.now_ms();
         self.write(space, |contents| {
-            let Some(jobs) = contents.queues.get_mut(queue) else { return false };
-            let job = jobs.waiting.get(&claimed.id);
-            let ours = job.is_some_and(|job| job.state == JobState::Claimed && job.attempt == claimed.attempt);
-            if ours {
-                act(jobs, Instant::now());
+            let Some(line) = contents.queues.get_mut(queue) else { return false };
+            let settled = line.jobs.settle(now_ms, &claimed.id, claimed.attempt, settle);
+            if settled && *settle == Settle::Ack {
+                line.payloads.remove(&claimed.id);
             }
-            ours
+            settled
         })
-    }
-}
-
-impl Jobs {
-    fn add(&mut self, job: Job) -> Enqueued {
-        let now = Instant::now();
-        self.known.retain(|_, (_, since)| now.duration_since(*since) < DEDUP_MEMORY);
-        if let Some((id, _)) = job.dedup.as_ref().and_then(|key| self.known.get(key)) {
-            return Enqueued::Known(id.clone());
-        }
-        self.count += 1;
-        let id = format!("{:016x}", self.count);
-        if let Some(key) = job.dedup {
-            self.known.insert(key, (id.clone(), now));
-        }
-        let Job { payload, delay, max_attempts, .. } = job;
-        let waiting = Waiting { payload, due: later(now, delay), attempt: 0, max_attempts, state: JobState::Free };
-        self.waiting.insert(id.clone(), waiting);
-        Enqueued::New(id)
-    }
-
-    fn claim(&mut self, hide: Duration) -> Option<Claimed> {
-        let now = Instant::now();
-        loop {
-            let due = self.waiting.iter_mut().filter(|(_, job)| job.due <= now);
-            // The ids of jobs that are due since the same moment decide.
-            let (id, job) = due.min_by_key(|(id, job)| (job.due, (*id).clone()))?;
-            let id = id.clone();
-            if job.attempt > 0 && job.attempt >= job.max_attempts {
-                self.bury(&id, EXPIRED);
-                continue;
-            }
-            job.attempt += 1;
-            job.due = later(now, hide);
-            job.state = JobState::Claimed;
-            return Some(Claimed { id, payload: job.payload.clone(), attempt: job.attempt });
-        }
-    }
-
-    fn bury(&mut self, id: &str, reason: &str) {
-        if let Some(Waiting { payload, attempt, .. }) = self.waiting.remove(id) {
-            let dead = Dead { id: id.to_owned(), payload, attempts: attempt, reason: reason.to_owned() };
-            self.dead.insert(id.to_owned(), dead);
-        }
     }
 }
