@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use stead_core::{Effect, Verdict, VerdictKind};
+use stead_workspace::Attached;
 
 /// What is judged: a tool, and what the file rules say about all it would touch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,6 +13,8 @@ pub struct Judged {
     pub effect: Effect,
     /// The file rules' verdict ([`stead_vfs::judge`]); none if it touches no files.
     pub files: Option<Verdict>,
+    /// What may be done to an attached project, if the call would change something in it.
+    pub project: Option<Attached>,
 }
 
 /// The rules of an agent that are about tools.
@@ -25,11 +28,18 @@ pub struct GateRules {
 pub fn judge(rules: &GateRules, call: &Judged) -> Verdict {
     let asks = rules.approvals.get(&call.tool).copied().unwrap_or(false);
     let approvals = asks.then(|| Verdict::ask(format!("approvals: {}: true", call.tool)));
-    let all = [call.files.clone(), approvals, Some(default_mode(call.effect))];
+    let all = [call.files.clone(), call.project.map(project), approvals, Some(default_mode(call.effect))];
     // Every rule can only narrow: the strictest verdict holds, and those who agree give the reason together.
     let strictest = all.iter().flatten().map(|verdict| verdict.kind).max().unwrap_or(VerdictKind::Deny);
     let agree = all.into_iter().flatten().filter(|verdict| verdict.kind == strictest);
     Verdict { kind: strictest, rule: agree.map(|verdict| verdict.rule).collect::<Vec<_>>().join("; ") }
+}
+
+fn project(attached: Attached) -> Verdict {
+    match attached {
+        Attached::ReadOnly => Verdict::deny("the project is attached read-only (filesystem.project.writable)"),
+        Attached::Writable => Verdict::ask("mode default: changes to the attached project ask"),
+    }
 }
 
 fn default_mode(effect: Effect) -> Verdict {
@@ -69,8 +79,19 @@ mod tests {
             ("wait", Effect::Reads, None, Verdict::allow("mode default: reads are allowed")),
         ];
         for (tool, effect, files, expected) in table {
-            let call = Judged { tool: tool.into(), effect, files };
+            let call = Judged { tool: tool.into(), effect, files, project: None };
             assert_eq!(judge(&rules, &call), expected, "{tool}");
         }
+    }
+
+    #[test]
+    fn an_attached_project_is_changed_only_if_it_may_and_a_person_agrees() {
+        let verdict = |project| {
+            let call = Judged { tool: "write_file".into(), effect: Effect::Writes, files: None, project };
+            judge(&GateRules::default(), &call).kind
+        };
+        assert_eq!(verdict(None), VerdictKind::Allow);
+        assert_eq!(verdict(Some(Attached::Writable)), VerdictKind::Ask);
+        assert_eq!(verdict(Some(Attached::ReadOnly)), VerdictKind::Deny);
     }
 }

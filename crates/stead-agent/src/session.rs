@@ -87,7 +87,7 @@ impl Session {
     /// Keeps the memory of undo within its bounds, after one run in fifty: looking through it takes a while.
     async fn collect_sometimes(&self, run: &RunId) {
         let sum: u32 = run.as_str().bytes().map(u32::from).sum();
-        if sum % 50 == 0 {
+        if sum.is_multiple_of(50) {
             // `stead gc` says what is wrong, if anything is.
             let _ = self.agent.collect(&self.owner, crate::Really::Do).await;
         }

@@ -10,11 +10,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead_core::{
-    Ask, Block, CallIntent, CallResult, CallState, Decision, Effect, Entry, EventKind, Pending, ResultStatus, Risk,
-    RunId, SessionId, ToolCall, Verdict, VerdictKind, args_hash,
+    Access, AccessKind, Ask, Block, CallIntent, CallResult, CallState, Decision, Effect, Entry, EventKind, Pending,
+    ResultStatus, Risk, RunId, SessionId, ToolCall, Verdict, VerdictKind, args_hash,
 };
 use stead_tools::{Output, Seen, Tool, ToolCx, ToolError};
-use stead_vfs::{Guarded, Vfs};
+use stead_vfs::{Guarded, VPath, Vfs};
+use stead_workspace::PROJECT;
 use tokio_util::sync::CancellationToken;
 
 /// How long a cancelled tool may take to come to its own end.
@@ -230,13 +231,21 @@ impl Agent {
     }
 
     async fn judge(&self, files: &dyn Vfs, tool: &dyn Tool, args: &Value) -> Verdict {
-        let workspace = &self.parts.workspace;
-        let spec = tool.spec();
-        match stead_vfs::judge(&workspace.rules, files, &tool.accesses(args)).await {
-            Ok(files) => judge(&self.gate, &Judged { tool: spec.name.clone(), effect: spec.risk.effect, files }),
+        let (workspace, spec, accesses) = (&self.parts.workspace, tool.spec(), tool.accesses(args));
+        let project = self.parts.place.project().filter(|_| accesses.iter().any(changes_project));
+        match stead_vfs::judge(&workspace.rules, files, &accesses).await {
+            Ok(files) => {
+                judge(&self.gate, &Judged { tool: spec.name.clone(), effect: spec.risk.effect, files, project })
+            }
             Err(error) => Verdict::deny(error.to_string()),
         }
     }
+}
+
+/// Whether something in the attached project would be changed.
+fn changes_project(access: &Access) -> bool {
+    let inside = || VPath::parse(&access.path).is_ok_and(|path| path.parts().next() == Some(PROJECT));
+    access.kind == AccessKind::Write && inside()
 }
 
 fn tool_cx(vfs: Arc<dyn Vfs>, seen: Arc<Seen>, halt: &Halt) -> ToolCx {

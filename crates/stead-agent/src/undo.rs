@@ -109,8 +109,8 @@ impl Agent {
 impl Undo {
     /// The newest run that changed something, of one session or of any.
     pub async fn newest(&self, session: Option<&SessionId>) -> Result<Option<RunKey>, AgentError> {
-        let runs = self.log.runs().await?.into_iter().map(|run| run.key);
-        Ok(runs.filter(|key| session.is_none_or(|session| key.session == *session)).next_back())
+        let mut runs = self.log.runs().await?.into_iter().map(|run| run.key);
+        Ok(runs.rfind(|key| session.is_none_or(|session| key.session == *session)))
     }
 
     /// The run whose id begins with `text`, if there is exactly one that changed something.

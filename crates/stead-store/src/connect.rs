@@ -1,5 +1,23 @@
 //! A store by its URL.
 
+use crate::{MemoryStore, RedisStore, SqlStore, Store, StoreError};
+use std::sync::Arc;
+
+/// Connects to the store that `url` names: `sqlite:FILE`, `postgres://…`, `mysql://…` (or `mariadb://…`),
+/// `redis://…`, `rediss://…`, or `memory:` for one that ends with the process.
+pub async fn connect(url: &str) -> Result<Arc<dyn Store>, StoreError> {
+    let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
+    match scheme {
+        "memory" => Ok(Arc::new(MemoryStore::new())),
+        "redis" | "rediss" => Ok(Arc::new(RedisStore::connect(url).await?)),
+        "sqlite" | "postgres" | "postgresql" | "mysql" | "mariadb" => Ok(Arc::new(SqlStore::connect(url).await?)),
+        _ => Err(StoreError::Setup(format!(
+            "{:?} is not the URL of a store; it begins with sqlite:, postgres://, mysql://, redis:// or rediss://",
+            without_credentials(url)
+        ))),
+    }
+}
+
 /// What a person may see of a URL: not who they are, nor what they prove it by.
 pub(crate) fn without_credentials(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {

@@ -34,9 +34,10 @@ mod sessions;
 mod sql;
 
 pub use changes::{ChangeLog, FileChanges, Image, LoggedRun, RunKey, StoreChanges};
+pub use connect::connect;
 pub use contract::{
     Acquired, Change, Claim, Claimed, Dead, DocVersion, Document, Documents, Enqueued, Expected, Fence, Job, Journals,
-    Lease, Leases, Listed, MAX_BODY_BYTES, MAX_KEY_BYTES, MAX_META_BYTES, Queue, Space, Store, Tail,
+    Lease, Leases, Listed, MAX_BODY_BYTES, MAX_KEY_BYTES, MAX_META_BYTES, Queue, Space, Store, Tail, folder_name,
 };
 pub use disk::{Disk, OsDisk, open_dir};
 pub use error::StoreError;

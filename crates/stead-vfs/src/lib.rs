@@ -57,7 +57,7 @@ pub use path::{PathError, VPath};
 pub use read_only::ReadOnly;
 pub use recorded::{ChangeRecord, FileChange, Recorded, Was};
 pub use routes::Routes;
-pub use rules::{Protected, Rule, RuleError, Rules};
+pub use rules::{Protected, Rule, RuleError, Rules, is_secret};
 pub use scoped::Scoped;
 pub use search::{
     Bounds, Case, FileMatches, GlobQuery, GlobResult, GrepLine, GrepMode, GrepQuery, GrepResult, LineKind, Search,

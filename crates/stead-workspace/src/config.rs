@@ -156,6 +156,9 @@ impl AgentConfig {
         if let Some(problem) = self.filesystem.problem() {
             return invalid(problem);
         }
+        if self.sessions.url.is_some() && self.filesystem.mode == crate::Mode::Local {
+            return invalid("sessions.url has no meaning with filesystem.mode: local".to_owned());
+        }
         let Policy { repeat_nudge, repeat_end, .. } = self.policy;
         if repeat_end > 0 && repeat_nudge > repeat_end {
             return invalid("policy.repeat_nudge must not be more than policy.repeat_end".to_owned());

@@ -18,7 +18,7 @@ mod workspace;
 
 pub use config::{AgentConfig, ConfigError, Policy, UndoSettings};
 pub use filesystem::{Filesystem, IsolationScope, Mode, Project, ProjectSettings, SessionSettings};
-pub use place::{LocalPlace, Place};
+pub use place::{Attached, LocalPlace, PROJECT, Place, PlaceError, StorePlace};
 pub use prompt::{Prompt, Section, SessionFacts};
 pub use scaffold::{ScaffoldFile, scaffold};
 pub use workspace::{Workspace, WorkspaceError};

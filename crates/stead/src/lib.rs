@@ -14,15 +14,14 @@
 //!
 //! let disk: Arc<dyn Disk> = Arc::new(OsDisk);
 //! let files = Arc::new(LocalVfs::open(folder, disk.clone()).unwrap());
-//! let workspace = Workspace::open(files.clone(), &|_| None).await.unwrap();
-//! let sessions = FileSessions::new(folder, workspace.config.agent(), disk.clone(), Redactor::default());
-//! let changes = FileChanges::new(folder, &workspace.config.agent(), disk);
+//! let workspace = Workspace::open(files, &|_| None).await.unwrap();
+//! let place = LocalPlace::open(folder, workspace.config.agent(), disk, Redactor::default()).unwrap();
 //! let script = "- calls: [{tool: write_file, args: {file_path: a.txt, content: hello}}]\n- text: Done.";
 //! let agent = Agent::new(AgentParts {
 //!     workspace,
 //!     model: Arc::new(ScriptedModel::parse("demo", script).unwrap()),
 //!     params: Params::default(),
-//!     place: Arc::new(LocalPlace::new(files, Arc::new(sessions), Arc::new(changes))),
+//!     place: Arc::new(place),
 //!     owner: Owner::default(),
 //!     tools: Registry::new(file_tools()).unwrap(),
 //! });

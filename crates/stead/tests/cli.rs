@@ -6,6 +6,8 @@
 mod endings;
 #[path = "cli/pipes.rs"]
 mod pipes;
+#[path = "cli/places.rs"]
+mod places;
 #[path = "cli/processes.rs"]
 mod processes;
 #[path = "cli/secrets.rs"]

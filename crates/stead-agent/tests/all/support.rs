@@ -10,7 +10,7 @@ use stead_core::{
     Access, Block, Entry, Event, EventKind, Line, Owner, Redactor, Risk, SessionId, SessionState, ToolSpec,
 };
 use stead_model::{Model, ModelSettings, Params, Timeouts, connect};
-use stead_store::{Disk, FileChanges, FileSessions, OsDisk};
+use stead_store::{Disk, OsDisk};
 use stead_testkit::{FakeModel, Wire};
 use stead_tools::{Output, Registry, Tool, ToolCx, ToolError, file_tools};
 use stead_vfs::LocalVfs;
@@ -76,10 +76,9 @@ pub(crate) async fn agent_on(
     more: Vec<Arc<dyn Tool>>,
 ) -> Arc<Agent> {
     let files = Arc::new(LocalVfs::open(dir, disk.clone()).unwrap());
-    let workspace = Workspace::open(files.clone(), &|_| None).await.unwrap();
-    let sessions = Arc::new(FileSessions::new(dir, workspace.config.agent(), disk.clone(), Redactor::default()));
-    let changes = Arc::new(FileChanges::new(dir, &workspace.config.agent(), disk.clone()));
-    let place = Arc::new(LocalPlace::new(files, sessions, changes));
+    let workspace = Workspace::open(files, &|_| None).await.unwrap();
+    let place = LocalPlace::open(dir, workspace.config.agent(), disk, Redactor::default()).unwrap();
+    let place = Arc::new(place);
     let tools = Registry::new(file_tools().into_iter().chain(more)).unwrap();
     Agent::new(AgentParts { workspace, model, params: Params::default(), place, owner: Owner::default(), tools })
 }

@@ -57,14 +57,25 @@ pub(crate) fn encode(id: &str) -> String {
     text
 }
 
+/// The name of a folder that belongs to `ids`: unlike any name that a person gives a folder by habit, and
+/// unlike that of other ids.
+pub fn folder_name(ids: &[&str]) -> String {
+    /// Leaves room within the 255 bytes of a file name.
+    const MAX_FOLDER_BYTES: usize = 200;
+    let name: String = ids.iter().map(|id| format!("@{}", encode(id))).collect();
+    if name.len() <= MAX_FOLDER_BYTES { name } else { format!("@#{}", hex(&name)) }
+}
+
+fn hex(name: &str) -> String {
+    Sha256::digest(name.as_bytes()).iter().fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"))
+}
+
 fn bounded(name: String) -> Arc<str> {
     if name.len() <= MAX_SPACE_BYTES {
         return name.into();
     }
-    let digest = Sha256::digest(name.as_bytes());
-    let hex = digest.iter().fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
     // `#` is in no encoded id, so a hashed name is never another's plain one.
-    format!("{}#{hex}", &name[..MAX_SPACE_BYTES - 65]).into()
+    format!("{}#{}", &name[..MAX_SPACE_BYTES - 65], hex(&name)).into()
 }
 
 impl fmt::Display for Space {

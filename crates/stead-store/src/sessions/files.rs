@@ -371,6 +371,10 @@ impl Sessions for FileSessions {
         })
     }
 
+    fn locate(&self, id: &SessionId) -> String {
+        self.path(id).display().to_string()
+    }
+
     fn redactor(&self) -> &Redactor {
         &self.redactor
     }

@@ -58,6 +58,9 @@ pub trait Sessions: Debug + Send + Sync {
     /// reported and not returned.
     fn derive<'a>(&'a self, state: &'a SessionState, position: Position) -> BoxFuture<'a, ()>;
 
+    /// Where a person finds the journal of a session.
+    fn locate(&self, id: &SessionId) -> String;
+
     /// Knows the secrets that are kept out of the journals, so that they can be kept out of elsewhere.
     fn redactor(&self) -> &Redactor;
 

@@ -342,6 +342,10 @@ impl Sessions for StoreSessions {
         })
     }
 
+    fn locate(&self, id: &SessionId) -> String {
+        place(&*self.store, id).display().to_string()
+    }
+
     fn redactor(&self) -> &Redactor {
         &self.redactor
     }

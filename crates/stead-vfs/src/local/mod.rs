@@ -6,6 +6,7 @@ mod find;
 mod ignores;
 mod keep;
 mod root;
+mod sweep;
 mod walk;
 
 use crate::lines::{self, BLOCK_BYTES, LineIndex, LineRange, Lines, Scan};

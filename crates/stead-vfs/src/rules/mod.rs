@@ -22,7 +22,7 @@
 mod pattern;
 mod protected;
 
-pub use protected::Protected;
+pub use protected::{Protected, is_secret};
 
 use crate::VPath;
 use pattern::Pattern;

@@ -2,6 +2,7 @@
 //!
 //! Letters are compared without regard to case, for some places keep names that way.
 
+use crate::VPath;
 use stead_core::AccessKind;
 
 /// The protected names of a layout.
@@ -14,6 +15,8 @@ pub struct Protected {
 impl Protected {
     /// Of the stead layout: settings, hooks, schedules and journals.
     pub const STEAD: Self = Self { unwritable: &["agent.yaml", "tools.json", "hooks", "crons", "agents"] };
+    /// Of a tree that is no workspace: only secrets.
+    pub const NONE: Self = Self { unwritable: &[] };
     /// Of the openpaw layout: its settings and journals.
     pub const OPENPAW: Self =
         Self { unwritable: &["agent.yaml", "tools.json", "hooks", "crons", "agents", "config", "data"] };
@@ -39,6 +42,12 @@ const SECRETS: &[(&str, Secret)] = &[
     ("id_ed25519", Secret::Names(&["id_ed25519"])),
     (".aws/credentials", Secret::Names(&[".aws", "credentials"])),
 ];
+
+/// Whether a path holds secrets by its name, at any depth: `.env`, `id_rsa` and the like.
+pub fn is_secret(path: &VPath) -> bool {
+    let names: Vec<&str> = path.parts().collect();
+    SECRETS.iter().any(|(_, secret)| secret.is_in(&names))
+}
 
 /// Why something is protected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

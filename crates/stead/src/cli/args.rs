@@ -31,6 +31,9 @@ pub(crate) struct Common {
     /// The workspace [default: $STEAD_WORKSPACE, or the current folder]
     #[arg(short = 'C', long, global = true, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
+    /// Whose sessions and files [default: the workspace's own]
+    #[arg(short = 'u', long, global = true, value_name = "NAME")]
+    pub(crate) user: Option<String>,
     /// The model over the workspace's own setting; given by the commands that ask one.
     #[arg(skip)]
     pub(crate) model: Option<String>,
@@ -62,6 +65,8 @@ pub(crate) enum Command {
     /// List, show, search, fork, rewind, undo, replay, export or remove sessions
     #[command(alias = "session")]
     Sessions(SessionsArgs),
+    /// Move a workspace between places: a folder, a store
+    Workspace(WorkspaceArgs),
     /// Remove what is no longer needed: old before-images, leftovers of crashes
     Gc(GcArgs),
     /// Show providers, keys and prices
@@ -75,6 +80,59 @@ pub(crate) enum Command {
     /// The benchmark's adapter
     #[command(hide = true)]
     Bench(BenchArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WorkspaceArgs {
+    #[command(subcommand)]
+    pub(crate) command: WorkspaceCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum WorkspaceCommand {
+    /// Make the store like this folder: its files become what all users share, its sessions go along
+    #[command(after_help = "Examples:
+  stead workspace push --dry-run                     to the store that agent.yaml names
+  stead workspace push postgres://db.local/agents    to another one")]
+    Push {
+        /// The store [default: filesystem.url of agent.yaml]
+        url: Option<String>,
+        #[command(flatten)]
+        how: CopyArgs,
+    },
+    /// Make this folder like the store
+    Pull {
+        /// The store [default: filesystem.url of agent.yaml]
+        url: Option<String>,
+        #[command(flatten)]
+        how: CopyArgs,
+    },
+    /// Make one place like another; a place is a folder or the URL of a store
+    #[command(after_help = "Examples:
+  stead workspace copy my-agent sqlite:/var/lib/agents.db
+  stead workspace copy redis://old/ postgres://new/agents --dry-run")]
+    Copy {
+        /// The source
+        from: String,
+        /// The destination
+        to: String,
+        #[command(flatten)]
+        how: CopyArgs,
+    },
+}
+
+/// How a workspace is moved.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct CopyArgs {
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Leave sessions where they are
+    #[arg(long)]
+    pub(crate) no_sessions: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use stead::agent::{Agent, RunOptions, Session};
 use stead::core::{
-    Block, CallIntent, CallResult, Entry, Message, ModelReply, Outcome, Redactor, ResultStatus, RunEnd, RunId,
+    Block, CallIntent, CallResult, Entry, Message, ModelReply, Outcome, Owner, Redactor, ResultStatus, RunEnd, RunId,
     SessionId, StopReason, ToolCall, Usage, UserInput,
 };
 use stead::model::{ModelSettings, Params, connect};
@@ -106,7 +106,7 @@ async fn agent(common: &BenchCommon, env: &Env) -> Result<Arc<Agent>, CliError> 
         ..ModelSettings::default()
     };
     let model = connect(&settings, &|name| env.get(name))?;
-    assemble(&common.workdir, workspace, model, Params::default(), Vec::new())
+    assemble(&common.workdir, workspace, model, Params::default(), Vec::new(), Owner::default()).await
 }
 
 async fn run_all(agent: &Arc<Agent>, prompts_file: &Path) -> Result<(Vec<Session>, usize), CliError> {

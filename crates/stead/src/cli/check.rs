@@ -3,17 +3,14 @@
 use super::args::{CheckArgs, Common};
 use super::env::Env;
 use super::error::CliError;
-use super::open::{in_workspace, open_workspace, workspace_dir};
+use super::open::{in_workspace, open_place, open_workspace, owner, workspace_dir};
 use super::print::outln;
 use super::style::Style;
 use serde::Serialize;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
-use stead::core::AgentId;
-use stead::core::Redactor;
 use stead::model::{ModelSettings, connect};
-use stead::store::{FileSessions, OsDisk, Sessions};
+use stead::store::Sessions;
 use stead::tools::{Registry, file_tools};
 use stead::vfs::{VPath, VfsError};
 use stead::workspace::Workspace;
@@ -36,7 +33,7 @@ struct Finding {
 pub(crate) async fn check(common: &Common, env: &Env, args: &CheckArgs) -> Result<ExitCode, CliError> {
     let dir = workspace_dir(common, env)?;
     let findings = match open_workspace(&dir, env).await {
-        Ok(workspace) => inspect(&dir, &workspace, env).await,
+        Ok(workspace) => inspect(common, &dir, &workspace, env).await,
         Err(error) => vec![finding(Grade::Error, "settings", error.to_string())],
     };
     let errors = findings.iter().filter(|finding| finding.grade == Grade::Error).count();
@@ -56,7 +53,7 @@ pub(crate) async fn check(common: &Common, env: &Env, args: &CheckArgs) -> Resul
     Ok(ExitCode::from(if errors > 0 { 2 } else { 0 }))
 }
 
-async fn inspect(dir: &Path, workspace: &Workspace, env: &Env) -> Vec<Finding> {
+async fn inspect(common: &Common, dir: &Path, workspace: &Workspace, env: &Env) -> Vec<Finding> {
     let mut findings = vec![finding(Grade::Ok, "agent.yaml", "every key is known".to_owned())];
     findings.push(persona(workspace).await);
     let tools = match Registry::new(file_tools()) {
@@ -94,7 +91,17 @@ async fn inspect(dir: &Path, workspace: &Workspace, env: &Env) -> Vec<Finding> {
             findings.push(finding(Grade::Warning, "agent.yaml", text.to_owned()));
         }
     }
-    findings.extend(journals(dir, workspace.config.agent()).await);
+    let owner = match owner(common) {
+        Ok(owner) => owner,
+        Err(error) => return vec![finding(Grade::Error, "user", error.to_string())],
+    };
+    match open_place(dir, workspace, Vec::new()).await {
+        Ok(place) => {
+            findings.push(finding(Grade::Ok, "filesystem", place.describe().to_owned()));
+            findings.extend(journals(&*place.sessions(&owner)).await);
+        }
+        Err(error) => findings.push(finding(Grade::Error, "filesystem", error.to_string())),
+    }
     findings
 }
 
@@ -136,8 +143,7 @@ async fn persona(workspace: &Workspace) -> Finding {
     }
 }
 
-async fn journals(dir: &Path, agent: AgentId) -> Vec<Finding> {
-    let journals = FileSessions::new(dir, agent, Arc::new(OsDisk), Redactor::default());
+async fn journals(journals: &dyn Sessions) -> Vec<Finding> {
     let list = match journals.list().await {
         Ok(list) => list,
         Err(error) => return vec![finding(Grade::Error, "sessions", error.to_string())],

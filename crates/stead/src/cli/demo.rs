@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use stead::agent::{Agent, RunOptions, RunReport, Session};
-use stead::core::{Block, Event, EventKind, Outcome, SessionId};
+use stead::core::{Block, Event, EventKind, Outcome, Owner, SessionId};
 use stead::model::{Params, ScriptedModel};
 use tokio_util::sync::CancellationToken;
 
@@ -43,7 +43,7 @@ pub(crate) async fn demo(env: &Env, args: &DemoArgs) -> Result<ExitCode, CliErro
     let script = SCRIPT.replace("DELAY", if args.fast { "0" } else { READING_SPEED_MS });
     let model = Arc::new(ScriptedModel::parse("demo", &script)?);
     let workspace = open_workspace(dir, env).await?;
-    let agent = assemble(dir, workspace, model, Params::default(), Vec::new())?;
+    let agent = assemble(dir, workspace, model, Params::default(), Vec::new(), Owner::default()).await?;
     let mut session = agent.session(SessionId::new("demo").map_err(anyhow::Error::from)?);
 
     title(style, "becomes an agent");
@@ -73,7 +73,7 @@ async fn run(env: &Env, session: &mut Session, input: &str) -> Result<RunReport,
     let renderer = Arc::new(Renderer::new(env, Output::Text, CancellationToken::new()));
     let options = RunOptions { listener: renderer.listener(), ..RunOptions::default() };
     let report = session.run(vec![Block::text(input)], options).await?;
-    renderer.finish(&report, &Common { workspace: None, model: None })?;
+    renderer.finish(&report, &Common { workspace: None, user: None, model: None })?;
     Ok(report)
 }
 
@@ -101,7 +101,7 @@ async fn resume(env: &Env, agent: &Arc<Agent>) -> Result<RunReport, CliError> {
     let options = RunOptions { listener: renderer.listener(), ..RunOptions::default() };
     let report = session.resume(options).await?;
     agent.sessions().flush().await;
-    renderer.finish(&report, &Common { workspace: None, model: None })?;
+    renderer.finish(&report, &Common { workspace: None, user: None, model: None })?;
     Ok(report)
 }
 

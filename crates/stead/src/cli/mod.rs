@@ -22,6 +22,7 @@ mod style;
 mod tool;
 mod transcript;
 mod undo;
+mod workspace;
 
 use args::{Cli, Command};
 use clap::{CommandFactory, Parser};
@@ -67,6 +68,9 @@ async fn dispatch(cli: Cli, env: &Env) -> Result<ExitCode, CliError> {
     if placeless && common.workspace.is_some() {
         return Err(CliError::usage("-C has no meaning for this command (`demo` takes --dir)"));
     }
+    if (placeless || matches!(cli.command, Command::Init(_) | Command::Bench(_))) && common.user.is_some() {
+        return Err(CliError::usage("-u has no meaning for this command"));
+    }
     match cli.command {
         Command::Init(args) => init::init(&common, env, &args).await,
         Command::Run(args) => run::run(&common, env, args).await,
@@ -76,6 +80,7 @@ async fn dispatch(cli: Cli, env: &Env) -> Result<ExitCode, CliError> {
         Command::Prompt(args) => prompt::prompt(&common, env, &args).await,
         Command::Check(args) => check::check(&common, env, &args).await,
         Command::Sessions(args) => sessions::sessions(&common, env, args.command).await,
+        Command::Workspace(args) => workspace::workspace(&common, env, args.command).await,
         Command::Gc(args) => gc::gc(&common, env, &args).await,
         Command::Models(args) => models::models(env, &args).await,
         Command::Completions { shell } => {

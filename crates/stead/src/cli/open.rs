@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use stead::agent::{Agent, AgentParts, Answer, Approvals, Approver, Question};
-use stead::core::{Owner, Price, Redactor, SessionId};
+use stead::core::{Owner, Price, Redactor, SessionId, UserId};
 use stead::model::{Delta, Model, ModelError, ModelSettings, Params, Request, connect, secrets};
-use stead::store::{Disk, FileChanges, FileSessions, OsDisk, Wait};
+use stead::store::{OsDisk, Store, Wait};
 use stead::tools::{Registry, file_tools};
 use stead::vfs::LocalVfs;
-use stead::workspace::{LocalPlace, Workspace};
+use stead::workspace::{Attached, LocalPlace, Mode, Place, Project, StorePlace, Workspace};
 
 /// Whether a command talks to the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,19 @@ pub(crate) async fn open_agent(common: &Common, env: &Env, needs: Needs) -> Resu
             (connect(&settings, &lookup)?, settings.params())
         }
     };
-    assemble(&dir, workspace, model, params, known)
+    let owner = owner(common)?;
+    assemble(&dir, workspace, model, params, known, owner).await
+}
+
+/// Whose sessions and files the command is about.
+pub(crate) fn owner(common: &Common) -> Result<Owner, CliError> {
+    match &common.user {
+        None => Ok(Owner::default()),
+        Some(name) => {
+            let user = UserId::new(name).map_err(|error| CliError::usage(format!("-u {name:?}: {error}")))?;
+            Ok(Owner { user, ..Owner::default() })
+        }
+    }
 }
 
 /// Opens the files and settings of a folder.
@@ -59,20 +71,73 @@ pub(crate) async fn open_workspace(dir: &Path, env: &Env) -> Result<Workspace, C
     Ok(Workspace::open(Arc::new(files), &|name| env.get(name)).await?)
 }
 
-/// An agent over `workspace` whose journals lie in `dir` and never hold any of `secrets`.
-pub(crate) fn assemble(
+/// Where the tree and the sessions of the workspace in `dir` lie; no journal ever holds any of `secrets`.
+pub(crate) async fn open_place(
+    dir: &Path,
+    workspace: &Workspace,
+    secrets: Vec<String>,
+) -> Result<Arc<dyn Place>, CliError> {
+    let (settings, agent) = (&workspace.config.filesystem, workspace.config.agent());
+    let redactor = Redactor::new(secrets);
+    let usage = |error: &dyn std::fmt::Display| CliError::usage(error.to_string());
+    match settings.mode {
+        Mode::Local => {
+            let place = LocalPlace::open(dir, agent, Arc::new(OsDisk), redactor).map_err(|error| usage(&error))?;
+            let place = place.with_scope(settings.scope);
+            let Some(project) = settings.project.as_ref().map(Project::settings) else { return Ok(Arc::new(place)) };
+            let attached = if project.writable { Attached::Writable } else { Attached::ReadOnly };
+            let folder = dir.join(&project.path);
+            let attached = place.with_project(&folder, attached);
+            attached.map(|place| Arc::new(place) as Arc<dyn Place>).map_err(|error| {
+                CliError::usage(format!("filesystem.project: {} cannot be opened: {error}", folder.display()))
+            })
+        }
+        Mode::Store => Ok(Arc::new(store_place(dir, workspace, redactor).await?)),
+    }
+}
+
+/// The store that the workspace's settings name.
+pub(crate) async fn store_place(dir: &Path, workspace: &Workspace, redactor: Redactor) -> Result<StorePlace, CliError> {
+    let settings = &workspace.config.filesystem;
+    let store = connect_store(dir, settings.url.as_deref().unwrap_or_default()).await?;
+    let sessions = match &workspace.config.sessions.url {
+        Some(url) => connect_store(dir, url).await?,
+        None => store.clone(),
+    };
+    StorePlace::new(store, sessions, workspace.files.clone(), workspace.config.agent(), settings, redactor)
+        .map_err(|error| CliError::usage(error.to_string()))
+}
+
+/// Connects to a store; a file that is named by a relative path lies in the workspace, out of the agent's reach.
+pub(crate) async fn connect_store(dir: &Path, url: &str) -> Result<Arc<dyn Store>, CliError> {
+    let Some((scheme @ ("sqlite" | "file"), rest)) = url.split_once(':') else {
+        return Ok(stead::store::connect(url).await?);
+    };
+    let path = Path::new(rest.strip_prefix("//").unwrap_or(rest));
+    if path.is_absolute() || rest == ":memory:" {
+        return Ok(stead::store::connect(url).await?);
+    }
+    if !path.starts_with("agents") {
+        let hint = format!("{scheme}:agents/{}", path.file_name().unwrap_or_default().display());
+        return Err(CliError::usage(format!(
+            "{url}: a store inside the workspace must lie under agents/, where the agent cannot change it; use {hint}"
+        )));
+    }
+    Ok(stead::store::connect(&format!("{scheme}:{}", dir.join(path).display())).await?)
+}
+
+/// An agent over `workspace` whose journals never hold any of `secrets`.
+pub(crate) async fn assemble(
     dir: &Path,
     workspace: Workspace,
     model: Arc<dyn Model>,
     params: Params,
     secrets: Vec<String>,
+    owner: Owner,
 ) -> Result<Arc<Agent>, CliError> {
-    let disk: Arc<dyn Disk> = Arc::new(OsDisk);
-    let sessions = Arc::new(FileSessions::new(dir, workspace.config.agent(), disk.clone(), Redactor::new(secrets)));
-    let changes = Arc::new(FileChanges::new(dir, &workspace.config.agent(), disk));
+    let place = open_place(dir, &workspace, secrets).await?;
     let tools = Registry::new(file_tools()).map_err(anyhow::Error::from)?;
-    let place = Arc::new(LocalPlace::new(workspace.files.clone(), sessions, changes));
-    Ok(Agent::new(AgentParts { workspace, model, params, place, owner: Owner::default(), tools }))
+    Ok(Agent::new(AgentParts { workspace, model, params, place, owner, tools }))
 }
 
 /// The model to use: the flag, the workspace's setting, or the first provider whose key is set.

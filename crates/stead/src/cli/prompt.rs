@@ -3,7 +3,7 @@
 use super::args::{Common, PromptArgs};
 use super::env::Env;
 use super::error::CliError;
-use super::open::{open_workspace, workspace_dir};
+use super::open::{Needs, open_agent};
 use super::print::outln;
 use super::style::Style;
 use serde_json::json;
@@ -12,13 +12,15 @@ use stead::core::SessionId;
 use stead::workspace::SessionFacts;
 
 pub(crate) async fn prompt(common: &Common, env: &Env, args: &PromptArgs) -> Result<ExitCode, CliError> {
-    let workspace = open_workspace(&workspace_dir(common, env)?, env).await?;
+    let agent = open_agent(common, env, Needs::FilesOnly).await?;
+    let (workspace, session) = (agent.workspace(), SessionId::fresh());
+    let files = agent.place().files(agent.owner(), &session, None);
     let facts = SessionFacts {
         date: jiff::Zoned::now().strftime("%Y-%m-%d").to_string(),
         agent: workspace.config.agent(),
-        session: SessionId::fresh(),
+        session,
     };
-    let prompt = workspace.prompt(&*workspace.files, &facts).await?;
+    let prompt = workspace.prompt(&*files, &facts).await?;
     if args.json {
         let sections = prompt.sections.iter().map(|section| {
             json!({

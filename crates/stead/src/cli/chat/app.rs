@@ -11,7 +11,7 @@ use crate::cli::args::{Approve, ChatArgs, Common};
 use crate::cli::attach::attach;
 use crate::cli::env::Env;
 use crate::cli::error::CliError;
-use crate::cli::open::{Needs, open_agent, session_id, workspace_dir};
+use crate::cli::open::{Needs, open_agent, session_id};
 use crate::cli::print::outln;
 use crate::cli::render::tokens;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
@@ -19,8 +19,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead::agent::{Agent, AgentError, Answer, Approvals, RunOptions, RunReport, Session};
-use stead::core::{Block, Redactor, SessionId};
-use stead::store::{FileSessions, OsDisk, StoreError};
+use stead::core::{Block, SessionId};
+use stead::store::StoreError;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinSet};
@@ -80,7 +80,7 @@ impl<'a> App<'a> {
         let session = load(&agent, &id).await?;
         let (person, asks) = Person::new();
         let mut app = Self {
-            chat: Chat::new(info(common, env, &agent, &session)?),
+            chat: Chat::new(info(&agent, &session)),
             common: common.clone(),
             args,
             env,
@@ -289,10 +289,8 @@ impl<'a> App<'a> {
                 None
             }
         };
-        if let Some(session) = &self.session
-            && let Ok(info) = info(&self.common, self.env, &self.agent, session)
-        {
-            self.chat.info = info;
+        if let Some(session) = &self.session {
+            self.chat.info = info(&self.agent, session);
         }
         match self.leaving {
             Leaving::No => {
@@ -306,9 +304,7 @@ impl<'a> App<'a> {
     /// Makes a session the one that is talked to, and shows it.
     fn sit(&mut self, session: Session) {
         self.id = session.id().clone();
-        if let Ok(info) = info(&self.common, self.env, &self.agent, &session) {
-            self.chat.info = info;
-        }
+        self.chat.info = info(&self.agent, &session);
         self.chat.show_session(session.state());
         if session.state().is_resumable() {
             self.chat.note(Tone::Warning, "the last run did not come to its end; /resume goes on");
@@ -322,7 +318,7 @@ impl<'a> App<'a> {
         let session = load(&agent, &self.id).await?;
         self.agent.sessions().flush().await;
         (self.common, self.agent) = (common, agent);
-        self.chat.info = info(&self.common, self.env, &self.agent, &session)?;
+        self.chat.info = info(&self.agent, &session);
         self.session = Some(session);
         self.chat.note(Tone::Info, format!("{} is asked from now on", self.chat.info.model));
         Ok(())
@@ -381,18 +377,16 @@ async fn load(agent: &Arc<Agent>, id: &SessionId) -> Result<Session, AgentError>
     }
 }
 
-fn info(common: &Common, env: &Env, agent: &Arc<Agent>, session: &Session) -> Result<Info, CliError> {
-    let dir = workspace_dir(common, env)?;
-    let journals = FileSessions::new(&dir, agent.workspace().config.agent(), Arc::new(OsDisk), Redactor::default());
+fn info(agent: &Arc<Agent>, session: &Session) -> Info {
     let state = session.state();
-    Ok(Info {
+    Info {
         session: session.id().to_string(),
         model: agent.model().name().to_owned(),
-        journal: journals.path(session.id()).display().to_string(),
+        journal: agent.sessions().locate(session.id()),
         turns: session.rewind_points().len(),
         usage: state.usage,
         cost: state.cost,
-    })
+    }
 }
 
 fn first_line(text: &str) -> String {

@@ -1,0 +1,139 @@
+//! A folder of the local disk.
+
+use super::{Place, project_path, without_owned};
+use crate::IsolationScope;
+use futures_util::future::BoxFuture;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use stead_core::{AgentId, Owner, Redactor, SessionId};
+use stead_store::{ChangeLog, Disk, Fence, FileChanges, FileSessions, Sessions, folder_name};
+use stead_vfs::{LocalVfs, Overlay, ReadOnly, Routes, Scoped, VPath, Vfs, VfsError};
+
+/// A folder of the local disk. Whoever gives no name works on the folder itself; a named user has a folder
+/// `@name` in it, over a view of the rest that cannot be changed and shows nothing of other users.
+#[derive(Debug)]
+pub struct LocalPlace {
+    dir: PathBuf,
+    root: LocalVfs,
+    disk: Arc<dyn Disk>,
+    agent: AgentId,
+    redactor: Redactor,
+    scope: IsolationScope,
+    project: Option<(Arc<dyn Vfs>, Attached)>,
+    /// Those of the folder itself, which hold open files and an unwritten index.
+    own_sessions: Arc<FileSessions>,
+}
+
+/// What may be done to an attached project.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attached {
+    /// It can be read.
+    ReadOnly,
+    /// It can be changed; a person is asked each time.
+    Writable,
+}
+
+impl LocalPlace {
+    /// The folder `dir`, whose sessions are those of `agent`. Every change goes through `disk`.
+    pub fn open(dir: &Path, agent: AgentId, disk: Arc<dyn Disk>, redactor: Redactor) -> Result<Self, VfsError> {
+        let root = LocalVfs::open(dir, disk.clone())?;
+        let own_sessions = Arc::new(FileSessions::new(dir, agent.clone(), disk.clone(), redactor.clone()));
+        let scope = IsolationScope::default();
+        Ok(Self { dir: dir.to_owned(), root, disk, agent, redactor, scope, project: None, own_sessions })
+    }
+
+    /// The same with another scope.
+    pub fn with_scope(self, scope: IsolationScope) -> Self {
+        Self { scope, ..self }
+    }
+
+    /// The same with the folder `dir` attached as `project/`.
+    pub fn with_project(self, dir: &Path, attached: Attached) -> Result<Self, VfsError> {
+        let files: Arc<dyn Vfs> = Arc::new(LocalVfs::open(dir, self.disk.clone())?);
+        let files = match attached {
+            Attached::ReadOnly => Arc::new(ReadOnly::new(files)),
+            Attached::Writable => files,
+        };
+        Ok(Self { project: Some((files, attached)), ..self })
+    }
+
+    /// The whole folder.
+    pub fn root(&self) -> &LocalVfs {
+        &self.root
+    }
+
+    /// The part of the folder that is an owner's own.
+    pub fn own(&self, owner: &Owner) -> Result<Arc<dyn Vfs>, VfsError> {
+        match self.folder(owner) {
+            None => Ok(Arc::new(self.root.clone())),
+            Some(folder) => Ok(Arc::new(Scoped::new(Arc::new(self.root.clone()), VPath::parse(&folder)?))),
+        }
+    }
+
+    /// The folder of an owner; none for the workspace itself.
+    fn folder(&self, owner: &Owner) -> Option<String> {
+        match self.scope {
+            IsolationScope::Agent | IsolationScope::Global => None,
+            IsolationScope::Session | IsolationScope::User if *owner == Owner::default() => None,
+            IsolationScope::Session | IsolationScope::User => {
+                Some(folder_name(&[owner.tenant.as_str(), owner.user.as_str()]))
+            }
+        }
+    }
+
+    fn home(&self, owner: &Owner) -> PathBuf {
+        self.folder(owner).map_or_else(|| self.dir.clone(), |folder| self.dir.join(folder))
+    }
+
+    /// The tree of an owner, or of one session.
+    fn tree(&self, owner: &Owner, session: &SessionId) -> Result<Arc<dyn Vfs>, VfsError> {
+        let folder = match self.scope {
+            IsolationScope::Session => {
+                let (tenant, user) = (owner.tenant.as_str(), owner.user.as_str());
+                Some(folder_name(&[tenant, user, session.as_str()]))
+            }
+            IsolationScope::User | IsolationScope::Agent | IsolationScope::Global => self.folder(owner),
+        };
+        let Some(folder) = folder else { return Ok(Arc::new(self.root.clone())) };
+        let upper = Scoped::new(Arc::new(self.root.clone()), VPath::parse(&folder)?);
+        Ok(Arc::new(Overlay::new(Arc::new(upper), without_owned(Arc::new(self.root.clone())))))
+    }
+}
+
+impl Place for LocalPlace {
+    fn sessions(&self, owner: &Owner) -> Arc<dyn Sessions> {
+        match self.folder(owner) {
+            None => self.own_sessions.clone(),
+            Some(_) => {
+                let (agent, disk) = (self.agent.clone(), self.disk.clone());
+                Arc::new(FileSessions::new(&self.home(owner), agent, disk, self.redactor.clone()))
+            }
+        }
+    }
+
+    fn files(&self, owner: &Owner, session: &SessionId, _: Option<&Fence>) -> Arc<dyn Vfs> {
+        // A folder name is always a path; if it were not, the caller would find an empty tree.
+        let tree = self.tree(owner, session).unwrap_or_else(|_| Arc::new(stead_vfs::StoreVfs::in_memory()));
+        match &self.project {
+            None => tree,
+            Some((project, _)) => Arc::new(Routes::new(tree, [(project_path(), project.clone())].into())),
+        }
+    }
+
+    fn changes(&self, owner: &Owner) -> Arc<dyn ChangeLog> {
+        Arc::new(FileChanges::new(&self.home(owner), &self.agent, self.disk.clone()))
+    }
+
+    fn sweep<'a>(&'a self, _: &'a Owner, age: Duration) -> BoxFuture<'a, Result<usize, VfsError>> {
+        Box::pin(self.root.sweep(age))
+    }
+
+    fn project(&self) -> Option<Attached> {
+        self.project.as_ref().map(|(_, attached)| *attached)
+    }
+
+    fn describe(&self) -> &str {
+        "a local folder"
+    }
+}

@@ -1,0 +1,147 @@
+//! A store that other machines may share.
+
+use super::{Attached, Place, without_owned};
+use crate::{Filesystem, IsolationScope};
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+use std::time::Duration;
+use stead_core::{AgentId, Owner, Redactor, SessionId};
+use stead_store::{ChangeLog, Fence, Sessions, Space, Store, StoreChanges, StoreSessions};
+use stead_vfs::{Overlay, StoreVfs, Vfs, VfsError};
+
+/// A store, over a local folder as a template.
+///
+/// Three layers, the first that has a file wins: what belongs to the scope (a user's own, unless set
+/// otherwise), the template that was pushed to the store and that all share, and the local folder. All
+/// changes go to the first.
+#[derive(Debug)]
+pub struct StorePlace {
+    store: Arc<dyn Store>,
+    sessions: Arc<dyn Store>,
+    local: Arc<dyn Vfs>,
+    agent: AgentId,
+    scope: IsolationScope,
+    namespace: Option<String>,
+    redactor: Redactor,
+}
+
+/// Why a place cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PlaceError {
+    /// The files are shared and the sessions are not.
+    #[error(
+        "the files are in {files}, which other machines share, but sessions would be kept in {sessions}, which \
+         only this machine sees: set sessions.url to a shared store, or leave it out to use that of filesystem"
+    )]
+    LocalSessions {
+        /// Where the files are.
+        files: String,
+        /// Where sessions would be.
+        sessions: String,
+    },
+}
+
+impl StorePlace {
+    /// The tree of `agent` in `store`, over the folder `local`; sessions are kept in `sessions`.
+    pub fn new(
+        store: Arc<dyn Store>,
+        sessions: Arc<dyn Store>,
+        local: Arc<dyn Vfs>,
+        agent: AgentId,
+        settings: &Filesystem,
+        redactor: Redactor,
+    ) -> Result<Self, PlaceError> {
+        if store.is_shared() && !sessions.is_shared() {
+            let (files, sessions) = (store.place().to_owned(), sessions.place().to_owned());
+            return Err(PlaceError::LocalSessions { files, sessions });
+        }
+        let (scope, namespace) = (settings.scope, settings.namespace.clone());
+        Ok(Self { store, sessions, local: without_owned(local), agent, scope, namespace, redactor })
+    }
+
+    /// The template that was pushed to the store.
+    pub fn template(&self, owner: &Owner) -> StoreVfs {
+        StoreVfs::new(self.store.clone(), self.agent_space(owner, &["template"]))
+    }
+
+    /// What belongs to the scope of `owner`, without what lies below it.
+    pub fn own(&self, owner: &Owner, session: &SessionId) -> StoreVfs {
+        StoreVfs::new(self.store.clone(), self.scope_space(owner, Some(session)))
+    }
+
+    fn root(&self, owner: &Owner) -> Vec<String> {
+        vec![owner.tenant.to_string(), self.namespace.clone().unwrap_or_default()]
+    }
+
+    fn agent_space(&self, owner: &Owner, rest: &[&str]) -> Space {
+        let mut ids = self.root(owner);
+        ids.extend(["agents".to_owned(), self.agent.to_string()]);
+        ids.extend(rest.iter().map(|&id| id.to_owned()));
+        Space::new(ids)
+    }
+
+    /// The space that the scope gives; without a session, the one that holds the sessions themselves.
+    fn scope_space(&self, owner: &Owner, session: Option<&SessionId>) -> Space {
+        match (self.scope, session) {
+            (IsolationScope::Session, Some(session)) => {
+                self.agent_space(owner, &["users", owner.user.as_str(), "sessions", session.as_str()])
+            }
+            (IsolationScope::Session, None) | (IsolationScope::User, _) => {
+                self.agent_space(owner, &["users", owner.user.as_str()])
+            }
+            (IsolationScope::Agent, _) => self.agent_space(owner, &["shared"]),
+            (IsolationScope::Global, _) => {
+                let mut ids = self.root(owner);
+                ids.push("global".to_owned());
+                Space::new(ids)
+            }
+        }
+    }
+
+    /// Sessions are an agent's own, also where files are everybody's.
+    fn session_space(&self, owner: &Owner) -> Space {
+        match self.scope {
+            IsolationScope::Global => self.agent_space(owner, &["shared"]),
+            IsolationScope::Session | IsolationScope::User | IsolationScope::Agent => self.scope_space(owner, None),
+        }
+    }
+}
+
+impl Place for StorePlace {
+    fn sessions(&self, owner: &Owner) -> Arc<dyn Sessions> {
+        let (store, space) = (self.sessions.clone(), self.session_space(owner));
+        Arc::new(StoreSessions::new(store, space, self.agent.clone(), self.redactor.clone()))
+    }
+
+    fn files(&self, owner: &Owner, session: &SessionId, fence: Option<&Fence>) -> Arc<dyn Vfs> {
+        let own = self.own(owner, session);
+        // The store can check the lease together with a change only where both lie in one space of it.
+        let together = Arc::ptr_eq(&self.store, &self.sessions)
+            && self.scope_space(owner, Some(session)) == self.session_space(owner);
+        let own = match fence.filter(|_| together) {
+            Some(fence) => own.fenced(fence.clone()),
+            None => own,
+        };
+        let template = Overlay::new(Arc::new(self.template(owner)), self.local.clone());
+        Arc::new(Overlay::new(Arc::new(own), Arc::new(template)))
+    }
+
+    fn changes(&self, owner: &Owner) -> Arc<dyn ChangeLog> {
+        Arc::new(StoreChanges::new(self.store.clone(), self.session_space(owner).within("undo")))
+    }
+
+    fn sweep<'a>(&'a self, owner: &'a Owner, age: Duration) -> BoxFuture<'a, Result<usize, VfsError>> {
+        Box::pin(async move {
+            let own = StoreVfs::new(self.store.clone(), self.scope_space(owner, None));
+            Ok(own.sweep(age).await? + self.template(owner).sweep(age).await?)
+        })
+    }
+
+    fn project(&self) -> Option<Attached> {
+        None
+    }
+
+    fn describe(&self) -> &str {
+        if self.store.is_shared() { "a shared store" } else { "a store on this machine" }
+    }
+}

@@ -1,0 +1,220 @@
+//! `stead workspace`: moving a workspace between places.
+
+use super::args::{Common, CopyArgs, WorkspaceCommand};
+use super::env::Env;
+use super::error::CliError;
+use super::open::{connect_store, open_workspace, owner, workspace_dir};
+use super::print::{err, errln, outln};
+use super::style::Style;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use stead::core::{Owner, Redactor, SessionId};
+use stead::store::{Imported, OsDisk, Sessions, StoreError};
+use stead::vfs::{CopyAction, CopyPlan, Included, StoreVfs, VPath, Vfs, is_secret};
+use stead::workspace::{LocalPlace, Place, StorePlace};
+
+/// One end of a copy: a tree and its sessions.
+struct End {
+    files: Arc<dyn Vfs>,
+    sessions: Arc<dyn Sessions>,
+    name: String,
+}
+
+pub(crate) async fn workspace(common: &Common, env: &Env, command: WorkspaceCommand) -> Result<ExitCode, CliError> {
+    let ends = Ends { common, env, owner: owner(common)? };
+    let (from, to, how) = match command {
+        WorkspaceCommand::Push { url, how } => (ends.here().await?, ends.store(url.as_deref()).await?, how),
+        WorkspaceCommand::Pull { url, how } => (ends.store(url.as_deref()).await?, ends.here().await?, how),
+        WorkspaceCommand::Copy { from, to, how } => (ends.named(&from).await?, ends.named(&to).await?, how),
+    };
+    copy(env, &from, &to, &how).await
+}
+
+/// Finds the ends of a copy.
+struct Ends<'a> {
+    common: &'a Common,
+    env: &'a Env,
+    owner: Owner,
+}
+
+impl Ends<'_> {
+    /// The workspace the command is about.
+    async fn here(&self) -> Result<End, CliError> {
+        self.folder(&workspace_dir(self.common, self.env)?).await
+    }
+
+    async fn folder(&self, dir: &Path) -> Result<End, CliError> {
+        let agent = open_workspace(dir, self.env).await?.config.agent();
+        let name = dir.display().to_string();
+        let place = LocalPlace::open(dir, agent, Arc::new(OsDisk), Redactor::default());
+        let place = place.map_err(|error| CliError::usage(format!("{name}: {error}")))?;
+        let files = place.own(&self.owner).map_err(anyhow::Error::from)?;
+        Ok(End { files, sessions: place.sessions(&self.owner), name })
+    }
+
+    /// A store, in which the agent is found by the settings of the workspace the command is about.
+    async fn store(&self, url: Option<&str>) -> Result<End, CliError> {
+        let dir = workspace_dir(self.common, self.env)?;
+        let config = open_workspace(&dir, self.env).await?.config;
+        let Some(url) = url.or(config.filesystem.url.as_deref()) else {
+            return Err(CliError::usage("which store? Give its URL, or set filesystem.url in agent.yaml"));
+        };
+        let store = connect_store(&dir, url).await?;
+        let name = store.place().to_owned();
+        let (agent, empty) = (config.agent(), Arc::new(StoreVfs::in_memory()));
+        let place = StorePlace::new(store.clone(), store, empty, agent, &config.filesystem, Redactor::default());
+        let place = place.map_err(|error| CliError::usage(error.to_string()))?;
+        // What nobody in particular pushes is for all.
+        let files = match &self.common.user {
+            Some(_) => place.own(&self.owner, &SessionId::outside()),
+            None => place.template(&self.owner),
+        };
+        Ok(End { files: Arc::new(files), sessions: place.sessions(&self.owner), name })
+    }
+
+    async fn named(&self, text: &str) -> Result<End, CliError> {
+        let is_url = text.split_once(':').is_some_and(|(scheme, _)| !scheme.contains('/') && scheme.len() > 1);
+        if is_url { self.store(Some(text)).await } else { self.folder(Path::new(text)).await }
+    }
+}
+
+/// What is part of a workspace: not its sessions (they are moved as such), users' folders, or what is git's.
+fn part(path: &VPath) -> Included {
+    let first = path.parts().next().unwrap_or("");
+    if matches!(first, "agents" | ".git") || first.starts_with('@') {
+        Included::No
+    } else if is_secret(path) {
+        Included::Skipped
+    } else {
+        Included::Yes
+    }
+}
+
+async fn copy(env: &Env, from: &End, to: &End, how: &CopyArgs) -> Result<ExitCode, CliError> {
+    let plan = CopyPlan::new(&*from.files, &*to.files, &part).await.map_err(anyhow::Error::from)?;
+    let only_deletes = plan.steps.iter().all(|step| step.action == CopyAction::Delete);
+    if plan.unchanged == 0 && !plan.steps.is_empty() && only_deletes {
+        let (from, to) = (&from.name, &to.name);
+        return Err(CliError::usage(format!("{from} has no files; making {to} like it would delete all of it")));
+    }
+    if !how.dry_run {
+        let progress = Progress::new(env, plan.steps.len());
+        let applied = plan.apply(&*from.files, &*to.files, &|_| progress.step()).await;
+        progress.end();
+        applied.map_err(anyhow::Error::from)?;
+    }
+    let moved = if how.no_sessions { Moved::default() } else { sessions(from, to, how).await? };
+    report(env, from, to, how, &plan, &moved);
+    Ok(ExitCode::from(u8::from(!moved.differ.is_empty())))
+}
+
+/// What came of the sessions.
+#[derive(Default)]
+struct Moved {
+    sessions: Vec<String>,
+    same: usize,
+    differ: Vec<String>,
+}
+
+async fn sessions(from: &End, to: &End, how: &CopyArgs) -> Result<Moved, CliError> {
+    let mut moved = Moved::default();
+    let known: BTreeMap<SessionId, u64> = to.sessions.list().await?.into_iter().map(|s| (s.id, s.entries)).collect();
+    for summary in from.sessions.list().await? {
+        let id = summary.id;
+        if how.dry_run {
+            match known.get(&id) {
+                Some(entries) if *entries == summary.entries => moved.same += 1,
+                Some(_) | None => moved.sessions.push(id.to_string()),
+            }
+            continue;
+        }
+        let lines = from.sessions.export(&id).await?;
+        match to.sessions.import(&id, lines).await {
+            Ok(Imported::New | Imported::Extended) => moved.sessions.push(id.to_string()),
+            Ok(Imported::Same) => moved.same += 1,
+            Err(StoreError::Exists(_)) => moved.differ.push(id.to_string()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(moved)
+}
+
+fn report(env: &Env, from: &End, to: &End, how: &CopyArgs, plan: &CopyPlan, moved: &Moved) {
+    let word = |action| match action {
+        CopyAction::MakeDirectory => "directory",
+        CopyAction::Create => "create",
+        CopyAction::Update => "update",
+        CopyAction::Delete => "delete",
+    };
+    if how.json {
+        let steps: Vec<_> =
+            plan.steps.iter().map(|s| json!({"action": word(s.action), "path": s.path.as_str()})).collect();
+        let skipped: Vec<&str> = plan.skipped.iter().map(VPath::as_str).collect();
+        let report = json!({
+            "from": from.name, "to": to.name, "done": !how.dry_run, "steps": steps, "unchanged": plan.unchanged,
+            "bytes": plan.bytes, "skipped": skipped, "sessions": moved.sessions, "sessions_same": moved.same,
+            "sessions_differ": moved.differ,
+        });
+        outln!("{report}");
+        return;
+    }
+    let style = Style::stdout(env);
+    for step in &plan.steps {
+        let (action, path) = (word(step.action), &step.path);
+        match step.action {
+            CopyAction::Delete => outln!("{} {path}", style.bad(&format!("{action:<9}"))),
+            CopyAction::Create | CopyAction::MakeDirectory => {
+                outln!("{} {path}", style.good(&format!("{action:<9}")));
+            }
+            CopyAction::Update => outln!("{} {path}", style.warn(&format!("{action:<9}"))),
+        }
+    }
+    for path in &plan.skipped {
+        errln!("skipped   {path}: it holds secrets, or is not a regular file");
+    }
+    for id in &moved.differ {
+        errln!("session {id} went on differently in both places and was left alone");
+    }
+    let count = |wanted: &[CopyAction]| plan.steps.iter().filter(|step| wanted.contains(&step.action)).count();
+    outln!(
+        "{}: {} files to move ({} KB), {} to delete, {} unchanged; {} sessions to move, {} unchanged{}",
+        format_args!("{} → {}", from.name, to.name),
+        count(&[CopyAction::Create, CopyAction::Update]),
+        plan.bytes.div_ceil(1024),
+        count(&[CopyAction::Delete]),
+        plan.unchanged,
+        moved.sessions.len(),
+        moved.same,
+        if how.dry_run { " (nothing was done)" } else { ", done" }
+    );
+}
+
+/// A count on the terminal while files move.
+struct Progress {
+    shown: bool,
+    total: usize,
+    done: AtomicUsize,
+}
+
+impl Progress {
+    fn new(env: &Env, total: usize) -> Self {
+        Self { shown: env.stderr_is_terminal && total > 0, total, done: AtomicUsize::new(0) }
+    }
+
+    fn step(&self) {
+        let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+        if self.shown {
+            err(format_args!("\r{done}/{} ", self.total));
+        }
+    }
+
+    fn end(&self) {
+        if self.shown {
+            err(format_args!("\r\x1b[K"));
+        }
+    }
+}
