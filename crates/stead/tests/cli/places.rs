@@ -126,7 +126,7 @@ fn a_server_that_restarts_in_the_middle_of_a_run_loses_nothing_that_was_acknowle
     let tests = [Kind::Redis, Kind::Postgres, Kind::Mysql].map(|kind| {
         std::thread::spawn(move || {
             let mut store = Server::start(kind);
-            let folder = in_store(&store.url(), "main");
+            let folder = in_store(store.url(), "main");
             let held = gate();
             let write = |path: &str| reply().call("write_file", json!({"file_path": path, "content": "kept\n"}));
             let server = FakeModel::start(vec![write("one.md"), write("two.md").after(&held), reply().text("done")]);
@@ -156,7 +156,8 @@ fn a_server_that_restarts_in_the_middle_of_a_run_loses_nothing_that_was_acknowle
 #[test]
 fn a_store_that_is_not_there_is_told_and_no_password_is_shown() {
     let folder = in_store("postgres://someone:hunter2@127.0.0.1:9/agents", "main");
-    for args in [&["sessions", "list"][..], &["check"], &["run", "-m", "scripted:x", "hi"]] {
+    folder.script("- text: hello");
+    for args in [&["sessions", "list"][..], &["check"], &["run", "-m", "scripted:script.yaml", "hi"]] {
         let told = folder.run(args);
         let all = format!("{}{}", told.out, told.err);
         assert!(told.code != 0 && all.contains("postgres://127.0.0.1:9/agents"), "{args:?}: {all}");
