@@ -21,9 +21,14 @@
 //! # });
 //! ```
 
+mod connect;
 mod contract;
 mod disk;
 mod error;
+mod filestore;
+mod local;
+mod memory;
+mod redis;
 mod sessions;
 mod sql;
 
@@ -33,5 +38,8 @@ pub use contract::{
 };
 pub use disk::{Disk, OsDisk, open_dir};
 pub use error::StoreError;
+pub use filestore::FileStore;
+pub use memory::MemoryStore;
+pub use redis::RedisStore;
 pub use sessions::{FileSessions, Holder, JournalWriter, Opened, Position, Sessions, Summary, Torn, Wait};
 pub use sql::SqlStore;

@@ -27,6 +27,7 @@
 
 pub mod bench;
 mod disk;
+mod lossy;
 mod model;
 mod pty;
 mod reexec;
@@ -34,6 +35,7 @@ pub mod servers;
 pub mod store_suite;
 
 pub use disk::{Fault, FaultDisk, KillPoint, Op, OpKind};
+pub use lossy::LossyLine;
 pub use model::{
     Answer, Call, FakeModel, Gate, Mode, Recorded, Seen, Turn, Wire, bench_like, fail, gate, hang, raw, raw_sse,
     render, reply, reset,

@@ -261,6 +261,8 @@ async fn a_takeover_amid_appends_leaves_no_gap(cx: Cx) {
                 Err(StoreError::Fenced { .. }) => return at,
                 Err(other) => panic!("{other}"),
             }
+            // A store that never waits would leave the other no turn.
+            tokio::task::yield_now().await;
         }
     };
     let new_holder = async {

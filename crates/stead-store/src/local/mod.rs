@@ -1,0 +1,16 @@
+//! What stores without a server decide for themselves: who holds a lease, which job is next.
+//!
+//! No I/O and no clock: the time is handed in, in milliseconds since any moment that stays the same.
+
+mod grant;
+mod jobs;
+
+pub(crate) use grant::Grant;
+pub(crate) use jobs::{Added, Jobs, Settle};
+
+use std::time::Duration;
+
+/// `wait` from `now`.
+pub(crate) fn later(now_ms: i64, wait: Duration) -> i64 {
+    now_ms.saturating_add(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,53 @@
+//! Leases as hashes that never expire: the token must outlive the holder.
+
+use super::{RedisStore, millis, number, text};
+use crate::{Acquired, Claim, Fence, Lease, Leases, Space, StoreError};
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use std::time::Duration;
+
+impl Leases for RedisStore {
+    fn acquire<'a>(
+        &'a self,
+        space: &'a Space,
+        name: &'a str,
+        holder: &'a str,
+        ttl: Duration,
+        claim: Claim,
+    ) -> BoxFuture<'a, Result<Acquired, StoreError>> {
+        Box::pin(async move {
+            let over = match claim {
+                Claim::Free => Bytes::new(),
+                Claim::Over(token) => number(token),
+            };
+            let args = [text(name), text(holder), millis(ttl), over];
+            let mut reply = self.call(&self.scripts.acquire, space, &args).await?;
+            let outcome = reply.text()?;
+            let token = reply.number()?;
+            if outcome == "ours" {
+                return Ok(Acquired::Ours(Fence { name: name.to_owned(), token }));
+            }
+            let holder = reply.text()?;
+            Ok(Acquired::Held(Lease { holder, token, left: Duration::from_millis(reply.number()?) }))
+        })
+    }
+
+    fn renew<'a>(
+        &'a self,
+        space: &'a Space,
+        fence: &'a Fence,
+        ttl: Duration,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(async move {
+            let args = [text(&fence.name), number(fence.token), millis(ttl)];
+            self.call(&self.scripts.renew, space, &args).await?.yes()
+        })
+    }
+
+    fn release<'a>(&'a self, space: &'a Space, fence: &'a Fence) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            self.call(&self.scripts.release, space, &[text(&fence.name), number(fence.token)]).await?;
+            Ok(())
+        })
+    }
+}

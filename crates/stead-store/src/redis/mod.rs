@@ -1,0 +1,100 @@
+//! A store on a Redis server.
+//!
+//! All keys of a space begin with `{stead:SPACE}:`, which is also what a cluster places them by:
+//!
+//! ```text
+//! d:KEY        document: hash of version, meta, body      k            sorted set of all keys
+//! j:JOURNAL    list of lines                              n            sorted set of all journals
+//! h:JOURNAL    hash of last line's number, bytes, time    l:NAME       lease: hash of token, holder, until
+//! q:QUEUE      sorted set of jobs by the time they are due
+//! w:ID:QUEUE   job: hash                                  x:QUEUE      sorted set of dead jobs
+//! c:QUEUE      last job's number                          u:…          dedup keys, for a day
+//! r:REQUEST    what a request gave, for a few minutes, should its answer be lost
+//! ```
+//!
+//! Redis keeps what it acknowledged as well as it is told to: set `appendonly yes` and `appendfsync always`
+//! for the promise of the contracts. With less, a server that crashes may come back without its last
+//! writes. That is noticed and never papered over: numbers of lines are counted, and tokens and ids are
+//! never below the time of day, so that none is given twice.
+
+mod documents;
+mod journals;
+mod leases;
+mod link;
+mod queue;
+mod reply;
+mod scripts;
+
+use crate::connect::without_credentials;
+use crate::{Fence, Space, Store, StoreError};
+use bytes::Bytes;
+use link::Link;
+use redis::Script;
+use reply::Reply;
+use scripts::Scripts;
+use std::time::Duration;
+
+/// Keeps everything on a Redis server.
+#[derive(Debug)]
+pub struct RedisStore {
+    link: Link,
+    scripts: Scripts,
+}
+
+impl RedisStore {
+    /// Connects to `redis://[user:password@]host[:port][/database]`, or `rediss://` for TLS.
+    pub async fn connect(url: &str) -> Result<Self, StoreError> {
+        let place = without_credentials(url);
+        let client = redis::Client::open(url)
+            .map_err(|error| StoreError::Setup(format!("{place} is no address of a Redis server: {error}")))?;
+        let link = Link::new(client, place);
+        link.check().await?;
+        Ok(Self { link, scripts: Scripts::new() })
+    }
+
+    async fn call(&self, script: &Script, space: &Space, args: &[Bytes]) -> Result<Reply, StoreError> {
+        self.link.call(script, space, args).await
+    }
+}
+
+impl Store for RedisStore {
+    fn place(&self) -> &str {
+        self.link.place()
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+}
+
+fn text(text: &str) -> Bytes {
+    Bytes::copy_from_slice(text.as_bytes())
+}
+
+fn number(number: impl ToString) -> Bytes {
+    Bytes::from(number.to_string())
+}
+
+/// A time span as the scripts have it. They count in doubles, so it ends where these become inexact.
+fn millis(span: Duration) -> Bytes {
+    const MOST_MS: u128 = 1 << 50;
+    number(span.as_millis().min(MOST_MS))
+}
+
+/// What `LIMIT` takes; negative would mean no limit.
+fn limit(limit: usize) -> Bytes {
+    number(limit.min(i32::MAX as usize))
+}
+
+/// Everything after `after`, for `ZRANGEBYLEX`.
+fn beyond(after: Option<&str>) -> Bytes {
+    after.map_or_else(|| Bytes::from_static(b"-"), |after| text(&format!("({after}")))
+}
+
+/// Puts in the name of the lease.
+fn of_lease<T>(outcome: Result<T, StoreError>, fence: &Fence) -> Result<T, StoreError> {
+    outcome.map_err(|error| match error {
+        StoreError::Fenced { .. } => StoreError::Fenced { lease: fence.name.clone() },
+        other => other,
+    })
+}

@@ -1,0 +1,102 @@
+//! Queues as sorted sets of jobs by the time they are due.
+
+use super::{RedisStore, beyond, limit, millis, number, text};
+use crate::{Claimed, Dead, Enqueued, Job, Queue, Space, StoreError};
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use std::time::Duration;
+
+impl Queue for RedisStore {
+    fn enqueue<'a>(
+        &'a self,
+        space: &'a Space,
+        queue: &'a str,
+        job: Job,
+    ) -> BoxFuture<'a, Result<Enqueued, StoreError>> {
+        Box::pin(async move {
+            let mut args = vec![text(queue), request(), job.payload, millis(job.delay), number(job.max_attempts)];
+            args.extend(job.dedup.map(Bytes::from));
+            let mut reply = self.call(&self.scripts.enqueue, space, &args).await?;
+            let is_new = reply.text()? == "new";
+            let id = reply.text()?;
+            Ok(if is_new { Enqueued::New(id) } else { Enqueued::Known(id) })
+        })
+    }
+
+    fn claim<'a>(
+        &'a self,
+        space: &'a Space,
+        queue: &'a str,
+        hide: Duration,
+    ) -> BoxFuture<'a, Result<Option<Claimed>, StoreError>> {
+        Box::pin(async move {
+            let args = [text(queue), request(), millis(hide)];
+            let mut reply = self.call(&self.scripts.claim, space, &args).await?;
+            if reply.is_done() {
+                return Ok(None);
+            }
+            Ok(Some(Claimed { id: reply.text()?, payload: reply.bytes()?, attempt: reply.number()? }))
+        })
+    }
+
+    fn ack<'a>(
+        &'a self,
+        space: &'a Space,
+        queue: &'a str,
+        claimed: &'a Claimed,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(self.settle(space, queue, claimed, vec![Bytes::from_static(b"ack")]))
+    }
+
+    fn nack<'a>(
+        &'a self,
+        space: &'a Space,
+        queue: &'a str,
+        claimed: &'a Claimed,
+        delay: Duration,
+        reason: &'a str,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(self.settle(space, queue, claimed, vec![Bytes::from_static(b"nack"), millis(delay), text(reason)]))
+    }
+
+    fn extend<'a>(
+        &'a self,
+        space: &'a Space,
+        queue: &'a str,
+        claimed: &'a Claimed,
+        hide: Duration,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(self.settle(space, queue, claimed, vec![Bytes::from_static(b"extend"), millis(hide)]))
+    }
+
+    fn dead<'a>(
+        &'a self,
+        space: &'a Space,
+        queue: &'a str,
+        after: Option<&'a str>,
+        most: usize,
+    ) -> BoxFuture<'a, Result<Vec<Dead>, StoreError>> {
+        Box::pin(async move {
+            let mut reply = self.call(&self.scripts.dead, space, &[text(queue), beyond(after), limit(most)]).await?;
+            let mut dead = Vec::new();
+            while !reply.is_done() {
+                let (id, payload) = (reply.text()?, reply.bytes()?);
+                dead.push(Dead { id, payload, attempts: reply.number()?, reason: reply.text()? });
+            }
+            Ok(dead)
+        })
+    }
+}
+
+impl RedisStore {
+    async fn settle(&self, space: &Space, queue: &str, claimed: &Claimed, act: Vec<Bytes>) -> Result<bool, StoreError> {
+        let mut args = vec![text(queue), text(&claimed.id), number(claimed.attempt)];
+        args.extend(act);
+        self.call(&self.scripts.settle, space, &args).await?.yes()
+    }
+}
+
+/// A name by which the server knows a request that is made twice.
+fn request() -> Bytes {
+    number(uuid::Uuid::now_v7())
+}
