@@ -31,6 +31,7 @@ mod memory;
 mod redis;
 mod sessions;
 
+pub use connect::connect;
 pub use contract::{
     Acquired, Change, Claim, Claimed, Dead, DocVersion, Document, Documents, Enqueued, Expected, Fence, Job, Journals,
     Lease, Leases, Listed, MAX_BODY_BYTES, MAX_KEY_BYTES, MAX_META_BYTES, Queue, Space, Store, Tail,
