@@ -244,6 +244,66 @@ async fn one_failing_route_does_not_spoil_a_search() {
     assert_eq!((paths, failed.len()), (vec!["m/hit".to_owned()], 1));
 }
 
+/// A store that lets one wait forever.
+#[derive(Debug)]
+struct Silent;
+
+impl Documents for Silent {
+    fn get<'a>(&'a self, _: &'a Space, _: &'a str) -> BoxFuture<'a, Result<Option<Document>, StoreError>> {
+        Box::pin(std::future::pending())
+    }
+
+    fn list<'a>(
+        &'a self,
+        _: &'a Space,
+        _: &'a str,
+        _: Option<&'a str>,
+        _: usize,
+    ) -> BoxFuture<'a, Result<Vec<Listed>, StoreError>> {
+        Box::pin(std::future::pending())
+    }
+
+    fn commit<'a>(
+        &'a self,
+        _: &'a Space,
+        _: Vec<Change>,
+        _: Option<&'a Fence>,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test]
+async fn a_search_ends_in_time_wherever_a_place_hangs() {
+    let silent = || -> Arc<dyn Vfs> { Arc::new(StoreVfs::new(Arc::new(Silent), Space::new(["x"]))) };
+    let memory = || memory_place().vfs;
+    let places: [Arc<dyn Vfs>; 6] = [
+        silent(),
+        Arc::new(Overlay::new(silent(), memory())),
+        Arc::new(Overlay::new(memory(), silent())),
+        Arc::new(Scoped::new(silent(), p("a/b"))),
+        Arc::new(Routes::new(silent(), BTreeMap::from([(p("m"), memory())]))),
+        Arc::new(Routes::new(memory(), BTreeMap::from([(p("m"), silent())]))),
+    ];
+    for place in places {
+        let soon = || std::time::Instant::now() + std::time::Duration::from_millis(30);
+        let bounds = || Bounds { deadline: soon(), ..Bounds::new(10, CancellationToken::new()) };
+        let query = GlobQuery { pattern: "**".into(), root: p("") };
+        let wait = std::time::Duration::from_secs(5);
+        let found = tokio::time::timeout(wait, place.search().glob(query.clone(), bounds())).await.unwrap().unwrap();
+        assert!(found.timed_out, "{place:?}");
+        let later = Bounds::new(10, CancellationToken::new());
+        let cancel = later.cancel.clone();
+        let cancelled = async {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            cancel.cancel();
+        };
+        let search = tokio::time::timeout(wait, place.search().glob(query, later));
+        let (found, ()) = tokio::join!(search, cancelled);
+        assert!(matches!(found.unwrap(), Err(stead_vfs::SearchError::Cancelled)), "{place:?}");
+    }
+}
+
 #[tokio::test]
 async fn the_longest_path_decides_and_what_is_mounted_hides_what_is_below() {
     let place = routes_place(&["m", "m/inner"]);
