@@ -2,7 +2,7 @@
 
 use crate::{Agent, AgentError};
 use std::collections::{BTreeMap, BTreeSet};
-use stead_core::Owner;
+use stead_core::{Owner, SessionId};
 use stead_store::{ChangeLog, RunKey};
 use stead_vfs::{ChangeRecord, Was};
 
@@ -82,6 +82,17 @@ impl Agent {
             }
         }
         Ok(collected)
+    }
+}
+
+impl Agent {
+    /// Forgets how to undo the runs of a session that is gone.
+    pub async fn forget_changes(&self, owner: &Owner, session: &SessionId) -> Result<(), AgentError> {
+        let log = self.parts.place.changes(owner);
+        for run in log.runs().await?.into_iter().filter(|run| run.key.session == *session) {
+            log.forget(&run.key).await?;
+        }
+        Ok(())
     }
 }
 

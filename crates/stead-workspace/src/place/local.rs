@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use stead_core::{AgentId, Owner, Redactor, SessionId};
+use stead_core::{AgentId, Owner, Redactor, SessionId, TenantId};
 use stead_store::{ChangeLog, Disk, Fence, FileChanges, FileSessions, Sessions, folder_name};
 use stead_vfs::{LocalVfs, Overlay, ReadOnly, Routes, Scoped, VPath, Vfs, VfsError};
 
@@ -76,6 +76,9 @@ impl LocalPlace {
         match self.scope {
             IsolationScope::Agent | IsolationScope::Global => None,
             IsolationScope::Session | IsolationScope::User if *owner == Owner::default() => None,
+            IsolationScope::Session | IsolationScope::User if owner.tenant == TenantId::default() => {
+                Some(folder_name(&[owner.user.as_str()]))
+            }
             IsolationScope::Session | IsolationScope::User => {
                 Some(folder_name(&[owner.tenant.as_str(), owner.user.as_str()]))
             }
@@ -133,7 +136,11 @@ impl Place for LocalPlace {
         self.project.as_ref().map(|(_, attached)| *attached)
     }
 
-    fn describe(&self) -> &str {
-        "a local folder"
+    fn describe(&self) -> String {
+        match &self.project {
+            None => "this folder".to_owned(),
+            Some((_, Attached::ReadOnly)) => "this folder, with a project attached as project/, read-only".to_owned(),
+            Some((_, Attached::Writable)) => "this folder, with a project attached as project/, writable".to_owned(),
+        }
     }
 }
