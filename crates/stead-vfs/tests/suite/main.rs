@@ -106,7 +106,7 @@ suite!(default_of_routes, scoped(routes_place(&["l", "m/n"]), "m/other"));
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_scripts_in_memory() {
-    for seed in 100..120 {
+    for seed in 100..105 {
         vfs_suite::script(&StoreVfs::in_memory(), seed, vfs_suite::SCRIPT_OPERATIONS).await;
     }
 }
