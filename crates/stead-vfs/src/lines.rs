@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes read at once: fits the second-level cache.
 pub(crate) const BLOCK_BYTES: u64 = 256 * 1024;
+/// Bytes asked for at once of a place that is not read where it lies: a whole chunk of a store.
+const FETCH_BYTES: u64 = 2 * BLOCK_BYTES;
 /// Bytes between checkpoints: a multiple of the block.
 const STRIDE_BYTES: u64 = 4 * BLOCK_BYTES;
 /// Files whose checkpoints are remembered.
@@ -213,11 +215,19 @@ pub(crate) async fn by_ranges<V: Vfs + ?Sized>(vfs: &V, path: &VPath, range: Lin
         }
         let mut scan = Scan::new(range, size, Checkpoints::default());
         while let Some(offset) = scan.offset() {
-            let (block, now) = vfs.read(path, ReadRange { offset, len: BLOCK_BYTES }).await?;
+            let (fetched, now) = vfs.read(path, ReadRange { offset, len: FETCH_BYTES }).await?;
             if now != version {
                 continue 'again;
             }
-            scan.push(&block);
+            if fetched.is_empty() {
+                scan.push(&fetched);
+            }
+            for block in fetched.chunks(BLOCK_BYTES as usize) {
+                // The scan ends at the same block wherever the file lies, so that it tells the same of it.
+                if scan.offset().is_some() {
+                    scan.push(block);
+                }
+            }
         }
         return Ok(scan.finish(version).0);
     }
