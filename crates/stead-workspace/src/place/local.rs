@@ -11,7 +11,7 @@ use stead_store::{ChangeLog, Disk, Fence, FileChanges, FileSessions, Sessions, f
 use stead_vfs::{LocalVfs, Overlay, ReadOnly, Routes, Scoped, VPath, Vfs, VfsError};
 
 /// A folder of the local disk. Whoever gives no name works on the folder itself; a named user has a folder
-/// `@name` in it, over a view of the rest that cannot be changed and shows nothing of other users.
+/// `@@name` in it, over a view of the rest that cannot be changed and shows nothing of other users.
 #[derive(Debug)]
 pub struct LocalPlace {
     dir: PathBuf,

@@ -162,17 +162,18 @@ pub(crate) async fn connect_store(base: Base<'_>, url: &str) -> Result<Arc<dyn S
     if let Ok(connected) = tokio::time::timeout(Duration::from_secs(1), &mut connecting).await {
         return connected;
     }
-    super::print::errln!("the store does not answer yet; trying for a while");
+    super::print::errln!("still connecting to the store");
     connecting.await
 }
 
 async fn connect_quietly(base: Base<'_>, url: &str) -> Result<Arc<dyn Store>, CliError> {
     let Some(file) = base.file(url) else { return Ok(stead::store::connect(url).await?) };
-    let (scheme, rest) = url.split_once(':').unwrap_or(("", url));
-    let path = Path::new(rest.strip_prefix("//").unwrap_or(rest));
-    let inside = matches!(base, Base::Workspace(_)) && path.is_relative() && depth(path).is_some();
-    if inside && !path.starts_with("agents") {
-        let hint = format!("{scheme}:agents/{}", path.file_name().unwrap_or_default().display());
+    let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
+    if let Base::Workspace(dir) = base
+        && let Some(below) = within(dir, &file)
+        && (!below.starts_with("agents") || below.components().count() < 2)
+    {
+        let hint = format!("{scheme}:agents/{}", file.file_name().unwrap_or_default().display());
         return Err(CliError::usage(format!(
             "{url}: a store inside the workspace must lie under agents/, where the agent cannot change it; use {hint}"
         )));
@@ -180,13 +181,20 @@ async fn connect_quietly(base: Base<'_>, url: &str) -> Result<Arc<dyn Store>, Cl
     Ok(stead::store::connect(&format!("{scheme}:{}", file.display())).await?)
 }
 
-/// How many folders below its base a relative path ends; none if it leaves the base.
-fn depth(path: &Path) -> Option<usize> {
-    path.components().try_fold(0_usize, |depth, part| match part {
-        std::path::Component::ParentDir => depth.checked_sub(1),
-        std::path::Component::CurDir => Some(depth),
-        _ => Some(depth + 1),
-    })
+/// The path of `file` from `dir`, if it lies in it, whatever links and dots are on the way.
+fn within(dir: &Path, file: &Path) -> Option<PathBuf> {
+    let dir = std::path::absolute(dir.canonicalize().ok()?).ok()?;
+    let mut plain = PathBuf::new();
+    for part in std::path::absolute(file).ok()?.components() {
+        match part {
+            std::path::Component::ParentDir => drop(plain.pop()),
+            other => plain.push(other),
+        }
+    }
+    // The part that exists tells where the rest will be.
+    let there = plain.ancestors().find(|above| above.exists())?;
+    let real = there.canonicalize().ok()?.join(plain.strip_prefix(there).ok()?);
+    real.strip_prefix(dir).ok().map(Path::to_owned)
 }
 
 /// An agent over `workspace` whose journals never hold any of `secrets`.

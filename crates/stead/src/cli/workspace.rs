@@ -38,7 +38,7 @@ pub(crate) async fn workspace(common: &Common, env: &Env, command: WorkspaceComm
             (ends.named(&from, Side::From).await?, ends.named(&to, Side::To).await?)
         }
     };
-    copy(env, &from, &to, &how).await
+    copy(common, env, &from, &to, &how).await
 }
 
 /// Which end of a copy.
@@ -127,7 +127,7 @@ fn require_file(base: Base<'_>, url: &str) -> Result<(), CliError> {
 /// What is part of a workspace: not its sessions (they are moved as such), users' folders, or what is git's.
 fn part(path: &VPath) -> Included {
     let first = path.parts().next().unwrap_or("");
-    if matches!(first, "agents" | ".git") || first.starts_with('@') || first.starts_with(".stead-overlay.") {
+    if first == "agents" || first.starts_with("@@") || path.parts().any(|part| part == ".git") {
         Included::No
     } else if is_secret(path) {
         Included::Skipped
@@ -136,7 +136,13 @@ fn part(path: &VPath) -> Included {
     }
 }
 
-async fn copy(env: &Env, from: &End, to: &End, how: &CopyArgs) -> Result<ExitCode, CliError> {
+async fn copy(common: &Common, env: &Env, from: &End, to: &End, how: &CopyArgs) -> Result<ExitCode, CliError> {
+    // Which files of the template a user deleted is theirs; a template has none deleted.
+    let own = common.user.is_some();
+    let part = move |path: &VPath| match path.as_str().starts_with(".stead-overlay.") {
+        true if !own => Included::No,
+        _ => part(path),
+    };
     let plan = CopyPlan::new(&*from.files, &*to.files, &part).await.map_err(anyhow::Error::from)?;
     let only_deletes = plan.steps.iter().all(|step| step.action == CopyAction::Delete);
     if plan.unchanged == 0 && !plan.steps.is_empty() && only_deletes {
