@@ -73,9 +73,12 @@ run_mysql() {
   local user=mysql
   [ "$(id -u)" -eq 0 ] || user=$(id -un)
   prepare mysql "$1" "$user"
+  # Not the shared one: a server that starts removes the temporary tables it finds there, whose ever they are.
+  mkdir -p "$1/mysql/tmp"
+  [ "$(id -u)" -ne 0 ] || chown "$user:" "$1/mysql/tmp"
   if [ ! -e "$1/mysql/ready" ]; then
-    mariadb-install-db --no-defaults --datadir="$1/mysql/data" --user="$user" --skip-test-db \
-      --auth-root-authentication-method=normal
+    mariadb-install-db --no-defaults --datadir="$1/mysql/data" --tmpdir="$1/mysql/tmp" --user="$user" \
+      --skip-test-db --auth-root-authentication-method=normal
     cat >"$1/mysql/init.sql" <<SQL
 CREATE DATABASE IF NOT EXISTS stead;
 CREATE USER IF NOT EXISTS 'stead'@'127.0.0.1' IDENTIFIED BY '$PASSWORD';
@@ -83,8 +86,8 @@ GRANT ALL ON stead.* TO 'stead'@'127.0.0.1';
 SQL
     touch "$1/mysql/ready"
   fi
-  exec mariadbd --no-defaults --datadir="$1/mysql/data" --user="$user" --bind-address=127.0.0.1 \
-    --port="$(cat "$1/mysql.port")" --socket="$1/mysql/socket" --pid-file="$1/mysql/pid" \
+  exec mariadbd --no-defaults --datadir="$1/mysql/data" --tmpdir="$1/mysql/tmp" --user="$user" \
+    --bind-address=127.0.0.1 --port="$(cat "$1/mysql.port")" --socket="$1/mysql/socket" --pid-file="$1/mysql/pid" \
     --init-file="$1/mysql/init.sql" --skip-name-resolve --max-connections=200 \
     --innodb-flush-log-at-trx-commit=$INNODB_FLUSH --innodb-buffer-pool-size=64M
 }

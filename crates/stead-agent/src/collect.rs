@@ -20,6 +20,8 @@ pub struct Collected {
     pub bytes: u64,
     /// What is still kept.
     pub kept_bytes: u64,
+    /// Things that crashed processes had left behind.
+    pub leftovers: usize,
 }
 
 /// Whether to do it or only to say what would be done.
@@ -69,6 +71,7 @@ impl Agent {
             contents: unused.len(),
             bytes: unused.iter().map(|image| image.bytes).sum(),
             kept_bytes: total(&kept),
+            leftovers: 0,
         };
         if really == Really::Do {
             for run in &forgotten {

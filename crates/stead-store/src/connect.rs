@@ -1,21 +1,54 @@
 //! A store by its URL.
 
-use crate::{MemoryStore, RedisStore, SqlStore, Store, StoreError};
+use crate::{FileStore, MemoryStore, OsDisk, RedisStore, SqlStore, Store, StoreError};
+use std::path::Path;
 use std::sync::Arc;
 
-/// Connects to the store that `url` names: `sqlite:FILE`, `postgres://…`, `mysql://…` (or `mariadb://…`),
-/// `redis://…`, `rediss://…`, or `memory:` for one that ends with the process.
+const SCHEMES: &str = "memory:, file:, sqlite:, redis://, rediss://, postgres:// and mysql://";
+
+/// The store at `url`:
+///
+/// | URL | Store |
+/// |---|---|
+/// | `memory:` | in this process, empty every time |
+/// | `file:FOLDER` | plain files |
+/// | `sqlite:FILE` | one file |
+/// | `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, `rediss://…` | Redis, plain or with TLS |
+/// | `postgres://USER:PASSWORD@HOST[:PORT]/DATABASE` | PostgreSQL |
+/// | `mysql://USER:PASSWORD@HOST[:PORT]/DATABASE` | MySQL or MariaDB |
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+/// let store = stead_store::connect("memory:").await.unwrap();
+/// assert!(!store.is_shared());
+/// # });
+/// ```
 pub async fn connect(url: &str) -> Result<Arc<dyn Store>, StoreError> {
-    let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
+    let Some((scheme, rest)) = url.split_once(':') else { return Err(unknown(url)) };
     match scheme {
-        "memory" => Ok(Arc::new(MemoryStore::new())),
+        "memory" if rest.is_empty() => Ok(Arc::new(MemoryStore::new())),
+        "memory" => Err(StoreError::Setup("memory: takes nothing after it".to_owned())),
+        "file" => Ok(Arc::new(FileStore::new(folder(rest)?, Arc::new(OsDisk)))),
         "redis" | "rediss" => Ok(Arc::new(RedisStore::connect(url).await?)),
         "sqlite" | "postgres" | "postgresql" | "mysql" | "mariadb" => Ok(Arc::new(SqlStore::connect(url).await?)),
-        _ => Err(StoreError::Setup(format!(
-            "{:?} is not the URL of a store; it begins with sqlite:, postgres://, mysql://, redis:// or rediss://",
-            without_credentials(url)
-        ))),
+        _ => Err(unknown(url)),
     }
+}
+
+/// The folder of `file:FOLDER` or `file:///FOLDER`.
+fn folder(rest: &str) -> Result<&Path, StoreError> {
+    let path = match rest.strip_prefix("//") {
+        Some(path) if path.starts_with('/') => path,
+        Some(_) => return Err(StoreError::Setup("file: takes a folder of this machine: file:///FOLDER".to_owned())),
+        None => rest,
+    };
+    if path.is_empty() { Err(StoreError::Setup("file: needs a folder".to_owned())) } else { Ok(Path::new(path)) }
+}
+
+fn unknown(url: &str) -> StoreError {
+    // What has no scheme may be anything, even a password alone.
+    let scheme = url.split_once(':').map_or("it has no scheme", |(scheme, _)| scheme);
+    StoreError::Setup(format!("the URL of the store is not known ({scheme}); there are {SCHEMES}"))
 }
 
 /// What a person may see of a URL: not who they are, nor what they prove it by.
@@ -38,6 +71,21 @@ pub(crate) fn without_credentials(url: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn every_scheme_is_known_and_others_are_told_which_there_are() {
+        assert_eq!(connect("memory:").await.unwrap().place(), "memory:");
+        assert_eq!(connect("file:a/b").await.unwrap().place(), "file:a/b");
+        assert_eq!(connect("file:///a/b").await.unwrap().place(), "file:/a/b");
+        for url in
+            ["s3cret", "mongodb://user:s3cret@host/", "memory:x", "file:", "file://host/a", "redis://u:s3cret@h:x"]
+        {
+            let error = connect(url).await.unwrap_err();
+            assert!(matches!(error, StoreError::Setup(_)), "{url}: {error:?}");
+            assert!(!error.to_string().contains("s3cret"), "{error}");
+        }
+        assert!(connect("mongodb://host").await.unwrap_err().to_string().contains("rediss://, postgres://"));
+    }
 
     #[test]
     fn no_credentials_are_shown() {

@@ -200,8 +200,7 @@ async fn differs(
     if here.size != there.size || hash(from, path, here).await? != hash(to, path, there).await? {
         return Ok(true);
     }
-    let (here, there) = (from.stat(path).await?.mode, to.stat(path).await?.mode);
-    Ok(here.zip(there).is_some_and(|(here, there)| here & 0o111 != there & 0o111))
+    Ok(here.mode.zip(there.mode).is_some_and(|(here, there)| here & 0o111 != there & 0o111))
 }
 
 async fn hash(files: &dyn Vfs, path: &VPath, entry: &DirEntry) -> Result<ContentHash, VfsError> {

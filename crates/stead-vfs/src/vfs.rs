@@ -123,6 +123,8 @@ pub struct DirEntry {
     pub modified_ms: i64,
     /// Whether it is a link.
     pub link: bool,
+    /// Permission bits, where the place keeps them.
+    pub mode: Option<u32>,
     /// The content's hash, where the place knows it without reading.
     pub hash: Option<ContentHash>,
 }

@@ -58,7 +58,7 @@ fn is_below(path: &str, directory: &str) -> bool {
 }
 
 impl World {
-    /// The path without links; none if it leads out, in a circle, or through a file.
+    /// The path without links; none if it leads out or in a circle.
     pub(crate) fn resolve(&self, path: &str) -> Option<String> {
         let mut todo: Vec<String> = path.split('/').filter(|p| !p.is_empty()).rev().map(str::to_owned).collect();
         let mut done: Vec<String> = Vec::new();
@@ -77,7 +77,6 @@ impl World {
                     }
                     todo.extend(target.split('/').filter(|p| !p.is_empty() && *p != ".").rev().map(str::to_owned));
                 }
-                Some(Node::File(_)) if !todo.is_empty() => return None,
                 Some(Node::File(_) | Node::Dir) => done.push(part),
                 None => {
                     todo.push(part);

@@ -279,7 +279,7 @@ async fn directly(guarded: &Guarded, access: &Access) -> Result<(), VfsError> {
     };
     match access.tool {
         "ls" => {
-            guarded.walk(&path, 5).await?;
+            guarded.walk(&path, None, 5).await?;
             guarded.list(&path).await.map(drop)
         }
         "file_info" => guarded.stat(&path).await.map(drop),

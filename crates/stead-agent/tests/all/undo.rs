@@ -106,7 +106,7 @@ fn what_others_put_into_a_directory_of_the_run_stays() {
     block_on(async {
         let (agent, run) = worked(dir.path()).await;
         std::fs::write(dir.path().join("new/mine.txt"), "keep").unwrap();
-        let plan = agent.undo_runs(agent.owner(), &session("s"), &[run.clone()]).await.unwrap();
+        let plan = agent.undo_runs(agent.owner(), &session("s"), std::slice::from_ref(&run)).await.unwrap();
         assert_eq!(plan.obstacles, []);
         assert_eq!(std::fs::read(dir.path().join("new/mine.txt")).unwrap(), b"keep");
         assert!(!dir.path().join("new/deep").exists());

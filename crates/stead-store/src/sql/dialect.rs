@@ -86,11 +86,11 @@ impl Dialect {
         }
     }
 
-    /// Whether a WITH clause can change rows, so that several changes are one statement.
-    pub(super) fn chains_changes(self) -> bool {
+    /// Like [`Self::for_share`], for the rows of two tables out of several.
+    pub(super) fn for_share_of(self, first: &str, second: &str) -> String {
         match self {
-            Self::Postgres => true,
-            Self::Sqlite | Self::Mysql => false,
+            Self::Sqlite | Self::Mysql => self.for_share().to_owned(),
+            Self::Postgres => format!(" FOR SHARE OF {first}, {second}"),
         }
     }
 

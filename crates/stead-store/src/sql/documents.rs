@@ -10,8 +10,9 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-/// Most keys in one statement, well below every database's limit of parameters.
-const KEYS_PER_STATEMENT: usize = 1000;
+/// Most keys in one statement: well below every database's limit of parameters, and below the length from which
+/// MariaDB makes a table of them and joins that.
+const KEYS_PER_STATEMENT: usize = 500;
 /// Most rows written by one statement.
 const ROWS_PER_STATEMENT: usize = 500;
 /// Most moves in one statement. Each row is compared with all of them.

@@ -1,4 +1,8 @@
-//! Journals in two tables: one row for each journal's end, one for each line.
+//! Journals in two tables: one row for each journal, one for each line.
+//!
+//! A journal ends where its last line is; nothing else says so. A line's number is part of its key, so two
+//! appends after the same line cannot both be made, and most appends are one statement: a line is added if the
+//! lease is held and the line before is there.
 
 use super::SqlStore;
 use super::driver::{Begin, Fault, Row, Statement, Tx, end};
@@ -61,12 +65,12 @@ impl Journals for SqlStore {
 
     fn tail<'a>(&'a self, space: &'a Space, journal: &'a str) -> BoxFuture<'a, Result<Option<Tail>, StoreError>> {
         async move {
-            let sql = "SELECT h.journal, h.seq, h.bytes, h.updated_ms, l.line \
-                       FROM stead_journals h JOIN stead_lines l ON l.journal = h.id AND l.seq = h.seq \
-                       WHERE h.space = ? AND h.journal = ?";
+            // The journal by a subquery: to a join, a planner would bring all its lines and sort them.
+            let sql = "SELECT seq, upto, at_ms, line FROM stead_lines \
+                       WHERE journal = (SELECT id FROM stead_journals WHERE space = ? AND journal = ?) \
+                       ORDER BY seq DESC LIMIT 1";
             let row = self.read(|| Statement::new(sql).bytes(space.as_str()).bytes(journal)).await?.first();
-            let tail = row.map(named_tail).transpose().map_err(|fault| self.give_up(fault))?;
-            Ok(tail.map(|(_, tail)| tail))
+            row.map(|mut row| tail_of(&mut row)).transpose().map_err(|fault| self.give_up(fault))
         }
         .boxed()
     }
@@ -80,15 +84,17 @@ impl Journals for SqlStore {
         async move {
             let from = if after.is_some() { ">" } else { ">=" };
             let sql = format!(
-                "SELECT h.journal, h.seq, h.bytes, h.updated_ms, l.line \
-                 FROM stead_journals h JOIN stead_lines l ON l.journal = h.id AND l.seq = h.seq \
+                "SELECT l.seq, l.upto, l.at_ms, l.line, h.journal \
+                 FROM stead_journals h JOIN stead_lines l ON l.journal = h.id AND l.seq = \
+                 (SELECT m.seq FROM stead_lines m WHERE m.journal = h.id ORDER BY m.seq DESC LIMIT 1) \
                  WHERE h.space = ? AND h.journal {from} ? ORDER BY h.journal LIMIT ?"
             );
             let limit = i64::try_from(limit).unwrap_or(i64::MAX);
             let statement =
                 || Statement::new(sql.clone()).bytes(space.as_str()).bytes(after.unwrap_or_default()).int(limit);
             let rows = self.read(statement).await?.rows;
-            rows.into_iter().map(named_tail).collect::<Result<_, _>>().map_err(|fault| self.give_up(fault))
+            let names = rows.into_iter().map(|mut row| Ok((row.text(4)?, tail_of(&mut row)?)));
+            names.collect::<Result<_, Fault>>().map_err(|fault| self.give_up(fault))
         }
         .boxed()
     }
@@ -113,29 +119,32 @@ impl Journals for SqlStore {
 impl SqlStore {
     async fn erase_in(&self, tx: &mut dyn Tx, space: &Space, journal: &str, fence: &Fence) -> Result<(), Fault> {
         self.hold(tx, space, fence).await?;
-        let Some(head) = self.head(tx, space, journal).await? else { return Ok(()) };
-        tx.run(Statement::new("DELETE FROM stead_lines WHERE journal = ?").int(head.id)).await?;
-        tx.run(Statement::new("DELETE FROM stead_journals WHERE id = ?").int(head.id)).await?;
+        let Some(id) = self.journal(tx, space, journal).await? else { return Ok(()) };
+        tx.run(Statement::new("DELETE FROM stead_lines WHERE journal = ?").int(id)).await?;
+        tx.run(Statement::new("DELETE FROM stead_journals WHERE id = ?").int(id)).await?;
         Ok(())
     }
 
-    /// The end of a journal, locked.
-    async fn head(&self, tx: &mut dyn Tx, space: &Space, journal: &str) -> Result<Option<Head>, Fault> {
+    /// The number of a journal, to which nobody else appends until the transaction ends.
+    async fn journal(&self, tx: &mut dyn Tx, space: &Space, journal: &str) -> Result<Option<i64>, Fault> {
         let lock = self.dialect.for_update();
-        let sql = format!("SELECT id, seq, bytes FROM stead_journals WHERE space = ? AND journal = ?{lock}");
+        let sql = format!("SELECT id FROM stead_journals WHERE space = ? AND journal = ?{lock}");
         let row = tx.run(Statement::new(sql).bytes(space.as_str()).bytes(journal)).await?.first();
-        row.map(|row| Ok(Head { id: row.int(0)?, seq: row.int(1)?, bytes: row.int(2)? })).transpose()
+        row.map(|row| row.int(0)).transpose()
     }
 
     /// Lines from `from` on: those of one statement, and of these the ones that fit into `max_bytes`.
     async fn page(&self, space: &Space, journal: &str, from: i64, max_bytes: i64) -> Result<Vec<Bytes>, StoreError> {
-        let sql = "SELECT l.line FROM stead_journals h JOIN stead_lines l ON l.journal = h.id \
-                   WHERE h.space = ? AND h.journal = ? AND l.seq >= ? AND l.seq < ? AND (l.seq = ? OR l.upto <= ? + \
-                   COALESCE((SELECT b.upto FROM stead_lines b WHERE b.journal = h.id AND b.seq = ?), 0)) \
-                   ORDER BY l.seq";
+        // Subqueries that need nothing of the row are looked up once.
+        let sql = "SELECT line FROM stead_lines \
+                   WHERE journal = (SELECT id FROM stead_journals WHERE space = ? AND journal = ?) \
+                   AND seq >= ? AND seq < ? AND (seq = ? OR upto <= ? + COALESCE((SELECT b.upto FROM stead_lines b \
+                   WHERE b.journal = (SELECT id FROM stead_journals WHERE space = ? AND journal = ?) \
+                   AND b.seq = ?), 0)) ORDER BY seq";
         let statement = || {
-            let statement = Statement::new(sql).bytes(space.as_str()).bytes(journal).int(from);
-            statement.int(from.saturating_add(LINES_PER_STATEMENT as i64)).int(from).int(max_bytes).int(from - 1)
+            let (space, end) = (space.as_str(), from.saturating_add(LINES_PER_STATEMENT as i64));
+            let statement = Statement::new(sql).bytes(space).bytes(journal).int(from).int(end).int(from);
+            statement.int(max_bytes).bytes(space).bytes(journal).int(from - 1)
         };
         let rows = self.read(statement).await?.rows;
         let lines = rows.into_iter().map(|mut row| Ok(Bytes::from(row.bytes(0)?)));
@@ -143,15 +152,8 @@ impl SqlStore {
     }
 }
 
-struct Head {
-    id: i64,
-    seq: i64,
-    bytes: i64,
-}
-
-fn named_tail(mut row: Row) -> Result<(String, Tail), Fault> {
-    let tail = Tail { seq: row.count(1)?, bytes: row.count(2)?, updated_ms: row.int(3)?, last: row.bytes(4)?.into() };
-    Ok((row.text(0)?, tail))
+fn tail_of(row: &mut Row) -> Result<Tail, Fault> {
+    Ok(Tail { seq: row.count(0)?, bytes: row.count(1)?, updated_ms: row.int(2)?, last: row.bytes(3)?.into() })
 }
 
 /// A line's number for the database, which knows none above the largest.
@@ -219,81 +221,92 @@ impl Append<'_> {
 
     async fn apply(&self, tx: &mut dyn Tx) -> Result<(), Fault> {
         self.store.hold(tx, self.space, self.fence).await?;
-        let found = self.store.head(tx, self.space, self.journal).await?;
-        if found.as_ref().map_or(0, |head| head.seq) != seq_of(self.after) {
+        let found = self.store.journal(tx, self.space, self.journal).await?;
+        let (mut seq, mut bytes) = match found {
+            Some(id) => last_line(tx, id).await?,
+            None => (0, 0),
+        };
+        if seq != seq_of(self.after) {
             return Err(Fault::Final(StoreError::Conflict(self.journal.to_owned())));
         }
         if self.lines.is_empty() {
             return Ok(());
         }
-        let head = match found {
-            Some(head) => head,
+        let id = match found {
+            Some(id) => id,
             None => self.begin(tx).await?,
         };
-        let (mut seq, mut bytes) = (head.seq, head.bytes);
+        let now = self.store.dialect.now();
         let mut rest = self.lines;
         while !rest.is_empty() {
-            let (now, later) = rest.split_at(how_many(rest, self.store.limits.statement_bytes));
-            let values = "(?, ?, ?, ?), ".repeat(now.len());
-            let sql = format!("INSERT INTO stead_lines (journal, seq, upto, line) VALUES {values}");
-            let statement = now.iter().fold(Statement::new(sql.trim_end_matches(", ").to_owned()), |s, line| {
+            let (few, later) = rest.split_at(how_many(rest, self.store.limits.statement_bytes));
+            let values = format!("(?, ?, ?, {now}, ?), ").repeat(few.len());
+            let values = values.trim_end_matches(", ");
+            let sql = format!("INSERT INTO stead_lines (journal, seq, upto, at_ms, line) VALUES {values}");
+            let statement = few.iter().fold(Statement::new(sql), |s, line| {
                 seq += 1;
                 bytes += counted(line);
-                s.int(head.id).int(seq).int(bytes).bytes(line)
+                s.int(id).int(seq).int(bytes).bytes(line)
             });
-            tx.run(if now.len() > PREPARED_LINES { statement.once() } else { statement }).await?;
+            tx.run(if few.len() > PREPARED_LINES { statement.once() } else { statement }).await?;
             rest = later;
         }
-        let now = self.store.dialect.now();
-        let sql = format!("UPDATE stead_journals SET seq = ?, bytes = ?, updated_ms = {now} WHERE id = ?");
-        tx.run(Statement::new(sql).int(seq).int(bytes).int(head.id)).await.map(|_| ())
+        Ok(())
     }
 
     /// Begins a journal that is not there.
-    async fn begin(&self, tx: &mut dyn Tx) -> Result<Head, Fault> {
+    async fn begin(&self, tx: &mut dyn Tx) -> Result<i64, Fault> {
         let returning = self.store.dialect.returning_id();
-        let sql = format!(
-            "INSERT INTO stead_journals (space, journal, seq, bytes, updated_ms) VALUES (?, ?, 0, 0, 0){returning}"
-        );
-        let answer = tx.run(Statement::new(sql).bytes(self.space.as_str()).bytes(self.journal)).await?;
-        Ok(Head { id: new_id(answer)?, seq: 0, bytes: 0 })
+        let sql = format!("INSERT INTO stead_journals (space, journal) VALUES (?, ?){returning}");
+        new_id(tx.run(Statement::new(sql).bytes(self.space.as_str()).bytes(self.journal)).await?)
     }
 
-    /// An append of a few lines to a journal that is there, where it can be one statement. None if that did
-    /// nothing and does not say why.
+    /// An append of a few lines to a journal that is there. None if it did nothing and does not say why.
     async fn in_one_statement(&self) -> Result<Option<()>, Fault> {
-        let dialect = self.store.dialect;
         let few = (1..=PREPARED_LINES).contains(&self.lines.len())
             && how_many(self.lines, self.store.limits.statement_bytes) == self.lines.len();
-        let (true, true, Ok(token)) =
-            (dialect.chains_changes() && self.after > 0, few, i64::try_from(self.fence.token))
-        else {
-            return Ok(None);
+        let (true, true, Ok(token)) = (self.after > 0, few, i64::try_from(self.fence.token)) else { return Ok(None) };
+        let dialect = self.store.dialect;
+        // A table of one row would cost MariaDB a file.
+        let (seq, more, line, table) = match self.lines.len() - 1 {
+            0 => ("?", "?", "?", String::new()),
+            others => {
+                let rest = " UNION ALL SELECT ?, ?, ?".repeat(others);
+                let table = format!(", (SELECT ? AS seq, ? AS more, ? AS line{rest}) AS new");
+                ("new.seq", "new.more", "new.line", table)
+            }
         };
-        let values = "(?, ?, ?), ".repeat(self.lines.len());
-        let (share, now) = (dialect.for_share(), dialect.now());
+        let (now, lock) = (dialect.now(), dialect.for_share_of("f", "h"));
         let sql = format!(
-            "WITH held AS (SELECT 1 FROM stead_leases WHERE space = ? AND name = ? AND token = ?{share}), \
-             head AS (UPDATE stead_journals SET seq = ?, bytes = bytes + ?, updated_ms = {now} \
-             WHERE space = ? AND journal = ? AND seq = ? AND EXISTS (SELECT 1 FROM held) RETURNING id, bytes) \
-             INSERT INTO stead_lines (journal, seq, upto, line) \
-             SELECT head.id, l.seq, head.bytes - l.rest, l.line FROM head, (VALUES {}) AS l (seq, rest, line)",
-            values.trim_end_matches(", ")
+            "INSERT INTO stead_lines (journal, seq, upto, at_ms, line) \
+             SELECT h.id, {seq}, b.upto + {more}, {now}, {line} \
+             FROM stead_leases f, stead_journals h, stead_lines b{table} \
+             WHERE f.space = ? AND f.name = ? AND f.token = ? AND h.space = ? AND h.journal = ? \
+             AND b.journal = h.id AND b.seq = ?{lock}"
         );
         let (space, after) = (self.space.as_str(), seq_of(self.after));
-        let added = i64::try_from(self.lines.len()).unwrap_or(i64::MAX);
-        let mut rest: i64 = self.lines.iter().map(counted).sum();
-        let statement = Statement::new(sql).bytes(space).bytes(&self.fence.name).int(token);
-        let statement =
-            statement.int(after.saturating_add(added)).int(rest).bytes(space).bytes(self.journal).int(after);
-        let mut seq = after;
-        let statement = self.lines.iter().fold(statement, |s, line| {
+        let (mut seq, mut more) = (after, 0);
+        let statement = self.lines.iter().fold(Statement::new(sql), |s, line| {
             seq = seq.saturating_add(1);
-            rest -= counted(line);
-            s.int(seq).int(rest).bytes(line)
+            more += counted(line);
+            s.int(seq).int(more).bytes(line)
         });
-        let changed = self.store.driver.write(statement).await?.changed;
-        Ok((changed > 0).then_some(()))
+        let statement = statement.bytes(space).bytes(&self.fence.name).int(token);
+        match self.store.driver.write(statement.bytes(space).bytes(self.journal).int(after)).await {
+            Ok(answer) => Ok((answer.changed > 0).then_some(())),
+            // The lease is held, and there are lines after this one.
+            Err(Fault::Duplicate(_)) => Err(Fault::Final(StoreError::Conflict(self.journal.to_owned()))),
+            Err(fault) => Err(fault),
+        }
+    }
+}
+
+/// The last line's number, and the bytes of all lines.
+async fn last_line(tx: &mut dyn Tx, journal: i64) -> Result<(i64, i64), Fault> {
+    let sql = "SELECT seq, upto FROM stead_lines WHERE journal = ? ORDER BY seq DESC LIMIT 1";
+    match tx.run(Statement::new(sql).int(journal)).await?.first() {
+        Some(row) => Ok((row.int(0)?, row.int(1)?)),
+        None => Ok((0, 0)),
     }
 }
 

@@ -19,6 +19,7 @@ mod retry;
 mod schema;
 mod url;
 
+use crate::connect::without_credentials;
 use crate::contract::{Fence, MAX_KEY_BYTES, Space, Store};
 use crate::error::StoreError;
 use dialect::Dialect;
@@ -61,12 +62,12 @@ impl SqlStore {
     /// The store at `url`: `sqlite:PATH`, `sqlite::memory:`, `postgres://…`, `mysql://…` or `mariadb://…`. Makes
     /// its tables if there are none; the database itself must be there.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
-        let (dialect, driver) = match url::target(url)? {
-            Target::Sqlite(path) => (Dialect::Sqlite, drivers::sqlite(path)?),
-            Target::Postgres => (Dialect::Postgres, drivers::postgres(url)?),
-            Target::Mysql => (Dialect::Mysql, drivers::mysql(url)?),
+        let (dialect, driver, place) = match url::target(url)? {
+            Target::Sqlite(path) => (Dialect::Sqlite, drivers::sqlite(path)?, format!("sqlite:{path}")),
+            Target::Postgres => (Dialect::Postgres, drivers::postgres(url)?, without_credentials(url)),
+            Target::Mysql => (Dialect::Mysql, drivers::mysql(url)?, without_credentials(url)),
         };
-        let (place, limits) = (url::place(url), Limits::default());
+        let limits = Limits::default();
         let mut store = Self { driver, dialect, place, url: url.to_owned(), limits, acks: AtomicU32::new(0) };
         store.limits = store.set_up().await?;
         Ok(store)

@@ -160,17 +160,14 @@ fn first_tables(dialect: Dialect) -> Vec<String> {
         ),
         table(
             "stead_journals",
-            &format!(
-                "id {id}, space {space} NOT NULL, journal {name} NOT NULL, seq BIGINT NOT NULL, \
-                 bytes BIGINT NOT NULL, updated_ms BIGINT NOT NULL, UNIQUE (space, journal)"
-            ),
+            &format!("id {id}, space {space} NOT NULL, journal {name} NOT NULL, UNIQUE (space, journal)"),
         ),
         // `upto` counts the bytes of all lines up to this one, so that a page is found without reading it.
         table(
             "stead_lines",
             &format!(
-                "journal BIGINT NOT NULL, seq BIGINT NOT NULL, upto BIGINT NOT NULL, line {bytes} NOT NULL, \
-                 PRIMARY KEY (journal, seq)"
+                "journal BIGINT NOT NULL, seq BIGINT NOT NULL, upto BIGINT NOT NULL, at_ms BIGINT NOT NULL, \
+                 line {bytes} NOT NULL, PRIMARY KEY (journal, seq)"
             ),
         ),
     ];

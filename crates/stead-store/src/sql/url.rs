@@ -31,24 +31,6 @@ pub(super) fn target(url: &str) -> Result<Target<'_>, StoreError> {
     }
 }
 
-/// The URL without user, password and options.
-pub(super) fn place(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return without_options(url).to_owned() };
-    let authority_ends = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let (authority, path) = rest.split_at(authority_ends);
-    match authority.rsplit_once('@') {
-        Some((_, host)) => format!("{scheme}://{host}{}", without_options(path)),
-        None if scheme == "sqlite" => without_options(url).to_owned(),
-        // A password with a slash or question mark in it makes no valid URL, but must not be shown either.
-        None if path.contains('@') => format!("{scheme}://"),
-        None => format!("{scheme}://{authority}{}", without_options(path)),
-    }
-}
-
-fn without_options(text: &str) -> &str {
-    text.split(['?', '#']).next().unwrap_or_default()
-}
-
 /// `said` without the password of `url`, in case a server repeats it.
 pub(super) fn without_password(said: String, url: &str) -> String {
     let Some((user_info, _)) = url.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@')) else { return said };
@@ -85,23 +67,6 @@ fn decoded(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_place_has_neither_user_nor_password_nor_options() {
-        for (url, expected) in [
-            ("postgres://me:secret@db.local:5433/agents?sslmode=require&password=x", "postgres://db.local:5433/agents"),
-            ("postgres://db.local/agents", "postgres://db.local/agents"),
-            ("mysql://me@db/agents#x", "mysql://db/agents"),
-            ("mysql://me:p@ss@db/agents", "mysql://db/agents"),
-            ("mysql://me:pa/ss@db/agents", "mysql://"),
-            ("mysql://me:pa?ss@db/agents", "mysql://"),
-            ("sqlite:data/a@b.db", "sqlite:data/a@b.db"),
-            ("sqlite:///var/a@b.db", "sqlite:///var/a@b.db"),
-            ("sqlite::memory:", "sqlite::memory:"),
-        ] {
-            assert_eq!(place(url), expected, "{url}");
-        }
-    }
 
     #[test]
     fn a_password_is_blotted_out_as_written_and_as_meant() {

@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead_core::{AgentId, Entry, Outcome, Redactor, RunEnd, RunId, SessionId, UserInput};
 use stead_store::{
-    Acquired, Claim, FileSessions, Imported, OsDisk, Sessions, Space, SqlStore, Store, StoreError, StoreSessions, Wait,
+    Acquired, Claim, FileSessions, Imported, MemoryStore, OsDisk, RedisStore, Sessions, Space, SqlStore, Store, StoreError, StoreSessions, Wait,
 };
 use stead_testkit::servers::{Kind, shared};
 
 async fn stores() -> Vec<Arc<dyn Store>> {
     vec![
         Arc::new(SqlStore::connect("sqlite::memory:").await.unwrap()),
+        Arc::new(MemoryStore::new()),
+        Arc::new(RedisStore::connect(&shared(Kind::Redis)).await.unwrap()),
         Arc::new(SqlStore::connect(&shared(Kind::Postgres)).await.unwrap()),
         Arc::new(SqlStore::connect(&shared(Kind::Mysql)).await.unwrap()),
     ]

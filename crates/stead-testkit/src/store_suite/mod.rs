@@ -2,7 +2,7 @@
 //!
 //! Each case works in a space of its own, so that the suite can run on a server that others use.
 //!
-//! ```ignore
+//! ```
 //! mod memory {
 //!     // A store, and whatever must live as long as it does: a temporary folder, a server.
 //!     async fn open() -> (std::sync::Arc<dyn stead_store::Store>, ()) {

@@ -99,13 +99,22 @@ async fn jobs_come_in_the_order_they_were_added(cx: Cx) {
 }
 
 async fn jobs_come_in_the_order_they_are_due(cx: Cx) {
-    for delay_ms in [180, 60, 120, 0] {
-        cx.enqueue("q", Job { delay: Duration::from_millis(delay_ms), ..job(&delay_ms.to_string()) }).await;
+    // They must be added faster than they are due apart, which a busy machine does not manage every time.
+    for queue in (0..20).map(|n| n.to_string()) {
+        let begun = Instant::now();
+        for delay_ms in [180, 60, 120, 0] {
+            cx.enqueue(&queue, Job { delay: Duration::from_millis(delay_ms), ..job(&delay_ms.to_string()) }).await;
+        }
+        if begun.elapsed() >= Duration::from_millis(50) {
+            continue;
+        }
+        tokio::time::sleep(Duration::from_millis(250)).await;
+        for expected in ["0", "60", "120", "180"] {
+            assert_eq!(cx.claim(&queue, LONG).await.unwrap().payload, expected);
+        }
+        return;
     }
-    tokio::time::sleep(Duration::from_millis(250)).await;
-    for expected in ["0", "60", "120", "180"] {
-        assert_eq!(cx.claim("q", LONG).await.unwrap().payload, expected);
-    }
+    panic!("this machine is too slow to tell");
 }
 
 async fn a_delayed_job_is_not_early(cx: Cx) {

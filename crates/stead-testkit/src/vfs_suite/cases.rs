@@ -7,7 +7,7 @@ use std::sync::Arc;
 use stead_vfs::{Expect, LineRange, ReadRange, Vfs};
 
 /// What the paths below stand for is made by [`prepare`].
-const PATHS: [&str; 14] = [
+const PATHS: [&str; 16] = [
     "file",
     "empty",
     "dir",
@@ -15,6 +15,8 @@ const PATHS: [&str; 14] = [
     "dir/inner/through",
     "dir/new",
     "dir/sub",
+    "twin",
+    "twin/twin",
     "hollow",
     "none",
     "none/below/deep",
@@ -120,6 +122,7 @@ async fn prepare(vfs: &dyn Vfs, name: &str) -> Oracle {
         ("empty", ""),
         ("dir/inner", "inner\n"),
         ("dir/sub/deep/leaf", "leaf\nline\n"),
+        ("twin/twin/twin/leaf", "line\n"),
         (".dot", "none\n"),
         ("ünï/日本 1.txt", "本\r\nline\r\n"),
     ];

@@ -185,9 +185,14 @@ async fn grep(vfs: &dyn Vfs, query: GrepQuery, limits: Bounds) -> (Vec<String>, 
 async fn lines(vfs: &dyn Vfs) {
     let long = format!("{}needle\n", "ü".repeat(1500));
     let big = format!("{}big needle\n", "some filler line\n".repeat(20_000));
+    // Longer than any place reads at once, with a match across where it may be cut.
+    let huge =
+        format!("huge one\n{}huge two\n{}huge three", "0123456\n".repeat(65_535), "filler line\n".repeat(250_000));
     plant(
         vfs,
         &[
+            ("z/huge", &huge),
+            ("z/huge.bin", &format!("{huge}\0")),
             ("a.rs", "fn alpha() {}\nlet x = 1;\nfn beta() {}\n"),
             ("crlf.txt", "one\r\ntwo alpha\r\nthree\r\n"),
             ("uni.txt", "straße\nГРАД alpha\nlast line"),
@@ -231,6 +236,9 @@ async fn lines(vfs: &dyn Vfs) {
         (q("alpha", "bin"), &[]),
         (q("alpha", "late"), &[]),
         (q("alpha", "empty"), &[]),
+        (q("^huge", ""), &["z/huge:1:huge one", "z/huge:65537:huge two", "z/huge:315538:huge three"]),
+        (GrepQuery { mode: GrepMode::Content { context: 1 }, ..q("three$", "z/huge") }, &["z/huge-315537-filler line", "z/huge:315538:huge three"]),
+        (GrepQuery { mode: GrepMode::Count, ..q("huge", "z") }, &["z/huge 3"]),
         (q("big needle", ""), &["z/big:20001:big needle"]),
         (GrepQuery { syntax: Syntax::Literal, ..q("needle", "long") }, &clipped),
     ];

@@ -1,4 +1,4 @@
-//! What every [`Vfs`](stead_vfs::Vfs) must do, whatever it keeps its files in.
+//! What every [`Vfs`] must do, whatever it keeps its files in.
 //!
 //! One suite for the local disk, the stores, and everything put together from them. Each entry takes an
 //! empty place and leaves it empty, [`script`] excepted, and panics where the place gives another answer than

@@ -16,7 +16,7 @@ pub async fn races(vfs: Arc<dyn Vfs>) {
     every_appended_line_is_there(&vfs, 8, 12).await;
     creators_in_one_directory_do_not_disturb_each_other(&vfs, 24).await;
     no_content_is_torn(&vfs, 12).await;
-    nothing_is_left_without_its_directory(&vfs, 15).await;
+    nothing_is_left_without_its_directory(&vfs, 40).await;
     assert_eq!(super::tree(&*vfs).await, Vec::<String>::new());
 }
 

@@ -82,7 +82,8 @@ pub async fn scatter(vfs: &dyn Vfs, seed: u64, files: usize) {
     let mut rng = Rng::new(seed);
     let mut oracle = Oracle::default();
     for _ in 0..files {
-        let op = Op::Write { path: path(&mut rng, &oracle), content: content(&mut rng), want: Want::Any };
+        let path = path(&mut rng, &oracle);
+        let op = Op::Write { content: content(&mut rng, &path), path, want: Want::Any };
         op::on_place(vfs, &op, &oracle).await;
         op::on_oracle(&mut oracle, &op);
     }
@@ -140,7 +141,8 @@ fn random(rng: &mut Rng, oracle: &Oracle) -> Op {
     match rng.below(100) {
         0..30 => {
             let want = [Want::Any, Want::Any, Want::Absent, Want::Current, Want::Current, Want::Stale, Want::Foreign];
-            Op::Write { path: path(rng, oracle), content: content(rng), want: want[rng.below(7)] }
+            let path = path(rng, oracle);
+            Op::Write { content: content(rng, &path), path, want: want[rng.below(7)] }
         }
         30..38 => {
             let (offset, len) = ([0, 1, 7, 100_000, 600_000][rng.below(5)], [0, 5, 70_000, u64::MAX][rng.below(4)]);
@@ -213,9 +215,11 @@ fn directory(rng: &mut Rng, oracle: &Oracle) -> String {
     }
 }
 
-/// A content: a few lines, or rules, or nothing, or something large or binary.
-fn content(rng: &mut Rng) -> Arc<[u8]> {
+/// A content: a few lines, or rules, or nothing, or something large or binary. Where rules are looked for it
+/// is rules: megabytes of them take a search seconds and prove nothing.
+fn content(rng: &mut Rng, path: &str) -> Arc<[u8]> {
     let text = match rng.below(24) {
+        _ if path.ends_with("ignore") => RULES[rng.below(RULES.len())].to_owned(),
         0 => String::new(),
         1 => "binary\0alpha\n".to_owned(),
         2..6 => RULES[rng.below(RULES.len())].to_owned(),

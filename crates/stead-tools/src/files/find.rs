@@ -51,6 +51,7 @@ impl TypedTool for GlobFiles {
         }
         rows.extend(late(found.timed_out));
         rows.extend(unasked(found.unasked));
+        rows.extend(found.failed.iter().map(|part| unreached(part)));
         Ok(Output::text(rows.join("\n")))
     }
 }
@@ -171,6 +172,7 @@ fn show(args: &GrepArgs, found: &GrepResult) -> String {
     }
     rows.extend(late(found.timed_out));
     rows.extend(unasked(found.unasked));
+    rows.extend(found.failed.iter().map(|part| unreached(part)));
     if found.unreadable > 0 {
         rows.push(format!("[{} could not be read]", count(found.unreadable, "file")));
     }
@@ -199,6 +201,10 @@ fn content(file: &FileMatches, context: usize) -> Vec<String> {
 
 fn late(timed_out: bool) -> Option<String> {
     timed_out.then(|| "[the search ran out of time, so results may be missing; narrow the path or the glob]".to_owned())
+}
+
+fn unreached(part: &str) -> String {
+    format!("[results may be missing: {part}]")
 }
 
 fn unasked(files: usize) -> Option<String> {

@@ -12,13 +12,13 @@ mod stop;
 use crate::glob::{Dots, PathGlob};
 use crate::grep::{self, relative_start};
 use crate::search::{Bounds, FileMatches, GlobQuery, GlobResult, GrepQuery, GrepResult, SearchError};
-use crate::{FileKind, VPath, Vfs};
+use crate::{FileKind, VPath, Vfs, VfsError};
 use content::{Content, Looked};
 use futures_util::{StreamExt, stream};
 use names::Names;
-use stop::{Ended, Stop};
 
 pub(crate) use names::levels_above;
+pub(crate) use stop::{Ended, Stop};
 
 /// Files searched at once.
 const FILES_AT_ONCE: usize = 8;
@@ -26,22 +26,33 @@ const FILES_AT_ONCE: usize = 8;
 /// Files whose path matches a pattern.
 pub async fn glob<V: Vfs + ?Sized>(vfs: &V, query: GlobQuery, bounds: Bounds) -> Result<GlobResult, SearchError> {
     let glob = PathGlob::new(&query.pattern)?;
-    let root = vfs.resolve(&query.root).await?;
+    let root = match Stop::new(&bounds).within(vfs.resolve(&query.root)).await {
+        Ok(root) => root?,
+        Err(Ended::Late) => return Ok(GlobResult { timed_out: true, ..GlobResult::default() }),
+        Err(Ended::Cancelled) => return Err(SearchError::Cancelled),
+    };
     glob_below(vfs, &glob, &root, &root, &bounds).await
 }
 
 /// Lines that match a pattern.
 pub async fn grep<V: Vfs + ?Sized>(vfs: &V, query: GrepQuery, bounds: Bounds) -> Result<GrepResult, SearchError> {
     let glob = query.glob.as_deref().map(PathGlob::new).transpose()?;
-    let root = vfs.resolve(&query.root).await?;
     let stop = Stop::new(&bounds);
     let content = Content::new(&query, &bounds)?;
-    let size = match stop.within(vfs.stat(&root)).await {
-        Ok(Ok(stat)) if stat.kind == FileKind::File => stat.size,
-        // The walk says what is wrong with a root that is none.
-        Ok(_) => return grep_below(vfs, &query, glob.as_ref(), &root, &root, &bounds).await,
+    let looked = stop.within(async {
+        let root = vfs.resolve(&query.root).await?;
+        let stat = vfs.stat(&root).await;
+        Ok::<_, VfsError>((root, stat))
+    });
+    let (root, stat) = match looked.await {
+        Ok(looked) => looked?,
         Err(Ended::Late) => return Ok(GrepResult { timed_out: true, ..GrepResult::default() }),
         Err(Ended::Cancelled) => return Err(SearchError::Cancelled),
+    };
+    let size = match stat {
+        Ok(stat) if stat.kind == FileKind::File => stat.size,
+        // The walk says what is wrong with a root that is none.
+        Ok(_) | Err(_) => return grep_below(vfs, &query, glob.as_ref(), &root, &root, &bounds).await,
     };
     let mut found = GrepResult::default();
     if glob.is_some_and(|glob| !glob.matches(root.name())) || !content.wants(root.as_str()) {

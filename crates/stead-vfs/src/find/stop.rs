@@ -7,25 +7,25 @@ use tokio_util::sync::CancellationToken;
 
 /// Why it did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(crate) enum Ended {
     Cancelled,
     Late,
 }
 
 /// The two things that end a search.
 #[derive(Debug)]
-pub(super) struct Stop {
+pub(crate) struct Stop {
     cancel: CancellationToken,
     deadline: Instant,
 }
 
 impl Stop {
-    pub(super) fn new(bounds: &Bounds) -> Self {
+    pub(crate) fn new(bounds: &Bounds) -> Self {
         Self { cancel: bounds.cancel.clone(), deadline: bounds.deadline }
     }
 
     /// What `work` gives, unless the search ends before it.
-    pub(super) async fn within<T>(&self, work: impl Future<Output = T>) -> Result<T, Ended> {
+    pub(crate) async fn within<T>(&self, work: impl Future<Output = T>) -> Result<T, Ended> {
         // Asked first, for work that never waits would never be stopped.
         if self.cancel.is_cancelled() {
             return Err(Ended::Cancelled);

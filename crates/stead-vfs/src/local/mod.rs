@@ -195,6 +195,7 @@ impl Local {
             size: root::size(&stat),
             modified_ms: root::modified_ms(&stat),
             link: is_link,
+            mode: Some(stat.st_mode & 0o7777),
             hash: None,
         })
     }

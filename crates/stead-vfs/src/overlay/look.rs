@@ -91,7 +91,12 @@ impl Overlay {
             false => match (self.lower.list(path).await, &upper) {
                 (Ok(entries), _) => Some(entries),
                 (Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)), Some(_)) => None,
-                (Err(other), _) => Some(self.in_lower(path, Box::pin(async { Err(other) })).await?),
+                // It is a file, or is said to be below one: what the overlay shows decides.
+                (Err(VfsError::NotDirectory(_)), None) => {
+                    self.find(path).await?;
+                    return Err(VfsError::NotDirectory(path.clone()));
+                }
+                (Err(other), _) => return Err(other),
             },
         };
         if upper.is_none() && lower.is_none() {

@@ -8,6 +8,7 @@
 //! there are some, the tree is searched from here.
 
 use super::{Routes, whole};
+use crate::find::{Ended, Stop};
 use crate::glob::{Dots, PathGlob};
 use crate::grep::{self, relative_start};
 use crate::ignores::{Ignores, IsDir};
@@ -41,8 +42,11 @@ enum Way {
 impl Routes {
     pub(super) async fn glob_everywhere(&self, query: GlobQuery, bounds: Bounds) -> Result<GlobResult, SearchError> {
         let glob = Arc::new(PathGlob::new(&query.pattern)?);
-        let root = self.resolve(&query.root).await?;
-        let parts = self.parts(&root, glob.dots(), Some(&glob)).await?;
+        let (root, parts) = match self.plan(&query.root, &bounds, glob.dots(), Some(&glob)).await {
+            Ok(planned) => planned?,
+            Err(Ended::Late) => return Ok(GlobResult { timed_out: true, ..GlobResult::default() }),
+            Err(Ended::Cancelled) => return Err(SearchError::Cancelled),
+        };
         let searches = parts.iter().map(async |part| {
             let bounds = self.bounds_of(part, &bounds, Some(&glob), &root);
             match part.way {
@@ -73,9 +77,12 @@ impl Routes {
 
     pub(super) async fn grep_everywhere(&self, query: GrepQuery, bounds: Bounds) -> Result<GrepResult, SearchError> {
         let glob = query.glob.as_deref().map(PathGlob::new).transpose()?.map(Arc::new);
-        let root = self.resolve(&query.root).await?;
         let dots = glob.as_ref().map_or(Dots::Hidden, |glob| glob.dots());
-        let parts = self.parts(&root, dots, glob.as_deref()).await?;
+        let (root, parts) = match self.plan(&query.root, &bounds, dots, glob.as_deref()).await {
+            Ok(planned) => planned?,
+            Err(Ended::Late) => return Ok(GrepResult { timed_out: true, ..GrepResult::default() }),
+            Err(Ended::Cancelled) => return Err(SearchError::Cancelled),
+        };
         let searches = parts.iter().map(async |part| {
             let is_root = part.start == root;
             let bounds = self.bounds_of(part, &bounds, glob.as_ref(), &root);
@@ -115,25 +122,33 @@ impl Routes {
         Ok(merged)
     }
 
-    /// The places that a search from `root` concerns, first the one that holds the root.
-    async fn parts<'a>(
-        &'a self,
-        root: &'a VPath,
+    /// Where a search begins, links followed, and the places it concerns, first the one that holds the root.
+    async fn plan(
+        &self,
+        root: &VPath,
+        bounds: &Bounds,
         dots: Dots,
         glob: Option<&PathGlob>,
-    ) -> Result<Vec<Part<'a>>, VfsError> {
-        let owner = self.route(root)?;
-        let way = match self.rules_above(&owner.at).await {
-            Some(_) => Way::FromHere,
-            None => Way::Own,
-        };
-        let mut parts = vec![Part { vfs: owner.vfs, at: owner.at, start: root.clone(), way }];
-        for (at, vfs) in self.mounts_below(root) {
-            if let Some(way) = self.way_to(root, at, dots, glob).await {
-                parts.push(Part { vfs, at: at.clone(), start: at.clone(), way });
+    ) -> Result<Result<(VPath, Vec<Part<'_>>), VfsError>, Ended> {
+        let planned = async {
+            let root = self.resolve(root).await?;
+            let owner = self.route(&root)?;
+            let way = match self.rules_above(&owner.at).await {
+                Some(_) => Way::FromHere,
+                None => Way::Own,
+            };
+            let mut parts = vec![Part { vfs: owner.vfs, at: owner.at, start: root.clone(), way }];
+            for (at, vfs) in &self.mounts {
+                if *at == root || !root.contains(at) {
+                    continue;
+                }
+                if let Some(way) = self.way_to(&root, at, dots, glob).await {
+                    parts.push(Part { vfs, at: at.clone(), start: at.clone(), way });
+                }
             }
-        }
-        Ok(parts)
+            Ok((root, parts))
+        };
+        Stop::new(bounds).within(planned).await
     }
 
     /// How to search what is mounted at `at`; none if a search from `root` does not come that far.

@@ -73,5 +73,13 @@ fn above_mount() -> Stat {
 }
 
 fn mounted(name: &str) -> DirEntry {
-    DirEntry { name: name.to_owned(), kind: FileKind::Directory, size: 0, modified_ms: 0, link: false, hash: None }
+    DirEntry {
+        name: name.to_owned(),
+        kind: FileKind::Directory,
+        size: 0,
+        modified_ms: 0,
+        link: false,
+        mode: None,
+        hash: None,
+    }
 }

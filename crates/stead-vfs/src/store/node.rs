@@ -92,6 +92,7 @@ impl Node {
             size: self.meta.size,
             modified_ms: self.meta.modified_ms,
             link: false,
+            mode: Some(self.meta.mode),
             hash: self.hash(),
         }
     }

@@ -84,14 +84,15 @@ impl StoreVfs {
         let mut tries = Tries::default();
         while tries.again().await {
             let parts = self.tree(from, MAX_MOVED).await?;
-            if from == to {
-                return Err(VfsError::Exists(to.clone()));
-            }
-            if from.contains(to) {
+            if from != to && from.contains(to) {
                 return Err(relocate::into_itself(from));
             }
             if to.is_root() {
                 return Err(VfsError::Denied(to.clone()));
+            }
+            // What `from` is in is there, and a move onto it would name some keys twice.
+            if to.contains(from) {
+                return Err(VfsError::Exists(to.clone()));
             }
             let mut changes = moves(&parts, from, to)?;
             self.anchor(to, &mut changes).await?;

@@ -41,7 +41,7 @@ async fn answers(vfs: &dyn Vfs, path: &VPath) -> Vec<String> {
         word(vfs.read(path, ReadRange::ALL).await.map(drop)),
         word(vfs.read_lines(path, lines).await.map(drop)),
         word(vfs.list(path).await.map(drop)),
-        word(vfs.walk(path, 9).await.map(drop)),
+        word(vfs.walk(path, None, 9).await.map(drop)),
         vfs.search().glob(glob, bounds(9)).await.map_or_else(|e| e.to_string(), |_| "ok".to_owned()),
         word(vfs.write(path, "new".into(), Expect::Any).await.map(drop)),
         word(vfs.set_mode(path, 0o600).await),
@@ -113,7 +113,7 @@ async fn what_is_hidden_uses_up_no_limit() {
     ["d/z1", "d/z2", "d/z3"].iter().for_each(|name| world.put(name, "x"));
     let vfs = guarded(Arc::new(world.vfs.clone()), &[(READ, "d/a*", VerdictKind::Deny)]);
     for (limit, expected, truncated) in [(0, 0, true), (2, 2, true), (3, 3, false), (4, 3, false)] {
-        let walk = vfs.walk(&p("d"), limit).await.unwrap();
+        let walk = vfs.walk(&p("d"), None, limit).await.unwrap();
         let names: Vec<&str> = walk.entries.iter().map(|(path, _)| path.as_str()).collect();
         assert_eq!((names, walk.truncated), (["d/z1", "d/z2", "d/z3"][..expected].to_vec(), truncated), "{limit}");
         let query = GlobQuery { pattern: "**".to_owned(), root: p("d") };

@@ -4,6 +4,7 @@ use futures_util::future::BoxFuture;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use stead_store::{Change, Document, Documents, Fence, Listed, MemoryStore, Space, StoreError};
+use tokio::sync::oneshot;
 
 /// Yields a few times before and after every operation, never twice the same number in a row.
 #[derive(Debug)]
@@ -12,9 +13,18 @@ pub(crate) struct Shaky {
     turns: AtomicU64,
     /// Commits until the one that does not come through.
     fail_in: Mutex<Option<(usize, Loss)>>,
+    /// What the next commit waits for.
+    held: Mutex<Option<Hold>>,
     pub(crate) gets: AtomicUsize,
     pub(crate) lists: AtomicUsize,
     pub(crate) commits: AtomicUsize,
+}
+
+/// A commit that waits: it says that it is about to be made, and is made when it is told to.
+#[derive(Debug)]
+struct Hold {
+    reached: oneshot::Sender<()>,
+    released: oneshot::Receiver<()>,
 }
 
 /// What is lost when a commit fails.
@@ -29,13 +39,21 @@ pub(crate) enum Loss {
 impl Shaky {
     pub(crate) fn new(store: MemoryStore) -> Self {
         let count = AtomicUsize::default;
+        let (fail_in, held) = (Mutex::default(), Mutex::default());
         let turns = AtomicU64::new(1);
-        Self { store, turns, fail_in: Mutex::default(), gets: count(), lists: count(), commits: count() }
+        Self { store, turns, fail_in, held, gets: count(), lists: count(), commits: count() }
     }
 
     /// The commit after `commits` others fails.
     pub(crate) fn fail_after(&self, commits: usize, loss: Loss) {
         *self.fail_in.lock().unwrap() = Some((commits, loss));
+    }
+
+    /// Holds the next commit back.
+    pub(crate) fn hold(&self) -> (oneshot::Receiver<()>, oneshot::Sender<()>) {
+        let ((reached, is_reached), (release, released)) = (oneshot::channel(), oneshot::channel());
+        *self.held.lock().unwrap() = Some(Hold { reached, released });
+        (is_reached, release)
     }
 
     async fn pause(&self) {
@@ -94,6 +112,11 @@ impl Documents for Shaky {
         self.commits.fetch_add(1, Ordering::Relaxed);
         Box::pin(async move {
             self.pause().await;
+            let held = self.held.lock().unwrap().take();
+            if let Some(Hold { reached, released }) = held {
+                reached.send(()).unwrap();
+                released.await.unwrap();
+            }
             let lost = || StoreError::Unavailable { place: "shaky:".into(), cause: "gone".into() };
             match self.fate() {
                 Some(Loss::Request) => return Err(lost()),

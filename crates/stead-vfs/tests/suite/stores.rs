@@ -218,3 +218,63 @@ async fn a_tree_of_many_thousand_files_is_walked_in_pages_moved_and_removed() {
     assert_eq!(world.trips().2, 2, "in commits of a bounded size");
     assert_eq!(world.count("").await, 0);
 }
+
+/// What comes in between the moment a tree was read and the moment it is moved or removed, for every kind of
+/// directory it can come into.
+#[tokio::test]
+async fn what_is_made_in_a_tree_that_is_going_away_is_not_left_behind() {
+    for inside in ["d/new", "d/full/new", "d/hollow/new", "d/hollow/more/new", "d/full/sub/new"] {
+        for moves in [true, false] {
+            let world = World::new();
+            world.vfs.write(&p("d/full/f"), "f".into(), Expect::Absent).await.unwrap();
+            world.vfs.mkdir(&p("d/hollow")).await.unwrap();
+            world.vfs.mkdir(&p("d/full/sub")).await.unwrap();
+            let (reached, release) = world.store.hold();
+            let (d, e) = (p("d"), p("e"));
+            let going = async {
+                if moves { world.vfs.rename(&d, &e).await.unwrap() } else { world.vfs.remove(&d).await.unwrap() }
+            };
+            let other = async {
+                reached.await.unwrap();
+                world.vfs.write(&p(inside), "new".into(), Expect::Absent).await.unwrap();
+                release.send(()).unwrap();
+            };
+            tokio::join!(going, other);
+            if moves {
+                let moved = p(&format!("e{}", &inside[1..]));
+                assert_eq!(world.vfs.read(&moved, ReadRange::ALL).await.unwrap().0, "new", "{inside}");
+                world.vfs.remove(&e).await.unwrap();
+            }
+            assert_eq!(world.count("").await, 0, "{inside} is left behind, moves: {moves}");
+        }
+    }
+}
+
+/// The other way round: the directory goes away, or becomes a file, between the look at it and the commit.
+#[tokio::test]
+async fn what_loses_its_directory_makes_it_again_or_says_why_not() {
+    for becomes_file in [false, true] {
+        let world = World::new();
+        world.vfs.write(&p("d/sub/f"), "f".into(), Expect::Absent).await.unwrap();
+        let (reached, release) = world.store.hold();
+        let path = p("d/sub/new");
+        let write = world.vfs.write(&path, "new".into(), Expect::Any);
+        let other = async {
+            reached.await.unwrap();
+            world.vfs.remove(&p("d")).await.unwrap();
+            if becomes_file {
+                world.vfs.write(&p("d"), "file".into(), Expect::Absent).await.unwrap();
+            }
+            release.send(()).unwrap();
+        };
+        let (written, ()) = tokio::join!(write, other);
+        let tree = stead_testkit::vfs_suite::tree(&world.vfs).await;
+        if becomes_file {
+            assert!(matches!(written, Err(VfsError::NotDirectory(_))), "{written:?}");
+            assert_eq!(tree, ["d \"file\""]);
+        } else {
+            written.unwrap();
+            assert_eq!(tree, ["d/", "d/sub/", "d/sub/new \"new\""]);
+        }
+    }
+}

@@ -6,23 +6,32 @@ use super::error::CliError;
 use super::open::{Needs, open_agent};
 use super::print::outln;
 use std::process::ExitCode;
+use std::time::Duration;
 use stead::agent::Really;
+
+/// What looks abandoned may be a slow writer's; after this long it is not.
+const LEFT_FOR: Duration = Duration::from_secs(60 * 60);
 
 pub(crate) async fn gc(common: &Common, env: &Env, args: &GcArgs) -> Result<ExitCode, CliError> {
     let agent = open_agent(common, env, Needs::FilesOnly).await?;
     let really = if args.dry_run { Really::DryRun } else { Really::Do };
-    let collected = agent.collect(agent.owner(), really).await?;
+    let mut collected = agent.collect(agent.owner(), really).await?;
+    if really == Really::Do {
+        let swept = agent.place().sweep(agent.owner(), LEFT_FOR).await;
+        collected.leftovers = swept.map_err(anyhow::Error::from)?;
+    }
     if args.json {
         outln!("{}", serde_json::to_string(&collected).map_err(anyhow::Error::from)?);
         return Ok(ExitCode::SUCCESS);
     }
     let verb = if args.dry_run { "would be forgotten" } else { "forgotten" };
     outln!(
-        "{verb}: {} runs, {} earlier contents ({} KB); kept: {} KB",
+        "{verb}: {} runs, {} earlier contents ({} KB); kept: {} KB; leftovers of crashes removed: {}",
         collected.runs,
         collected.contents,
         collected.bytes / 1024,
-        collected.kept_bytes / 1024
+        collected.kept_bytes / 1024,
+        collected.leftovers
     );
     Ok(ExitCode::SUCCESS)
 }

@@ -110,6 +110,15 @@ pub(crate) async fn store_place(dir: &Path, workspace: &Workspace, redactor: Red
 
 /// Connects to a store; a file that is named by a relative path lies in the workspace, out of the agent's reach.
 pub(crate) async fn connect_store(dir: &Path, url: &str) -> Result<Arc<dyn Store>, CliError> {
+    let mut connecting = Box::pin(connect_quietly(dir, url));
+    if let Ok(connected) = tokio::time::timeout(Duration::from_secs(1), &mut connecting).await {
+        return connected;
+    }
+    super::print::errln!("the store does not answer yet; trying for a while");
+    connecting.await
+}
+
+async fn connect_quietly(dir: &Path, url: &str) -> Result<Arc<dyn Store>, CliError> {
     let Some((scheme @ ("sqlite" | "file"), rest)) = url.split_once(':') else {
         return Ok(stead::store::connect(url).await?);
     };

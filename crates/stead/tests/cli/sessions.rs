@@ -80,3 +80,80 @@ fn a_session_is_forked_and_rewound_without_erasing_anything() {
     }
     assert_eq!(server.rejections(), Vec::new());
 }
+
+/// A run that makes, edits, deletes and moves.
+const CHANGES: &str = r#"
+- calls:
+  - {tool: write_file, args: {file_path: new/a.md, content: "alpha\n"}}
+  - {tool: edit_file, args: {file_path: edit.md, old_string: two, new_string: "2"}}
+  - {tool: delete_file, args: {file_path: old.md}}
+  - {tool: move_file, args: {from: m.md, to: n.md}}
+- text: Done.
+"#;
+
+fn changed() -> Folder {
+    let folder = Folder::new();
+    for (name, content) in [("edit.md", "one two\n"), ("old.md", "old\n"), ("m.md", "moved\n")] {
+        folder.put(name, content);
+    }
+    let model = folder.script(CHANGES);
+    folder.run(&["run", "-m", &model, "-s", "s", "Change things."]).exits(0);
+    assert!(folder.has("new/a.md") && folder.has("n.md") && !folder.has("old.md"));
+    folder
+}
+
+// 3.8
+#[test]
+fn undo_shows_a_diff_restores_exactly_and_refuses_where_someone_else_was() {
+    let folder = changed();
+    let dry = folder.run(&["sessions", "undo", "--dry-run"]).exits(0).out;
+    for shown in ["bring back old.md", "-one 2", "+one two", "remove new/a.md", "remove n.md", "bring back m.md"] {
+        assert!(dry.contains(shown), "{shown}: {dry}");
+    }
+    assert!(folder.has("new/a.md"), "a dry run changes nothing");
+    folder.put("edit.md", "one 2, and mine\n");
+    let refused = folder.run(&["sessions", "undo"]).exits(1);
+    assert!(
+        refused.err.contains("nothing was undone") && refused.err.contains("edit.md was changed since"),
+        "{refused:?}"
+    );
+    assert!(folder.has("new/a.md") && !folder.has("old.md"));
+    let json = folder.run(&["sessions", "undo", "--json"]).exits(1).json();
+    assert_eq!(json["undone"], false);
+    folder.put("edit.md", "one 2\n");
+    folder.run(&["sessions", "undo", "-s", "s"]).exits(0);
+    assert_eq!(
+        (folder.read("edit.md"), folder.read("old.md"), folder.read("m.md")),
+        ("one two\n".into(), "old\n".into(), "moved\n".into())
+    );
+    assert!(!folder.has("new") && !folder.has("n.md"));
+    assert!(folder.run(&["sessions", "undo"]).exits(2).err.contains("no run that changed a file"));
+}
+
+// 3.8
+#[test]
+fn a_rewind_takes_files_along_and_gc_keeps_the_space_bounded() {
+    let folder = changed();
+    let again = "- calls: [{tool: write_file, args: {file_path: n.md, content: x, mode: overwrite}}]\n- text: ok\n";
+    let model = folder.script(&format!("{CHANGES}{again}"));
+    folder.run(&["run", "-m", &model, "-s", "s", "And again."]).exits(0);
+    let back = folder.run(&["sessions", "rewind", "s", "--before", "1", "--files"]).exits(0).out;
+    assert!(back.contains("undone: old.md") && back.contains("continues before turn 1"), "{back}");
+    assert_eq!((folder.read("m.md"), folder.read("old.md")), ("moved\n".into(), "old\n".into()));
+    assert!(!folder.has("n.md") && !folder.has("new"));
+
+    let folder = changed();
+    folder.put(".stead-00112233aabbccdd.tmp", "half");
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(7200);
+    let left = std::fs::File::open(folder.path().join(".stead-00112233aabbccdd.tmp")).unwrap();
+    left.set_modified(long_ago).unwrap();
+    folder.put("agent.yaml", "undo: {max_mb: 0}\n");
+    let dry = folder.run(&["gc", "--dry-run", "--json"]).exits(0).json();
+    assert_eq!((&dry["runs"], folder.has(".stead-00112233aabbccdd.tmp")), (&json!(1), true));
+    let done = folder.run(&["gc", "--json"]).exits(0).json();
+    assert_eq!(
+        (&done["runs"], &done["leftovers"], folder.has(".stead-00112233aabbccdd.tmp")),
+        (&json!(1), &json!(1), false)
+    );
+    assert!(folder.run(&["sessions", "undo"]).exits(2).err.contains("no run"));
+}
