@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead_core::{AgentId, Entry, Outcome, Redactor, RunEnd, RunId, SessionId, UserInput};
 use stead_store::{
-    Acquired, Claim, FileSessions, Imported, MemoryStore, OsDisk, RedisStore, Sessions, Space, SqlStore, Store, StoreError, StoreSessions, Wait,
+    Acquired, Claim, FileSessions, Imported, MemoryStore, OsDisk, RedisStore, Sessions, Space, SqlStore, Store,
+    StoreError, StoreSessions, Wait,
 };
 use stead_testkit::servers::{Kind, shared};
 
