@@ -19,223 +19,18 @@ import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
-import urllib.request
 
-HERE = pathlib.Path(__file__).resolve().parent
-TMP = pathlib.Path(os.environ.get("BENCH_TMP") or os.path.join(tempfile.gettempdir(), "stead-bench"))
-DATA = TMP / "data"
-VENV_PYTHON = TMP / "venv" / "bin" / "python"
-MAX_FOREIGN = float(os.environ.get("BENCH_MAX_FOREIGN", "0.12"))
-TESTS = ["cold", "step", "growth", "rss", "thr", "files", "session", "size"]
+from common import (
+    DATA, HERE, MB, PEERS, TMP, VENV_PYTHON, Server, Workdir, check_answer, clean_data, fresh_id, fsync_ms, make_harness, median_of,
+    median_run_ms, number, overheads_ms, prompt, quiet, run, session,
+)
+import places
+
+TESTS = ["cold", "step", "growth", "rss", "thr", "files", "session", "size", "places"]
 FILE_CALLS = ["glob", "grep_literal", "grep_regex", "read_big", "edit"]
-MB = 1024 * 1024
-
-# ---- harnesses: how they are started, and what their tools are called. {i} is the step, {root} the prefix of paths.
-
-THREE_LINES = "line one\nline two\nline three\n"
-EDIT = {"file_path": "{root}/edit10.txt", "old_string": "UNIQUE_MARKER_A", "new_string": "UNIQUE_MARKER_B"}
-EDIT_BACK = {**EDIT, "old_string": EDIT["new_string"], "new_string": EDIT["old_string"]}
-READ_BIG = {"file_path": "{root}/big.txt", "offset": 6_000_000, "limit": 100}
-WRITE = {"file_path": "{root}/f{i}.txt", "content": THREE_LINES}
-TREE = {"path": "{root}/tree"}
-
-TOOLS = {
-    "stead": {
-        "write": ("write_file", WRITE),
-        "read": ("read_file", {"file_path": "{root}/seed.txt"}),
-        "glob": ("glob_files", {"pattern": "**/*.py", **TREE}),
-        "grep_literal": ("grep_files", {"pattern": "_target(): pass", "literal": True, **TREE}),
-        "grep_regex": ("grep_files", {"pattern": "needle_[0-9]+_target", **TREE}),
-        "read_big": ("read_file", READ_BIG),
-        "edit": ("edit_file", EDIT),
-        "edit_back": ("edit_file", EDIT_BACK),
-    },
-    "deepagents": {
-        "write": ("write_file", WRITE),
-        "read": ("read_file", {"file_path": "{root}/seed.txt"}),
-        "glob": ("glob", {"pattern": "**/*.py", **TREE}),
-        "grep_literal": ("grep", {"pattern": "_target(): pass", **TREE}),
-        "read_big": ("read_file", READ_BIG),
-        "edit": ("edit_file", EDIT),
-        "edit_back": ("edit_file", EDIT_BACK),
-    },
-    "agentscope": {
-        "write": ("Write", WRITE),
-        "read": ("Read", {"file_path": "{root}/seed.txt"}),
-        "glob": ("Glob", {"pattern": "**/*.py", "head_limit": 0, **TREE}),
-        "grep_literal": ("Grep", {"pattern": r"_target\(\): pass", "output_mode": "content", **TREE}),
-        "grep_regex": ("Grep", {"pattern": "needle_[0-9]+_target", "output_mode": "content", **TREE}),
-        "read_big": ("Read", READ_BIG),
-        # This harness edits only what it has read.
-        "edit_first": ("Read", {"file_path": "{root}/edit10.txt", "limit": 5}),
-        "edit": ("Edit", EDIT),
-        "edit_back": ("Edit", EDIT_BACK),
-    },
-}
-ABSOLUTE_PATHS = {"agentscope"}
-PEERS = ["agentscope@anthropic", "deepagents@anthropic"]
-
-
-@dataclasses.dataclass
-class Harness:
-    """`name` may end in `@anthropic` or `@openai`: the same adapter on that wire."""
-
-    name: str
-    command: list
-
-    @property
-    def kind(self):
-        return self.name.split("@")[0]
-
-    @property
-    def is_peer(self):
-        return self.kind in ("agentscope", "deepagents")
-
-    def call(self, key, workdir):
-        if key not in TOOLS[self.kind]:
-            return None
-        name, args = TOOLS[self.kind][key]
-        root = str(workdir) if self.kind in ABSOLUTE_PATHS else ""
-        filled = {k: v.replace("{root}", root) if isinstance(v, str) else v for k, v in args.items()}
-        return {"name": name, "args": filled}
-
-    def argv(self, server, command, workdir, *more):
-        api = self.name.partition("@")[2]
-        wire = ["--api", api] if api else []
-        return [*self.command, command, "--base-url", server.url, "--workdir", str(workdir), *wire, *map(str, more)]
-
-
-def make_harness(name, stead):
-    kind = name.split("@")[0]
-    if kind == "stead":
-        return Harness(name, [str(stead), "bench"])
-    if kind not in TOOLS:
-        sys.exit(f"unknown harness {name}; known: {', '.join(TOOLS)}")
-    return Harness(name, [str(VENV_PYTHON), str(HERE / "peers" / f"{kind}_adapter.py")])
-
-
-# ---- the fake model server
-
-
-class Server:
-    def __init__(self, binary):
-        self.binary = str(binary)
-        self.process = subprocess.Popen([self.binary, "--port", "0"], stdout=subprocess.PIPE, text=True)
-        self.port = int(self.process.stdout.readline().split()[1])
-        self.url = f"http://127.0.0.1:{self.port}"
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait()
-
-    def get(self, path):
-        with urllib.request.urlopen(self.url + path, timeout=60) as answer:
-            return answer.read().decode()
-
-    def log(self, prefix):
-        """The requests of the scenarios whose id begins with `prefix`, by id, in the order of steps."""
-        rows = {}
-        for line in self.get("/log").splitlines():
-            name, *numbers = line.split(" ")
-            if name.startswith(prefix):
-                rows.setdefault(name, []).append(dict(zip(("step", "first", "received", "sent", "bytes"), map(int, numbers))))
-        return {name: sorted(found, key=lambda row: row["step"]) for name, found in rows.items()}
-
-    def ping(self, connections, body_kb, *more):
-        argv = [self.binary, "--ping", self.port, "--connections", connections, "--body-kb", body_kb, "--seconds", 2, *more]
-        return json.loads(subprocess.run([*map(str, argv)], check=True, capture_output=True, text=True).stdout)
-
-
-def overheads_ms(rows):
-    return [(after["received"] - before["sent"]) / 1e6 for before, after in zip(rows, rows[1:])]
-
-
-def prompt(name, steps, calls, **more):
-    return "Please do the task. [[bench " + json.dumps({"id": name, "n": steps, "calls": calls, **more}) + "/bench]]"
-
-
-# ---- running processes, and who else used the machine meanwhile
-
-TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-
-
-def busy_s():
-    fields = [int(x) for x in pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
-    return (sum(fields) - fields[3] - fields[4]) / TICKS_PER_S
-
-
-def cpu_s(pid):
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
-
-
-@dataclasses.dataclass
-class Run:
-    begun_ns: int
-    wall_s: float
-    foreign: float
-    out: str
-
-    def last_json(self):
-        return json.loads(self.out.strip().splitlines()[-1])
-
-
-def run(server, argv):
-    """Runs a command to its end; stops the benchmark if it fails."""
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        watched = [os.getpid()] + ([server.process.pid] if server else [])
-        busy, own = busy_s(), sum(map(cpu_s, watched))
-        begun_ns = time.monotonic_ns()
-        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
-        _, status, usage = os.wait4(process.pid, 0)
-        wall_s = (time.monotonic_ns() - begun_ns) / 1e9
-        process.returncode = os.waitstatus_to_exitcode(status)
-        used_s = usage.ru_utime + usage.ru_stime
-        foreign_s = busy_s() - busy - used_s - (sum(map(cpu_s, watched)) - own)
-        err.seek(0)
-        out.seek(0)
-        if process.returncode != 0:
-            words = err.read().decode(errors="replace")[-2000:]
-            raise RuntimeError(f"{' '.join(argv[:4])} … ended with {process.returncode}:\n{words}")
-        foreign = max(0.0, foreign_s) / (wall_s * os.cpu_count())
-        text = out.read().decode(errors="replace")
-        return Run(begun_ns, wall_s, round(foreign, 3), text)
-
-
-def write_seed(folder):
-    (folder / "seed.txt").write_text("".join(f"seed line {i} some text here\n" for i in range(20)))
-
-
-class Workdir:
-    """A fresh folder with one small file in it, gone afterwards."""
-
-    def __enter__(self):
-        self.path = pathlib.Path(tempfile.mkdtemp(prefix="work", dir=TMP))
-        write_seed(self.path)
-        return self.path
-
-    def __exit__(self, *_):
-        shutil.rmtree(self.path, ignore_errors=True)
-
-
-def fresh_id(kind):
-    fresh_id.count = getattr(fresh_id, "count", 0) + 1
-    return f"{kind}{os.getpid()}x{fresh_id.count}x"
-
 
 # ---- tests: each gives lists of samples under a name
-
-
-def session(server, harness, workdir, steps, calls, *more):
-    """One run of `steps` steps -> the process and the log of its requests."""
-    name = fresh_id("s")
-    done = run(server, harness.argv(server, "run", workdir, *more, "--prompt", prompt(name, steps, calls)))
-    rows = server.log(name).get(name, [])
-    if len(rows) != steps + 1:
-        raise RuntimeError(f"{harness.name}: {len(rows)} requests for {steps} steps")
-    return done, rows
 
 
 def test_cold(server, harness, options):
@@ -383,40 +178,6 @@ def test_files(server, harness, options):
     return found
 
 
-def clean_data():
-    """As generated: without what an earlier harness left, its half of an edit included."""
-    for entry in DATA.iterdir():
-        if entry.name not in ("tree", "big.txt", "edit10.txt", ".done"):
-            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
-    edited = DATA / "edit10.txt"
-    text = edited.read_text()
-    if "UNIQUE_MARKER_B" in text:
-        edited.write_text(text.replace("UNIQUE_MARKER_B", "UNIQUE_MARKER_A"))
-    write_seed(DATA)
-
-
-# What only a working call has in its answer. One peer's grep lists files instead of lines.
-ANSWERS = {
-    "glob": r"f\d{5}\.py",
-    "grep_literal": r"needle_\d{5}_target|f\d{5}\.\w+",
-    "grep_regex": r"needle_\d{5}_target",
-    "read_big": r"line 00600\d{4}",
-}
-
-
-def check_answer(server, harness, key, calls):
-    """A call that fails is fast: look at what it does before it is timed."""
-    argv = harness.argv(server, "dump", DATA, "--clip", 4000, "--prompt", prompt(fresh_id("d"), 2, calls))
-    out = run(server, argv).out
-    if key == "edit":
-        worked = "UNIQUE_MARKER_B" in (DATA / "edit10.txt").read_text()
-        clean_data()
-    else:
-        worked = re.search(ANSWERS[key], out)
-    if not worked:
-        raise RuntimeError(f"{harness.name}: {key} did not work:\n{out[-2000:]}")
-
-
 def test_session(server, harness, options):
     found = {}
     for count in (1000,) if options.quick else (1000, 10000):
@@ -440,23 +201,6 @@ def test_size(_server, harness, _options):
 
 
 # ---- limits of the machine
-
-
-def median_run_ms(argv, reps):
-    times = sorted(run(None, argv).wall_s * 1e3 for _ in range(reps + 1))
-    return statistics.median(times[: reps + 1])
-
-
-def fsync_ms(reps=50):
-    with tempfile.NamedTemporaryFile(dir=TMP) as file:
-        times = []
-        for _ in range(reps):
-            begun = time.perf_counter()
-            file.write(b"x" * 400)
-            file.flush()
-            os.fdatasync(file.fileno())
-            times.append((time.perf_counter() - begun) * 1e3)
-    return statistics.median(times)
 
 
 def measure_limits(server, tests, options, results):
@@ -489,16 +233,6 @@ def measure_limits(server, tests, options, results):
 
 
 # ---- the table
-
-
-def quiet(samples):
-    calm = [s for s in samples if s["foreign"] <= MAX_FOREIGN]
-    return calm if len(calm) >= 3 else samples
-
-
-def median_of(raw, name, field):
-    samples = raw.get(name)
-    return statistics.median(s[field] for s in quiet(samples)) if samples else None
 
 
 def per_session_kb(raw):
@@ -582,12 +316,6 @@ ROWS = [
 def scaled(raw, field):
     seconds = median_of(raw, "session_10000", field)
     return None if seconds is None else seconds * 1e3
-
-
-def number(value):
-    if value is None:
-        return "–"
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
 
 
 def ours(results):
@@ -696,8 +424,26 @@ def report(results, limits, harnesses, options):
         *details(results),
         "",
     ]
+    return "\n".join(lines)
+
+
+PLACES_HEADING = "## Places\n\n"
+MISSES_HEADING = "## Where a budget is missed"
+
+
+def whole_report(results, place_samples, limits, harnesses, options):
+    """The report. What was not measured now stays as it is in the file: places, or all but places."""
+    earlier = options.out.read_text() if options.out.exists() else ""
+    main, _, rest = earlier.partition(PLACES_HEADING)
+    section = rest.partition(MISSES_HEADING)[0]
+    if not section:
+        main = earlier.partition(MISSES_HEADING)[0]
+    if any(results.values()):
+        main = report(results, limits, harnesses, options) + "\n"
+    if place_samples:
+        section = places.section(place_samples, machine(), options) + "\n"
     misses = HERE / "misses.md"  # written by hand: figures do not explain themselves
-    return "\n".join(lines) + ("\n" + misses.read_text() if misses.exists() else "")
+    return main + (PLACES_HEADING + section if section else "") + misses.read_text()
 
 
 # ---- main
@@ -730,7 +476,7 @@ def main():
     TMP.mkdir(parents=True, exist_ok=True)
     harnesses = [make_harness(name, options.stead) for name in options.harness]
     server = Server(options.fake_model)
-    results, failed = {harness.name: {} for harness in harnesses}, False
+    results, place_samples, failed = {harness.name: {} for harness in harnesses}, {}, False
     try:
         for test in options.tests:
             for harness in harnesses:
@@ -739,6 +485,9 @@ def main():
                 print(f"{time.strftime('%H:%M:%S')} {test}: {harness.name}", flush=True)
                 server.get("/reset")
                 try:
+                    if test == "places":
+                        place_samples = place_samples if harness.is_peer else places.measure(server, harness, options)
+                        continue
                     results[harness.name].update(globals()[f"test_{test}"](server, harness, options))
                 except (RuntimeError, json.JSONDecodeError) as error:
                     # One broken test must not cost the others; the exit code tells.
@@ -747,10 +496,11 @@ def main():
         limits = measure_limits(server, set(options.tests), options, results)
     finally:
         server.stop()
-    if not any(results.values()):
+    if not any(results.values()) and not place_samples:
         sys.exit("nothing could be measured")
-    (TMP / "samples.json").write_text(json.dumps({"results": results, "limits": limits}, indent=1))
-    text = report(results, limits, harnesses, options)
+    named = {" ".join(map(str, name)): samples for name, samples in place_samples.items()}
+    (TMP / "samples.json").write_text(json.dumps({"results": results, "limits": limits, "places": named}, indent=1))
+    text = whole_report(results, place_samples, limits, harnesses, options)
     options.out.write_text(text)
     print(text)
     sys.exit(1 if failed else 0)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds, measures, writes RESULTS.md. Options of its own: --peers (install the peers into a venv first);
-# all others go to bench.py: --quick, --tests a,b, --reps N, --harness a,b, --out FILE.
+# all others go to bench.py: --quick, --tests a,b (places: stores and moving), --reps N, --harness a,b, --out FILE.
 # Needs cargo and python3; rg for the limits of search. Everything made on the way is in $BENCH_TMP.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)

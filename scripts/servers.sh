@@ -6,6 +6,7 @@
 #   servers.sh run KIND DIR    one server in the foreground (redis, postgres or mysql); again: same port and data
 #   servers.sh url KIND DIR    waits until that server answers, then prints its URL
 #
+# With STEAD_SERVERS=durable, what PostgreSQL and MariaDB acknowledge survives a power cut too, as in production.
 # `source DIR/env` sets STEAD_TEST_REDIS_URL, STEAD_TEST_POSTGRES_URL and STEAD_TEST_MYSQL_URL.
 set -euo pipefail
 
@@ -13,6 +14,9 @@ KINDS="redis postgres mysql"
 PASSWORD=for-tests-only
 READY_SECONDS=60
 STOP_SECONDS=20
+# Without, a killed server loses nothing, only a machine without power does; tests are faster so.
+PG_FSYNC=off INNODB_FLUSH=2
+[ "${STEAD_SERVERS:-}" != durable ] || PG_FSYNC=on INNODB_FLUSH=1
 
 die() { echo "servers.sh: $*" >&2; exit 1; }
 
@@ -49,8 +53,7 @@ run_redis() {
     --appendonly yes --appendfsync always --daemonize no
 }
 
-# Without fsync a killed server loses nothing, only a machine without power does. The collation is a
-# language's on purpose: it is what real servers have, and it is not the order of bytes.
+# The collation is a language's on purpose: it is what real servers have, and it is not the order of bytes.
 run_postgres() {
   local bin; bin=$(pg_bin)
   [ -n "$bin" ] || die "PostgreSQL is not installed (package postgresql)"
@@ -63,7 +66,7 @@ run_postgres() {
     touch "$1/postgres/ready"
   fi
   as postgres "$bin/postgres" -D "$1/postgres/data" -p "$(cat "$1/postgres.port")" -c listen_addresses=127.0.0.1 \
-    -c unix_socket_directories= -c fsync=off -c max_connections=200
+    -c unix_socket_directories= -c fsync=$PG_FSYNC -c max_connections=200
 }
 
 run_mysql() {
@@ -86,7 +89,7 @@ SQL
   exec mariadbd --no-defaults --datadir="$1/mysql/data" --tmpdir="$1/mysql/tmp" --user="$user" \
     --bind-address=127.0.0.1 --port="$(cat "$1/mysql.port")" --socket="$1/mysql/socket" --pid-file="$1/mysql/pid" \
     --init-file="$1/mysql/init.sql" --skip-name-resolve --max-connections=200 \
-    --innodb-flush-log-at-trx-commit=2 --innodb-buffer-pool-size=64M
+    --innodb-flush-log-at-trx-commit=$INNODB_FLUSH --innodb-buffer-pool-size=64M
 }
 
 url() { # url KIND PORT
@@ -163,7 +166,7 @@ stop() {
   done
 }
 
-usage() { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+usage() { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 
 case "${1:-} $#" in
   "start 2") refuse_twice "$(realpath -m "$2")"; (start "$(realpath -m "$2")") || { stop "$(realpath -m "$2")"; exit 1; } ;;

@@ -3,7 +3,7 @@
 //! A scan reads blocks, counts line ends, and keeps only the lines of the window. Where it passed, it
 //! leaves checkpoints, so that the next window of the same version starts close by.
 
-use crate::{ReadRange, Stat, VPath, Version, Vfs, VfsError};
+use crate::{ReadRange, VPath, Version, Vfs, VfsError};
 use memchr::{memchr, memchr_iter};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -208,12 +208,23 @@ impl Window {
 /// Reads a window through ranged reads of any place.
 pub(crate) async fn by_ranges<V: Vfs + ?Sized>(vfs: &V, path: &VPath, range: LineRange) -> Result<Lines, VfsError> {
     'again: for _ in 0..RETRIES {
-        let Stat { size, version, .. } = vfs.stat(path).await?;
-        let (head, _) = vfs.read(path, ReadRange { offset: 0, len: HEAD_BYTES as u64 }).await?;
-        if is_binary(&head) {
+        let (first, version) = vfs.read(path, ReadRange { offset: 0, len: BLOCK_BYTES }).await?;
+        let mut size = first.len() as u64;
+        // A whole block may be the beginning of more.
+        if size == BLOCK_BYTES {
+            let stat = vfs.stat(path).await?;
+            if stat.version != version {
+                continue 'again;
+            }
+            size = stat.size;
+        }
+        if is_binary(&first) {
             return Ok(Lines { lines: Vec::new(), total: None, binary: true, size, version });
         }
         let mut scan = Scan::new(range, size, Checkpoints::default());
+        if scan.offset() == Some(0) {
+            scan.push(&first);
+        }
         while let Some(offset) = scan.offset() {
             let (fetched, now) = vfs.read(path, ReadRange { offset, len: FETCH_BYTES }).await?;
             if now != version {

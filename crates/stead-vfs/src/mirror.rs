@@ -1,7 +1,7 @@
 //! Making one tree like another, moving only what differs.
 
 use crate::{ContentHash, DirEntry, Expect, FileKind, ReadRange, VPath, Vfs, VfsError, Walk};
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::{StreamExt, TryStreamExt, stream, try_join};
 use std::collections::BTreeMap;
 
 /// How many files are compared or moved at once.
@@ -148,10 +148,14 @@ impl CopyPlan {
         let files = self.steps.iter().filter(|step| matches!(step.action, CopyAction::Create | CopyAction::Update));
         stream::iter(files.map(Ok::<_, VfsError>))
             .try_for_each_concurrent(AT_ONCE, |step| async move {
-                let (content, _) = from.read(&step.path, ReadRange::ALL).await?;
-                let mode = from.stat(&step.path).await?.mode;
-                to.write(&step.path, content, Expect::Any).await?;
-                if let Some(mode) = mode {
+                let ((content, _), stat) = try_join!(from.read(&step.path, ReadRange::ALL), from.stat(&step.path))?;
+                let expect = if step.action == CopyAction::Create { Expect::Absent } else { Expect::Any };
+                match to.write(&step.path, content.clone(), expect).await {
+                    // Somebody else made it since.
+                    Err(VfsError::Exists(_)) => drop(to.write(&step.path, content, Expect::Any).await?),
+                    written => drop(written?),
+                }
+                if let Some(mode) = stat.mode {
                     to.set_mode(&step.path, mode & 0o777).await?;
                 }
                 done(step);

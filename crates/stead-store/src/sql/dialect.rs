@@ -86,6 +86,14 @@ impl Dialect {
         }
     }
 
+    /// Whether a WITH clause can change rows, so that several changes are one statement.
+    pub(super) fn chains_changes(self) -> bool {
+        match self {
+            Self::Postgres => true,
+            Self::Sqlite | Self::Mysql => false,
+        }
+    }
+
     /// Like [`Self::for_share`], for the rows of two tables out of several.
     pub(super) fn for_share_of(self, first: &str, second: &str) -> String {
         match self {

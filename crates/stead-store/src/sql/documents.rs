@@ -1,7 +1,8 @@
 //! Documents in a table.
 
+use super::chain::Chain;
 use super::driver::{Begin, Fault, Statement, Tx, end};
-use super::plan::{Fate, Found, Plan};
+use super::plan::{Fate, Found, Plan, Touch};
 use super::retry::Earlier;
 use super::{SqlStore, marks};
 use crate::contract::{Change, DocVersion, Document, Documents, Expected, Fence, Listed, Space, check_changes};
@@ -102,6 +103,15 @@ fn version_of(bytes: &[u8]) -> Result<DocVersion, Fault> {
     Ok(DocVersion(u128::from_be_bytes(bytes)))
 }
 
+/// Which keys a transaction looks at before it writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Look {
+    /// Those about which writing them says nothing.
+    WhereNeeded,
+    /// All about which something is expected.
+    Everywhere,
+}
+
 /// A commit on its way.
 struct Commit<'a> {
     store: &'a SqlStore,
@@ -112,11 +122,7 @@ struct Commit<'a> {
 
 impl Commit<'_> {
     async fn attempt(&self, earlier: Earlier) -> Result<(), Fault> {
-        let outcome = match self.in_one_statement().await {
-            Ok(Some(())) => Ok(()),
-            Ok(None) => self.in_a_transaction().await,
-            Err(fault) => Err(fault),
-        };
+        let outcome = self.make().await;
         match outcome {
             // Perhaps what is in the way is what the lost attempt left.
             Err(Fault::Final(StoreError::Conflict(_) | StoreError::Fenced { .. }))
@@ -124,6 +130,22 @@ impl Commit<'_> {
             {
                 Ok(())
             }
+            outcome => outcome,
+        }
+    }
+
+    /// By the shortest way there is.
+    async fn make(&self) -> Result<(), Fault> {
+        if self.in_one_statement().await?.is_some() || self.in_a_chain().await?.is_some() {
+            return Ok(());
+        }
+        match self.in_a_transaction(Look::WhereNeeded).await {
+            Err(Fault::Duplicate(_)) => {}
+            outcome => return outcome,
+        }
+        match self.in_a_transaction(Look::Everywhere).await {
+            // Somebody made it after we looked. The next look will see it.
+            Err(Fault::Duplicate(cause)) => Err(Fault::Again(cause)),
             outcome => outcome,
         }
     }
@@ -140,17 +162,13 @@ impl Commit<'_> {
         Fault::Final(StoreError::Conflict(key.to_owned()))
     }
 
-    async fn in_a_transaction(&self) -> Result<(), Fault> {
+    async fn in_a_transaction(&self, look: Look) -> Result<(), Fault> {
         let mut tx = self.store.driver.begin(Begin::Write).await?;
-        let outcome = match self.apply(&mut *tx).await {
-            // Somebody made it after we looked. The next look will see it.
-            Err(Fault::Duplicate(cause)) => Err(Fault::Again(cause)),
-            outcome => outcome,
-        };
+        let outcome = self.apply(&mut *tx, look).await;
         end(tx, outcome).await
     }
 
-    async fn apply(&self, tx: &mut dyn Tx) -> Result<(), Fault> {
+    async fn apply(&self, tx: &mut dyn Tx, look: Look) -> Result<(), Fault> {
         if let Some(fence) = self.fence {
             self.store.hold(tx, self.space, fence).await?;
         }
@@ -158,9 +176,15 @@ impl Commit<'_> {
         let dialect = self.store.dialect;
         let mut found = Found::new();
         let is_check = |fate| matches!(fate, Fate::Stays);
+        let is_looked_at = |touch: &Touch<'_>| match (look, touch.fate, touch.expect) {
+            (_, _, Expected::Any) => false,
+            // Writing it fails if it is there.
+            (Look::WhereNeeded, Fate::Holds(_), Expected::Absent) => false,
+            (Look::WhereNeeded | Look::Everywhere, _, Expected::Absent | Expected::Version(_)) => true,
+        };
         for (lock, keys) in [
-            (dialect.for_share(), self.plan.keys(|touch| touch.expect != Expected::Any && is_check(touch.fate))),
-            (dialect.for_update(), self.plan.keys(|touch| touch.expect != Expected::Any && !is_check(touch.fate))),
+            (dialect.for_share(), self.plan.keys(|touch| is_looked_at(touch) && is_check(touch.fate))),
+            (dialect.for_update(), self.plan.keys(|touch| is_looked_at(touch) && !is_check(touch.fate))),
         ] {
             for keys in keys.chunks(KEYS_PER_STATEMENT) {
                 collect(&mut found, tx.run(self.versions(keys, lock)).await?)?;
@@ -232,6 +256,27 @@ impl Commit<'_> {
             rest = later;
         }
         Ok(())
+    }
+
+    /// A commit that only adds, overwrites and checks, where it can be one statement. None if that did nothing and
+    /// does not say why.
+    async fn in_a_chain(&self) -> Result<Option<()>, Fault> {
+        let SqlStore { dialect, limits, driver, .. } = self.store;
+        let fence = match self.fence.map(|fence| (fence.name.as_str(), i64::try_from(fence.token))) {
+            Some((name, Ok(token))) => Some((name, token)),
+            Some((_, Err(_))) => return Ok(None),
+            None => None,
+        };
+        let chain = match dialect.chains_changes() {
+            true => Chain::new(self.plan, self.space.as_str(), fence, limits.statement_bytes),
+            false => None,
+        };
+        let Some(chain) = chain else { return Ok(None) };
+        match driver.write(chain.statement(dialect.or_overwrite_document())).await {
+            Ok(answer) => Ok((answer.changed > 0).then_some(())),
+            Err(Fault::Duplicate(_)) => chain.only_made().map_or(Ok(None), |key| Err(Self::conflict(key))),
+            Err(fault) => Err(fault),
+        }
     }
 
     /// A commit of one change, where it can be one statement. None if that did nothing and does not say why.

@@ -7,6 +7,7 @@
 //! was lost, is tried again for a while ([`retry`]); an attempt that follows a lost answer first finds out
 //! whether the earlier one was made.
 
+mod chain;
 mod dialect;
 mod documents;
 mod driver;

@@ -80,7 +80,10 @@ impl Guarded {
     /// Whether something found below a directory may be seen: by its name, by where that lies, and by what it
     /// leads to.
     async fn is_seen(&self, path: &VPath, real: &VPath, entry: &DirEntry, links: &Links) -> bool {
-        if [path, real].iter().any(|path| self.is_denied(AccessKind::Read, path, links)) {
+        if self.is_denied(AccessKind::Read, path, links) {
+            return false;
+        }
+        if real != path && self.is_denied(AccessKind::Read, real, links) {
             return false;
         }
         // One that leads nowhere hides nothing.
@@ -94,6 +97,23 @@ impl Guarded {
         let Stands { end, .. } = stands(&*self.inner, path).await?;
         let end = end.map_err(|error| about(path, Some(error)))?;
         Ok((end, links(&self.rules, &*self.inner, AccessKind::Read).await))
+    }
+
+    /// Where a path leads, for those who may read it; and who may only write must be able to say where to.
+    async fn led(&self, path: &VPath) -> Result<VPath, VfsError> {
+        let by_name = |kind: &AccessKind| !self.is_denied(*kind, path, &Links::default());
+        let kinds: Vec<AccessKind> = [AccessKind::Read, AccessKind::Write].into_iter().filter(by_name).collect();
+        if kinds.is_empty() {
+            return Err(VfsError::Denied(path.clone()));
+        }
+        let Stands { paths, end, .. } = stands(&*self.inner, path).await?;
+        for kind in kinds {
+            let links = links(&self.rules, &*self.inner, kind).await;
+            if !paths.iter().any(|path| self.is_denied(kind, path, &links)) {
+                return end.map_err(|error| about(path, Some(error)));
+            }
+        }
+        Err(VfsError::Denied(path.clone()))
     }
 
     async fn visible_walk(&self, path: &VPath, after: Option<&VPath>, limit: usize) -> Result<Walk, VfsError> {
@@ -207,14 +227,7 @@ impl Vfs for Guarded {
     }
 
     fn resolve<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<VPath, VfsError>> {
-        Box::pin(async move {
-            // Who may only write must be able to say where to.
-            match self.content(AccessKind::Read, path).await {
-                Err(VfsError::Denied(_)) => self.content(AccessKind::Write, path).await?,
-                known => known?,
-            }
-            self.inner.resolve(path).await
-        })
+        Box::pin(self.led(path))
     }
 
     fn search(&self) -> &dyn Search {

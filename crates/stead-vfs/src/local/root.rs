@@ -150,8 +150,9 @@ impl Root {
     /// `path` without links; names that do not exist yet are kept.
     pub(super) fn resolve(&self, path: &VPath) -> Result<VPath, VfsError> {
         match self.beneath(Path::new(path.as_str()), LOOKING, ResolveFlags::NO_SYMLINKS) {
-            Ok(_) => Ok(path.clone()),
-            Err(Errno::LOOP | Errno::NOENT | Errno::NOTDIR) => self.resolve_links(path),
+            // Where a name is missing, no link came before it: the kernel would have stopped there.
+            Ok(_) | Err(Errno::NOENT | Errno::NOTDIR) => Ok(path.clone()),
+            Err(Errno::LOOP) => self.resolve_links(path),
             Err(e) => Err(error::at(path, e)),
         }
     }

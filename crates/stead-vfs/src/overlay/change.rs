@@ -13,6 +13,12 @@ impl Overlay {
         }
         require_free(path)?;
         let changed = || VfsError::Changed(path.clone());
+        if let Expect::Version(version) = &expect
+            && let Some(own) = Layer::Upper.own(version)
+        {
+            // What upper has is what shows here, so upper alone can tell whether it still is that version.
+            return self.upper.write(path, data, Expect::Version(own)).await.map(|v| Layer::Upper.tagged(&v));
+        }
         let written = match (self.find(path).await, expect) {
             (Ok(_), Expect::Absent) => return Err(VfsError::Exists(path.clone())),
             (Ok((_, stat)), Expect::Version(version)) if stat.version != version => return Err(changed()),
@@ -20,10 +26,6 @@ impl Overlay {
                 return Err(not_a_file(path, stat.kind));
             }
             (Ok((Layer::Upper, _)), Expect::Any) => self.upper.write(path, data, Expect::Any).await?,
-            (Ok((Layer::Upper, _)), Expect::Version(version)) => {
-                let own = Layer::Upper.own(&version).ok_or_else(changed)?;
-                self.upper.write(path, data, Expect::Version(own)).await?
-            }
             (Ok((Layer::Lower, stat)), Expect::Any) => self.write_over(path, data, &stat, Expect::Any).await?,
             (Ok((Layer::Lower, stat)), Expect::Version(_)) => {
                 match self.write_over(path, data, &stat, Expect::Absent).await {
@@ -31,7 +33,7 @@ impl Overlay {
                     written => written?,
                 }
             }
-            (Err(VfsError::NotFound(_)), Expect::Version(_)) => return Err(changed()),
+            (Ok((Layer::Upper, _)) | Err(VfsError::NotFound(_)), Expect::Version(_)) => return Err(changed()),
             (Err(VfsError::NotFound(_)), expect @ (Expect::Any | Expect::Absent)) => {
                 self.upper.write(path, data, expect).await?
             }

@@ -18,11 +18,7 @@ impl Overlay {
             };
             match self.in_upper(path, self.upper.stat(path)).await? {
                 Some(stat) => Ok(tagged(Layer::Upper, stat)),
-                None => {
-                    self.require_visible(path).await?;
-                    let stat = self.in_lower(path, self.lower.stat(path)).await?;
-                    Ok(tagged(Layer::Lower, stat))
-                }
+                None => Ok(tagged(Layer::Lower, self.if_visible(path, self.lower.stat(path)).await?)),
             }
         })
     }
@@ -44,8 +40,8 @@ impl Overlay {
     }
 
     /// What lower says, for a path that upper has nothing at.
-    async fn in_lower<T>(&self, path: &VPath, asked: BoxFuture<'_, Result<T, VfsError>>) -> Result<T, VfsError> {
-        match asked.await {
+    async fn in_lower<T>(&self, path: &VPath, found: Result<T, VfsError>) -> Result<T, VfsError> {
+        match found {
             // Whether that file is still there, or a directory of upper's, is for the overlay to say.
             Err(VfsError::NotDirectory(_)) => match path.parent() {
                 None => Err(VfsError::NotDirectory(path.clone())),
@@ -60,10 +56,18 @@ impl Overlay {
         }
     }
 
-    /// That lower is not masked at `path`, nor where links of lower's lead from there.
-    async fn require_visible(&self, path: &VPath) -> Result<(), VfsError> {
-        let masks = self.masks.now().await?;
-        if self.is_hidden(&masks, path).await? { Err(VfsError::NotFound(path.clone())) } else { Ok(()) }
+    /// The same, unless lower is masked at `path`, or where links of lower's lead from there. Both are asked at
+    /// once, for each may be a way to a server and back.
+    async fn if_visible<T>(&self, path: &VPath, asked: BoxFuture<'_, Result<T, VfsError>>) -> Result<T, VfsError> {
+        let hidden = async {
+            let masks = self.masks.now().await?;
+            self.is_hidden(&masks, path).await
+        };
+        let (hidden, found) = futures_util::join!(hidden, asked);
+        if hidden? {
+            return Err(VfsError::NotFound(path.clone()));
+        }
+        self.in_lower(path, found).await
     }
 
     async fn is_hidden(&self, masks: &Masks, path: &VPath) -> Result<bool, VfsError> {
@@ -119,8 +123,7 @@ impl Overlay {
         if let Some(read) = self.in_upper(path, self.upper.read(path, range)).await? {
             return Ok(tagged(Layer::Upper, read));
         }
-        self.require_visible(path).await?;
-        Ok(tagged(Layer::Lower, self.in_lower(path, self.lower.read(path, range)).await?))
+        Ok(tagged(Layer::Lower, self.if_visible(path, self.lower.read(path, range)).await?))
     }
 
     pub(super) async fn read_lines_either(&self, path: &VPath, range: LineRange) -> Result<Lines, VfsError> {
@@ -131,7 +134,6 @@ impl Overlay {
         if let Some(lines) = self.in_upper(path, self.upper.read_lines(path, range)).await? {
             return Ok(tagged(Layer::Upper, lines));
         }
-        self.require_visible(path).await?;
-        Ok(tagged(Layer::Lower, self.in_lower(path, self.lower.read_lines(path, range)).await?))
+        Ok(tagged(Layer::Lower, self.if_visible(path, self.lower.read_lines(path, range)).await?))
     }
 }

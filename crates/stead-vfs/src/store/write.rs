@@ -139,9 +139,15 @@ impl StoreVfs {
         }
         let mut tries = Tries::default();
         while tries.again().await {
-            let Some((node, document)) = self.load(path).await? else { return Err(self.missing(path).await?) };
+            match self.look(path).await? {
+                None => return Err(self.missing(path).await?),
+                Some(node) if node.is_directory() => return Err(VfsError::IsDirectory(path.clone())),
+                Some(node) if node.meta.mode == mode & 0o777 => return Ok(()),
+                Some(_) => {}
+            }
+            let Some((node, document)) = self.load(path).await? else { continue };
             if node.is_directory() {
-                return Err(VfsError::IsDirectory(path.clone()));
+                continue;
             }
             let meta = Meta { mode: mode & 0o777, ..node.meta };
             let document = meta.document(path, document.body)?;

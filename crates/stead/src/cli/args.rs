@@ -457,4 +457,54 @@ pub(crate) enum BenchCommand {
         #[arg(long)]
         dir: PathBuf,
     },
+    /// Operations per second in the place that a workspace names
+    Place(PlaceArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PlaceArgs {
+    #[arg(long)]
+    pub(crate) workdir: PathBuf,
+    #[arg(long, value_enum)]
+    pub(crate) layers: Layers,
+    #[arg(long, value_enum, value_delimiter = ',', required = true)]
+    pub(crate) ops: Vec<Op>,
+    /// How many work at once, each in a directory of its own
+    #[arg(long, default_value_t = 1)]
+    pub(crate) clients: usize,
+    /// How long each operation is measured
+    #[arg(long, default_value_t = 1000)]
+    pub(crate) ms: u64,
+    /// Bytes of every file and journal line
+    #[arg(long, default_value_t = 4096)]
+    pub(crate) bytes: usize,
+    /// Files in each directory
+    #[arg(long, default_value_t = 100)]
+    pub(crate) files: usize,
+}
+
+/// What lies between an operation and the place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Layers {
+    /// Nothing
+    Bare,
+    /// The memory of undo
+    Recorded,
+    /// All that an agent's tools go through
+    Agent,
+}
+
+/// An operation that is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Op {
+    /// A new file
+    Write,
+    /// A file of known version
+    Overwrite,
+    Read,
+    Stat,
+    /// A whole directory
+    List,
+    /// An entry to a session's journal
+    Append,
 }

@@ -76,13 +76,18 @@ pub(crate) async fn bench(env: &Env, command: BenchCommand) -> Result<ExitCode, 
             outln!("{}", json!({"restore_s": seconds, "messages": messages}));
             Ok(ExitCode::SUCCESS)
         }
+        BenchCommand::Place(args) => super::bench_place::place(env, &args).await,
     }
 }
 
 impl BenchCommand {
-    /// Whether many sessions run at once.
+    /// Whether many work at once.
     pub(crate) fn is_crowd(&self) -> bool {
-        matches!(self, Self::Many { .. } | Self::Hold { .. })
+        match self {
+            Self::Many { .. } | Self::Hold { .. } => true,
+            Self::Place(args) => args.clients > 1,
+            Self::Run { .. } | Self::Dump { .. } | Self::Save { .. } | Self::Restore { .. } => false,
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 mod args;
 mod attach;
 mod bench;
+mod bench_place;
 mod chat;
 mod check;
 mod demo;

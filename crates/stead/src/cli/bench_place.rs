@@ -1,0 +1,218 @@
+//! How many operations per second a place carries out, for `bench/`.
+
+use super::args::{Layers, Op, PlaceArgs};
+use super::env::Env;
+use super::error::CliError;
+use super::open::{connect_store, open_place, open_workspace};
+use super::print::outln;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use stead::core::{Entry, Owner, Redactor, RunId, SessionId, UserInput};
+use stead::store::{
+    ChangeLog, FileChanges, FileSessions, OsDisk, RunKey, Sessions, Space, StoreChanges, StoreSessions,
+};
+use stead::vfs::{ContentHash, Expect, Guarded, LocalVfs, ReadRange, Recorded, StoreVfs, VPath, Version, Vfs};
+use stead::workspace::{Mode, Workspace};
+use tokio::task::JoinSet;
+
+/// Prints a JSON object: operations per second, by name of the operation.
+pub(crate) async fn place(env: &Env, args: &PlaceArgs) -> Result<ExitCode, CliError> {
+    let workspace = open_workspace(&args.workdir, env).await?;
+    let target = target(args, &workspace).await?;
+    let mut clients = Vec::new();
+    for number in 0..args.clients {
+        clients.push(Client::new(&target, number, args)?);
+    }
+    let mut rates = serde_json::Map::new();
+    if args.ops.iter().any(|op| !matches!(op, Op::Write | Op::Append)) {
+        (clients, _) = all(clients, |client| client.fill()).await?;
+    }
+    let span = Duration::from_millis(args.ms);
+    for &op in &args.ops {
+        let begun = Instant::now();
+        let done;
+        (clients, done) = all(clients, move |client| client.repeat(op, span)).await?;
+        let per_second = done as f64 / begun.elapsed().as_secs_f64();
+        rates.insert(format!("{op:?}").to_lowercase(), per_second.into());
+    }
+    target.sessions.flush().await;
+    outln!("{}", serde_json::Value::Object(rates));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is measured.
+#[derive(Clone)]
+struct Target {
+    files: Arc<dyn Vfs>,
+    sessions: Arc<dyn Sessions>,
+}
+
+/// The place that the settings of the workspace name, with the layers that were asked for.
+async fn target(args: &PlaceArgs, workspace: &Workspace) -> Result<Target, CliError> {
+    let run = RunKey { session: SessionId::fresh(), run: RunId::fresh() };
+    let (dir, owner) = (&args.workdir, Owner::default());
+    let recorded = |files, changes| Arc::new(Recorded::new(files, changes, run.clone()));
+    match args.layers {
+        Layers::Bare => Ok(bare(dir, workspace).await?.0),
+        Layers::Recorded => {
+            let (target, changes) = bare(dir, workspace).await?;
+            Ok(Target { files: recorded(target.files, changes), ..target })
+        }
+        Layers::Agent => {
+            let place = open_place(dir, workspace, Vec::new()).await?;
+            let files = recorded(place.files(&owner, &run.session, None), place.changes(&owner));
+            let files = Arc::new(Guarded::new(files, workspace.rules.clone()));
+            Ok(Target { files, sessions: place.sessions(&owner) })
+        }
+    }
+}
+
+async fn bare(dir: &Path, workspace: &Workspace) -> Result<(Target, Arc<dyn ChangeLog>), CliError> {
+    let (settings, agent, disk) = (&workspace.config.filesystem, workspace.config.agent(), Arc::new(OsDisk));
+    let redactor = Redactor::default();
+    match settings.mode {
+        Mode::Local => {
+            let files = Arc::new(LocalVfs::open(dir, disk.clone()).map_err(anyhow::Error::from)?);
+            let changes = Arc::new(FileChanges::new(dir, &agent, disk.clone()));
+            let sessions = Arc::new(FileSessions::new(dir, agent, disk, redactor));
+            Ok((Target { files, sessions }, changes))
+        }
+        Mode::Store => {
+            let store = connect_store(dir, settings.url.as_deref().unwrap_or_default()).await?;
+            let space = Space::new(["bench"]);
+            let files = Arc::new(StoreVfs::new(store.clone(), space.clone()));
+            let changes = Arc::new(StoreChanges::new(store.clone(), space.within("undo")));
+            Ok((Target { files, sessions: Arc::new(StoreSessions::new(store, space, agent, redactor)) }, changes))
+        }
+    }
+}
+
+/// Lets all clients work at once; gives them back, with the number of operations they did together.
+async fn all<F>(clients: Vec<Client>, work: impl Fn(Client) -> F) -> Result<(Vec<Client>, u64), CliError>
+where
+    F: Future<Output = Result<(Client, u64), CliError>> + Send + 'static,
+{
+    let mut tasks = JoinSet::new();
+    for client in clients {
+        tasks.spawn(work(client));
+    }
+    let (mut clients, mut sum) = (Vec::new(), 0);
+    while let Some(done) = tasks.join_next().await {
+        let (client, count) = done.map_err(anyhow::Error::from)??;
+        clients.push(client);
+        sum += count;
+    }
+    Ok((clients, sum))
+}
+
+/// One who works in a directory of its own.
+struct Client {
+    target: Target,
+    directory: VPath,
+    files: Vec<VPath>,
+    versions: Vec<Version>,
+    content: Vec<u8>,
+    written: u64,
+}
+
+impl Client {
+    fn new(target: &Target, number: usize, args: &PlaceArgs) -> Result<Self, CliError> {
+        let path = |text: String| VPath::parse(&text).map_err(anyhow::Error::from);
+        let directory = path(format!("{}/{number}", SessionId::fresh()))?;
+        let files = (0..args.files).map(|file| path(format!("{directory}/{file:04}.txt"))).collect::<Result<_, _>>()?;
+        let content = content(args.bytes);
+        Ok(Self { target: target.clone(), directory, files, versions: Vec::new(), content, written: 0 })
+    }
+
+    /// A content that nobody wrote yet.
+    fn fresh(&mut self) -> Vec<u8> {
+        self.written += 1;
+        let stamp = format!("{:016x}", self.written);
+        let mut content = self.content.clone();
+        let stamped = content.len().min(stamp.len());
+        content[..stamped].copy_from_slice(&stamp.as_bytes()[..stamped]);
+        content
+    }
+
+    async fn fill(mut self) -> Result<(Self, u64), CliError> {
+        for file in self.files.clone() {
+            let content = self.fresh();
+            self.versions.push(self.write(&file, content, Expect::Absent).await?);
+        }
+        Ok((self, 0))
+    }
+
+    async fn write(&self, path: &VPath, content: Vec<u8>, expect: Expect) -> Result<Version, CliError> {
+        Ok(self.target.files.write(path, content.into(), expect).await.map_err(anyhow::Error::from)?)
+    }
+
+    /// Does `op` again and again for as long as `span`; says how often.
+    async fn repeat(mut self, op: Op, span: Duration) -> Result<(Self, u64), CliError> {
+        let files = self.target.files.clone();
+        let new = VPath::parse(&format!("{}-new", self.directory)).map_err(anyhow::Error::from)?;
+        let mut opened = match op {
+            Op::Append => Some(self.target.sessions.create(&SessionId::fresh(), None).await?),
+            Op::Write | Op::Overwrite | Op::Read | Op::Stat | Op::List => None,
+        };
+        let begun = Instant::now();
+        let mut count = 0;
+        while begun.elapsed() < span {
+            let at = usize::try_from(count).unwrap_or_default() % self.files.len().max(1);
+            match op {
+                Op::Write => {
+                    let content = self.fresh();
+                    let path = new.join(&format!("{:016x}", self.written)).map_err(anyhow::Error::from)?;
+                    self.write(&path, content, Expect::Absent).await?;
+                }
+                Op::Overwrite => {
+                    let content = self.fresh();
+                    let expect = Expect::Version(self.versions[at].clone());
+                    self.versions[at] = self.write(&self.files[at], content, expect).await?;
+                }
+                Op::Read => {
+                    let read = files.read(&self.files[at], ReadRange::ALL).await;
+                    check(read.map_err(anyhow::Error::from)?.0.len() == self.content.len())?;
+                }
+                Op::Stat => {
+                    let stat = files.stat(&self.files[at]).await.map_err(anyhow::Error::from)?;
+                    check(stat.size == self.content.len() as u64)?;
+                }
+                Op::List => {
+                    let listed = files.list(&self.directory).await.map_err(anyhow::Error::from)?;
+                    check(listed.len() == self.files.len())?;
+                }
+                Op::Append => {
+                    let text = String::from_utf8(self.fresh()).map_err(anyhow::Error::from)?;
+                    let entry = Entry::User(UserInput::text(RunId::fresh(), text));
+                    if let Some(opened) = &mut opened {
+                        opened.writer.append(vec![entry]).await?;
+                    }
+                }
+            }
+            count += 1;
+        }
+        if let Some(opened) = opened {
+            opened.writer.close().await;
+        }
+        Ok((self, count))
+    }
+}
+
+/// A wrong answer is fast: it must not be counted.
+fn check(is_right: bool) -> Result<(), CliError> {
+    if is_right { Ok(()) } else { Err(CliError::Failed(anyhow::anyhow!("an operation gave a wrong answer"))) }
+}
+
+/// Text that no store can make smaller by much.
+fn content(bytes: usize) -> Vec<u8> {
+    let mut text = String::with_capacity(bytes + 64);
+    let mut hash = ContentHash::of(b"bench");
+    while text.len() < bytes {
+        text.push_str(&hash.to_string());
+        hash = ContentHash::of(&hash.0);
+    }
+    text.truncate(bytes);
+    text.into_bytes()
+}
