@@ -38,6 +38,7 @@ pub use connect::connect;
 pub use contract::{
     Acquired, Change, Claim, Claimed, Dead, DocVersion, Document, Documents, Enqueued, Expected, Fence, Job, Journals,
     Lease, Leases, Listed, MAX_BODY_BYTES, MAX_KEY_BYTES, MAX_META_BYTES, Queue, Space, Store, Tail, folder_name,
+    is_folder_of_ids,
 };
 pub use disk::{Disk, OsDisk, open_dir};
 pub use error::StoreError;

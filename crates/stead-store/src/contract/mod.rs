@@ -18,7 +18,7 @@ pub use journals::{Journals, Tail};
 pub use leases::{Acquired, Claim, Fence, Lease, Leases};
 pub(crate) use limits::{check_changes, check_lines};
 pub use queue::{Claimed, Dead, Enqueued, Job, Queue};
-pub use space::{Space, folder_name};
+pub use space::{Space, folder_name, is_folder_of_ids};
 
 /// A place that holds shared state: all four contracts, in one.
 pub trait Store: Documents + Journals + Leases + Queue {

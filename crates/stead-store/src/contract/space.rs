@@ -66,6 +66,11 @@ pub fn folder_name(ids: &[&str]) -> String {
     if name.len() <= MAX_FOLDER_BYTES { name } else { format!("@#{}", hex(&name)) }
 }
 
+/// Whether a folder has a name that [`folder_name`] gives to two ids or more.
+pub fn is_folder_of_ids(name: &str) -> bool {
+    name.strip_prefix('@').is_some_and(|rest| rest.starts_with('#') || rest.contains('@'))
+}
+
 fn hex(name: &str) -> String {
     Sha256::digest(name.as_bytes()).iter().fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"))
 }

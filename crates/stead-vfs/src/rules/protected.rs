@@ -4,26 +4,44 @@
 
 use crate::VPath;
 use stead_core::AccessKind;
+use stead_store::is_folder_of_ids;
 
 /// The protected names of a layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Protected {
     /// Names at the root that the agent cannot change.
     unwritable: &'static [&'static str],
+    secrets: &'static [(&'static str, Secret)],
+    others: Others,
+}
+
+/// What the folders at the root are that [`folder_name`](stead_store::folder_name) gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Others {
+    /// Each belongs to someone else, who has it as a tree of its own.
+    Hidden,
+    /// Folders like others.
+    Seen,
 }
 
 impl Protected {
     /// Of the stead layout: settings, hooks, schedules and journals.
-    pub const STEAD: Self = Self { unwritable: &["agent.yaml", "tools.json", "hooks", "crons", "agents"] };
+    pub const STEAD: Self = Self {
+        unwritable: &["agent.yaml", "tools.json", "hooks", "crons", "agents"],
+        others: Others::Hidden,
+        ..Self::NONE
+    };
     /// Of a tree that is no workspace: only secrets.
-    pub const NONE: Self = Self { unwritable: &[] };
+    pub const NONE: Self = Self { secrets: SECRETS, ..Self::NOTHING };
+    /// Of a view that hides some names and leaves the rest to others.
+    pub const NOTHING: Self = Self { unwritable: &[], secrets: &[], others: Others::Seen };
     /// Of the openpaw layout: its settings and journals.
     pub const OPENPAW: Self =
-        Self { unwritable: &["agent.yaml", "tools.json", "hooks", "crons", "agents", "config", "data"] };
+        Self { unwritable: &["agent.yaml", "tools.json", "hooks", "crons", "agents", "config", "data"], ..Self::STEAD };
 }
 
 /// What hides secrets, at any depth, in every layout; neither to be read nor to be changed.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Secret {
     /// Every name that begins so.
     Prefix(&'static str),
@@ -58,6 +76,8 @@ pub(crate) enum Kept {
     Fixed(&'static str),
     /// It holds secrets.
     Secret(&'static str),
+    /// It is another user's.
+    Others,
 }
 
 impl Kept {
@@ -67,6 +87,7 @@ impl Kept {
             Self::Root => "protected: the workspace itself cannot be changed by the agent".to_owned(),
             Self::Fixed(name) => format!("protected: {name} cannot be changed by the agent"),
             Self::Secret(name) => format!("protected: {name} holds secrets"),
+            Self::Others => "protected: this is another user's".to_owned(),
         }
     }
 }
@@ -74,8 +95,11 @@ impl Kept {
 impl Protected {
     /// Why the path with these names is protected from `kind`, if it is.
     pub(crate) fn keeps(&self, kind: AccessKind, names: &[&str]) -> Option<Kept> {
-        if let Some((entry, _)) = SECRETS.iter().find(|(_, secret)| secret.is_in(names)) {
+        if let Some((entry, _)) = self.secrets.iter().find(|(_, secret)| secret.is_in(names)) {
             return Some(Kept::Secret(entry));
+        }
+        if self.others == Others::Hidden && names.first().is_some_and(|first| is_folder_of_ids(first)) {
+            return Some(Kept::Others);
         }
         match (kind, names.first()) {
             (AccessKind::Read, _) => None,
@@ -93,7 +117,7 @@ impl Protected {
             AccessKind::Read => &[],
             AccessKind::Write => self.unwritable,
         };
-        let secrets = SECRETS.iter().map(|(entry, secret)| (secret.at_root(), Kept::Secret(entry)));
+        let secrets = self.secrets.iter().map(|(entry, secret)| (secret.at_root(), Kept::Secret(entry)));
         fixed.iter().map(|name| ((*name).to_owned(), Kept::Fixed(name))).chain(secrets)
     }
 }

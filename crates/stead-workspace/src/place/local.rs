@@ -6,12 +6,13 @@ use futures_util::future::BoxFuture;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use stead_core::{AgentId, Owner, Redactor, SessionId};
+use stead_core::{AgentId, Owner, Redactor, SessionId, TenantId};
 use stead_store::{ChangeLog, Disk, Fence, FileChanges, FileSessions, Sessions, folder_name};
 use stead_vfs::{LocalVfs, Overlay, ReadOnly, Routes, Scoped, VPath, Vfs, VfsError};
 
-/// A folder of the local disk. Whoever gives no name works on the folder itself; a named user has a folder
-/// `@name` in it, over a view of the rest that cannot be changed and shows nothing of other users.
+/// A folder of the local disk. Whoever gives no name works on the folder itself, which is the template of all
+/// others; a named user, or a named tenant whose users share, has a folder `@…@…` in it, over a view of the rest
+/// that cannot be changed and shows nothing of others.
 #[derive(Debug)]
 pub struct LocalPlace {
     dir: PathBuf,
@@ -74,7 +75,9 @@ impl LocalPlace {
     /// The folder of an owner; none for the workspace itself.
     fn folder(&self, owner: &Owner) -> Option<String> {
         match self.scope {
-            IsolationScope::Agent | IsolationScope::Global => None,
+            IsolationScope::Agent | IsolationScope::Global if owner.tenant == TenantId::default() => None,
+            // No user has an empty name.
+            IsolationScope::Agent | IsolationScope::Global => Some(folder_name(&[owner.tenant.as_str(), ""])),
             IsolationScope::Session | IsolationScope::User if *owner == Owner::default() => None,
             IsolationScope::Session | IsolationScope::User => {
                 Some(folder_name(&[owner.tenant.as_str(), owner.user.as_str()]))

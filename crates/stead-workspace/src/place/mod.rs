@@ -41,7 +41,7 @@ pub trait Place: Debug + Send + Sync {
 }
 
 /// Top-level names of a folder that belong to one owner alone: runtime state, and the folders of users.
-const OWNED: [&str; 2] = ["agents", "@*"];
+const OWNED: [&str; 3] = ["agents", "@*@*", "@#*"];
 
 /// A template without what belongs to one owner alone.
 fn without_owned(template: Arc<dyn Vfs>) -> Arc<dyn Vfs> {
@@ -51,7 +51,7 @@ fn without_owned(template: Arc<dyn Vfs>) -> Arc<dyn Vfs> {
         paths: OWNED.iter().map(|&name| name.to_owned()).collect(),
         mode: VerdictKind::Deny,
     };
-    match Rules::new(&[rule], Protected::NONE) {
+    match Rules::new(&[rule], Protected::NOTHING) {
         Ok(rules) => Arc::new(stead_vfs::Guarded::new(template, Arc::new(rules))),
         // The patterns are our own; should they ever be wrong, nothing is shown.
         Err(_) => Arc::new(stead_vfs::StoreVfs::in_memory()),
