@@ -27,7 +27,7 @@ impl Protected {
 }
 
 /// What hides secrets, at any depth, in every layout; neither to be read nor to be changed.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Secret {
     /// Every name that begins so.
     Prefix(&'static str),

@@ -74,7 +74,9 @@ impl LocalPlace {
     /// The folder of an owner; none for the workspace itself.
     fn folder(&self, owner: &Owner) -> Option<String> {
         match self.scope {
-            IsolationScope::Agent | IsolationScope::Global => None,
+            IsolationScope::Agent | IsolationScope::Global if owner.tenant == TenantId::default() => None,
+            // No user has an empty name.
+            IsolationScope::Agent | IsolationScope::Global => Some(folder_name(&[owner.tenant.as_str(), ""])),
             IsolationScope::Session | IsolationScope::User if *owner == Owner::default() => None,
             IsolationScope::Session | IsolationScope::User if owner.tenant == TenantId::default() => {
                 Some(folder_name(&[owner.user.as_str()]))
