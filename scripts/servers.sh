@@ -126,6 +126,13 @@ lives() { # lives PID: not if it only waits to be reaped, as it may do for ever 
   state=$(sed -n 's/^State:\t\(.\).*/\1/p' "/proc/$1/status" 2>/dev/null) && [ -n "$state" ] && [ "$state" != Z ]
 }
 
+refuse_twice() {
+  local kind
+  for kind in $KINDS; do
+    [ ! -s "$1/$kind.pid" ] || ! lives "$(cat "$1/$kind.pid")" || die "$kind runs in $1 already; stop it first"
+  done
+}
+
 start() {
   local kind
   mkdir -p "$1"
@@ -162,7 +169,7 @@ stop() {
 usage() { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 
 case "${1:-} $#" in
-  "start 2") (start "$(realpath -m "$2")") || { stop "$(realpath -m "$2")"; exit 1; } ;;
+  "start 2") refuse_twice "$(realpath -m "$2")"; (start "$(realpath -m "$2")") || { stop "$(realpath -m "$2")"; exit 1; } ;;
   "stop 2") stop "$(realpath -m "$2")" ;;
   "run 3")
     case $2 in

@@ -2,12 +2,14 @@
 
 use crate::{Agent, AgentError};
 use std::collections::{BTreeMap, BTreeSet};
-use stead_core::Owner;
+use stead_core::{Owner, SessionId};
 use stead_store::{ChangeLog, RunKey};
 use stead_vfs::{ChangeRecord, Was};
 
 /// A content that no run refers to is kept this long: a run may be about to.
 const GRACE_MS: i64 = 60 * 60 * 1000;
+/// How long the changes of a run that has not ended are kept whatever the bounds.
+const OPEN_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// What was, or would be, forgotten.
 #[derive(Debug, Default, Clone, PartialEq, Eq, serde::Serialize)]
@@ -38,15 +40,22 @@ impl Agent {
     /// that is set for it (`undo:` in agent.yaml), oldest first.
     pub async fn collect(&self, owner: &Owner, really: Really) -> Result<Collected, AgentError> {
         let log = self.parts.place.changes(owner);
-        let sessions: BTreeSet<_> =
-            self.parts.place.sessions(owner).list().await?.into_iter().map(|summary| summary.id).collect();
+        let listed = self.parts.place.sessions(owner).list().await?;
+        let sessions: BTreeSet<_> = listed.iter().map(|summary| &summary.id).collect();
+        // A run that is going on, or waits, may add to what it has on record.
+        let open: BTreeSet<_> = listed.iter().filter(|summary| summary.outcome.is_none()).map(|s| &s.id).collect();
         let now_ms = jiff::Timestamp::now().as_millisecond();
         let settings = &self.parts.workspace.config.undo;
         let oldest_ms = now_ms.saturating_sub(i64::from(settings.keep_days).saturating_mul(24 * 60 * 60 * 1000));
         let mut kept: Vec<(RunKey, BTreeSet<String>)> = Vec::new();
         let mut forgotten = Vec::new();
+        let mut pinned: Vec<BTreeSet<String>> = Vec::new();
         for run in log.runs().await? {
-            if run.updated_ms < oldest_ms || !sessions.contains(&run.key.session) {
+            let recent = run.updated_ms > now_ms - OPEN_MS && open.contains(&run.key.session);
+            let old = run.updated_ms < oldest_ms || !sessions.contains(&run.key.session);
+            if recent {
+                pinned.push(contents_of(&*log, &run.key).await?);
+            } else if old {
                 forgotten.push(run.key);
             } else {
                 let contents = contents_of(&*log, &run.key).await?;
@@ -63,7 +72,8 @@ impl Agent {
         while !kept.is_empty() && total(&kept) > room {
             forgotten.push(kept.remove(0).0);
         }
-        let referred: BTreeSet<&String> = kept.iter().flat_map(|(_, contents)| contents).collect();
+        let referred: BTreeSet<&String> =
+            kept.iter().flat_map(|(_, contents)| contents).chain(pinned.iter().flatten()).collect();
         let unused = images.iter().filter(|image| !referred.contains(&image.hash) && image.kept_ms < now_ms - GRACE_MS);
         let unused: Vec<_> = unused.collect();
         let collected = Collected {
@@ -82,6 +92,17 @@ impl Agent {
             }
         }
         Ok(collected)
+    }
+}
+
+impl Agent {
+    /// Forgets how to undo the runs of a session that is gone.
+    pub async fn forget_changes(&self, owner: &Owner, session: &SessionId) -> Result<(), AgentError> {
+        let log = self.parts.place.changes(owner);
+        for run in log.runs().await?.into_iter().filter(|run| run.key.session == *session) {
+            log.forget(&run.key).await?;
+        }
+        Ok(())
     }
 }
 

@@ -155,6 +155,7 @@ impl Session {
             date: jiff::Zoned::now().strftime("%Y-%m-%d").to_string(),
             agent: self.agent.parts.workspace.config.agent(),
             session: self.id.clone(),
+            project: self.agent.parts.place.project(),
         };
         let place = self.agent.parts.place.clone();
         let files = place.files(&self.owner, &self.id, writer.fence());

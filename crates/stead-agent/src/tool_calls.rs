@@ -166,7 +166,7 @@ impl Agent {
                 let state = match approvals.answer(&question).await {
                     (Answer::Yes, _) => CallState::Approved { args_hash: ask.args_hash },
                     (Answer::No | Answer::Later, _) => {
-                        let text = format!("denied: nobody approved it ({})", question.rule);
+                        let text = format!("denied: nobody approved it ({}); --approve all would", question.rule);
                         return Called { status: ResultStatus::Denied, content: vec![Block::text(text)] };
                     }
                 };

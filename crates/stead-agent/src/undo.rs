@@ -8,7 +8,7 @@ use crate::{Agent, AgentError};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use stead_core::{Entry, Owner, RunId, SessionId};
+use stead_core::{Entry, Owner, ResultStatus, RunId, SessionId};
 use stead_store::{ChangeLog, RunKey, Wait};
 use stead_vfs::{ChangeRecord, ContentHash, Expect, FileKind, ReadRange, VPath, Version, Vfs, VfsError, Was};
 
@@ -57,6 +57,9 @@ pub enum Obstacle {
     /// It is not what the run left.
     #[error("{0} was changed since, by someone else")]
     Changed(VPath),
+    /// What a run changed is no longer known.
+    #[error("what run {0} changed is no longer known (`undo:` in agent.yaml bounds it)")]
+    Forgotten(RunId),
     /// What was there before was not kept.
     #[error("{path} cannot be put back: {reason}")]
     Unkept {
@@ -86,13 +89,48 @@ impl Agent {
     pub async fn undo_runs(&self, owner: &Owner, session: &SessionId, runs: &[RunId]) -> Result<UndoPlan, AgentError> {
         let opened = self.parts.place.sessions(owner).open(session, None, Wait::No).await?;
         let undo = self.undo(owner, session);
-        let plan = undo.plan(session, runs).await;
+        let mut plan = undo.plan(session, runs).await;
+        let forgotten = self.forgotten(owner, session, runs, &undo).await;
+        if let (Ok(plan), Ok(forgotten)) = (&mut plan, forgotten) {
+            plan.obstacles.extend(forgotten.into_iter().map(Obstacle::Forgotten));
+        }
         let undone = match plan {
             Ok(plan) if plan.obstacles.is_empty() => undo.apply(&plan).await.map(|()| plan),
             planned => planned,
         };
         opened.writer.close().await;
         undone
+    }
+
+    /// Those of `runs` that changed something, as the journal says, and of which nothing is on record.
+    async fn forgotten(
+        &self,
+        owner: &Owner,
+        session: &SessionId,
+        runs: &[RunId],
+        undo: &Undo,
+    ) -> Result<Vec<RunId>, AgentError> {
+        let lines = self.parts.place.sessions(owner).read(session).await?;
+        let intents = lines.iter().filter_map(|line| match &line.entry {
+            Entry::Call(intent) if intent.changes => Some((&intent.run, &intent.id)),
+            _ => None,
+        });
+        let done: BTreeSet<(&RunId, &String)> = lines
+            .iter()
+            .filter_map(|line| match &line.entry {
+                Entry::Result(result) if result.status == ResultStatus::Ok => Some((&result.run, &result.id)),
+                _ => None,
+            })
+            .collect();
+        let changed: BTreeSet<&RunId> = intents.filter(|call| done.contains(call)).map(|(run, _)| run).collect();
+        let mut forgotten = Vec::new();
+        for run in runs.iter().filter(|run| changed.contains(run)) {
+            let key = RunKey { session: session.clone(), run: run.clone() };
+            if undo.log.records(&key).await?.is_empty() {
+                forgotten.push(run.clone());
+            }
+        }
+        Ok(forgotten)
     }
 
     /// The runs of a session that began after entry `seq`, oldest first.
@@ -109,8 +147,13 @@ impl Agent {
 impl Undo {
     /// The newest run that changed something, of one session or of any.
     pub async fn newest(&self, session: Option<&SessionId>) -> Result<Option<RunKey>, AgentError> {
-        let mut runs = self.log.runs().await?.into_iter().map(|run| run.key);
-        Ok(runs.rfind(|key| session.is_none_or(|session| key.session == *session)))
+        let runs = self.log.runs().await?.into_iter().map(|run| run.key).rev();
+        for key in runs.filter(|key| session.is_none_or(|session| key.session == *session)) {
+            if !net(&self.records(&key).await?).is_empty() {
+                return Ok(Some(key));
+            }
+        }
+        Ok(None)
     }
 
     /// The run whose id begins with `text`, if there is exactly one that changed something.
@@ -122,54 +165,87 @@ impl Undo {
     /// What undoing `runs`, given oldest first, would do.
     pub async fn plan(&self, session: &SessionId, runs: &[RunId]) -> Result<UndoPlan, AgentError> {
         let runs: Vec<RunKey> = runs.iter().map(|run| RunKey { session: session.clone(), run: run.clone() }).collect();
-        let mut records = Vec::new();
-        for run in &runs {
-            for line in self.log.records(run).await? {
-                let record = serde_json::from_str(&line).map_err(|cause| stead_store::StoreError::Corrupt {
-                    place: format!("the changes of run {}", run.run),
-                    cause: cause.to_string(),
-                })?;
-                records.push(record);
+        let mut plan = UndoPlan { runs, ..UndoPlan::default() };
+        let mut net_of_all: BTreeMap<String, (Was, Was)> = BTreeMap::new();
+        for run in &plan.runs {
+            for (path, (before, after)) in net(&self.records(run).await?) {
+                let known = net_of_all.entry(path).or_insert_with(|| (before, Was::Absent));
+                known.1 = after;
             }
         }
-        let mut plan = UndoPlan { runs, ..UndoPlan::default() };
-        for (path, (before, after)) in net(&records) {
+        let mut cleared = Vec::new();
+        for (path, (before, after)) in net_of_all {
             let path = VPath::parse(&path).map_err(VfsError::from)?;
-            self.consider(&mut plan, path, before, after).await?;
+            cleared.extend(self.consider(&mut plan, path, before, after).await?);
+        }
+        for directory in cleared {
+            self.clear(&mut plan, &directory).await?;
         }
         Ok(plan)
     }
 
-    async fn consider(&self, plan: &mut UndoPlan, path: VPath, before: Was, after: Was) -> Result<(), AgentError> {
-        let (now, version) = self.now(&path).await?;
-        let action = match (before, after) {
-            (before, _) if same(&before, &now) => return Ok(()),
-            (Was::Unkept(reason), _) => {
-                plan.obstacles.push(Obstacle::Unkept { path, reason });
-                return Ok(());
-            }
-            // Others may have put something into it, or removed it: neither is ours to judge.
-            (Was::Absent, Was::Directory) if now == Was::Directory => UndoAction::RemoveDirectory,
-            (Was::Absent, Was::Directory) => return Ok(()),
-            (Was::Directory, _) if now == Was::Absent => UndoAction::MakeDirectory,
-            (_, after) if !same(&after, &now) => {
-                plan.obstacles.push(Obstacle::Changed(path));
-                return Ok(());
-            }
-            (Was::Absent, _) => UndoAction::Remove,
-            (Was::Directory, _) => UndoAction::MakeDirectory,
-            (Was::File { hash, mode }, _) => {
-                let whole = self.image(&hash).await?.is_some();
-                if !whole {
-                    let reason = "its earlier content is no longer kept".to_owned();
-                    plan.obstacles.push(Obstacle::Unkept { path, reason });
-                    return Ok(());
-                }
-                UndoAction::Restore { hash, mode, over: version }
-            }
-        };
-        plan.steps.push(UndoStep { path, action });
+    async fn records(&self, run: &RunKey) -> Result<Vec<ChangeRecord>, AgentError> {
+        let lines = self.log.records(run).await?;
+        let parsed = lines.iter().map(|line| {
+            serde_json::from_str(line).map_err(|cause| {
+                let place = format!("the changes of run {}", run.run);
+                stead_store::StoreError::Corrupt { place, cause: cause.to_string() }.into()
+            })
+        });
+        parsed.collect()
+    }
+
+    /// A directory must make room for the file it replaced: nothing may be in it but what goes anyway.
+    async fn clear(&self, plan: &mut UndoPlan, directory: &VPath) -> Result<(), AgentError> {
+        let goes: BTreeSet<&VPath> = plan
+            .steps
+            .iter()
+            .filter(|step| matches!(step.action, UndoAction::Remove | UndoAction::RemoveDirectory))
+            .map(|step| &step.path)
+            .collect();
+        let inside = self.files.walk(directory, None, usize::MAX / 2).await?.entries;
+        let foreign = inside.into_iter().map(|(path, _)| path).find(|path| !goes.contains(path));
+        match foreign {
+            Some(path) => plan.obstacles.push(Obstacle::Changed(path)),
+            None => plan.steps.push(UndoStep { path: directory.clone(), action: UndoAction::RemoveDirectory }),
+        }
+        plan.steps.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(())
+    }
+
+    /// Adds what is to be done about a path. Gives it back if a directory there must make room first.
+    async fn consider(
+        &self,
+        plan: &mut UndoPlan,
+        path: VPath,
+        before: Was,
+        after: Was,
+    ) -> Result<Option<VPath>, AgentError> {
+        let (now, version) = self.now(&path).await?;
+        let mut step = |action| plan.steps.push(UndoStep { path: path.clone(), action });
+        match (before, after) {
+            (before, _) if same(&before, &now) => {}
+            (Was::Unkept(reason), _) => plan.obstacles.push(Obstacle::Unkept { path, reason }),
+            // Others may have put something into it, or removed it: neither is ours to judge.
+            (Was::Absent, Was::Directory) if now == Was::Directory => step(UndoAction::RemoveDirectory),
+            (Was::Absent, Was::Directory) => {}
+            (Was::Directory, _) if now == Was::Absent => step(UndoAction::MakeDirectory),
+            (_, after) if !same(&after, &now) => plan.obstacles.push(Obstacle::Changed(path)),
+            (Was::Absent, _) => step(UndoAction::Remove),
+            (Was::Directory, _) => {
+                step(UndoAction::Remove);
+                step(UndoAction::MakeDirectory);
+            }
+            (Was::File { hash, .. }, _) if self.image(&hash).await?.is_none() => {
+                let reason = "its earlier content is no longer kept".to_owned();
+                plan.obstacles.push(Obstacle::Unkept { path, reason });
+            }
+            (Was::File { hash, mode }, _) => {
+                step(UndoAction::Restore { hash, mode, over: version });
+                return Ok((now == Was::Directory).then_some(path));
+            }
+        }
+        Ok(None)
     }
 
     /// The content that a step would restore; none if it is not kept, or not whole.
@@ -182,7 +258,7 @@ impl Undo {
     pub async fn current(&self, path: &VPath) -> Result<Option<Bytes>, AgentError> {
         match self.files.read(path, ReadRange::ALL).await {
             Ok((content, _)) => Ok(Some(content)),
-            Err(VfsError::NotFound(_) | VfsError::IsDirectory(_)) => Ok(None),
+            Err(VfsError::NotFound(_) | VfsError::IsDirectory(_) | VfsError::NotDirectory(_)) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
@@ -212,12 +288,19 @@ impl Undo {
             }
         }
         for run in &plan.runs {
+            // Not merely forgotten: that there is nothing left to undo must be told from not knowing.
             self.log.forget(run).await?;
+            let line = serde_json::to_string(&ChangeRecord::Undone).unwrap_or_default();
+            self.log.record(run, line, Vec::new()).await?;
         }
         Ok(())
     }
 
     async fn now(&self, path: &VPath) -> Result<(Was, Option<Version>), AgentError> {
+        // Changes were recorded with links followed; one that stands there now leads to another's file.
+        if self.files.resolve(path).await.is_ok_and(|end| end != *path) {
+            return Ok((Was::Unkept("a link leads elsewhere".to_owned()), None));
+        }
         let stat = match self.files.stat(path).await {
             Ok(stat) => stat,
             Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) => return Ok((Was::Absent, None)),
@@ -235,13 +318,15 @@ impl Undo {
     }
 }
 
-/// What was at each path before the first change and after the last.
+/// What was at each path before the first change and after the last, since anything was taken back.
 fn net(records: &[ChangeRecord]) -> BTreeMap<String, (Was, Was)> {
+    let done = records.iter().rposition(|record| *record == ChangeRecord::Undone).map_or(0, |at| at + 1);
+    let records = &records[done..];
     let void: BTreeSet<&str> = records
         .iter()
         .filter_map(|record| match record {
             ChangeRecord::Void { id } => Some(id.as_str()),
-            ChangeRecord::Change { .. } => None,
+            ChangeRecord::Change { .. } | ChangeRecord::Undone => None,
         })
         .collect();
     let mut net: BTreeMap<String, (Was, Was)> = BTreeMap::new();

@@ -17,6 +17,8 @@ mod faults;
 mod kills;
 #[path = "all/oracle.rs"]
 mod oracle;
+#[path = "all/parties.rs"]
+mod parties;
 #[path = "all/permissions.rs"]
 mod permissions;
 #[path = "all/prefix.rs"]
@@ -25,6 +27,8 @@ mod prefix;
 mod streams;
 #[path = "all/support.rs"]
 mod support;
+#[path = "all/tenants.rs"]
+mod tenants;
 #[path = "all/undo.rs"]
 mod undo;
 #[path = "all/work.rs"]

@@ -3,8 +3,12 @@
 use crate::{FileStore, MemoryStore, OsDisk, RedisStore, SqlStore, Store, StoreError};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-const SCHEMES: &str = "memory:, file:, sqlite:, redis://, rediss://, postgres:// and mysql://";
+/// How long a server may take to start.
+const STARTING: Duration = Duration::from_secs(8);
+const PAUSE: Duration = Duration::from_millis(200);
+const SCHEMES: &str = "sqlite:, redis://, rediss://, postgres://, mysql://, mariadb://, file: and memory:";
 
 /// The store at `url`:
 ///
@@ -29,7 +33,7 @@ pub async fn connect(url: &str) -> Result<Arc<dyn Store>, StoreError> {
         "memory" if rest.is_empty() => Ok(Arc::new(MemoryStore::new())),
         "memory" => Err(StoreError::Setup("memory: takes nothing after it".to_owned())),
         "file" => Ok(Arc::new(FileStore::new(folder(rest)?, Arc::new(OsDisk)))),
-        "redis" | "rediss" => Ok(Arc::new(RedisStore::connect(url).await?)),
+        "redis" | "rediss" => redis(url).await,
         "sqlite" | "postgres" | "postgresql" | "mysql" | "mariadb" => Ok(Arc::new(SqlStore::connect(url).await?)),
         _ => Err(unknown(url)),
     }
@@ -49,6 +53,18 @@ fn unknown(url: &str) -> StoreError {
     // What has no scheme may be anything, even a password alone.
     let scheme = url.split_once(':').map_or("it has no scheme", |(scheme, _)| scheme);
     StoreError::Setup(format!("the URL of the store is not known ({scheme}); there are {SCHEMES}"))
+}
+
+/// A Redis that is just starting again is waited for, as the databases are.
+async fn redis(url: &str) -> Result<Arc<dyn Store>, StoreError> {
+    let end = Instant::now() + STARTING;
+    loop {
+        match RedisStore::connect(url).await {
+            Ok(store) => return Ok(Arc::new(store)),
+            Err(StoreError::Unavailable { .. }) if Instant::now() < end => tokio::time::sleep(PAUSE).await,
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// What a person may see of a URL: not who they are, nor what they prove it by.

@@ -14,7 +14,9 @@ pub enum StoreError {
     #[error("session {0} exists already")]
     Exists(SessionId),
     /// Another process writes the session.
-    #[error("session {session} is in use by {holder}; wait for it with --wait, or use another session")]
+    #[error(
+        "session {session} is in use by {holder}; wait until it is done (`stead run` does with --wait), or use another session"
+    )]
     Locked {
         /// The session.
         session: SessionId,

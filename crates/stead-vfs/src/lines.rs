@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes read at once: fits the second-level cache.
 pub(crate) const BLOCK_BYTES: u64 = 256 * 1024;
+/// Bytes asked for at once of a place that is not read where it lies: a whole chunk of a store.
+const FETCH_BYTES: u64 = 2 * BLOCK_BYTES;
 /// Bytes between checkpoints: a multiple of the block.
 const STRIDE_BYTES: u64 = 4 * BLOCK_BYTES;
 /// Files whose checkpoints are remembered.
@@ -203,13 +205,25 @@ impl Window {
     }
 }
 
+/// The scan ends at the same block wherever the file lies, so that it tells the same of it.
+fn push_blocks(scan: &mut Scan, fetched: &[u8]) {
+    if fetched.is_empty() {
+        scan.push(fetched);
+    }
+    for block in fetched.chunks(BLOCK_BYTES as usize) {
+        if scan.offset().is_some() {
+            scan.push(block);
+        }
+    }
+}
+
 /// Reads a window through ranged reads of any place.
 pub(crate) async fn by_ranges<V: Vfs + ?Sized>(vfs: &V, path: &VPath, range: LineRange) -> Result<Lines, VfsError> {
     'again: for _ in 0..RETRIES {
-        let (first, version) = vfs.read(path, ReadRange { offset: 0, len: BLOCK_BYTES }).await?;
+        let (first, version) = vfs.read(path, ReadRange { offset: 0, len: FETCH_BYTES }).await?;
         let mut size = first.len() as u64;
-        // A whole block may be the beginning of more.
-        if size == BLOCK_BYTES {
+        // All that was asked for may be the beginning of more.
+        if size == FETCH_BYTES {
             let stat = vfs.stat(path).await?;
             if stat.version != version {
                 continue 'again;
@@ -221,14 +235,14 @@ pub(crate) async fn by_ranges<V: Vfs + ?Sized>(vfs: &V, path: &VPath, range: Lin
         }
         let mut scan = Scan::new(range, size, Checkpoints::default());
         if scan.offset() == Some(0) {
-            scan.push(&first);
+            push_blocks(&mut scan, &first);
         }
         while let Some(offset) = scan.offset() {
-            let (block, now) = vfs.read(path, ReadRange { offset, len: BLOCK_BYTES }).await?;
+            let (fetched, now) = vfs.read(path, ReadRange { offset, len: FETCH_BYTES }).await?;
             if now != version {
                 continue 'again;
             }
-            scan.push(&block);
+            push_blocks(&mut scan, &fetched);
         }
         return Ok(scan.finish(version).0);
     }

@@ -62,29 +62,36 @@ impl CopyPlan {
     /// Compares two trees by content.
     pub async fn new(from: &dyn Vfs, to: &dyn Vfs, part: &Part) -> Result<Self, VfsError> {
         let mut plan = Self::default();
-        let source = entries(from, part, Some(&mut plan.skipped)).await?;
-        let target = entries(to, part, None).await?;
+        let Tree { entries: source, left_alone } = tree(from, part).await?;
+        plan.skipped.extend(left_alone.into_iter().filter(|path| part(path) != Included::No));
+        let Tree { entries: target, left_alone } = tree(to, part).await?;
+        // A directory goes only if nothing in it is to be left alone.
+        let holds = |directory: &VPath| left_alone.iter().any(|path| directory.contains(path));
         let mut compared = Vec::new();
+        let mut blocked: Vec<VPath> = Vec::new();
         for (path, entry) in &source {
-            let action = match (entry.kind, target.get(path).map(|there| there.kind)) {
+            let there = target.get(path).map(|there| there.kind);
+            let action = match (entry.kind, there) {
                 (FileKind::Directory, Some(FileKind::Directory)) => continue,
-                (FileKind::Directory, Some(FileKind::File | FileKind::Other)) => {
-                    plan.steps.push(CopyStep { path: path.clone(), action: CopyAction::Delete });
-                    CopyAction::MakeDirectory
-                }
-                (FileKind::Directory, None) => CopyAction::MakeDirectory,
                 (FileKind::File, Some(FileKind::File)) => {
                     compared.push((path, entry, &target[path]));
                     continue;
                 }
-                (FileKind::File, Some(FileKind::Directory | FileKind::Other)) => {
+                // Something that is left alone stands in the way.
+                _ if holds(path) || blocked.iter().any(|above: &VPath| above.contains(path)) => {
+                    plan.skipped.push(path.clone());
+                    blocked.push(path.clone());
+                    continue;
+                }
+                (FileKind::Directory, None) => CopyAction::MakeDirectory,
+                (FileKind::Directory, Some(_)) => {
+                    plan.steps.push(CopyStep { path: path.clone(), action: CopyAction::Delete });
+                    CopyAction::MakeDirectory
+                }
+                (FileKind::File | FileKind::Other, None) => CopyAction::Create,
+                (FileKind::File | FileKind::Other, Some(_)) => {
                     plan.steps.push(CopyStep { path: path.clone(), action: CopyAction::Delete });
                     CopyAction::Create
-                }
-                (FileKind::File, None) => CopyAction::Create,
-                (FileKind::Other, _) => {
-                    plan.skipped.push(path.clone());
-                    continue;
                 }
             };
             if action == CopyAction::Create {
@@ -107,13 +114,14 @@ impl CopyPlan {
                 plan.unchanged += 1;
             }
         }
-        let mut gone: Option<&VPath> = None;
-        for path in target.keys().filter(|path| !source.contains_key(*path)) {
+        let mut gone: Vec<&VPath> = Vec::new();
+        for path in target.keys().filter(|path| !source.contains_key(*path) && !holds(path)) {
             // What is below a directory goes with it.
-            if gone.is_some_and(|directory| directory.contains(path)) {
+            let replaced = |step: &CopyStep| step.action == CopyAction::Delete && step.path.contains(path);
+            if gone.iter().any(|directory| directory.contains(path)) || plan.steps.iter().any(replaced) {
                 continue;
             }
-            gone = Some(path);
+            gone.push(path);
             plan.steps.push(CopyStep { path: path.clone(), action: CopyAction::Delete });
         }
         plan.steps.sort_by(|a, b| (&a.path, order(a.action)).cmp(&(&b.path, order(b.action))));
@@ -167,31 +175,28 @@ fn order(action: CopyAction) -> u8 {
     }
 }
 
-/// The entries of a tree that are part of it; links count as special files.
-async fn entries(
-    files: &dyn Vfs,
-    part: &Part,
-    mut skipped: Option<&mut Vec<VPath>>,
-) -> Result<BTreeMap<VPath, DirEntry>, VfsError> {
+/// What is copied of a tree, and what is left alone in it.
+struct Tree {
+    entries: BTreeMap<VPath, DirEntry>,
+    /// What is no part of it, and links, special files and names that no path can hold.
+    left_alone: Vec<VPath>,
+}
+
+async fn tree(files: &dyn Vfs, part: &Part) -> Result<Tree, VfsError> {
     let Walk { entries, truncated } = files.walk(&VPath::root(), None, MAX_ENTRIES).await?;
     if truncated {
         let (size, limit) = (entries.len() as u64, MAX_ENTRIES as u64);
         return Err(VfsError::TooLarge { path: VPath::root(), size, limit });
     }
-    let mut kept = BTreeMap::new();
-    for (path, mut entry) in entries {
+    let mut tree = Tree { entries: BTreeMap::new(), left_alone: Vec::new() };
+    for (path, entry) in entries {
         match part(&path) {
-            Included::Yes => {
-                if entry.link {
-                    entry.kind = FileKind::Other;
-                }
-                kept.insert(path, entry);
-            }
-            Included::Skipped => skipped.iter_mut().for_each(|skipped| skipped.push(path.clone())),
-            Included::No => {}
+            Included::Yes if entry.link || entry.kind == FileKind::Other => tree.left_alone.push(path),
+            Included::Yes => drop(tree.entries.insert(path, entry)),
+            Included::Skipped | Included::No => tree.left_alone.push(path),
         }
     }
-    Ok(kept)
+    Ok(tree)
 }
 
 async fn differs(

@@ -61,6 +61,8 @@ pub enum ChangeRecord {
         /// The paths.
         paths: Vec<FileChange>,
     },
+    /// Everything so far was taken back.
+    Undone,
     /// Changes that were not made after all.
     Void {
         /// The record's name.

@@ -1,4 +1,4 @@
-//! The promises of the contract, on the local backend.
+//! The promises of the contract: on the local backend, and on every real place there is.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -8,14 +8,22 @@ mod attacks;
 mod faults;
 #[path = "all/files.rs"]
 mod files;
+#[path = "all/ground.rs"]
+mod ground;
 #[path = "all/guarded.rs"]
 mod guarded;
+#[path = "all/large.rs"]
+mod large;
 #[path = "all/paths.rs"]
 mod paths;
+#[path = "all/places.rs"]
+mod places;
 #[path = "all/race.rs"]
 mod race;
 #[path = "all/searching.rs"]
 mod searching;
+#[path = "all/writers.rs"]
+mod writers;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;

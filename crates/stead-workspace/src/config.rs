@@ -112,6 +112,19 @@ pub enum ConfigError {
     MissingVariables(Vec<String>),
 }
 
+impl ConfigError {
+    /// The same at the line of the top-level key that the message begins with: what is wrong was only seen
+    /// after everything had been read.
+    fn placed(self, text: &str) -> Self {
+        let Self::Invalid { line: 1, column: 1, message } = self else { return self };
+        let key = message.split(['.', ' ', '[']).next().unwrap_or("").to_owned();
+        let at = text
+            .lines()
+            .position(|line| line.strip_prefix(&key).is_some_and(|rest| rest.trim_start().starts_with(':')));
+        Self::Invalid { line: at.map_or(1, |at| at as u64 + 1), column: 1, message }
+    }
+}
+
 impl AgentConfig {
     /// Parses `agent.yaml`, taking variables from `lookup`.
     pub fn parse(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
@@ -120,7 +133,7 @@ impl AgentConfig {
             return Ok(Self::default());
         }
         let config: Self = serde_saphyr::from_str(text).map_err(|error| invalid(&error))?;
-        config.validate()?;
+        config.validate().map_err(|error| error.placed(text))?;
         if !text.contains("${") {
             return Ok(config);
         }

@@ -32,7 +32,7 @@ pub enum Mode {
 
 /// A folder that is attached as `project/`: its path, or a map with `path:` and `writable:`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a folder, or `path:` and `writable: true|false`")]
 pub enum Project {
     /// Only to be read.
     Path(PathBuf),

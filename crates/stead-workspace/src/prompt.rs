@@ -1,5 +1,6 @@
 //! The system prompt, from typed sections: stable first, volatile last.
 
+use crate::Attached;
 use stead_core::{AgentId, SessionId};
 use stead_model::SystemPart;
 
@@ -32,6 +33,8 @@ pub struct SessionFacts {
     pub agent: AgentId,
     /// The session.
     pub session: SessionId,
+    /// What may be done to the project that is attached, if one is.
+    pub project: Option<Attached>,
 }
 
 const BASE: &str = "You are an agent that works in a folder of plain files, the workspace, with the tools you are given. \
@@ -67,7 +70,7 @@ impl Prompt {
         );
         let sections = [
             Some(section("base", None, BASE.to_owned(), true)),
-            Some(section("workspace", None, WORKSPACE.to_owned(), true)),
+            Some(section("workspace", None, format!("{WORKSPACE}{}", project(facts.project)), true)),
             persona,
             Some(section("session", None, context, false)),
         ];
@@ -96,6 +99,16 @@ impl Prompt {
     }
 }
 
+fn project(attached: Option<Attached>) -> &'static str {
+    match attached {
+        None => "",
+        Some(Attached::ReadOnly) => " The person's project is attached as `project/`; it can be read, not changed.",
+        Some(Attached::Writable) => {
+            " The person's project is attached as `project/`; changes to it wait for the person's yes."
+        }
+    }
+}
+
 /// Keeps a file's text inside its tag: whatever looks like one of our closing tags is defused.
 fn enclose(text: &str) -> String {
     text.replace("</agents_context", "<\\/agents_context").replace("</loaded_context", "<\\/loaded_context")
@@ -114,6 +127,7 @@ mod tests {
 
     fn facts() -> SessionFacts {
         SessionFacts {
+            project: None,
             date: "2026-11-15".into(),
             agent: AgentId::new("main").unwrap(),
             session: SessionId::new("s1").unwrap(),

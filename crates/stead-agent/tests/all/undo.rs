@@ -91,7 +91,7 @@ fn a_foreign_edit_is_named_and_nothing_at_all_is_undone() {
             let plan = agent.undo_runs(agent.owner(), &session("s"), &[run]).await.unwrap();
             let named = plan.obstacles.iter().any(|obstacle| match obstacle {
                 Obstacle::Changed(path) => *path == VPath::parse(foreign).unwrap() || foreign == "old",
-                Obstacle::Unkept { .. } => false,
+                Obstacle::Unkept { .. } | Obstacle::Forgotten(_) => false,
             });
             assert!(named, "{foreign}: {:?}", plan.obstacles);
             assert_eq!(contents(dir.path()), before, "{foreign}");
@@ -130,7 +130,68 @@ fn memory_is_forgotten_when_it_is_old_or_too_much() {
         // What was kept a moment ago may be about to be referred to.
         assert_eq!(agent.collect(agent.owner(), Really::Do).await.unwrap().contents, 0);
         assert_eq!(std::fs::read_dir(&images).unwrap().count(), kept);
+        let plan = agent.undo_runs(agent.owner(), &session("s"), std::slice::from_ref(&run)).await.unwrap();
+        assert_eq!((plan.steps.len(), plan.obstacles), (0, vec![Obstacle::Forgotten(run)]));
+    });
+}
+
+/// A directory becomes a file, and a file becomes a directory.
+const SWAPS: &str = r#"
+- calls:
+  - {tool: delete_file, args: {file_path: old}}
+  - {tool: delete_file, args: {file_path: edit.txt}}
+- calls:
+  - {tool: write_file, args: {file_path: old, content: "a file now\n"}}
+  - {tool: write_file, args: {file_path: edit.txt/deep/x, content: "x\n"}}
+- text: Done.
+"#;
+
+// 3.8
+#[test]
+fn files_and_directories_that_changed_places_change_back() {
+    for foreign in [None, Some("edit.txt/deep/mine")] {
+        let dir = tempfile::tempdir().unwrap();
+        let laid_out = lay_out(dir.path());
+        block_on(async {
+            let agent = agent(dir.path(), Arc::new(ScriptedModel::parse("s", SWAPS).unwrap())).await;
+            let report = agent.session(session("s")).run(text("Go."), RunOptions::default()).await.unwrap();
+            assert_eq!(report.outcome, Outcome::Completed, "{report:?}");
+            foreign.iter().for_each(|path| std::fs::write(dir.path().join(path), "mine").unwrap());
+            let before = contents(dir.path());
+            let plan = agent.undo_runs(agent.owner(), &session("s"), &[report.run]).await.unwrap();
+            match foreign {
+                None => assert_eq!((plan.obstacles, contents(dir.path())), (vec![], laid_out)),
+                Some(path) => {
+                    assert_eq!(plan.obstacles, [Obstacle::Changed(VPath::parse(path).unwrap())]);
+                    assert_eq!(contents(dir.path()), before, "nothing at all is undone");
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn what_is_no_longer_known_is_said_and_what_was_undone_is_not_mistaken_for_it() {
+    let dir = tempfile::tempdir().unwrap();
+    lay_out(dir.path());
+    block_on(async {
+        let (agent, run) = worked(dir.path()).await;
+        std::fs::remove_dir_all(dir.path().join("agents/main/undo/runs")).unwrap();
+        let plan = agent.undo_runs(agent.owner(), &session("s"), std::slice::from_ref(&run)).await.unwrap();
+        assert_eq!(plan.obstacles, [Obstacle::Forgotten(run)]);
+    });
+}
+
+#[test]
+fn a_link_that_came_since_is_not_followed() {
+    let dir = tempfile::tempdir().unwrap();
+    lay_out(dir.path());
+    block_on(async {
+        let (agent, run) = worked(dir.path()).await;
+        std::fs::rename(dir.path().join("moved"), dir.path().join("moved_")).unwrap();
+        std::fs::create_dir(dir.path().join("theirs")).unwrap();
+        std::os::unix::fs::symlink("theirs", dir.path().join("moved")).unwrap();
         let plan = agent.undo_runs(agent.owner(), &session("s"), &[run]).await.unwrap();
-        assert!(plan.steps.is_empty(), "{plan:?}");
+        assert!(!plan.obstacles.is_empty(), "{plan:?}");
     });
 }

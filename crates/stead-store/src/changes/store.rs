@@ -4,7 +4,7 @@ use super::{ChangeLog, Image, LoggedRun, RunKey};
 use crate::{Change, DocVersion, Document, Documents, Expected, MAX_BODY_BYTES, Space, StoreError};
 use bytes::{Bytes, BytesMut};
 use futures_util::future::BoxFuture;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use stead_core::{RunId, SessionId};
 
@@ -59,7 +59,12 @@ impl ChangeLog for StoreChanges {
         Box::pin(async move {
             let mut changes = Vec::new();
             let mut size = 0;
+            // Two files may have the same content, and no key may occur in a commit twice.
+            let mut kept = BTreeSet::new();
             for (hash, content) in images {
+                if !kept.insert(hash.clone()) {
+                    continue;
+                }
                 // The first part says how large the whole is; an empty content has one empty part.
                 for (part, start) in (0..content.len().max(1)).step_by(MAX_BODY_BYTES).enumerate() {
                     let body = content.slice(start..content.len().min(start + MAX_BODY_BYTES));
@@ -149,4 +154,24 @@ impl ChangeLog for StoreChanges {
 /// When a version was made: its first 48 bits are milliseconds since 1970.
 fn made_ms(version: DocVersion) -> i64 {
     (version.0 >> 80) as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MemoryStore;
+
+    #[tokio::test]
+    async fn two_files_of_one_content_are_one_image_of_one_record() {
+        let log = StoreChanges::new(Arc::new(MemoryStore::new()), Space::new(["undo"]));
+        let run = RunKey { session: SessionId::fresh(), run: RunId::fresh() };
+        let image = |hash: &str, content: &'static str| (hash.to_owned(), Bytes::from_static(content.as_bytes()));
+        let images = vec![image("h", "same"), image("g", "other"), image("h", "same")];
+        log.record(&run, "line".to_owned(), images).await.unwrap();
+        assert_eq!(log.records(&run).await.unwrap(), ["line"]);
+        let mut kept: Vec<_> = log.images().await.unwrap().into_iter().map(|image| image.hash).collect();
+        kept.sort_unstable();
+        assert_eq!(kept, ["g", "h"]);
+        assert_eq!(log.image("h").await.unwrap().unwrap(), "same");
+    }
 }

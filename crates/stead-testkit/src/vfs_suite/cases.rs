@@ -3,6 +3,7 @@
 use super::op::{self, Op, p};
 use super::oracle::{Oracle, Want};
 use super::oracle_search::{AnyCase, Needle, Report};
+use futures_util::{StreamExt, stream};
 use std::sync::Arc;
 use stead_vfs::{Expect, LineRange, ReadRange, Vfs};
 
@@ -25,6 +26,9 @@ const PATHS: [&str; 16] = [
     ".dot",
     "ünï/日本 1.txt",
 ];
+
+/// Each is in a directory of its own, so that they cannot tell whether they are alone.
+const CASES_AT_ONCE: usize = 8;
 
 /// The operations that only look.
 fn looks(path: &str) -> Vec<Op> {
@@ -76,28 +80,24 @@ pub async fn cases(vfs: Arc<dyn Vfs>) {
             compare(vfs, &mut oracle, &op).await;
         }
     }
-    let mut number = 0;
-    for path in PATHS {
-        for ops in changes(path) {
-            number += 1;
-            case(vfs, &format!("case{number}"), ops).await;
-        }
-        for to in PATHS {
-            number += 1;
-            case(vfs, &format!("case{number}"), vec![Op::Rename { from: path.into(), to: to.into() }]).await;
-        }
-    }
+    let changes = PATHS.into_iter().flat_map(|path| {
+        let moves = PATHS.map(|to| vec![Op::Rename { from: path.into(), to: to.into() }]);
+        changes(path).into_iter().chain(moves)
+    });
+    let cases = changes.enumerate().map(|(number, ops)| case(vfs, number, ops));
+    stream::iter(cases).buffer_unordered(CASES_AT_ONCE).collect::<()>().await;
     vfs.remove(&p("looks")).await.unwrap();
     assert_eq!(super::tree(vfs).await, Vec::<String>::new());
     long_names(vfs).await;
 }
 
-async fn case(vfs: &dyn Vfs, name: &str, ops: Vec<Op>) {
+async fn case(vfs: &dyn Vfs, number: usize, ops: Vec<Op>) {
+    let name = &format!("case{number}");
     let mut oracle = prepare(vfs, name).await;
     for op in ops {
         compare(vfs, &mut oracle, &moved(op, name)).await;
     }
-    compare(vfs, &mut oracle, &Op::Walk { path: name.to_owned(), after: None, limit: 100 }).await;
+    compare(vfs, &mut oracle, &Op::Walk { path: name.clone(), after: None, limit: 100 }).await;
     vfs.remove(&p(name)).await.unwrap();
 }
 

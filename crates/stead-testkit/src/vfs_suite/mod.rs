@@ -20,7 +20,7 @@
 //! ```
 //!
 //! - [`cases`]: every operation on every kind of path. - [`script`]: random operations.
-//! - [`races`]: many at once. - [`matrix`]: searches.
+//! - [`races`], [`races_between`]: many at once. - [`matrix`]: searches.
 
 mod cases;
 mod matrix;
@@ -34,7 +34,7 @@ mod script;
 pub use cases::cases;
 pub use matrix::matrix;
 pub use oracle::Oracle;
-pub use races::races;
+pub use races::{races, races_between};
 pub use script::{Transcript, oracle_of, scatter, script, script_from, tree};
 
 use std::sync::Arc;

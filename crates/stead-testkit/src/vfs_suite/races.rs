@@ -11,21 +11,52 @@ const TRIES: usize = 10_000;
 
 /// Everything in this module, on an empty place, which is empty again afterwards.
 pub async fn races(vfs: Arc<dyn Vfs>) {
-    one_creator_wins(&vfs, 16).await;
-    no_edit_is_lost(&vfs, 8, 10).await;
-    every_appended_line_is_there(&vfs, 8, 12).await;
-    creators_in_one_directory_do_not_disturb_each_other(&vfs, 24).await;
-    no_content_is_torn(&vfs, 12).await;
-    nothing_is_left_without_its_directory(&vfs, 40).await;
-    assert_eq!(super::tree(&*vfs).await, Vec::<String>::new());
+    all(&[vfs], 40).await;
 }
 
-async fn one_creator_wins(vfs: &Arc<dyn Vfs>, creators: usize) {
+/// The same between several handles to one place, as several processes have them: each racer uses the next.
+///
+/// # Panics
+/// Without a handle.
+pub async fn races_between(handles: &[Arc<dyn Vfs>]) {
+    all(handles, 8).await;
+}
+
+async fn all(handles: &[Arc<dyn Vfs>], rounds: usize) {
+    let place = Handles(handles);
+    one_creator_wins(&place, 16).await;
+    one_editor_of_a_version_wins(&place, 8).await;
+    no_edit_is_lost(&place, 8, 10).await;
+    every_appended_line_is_there(&place, 8, 12).await;
+    creators_in_one_directory_do_not_disturb_each_other(&place, 24).await;
+    no_content_is_torn(&place, 12).await;
+    nothing_is_left_without_its_directory(&place, rounds).await;
+    for handle in handles {
+        assert_eq!(super::tree(&**handle).await, Vec::<String>::new());
+    }
+}
+
+/// Handles to one place.
+struct Handles<'a>(&'a [Arc<dyn Vfs>]);
+
+impl Handles<'_> {
+    /// The handle of a racer.
+    fn of(&self, racer: usize) -> Arc<dyn Vfs> {
+        Arc::clone(&self.0[racer % self.0.len()])
+    }
+
+    /// Somebody's who did not take part.
+    fn any(&self) -> &dyn Vfs {
+        &*self.0[self.0.len() - 1]
+    }
+}
+
+async fn one_creator_wins(place: &Handles<'_>, creators: usize) {
     for round in 0..5 {
         let path = p(&format!("race{round}/new/file"));
         let mut tasks = JoinSet::new();
         for creator in 0..creators {
-            let (vfs, path) = (Arc::clone(vfs), path.clone());
+            let (vfs, path) = (place.of(creator), path.clone());
             tasks.spawn(async move { (creator, vfs.write(&path, format!("{creator}").into(), Expect::Absent).await) });
         }
         let mut won = Vec::new();
@@ -37,10 +68,39 @@ async fn one_creator_wins(vfs: &Arc<dyn Vfs>, creators: usize) {
             }
         }
         let [(winner, version)] = <[_; 1]>::try_from(won).unwrap();
+        let vfs = place.any();
         let (content, now) = vfs.read(&path, ReadRange::ALL).await.unwrap();
         assert_eq!((content, now), (format!("{winner}").into(), version));
         vfs.remove(&p(&format!("race{round}"))).await.unwrap();
     }
+}
+
+/// All have read the same; one may write, and the others are told.
+async fn one_editor_of_a_version_wins(place: &Handles<'_>, editors: usize) {
+    let (vfs, path) = (place.any(), p("edited"));
+    let mut version = vfs.write(&path, "nobody".into(), Expect::Absent).await.unwrap();
+    for round in 0..3 {
+        let mut tasks = JoinSet::new();
+        for editor in 0..editors {
+            let (vfs, path, expect) = (place.of(editor), path.clone(), Expect::Version(version.clone()));
+            tasks.spawn(async move {
+                let content = format!("{round}.{editor}");
+                vfs.write(&path, content.clone().into(), expect).await.map(|version| (content, version))
+            });
+        }
+        let mut won = Vec::new();
+        for result in tasks.join_all().await {
+            match result {
+                Ok(written) => won.push(written),
+                Err(VfsError::Changed(_)) => {}
+                Err(other) => panic!("{other}"),
+            }
+        }
+        let [(content, now)] = <[_; 1]>::try_from(won).unwrap();
+        assert_eq!(vfs.read(&path, ReadRange::ALL).await.unwrap(), (content.into(), now.clone()));
+        version = now;
+    }
+    vfs.remove(&path).await.unwrap();
 }
 
 /// Changes a file's content by compare and set, until it works.
@@ -57,12 +117,13 @@ async fn edit(vfs: &dyn Vfs, path: &str, change: impl Fn(&str) -> String) {
     panic!("{path}: always changed by someone else");
 }
 
-async fn no_edit_is_lost(vfs: &Arc<dyn Vfs>, editors: usize, edits: usize) {
+async fn no_edit_is_lost(place: &Handles<'_>, editors: usize, edits: usize) {
+    let vfs = place.any();
     // Equal sizes, so that only the version tells one content from the next.
     vfs.write(&p("counter"), "1000".into(), Expect::Absent).await.unwrap();
     let mut tasks = JoinSet::new();
-    for _ in 0..editors {
-        let vfs = Arc::clone(vfs);
+    for editor in 0..editors {
+        let vfs = place.of(editor);
         tasks.spawn(async move {
             for _ in 0..edits {
                 edit(&*vfs, "counter", |text| (text.parse::<usize>().unwrap() + 1).to_string()).await;
@@ -75,11 +136,12 @@ async fn no_edit_is_lost(vfs: &Arc<dyn Vfs>, editors: usize, edits: usize) {
     vfs.remove(&p("counter")).await.unwrap();
 }
 
-async fn every_appended_line_is_there(vfs: &Arc<dyn Vfs>, writers: usize, lines: usize) {
+async fn every_appended_line_is_there(place: &Handles<'_>, writers: usize, lines: usize) {
+    let vfs = place.any();
     vfs.write(&p("log/lines"), "".into(), Expect::Absent).await.unwrap();
     let mut tasks = JoinSet::new();
     for writer in 0..writers {
-        let vfs = Arc::clone(vfs);
+        let vfs = place.of(writer);
         tasks.spawn(async move {
             for line in 0..lines {
                 edit(&*vfs, "log/lines", |text| format!("{text}{writer}.{line}\n")).await;
@@ -96,10 +158,11 @@ async fn every_appended_line_is_there(vfs: &Arc<dyn Vfs>, writers: usize, lines:
     vfs.remove(&p("log")).await.unwrap();
 }
 
-async fn creators_in_one_directory_do_not_disturb_each_other(vfs: &Arc<dyn Vfs>, creators: usize) {
+async fn creators_in_one_directory_do_not_disturb_each_other(place: &Handles<'_>, creators: usize) {
+    let vfs = place.any();
     let mut tasks = JoinSet::new();
     for creator in 0..creators {
-        let vfs = Arc::clone(vfs);
+        let vfs = place.of(creator);
         tasks.spawn(async move { vfs.write(&p(&format!("busy/d/{creator}")), "x".into(), Expect::Absent).await });
     }
     tasks.join_all().await.into_iter().for_each(|created| drop(created.unwrap()));
@@ -108,9 +171,10 @@ async fn creators_in_one_directory_do_not_disturb_each_other(vfs: &Arc<dyn Vfs>,
 }
 
 /// A reader sees one content or the other, whole, however large.
-async fn no_content_is_torn(vfs: &Arc<dyn Vfs>, rounds: usize) {
+async fn no_content_is_torn(place: &Handles<'_>, rounds: usize) {
     let sizes = [1_500_000, 10, 700_000, 0];
     let content = |round: usize| vec![b'a' + (round % 26) as u8; sizes[round % sizes.len()]];
+    let (vfs, reader_vfs) = (place.any(), place.of(0));
     vfs.write(&p("large"), content(0).into(), Expect::Absent).await.unwrap();
     let writer = async {
         for round in 1..=rounds {
@@ -119,7 +183,7 @@ async fn no_content_is_torn(vfs: &Arc<dyn Vfs>, rounds: usize) {
     };
     let reader = async {
         for _ in 0..rounds {
-            match vfs.read(&p("large"), ReadRange::ALL).await {
+            match reader_vfs.read(&p("large"), ReadRange::ALL).await {
                 Ok((bytes, _)) => {
                     assert!(bytes.windows(2).all(|pair| pair[0] == pair[1]), "two contents in one answer");
                     assert!(sizes.contains(&bytes.len()), "a content of {} bytes", bytes.len());
@@ -135,10 +199,10 @@ async fn no_content_is_torn(vfs: &Arc<dyn Vfs>, rounds: usize) {
 }
 
 /// Directories come and go under the writers' hands; what is there in the end hangs together.
-async fn nothing_is_left_without_its_directory(vfs: &Arc<dyn Vfs>, rounds: usize) {
+async fn nothing_is_left_without_its_directory(place: &Handles<'_>, rounds: usize) {
     let mut tasks = JoinSet::new();
     for writer in 0..4 {
-        let vfs = Arc::clone(vfs);
+        let vfs = place.of(writer);
         tasks.spawn(async move {
             for round in 0..rounds {
                 let path = p(&format!("air/d/{writer}/{}/f{round}", round % 3));
@@ -148,7 +212,7 @@ async fn nothing_is_left_without_its_directory(vfs: &Arc<dyn Vfs>, rounds: usize
         });
     }
     for mover in 0..2 {
-        let vfs = Arc::clone(vfs);
+        let vfs = place.of(4 + mover);
         tasks.spawn(async move {
             for round in 0..rounds {
                 allowed(vfs.rename(&p("air/d"), &p(&format!("air/e{mover}/{round}"))).await);
@@ -159,6 +223,7 @@ async fn nothing_is_left_without_its_directory(vfs: &Arc<dyn Vfs>, rounds: usize
     }
     tasks.join_all().await;
 
+    let vfs = place.any();
     let walked: Vec<_> = vfs.walk(&p(""), None, usize::MAX).await.unwrap().entries;
     let directory = |kind: FileKind| kind == FileKind::Directory;
     let directories: BTreeSet<_> = walked.iter().filter(|(_, e)| directory(e.kind)).map(|(p, _)| p.clone()).collect();

@@ -4,11 +4,12 @@ use super::{FILE_PATH, MAX_EDIT_BYTES, count, explain, path, reads, writes};
 use crate::{Output, Spellings, ToolCx, ToolError, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::time::Duration;
 use stead_core::{Access, Risk};
 use stead_vfs::{Expect, ReadRange, VPath, Version, VfsError};
 
-/// Tries to append to a file that others write to.
-const APPEND_TRIES: usize = 8;
+/// Tries to append to a file that others write to, each after a longer pause.
+const APPEND_TRIES: u32 = 40;
 
 pub(super) struct WriteFile;
 
@@ -83,7 +84,11 @@ async fn append(cx: &ToolCx, path: &VPath, content: &str) -> Result<Version, Vfs
             Err(error) => return Err(error),
         };
         match cx.vfs.write(path, data.into(), expect).await {
-            Err(VfsError::Changed(_) | VfsError::Exists(_)) if tries < APPEND_TRIES => {}
+            Err(VfsError::Changed(_) | VfsError::Exists(_)) if tries < APPEND_TRIES => {
+                // Different for each, or those who met would meet again.
+                let spread = u64::from(std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |now| now.subsec_nanos()));
+                tokio::time::sleep(Duration::from_micros(spread % (u64::from(tries) * 2000))).await;
+            }
             done => return done,
         }
     }

@@ -35,18 +35,36 @@ const WALK_PAGE: usize = 1000;
 pub struct Guarded {
     inner: Arc<dyn Vfs>,
     rules: Arc<Rules>,
+    refusal: Refusal,
+}
+
+/// What a denied path answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refusal {
+    /// That it is denied.
+    Denied,
+    /// That nothing is there.
+    Absent,
 }
 
 impl Guarded {
     /// `inner`, behind `rules`.
     pub fn new(inner: Arc<dyn Vfs>, rules: Arc<Rules>) -> Self {
-        Self { inner, rules }
+        Self { inner, rules, refusal: Refusal::Denied }
+    }
+
+    /// `inner` without what `rules` deny: it answers as if it were not there.
+    pub fn hiding(inner: Arc<dyn Vfs>, rules: Arc<Rules>) -> Self {
+        Self { inner, rules, refusal: Refusal::Absent }
     }
 
     /// Refuses if one of the touches is denied, naming its path and no other.
     async fn require(&self, touches: &[Touch]) -> Result<(), VfsError> {
         match Judge::new(&self.rules, &*self.inner).all(touches).await? {
-            Some((verdict, at)) if verdict.kind == VerdictKind::Deny => Err(VfsError::Denied(touches[at].path.clone())),
+            Some((verdict, at)) if verdict.kind == VerdictKind::Deny => Err(match self.refusal {
+                Refusal::Denied => VfsError::Denied(touches[at].path.clone()),
+                Refusal::Absent => VfsError::NotFound(touches[at].path.clone()),
+            }),
             Some(_) | None => Ok(()),
         }
     }

@@ -8,12 +8,11 @@ use rustix::fs::{AtFlags, RenameFlags};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hasher, RandomState};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{MutexGuard, PoisonError};
 
 /// Directories nested deeper than this are not removed: each level holds a descriptor open.
 const MAX_REMOVE_DEPTH: usize = 256;
@@ -37,7 +36,7 @@ impl Local {
         let mut temporary = Temporary::create(self, &place).map_err(failed)?;
         temporary.fill(data, before.map(|stat| stat.st_mode & 0o7777)).map_err(failed)?;
         {
-            let _guard = self.lock(&place);
+            let _held = self.hold(path, &place)?;
             if let Expect::Version(_) = expect {
                 check(path, place.stat().map_err(|e| failed(e.into()))?.as_ref(), expect)?;
             }
@@ -54,32 +53,33 @@ impl Local {
         Ok(root::version(&written))
     }
 
-    /// Makes checking a version and renaming one step among the writers of this process. Other
-    /// processes are noticed up to the last moment before the rename.
-    fn lock(&self, place: &Place) -> MutexGuard<'_, ()> {
-        let directory = rustix::fs::fstat(&place.dir).map(|stat| (stat.st_dev, stat.st_ino)).ok();
-        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one((directory, &place.name));
-        self.locks[hash as usize % self.locks.len()].lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn remove(&self, path: &VPath) -> Result<(), VfsError> {
         let failed = |e: io::Error| error::at(path, e);
         let place = self.root.entry(path, Parents::Required)?;
-        self.remove_entry(place.dir.as_fd(), &place.name, 0).map_err(failed)?;
+        let removed = {
+            let _held = self.hold(path, &place)?;
+            self.disk.remove(place.dir.as_fd(), place.name(), AtFlags::empty())
+        };
+        match removed {
+            Err(e) if e.kind() == io::ErrorKind::IsADirectory => self.remove_dir(place.dir.as_fd(), &place.name, 0),
+            done => done,
+        }
+        .map_err(failed)?;
         self.disk.sync(&place.dir).map_err(failed)
     }
 
-    fn remove_entry(&self, dir: BorrowedFd<'_>, name: &OsStr, depth: usize) -> io::Result<()> {
-        match self.disk.remove(dir, Path::new(name), AtFlags::empty()) {
-            Err(e) if e.kind() == io::ErrorKind::IsADirectory => {}
-            done => return done,
-        }
+    fn remove_dir(&self, dir: BorrowedFd<'_>, name: &OsStr, depth: usize) -> io::Result<()> {
         if depth == MAX_REMOVE_DEPTH {
             return Err(io::Error::other(format!("nested more than {MAX_REMOVE_DEPTH} directories deep")));
         }
         let inner = root::subdirectory(dir, name)?;
         for name in names(&inner)? {
-            self.remove_entry(inner.as_fd(), &name, depth + 1)?;
+            match self.disk.remove(inner.as_fd(), Path::new(&name), AtFlags::empty()) {
+                Err(e) if e.kind() == io::ErrorKind::IsADirectory => {
+                    self.remove_dir(inner.as_fd(), &name, depth + 1)?
+                }
+                done => done?,
+            }
         }
         self.disk.remove(dir, Path::new(name), AtFlags::REMOVEDIR)
     }
@@ -95,6 +95,7 @@ impl Local {
         }
         let target = self.root.entry(to, Parents::Made(&*self.disk))?;
         let (from_dir, to_dir) = (source.dir.as_fd(), target.dir.as_fd());
+        let held = self.hold(from, &source)?;
         match self.disk.rename(from_dir, source.name(), to_dir, target.name(), RenameFlags::NOREPLACE) {
             // Both ends lie beneath the root, so this is a mount point and not an escape.
             Err(source) if Errno::from_io_error(&source) == Some(Errno::XDEV) => {
@@ -102,6 +103,7 @@ impl Local {
             }
             moved => moved.map_err(|e| error::at(to, e))?,
         }
+        drop(held);
         self.disk.sync(&target.dir).and_then(|()| self.disk.sync(&source.dir)).map_err(|e| error::at(to, e))
     }
 

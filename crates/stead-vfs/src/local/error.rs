@@ -28,3 +28,9 @@ pub(super) fn at(path: &VPath, error: impl Into<io::Error>) -> VfsError {
 pub(super) fn lost(path: &VPath, error: tokio::task::JoinError) -> VfsError {
     VfsError::Io { path: path.clone(), source: io::Error::other(error) }
 }
+
+/// Another process keeps the directory of `path` locked.
+pub(super) fn held(path: &VPath) -> VfsError {
+    let cause = "another process keeps its directory locked; nothing was changed, try again".to_owned();
+    VfsError::Unavailable { path: path.clone(), cause }
+}

@@ -3,6 +3,7 @@
 mod change;
 mod error;
 mod find;
+mod hold;
 mod ignores;
 mod keep;
 mod root;
@@ -23,7 +24,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use stead_store::{Disk, open_dir};
 
-/// Locks that the paths share; two paths rarely meet.
+/// Locks that the directories share; two of them rarely meet.
 const WRITE_LOCKS: usize = 64;
 /// A file up to this size is read without leaving the thread.
 const SMALL_BYTES: u64 = 128 * 1024;
@@ -33,7 +34,8 @@ const SMALL_BYTES: u64 = 128 * 1024;
 ///
 /// A version is made of size, inode, and times of change of content and of inode. Every write goes to a
 /// new file that is renamed into place, so hard links part and the owner becomes the writer; mode bits
-/// stay. FIFOs, devices and sockets are never opened for reading or writing.
+/// stay. FIFOs, devices and sockets are never opened for reading or writing. Comparing a version and replacing the
+/// file is one step also among processes, by a lock on the directory (where the disk has such locks).
 #[derive(Debug, Clone)]
 pub struct LocalVfs(Arc<Local>);
 

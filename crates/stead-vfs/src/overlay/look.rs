@@ -75,7 +75,15 @@ impl Overlay {
     }
 
     async fn is_hidden(&self, masks: &Masks, path: &VPath) -> Result<bool, VfsError> {
-        Ok(masks.hide(path) || (*masks != Masks::default() && masks.hide(&self.lower.resolve(path).await?)))
+        Ok(masks.hide(path) || (*masks != Masks::default() && masks.hide(&self.lower_end(path).await?)))
+    }
+
+    /// Where `path` leads in lower. What lower keeps to itself leads nowhere.
+    pub(super) async fn lower_end(&self, path: &VPath) -> Result<VPath, VfsError> {
+        match self.lower.resolve(path).await {
+            Err(VfsError::Denied(_) | VfsError::NotFound(_)) => Ok(path.clone()),
+            end => end,
+        }
     }
 
     /// What lower shows at `path`, leaving upper aside.
@@ -86,7 +94,7 @@ impl Overlay {
         }
         match self.lower.stat(path).await {
             Ok(stat) => Ok(Some(stat)),
-            Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) => Ok(None),
+            Err(VfsError::NotFound(_) | VfsError::NotDirectory(_) | VfsError::Denied(_)) => Ok(None),
             Err(other) => Err(other),
         }
     }
@@ -98,7 +106,7 @@ impl Overlay {
             true => None,
             false => match (self.lower.list(path).await, &upper) {
                 (Ok(entries), _) => Some(entries),
-                (Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)), Some(_)) => None,
+                (Err(VfsError::NotFound(_) | VfsError::NotDirectory(_) | VfsError::Denied(_)), Some(_)) => None,
                 // It is a file, or is said to be below one: what the overlay shows decides.
                 (Err(VfsError::NotDirectory(_)), None) => {
                     self.find(path).await?;

@@ -10,20 +10,24 @@ use stead_core::AccessKind;
 pub struct Protected {
     /// Names at the root that the agent cannot change.
     unwritable: &'static [&'static str],
+    /// Names at the root that the agent cannot even read.
+    hidden: &'static [&'static str],
 }
 
 impl Protected {
     /// Of the stead layout: settings, hooks, schedules and journals.
-    pub const STEAD: Self = Self { unwritable: &["agent.yaml", "tools.json", "hooks", "crons", "agents"] };
+    pub const STEAD: Self = Self { unwritable: &["agent.yaml", "tools.json", "hooks", "crons", "agents"], hidden: &[] };
     /// Of a tree that is no workspace: only secrets.
-    pub const NONE: Self = Self { unwritable: &[] };
+    pub const NONE: Self = Self { unwritable: &[], hidden: &[] };
+    /// Of a folder that is the template of others: what belongs to its owner alone is not there.
+    pub const TEMPLATE: Self = Self { unwritable: &[], hidden: &["agents"] };
     /// Of the openpaw layout: its settings and journals.
     pub const OPENPAW: Self =
-        Self { unwritable: &["agent.yaml", "tools.json", "hooks", "crons", "agents", "config", "data"] };
+        Self { unwritable: &["agent.yaml", "tools.json", "hooks", "crons", "agents", "config", "data"], hidden: &[] };
 }
 
 /// What hides secrets, at any depth, in every layout; neither to be read nor to be changed.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Secret {
     /// Every name that begins so.
     Prefix(&'static str),
@@ -58,6 +62,10 @@ pub(crate) enum Kept {
     Fixed(&'static str),
     /// It holds secrets.
     Secret(&'static str),
+    /// It is a user's folder.
+    Users,
+    /// It is what undo remembers.
+    Undo,
 }
 
 impl Kept {
@@ -67,6 +75,8 @@ impl Kept {
             Self::Root => "protected: the workspace itself cannot be changed by the agent".to_owned(),
             Self::Fixed(name) => format!("protected: {name} cannot be changed by the agent"),
             Self::Secret(name) => format!("protected: {name} holds secrets"),
+            Self::Users => "protected: the folders of users are theirs".to_owned(),
+            Self::Undo => "protected: what undo remembers cannot be read or changed by the agent".to_owned(),
         }
     }
 }
@@ -76,6 +86,22 @@ impl Protected {
     pub(crate) fn keeps(&self, kind: AccessKind, names: &[&str]) -> Option<Kept> {
         if let Some((entry, _)) = SECRETS.iter().find(|(_, secret)| secret.is_in(names)) {
             return Some(Kept::Secret(entry));
+        }
+        if let [first, ..] = names
+            && first.starts_with("@@")
+        {
+            return Some(Kept::Users);
+        }
+        // Contents that rules keep from the agent must not come back to it as before-images.
+        if let [agents, _, undo, ..] = names
+            && agents.eq_ignore_ascii_case("agents")
+            && undo.eq_ignore_ascii_case("undo")
+        {
+            return Some(Kept::Undo);
+        }
+        if let Some(name) = self.hidden.iter().find(|name| names.first().is_some_and(|n| name.eq_ignore_ascii_case(n)))
+        {
+            return Some(Kept::Secret(name));
         }
         match (kind, names.first()) {
             (AccessKind::Read, _) => None,
@@ -94,7 +120,9 @@ impl Protected {
             AccessKind::Write => self.unwritable,
         };
         let secrets = SECRETS.iter().map(|(entry, secret)| (secret.at_root(), Kept::Secret(entry)));
-        fixed.iter().map(|name| ((*name).to_owned(), Kept::Fixed(name))).chain(secrets)
+        let fixed = fixed.iter().map(|name| ((*name).to_owned(), Kept::Fixed(name)));
+        let hidden = self.hidden.iter().map(|name| ((*name).to_owned(), Kept::Secret(name)));
+        fixed.chain(hidden).chain(secrets)
     }
 }
 

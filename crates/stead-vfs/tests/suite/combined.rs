@@ -4,11 +4,12 @@ use crate::{Place, local_place, memory_place, overlay_of, routes_place, scoped};
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use stead_core::{AccessKind, VerdictKind};
 use stead_store::{Change, Document, Documents, Fence, Listed, Space, StoreError};
 use stead_testkit::vfs_suite::{self, Oracle, SCRIPT_OPERATIONS};
 use stead_vfs::{
-    Bounds, Case, Expect, FileKind, GlobQuery, GrepMode, GrepQuery, Overlay, ReadOnly, ReadRange, Routes, Scoped,
-    StoreVfs, Syntax, VPath, Version, Vfs, VfsError,
+    Bounds, Case, Expect, FileKind, GlobQuery, GrepMode, GrepQuery, Guarded, Overlay, Protected, ReadOnly, ReadRange,
+    Routes, Rule, Rules, Scoped, StoreVfs, Syntax, VPath, Version, Vfs, VfsError,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -364,6 +365,34 @@ async fn a_scope_that_was_never_written_is_empty() {
     assert_eq!(scope.list(&p("")).await.unwrap(), vec![]);
     assert_eq!(glob(&*scope, "**").await, (vec![], vec![]));
     assert!(matches!(scope.remove(&p("")).await, Err(VfsError::Denied(_))));
+}
+
+#[tokio::test]
+async fn what_lower_denies_is_uppers_alone() {
+    let (upper, lower) = (memory_place(), memory_place());
+    put(&*lower.vfs, "own/theirs", "lower").await;
+    put(&*lower.vfs, "plain/f", "lower").await;
+    let rule = Rule {
+        operations: vec![AccessKind::Read, AccessKind::Write],
+        paths: vec!["own".to_owned()],
+        mode: VerdictKind::Deny,
+    };
+    let hidden = Guarded::new(lower.vfs, Arc::new(Rules::new(&[rule], Protected::NONE).unwrap()));
+    let overlay = Overlay::new(Arc::clone(&upper.vfs), Arc::new(hidden));
+    assert_eq!(vfs_suite::tree(&overlay).await, ["plain/", "plain/f \"lower\""]);
+    assert!(matches!(overlay.read(&p("own/theirs"), ReadRange::ALL).await, Err(VfsError::Denied(_))));
+    // Whoever fills the upper layer may use the name, and what is there can be listed, walked, searched, removed.
+    put(&*upper.vfs, "own/mine", "upper").await;
+    assert_eq!(overlay.resolve(&p("own/mine")).await.unwrap(), p("own/mine"));
+    let names: Vec<_> = overlay.list(&p("own")).await.unwrap().into_iter().map(|entry| entry.name).collect();
+    assert_eq!(names, ["mine"]);
+    let all = ["own/", "own/mine \"upper\"", "plain/", "plain/f \"lower\""];
+    assert_eq!(vfs_suite::tree(&overlay).await, all);
+    assert_eq!(glob(&overlay, "**").await, (vec!["own/mine".to_owned(), "plain/f".to_owned()], vec![]));
+    overlay.remove(&p("plain/f")).await.unwrap();
+    assert_eq!(content(&overlay, "own/mine").await, "upper");
+    overlay.remove(&p("own")).await.unwrap();
+    assert_eq!(vfs_suite::tree(&overlay).await, ["plain/"]);
 }
 
 #[tokio::test]

@@ -6,12 +6,12 @@ use futures_util::future::BoxFuture;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use stead_core::{AgentId, Owner, Redactor, SessionId};
+use stead_core::{AgentId, Owner, Redactor, SessionId, TenantId};
 use stead_store::{ChangeLog, Disk, Fence, FileChanges, FileSessions, Sessions, folder_name};
 use stead_vfs::{LocalVfs, Overlay, ReadOnly, Routes, Scoped, VPath, Vfs, VfsError};
 
 /// A folder of the local disk. Whoever gives no name works on the folder itself; a named user has a folder
-/// `@name` in it, over a view of the rest that cannot be changed and shows nothing of other users.
+/// `@@name` in it, over a view of the rest that cannot be changed and shows nothing of other users.
 #[derive(Debug)]
 pub struct LocalPlace {
     dir: PathBuf,
@@ -74,8 +74,13 @@ impl LocalPlace {
     /// The folder of an owner; none for the workspace itself.
     fn folder(&self, owner: &Owner) -> Option<String> {
         match self.scope {
-            IsolationScope::Agent | IsolationScope::Global => None,
+            IsolationScope::Agent | IsolationScope::Global if owner.tenant == TenantId::default() => None,
+            // No user has an empty name.
+            IsolationScope::Agent | IsolationScope::Global => Some(folder_name(&[owner.tenant.as_str(), ""])),
             IsolationScope::Session | IsolationScope::User if *owner == Owner::default() => None,
+            IsolationScope::Session | IsolationScope::User if owner.tenant == TenantId::default() => {
+                Some(folder_name(&[owner.user.as_str()]))
+            }
             IsolationScope::Session | IsolationScope::User => {
                 Some(folder_name(&[owner.tenant.as_str(), owner.user.as_str()]))
             }
@@ -133,7 +138,11 @@ impl Place for LocalPlace {
         self.project.as_ref().map(|(_, attached)| *attached)
     }
 
-    fn describe(&self) -> &str {
-        "a local folder"
+    fn describe(&self) -> String {
+        match &self.project {
+            None => "this folder".to_owned(),
+            Some((_, Attached::ReadOnly)) => "this folder, with a project attached as project/, read-only".to_owned(),
+            Some((_, Attached::Writable)) => "this folder, with a project attached as project/, writable".to_owned(),
+        }
     }
 }

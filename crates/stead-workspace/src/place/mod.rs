@@ -36,12 +36,12 @@ pub trait Place: Debug + Send + Sync {
     /// Whether a project is attached, and may be changed.
     fn project(&self) -> Option<Attached>;
 
-    /// What kind of place it is, for people and models: `a local folder`, `a shared store`.
-    fn describe(&self) -> &str;
+    /// What kind of place it is and what tells it from others, for people.
+    fn describe(&self) -> String;
 }
 
 /// Top-level names of a folder that belong to one owner alone: runtime state, and the folders of users.
-const OWNED: [&str; 2] = ["agents", "@*"];
+const OWNED: [&str; 2] = ["agents", "@@*"];
 
 /// A template without what belongs to one owner alone.
 fn without_owned(template: Arc<dyn Vfs>) -> Arc<dyn Vfs> {
@@ -51,8 +51,8 @@ fn without_owned(template: Arc<dyn Vfs>) -> Arc<dyn Vfs> {
         paths: OWNED.iter().map(|&name| name.to_owned()).collect(),
         mode: VerdictKind::Deny,
     };
-    match Rules::new(&[rule], Protected::NONE) {
-        Ok(rules) => Arc::new(stead_vfs::Guarded::new(template, Arc::new(rules))),
+    match Rules::new(&[rule], Protected::TEMPLATE) {
+        Ok(rules) => Arc::new(stead_vfs::Guarded::hiding(template, Arc::new(rules))),
         // The patterns are our own; should they ever be wrong, nothing is shown.
         Err(_) => Arc::new(stead_vfs::StoreVfs::in_memory()),
     }

@@ -141,7 +141,9 @@ impl Place for StorePlace {
         None
     }
 
-    fn describe(&self) -> &str {
-        if self.store.is_shared() { "a shared store" } else { "a store on this machine" }
+    fn describe(&self) -> String {
+        let (place, agent, scope) = (self.store.place(), &self.agent, self.scope);
+        let namespace = self.namespace.as_ref().map_or(String::new(), |name| format!(", namespace {name}"));
+        format!("{place}, agent {agent}{namespace}, scope {scope:?}").to_lowercase()
     }
 }

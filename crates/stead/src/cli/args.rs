@@ -113,8 +113,10 @@ pub(crate) enum WorkspaceCommand {
   stead workspace copy redis://old/ postgres://new/agents --dry-run")]
     Copy {
         /// The source
+        #[arg(value_name = "SRC")]
         from: String,
         /// The destination
+        #[arg(value_name = "DST")]
         to: String,
         #[command(flatten)]
         how: CopyArgs,
@@ -127,6 +129,12 @@ pub(crate) struct CopyArgs {
     /// Say what would be done, and do nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// The agent in the store [default: name in the workspace's agent.yaml]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// The namespace in the store [default: filesystem.namespace in agent.yaml]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) namespace: Option<String>,
     /// Leave sessions where they are
     #[arg(long)]
     pub(crate) no_sessions: bool,

@@ -3,7 +3,7 @@
 use super::args::{Layers, Op, PlaceArgs};
 use super::env::Env;
 use super::error::CliError;
-use super::open::{connect_store, open_place, open_workspace};
+use super::open::{Base, connect_store, open_place, open_workspace};
 use super::print::outln;
 use std::path::Path;
 use std::process::ExitCode;
@@ -80,7 +80,7 @@ async fn bare(dir: &Path, workspace: &Workspace) -> Result<(Target, Arc<dyn Chan
             Ok((Target { files, sessions }, changes))
         }
         Mode::Store => {
-            let store = connect_store(dir, settings.url.as_deref().unwrap_or_default()).await?;
+            let store = connect_store(Base::Workspace(dir), settings.url.as_deref().unwrap_or_default()).await?;
             let space = Space::new(["bench"]);
             let files = Arc::new(StoreVfs::new(store.clone(), space.clone()));
             let changes = Arc::new(StoreChanges::new(store.clone(), space.within("undo")));

@@ -9,6 +9,7 @@ use super::style::Style;
 use serde::Serialize;
 use std::path::Path;
 use std::process::ExitCode;
+use stead::core::{AccessKind, VerdictKind};
 use stead::model::{ModelSettings, connect};
 use stead::store::Sessions;
 use stead::tools::{Registry, file_tools};
@@ -97,7 +98,7 @@ async fn inspect(common: &Common, dir: &Path, workspace: &Workspace, env: &Env) 
     };
     match open_place(dir, workspace, Vec::new()).await {
         Ok(place) => {
-            findings.push(finding(Grade::Ok, "filesystem", place.describe().to_owned()));
+            findings.push(finding(Grade::Ok, "filesystem", place.describe()));
             findings.extend(journals(&*place.sessions(&owner)).await);
         }
         Err(error) => findings.push(finding(Grade::Error, "filesystem", error.to_string())),
@@ -115,6 +116,7 @@ async fn permissions(workspace: &Workspace) -> Vec<Finding> {
         // Rules are compared with names and with what they lead to, not the other way round.
         if let Ok(end) = workspace.files.resolve(&path).await
             && end != path
+            && rules.decide(AccessKind::Read, &end).kind != VerdictKind::Deny
         {
             let text =
                 format!("{sentence}: {path} is a link to {end}, which stays open by its own name; name it as well");

@@ -14,7 +14,7 @@ use stead::model::{Delta, Model, ModelError, ModelSettings, Params, Request, con
 use stead::store::{OsDisk, Store, Wait};
 use stead::tools::{Registry, file_tools};
 use stead::vfs::LocalVfs;
-use stead::workspace::{Attached, LocalPlace, Mode, Place, Project, StorePlace, Workspace};
+use stead::workspace::{Attached, LocalPlace, Mode, PROJECT, Place, Project, StorePlace, Workspace};
 
 /// Whether a command talks to the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +59,11 @@ pub(crate) fn owner(common: &Common) -> Result<Owner, CliError> {
     match &common.user {
         None => Ok(Owner::default()),
         Some(name) => {
+            if UserId::default().as_str() == name {
+                return Err(CliError::usage(format!(
+                    "-u {name}: this is the user of those who give no name; leave -u out"
+                )));
+            }
             let user = UserId::new(name).map_err(|error| CliError::usage(format!("-u {name:?}: {error}")))?;
             Ok(Owner { user, ..Owner::default() })
         }
@@ -87,6 +92,7 @@ pub(crate) async fn open_place(
             let Some(project) = settings.project.as_ref().map(Project::settings) else { return Ok(Arc::new(place)) };
             let attached = if project.writable { Attached::Writable } else { Attached::ReadOnly };
             let folder = dir.join(&project.path);
+            refuse_overlap(dir, &folder)?;
             let attached = place.with_project(&folder, attached);
             attached.map(|place| Arc::new(place) as Arc<dyn Place>).map_err(|error| {
                 CliError::usage(format!("filesystem.project: {} cannot be opened: {error}", folder.display()))
@@ -96,43 +102,99 @@ pub(crate) async fn open_place(
     }
 }
 
+/// A project that holds the workspace, or lies in it, would open by another name what the rules protect.
+fn refuse_overlap(dir: &Path, project: &Path) -> Result<(), CliError> {
+    if dir.join(PROJECT).exists() {
+        return Err(CliError::usage(format!(
+            "filesystem.project would hide the folder {PROJECT}/ of the workspace; rename that folder"
+        )));
+    }
+    let (Ok(dir), Ok(real)) = (dir.canonicalize(), project.canonicalize()) else {
+        let text = format!("filesystem.project: there is no folder {}", project.display());
+        return Err(CliError::usage(text));
+    };
+    if real.starts_with(&dir) || dir.starts_with(&real) {
+        return Err(CliError::usage(format!(
+            "filesystem.project: {} overlaps the workspace; attach a folder beside it",
+            project.display()
+        )));
+    }
+    Ok(())
+}
+
 /// The store that the workspace's settings name.
 pub(crate) async fn store_place(dir: &Path, workspace: &Workspace, redactor: Redactor) -> Result<StorePlace, CliError> {
     let settings = &workspace.config.filesystem;
-    let store = connect_store(dir, settings.url.as_deref().unwrap_or_default()).await?;
+    let store = connect_store(Base::Workspace(dir), settings.url.as_deref().unwrap_or_default()).await?;
     let sessions = match &workspace.config.sessions.url {
-        Some(url) => connect_store(dir, url).await?,
+        Some(url) => connect_store(Base::Workspace(dir), url).await?,
         None => store.clone(),
     };
     StorePlace::new(store, sessions, workspace.files.clone(), workspace.config.agent(), settings, redactor)
         .map_err(|error| CliError::usage(error.to_string()))
 }
 
-/// Connects to a store; a file that is named by a relative path lies in the workspace, out of the agent's reach.
-pub(crate) async fn connect_store(dir: &Path, url: &str) -> Result<Arc<dyn Store>, CliError> {
-    let mut connecting = Box::pin(connect_quietly(dir, url));
+/// Where a store that is a file begins, if its path is relative.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Base<'a> {
+    /// Where the command is typed.
+    Here,
+    /// In the workspace, out of the agent's reach.
+    Workspace(&'a Path),
+}
+
+impl Base<'_> {
+    /// The file that `url` names, if it names one.
+    pub(crate) fn file(self, url: &str) -> Option<PathBuf> {
+        let (_, rest) = url.split_once(':').filter(|(scheme, _)| matches!(*scheme, "sqlite" | "file"))?;
+        let path = Path::new(rest.strip_prefix("//").unwrap_or(rest));
+        let is_file = !path.as_os_str().is_empty() && rest != ":memory:";
+        is_file.then(|| match self {
+            Self::Here => path.to_owned(),
+            Self::Workspace(dir) => dir.join(path),
+        })
+    }
+}
+
+/// Connects to a store, saying so if that takes long.
+pub(crate) async fn connect_store(base: Base<'_>, url: &str) -> Result<Arc<dyn Store>, CliError> {
+    let mut connecting = Box::pin(connect_quietly(base, url));
     if let Ok(connected) = tokio::time::timeout(Duration::from_secs(1), &mut connecting).await {
         return connected;
     }
-    super::print::errln!("the store does not answer yet; trying for a while");
+    super::print::errln!("still connecting to the store");
     connecting.await
 }
 
-async fn connect_quietly(dir: &Path, url: &str) -> Result<Arc<dyn Store>, CliError> {
-    let Some((scheme @ ("sqlite" | "file"), rest)) = url.split_once(':') else {
-        return Ok(stead::store::connect(url).await?);
-    };
-    let path = Path::new(rest.strip_prefix("//").unwrap_or(rest));
-    if path.is_absolute() || rest == ":memory:" {
-        return Ok(stead::store::connect(url).await?);
-    }
-    if !path.starts_with("agents") {
-        let hint = format!("{scheme}:agents/{}", path.file_name().unwrap_or_default().display());
+async fn connect_quietly(base: Base<'_>, url: &str) -> Result<Arc<dyn Store>, CliError> {
+    let Some(file) = base.file(url) else { return Ok(stead::store::connect(url).await?) };
+    let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
+    if let Base::Workspace(dir) = base
+        && let Some(below) = within(dir, &file)
+        && (!below.starts_with("agents") || below.components().count() < 2)
+    {
+        let hint = format!("{scheme}:agents/{}", file.file_name().unwrap_or_default().display());
         return Err(CliError::usage(format!(
             "{url}: a store inside the workspace must lie under agents/, where the agent cannot change it; use {hint}"
         )));
     }
-    Ok(stead::store::connect(&format!("{scheme}:{}", dir.join(path).display())).await?)
+    Ok(stead::store::connect(&format!("{scheme}:{}", file.display())).await?)
+}
+
+/// The path of `file` from `dir`, if it lies in it, whatever links and dots are on the way.
+fn within(dir: &Path, file: &Path) -> Option<PathBuf> {
+    let dir = std::path::absolute(dir.canonicalize().ok()?).ok()?;
+    let mut plain = PathBuf::new();
+    for part in std::path::absolute(file).ok()?.components() {
+        match part {
+            std::path::Component::ParentDir => drop(plain.pop()),
+            other => plain.push(other),
+        }
+    }
+    // The part that exists tells where the rest will be.
+    let there = plain.ancestors().find(|above| above.exists())?;
+    let real = there.canonicalize().ok()?.join(plain.strip_prefix(there).ok()?);
+    real.strip_prefix(dir).ok().map(Path::to_owned)
 }
 
 /// An agent over `workspace` whose journals never hold any of `secrets`.

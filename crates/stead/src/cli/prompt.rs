@@ -19,6 +19,7 @@ pub(crate) async fn prompt(common: &Common, env: &Env, args: &PromptArgs) -> Res
         date: jiff::Zoned::now().strftime("%Y-%m-%d").to_string(),
         agent: workspace.config.agent(),
         session,
+        project: agent.place().project(),
     };
     let prompt = workspace.prompt(&*files, &facts).await?;
     if args.json {

@@ -5,13 +5,15 @@ use super::attach::attach;
 use super::env::Env;
 use super::error::CliError;
 use super::open::{Needs, open_agent, session_id};
+use super::print::errln;
 use super::render::Renderer;
 use super::signals::Signals;
 use std::io::Read;
 use std::process::ExitCode;
 use std::sync::Arc;
-use stead::agent::{RunOptions, RunReport};
-use stead::core::Outcome;
+use stead::agent::{AgentError, RunOptions, RunReport};
+use stead::core::{Outcome, SessionId};
+use stead::store::StoreError;
 
 pub(crate) async fn run(common: &Common, env: &Env, args: RunArgs) -> Result<ExitCode, CliError> {
     let input = if args.resume { None } else { Some(read_input(env, args.input.as_deref())?) };
@@ -28,10 +30,16 @@ pub(crate) async fn run(common: &Common, env: &Env, args: RunArgs) -> Result<Exi
     };
     let mut session = agent.session(id);
     let report = match input {
-        Some(text) => session.run(attach(&*agent.workspace().files, &text).await, options).await,
+        Some(text) => {
+            let files = agent.place().files(agent.owner(), session.id(), None);
+            session.run(attach(&*files, &text).await, options).await
+        }
         None => session.resume(options).await,
     };
     agent.sessions().flush().await;
+    if let Err(AgentError::Store(StoreError::Unavailable { .. } | StoreError::Corrupt { .. })) = &report {
+        errln!("Go on with: {}", resume_command(session.id(), common));
+    }
     let report = report?;
     renderer.finish(&report, common)?;
     Ok(exit_code(report.outcome))
@@ -69,13 +77,7 @@ fn read_input(env: &Env, argument: Option<&str>) -> Result<String, CliError> {
 /// What a person is told after a run that did not simply complete, with a command that goes on.
 pub(crate) fn afterword(report: &RunReport, common: &Common) -> Option<String> {
     let reason = report.reason.as_deref().unwrap_or("");
-    let mut command = format!("stead run -s {} --resume", report.session);
-    if let Some(dir) = &common.workspace {
-        command.push_str(&format!(" -C {}", quoted(&dir.to_string_lossy())));
-    }
-    if let Some(model) = &common.model {
-        command.push_str(&format!(" -m {}", quoted(model)));
-    }
+    let command = resume_command(&report.session, common);
     match report.outcome {
         Outcome::Completed => report.reason.clone(),
         Outcome::Parked => Some(format!("parked: {reason}. Answer with: {command} --approve all (or none)")),
@@ -83,6 +85,16 @@ pub(crate) fn afterword(report: &RunReport, common: &Common) -> Option<String> {
         Outcome::StepLimit | Outcome::Budget | Outcome::TimedOut => Some(format!("{reason}. Go on with: {command}")),
         Outcome::Failed => Some(format!("failed: {reason}. Try again with: {command}")),
     }
+}
+
+/// The command that goes on with a session.
+fn resume_command(session: &SessionId, common: &Common) -> String {
+    let mut command = format!("stead run -s {session} --resume");
+    let dir = common.workspace.as_ref().map(|dir| dir.to_string_lossy().into_owned());
+    for (flag, value) in [("-C", dir.as_ref()), ("-u", common.user.as_ref()), ("-m", common.model.as_ref())] {
+        command.extend(value.map(|value| format!(" {flag} {}", quoted(value))));
+    }
+    command
 }
 
 /// A word as a shell takes it.

@@ -55,7 +55,9 @@ pub(crate) async fn sessions(common: &Common, env: &Env, command: SessionsComman
         SessionsCommand::Export { id, format, file } => export(&agent, &id, format, file.as_deref()).await,
         SessionsCommand::Rm { ids } => {
             for id in ids {
-                agent.sessions().remove(&find(&agent, &id).await?).await?;
+                let id = find(&agent, &id).await?;
+                agent.sessions().remove(&id).await?;
+                agent.forget_changes(agent.owner(), &id).await?;
                 outln!("removed {id}");
             }
             Ok(ExitCode::SUCCESS)

@@ -87,7 +87,9 @@ fn conversation(lines: &[Line], style: Style) -> Result<String, CliError> {
         match &*said.message {
             Message::User { content } if said.opens.is_some() => {
                 turn += 1;
-                let _ = writeln!(out, "{} {}", style.accent(&format!("[{turn}] you:")), blocks_text(content));
+                let run = said.opens.as_ref().map_or(String::new(), |run| format!("run {run}"));
+                let you = style.accent(&format!("[{turn}] you:"));
+                let _ = writeln!(out, "{you} {}  {}", blocks_text(content), style.dim(&run));
             }
             Message::User { content } => {
                 let _ = writeln!(out, "{} {}", style.warn("harness:"), blocks_text(content));

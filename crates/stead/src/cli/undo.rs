@@ -50,7 +50,10 @@ fn refuse(obstacles: &[Obstacle]) -> Result<(), CliError> {
         return Ok(());
     }
     let lines: Vec<String> = obstacles.iter().map(|obstacle| format!("  {obstacle}")).collect();
-    Err(CliError::Failed(anyhow::anyhow!("nothing was undone:\n{}", lines.join("\n"))))
+    Err(CliError::Failed(anyhow::anyhow!(
+        "nothing was undone:\n{}\nPut these back, or undo another run: `stead sessions undo RUN --dry-run` shows a run's changes",
+        lines.join("\n")
+    )))
 }
 
 async fn find(agent: &Arc<Agent>, wanted: &Wanted<'_>) -> Result<RunKey, CliError> {
@@ -129,7 +132,8 @@ fn finish(key: &RunKey, plan: &UndoPlan, shown: &[String], wanted: &Wanted<'_>) 
     }
     match wanted.really {
         Really::DryRun => {
-            outln!("undoing run {} of session {} would:", key.run, key.session);
+            let verb = if plan.obstacles.is_empty() { "would" } else { "would, if it could" };
+            outln!("undoing run {} of session {} {verb}:", key.run, key.session);
             for line in shown {
                 outln!("{line}");
             }

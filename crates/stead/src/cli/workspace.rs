@@ -3,18 +3,18 @@
 use super::args::{Common, CopyArgs, WorkspaceCommand};
 use super::env::Env;
 use super::error::CliError;
-use super::open::{connect_store, open_workspace, owner, workspace_dir};
+use super::open::{Base, connect_store, open_workspace, owner, workspace_dir};
 use super::print::{err, errln, outln};
 use super::style::Style;
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use stead::core::{Owner, Redactor, SessionId};
+use stead::core::{AgentId, Owner, Redactor, SessionId};
 use stead::store::{Imported, OsDisk, Sessions, StoreError};
-use stead::vfs::{CopyAction, CopyPlan, Included, StoreVfs, VPath, Vfs, is_secret};
+use stead::vfs::{CopyAction, CopyPlan, Included, Overlay, StoreVfs, VPath, Vfs, is_secret};
 use stead::workspace::{LocalPlace, Place, StorePlace};
 
 /// One end of a copy: a tree and its sessions.
@@ -25,13 +25,27 @@ struct End {
 }
 
 pub(crate) async fn workspace(common: &Common, env: &Env, command: WorkspaceCommand) -> Result<ExitCode, CliError> {
-    let ends = Ends { common, env, owner: owner(common)? };
-    let (from, to, how) = match command {
-        WorkspaceCommand::Push { url, how } => (ends.here().await?, ends.store(url.as_deref()).await?, how),
-        WorkspaceCommand::Pull { url, how } => (ends.store(url.as_deref()).await?, ends.here().await?, how),
-        WorkspaceCommand::Copy { from, to, how } => (ends.named(&from).await?, ends.named(&to).await?, how),
+    let how = match &command {
+        WorkspaceCommand::Push { how, .. }
+        | WorkspaceCommand::Pull { how, .. }
+        | WorkspaceCommand::Copy { how, .. } => how.clone(),
     };
-    copy(env, &from, &to, &how).await
+    let ends = Ends { common, env, owner: owner(common)?, how: &how };
+    let (from, to) = match command {
+        WorkspaceCommand::Push { url, .. } => (ends.here().await?, ends.store(url.as_deref(), Side::To).await?),
+        WorkspaceCommand::Pull { url, .. } => (ends.store(url.as_deref(), Side::From).await?, ends.here().await?),
+        WorkspaceCommand::Copy { from, to, .. } => {
+            (ends.named(&from, Side::From).await?, ends.named(&to, Side::To).await?)
+        }
+    };
+    copy(common, env, &from, &to, &how).await
+}
+
+/// Which end of a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    From,
+    To,
 }
 
 /// Finds the ends of a copy.
@@ -39,6 +53,7 @@ struct Ends<'a> {
     common: &'a Common,
     env: &'a Env,
     owner: Owner,
+    how: &'a CopyArgs,
 }
 
 impl Ends<'_> {
@@ -48,8 +63,11 @@ impl Ends<'_> {
     }
 
     async fn folder(&self, dir: &Path) -> Result<End, CliError> {
-        let agent = open_workspace(dir, self.env).await?.config.agent();
         let name = dir.display().to_string();
+        if !dir.is_dir() {
+            return Err(CliError::usage(format!("{name} is not a folder; make it first")));
+        }
+        let agent = open_workspace(dir, self.env).await?.config.agent();
         let place = LocalPlace::open(dir, agent, Arc::new(OsDisk), Redactor::default());
         let place = place.map_err(|error| CliError::usage(format!("{name}: {error}")))?;
         let files = place.own(&self.owner).map_err(anyhow::Error::from)?;
@@ -57,35 +75,59 @@ impl Ends<'_> {
     }
 
     /// A store, in which the agent is found by the settings of the workspace the command is about.
-    async fn store(&self, url: Option<&str>) -> Result<End, CliError> {
+    async fn store(&self, url: Option<&str>, side: Side) -> Result<End, CliError> {
         let dir = workspace_dir(self.common, self.env)?;
         let config = open_workspace(&dir, self.env).await?.config;
-        let Some(url) = url.or(config.filesystem.url.as_deref()) else {
-            return Err(CliError::usage("which store? Give its URL, or set filesystem.url in agent.yaml"));
+        // What a person types lies where they type it; what the settings name, in the workspace.
+        let (base, url) = match (url, config.filesystem.url.as_deref()) {
+            (Some(url), _) => (Base::Here, url),
+            (None, Some(url)) => (Base::Workspace(&dir), url),
+            (None, None) => {
+                return Err(CliError::usage("which store? Give its URL, or set filesystem.url in agent.yaml"));
+            }
         };
-        let store = connect_store(&dir, url).await?;
+        if side == Side::From {
+            require_file(base, url)?;
+        }
+        let store = connect_store(base, url).await?;
         let name = store.place().to_owned();
-        let (agent, empty) = (config.agent(), Arc::new(StoreVfs::in_memory()));
-        let place = StorePlace::new(store.clone(), store, empty, agent, &config.filesystem, Redactor::default());
-        let place = place.map_err(|error| CliError::usage(error.to_string()))?;
-        // What nobody in particular pushes is for all.
-        let files = match &self.common.user {
-            Some(_) => place.own(&self.owner, &SessionId::outside()),
-            None => place.template(&self.owner),
+        let agent = match &self.how.agent {
+            Some(name) => AgentId::new(name).map_err(|error| CliError::usage(format!("--agent {name:?}: {error}")))?,
+            None => config.agent(),
         };
-        Ok(End { files: Arc::new(files), sessions: place.sessions(&self.owner), name })
+        let mut settings = config.filesystem.clone();
+        settings.namespace = self.how.namespace.clone().or(settings.namespace);
+        let empty = Arc::new(StoreVfs::in_memory());
+        let place = StorePlace::new(store.clone(), store, empty, agent, &settings, Redactor::default());
+        let place = place.map_err(|error| CliError::usage(error.to_string()))?;
+        let own = place.own(&self.owner, &SessionId::outside());
+        // What nobody in particular pushes is for all; what they pull is what they see.
+        let files: Arc<dyn Vfs> = match (&self.common.user, side) {
+            (Some(_), _) => Arc::new(own),
+            (None, Side::To) => Arc::new(place.template(&self.owner)),
+            (None, Side::From) => Arc::new(Overlay::new(Arc::new(own), Arc::new(place.template(&self.owner)))),
+        };
+        Ok(End { files, sessions: place.sessions(&self.owner), name })
     }
 
-    async fn named(&self, text: &str) -> Result<End, CliError> {
+    async fn named(&self, text: &str, side: Side) -> Result<End, CliError> {
         let is_url = text.split_once(':').is_some_and(|(scheme, _)| !scheme.contains('/') && scheme.len() > 1);
-        if is_url { self.store(Some(text)).await } else { self.folder(Path::new(text)).await }
+        if is_url { self.store(Some(text), side).await } else { self.folder(Path::new(text)).await }
+    }
+}
+
+/// A store that is to be read must be there already.
+fn require_file(base: Base<'_>, url: &str) -> Result<(), CliError> {
+    match base.file(url) {
+        Some(path) if !path.exists() => Err(CliError::usage(format!("there is no store {}", path.display()))),
+        Some(_) | None => Ok(()),
     }
 }
 
 /// What is part of a workspace: not its sessions (they are moved as such), users' folders, or what is git's.
 fn part(path: &VPath) -> Included {
     let first = path.parts().next().unwrap_or("");
-    if matches!(first, "agents" | ".git") || first.starts_with('@') {
+    if first == "agents" || first.starts_with("@@") || path.parts().any(|part| part == ".git") {
         Included::No
     } else if is_secret(path) {
         Included::Skipped
@@ -94,7 +136,13 @@ fn part(path: &VPath) -> Included {
     }
 }
 
-async fn copy(env: &Env, from: &End, to: &End, how: &CopyArgs) -> Result<ExitCode, CliError> {
+async fn copy(common: &Common, env: &Env, from: &End, to: &End, how: &CopyArgs) -> Result<ExitCode, CliError> {
+    // Which files of the template a user deleted is theirs; a template has none deleted.
+    let own = common.user.is_some();
+    let part = move |path: &VPath| match path.as_str().starts_with(".stead-overlay.") {
+        true if !own => Included::No,
+        _ => part(path),
+    };
     let plan = CopyPlan::new(&*from.files, &*to.files, &part).await.map_err(anyhow::Error::from)?;
     let only_deletes = plan.steps.iter().all(|step| step.action == CopyAction::Delete);
     if plan.unchanged == 0 && !plan.steps.is_empty() && only_deletes {
@@ -122,17 +170,20 @@ struct Moved {
 
 async fn sessions(from: &End, to: &End, how: &CopyArgs) -> Result<Moved, CliError> {
     let mut moved = Moved::default();
-    let known: BTreeMap<SessionId, u64> = to.sessions.list().await?.into_iter().map(|s| (s.id, s.entries)).collect();
+    let known: BTreeSet<SessionId> = to.sessions.list().await?.into_iter().map(|summary| summary.id).collect();
     for summary in from.sessions.list().await? {
         let id = summary.id;
+        let lines = from.sessions.export(&id).await?;
         if how.dry_run {
-            match known.get(&id) {
-                Some(entries) if *entries == summary.entries => moved.same += 1,
-                Some(_) | None => moved.sessions.push(id.to_string()),
+            let there = if known.contains(&id) { to.sessions.export(&id).await? } else { Vec::new() };
+            let common = there.len().min(lines.len());
+            match (there[..common] == lines[..common], there.len() >= lines.len()) {
+                (false, _) => moved.differ.push(id.to_string()),
+                (true, true) => moved.same += 1,
+                (true, false) => moved.sessions.push(id.to_string()),
             }
             continue;
         }
-        let lines = from.sessions.export(&id).await?;
         match to.sessions.import(&id, lines).await {
             Ok(Imported::New | Imported::Extended) => moved.sessions.push(id.to_string()),
             Ok(Imported::Same) => moved.same += 1,
@@ -177,19 +228,23 @@ fn report(env: &Env, from: &End, to: &End, how: &CopyArgs, plan: &CopyPlan, move
         errln!("skipped   {path}: it holds secrets, or is not a regular file");
     }
     for id in &moved.differ {
-        errln!("session {id} went on differently in both places and was left alone");
+        errln!("session {id} went on differently in both places and is left alone; fork it to keep both");
     }
     let count = |wanted: &[CopyAction]| plan.steps.iter().filter(|step| wanted.contains(&step.action)).count();
+    for id in &moved.sessions {
+        outln!("session   {id}");
+    }
     outln!(
-        "{}: {} files to move ({} KB), {} to delete, {} unchanged; {} sessions to move, {} unchanged{}",
-        format_args!("{} → {}", from.name, to.name),
+        "{} → {}: {} files moved ({} KB), {} deleted, {} unchanged; {} sessions moved, {} unchanged{}",
+        from.name,
+        to.name,
         count(&[CopyAction::Create, CopyAction::Update]),
         plan.bytes.div_ceil(1024),
         count(&[CopyAction::Delete]),
         plan.unchanged,
         moved.sessions.len(),
         moved.same,
-        if how.dry_run { " (nothing was done)" } else { ", done" }
+        if how.dry_run { " (a dry run: nothing was done)" } else { "" }
     );
 }
 

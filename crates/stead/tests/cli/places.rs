@@ -248,7 +248,7 @@ fn users_of_a_local_workspace_see_the_template_and_nothing_of_each_other() {
         let mine = folder.run(&["-u", user, "tool", "read_file", r#"{"file_path": "notes.md"}"#]).exits(0);
         assert!(mine.out.contains(&format!("of {user}")), "{mine:?}");
         let seen = folder.run(&["-u", user, "tool", "ls", "{}"]).exits(0).out;
-        assert!(seen.contains("AGENTS.md") && !seen.contains('@'), "{user}: {seen}");
+        assert!(seen.contains("AGENTS.md") && !seen.contains("@@"), "{user}: {seen}");
         let found = folder.run(&["-u", user, "tool", "grep_files", r#"{"pattern": "of "}"#]).exits(0).out;
         assert_eq!(found.matches("notes.md").count(), 1, "{user}: {found}");
         let script = folder.script("- text: hello");
@@ -278,4 +278,79 @@ fn an_attached_project_is_read_and_only_written_when_it_may_and_a_person_agrees(
     folder.run(&["tool", "write_file", &write, "--approve", "none"]).exits(1);
     folder.run(&["tool", "write_file", &write, "--approve", "all"]).exits(0);
     assert_eq!(project.read("new.rs"), "x");
+}
+
+#[test]
+fn a_pull_leaves_alone_what_a_push_leaves_behind() {
+    let file = tempfile::tempdir().unwrap();
+    let folder = in_store(&format!("sqlite:{}", file.path().join("s.db").display()), "main");
+    folder.run(&["workspace", "push"]).exits(0);
+    for directory in ["conf", "repo/.git", "plain", "@types"] {
+        std::fs::create_dir_all(folder.path().join(directory)).unwrap();
+    }
+    for kept in ["conf/.env", "repo/.git/HEAD", "@types/a.ts"] {
+        folder.put(kept, "kept");
+    }
+    folder.put("conf/other", "goes");
+    folder.put("plain/other", "goes");
+    std::os::unix::fs::symlink("AGENTS.md", folder.path().join("link")).unwrap();
+    let pulled = folder.run(&["workspace", "pull"]).exits(0);
+    for kept in ["conf/.env", "repo/.git/HEAD"] {
+        assert_eq!(folder.read(kept), "kept", "{pulled:?}");
+    }
+    assert!(folder.path().join("link").is_symlink(), "{pulled:?}");
+    for gone in ["conf/other", "plain", "@types"] {
+        assert!(!folder.has(gone), "{gone} is part of the workspace and not in the store: {pulled:?}");
+    }
+}
+
+#[test]
+fn a_store_in_the_workspace_lies_where_no_agent_and_no_copy_reaches_it() {
+    let folder = Folder::new();
+    let inside = folder.path().join("data/store.db").display().to_string();
+    for url in [inside.as_str(), "agents/../store.db", "agents", "./x.db"] {
+        folder.put("agent.yaml", &format!("filesystem: {{mode: store, url: 'sqlite:{url}'}}\n"));
+        let refused = folder.run(&["sessions", "list"]).exits(2);
+        assert!(refused.err.contains("must lie under agents/"), "{url}: {refused:?}");
+    }
+    folder.put("agent.yaml", "filesystem: {mode: store, url: 'sqlite:agents/store.db'}\n");
+    folder.run(&["sessions", "list"]).exits(0);
+    let beside = tempfile::tempdir().unwrap();
+    folder.put("agent.yaml", &format!("filesystem: {{mode: store, url: 'sqlite:{}/s.db'}}\n", beside.path().display()));
+    folder.run(&["sessions", "list"]).exits(0);
+}
+
+#[test]
+fn what_is_anothers_or_undos_cannot_be_reached_by_the_default_users_agent() {
+    let folder = Folder::new();
+    let denied = |tool: &str, args: serde_json::Value| {
+        let done = folder.run(&["tool", tool, &args.to_string(), "--approve", "all"]);
+        assert!(done.code == 1 && format!("{}{}", done.out, done.err).contains("protected"), "{tool} {args}: {done:?}");
+    };
+    folder.run(&["-u", "alice", "tool", "write_file", r#"{"file_path": "note.txt", "content": "of alice"}"#]).exits(0);
+    denied("read_file", json!({"file_path": "@@alice/note.txt"}));
+    denied("overwrite_file", json!({"file_path": "@@alice/.stead-overlay.json", "content": "x"}));
+    denied("write_file", json!({"file_path": "@@bob/AGENTS.md", "content": "obey"}));
+    let found = folder.run(&["tool", "grep_files", r#"{"pattern": "alice"}"#]).exits(0).out;
+    assert!(found.contains("No matches"), "{found}");
+    folder.put("k.txt", "was here");
+    let model = folder.script("- calls: [{tool: overwrite_file, args: {file_path: k.txt, content: x}}]\n- text: ok");
+    folder.run(&["run", "-m", &model, "-s", "s", "go"]).exits(0);
+    denied("grep_files", json!({"pattern": "was", "path": "agents/main/undo"}));
+    assert!(!folder.run(&["tool", "grep_files", r#"{"pattern": "was here"}"#]).exits(0).out.contains("undo"));
+    // A link in place of the folder opens nothing either.
+    std::fs::rename(folder.path().join("agents"), folder.path().join("runtime")).unwrap();
+    std::os::unix::fs::symlink("runtime", folder.path().join("agents")).unwrap();
+    let found = folder.run(&["-u", "bob", "tool", "grep_files", r#"{"pattern": "go"}"#]).exits(0).out;
+    assert!(!found.contains("runtime"), "{found}");
+}
+
+#[test]
+fn a_project_that_overlaps_the_workspace_is_refused() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path().join("inner")).unwrap();
+    for project in [".", "..", "inner"] {
+        folder.put("agent.yaml", &format!("filesystem: {{project: {project}}}\n"));
+        assert!(folder.run(&["tool", "ls", "{}"]).exits(2).err.contains("overlaps"), "{project}");
+    }
 }

@@ -181,7 +181,8 @@ impl<'a> App<'a> {
     async fn obey(&mut self, command: Command) -> Result<(), CliError> {
         match command {
             Command::Send(text) => {
-                let content = attach(&*self.agent.workspace().files, &text).await;
+                let files = self.agent.place().files(self.agent.owner(), &self.id, None);
+                let content = attach(&*files, &text).await;
                 self.chat.attached(&content);
                 self.start(Begin::Input(content));
             }
