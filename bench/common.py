@@ -17,6 +17,7 @@ TMP = pathlib.Path(os.environ.get("BENCH_TMP") or os.path.join(tempfile.gettempd
 DATA = TMP / "data"
 VENV_PYTHON = TMP / "venv" / "bin" / "python"
 MAX_FOREIGN = float(os.environ.get("BENCH_MAX_FOREIGN", "0.12"))
+WAIT_S = float(os.environ.get("BENCH_WAIT_S", "0"))
 MB = 1024 * 1024
 
 # ---- harnesses: how they are started, and what their tools are called. {i} is the step, {root} the prefix of paths.
@@ -158,6 +159,16 @@ def cpu_s(pid):
     return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
 
 
+def wait_for_calm():
+    """Waits until the machine was idle for a moment, for at most as long as was allowed."""
+    give_up = time.monotonic() + WAIT_S
+    while time.monotonic() < give_up:
+        busy, begun = busy_s(), time.monotonic()
+        time.sleep(0.3)
+        if busy_s() - busy <= MAX_FOREIGN * os.cpu_count() * (time.monotonic() - begun):
+            return
+
+
 def session_cpu_s(leader):
     """Of all processes of one session, and of those of them that have ended."""
     total = 0
@@ -190,6 +201,7 @@ def run(server, argv, leaders=(), env=None):
         def own_s():
             return sum(map(cpu_s, watched)) + sum(map(session_cpu_s, leaders))
 
+        wait_for_calm()
         busy, own = busy_s(), own_s()
         begun_ns = time.monotonic_ns()
         process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=env)

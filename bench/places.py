@@ -13,7 +13,7 @@ import urllib.parse
 import raw
 from common import (
     DATA, HERE, TMP, Workdir, busy_s, check_answer, clean_data, fresh_id, median_run_ms, number, overheads_ms, quiet,
-    run, session, session_cpu_s,
+    run, session, session_cpu_s, wait_for_calm,
 )
 
 PLACES = {
@@ -172,6 +172,7 @@ def foreign_share(leaders, work):
     def own_s():
         return sum(os.times()[:4]) + sum(map(session_cpu_s, leaders))
 
+    wait_for_calm()
     busy, own, begun = busy_s(), own_s(), time.monotonic()
     found = work()
     foreign_s = (busy_s() - busy) - (own_s() - own)

@@ -215,6 +215,6 @@ async fn differs(
 async fn hash(files: &dyn Vfs, path: &VPath, entry: &DirEntry) -> Result<ContentHash, VfsError> {
     match entry.hash {
         Some(hash) => Ok(hash),
-        None => Ok(ContentHash::of(&files.read(path, ReadRange::ALL).await?.0)),
+        None => ContentHash::of_large(path, &files.read(path, ReadRange::ALL).await?.0).await,
     }
 }

@@ -4,6 +4,7 @@ use crate::lines::{LineRange, Lines};
 use crate::{ContentHash, DirEntry, Expect, FileKind, ReadRange, Search, Stat, VPath, Version, Vfs, VfsError, Walk};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use futures_util::try_join;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use stead_store::{ChangeLog, RunKey, StoreError};
@@ -110,7 +111,7 @@ impl Recorded {
             FileKind::File if stat.size > MAX_IMAGE_BYTES => unkept("it is too large to be kept"),
             FileKind::File => {
                 let (content, version) = self.inner.read(path, ReadRange::ALL).await?;
-                let hash = ContentHash::of(&content).to_string();
+                let hash = ContentHash::of_large(path, &content).await?.to_string();
                 let was = Was::File { hash: hash.clone(), mode: stat.mode };
                 Ok(Now { was, version: Some(version), content: Some((hash, content)) })
             }
@@ -162,9 +163,8 @@ impl Recorded {
 
     async fn write_recorded(&self, path: &VPath, data: Bytes, expect: Expect) -> Result<Version, VfsError> {
         let target = self.inner.resolve(path).await?;
-        let after_hash = ContentHash::of(&data).to_string();
+        let (after, mut now) = try_join!(ContentHash::of_large(path, &data), self.now(&target))?;
         for _ in 0..RETRIES {
-            let now = self.now(&target).await?;
             let sure = match (&expect, &now.was, now.version) {
                 // The operation fails whatever we do; it has the words for it.
                 (Expect::Absent, Was::Directory | Was::File { .. } | Was::Unkept(_), _)
@@ -181,17 +181,21 @@ impl Recorded {
                 Was::File { mode, .. } => *mode,
                 Was::Absent | Was::Directory | Was::Unkept(_) => None,
             };
-            let mut changes = self.missing_parents(&target).await?;
+            let mut changes = match &now.was {
+                Was::Absent => self.missing_parents(&target).await?,
+                Was::Directory | Was::File { .. } | Was::Unkept(_) => Vec::new(),
+            };
             changes.push(FileChange {
                 path: target.as_str().to_owned(),
                 before: now.was,
-                after: Was::File { hash: after_hash.clone(), mode },
+                after: Was::File { hash: after.to_string(), mode },
             });
             let id = self.record(path, changes, now.content.into_iter().collect()).await?;
             match self.inner.write(path, data.clone(), sure).await {
                 Ok(version) => return Ok(version),
                 Err(VfsError::Changed(_) | VfsError::Exists(_)) if expect == Expect::Any => {
                     self.log(path, &ChangeRecord::Void { id }, Vec::new()).await?;
+                    now = self.now(&target).await?;
                 }
                 Err(error) => return self.void(path, vec![id], error).await,
             }

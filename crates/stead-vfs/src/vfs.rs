@@ -7,6 +7,9 @@ use futures_util::future::BoxFuture;
 use sha2::{Digest, Sha256};
 use std::fmt;
 
+/// Hashing more than this would keep others from the thread.
+const HASHED_HERE_BYTES: usize = 256 * 1024;
+
 /// A place where files live. Every write is atomic: a reader sees the old content or the new.
 pub trait Vfs: fmt::Debug + Send + Sync {
     /// What is at `path`. Links inside the root are followed; one that leaves it is refused.
@@ -146,6 +149,16 @@ impl ContentHash {
     /// The hash of `content`.
     pub fn of(content: &[u8]) -> Self {
         Self(Sha256::digest(content).into())
+    }
+
+    /// The same, where blocking is fine if it takes long.
+    pub(crate) async fn of_large(path: &VPath, content: &Bytes) -> Result<Self, VfsError> {
+        if content.len() <= HASHED_HERE_BYTES {
+            return Ok(Self::of(content));
+        }
+        let content = content.clone();
+        let hashed = tokio::task::spawn_blocking(move || Self::of(&content)).await;
+        hashed.map_err(|e| VfsError::Io { path: path.clone(), source: std::io::Error::other(e) })
     }
 
     /// The hash that `text` spells, as [`Display`](fmt::Display) does.

@@ -20,9 +20,11 @@ use std::sync::Arc;
 use stead_core::{AgentId, RunId, SessionId};
 
 const SUFFIX: &str = ".jsonl";
+/// Writing more than this would keep others from the thread.
+const WRITTEN_HERE_BYTES: usize = 128 * 1024;
 
 /// Keeps changes below the agent's folder.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct FileChanges {
     runs: PathBuf,
     images: PathBuf,
@@ -105,9 +107,17 @@ impl ChangeLog for FileChanges {
         line: String,
         images: Vec<(String, Bytes)>,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(
-            async move { self.record_now(run, line, &images).map_err(|cause| StoreError::io(self.log(run), cause)) },
-        )
+        Box::pin(async move {
+            let bytes: usize = images.iter().map(|(_, content)| content.len()).sum();
+            let recorded = if bytes <= WRITTEN_HERE_BYTES {
+                self.record_now(run, line, &images)
+            } else {
+                let (changes, run) = (self.clone(), run.clone());
+                let task = tokio::task::spawn_blocking(move || changes.record_now(&run, line, &images));
+                task.await.unwrap_or_else(|lost| Err(io::Error::other(lost)))
+            };
+            recorded.map_err(|cause| StoreError::io(self.log(run), cause))
+        })
     }
 
     fn records<'a>(&'a self, run: &'a RunKey) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {

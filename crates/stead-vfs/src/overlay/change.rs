@@ -12,34 +12,49 @@ impl Overlay {
             return Err(VfsError::IsDirectory(path.clone()));
         }
         require_free(path)?;
-        let changed = || VfsError::Changed(path.clone());
-        if let Expect::Version(version) = &expect
-            && let Some(own) = Layer::Upper.own(version)
-        {
-            // What upper has is what shows here, so upper alone can tell whether it still is that version.
-            return self.upper.write(path, data, Expect::Version(own)).await.map(|v| Layer::Upper.tagged(&v));
-        }
-        let written = match (self.find(path).await, expect) {
-            (Ok(_), Expect::Absent) => return Err(VfsError::Exists(path.clone())),
-            (Ok((_, stat)), Expect::Version(version)) if stat.version != version => return Err(changed()),
-            (Ok((_, stat)), Expect::Any | Expect::Version(_)) if stat.kind != FileKind::File => {
-                return Err(not_a_file(path, stat.kind));
-            }
-            (Ok((Layer::Upper, _)), Expect::Any) => self.upper.write(path, data, Expect::Any).await?,
-            (Ok((Layer::Lower, stat)), Expect::Any) => self.write_over(path, data, &stat, Expect::Any).await?,
-            (Ok((Layer::Lower, stat)), Expect::Version(_)) => {
-                match self.write_over(path, data, &stat, Expect::Absent).await {
-                    Err(VfsError::Exists(_)) => return Err(changed()),
-                    written => written?,
-                }
-            }
-            (Ok((Layer::Upper, _)) | Err(VfsError::NotFound(_)), Expect::Version(_)) => return Err(changed()),
-            (Err(VfsError::NotFound(_)), expect @ (Expect::Any | Expect::Absent)) => {
-                self.upper.write(path, data, expect).await?
-            }
-            (Err(other), _) => return Err(other),
-        };
+        let written = match expect {
+            Expect::Absent => self.write_new(path, data).await,
+            Expect::Any => self.write_any(path, data).await,
+            Expect::Version(version) => self.write_known(path, data, &version).await,
+        }?;
         Ok(Layer::Upper.tagged(&written))
+    }
+
+    async fn write_new(&self, path: &VPath, data: Bytes) -> Result<Version, VfsError> {
+        // Whether upper has something there, writing to it says.
+        match self.if_visible(path, self.lower.stat(path)).await {
+            // Unless a file of upper's is in the way.
+            Ok(_) => self.find(path).await.and(Err(VfsError::Exists(path.clone()))),
+            Err(VfsError::NotFound(_)) => self.upper.write(path, data, Expect::Absent).await,
+            Err(other) => Err(other),
+        }
+    }
+
+    async fn write_any(&self, path: &VPath, data: Bytes) -> Result<Version, VfsError> {
+        match self.find(path).await {
+            Ok((_, stat)) if stat.kind != FileKind::File => Err(not_a_file(path, stat.kind)),
+            Ok((Layer::Lower, stat)) => self.write_over(path, data, &stat, Expect::Any).await,
+            Ok((Layer::Upper, _)) | Err(VfsError::NotFound(_)) => self.upper.write(path, data, Expect::Any).await,
+            Err(other) => Err(other),
+        }
+    }
+
+    async fn write_known(&self, path: &VPath, data: Bytes, version: &Version) -> Result<Version, VfsError> {
+        if let Some(own) = Layer::Upper.own(version) {
+            // What upper has is what shows here, so upper alone can say whether it still is that version.
+            return self.upper.write(path, data, Expect::Version(own)).await;
+        }
+        let changed = || VfsError::Changed(path.clone());
+        match self.find(path).await {
+            Ok((_, stat)) if stat.version != *version => Err(changed()),
+            Ok((_, stat)) if stat.kind != FileKind::File => Err(not_a_file(path, stat.kind)),
+            Ok((_, stat)) => match self.write_over(path, data, &stat, Expect::Absent).await {
+                Err(VfsError::Exists(_)) => Err(changed()),
+                written => written,
+            },
+            Err(VfsError::NotFound(_)) => Err(changed()),
+            Err(other) => Err(other),
+        }
     }
 
     /// Writes a file to upper in place of lower's, whose mode bits stay.

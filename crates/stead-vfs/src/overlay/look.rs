@@ -58,7 +58,11 @@ impl Overlay {
 
     /// The same, unless lower is masked at `path`, or where links of lower's lead from there. Both are asked at
     /// once, for each may be a way to a server and back.
-    async fn if_visible<T>(&self, path: &VPath, asked: BoxFuture<'_, Result<T, VfsError>>) -> Result<T, VfsError> {
+    pub(super) async fn if_visible<T>(
+        &self,
+        path: &VPath,
+        asked: BoxFuture<'_, Result<T, VfsError>>,
+    ) -> Result<T, VfsError> {
         let hidden = async {
             let masks = self.masks.now().await?;
             self.is_hidden(&masks, path).await

@@ -127,3 +127,6 @@ impl Search for Overlay {
         Box::pin(find::grep(self, query, bounds))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,9 +9,6 @@ use crate::{ContentHash, Expect, VPath, Version, VfsError};
 use bytes::Bytes;
 use stead_store::{Change, Expected};
 
-/// Hashing more than this is done where blocking is fine.
-const HASHED_HERE_BYTES: usize = 256 * 1024;
-
 impl StoreVfs {
     pub(super) async fn write_file(&self, path: &VPath, data: Bytes, expect: Expect) -> Result<Version, VfsError> {
         node::check_length(path)?;
@@ -42,7 +39,7 @@ impl StoreVfs {
             let (replaced, mut changes) = self.before_write(path, expect, look).await?;
             let hash = match hash {
                 Some(hash) => hash,
-                None => *hash.insert(hash_of(path, data).await?),
+                None => *hash.insert(ContentHash::of_large(path, data).await?),
             };
             if is_large {
                 let kept = match uploaded.as_ref() {
@@ -166,13 +163,4 @@ impl StoreVfs {
 enum Look {
     First,
     IfNeeded,
-}
-
-async fn hash_of(path: &VPath, data: &Bytes) -> Result<ContentHash, VfsError> {
-    if data.len() <= HASHED_HERE_BYTES {
-        return Ok(ContentHash::of(data));
-    }
-    let data = data.clone();
-    let hashed = tokio::task::spawn_blocking(move || ContentHash::of(&data)).await;
-    hashed.map_err(|e| VfsError::Io { path: path.clone(), source: std::io::Error::other(e) })
 }
