@@ -37,7 +37,7 @@ impl Agent {
     pub fn new(parts: AgentParts) -> Arc<Self> {
         // Rules name tools as people do; the gate knows canonical names.
         let canonical = |name: &str| parts.tools.find(name).map_or(name.to_owned(), |tool| tool.spec().name.clone());
-        let approvals = parts.workspace.config.approvals.iter().map(|(name, asks)| (canonical(name), *asks));
+        let approvals = parts.workspace.config().approvals.iter().map(|(name, asks)| (canonical(name), *asks));
         let gate = GateRules { approvals: approvals.collect() };
         Arc::new(Self { parts, gate })
     }
@@ -88,7 +88,7 @@ impl Agent {
     }
 
     pub(crate) fn policy(&self) -> &Policy {
-        &self.parts.workspace.config.policy
+        &self.parts.workspace.config().policy
     }
 
     /// What an answer cost, if the price of the model that gave it is known.
@@ -97,7 +97,7 @@ impl Agent {
         if reply.usage == Usage::default() {
             return None;
         }
-        let set = self.parts.workspace.config.prices.get(&reply.model).copied();
+        let set = self.parts.workspace.config().prices.get(&reply.model).copied();
         let price = set.or_else(|| self.parts.model.price_of(&reply.model))?;
         Some(price.cost(&reply.usage))
     }

@@ -45,7 +45,7 @@ impl Agent {
         // A run that is going on, or waits, may add to what it has on record.
         let open: BTreeSet<_> = listed.iter().filter(|summary| summary.outcome.is_none()).map(|s| &s.id).collect();
         let now_ms = jiff::Timestamp::now().as_millisecond();
-        let settings = &self.parts.workspace.config.undo;
+        let settings = &self.parts.workspace.config().undo;
         let oldest_ms = now_ms.saturating_sub(i64::from(settings.keep_days).saturating_mul(24 * 60 * 60 * 1000));
         let mut kept: Vec<(RunKey, BTreeSet<String>)> = Vec::new();
         let mut forgotten = Vec::new();

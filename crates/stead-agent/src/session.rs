@@ -153,7 +153,7 @@ impl Session {
         };
         let facts = SessionFacts {
             date: jiff::Zoned::now().strftime("%Y-%m-%d").to_string(),
-            agent: self.agent.parts.workspace.config.agent(),
+            agent: self.agent.parts.workspace.config().agent(),
             session: self.id.clone(),
             project: self.agent.parts.place.project(),
         };

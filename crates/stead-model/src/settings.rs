@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use stead_core::Price;
 
 /// Settings of one model. All but the name have sensible defaults.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ModelSettings {
     /// `provider:model`, for example `anthropic:claude-sonnet-4-5` or `scripted:demo.yaml`.
@@ -45,7 +45,7 @@ impl ModelSettings {
 }
 
 /// Time limits of a request, in seconds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Timeouts {
     /// Until connected.

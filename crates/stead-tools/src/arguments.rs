@@ -169,6 +169,6 @@ fn shown(value: &Value) -> String {
 }
 
 /// The name most like `name`, if one is.
-pub(crate) fn nearest<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
     similar::get_close_matches(name, names, 1, LIKENESS).first().copied()
 }

@@ -23,10 +23,13 @@ mod arguments;
 mod files;
 mod registry;
 mod schema;
+mod surface;
 mod tool;
 mod typed;
 
+pub use arguments::nearest;
 pub use files::file_tools;
 pub use registry::{Registry, RegistryError};
+pub use surface::Surface;
 pub use tool::{Output, Seen, Spellings, Tool, ToolCx, ToolError};
 pub use typed::{TypedTool, typed};

@@ -1,23 +1,25 @@
 //! `agent.yaml`: every key typed, unknown keys refused with their place.
 
-use crate::variables::{Found, substitute};
-use crate::{Filesystem, SessionSettings};
+use crate::{Document, Filesystem, Finding, SessionSettings, Surface};
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use stead_core::{AgentId, Limits, Price};
 use stead_model::ModelSettings;
 use stead_vfs::Rule;
 
 /// The settings of an agent. All are optional.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentConfig {
     /// The agent's id; its sessions lie under `agents/<name>/`. Default `main`.
+    #[schemars(with = "Option<String>")]
     pub name: Option<AgentId>,
     /// What it is for, in a line.
     pub description: Option<String>,
     /// The model: `provider:model`, or a map of settings with `name:`.
     #[serde(deserialize_with = "model")]
+    #[schemars(with = "Option<NameOrSettings>")]
     pub model: Option<ModelSettings>,
     /// Bounds of a run.
     pub policy: Policy,
@@ -34,13 +36,28 @@ pub struct AgentConfig {
     /// Which files may be read and written; the first rule that covers a path decides.
     #[serde(deserialize_with = "permissions")]
     pub permissions: Vec<Rule>,
+    /// Said first in the prompt, before everything that is read from files.
+    pub system_prompt: Option<String>,
+    /// Files that are shown whole in the prompt, beside `AGENTS.md`.
+    pub context_files: Vec<String>,
+    /// Which skills there are, and how the model is told of them.
+    pub skills: SkillSettings,
+    /// What is remembered across sessions.
+    pub memory: MemorySettings,
+    /// How tools are named to the model; left out, the layout decides.
+    pub surface: Option<Surface>,
+    /// Parts of the harness that are switched off.
+    pub disable: Disabled,
     /// Values that came from `${VAR}`, to be kept out of journals and logs.
     #[serde(skip)]
     pub secrets: Vec<String>,
+    /// Variables of the workspace's own `.env`.
+    #[serde(skip)]
+    pub variables: BTreeMap<String, String>,
 }
 
 /// Bounds of a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Policy {
     /// Model calls at most (default 200).
@@ -79,7 +96,7 @@ impl Policy {
 }
 
 /// How long, and in how much space, it is kept what runs changed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct UndoSettings {
     /// Days (default 30).
@@ -94,60 +111,125 @@ impl Default for UndoSettings {
     }
 }
 
-/// Why settings were refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ConfigError {
-    /// Not YAML, or not what a key wants.
-    #[error("agent.yaml:{line}:{column}: {message}")]
-    Invalid {
-        /// The line, from 1.
-        line: u64,
-        /// The column, from 1.
-        column: u64,
-        /// What is wrong and, for an unknown key, the nearest known one.
-        message: String,
-    },
-    /// Variables that are not set.
-    #[error("agent.yaml uses variables that are not set: {}", .0.join(", "))]
-    MissingVariables(Vec<String>),
+/// Parts of the harness that can be switched off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Switch {
+    /// What is loaded from the workspace into the prompt.
+    WorkspaceContext,
+    /// Extracting and consolidating memories on its own.
+    MemoryHooks,
+    /// The tools to search and save memories, and those to look into earlier sessions.
+    MemoryTools,
+    /// Subagents, their list and the tools to use them.
+    Subagents,
+    /// Merging skills anew each turn; without it they stay as they were when the agent was opened.
+    DynamicSkills,
+    /// Reading `tools.json`.
+    ToolsConfig,
+    /// Keeping sessions; without it they end with the process.
+    SessionPersistence,
+    /// The file tools.
+    FilesystemTools,
+    /// The tool to run commands.
+    Shell,
+    /// Making room when the context is full.
+    Compaction,
+    /// Moving large results to files.
+    Offload,
+    /// Attaching files that an input names as `@path`.
+    AtPaths,
 }
 
-impl ConfigError {
-    /// The same at the line of the top-level key that the message begins with: what is wrong was only seen
-    /// after everything had been read.
-    fn placed(self, text: &str) -> Self {
-        let Self::Invalid { line: 1, column: 1, message } = self else { return self };
-        let key = message.split(['.', ' ', '[']).next().unwrap_or("").to_owned();
-        let at = text
-            .lines()
-            .position(|line| line.strip_prefix(&key).is_some_and(|rest| rest.trim_start().starts_with(':')));
-        Self::Invalid { line: at.map_or(1, |at| at as u64 + 1), column: 1, message }
+impl Switch {
+    /// All of them.
+    pub const ALL: [Self; 12] = [
+        Self::WorkspaceContext,
+        Self::MemoryHooks,
+        Self::MemoryTools,
+        Self::Subagents,
+        Self::DynamicSkills,
+        Self::ToolsConfig,
+        Self::SessionPersistence,
+        Self::FilesystemTools,
+        Self::Shell,
+        Self::Compaction,
+        Self::Offload,
+        Self::AtPaths,
+    ];
+
+    /// Whether what it switches off comes in a later version.
+    pub fn is_for_later(self) -> bool {
+        matches!(self, Self::Shell | Self::Compaction | Self::Offload)
+    }
+}
+
+/// What is switched off.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Disabled(pub BTreeSet<Switch>);
+
+impl Disabled {
+    /// Whether `switch` is among them.
+    pub fn has(&self, switch: Switch) -> bool {
+        self.0.contains(&switch)
+    }
+}
+
+/// Which skills there are, and how the model is told of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SkillSettings {
+    /// `catalogue` (names and descriptions; default) or `full` (whole bodies). Left out, the layout decides.
+    pub mode: Option<SkillMode>,
+    /// More folders of skills in the workspace, later ones going before earlier ones.
+    pub dirs: Vec<String>,
+}
+
+/// How the model is told of skills.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SkillMode {
+    /// Names and descriptions; bodies on demand.
+    #[default]
+    Catalogue,
+    /// Whole bodies.
+    Full,
+}
+
+/// What is remembered across sessions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct MemorySettings {
+    /// Tokens of `MEMORY.md` in the prompt (default 8000); the newest are kept.
+    pub max_tokens: u32,
+}
+
+impl Default for MemorySettings {
+    fn default() -> Self {
+        Self { max_tokens: 8000 }
     }
 }
 
 impl AgentConfig {
     /// Parses `agent.yaml`, taking variables from `lookup`.
-    pub fn parse(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
-            return Ok(Self::default());
+    pub fn parse(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Self, Vec<Finding>> {
+        let mut document = Document::yaml("agent.yaml", text).map_err(|finding| vec![finding])?;
+        let (secrets, missing) = document.resolve(lookup);
+        if !missing.is_empty() {
+            return Err(missing);
         }
-        let config: Self = serde_saphyr::from_str(text).map_err(|error| invalid(&error))?;
-        config.validate().map_err(|error| error.placed(text))?;
-        if !text.contains("${") {
-            return Ok(config);
+        let config = Self::read(&document).map_err(|finding| vec![finding])?;
+        Ok(Self { secrets, ..config })
+    }
+
+    /// The settings in `document`, into which variables were put.
+    pub fn read(document: &Document) -> Result<Self, Finding> {
+        let config: Self = document.typed()?;
+        match config.problem() {
+            Some((key, message)) => Err(document.error(&key, message)),
+            None => Ok(config),
         }
-        let unexpected =
-            |error: serde_json::Error| ConfigError::Invalid { line: 1, column: 1, message: error.to_string() };
-        let mut found = Found::default();
-        let mut value = serde_json::to_value(&config).map_err(unexpected)?;
-        substitute(&mut value, lookup, &mut found);
-        if !found.missing.is_empty() {
-            return Err(ConfigError::MissingVariables(found.missing));
-        }
-        let mut config: Self = serde_json::from_value(value).map_err(unexpected)?;
-        config.secrets = found.values;
-        Ok(config)
     }
 
     /// The agent's id.
@@ -155,41 +237,58 @@ impl AgentConfig {
         self.name.clone().unwrap_or_else(AgentId::main)
     }
 
-    fn validate(&self) -> Result<(), ConfigError> {
+    /// What is wrong with the settings as a whole, and the key it is about.
+    pub(crate) fn problem(&self) -> Option<(String, String)> {
         let zero = [
             (self.policy.max_steps == 0, "policy.max_steps"),
             (self.policy.run_timeout_seconds == 0, "policy.run_timeout_seconds"),
             (self.policy.tool_timeout_seconds == 0, "policy.tool_timeout_seconds"),
             (self.policy.parallel_tool_calls == 0, "policy.parallel_tool_calls"),
         ];
-        let invalid = |message: String| Err(ConfigError::Invalid { line: 1, column: 1, message });
         if let Some((_, key)) = zero.into_iter().find(|(is_zero, _)| *is_zero) {
-            return invalid(format!("{key} must be at least 1"));
+            return Some((key.to_owned(), format!("{key} must be at least 1")));
         }
+        let found = |(key, message): (&str, String)| (key.to_owned(), message);
         if let Some(problem) = self.filesystem.problem() {
-            return invalid(problem);
+            return Some(found(problem));
         }
         if self.sessions.url.is_some() && self.filesystem.mode == crate::Mode::Local {
-            return invalid("sessions.url has no meaning with filesystem.mode: local".to_owned());
+            return Some(found(("sessions.url", "sessions.url has no meaning with filesystem.mode: local".to_owned())));
         }
         let Policy { repeat_nudge, repeat_end, .. } = self.policy;
         if repeat_end > 0 && repeat_nudge > repeat_end {
-            return invalid("policy.repeat_nudge must not be more than policy.repeat_end".to_owned());
+            let message = "policy.repeat_nudge must not be more than policy.repeat_end".to_owned();
+            return Some(found(("policy.repeat_nudge", message)));
         }
-        let own = self.model.iter().filter_map(|model| model.price.as_ref().map(|price| (&model.name, price)));
+        self.wrong_price()
+    }
+
+    fn wrong_price(&self) -> Option<(String, String)> {
+        let own = self.model.iter().filter_map(|model| Some(("model.price".to_owned(), model.price.as_ref()?)));
+        let set = self.prices.iter().map(|(name, price)| (format!("prices.{name}"), price));
         let amounts = |price: &Price| [Some(price.input), Some(price.output), price.cache_read, price.cache_write];
         let wrong =
             |price: &Price| amounts(price).into_iter().flatten().any(|amount| !amount.is_finite() || amount < 0.0);
-        match self.prices.iter().chain(own).find(|(_, price)| wrong(price)) {
-            Some((name, _)) => invalid(format!("the price of {name} must be 0 or more")),
-            None => Ok(()),
-        }
+        let (key, _) = own.chain(set).find(|(_, price)| wrong(price))?;
+        let message = format!("{key} must be 0 or more");
+        Some((key, message))
     }
 }
 
+/// What `model:` takes.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum NameOrSettings {
+    /// `provider:model`.
+    Name(String),
+    /// A map with `name:`.
+    Settings(Box<ModelSettings>),
+}
+
 fn model<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ModelSettings>, D::Error> {
-    struct NameOrSettings;
-    impl<'de> serde::de::Visitor<'de> for NameOrSettings {
+    struct Given;
+    impl<'de> serde::de::Visitor<'de> for Given {
         type Value = Option<ModelSettings>;
         fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
             f.write_str("`provider:model`, or a map with `name:`")
@@ -207,7 +306,7 @@ fn model<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ModelSetti
             Ok(None)
         }
     }
-    deserializer.deserialize_any(NameOrSettings)
+    deserializer.deserialize_any(Given)
 }
 
 /// Rule by rule, so that what is wrong with one is told at its place in the file.
@@ -244,62 +343,12 @@ fn permissions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Rule>, 
     deserializer.deserialize_any(List)
 }
 
-fn invalid(error: &serde_saphyr::Error) -> ConfigError {
-    let (line, column) = error.location().map_or((1, 1), |at| (at.line(), at.column()));
-    let full = error.without_snippet().to_string();
-    // The place is part of our own message.
-    let message = full.split(" at line ").next().unwrap_or(&full).to_owned();
-    ConfigError::Invalid { line, column, message: in_plain_words(with_suggestion(message)) }
-}
-
-/// The parser's own words, where a person could not act on them.
-fn in_plain_words(message: String) -> String {
-    let plain = [
-        ("invalid u32", "a whole number, 0 or more, is needed here"),
-        ("invalid u64", "a whole number, 0 or more, is needed here"),
-        ("invalid f64", "a number is needed here"),
-        ("invalid boolean", "true or false is needed here"),
-        ("expected mapping start", "`key: value` pairs are needed here"),
-        ("expected sequence start", "a list is needed here"),
-        ("duplicate mapping key", "this key stands here twice"),
-        ("multiple YAML documents", "only one document is allowed: remove the `---` lines"),
-    ];
-    let known = plain.iter().find(|(theirs, _)| message.contains(theirs));
-    known.map_or(message, |(_, ours)| (*ours).to_owned())
-}
-
-/// Adds the nearest of the expected names to an unknown-field message.
-fn with_suggestion(message: String) -> String {
-    let parts = message.strip_prefix("unknown field `").and_then(|rest| rest.split_once("`, expected "));
-    let Some((unknown, expected)) = parts else { return message };
-    let known = expected.trim_start_matches("one of ").split(", ").map(|name| name.trim_matches('`'));
-    let nearest = known.map(|name| (edit_distance(unknown, name), name)).min();
-    match nearest {
-        Some((distance, name)) if distance <= 1 + unknown.len() / 3 => format!("{message}; did you mean `{name}`?"),
-        Some(_) | None => message,
-    }
-}
-
-fn edit_distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.iter().enumerate() {
-            let substituted = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(row[j] + 1).min(row[j + 1] + 1);
-        }
-    }
-    row[b.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use stead_core::VerdictKind;
 
-    fn parse(text: &str) -> Result<AgentConfig, ConfigError> {
+    fn parse(text: &str) -> Result<AgentConfig, Vec<Finding>> {
         AgentConfig::parse(text, &|name| (name == "KEY").then(|| "sk-123456".to_owned()))
     }
 
@@ -316,7 +365,9 @@ mod tests {
         let model = config.model.unwrap();
         assert_eq!((model.api_key.as_deref(), model.base_url.as_deref()), (Some("sk-123456"), Some("http://x")));
         assert_eq!(config.secrets, vec!["sk-123456".to_owned()]);
-        assert_eq!(parse("model: ${A}${B}").unwrap_err(), ConfigError::MissingVariables(vec!["A".into(), "B".into()]));
+        let missing = parse("model: ${A}${B}").unwrap_err();
+        assert_eq!(missing.len(), 2);
+        assert!(missing[1].to_string().starts_with("agent.yaml:1:1: the variable B is not set"), "{}", missing[1]);
     }
 
     #[test]
@@ -338,14 +389,14 @@ mod tests {
         ] {
             let text =
                 format!("name: main\npermissions:\n- {{operations: [read], paths: [b], mode: allow}}\n- {rule}\n");
-            let error = parse(&text).unwrap_err().to_string();
+            let error = parse(&text).unwrap_err()[0].to_string();
             assert!(error.starts_with("agent.yaml:4:") && error.contains(said), "{rule}: {error}");
         }
     }
 
     #[test]
     fn a_mistake_is_reported_with_its_place_and_the_nearest_key() {
-        let error = parse("name: main\npolicy:\n  max_step: 3\n").unwrap_err().to_string();
+        let error = parse("name: main\npolicy:\n  max_step: 3\n").unwrap_err()[0].to_string();
         assert!(error.starts_with("agent.yaml:3:"), "{error}");
         assert!(error.contains("did you mean `max_steps`"), "{error}");
         for bad in

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// Where the tree of the workspace lies.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Filesystem {
     /// `local` (default) or `store`.
@@ -20,7 +20,7 @@ pub struct Filesystem {
 }
 
 /// Kinds of places.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// The folder itself.
@@ -31,7 +31,7 @@ pub enum Mode {
 }
 
 /// A folder that is attached as `project/`: its path, or a map with `path:` and `writable:`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(untagged, expecting = "a folder, or `path:` and `writable: true|false`")]
 pub enum Project {
     /// Only to be read.
@@ -41,7 +41,7 @@ pub enum Project {
 }
 
 /// A folder that is attached as `project/`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProjectSettings {
     /// The folder; a relative path begins at the workspace.
@@ -62,7 +62,7 @@ impl Project {
 }
 
 /// Who shares what an agent writes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum IsolationScope {
     /// Nobody: each session has its own.
@@ -77,7 +77,7 @@ pub enum IsolationScope {
 }
 
 /// Where sessions are kept, if not with the tree.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SessionSettings {
     /// The store; left out, it is the one of `filesystem`.
@@ -85,18 +85,20 @@ pub struct SessionSettings {
 }
 
 impl Filesystem {
-    /// What is wrong with the settings, if anything.
-    pub(crate) fn problem(&self) -> Option<String> {
-        let not_for = |key: &str, mode: &str| Some(format!("filesystem.{key} has no meaning with mode: {mode}"));
+    /// The key that is wrong and why, if any is.
+    pub(crate) fn problem(&self) -> Option<(&'static str, String)> {
+        let not_for = |key: &'static str, mode: &str| Some((key, format!("{key} has no meaning with mode: {mode}")));
         match self.mode {
-            Mode::Local if self.url.is_some() => {
-                Some("filesystem.url has no meaning with mode: local; did you mean mode: store?".to_owned())
-            }
-            Mode::Local if self.namespace.is_some() => not_for("namespace", "local"),
-            Mode::Store if self.project.is_some() => not_for("project", "store"),
-            Mode::Store if self.url.as_deref().unwrap_or("").is_empty() => {
-                Some("filesystem.url is missing: mode: store needs one, such as postgres://host/database".to_owned())
-            }
+            Mode::Local if self.url.is_some() => Some((
+                "filesystem.url",
+                "filesystem.url has no meaning with mode: local; did you mean mode: store?".to_owned(),
+            )),
+            Mode::Local if self.namespace.is_some() => not_for("filesystem.namespace", "local"),
+            Mode::Store if self.project.is_some() => not_for("filesystem.project", "store"),
+            Mode::Store if self.url.as_deref().unwrap_or("").is_empty() => Some((
+                "filesystem.mode",
+                "filesystem.url is missing: mode: store needs one, such as postgres://host/database".to_owned(),
+            )),
             Mode::Local | Mode::Store => None,
         }
     }

@@ -9,16 +9,35 @@
 //! ```
 
 mod config;
+mod definition;
+mod document;
+mod dotenv;
 mod filesystem;
+mod finding;
+mod front_matter;
+mod layout;
+pub mod order;
 mod place;
 mod prompt;
 mod scaffold;
+mod spec;
+mod tool_lists;
 mod variables;
 mod workspace;
 
-pub use config::{AgentConfig, ConfigError, Policy, UndoSettings};
+pub use config::{AgentConfig, Disabled, MemorySettings, Policy, SkillMode, SkillSettings, Switch, UndoSettings};
+pub use definition::{ContextFile, Definition, FixedText, Nested, Origin, SkillFlavor, Tree};
+pub use document::Document;
+pub use dotenv::dotenv;
 pub use filesystem::{Filesystem, IsolationScope, Mode, Project, ProjectSettings, SessionSettings};
+pub use finding::{Finding, Severity, Spot};
+pub use front_matter::FrontMatter;
+pub use layout::{Layout, LoadCx, OpenOptions, detect};
 pub use place::{Attached, LocalPlace, PROJECT, Place, PlaceError, StorePlace};
 pub use prompt::{Prompt, Section, SessionFacts};
 pub use scaffold::{ScaffoldFile, scaffold};
+pub use spec::{AgentMode, AgentSpec, Isolation, SpecPolicy};
+pub use stead_tools::Surface;
+use stead_tools::nearest;
+pub use tool_lists::{EmptyAllow, McpServer, ToolLists, ToolsConfig, Transport};
 pub use workspace::{Workspace, WorkspaceError};

@@ -1,21 +1,22 @@
 //! A folder opened as a workspace.
 
-use crate::{AgentConfig, ConfigError, Prompt, SessionFacts};
+use crate::layout::{detect, load};
+use crate::{AgentConfig, Definition, Finding, LoadCx, OpenOptions, Prompt, SessionFacts};
 use std::sync::{Arc, Mutex, PoisonError};
-use stead_vfs::{FileKind, Protected, ReadRange, RuleError, Rules, VPath, Version, Vfs, VfsError};
+use stead_vfs::{FileKind, ReadRange, RuleError, Rules, VPath, Version, Vfs, VfsError};
 
 /// Largest settings or persona file.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
 /// How many personas are remembered: users of a shared place may each have their own.
 const KEPT_PERSONAS: usize = 64;
 
-/// A workspace: its files, and the settings read from them.
+/// A workspace: its files, and what they say the agent is.
 #[derive(Debug)]
 pub struct Workspace {
     /// The files it was opened from: everything for a local place, a template for a shared one.
     pub files: Arc<dyn Vfs>,
-    /// What `agent.yaml` says.
-    pub config: AgentConfig,
+    /// What they say the agent is.
+    pub definition: Definition,
     /// Personas as last read, by version, newest last: a file is read again only when it changed.
     personas: Mutex<Vec<(Version, Arc<str>)>>,
     /// What the agent may read and write, compiled from its `permissions:`.
@@ -26,8 +27,8 @@ pub struct Workspace {
 #[derive(Debug, thiserror::Error)]
 pub enum WorkspaceError {
     /// Its settings are wrong.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
+    #[error("{}", lines(.0))]
+    Invalid(Vec<Finding>),
     /// Its file rules are wrong.
     #[error("agent.yaml: {0}")]
     Rules(#[from] RuleError),
@@ -39,25 +40,37 @@ pub enum WorkspaceError {
     NotText(VPath),
 }
 
+fn lines(findings: &[Finding]) -> String {
+    findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
 impl Workspace {
-    /// Reads the settings of the workspace in `files`, taking variables from `lookup`.
+    /// Opens the workspace in `files`, taking variables from `lookup`.
     pub async fn open(
         files: Arc<dyn Vfs>,
+        options: &OpenOptions,
         lookup: &(dyn Fn(&str) -> Option<String> + Sync),
     ) -> Result<Self, WorkspaceError> {
-        let config = match read_text(&*files, "agent.yaml").await? {
-            Some((text, _)) => AgentConfig::parse(&text, lookup)?,
-            None => AgentConfig::default(),
+        let layout = match options.layout {
+            Some(layout) => layout,
+            None => detect(&*files).await,
         };
-        let rules = Arc::new(Rules::new(&config.permissions, Protected::STEAD)?);
-        Ok(Self { files, config, rules, personas: Mutex::default() })
+        let cx = LoadCx { files: &files, variables: lookup, options };
+        let definition = load(layout, &cx).await.map_err(WorkspaceError::Invalid)?;
+        let rules = Arc::new(Rules::new(&definition.config.permissions, definition.tree.protected)?);
+        Ok(Self { files, definition, rules, personas: Mutex::default() })
+    }
+
+    /// Its settings.
+    pub fn config(&self) -> &AgentConfig {
+        &self.definition.config
     }
 
     /// The prompt as it is now in `files`: those that changed since the last call are read again.
     pub async fn prompt(&self, files: &dyn Vfs, facts: &SessionFacts) -> Result<Prompt, WorkspaceError> {
         let persona = self.persona(files).await?;
         let mut prompt = Prompt::assemble(persona.as_deref(), facts);
-        if let Some(description) = &self.config.description {
+        if let Some(description) = &self.config().description {
             prompt.describe(description);
         }
         Ok(prompt)

@@ -14,8 +14,8 @@
 //!
 //! let disk: Arc<dyn Disk> = Arc::new(OsDisk);
 //! let files = Arc::new(LocalVfs::open(folder, disk.clone()).unwrap());
-//! let workspace = Workspace::open(files, &|_| None).await.unwrap();
-//! let place = LocalPlace::open(folder, workspace.config.agent(), disk, Redactor::default()).unwrap();
+//! let workspace = Workspace::open(files, &OpenOptions::default(), &|_| None).await.unwrap();
+//! let place = LocalPlace::open(folder, workspace.config().agent(), disk, Redactor::default()).unwrap();
 //! let script = "- calls: [{tool: write_file, args: {file_path: a.txt, content: hello}}]\n- text: Done.";
 //! let agent = Agent::new(AgentParts {
 //!     workspace,

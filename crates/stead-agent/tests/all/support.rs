@@ -14,7 +14,7 @@ use stead_store::{Disk, OsDisk};
 use stead_testkit::{FakeModel, Wire};
 use stead_tools::{Output, Registry, Tool, ToolCx, ToolError, file_tools};
 use stead_vfs::LocalVfs;
-use stead_workspace::{LocalPlace, Workspace};
+use stead_workspace::{LocalPlace, OpenOptions, Workspace};
 
 /// Longer than any of these tests may take; a hang becomes a failure.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
@@ -76,8 +76,8 @@ pub(crate) async fn agent_on(
     more: Vec<Arc<dyn Tool>>,
 ) -> Arc<Agent> {
     let files = Arc::new(LocalVfs::open(dir, disk.clone()).unwrap());
-    let workspace = Workspace::open(files, &|_| None).await.unwrap();
-    let place = LocalPlace::open(dir, workspace.config.agent(), disk, Redactor::default()).unwrap();
+    let workspace = Workspace::open(files, &OpenOptions::default(), &|_| None).await.unwrap();
+    let place = LocalPlace::open(dir, workspace.config().agent(), disk, Redactor::default()).unwrap();
     let place = Arc::new(place);
     let tools = Registry::new(file_tools().into_iter().chain(more)).unwrap();
     Agent::new(AgentParts { workspace, model, params: Params::default(), place, owner: Owner::default(), tools })

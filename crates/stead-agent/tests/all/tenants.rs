@@ -18,7 +18,7 @@ use stead_tools::{Registry, file_tools};
 use stead_vfs::{
     Bounds, Case, Expect, FileKind, GlobQuery, GrepMode, GrepQuery, Guarded, LocalVfs, ReadRange, Syntax, VPath, Vfs,
 };
-use stead_workspace::{Filesystem, IsolationScope, LocalPlace, Mode, Place, StorePlace, Workspace};
+use stead_workspace::{Filesystem, IsolationScope, LocalPlace, Mode, OpenOptions, Place, StorePlace, Workspace};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -69,7 +69,7 @@ impl World {
         sessions: usize,
     ) -> Self {
         let files = Arc::new(LocalVfs::open(folder, Arc::new(OsDisk)).unwrap());
-        let workspace = Workspace::open(files, &|_| None).await.unwrap();
+        let workspace = Workspace::open(files, &OpenOptions::default(), &|_| None).await.unwrap();
         let witness = Arc::new(Witness::new(scope, 7));
         let (model, tools) = (witness.clone(), Registry::new(file_tools()).unwrap());
         let params = Params::default();

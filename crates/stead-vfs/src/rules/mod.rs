@@ -32,7 +32,7 @@ use std::fmt;
 use stead_core::{AccessKind, Verdict, VerdictKind};
 
 /// One entry of `permissions:`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
     /// What it is about: `read`, `write`.

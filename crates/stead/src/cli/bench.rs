@@ -95,9 +95,9 @@ impl BenchCommand {
 /// against circles off, since the work measured is the same call again and again.
 async fn agent(common: &BenchCommon, env: &Env) -> Result<Arc<Agent>, CliError> {
     let mut workspace = open_workspace(&common.workdir, env).await?;
-    workspace.config.policy.max_steps = u32::MAX;
-    workspace.config.policy.repeat_nudge = 0;
-    workspace.config.policy.repeat_end = 0;
+    workspace.definition.config.policy.max_steps = u32::MAX;
+    workspace.definition.config.policy.repeat_nudge = 0;
+    workspace.definition.config.policy.repeat_end = 0;
     let Some(base) = &common.base_url else {
         return Err(CliError::usage("--base-url is needed"));
     };

@@ -70,7 +70,7 @@ async fn target(args: &PlaceArgs, workspace: &Workspace) -> Result<Target, CliEr
 }
 
 async fn bare(dir: &Path, workspace: &Workspace) -> Result<(Target, Arc<dyn ChangeLog>), CliError> {
-    let (settings, agent, disk) = (&workspace.config.filesystem, workspace.config.agent(), Arc::new(OsDisk));
+    let (settings, agent, disk) = (&workspace.config().filesystem, workspace.config().agent(), Arc::new(OsDisk));
     let redactor = Redactor::default();
     match settings.mode {
         Mode::Local => {

@@ -61,7 +61,7 @@ async fn inspect(common: &Common, dir: &Path, workspace: &Workspace, env: &Env) 
         Ok(tools) => tools,
         Err(error) => return vec![finding(Grade::Error, "tools", error.to_string())],
     };
-    for name in workspace.config.approvals.keys().filter(|name| tools.find(name).is_none()) {
+    for name in workspace.config().approvals.keys().filter(|name| tools.find(name).is_none()) {
         let known = tools.specs().iter().map(|spec| spec.name.clone()).collect::<Vec<_>>().join(", ");
         findings.push(finding(
             Grade::Error,
@@ -70,9 +70,9 @@ async fn inspect(common: &Common, dir: &Path, workspace: &Workspace, env: &Env) 
         ));
     }
     findings.extend(permissions(workspace).await);
-    let names = workspace.config.model.iter().flat_map(|model| std::iter::once(&model.name).chain(&model.fallbacks));
+    let names = workspace.config().model.iter().flat_map(|model| std::iter::once(&model.name).chain(&model.fallbacks));
     for name in names {
-        let settings = match &workspace.config.model {
+        let settings = match &workspace.config().model {
             Some(model) if model.name == *name => model.clone(),
             Some(_) | None => ModelSettings { name: name.clone(), ..ModelSettings::default() },
         };
@@ -85,8 +85,8 @@ async fn inspect(common: &Common, dir: &Path, workspace: &Workspace, env: &Env) 
             (Ok(_), Err(error)) => finding(Grade::Warning, "model", error.to_string()),
             (Ok(_), Ok(_)) => finding(Grade::Ok, "model", format!("{name} can be asked")),
         });
-        if workspace.config.model.as_ref().is_some_and(|model| model.api_key.is_some())
-            && workspace.config.secrets.is_empty()
+        if workspace.config().model.as_ref().is_some_and(|model| model.api_key.is_some())
+            && workspace.config().secrets.is_empty()
         {
             let text = "the key stands in the file, where the agent can read it; use api_key: ${VARIABLE}";
             findings.push(finding(Grade::Warning, "agent.yaml", text.to_owned()));

@@ -14,7 +14,7 @@ use stead::model::{Delta, Model, ModelError, ModelSettings, Params, Request, con
 use stead::store::{OsDisk, Store, Wait};
 use stead::tools::{Registry, file_tools};
 use stead::vfs::LocalVfs;
-use stead::workspace::{Attached, LocalPlace, Mode, PROJECT, Place, Project, StorePlace, Workspace};
+use stead::workspace::{Attached, LocalPlace, Mode, OpenOptions, PROJECT, Place, Project, StorePlace, Workspace};
 
 /// Whether a command talks to the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,8 +40,8 @@ pub(crate) async fn open_agent(common: &Common, env: &Env, needs: Needs) -> Resu
     let workspace = open_workspace(&dir, env).await?;
     let lookup = |name: &str| env.get(name);
     // Every key that is known is kept out of journals, whichever model is asked.
-    let mut known = workspace.config.secrets.clone();
-    known.extend(workspace.config.model.iter().flat_map(|settings| secrets(settings, &lookup)));
+    let mut known = workspace.config().secrets.clone();
+    known.extend(workspace.config().model.iter().flat_map(|settings| secrets(settings, &lookup)));
     let (model, params): (Arc<dyn Model>, Params) = match needs {
         Needs::FilesOnly => (Arc::new(NoModel), Params::default()),
         Needs::Model => {
@@ -73,7 +73,7 @@ pub(crate) fn owner(common: &Common) -> Result<Owner, CliError> {
 /// Opens the files and settings of a folder.
 pub(crate) async fn open_workspace(dir: &Path, env: &Env) -> Result<Workspace, CliError> {
     let files = LocalVfs::open(dir, Arc::new(OsDisk)).map_err(|error| CliError::usage(error.to_string()))?;
-    Ok(Workspace::open(Arc::new(files), &|name| env.get(name)).await?)
+    Ok(Workspace::open(Arc::new(files), &OpenOptions::default(), &|name| env.get(name)).await?)
 }
 
 /// Where the tree and the sessions of the workspace in `dir` lie; no journal ever holds any of `secrets`.
@@ -82,7 +82,7 @@ pub(crate) async fn open_place(
     workspace: &Workspace,
     secrets: Vec<String>,
 ) -> Result<Arc<dyn Place>, CliError> {
-    let (settings, agent) = (&workspace.config.filesystem, workspace.config.agent());
+    let (settings, agent) = (&workspace.config().filesystem, workspace.config().agent());
     let redactor = Redactor::new(secrets);
     let usage = |error: &dyn std::fmt::Display| CliError::usage(error.to_string());
     match settings.mode {
@@ -124,13 +124,13 @@ fn refuse_overlap(dir: &Path, project: &Path) -> Result<(), CliError> {
 
 /// The store that the workspace's settings name.
 pub(crate) async fn store_place(dir: &Path, workspace: &Workspace, redactor: Redactor) -> Result<StorePlace, CliError> {
-    let settings = &workspace.config.filesystem;
+    let settings = &workspace.config().filesystem;
     let store = connect_store(Base::Workspace(dir), settings.url.as_deref().unwrap_or_default()).await?;
-    let sessions = match &workspace.config.sessions.url {
+    let sessions = match &workspace.config().sessions.url {
         Some(url) => connect_store(Base::Workspace(dir), url).await?,
         None => store.clone(),
     };
-    StorePlace::new(store, sessions, workspace.files.clone(), workspace.config.agent(), settings, redactor)
+    StorePlace::new(store, sessions, workspace.files.clone(), workspace.config().agent(), settings, redactor)
         .map_err(|error| CliError::usage(error.to_string()))
 }
 
@@ -213,7 +213,7 @@ pub(crate) async fn assemble(
 
 /// The model to use: the flag, the workspace's setting, or the first provider whose key is set.
 fn model_settings(common: &Common, env: &Env, dir: &Path, workspace: &Workspace) -> Result<ModelSettings, CliError> {
-    let configured = workspace.config.model.clone().map(|settings| in_workspace(settings, dir));
+    let configured = workspace.config().model.clone().map(|settings| in_workspace(settings, dir));
     let settings = match (&common.model, configured) {
         (Some(name), Some(settings)) if settings.name == *name => Some(settings),
         (Some(name), _) => Some(ModelSettings { name: name.clone(), ..ModelSettings::default() }),

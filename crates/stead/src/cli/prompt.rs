@@ -17,7 +17,7 @@ pub(crate) async fn prompt(common: &Common, env: &Env, args: &PromptArgs) -> Res
     let files = agent.place().files(agent.owner(), &session, None);
     let facts = SessionFacts {
         date: jiff::Zoned::now().strftime("%Y-%m-%d").to_string(),
-        agent: workspace.config.agent(),
+        agent: workspace.config().agent(),
         session,
         project: agent.place().project(),
     };

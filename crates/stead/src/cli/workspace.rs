@@ -67,7 +67,7 @@ impl Ends<'_> {
         if !dir.is_dir() {
             return Err(CliError::usage(format!("{name} is not a folder; make it first")));
         }
-        let agent = open_workspace(dir, self.env).await?.config.agent();
+        let agent = open_workspace(dir, self.env).await?.config().agent();
         let place = LocalPlace::open(dir, agent, Arc::new(OsDisk), Redactor::default());
         let place = place.map_err(|error| CliError::usage(format!("{name}: {error}")))?;
         let files = place.own(&self.owner).map_err(anyhow::Error::from)?;
@@ -77,7 +77,7 @@ impl Ends<'_> {
     /// A store, in which the agent is found by the settings of the workspace the command is about.
     async fn store(&self, url: Option<&str>, side: Side) -> Result<End, CliError> {
         let dir = workspace_dir(self.common, self.env)?;
-        let config = open_workspace(&dir, self.env).await?.config;
+        let config = open_workspace(&dir, self.env).await?.definition.config;
         // What a person types lies where they type it; what the settings name, in the workspace.
         let (base, url) = match (url, config.filesystem.url.as_deref()) {
             (Some(url), _) => (Base::Here, url),

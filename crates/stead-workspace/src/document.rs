@@ -1,0 +1,352 @@
+//! A settings file, YAML or JSON, as values that know their place.
+
+use crate::finding::{Finding, Severity, Spot};
+use crate::variables::{Found, substitute};
+use serde::de::{DeserializeOwned, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+use serde_saphyr::Spanned;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A settings file: its values, and where each of them stands.
+///
+/// Keys are written as paths: `policy.max_steps`, `permissions[1].mode`.
+#[derive(Debug, Clone)]
+pub struct Document {
+    file: String,
+    value: Value,
+    places: BTreeMap<String, Spot>,
+}
+
+impl Document {
+    /// Reads YAML. An empty file is an empty map.
+    pub fn yaml(file: &str, text: &str) -> Result<Self, Finding> {
+        Self::yaml_from(file, text, 1)
+    }
+
+    /// Reads YAML that begins at line `first` of its file, such as front matter.
+    pub fn yaml_from(file: &str, text: &str, first: u64) -> Result<Self, Finding> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let below = |spot: Spot| Spot { line: spot.line + first - 1, ..spot };
+        let mut places = BTreeMap::new();
+        let nothing = text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#'));
+        let value = if nothing {
+            Value::Object(Map::new())
+        } else {
+            let node: Spanned<Node> = serde_saphyr::from_str(text).map_err(|error| {
+                let spot = error.location().map_or(Spot::START, |at| Spot { line: at.line(), column: at.column() });
+                Finding::error(file, plain(&error)).at(below(spot))
+            })?;
+            node.value.settle(String::new(), &mut places)
+        };
+        places.values_mut().for_each(|spot| *spot = below(*spot));
+        Ok(Self { file: file.to_owned(), value, places })
+    }
+
+    /// Reads JSON in which comments and trailing commas are allowed.
+    pub fn json(file: &str, text: &str) -> Result<Self, Finding> {
+        let plain = without_comments(text.strip_prefix('\u{feff}').unwrap_or(text));
+        let value = match plain.trim() {
+            "" => Value::Object(Map::new()),
+            _ => serde_json::from_str(&plain).map_err(|error: serde_json::Error| {
+                let message = error.to_string();
+                let message = message.split(" at line ").next().unwrap_or(&message).to_owned();
+                let spot = Spot { line: error.line().max(1) as u64, column: error.column().max(1) as u64 };
+                Finding::error(file, format!("not JSON: {message}")).at(spot)
+            })?,
+        };
+        let mut places = BTreeMap::new();
+        // JSON is YAML; its parser knows places. Where it does not agree, places are not known.
+        if let Ok(node) = serde_saphyr::from_str::<Spanned<Node>>(&plain) {
+            node.value.settle(String::new(), &mut places);
+        }
+        Ok(Self { file: file.to_owned(), value, places })
+    }
+
+    /// The file it was read from.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// Its values.
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+
+    /// Every key with its place, in order of keys.
+    pub fn keys(&self) -> impl Iterator<Item = (&str, Spot)> {
+        self.places.iter().map(|(key, spot)| (key.as_str(), *spot))
+    }
+
+    /// Where `key` stands, or else the nearest that holds it.
+    pub fn place(&self, key: &str) -> Spot {
+        let mut key = key;
+        loop {
+            if let Some(spot) = self.places.get(key) {
+                return *spot;
+            }
+            match key.rfind(['.', '[']) {
+                Some(end) => key = &key[..end],
+                None => return Spot::START,
+            }
+        }
+    }
+
+    /// A finding about `key`.
+    pub fn finding(&self, severity: Severity, key: &str, message: impl Into<String>) -> Finding {
+        Finding::new(severity, &self.file, message).at(self.place(key))
+    }
+
+    /// An error about `key`.
+    pub fn error(&self, key: &str, message: impl Into<String>) -> Finding {
+        self.finding(Severity::Error, key, message)
+    }
+
+    /// Puts the values of variables in. Gives the values, which are secrets, and a finding for each that is
+    /// not set.
+    pub fn resolve(&mut self, lookup: &dyn Fn(&str) -> Option<String>) -> (Vec<String>, Vec<Finding>) {
+        let mut found = Found::default();
+        substitute(&mut self.value, "", lookup, &mut found);
+        let missing = found.missing.iter().map(|(name, key)| {
+            self.error(key, format!("the variable {name} is not set; set it, or write ${{{name}:-a default}}"))
+        });
+        let missing = missing.collect();
+        (found.values, missing)
+    }
+
+    /// The values as settings of type `T`.
+    pub fn typed<T: DeserializeOwned>(&self) -> Result<T, Finding> {
+        // Serde would take a list for a struct, field by field.
+        if !self.value.is_object() {
+            return Err(self.error("", "`key: value` pairs are needed here"));
+        }
+        serde_path_to_error::deserialize(&self.value).map_err(|error| {
+            let path = error.path().to_string();
+            let path = if path == "." { String::new() } else { path };
+            let message = error.into_inner().to_string();
+            let key = match unknown_field(&message) {
+                Some(field) if path.is_empty() => field.to_owned(),
+                Some(field) if path.rsplit('.').next() != Some(field) => format!("{path}.{field}"),
+                Some(_) | None => path.clone(),
+            };
+            let message = in_plain_words(with_suggestion(message));
+            let message = if path.is_empty() { message } else { format!("{path}: {message}") };
+            self.error(&key, message)
+        })
+    }
+}
+
+/// A value as the parser gives it, with places.
+enum Node {
+    Scalar(Value),
+    List(Vec<Spanned<Node>>),
+    Map(Vec<(Spanned<String>, Spanned<Node>)>),
+}
+
+impl Node {
+    /// The plain value; the place of everything in it is noted.
+    fn settle(self, path: String, places: &mut BTreeMap<String, Spot>) -> Value {
+        match self {
+            Self::Scalar(value) => value,
+            Self::List(items) => {
+                let item = |(i, item): (usize, Spanned<Self>)| {
+                    let at = format!("{path}[{i}]");
+                    places.insert(at.clone(), spot(&item));
+                    item.value.settle(at, places)
+                };
+                Value::Array(items.into_iter().enumerate().map(item).collect())
+            }
+            Self::Map(fields) => {
+                let field = |(key, value): (Spanned<String>, Spanned<Self>)| {
+                    let at = if path.is_empty() { key.value.clone() } else { format!("{path}.{}", key.value) };
+                    places.insert(at.clone(), spot(&key));
+                    (key.value, value.value.settle(at, places))
+                };
+                Value::Object(fields.into_iter().map(field).collect())
+            }
+        }
+    }
+}
+
+fn spot<T>(at: &Spanned<T>) -> Spot {
+    Spot { line: at.referenced.line().max(1), column: at.referenced.column().max(1) }
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Any;
+        impl<'de> Visitor<'de> for Any {
+            type Value = Node;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a value")
+            }
+            fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
+                Ok(Node::Scalar(value.into()))
+            }
+            fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
+                Ok(Node::Scalar(value.into()))
+            }
+            fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
+                Ok(Node::Scalar(value.into()))
+            }
+            fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
+                Ok(Node::Scalar(value.into()))
+            }
+            fn visit_str<E>(self, value: &str) -> Result<Node, E> {
+                Ok(Node::Scalar(value.into()))
+            }
+            fn visit_unit<E>(self) -> Result<Node, E> {
+                Ok(Node::Scalar(Value::Null))
+            }
+            fn visit_none<E>(self) -> Result<Node, E> {
+                Ok(Node::Scalar(Value::Null))
+            }
+            fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
+                Node::deserialize(deserializer)
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Node, A::Error> {
+                let mut items = Vec::new();
+                while let Some(item) = list.next_element()? {
+                    items.push(item);
+                }
+                Ok(Node::List(items))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    fields.push(field);
+                }
+                Ok(Node::Map(fields))
+            }
+        }
+        deserializer.deserialize_any(Any)
+    }
+}
+
+/// The same text with comments and trailing commas replaced by blanks, so that places stay.
+fn without_comments(text: &str) -> String {
+    let mut out: Vec<char> = Vec::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    let mut in_string = false;
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' if in_string => {
+                out.push(c);
+                out.extend(chars.next());
+            }
+            '"' => {
+                in_string = !in_string;
+                out.push(c);
+            }
+            '/' if !in_string && chars.peek() == Some(&'/') => {
+                out.push(' ');
+                while chars.peek().is_some_and(|next| *next != '\n') {
+                    chars.next();
+                    out.push(' ');
+                }
+            }
+            '/' if !in_string && chars.peek() == Some(&'*') => {
+                out.push(' ');
+                let mut before = ' ';
+                for next in chars.by_ref() {
+                    out.push(if next == '\n' { next } else { ' ' });
+                    if before == '*' && next == '/' {
+                        break;
+                    }
+                    before = next;
+                }
+            }
+            ']' | '}' if !in_string => {
+                if let Some(last) = out.iter_mut().rev().find(|c| !c.is_whitespace())
+                    && *last == ','
+                {
+                    *last = ' ';
+                }
+                out.push(c);
+            }
+            other => out.push(other),
+        }
+    }
+    out.into_iter().collect()
+}
+
+fn plain(error: &serde_saphyr::Error) -> String {
+    let full = error.without_snippet().to_string();
+    // The place is part of our own message.
+    in_plain_words(full.split(" at line ").next().unwrap_or(&full).to_owned())
+}
+
+/// The parser's own words, where a person could not act on them.
+fn in_plain_words(message: String) -> String {
+    let plain = [
+        ("expected u32", "a whole number, 0 or more, is needed here"),
+        ("expected u64", "a whole number, 0 or more, is needed here"),
+        ("expected usize", "a whole number, 0 or more, is needed here"),
+        ("expected f64", "a number is needed here"),
+        ("expected a boolean", "true or false is needed here"),
+        ("expected a string", "a text is needed here"),
+        ("expected a sequence", "a list is needed here"),
+        ("expected a map", "`key: value` pairs are needed here"),
+        ("expected struct", "`key: value` pairs are needed here"),
+        ("duplicate mapping key", "this key stands here twice"),
+        ("multiple YAML documents", "only one document is allowed: remove the `---` lines"),
+    ];
+    let known = plain.iter().find(|(theirs, _)| message.contains(theirs));
+    known.map_or(message, |(_, ours)| (*ours).to_owned())
+}
+
+fn unknown_field(message: &str) -> Option<&str> {
+    Some(message.strip_prefix("unknown field `")?.split_once('`')?.0)
+}
+
+/// Adds the nearest of the expected names to a message about an unknown field or value.
+fn with_suggestion(message: String) -> String {
+    let rest = message.strip_prefix("unknown field `").or_else(|| message.strip_prefix("unknown variant `"));
+    let Some((unknown, expected)) = rest.and_then(|rest| rest.split_once("`, expected ")) else { return message };
+    let known = expected.trim_start_matches("one of ").split([',', ' ']).map(|name| name.trim_matches('`'));
+    let known: Vec<&str> = known.filter(|name| !name.is_empty() && *name != "or").collect();
+    match crate::nearest(unknown, &known) {
+        Some(name) => format!("{message}; did you mean `{name}`?"),
+        None => message,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(line: u64, column: u64) -> Spot {
+        Spot { line, column }
+    }
+
+    #[test]
+    fn every_value_knows_its_place() {
+        let text = "# settings\npolicy:\n  max_steps: 3\nlist:\n- a\n- {b: 1}\n7: seven\n";
+        let document = Document::yaml("x.yaml", text).unwrap();
+        for (key, spot) in [
+            ("policy", at(2, 1)),
+            ("policy.max_steps", at(3, 3)),
+            ("policy.none", at(2, 1)),
+            ("list[1].b", at(6, 4)),
+            ("7", at(7, 1)),
+            ("missing", at(1, 1)),
+        ] {
+            assert_eq!(document.place(key), spot, "{key}");
+        }
+        let json = "{\n  // why\n  \"a\": [1, 2,],\n\t\"b\": {\"c\": \"//x\"}, /* so */\n}";
+        let document = Document::json("x.json", json).unwrap();
+        assert_eq!(document.value(), &serde_json::json!({"a": [1, 2], "b": {"c": "//x"}}));
+        assert_eq!((document.place("a"), document.place("a[1]")), (at(3, 3), at(3, 12)));
+    }
+
+    #[test]
+    fn what_is_no_document_is_told_with_its_place() {
+        for (text, line) in [("a: [1", 1), ("a: 1\nb: 'x", 2), ("a: 1\na: 2", 2), ("a: 1\n---\nb: 2", 2)] {
+            let error = Document::yaml("x.yaml", text).unwrap_err();
+            assert!(error.place.line >= line, "{text:?}: {error}");
+        }
+        let error = Document::json("x.json", "{\n \"a\": }").unwrap_err();
+        assert_eq!((error.place.line, error.file.as_str()), (2, "x.json"));
+    }
+}

@@ -1,0 +1,76 @@
+//! `.env`: variables for one workspace, never put into the environment of the process.
+
+use crate::{Finding, Spot};
+use std::collections::BTreeMap;
+
+/// Reads `NAME=value` lines: `#` begins a comment, `export` is skipped, quotes are taken off; in double
+/// quotes `\n`, `\"` and `\\` are read. The last line that sets a name wins.
+pub fn dotenv(file: &str, text: &str) -> Result<BTreeMap<String, String>, Vec<Finding>> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let (mut variables, mut findings) = (BTreeMap::new(), Vec::new());
+    for (i, line) in text.lines().enumerate() {
+        match assignment(line) {
+            Ok(Some((name, value))) => drop(variables.insert(name, value)),
+            Ok(None) => {}
+            Err(message) => {
+                findings.push(Finding::error(file, message).at(Spot { line: i as u64 + 1, column: 1 }));
+            }
+        }
+    }
+    if findings.is_empty() { Ok(variables) } else { Err(findings) }
+}
+
+fn assignment(line: &str) -> Result<Option<(String, String)>, &'static str> {
+    let line = line.trim();
+    if line.is_empty() || line.starts_with('#') {
+        return Ok(None);
+    }
+    let line = line.strip_prefix("export ").map_or(line, str::trim_start);
+    let (name, value) = line.split_once('=').ok_or("NAME=value is needed here")?;
+    let name = name.trim_end();
+    let mut letters = name.chars();
+    let begins = letters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+    if !begins || !letters.all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        return Err("a variable's name has letters, digits and _ and does not begin with a digit");
+    }
+    Ok(Some((name.to_owned(), unquoted(value.trim())?)))
+}
+
+fn unquoted(value: &str) -> Result<String, &'static str> {
+    const OPEN: &str = "the quote is not closed on this line";
+    if let Some(rest) = value.strip_prefix('\'') {
+        return rest.split_once('\'').map(|(inner, _)| inner.to_owned()).ok_or(OPEN);
+    }
+    let Some(rest) = value.strip_prefix('"') else {
+        let comment = value.find(" #").unwrap_or(value.len());
+        return Ok(value[..comment].trim_end().to_owned());
+    };
+    let (mut out, mut chars) = (String::new(), rest.chars());
+    loop {
+        match chars.next() {
+            None => return Err(OPEN),
+            Some('"') => return Ok(out),
+            Some('\\') => match chars.next() {
+                None => return Err(OPEN),
+                Some('n') => out.push('\n'),
+                Some(other) => out.push(other),
+            },
+            Some(other) => out.push(other),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_become_variables_and_mistakes_have_a_place() {
+        let text = "# keys\nA=1\nexport B = 'x y' # why\nC=\"a\\n\\\"b\\\"\"\nD=plain # comment\nE=\nA=2\r\n";
+        let variables: Vec<_> = dotenv(".env", text).unwrap().into_iter().collect();
+        let expected = [("A", "2"), ("B", "x y"), ("C", "a\n\"b\""), ("D", "plain"), ("E", "")];
+        assert_eq!(variables, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let findings = dotenv(".env", "A=1\n1B=2\nnothing\nC='x\n").unwrap_err();
+        assert_eq!(findings.iter().map(|f| f.place.line).collect::<Vec<_>>(), [2, 3, 4]);
+    }
+}

@@ -1,0 +1,70 @@
+//! Front matter: YAML between `---` lines, before Markdown.
+
+use crate::{Document, Finding};
+
+/// A Markdown file taken apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrontMatter<'a> {
+    /// The YAML; none if the file does not begin with `---`.
+    pub yaml: Option<&'a str>,
+    /// The Markdown.
+    pub body: &'a str,
+    /// The line the Markdown begins at, from 1.
+    pub body_line: u64,
+}
+
+impl<'a> FrontMatter<'a> {
+    /// Takes `text` of `file` apart. A front matter that is not closed is an error.
+    pub fn split(file: &str, text: &'a str) -> Result<Self, Finding> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let mut lines = text.split_inclusive('\n');
+        let first = lines.next().unwrap_or_default();
+        if first.trim_end() != "---" {
+            return Ok(Self { yaml: None, body: text, body_line: 1 });
+        }
+        let mut end = first.len();
+        for (i, line) in lines.enumerate() {
+            if line.trim_end() == "---" {
+                let yaml = Some(&text[first.len()..end]);
+                return Ok(Self { yaml, body: &text[end + line.len()..], body_line: i as u64 + 3 });
+            }
+            end += line.len();
+        }
+        Err(Finding::error(file, "the front matter is not closed: a line `---` is missing after it"))
+    }
+
+    /// The YAML as settings of `file`; empty if there is none.
+    pub fn document(&self, file: &str) -> Result<Document, Finding> {
+        Document::yaml_from(file, self.yaml.unwrap_or_default(), 2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_taken_apart_at_its_fences() {
+        let split = |text| {
+            FrontMatter::split("a.md", text).map(|m| (m.yaml.map(str::to_owned), m.body.to_owned(), m.body_line))
+        };
+        #[rustfmt::skip]
+        let table = [
+            ("---\na: 1\n---\n# Hi\n", Some("a: 1\n"), "# Hi\n", 4),
+            ("\u{feff}---\r\na: 1\r\n---\r\nx", Some("a: 1\r\n"), "x", 4),
+            ("---\n---\n", Some(""), "", 3),
+            ("# No front matter\n---\n", None, "# No front matter\n---\n", 1),
+            ("", None, "", 1),
+        ];
+        for (text, yaml, body, line) in table {
+            assert_eq!(split(text), Ok((yaml.map(str::to_owned), body.to_owned(), line)), "{text:?}");
+        }
+        assert!(split("---\na: 1\n").is_err());
+    }
+
+    #[test]
+    fn places_count_from_the_top_of_the_file() {
+        let document = FrontMatter::split("a.md", "---\nx: 1\ny: 2\n---\n").unwrap().document("a.md").unwrap();
+        assert_eq!(document.place("y").line, 3);
+    }
+}

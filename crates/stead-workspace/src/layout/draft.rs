@@ -1,0 +1,227 @@
+//! A definition in the making.
+
+use super::LoadCx;
+use crate::{AgentConfig, AgentSpec, Definition, Document, Finding, FixedText, Layout, Origin, Severity, Tree};
+use crate::{Surface, ToolLists, dotenv};
+use std::collections::BTreeMap;
+use stead_vfs::{FileKind, ReadRange, VPath, VfsError};
+
+/// Largest settings file or definition.
+const MAX_SETTINGS_BYTES: u64 = 1024 * 1024;
+/// Most definitions of one kind in a folder.
+const MAX_FILES: usize = 1000;
+
+/// A definition in the making: mistakes are collected, so that all of them are told at once.
+pub(crate) struct Draft<'a> {
+    cx: &'a LoadCx<'a>,
+    layout: Layout,
+    /// The settings.
+    pub(crate) config: AgentConfig,
+    /// Where parts lie.
+    pub(crate) tree: Tree,
+    /// Agents by name.
+    pub(crate) agents: BTreeMap<String, AgentSpec>,
+    /// Which of them is the main one.
+    pub(crate) active: Option<String>,
+    /// Tools allowed and denied.
+    pub(crate) tools: ToolLists,
+    /// How tools are named.
+    pub(crate) surface: Surface,
+    /// Parts of the prompt.
+    pub(crate) texts: Vec<FixedText>,
+    findings: Vec<Finding>,
+    origins: BTreeMap<String, Origin>,
+    /// Of the folder's own `.env`.
+    variables: BTreeMap<String, String>,
+}
+
+/// A file that was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Read {
+    /// Its path, as findings name it.
+    pub(crate) file: String,
+    /// Its text.
+    pub(crate) text: String,
+}
+
+impl<'a> Draft<'a> {
+    /// Nothing but where the parts lie.
+    pub(crate) fn new(layout: Layout, tree: Tree, cx: &'a LoadCx<'a>) -> Self {
+        Self {
+            cx,
+            layout,
+            config: AgentConfig::default(),
+            tree,
+            agents: BTreeMap::new(),
+            active: None,
+            tools: ToolLists::default(),
+            surface: Surface::Snake,
+            texts: Vec::new(),
+            findings: Vec::new(),
+            origins: BTreeMap::new(),
+            variables: BTreeMap::new(),
+        }
+    }
+
+    /// Notes a finding.
+    pub(crate) fn note(&mut self, finding: Finding) {
+        self.findings.push(finding);
+    }
+
+    /// The value, or nothing and a note.
+    pub(crate) fn take<T>(&mut self, result: Result<T, Finding>) -> Option<T> {
+        result.map_err(|finding| self.note(finding)).ok()
+    }
+
+    /// Notes that settings came from `document`; `name` gives the key under which each is known, if it is one.
+    pub(crate) fn came_from(&mut self, document: &Document, name: impl Fn(&str) -> Option<String>) {
+        let origin = |spot| Origin { source: document.file().to_owned(), place: Some(spot) };
+        let known = document.keys().filter_map(|(key, spot)| Some((name(key)?, origin(spot))));
+        self.origins.extend(known);
+    }
+
+    /// Notes that a key is understood and comes to nothing in this version, if the document has it.
+    #[expect(dead_code, reason = "for the layouts to come")]
+    pub(crate) fn inactive(&mut self, document: &Document, keys: &[(&str, &str)]) {
+        for (key, what) in keys {
+            let pointer = format!("/{}", key.replace('.', "/"));
+            if document.value().pointer(&pointer).is_some_and(|value| !value.is_null()) {
+                self.note(document.finding(Severity::Inactive, key, format!("{key}: {what}")));
+            }
+        }
+    }
+
+    /// A file of the folder as text; none if there is no such file.
+    pub(crate) async fn read(&mut self, path: &str) -> Option<Read> {
+        match read_text(self.cx, path).await {
+            Ok(text) => text.map(|text| Read { file: path.to_owned(), text }),
+            Err(finding) => {
+                self.note(finding);
+                None
+            }
+        }
+    }
+
+    /// A YAML file of the folder, with variables put in; none if there is none or it is wrong.
+    pub(crate) async fn yaml(&mut self, path: &str) -> Option<Document> {
+        let read = self.read(path).await?;
+        let mut document = self.take(Document::yaml(&read.file, &read.text))?;
+        self.resolve(&mut document);
+        Some(document)
+    }
+
+    /// Puts variables into a document; those that are not set are errors.
+    pub(crate) fn resolve(&mut self, document: &mut Document) {
+        let (own, process) = (&self.variables, self.cx.variables);
+        let (secrets, missing) = document.resolve(&|name| own.get(name).cloned().or_else(|| process(name)));
+        self.config.secrets.extend(secrets);
+        self.findings.extend(missing);
+    }
+
+    /// Takes variables from a `.env` file, if it is there.
+    pub(crate) async fn dotenv(&mut self, path: &str) {
+        let Some(read) = self.read(path).await else { return };
+        match dotenv(&read.file, &read.text) {
+            Ok(variables) => self.variables = variables,
+            Err(findings) => self.findings.extend(findings),
+        }
+    }
+
+    /// A variable: of the folder's own `.env`, or else of the process.
+    #[expect(dead_code, reason = "for the layouts to come")]
+    pub(crate) fn variable(&self, name: &str) -> Option<String> {
+        self.variables.get(name).cloned().or_else(|| (self.cx.variables)(name))
+    }
+
+    /// What the folder is opened with.
+    pub(crate) fn options(&self) -> &'a super::OpenOptions {
+        self.cx.options
+    }
+
+    /// Names in a folder, sorted; none if there is no such folder.
+    pub(crate) async fn names(&mut self, path: &str) -> Vec<(String, FileKind)> {
+        let Ok(folder) = VPath::parse(path) else { return Vec::new() };
+        match self.cx.files.list(&folder).await {
+            Ok(entries) => {
+                let mut names: Vec<_> = entries.into_iter().map(|entry| (entry.name, entry.kind)).collect();
+                names.sort_by(|a, b| a.0.cmp(&b.0));
+                if names.len() > MAX_FILES {
+                    let message = format!("{} entries; only the first {MAX_FILES} are read", names.len());
+                    self.note(Finding::new(Severity::Warning, path, message));
+                    names.truncate(MAX_FILES);
+                }
+                names
+            }
+            Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) => Vec::new(),
+            Err(error) => {
+                self.note(Finding::error(path, error.to_string()));
+                Vec::new()
+            }
+        }
+    }
+
+    /// The definition, or every error.
+    pub(crate) fn finish(self) -> Result<Definition, Vec<Finding>> {
+        let (errors, findings): (Vec<_>, Vec<_>) =
+            self.findings.into_iter().partition(|finding| finding.severity == Severity::Error);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let mut config = self.config;
+        config
+            .secrets
+            .extend(self.variables.iter().filter(|(name, _)| is_secret(name)).map(|(_, value)| value.clone()));
+        config.secrets.retain(|secret| !secret.is_empty());
+        config.variables = self.variables;
+        Ok(Definition {
+            layout: self.layout,
+            config,
+            tree: self.tree,
+            agents: self.agents,
+            active: self.active,
+            tools: self.tools,
+            surface: self.surface,
+            texts: self.texts,
+            findings,
+            origins: self.origins,
+        })
+    }
+}
+
+/// Whether a variable of this name is a secret; others would garble ordinary text if they were hidden.
+fn is_secret(name: &str) -> bool {
+    ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"].iter().any(|word| name.to_uppercase().contains(word))
+}
+
+async fn read_text(cx: &LoadCx<'_>, file: &str) -> Result<Option<String>, Finding> {
+    let wrong = |message: String| Finding::error(file, message);
+    let path = VPath::parse(file).map_err(|error| wrong(error.to_string()))?;
+    let stat = match cx.files.stat(&path).await {
+        Ok(stat) => stat,
+        Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) => return Ok(None),
+        Err(error) => return Err(wrong(error.to_string())),
+    };
+    match stat.kind {
+        FileKind::File => {}
+        FileKind::Directory => return Err(wrong("is a folder; a file is needed here".to_owned())),
+        FileKind::Other => return Err(wrong("is not an ordinary file".to_owned())),
+    }
+    if stat.size > MAX_SETTINGS_BYTES {
+        return Err(wrong(format!("has {} bytes; at most {MAX_SETTINGS_BYTES} are read", stat.size)));
+    }
+    let (bytes, _) = cx.files.read(&path, ReadRange::ALL).await.map_err(|error| wrong(error.to_string()))?;
+    text_of(file, bytes.into()).map(Some)
+}
+
+/// Bytes as text, or what is wrong with them and where.
+pub(crate) fn text_of(file: &str, bytes: Vec<u8>) -> Result<String, Finding> {
+    if matches!(bytes.as_slice(), [0xff, 0xfe, ..] | [0xfe, 0xff, ..]) {
+        return Err(Finding::error(file, "is UTF-16; save it as UTF-8"));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = before.iter().filter(|byte| **byte == b'\n').count() as u64 + 1;
+        let column = String::from_utf8_lossy(before).lines().last().map_or(0, |line| line.chars().count()) as u64 + 1;
+        Finding::error(file, "is not UTF-8 text; save it as UTF-8").at(crate::Spot { line, column })
+    })
+}

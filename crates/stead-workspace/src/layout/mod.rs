@@ -1,0 +1,127 @@
+//! The kinds of folders that are agents, and how each is read.
+//!
+//! Every layout is one module with a `load`: it reads the settings of a folder, checks them, and gives one
+//! [`Definition`]. Nothing outside these modules knows how a foreign folder is laid out.
+
+mod draft;
+mod stead;
+mod subagents;
+
+pub(crate) use draft::{Draft, Read};
+
+use crate::{Definition, Finding};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use stead_vfs::{VPath, Vfs};
+
+/// The kinds of folders that are agents.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Layout {
+    /// Our own: `AGENTS.md`, `agent.yaml`, …
+    #[default]
+    Stead,
+    /// AgentScope's: the same tree, in `.agentscope/workspace/`.
+    Agentscope,
+    /// OpenHarness: `.openharness/` beside a project's `AGENTS.md`.
+    Openharness,
+    /// OpenPaw: `agent/ config/ data/ memory/ workspace/`, or its older flat form.
+    Openpaw,
+    /// Deep Agents: `AGENTS.md` files and folders of skills.
+    Deepagents,
+    /// A work directory of AgentScope's Python workspace: `.mcp`, `skills/`, `sessions/`, `data/`.
+    AgentscopePy,
+}
+
+impl Layout {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Stead, Self::Agentscope, Self::Openharness, Self::Openpaw, Self::Deepagents, Self::AgentscopePy];
+
+    /// Its name on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stead => "stead",
+            Self::Agentscope => "agentscope",
+            Self::Openharness => "openharness",
+            Self::Openpaw => "openpaw",
+            Self::Deepagents => "deepagents",
+            Self::AgentscopePy => "agentscope-py",
+        }
+    }
+}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Layout {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = || Self::ALL.map(Self::as_str).join(", ");
+        Self::ALL.into_iter().find(|layout| layout.as_str() == text).ok_or_else(|| format!("layouts are: {}", known()))
+    }
+}
+
+/// What a folder is opened with.
+#[derive(Clone, Default)]
+pub struct OpenOptions {
+    /// The layout; none = it is detected.
+    pub layout: Option<Layout>,
+    /// The agent of the folder that is to be the main one, where it defines several.
+    pub agent: Option<String>,
+    /// What many workspaces share: models and agents of a platform (`models/*.yaml`, `agents/*.md`), and
+    /// OpenPaw's global `config.yaml`.
+    pub platform: Option<Arc<dyn Vfs>>,
+    /// More files to show whole, from the root of the workspace.
+    pub memory: Vec<String>,
+    /// More folders of skills, from the root of the workspace.
+    pub skills: Vec<String>,
+}
+
+/// What a layout reads from.
+pub struct LoadCx<'a> {
+    /// The folder.
+    pub files: &'a Arc<dyn Vfs>,
+    /// Variables of the process; a folder's own `.env` goes before them.
+    pub variables: &'a (dyn Fn(&str) -> Option<String> + Sync),
+    /// How it is to be opened.
+    pub options: &'a OpenOptions,
+}
+
+/// Reads the folder. On errors, all of them are told.
+pub(crate) async fn load(layout: Layout, cx: &LoadCx<'_>) -> Result<Definition, Vec<Finding>> {
+    let draft = match layout {
+        Layout::Stead | Layout::Agentscope => stead::load(layout, cx).await,
+        Layout::Openharness | Layout::Openpaw | Layout::Deepagents | Layout::AgentscopePy => {
+            let message = format!("the {layout} layout cannot be opened");
+            return Err(vec![Finding::error(".", message)]);
+        }
+    };
+    draft.finish()
+}
+
+/// The layout of a folder: by what only one kind has.
+pub async fn detect(files: &dyn Vfs) -> Layout {
+    const MARKS: [(&str, Layout); 7] = [
+        ("agent.yaml", Layout::Stead),
+        (".openharness", Layout::Openharness),
+        ("agent/AGENT.md", Layout::Openpaw),
+        ("AGENT.md", Layout::Openpaw),
+        (".deepagents", Layout::Deepagents),
+        (".mcp", Layout::AgentscopePy),
+        ("skills/.seed", Layout::AgentscopePy),
+    ];
+    for (mark, layout) in MARKS {
+        let Ok(path) = VPath::parse(mark) else { continue };
+        if files.stat(&path).await.is_ok() {
+            return layout;
+        }
+    }
+    Layout::Stead
+}

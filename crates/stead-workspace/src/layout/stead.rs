@@ -1,0 +1,85 @@
+//! The stead layout, and AgentScope's, which it grew from.
+
+use super::{Draft, Layout, LoadCx, subagents};
+use crate::{AgentConfig, ContextFile, Finding, Nested, Severity, SkillFlavor, Switch, Tree};
+use stead_vfs::{Protected, VPath};
+
+/// Reads `agent.yaml` and `subagents/`; everything else is read when it is needed.
+pub(super) async fn load<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<'a> {
+    let mut draft = Draft::new(layout, tree(), cx);
+    draft.dotenv(".env").await;
+    settings(&mut draft, "agent.yaml").await;
+    add_given(&mut draft);
+    if !draft.config.disable.has(Switch::Subagents) {
+        for spec in subagents::read(&mut draft, "subagents").await {
+            draft.agents.insert(spec.name.clone(), spec);
+        }
+    }
+    draft
+}
+
+/// Takes the settings of stead's own `agent.yaml` in, if it is there.
+pub(super) async fn settings(draft: &mut Draft<'_>, file: &str) {
+    let Some(document) = draft.yaml(file).await else { return };
+    draft.came_from(&document, |key| Some(key.to_owned()));
+    let Some(mut config) = draft.take(AgentConfig::read(&document)) else { return };
+    config.secrets = std::mem::take(&mut draft.config.secrets);
+    draft.surface = config.surface.unwrap_or(draft.surface);
+    for (key, files) in [("context_files", &config.context_files), ("skills.dirs", &config.skills.dirs)] {
+        for (i, file) in files.iter().enumerate() {
+            if let Err(error) = VPath::parse(file) {
+                draft.note(document.error(&format!("{key}[{i}]"), format!("{key}: {file:?}: {error}")));
+            }
+        }
+    }
+    draft.config = config;
+}
+
+/// Adds context files and folders of skills that the settings and the command line name.
+pub(super) fn add_given(draft: &mut Draft<'_>) {
+    let options = draft.options();
+    let config = draft.config.clone();
+    for (file, flag) in given(&config.context_files, &options.memory) {
+        match VPath::parse(file) {
+            Ok(path) if draft.tree.context.iter().any(|known| known.path == path) => {}
+            Ok(path) => draft.tree.context.push(ContextFile::named(path)),
+            Err(error) if flag => draft.note(Finding::error("--memory", format!("{file:?}: {error}"))),
+            Err(_) => {}
+        }
+    }
+    for (folder, flag) in given(&config.skills.dirs, &options.skills) {
+        match VPath::parse(folder) {
+            Ok(path) => draft.tree.skills.push(path),
+            Err(error) if flag => draft.note(Finding::error("--skills", format!("{folder:?}: {error}"))),
+            Err(_) => {}
+        }
+    }
+    if let Some(name) = &options.agent {
+        draft.note(Finding::new(
+            Severity::Error,
+            "--agent",
+            format!("{name:?}: a {} workspace is one agent; its subagents are not run by themselves", "stead"),
+        ));
+    }
+}
+
+fn given<'a>(settings: &'a [String], flags: &'a [String]) -> impl Iterator<Item = (&'a String, bool)> {
+    settings.iter().map(|path| (path, false)).chain(flags.iter().map(|path| (path, true)))
+}
+
+fn tree() -> Tree {
+    let path = |text: &str| VPath::parse(text).unwrap_or(VPath::root());
+    Tree {
+        context: vec![ContextFile { path: path("AGENTS.md"), tag: "agents_context".to_owned(), nested: Nested::Yes }],
+        memory: Some(path("MEMORY.md")),
+        days: Some(path("memory")),
+        knowledge: Some(path("knowledge")),
+        skills: vec![path(".agents/skills"), path("skills")],
+        flavor: SkillFlavor::Standard,
+        subagents: Some(path("subagents")),
+        tools: Some(path("tools.json")),
+        runtime: VPath::root(),
+        home: None,
+        protected: Protected::STEAD,
+    }
+}

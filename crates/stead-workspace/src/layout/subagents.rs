@@ -1,0 +1,159 @@
+//! `subagents/<id>.md`: agent definitions of the stead and agentscope layouts.
+
+use super::{Draft, Read};
+use crate::{AgentMode, AgentSpec, Document, Finding, FrontMatter, Isolation, Severity, SpecPolicy};
+use serde::{Deserialize, Serialize};
+use stead_model::ModelSettings;
+use stead_vfs::FileKind;
+
+/// The front matter of a definition.
+#[derive(Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+struct Matter {
+    description: Option<String>,
+    mode: Option<AgentMode>,
+    model: Option<String>,
+    temperature: Option<f64>,
+    top_p: Option<f64>,
+    variant: Option<String>,
+    #[serde(alias = "maxIters")]
+    steps: Option<u32>,
+    tools: Option<Vec<String>>,
+    skills: Option<Vec<String>>,
+    hidden: bool,
+    expose_to_user: Option<bool>,
+    workspace: Option<Own>,
+    system_reminder: Option<String>,
+    switch: Vec<String>,
+    subagents: Option<Vec<String>>,
+    policy: SpecPolicy,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+struct Own {
+    mode: Option<OwnMode>,
+    path: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum OwnMode {
+    Isolated,
+    Shared,
+}
+
+/// Reads every definition in `folder`; those with mistakes are noted.
+pub(super) async fn read(draft: &mut Draft<'_>, folder: &str) -> Vec<AgentSpec> {
+    let mut specs = Vec::new();
+    for (name, kind) in draft.names(folder).await {
+        let Some(id) = name.strip_suffix(".md").filter(|id| !id.is_empty() && !id.starts_with('.')) else { continue };
+        if kind == FileKind::Directory {
+            continue;
+        }
+        let Some(read) = draft.read(&format!("{folder}/{name}")).await else { continue };
+        match parse(id, &read) {
+            Ok((spec, findings)) => {
+                findings.into_iter().for_each(|finding| draft.note(finding));
+                specs.push(spec);
+            }
+            Err(finding) => draft.note(finding),
+        }
+    }
+    let names: Vec<String> = specs.iter().map(|spec| spec.name.clone()).collect();
+    for spec in &specs {
+        for (key, target) in spec.switch.iter().map(|to| ("switch", to)).chain(delegates(spec)) {
+            if !names.contains(target) {
+                let known: Vec<&str> = names.iter().map(String::as_str).collect();
+                let near = crate::nearest(target, &known);
+                let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+                draft.note(Finding::error(&spec.source, format!("{key}: there is no agent `{target}`{hint}")));
+            }
+        }
+    }
+    specs
+}
+
+fn delegates(spec: &AgentSpec) -> impl Iterator<Item = (&'static str, &String)> {
+    spec.subagents.iter().flatten().map(|to| ("subagents", to))
+}
+
+/// One definition.
+pub(crate) fn parse(id: &str, read: &Read) -> Result<(AgentSpec, Vec<Finding>), Finding> {
+    let split = FrontMatter::split(&read.file, &read.text)?;
+    let document = split.document(&read.file)?;
+    let matter: Matter = document.typed()?;
+    let Some(description) = matter.description.filter(|text| !text.trim().is_empty()) else {
+        return Err(document.error("description", "`description:` is missing: others choose this agent by it"));
+    };
+    let isolation = match matter.workspace {
+        None | Some(Own { mode: None | Some(OwnMode::Isolated), path: None }) => Isolation::Isolated,
+        Some(Own { mode: Some(OwnMode::Shared), path: None }) => Isolation::Shared,
+        Some(Own { path: Some(path), .. }) => Isolation::At(path),
+    };
+    let body = split.body.trim();
+    let mut findings = later(&document);
+    match (&isolation, body.is_empty()) {
+        (Isolation::Isolated | Isolation::Shared, true) => {
+            let spot = crate::Spot { line: split.body_line, column: 1 };
+            return Err(Finding::error(&read.file, "the prompt is missing: write it below the front matter").at(spot));
+        }
+        (Isolation::At(_), false) => {
+            let text = "the text below is not used: the agent at workspace.path has its own";
+            findings.push(document.finding(Severity::Warning, "workspace.path", text));
+        }
+        (Isolation::At(_), true) | (Isolation::Isolated | Isolation::Shared, false) => {}
+    }
+    let model = (matter.model.is_some() || matter.temperature.is_some()).then(|| ModelSettings {
+        name: matter.model.unwrap_or_default(),
+        temperature: matter.temperature,
+        ..ModelSettings::default()
+    });
+    let policy = SpecPolicy { max_steps: matter.policy.max_steps.or(matter.steps), ..matter.policy };
+    if policy.max_steps == Some(0) {
+        return Err(document.error("steps", "steps must be at least 1"));
+    }
+    let spec = AgentSpec {
+        name: id.to_owned(),
+        source: read.file.clone(),
+        mode: matter.mode.unwrap_or(AgentMode::Subagent),
+        description: Some(description),
+        model,
+        system_reminder: matter.system_reminder,
+        tools: matter.tools,
+        skills: matter.skills,
+        switch: matter.switch,
+        subagents: matter.subagents,
+        policy,
+        hidden: matter.hidden,
+        isolation,
+        prompt: body.to_owned(),
+        ..AgentSpec::default()
+    };
+    Ok((spec, findings))
+}
+
+/// What is understood and has no effect yet: delegation comes in a later version.
+fn later(document: &Document) -> Vec<Finding> {
+    const LATER: [&str; 12] = [
+        "model",
+        "temperature",
+        "top_p",
+        "variant",
+        "steps",
+        "maxIters",
+        "tools",
+        "skills",
+        "expose_to_user",
+        "workspace",
+        "system_reminder",
+        "policy",
+    ];
+    let set = |key: &&str| document.value().get(key).is_some_and(|value| !value.is_null());
+    let keys: Vec<&str> = LATER.into_iter().filter(set).collect();
+    if keys.is_empty() {
+        return Vec::new();
+    }
+    let text = format!("{}: used once subagents run, in a later version", keys.join(", "));
+    vec![document.finding(Severity::Inactive, keys[0], text)]
+}

@@ -1,0 +1,185 @@
+//! `tools.json`: tools allowed and denied, and the servers that bring more.
+
+use crate::{Document, Finding, Severity};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Which tools an agent has, by any of their names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolLists {
+    /// Only these; none = all.
+    pub allow: Option<Vec<String>>,
+    /// Not these, whatever is allowed.
+    pub deny: Vec<String>,
+}
+
+/// `tools.json`, checked.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ToolsConfig {
+    /// Which tools the agent has.
+    pub lists: ToolLists,
+    /// Tool servers by name.
+    pub servers: BTreeMap<String, McpServer>,
+    /// Values that came from variables.
+    pub secrets: Vec<String>,
+}
+
+/// What an empty `allow` list means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EmptyAllow {
+    /// No tool at all.
+    Nothing,
+    /// No restriction, as AgentScope reads it.
+    Everything,
+}
+
+#[derive(Debug, Default, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ToolsFile {
+    /// Only these tools, built-in ones included.
+    allow: Option<Vec<String>>,
+    /// Never these tools.
+    deny: Vec<String>,
+    /// MCP servers by name.
+    #[serde(rename = "mcpServers")]
+    mcp_servers: BTreeMap<String, McpServer>,
+    /// For editors.
+    #[serde(rename = "$schema")]
+    _schema: Option<String>,
+}
+
+/// An MCP server.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+pub struct McpServer {
+    /// How it is reached; left out, `stdio` with a command and `streamableHttp` with a url.
+    pub transport: Option<Transport>,
+    /// With `stdio`: the program.
+    pub command: Option<String>,
+    /// With `stdio`: its arguments.
+    pub args: Vec<String>,
+    /// With `stdio`: its environment.
+    pub env: BTreeMap<String, String>,
+    /// With the others: where.
+    pub url: Option<String>,
+    /// With the others: headers of each request.
+    pub headers: BTreeMap<String, String>,
+    /// With the others: parameters added to the url.
+    pub query_params: BTreeMap<String, String>,
+    /// Only these of its tools.
+    pub enable_tools: Option<Vec<String>>,
+    /// Seconds for a call.
+    pub timeout: Option<f64>,
+    /// Seconds until it is ready.
+    pub initialization_timeout: Option<f64>,
+}
+
+/// How an MCP server is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub enum Transport {
+    /// A child process.
+    #[serde(rename = "stdio")]
+    Stdio,
+    /// Server-sent events.
+    #[serde(rename = "sse")]
+    Sse,
+    /// Streamable HTTP.
+    #[serde(rename = "streamableHttp", alias = "streamable-http", alias = "http")]
+    StreamableHttp,
+}
+
+impl ToolsConfig {
+    /// Reads `tools.json`. A variable that is not set becomes nothing, and a finding.
+    pub fn parse(
+        file: &str,
+        text: &str,
+        empty: EmptyAllow,
+        lookup: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<(Self, Vec<Finding>), Finding> {
+        let mut document = Document::json(file, text)?;
+        let (secrets, missing) = document.resolve(lookup);
+        let mut findings: Vec<Finding> =
+            missing.into_iter().map(|finding| Finding { severity: Severity::Lax, ..finding }).collect();
+        let ToolsFile { allow, deny, mcp_servers, _schema } = document.typed()?;
+        let allow = match (allow, empty) {
+            (Some(list), EmptyAllow::Everything) if list.is_empty() => None,
+            (allow, _) => allow,
+        };
+        for (name, server) in &mcp_servers {
+            let key = format!("mcpServers.{name}");
+            findings.extend(server.problem().map(|problem| document.error(&key, format!("{key}: {problem}"))));
+            let later = format!("{key}: tool servers are connected in a later version");
+            findings.push(document.finding(Severity::Inactive, &key, later));
+        }
+        if let Some(error) = findings.iter().find(|finding| finding.severity == Severity::Error) {
+            return Err(error.clone());
+        }
+        Ok((Self { lists: ToolLists { allow, deny }, servers: mcp_servers, secrets }, findings))
+    }
+}
+
+impl McpServer {
+    fn problem(&self) -> Option<&'static str> {
+        match (self.transport, &self.command, &self.url) {
+            (_, Some(_), Some(_)) => Some("has both `command` and `url`; keep one"),
+            (Some(Transport::Stdio), None, _) => Some("stdio needs `command`"),
+            (Some(Transport::Sse | Transport::StreamableHttp), _, None) => Some("this transport needs `url`"),
+            (None, None, None) => Some("needs `command` or `url`"),
+            _ if self.command.as_deref() == Some("") || self.url.as_deref() == Some("") => Some("is empty"),
+            _ if [self.timeout, self.initialization_timeout].iter().flatten().any(|s| !s.is_finite() || *s <= 0.0) => {
+                Some("a time limit must be more than 0 seconds")
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str, empty: EmptyAllow) -> Result<(ToolsConfig, Vec<Finding>), Finding> {
+        ToolsConfig::parse("tools.json", text, empty, &|name| (name == "KEY").then(|| "secret".to_owned()))
+    }
+
+    #[test]
+    fn comments_variables_and_servers_are_read() {
+        let text = r#"{
+            // only these
+            "allow": ["read_file", "Grep"], "deny": ["write_file"],
+            "mcpServers": {
+                "amap": {"transport": "streamableHttp", "url": "http://x/mcp?key=${KEY}"},
+                "py": {"transport": "stdio", "command": "python", "args": ["s.py"], "env": {"A": "${GONE}"}},
+            },
+        }"#;
+        let (config, findings) = parse(text, EmptyAllow::Nothing).unwrap();
+        assert_eq!(config.lists.allow.as_deref(), Some(&["read_file".to_owned(), "Grep".to_owned()][..]));
+        assert_eq!(config.servers["amap"].url.as_deref(), Some("http://x/mcp?key=secret"));
+        assert_eq!((config.servers["py"].env["A"].as_str(), config.secrets), ("", vec!["secret".to_owned()]));
+        let severities: Vec<_> = findings.iter().map(|finding| (finding.severity, finding.place.line)).collect();
+        assert_eq!(severities, [(Severity::Lax, 6), (Severity::Inactive, 5), (Severity::Inactive, 6)]);
+    }
+
+    #[test]
+    fn an_empty_list_means_what_the_layout_says() {
+        for (empty, expected) in [(EmptyAllow::Nothing, Some(Vec::new())), (EmptyAllow::Everything, None)] {
+            assert_eq!(parse(r#"{"allow": []}"#, empty).unwrap().0.lists.allow, expected);
+        }
+        assert_eq!(parse("", EmptyAllow::Nothing).unwrap().0, ToolsConfig::default());
+    }
+
+    #[test]
+    fn mistakes_have_a_place() {
+        for (text, line, said) in [
+            ("{\n\"alow\": []}", 2, "did you mean `allow`"),
+            ("{\"mcpServers\": {\n\"a\": {\"transport\": \"stdio\"}}}", 2, "needs `command`"),
+            ("{\"mcpServers\": {\n\"a\": {}}}", 2, "needs `command` or `url`"),
+            ("{\"mcpServers\": {\n\"a\": {\"command\": \"x\", \"url\": \"y\"}}}", 2, "both"),
+            ("{\"mcpServers\": {\"a\": {\n\"transport\": \"pigeon\"}}}", 2, "pigeon"),
+            ("[1]", 1, "pairs are needed"),
+        ] {
+            let error = parse(text, EmptyAllow::Nothing).unwrap_err();
+            assert!(error.place.line == line && error.message.contains(said), "{text}: {error}");
+        }
+    }
+}
