@@ -1,11 +1,14 @@
 //! What all sessions of an agent share.
 
-use crate::{GateRules, Session};
+use crate::features::{self, Feature};
+use crate::{AgentError, GateRules, Session};
+use std::fmt;
 use std::sync::Arc;
 use stead_core::{Owner, SessionId, Usage, Usd};
 use stead_model::{Model, Params, Reply};
 use stead_store::Sessions;
-use stead_tools::Registry;
+use stead_tools::{Registry, Tool, known_tool};
+use stead_vfs::VPath;
 use stead_workspace::{Place, Policy, Workspace};
 
 /// An agent: a workspace and a model, ready for any number of sessions.
@@ -13,10 +16,21 @@ use stead_workspace::{Place, Policy, Workspace};
 pub struct Agent {
     pub(crate) parts: AgentParts,
     pub(crate) gate: GateRules,
+    pub(crate) features: Vec<Box<dyn Feature>>,
+    /// What it can do on every turn: the tools of its features, and those it was given.
+    pub(crate) tools: Registry,
+}
+
+impl fmt::Debug for AgentParts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentParts")
+            .field("workspace", &self.workspace)
+            .field("place", &self.place)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What an agent is made of.
-#[derive(Debug)]
 pub struct AgentParts {
     /// Its files and settings.
     pub workspace: Workspace,
@@ -28,18 +42,27 @@ pub struct AgentParts {
     pub place: Arc<dyn Place>,
     /// Whose sessions they are, unless said otherwise.
     pub owner: Owner,
-    /// What it can do.
-    pub tools: Registry,
+    /// What it can do beside what the harness brings.
+    pub tools: Vec<Arc<dyn Tool>>,
+    /// The folder of the workspace that is worked in.
+    pub folder: VPath,
 }
 
 impl Agent {
     /// Puts an agent together.
-    pub fn new(parts: AgentParts) -> Arc<Self> {
+    pub fn new(parts: AgentParts) -> Result<Arc<Self>, AgentError> {
+        let features = features::all(&parts.workspace.definition);
+        let own = parts.tools.iter().cloned();
+        let tools = Registry::new(features.iter().flat_map(|feature| feature.tools()).chain(own))?;
         // Rules name tools as people do; the gate knows canonical names.
-        let canonical = |name: &str| parts.tools.find(name).map_or(name.to_owned(), |tool| tool.spec().name.clone());
+        let canonical = |name: &str| match (tools.find(name), known_tool(name)) {
+            (Some(tool), _) => tool.spec().name.clone(),
+            (None, Some(known)) => known.name.to_owned(),
+            (None, None) => name.to_owned(),
+        };
         let approvals = parts.workspace.config().approvals.iter().map(|(name, asks)| (canonical(name), *asks));
         let gate = GateRules { approvals: approvals.collect() };
-        Arc::new(Self { parts, gate })
+        Ok(Arc::new(Self { parts, gate, features, tools }))
     }
 
     /// A session of this agent and its usual owner. Nothing is read or written until it is used.
@@ -77,9 +100,9 @@ impl Agent {
         &self.parts.model
     }
 
-    /// What it can do.
+    /// What it can do on every turn, before lists narrow it.
     pub fn tools(&self) -> &Registry {
-        &self.parts.tools
+        &self.tools
     }
 
     /// The gate's rules.

@@ -2,6 +2,7 @@
 
 use stead_core::{FoldError, SessionId};
 use stead_store::StoreError;
+use stead_tools::RegistryError;
 use stead_vfs::VfsError;
 use stead_workspace::WorkspaceError;
 
@@ -17,6 +18,9 @@ pub enum AgentError {
     /// A file of the workspace.
     #[error(transparent)]
     Files(#[from] VfsError),
+    /// Tools that do not go together.
+    #[error(transparent)]
+    Tools(#[from] RegistryError),
     /// An entry did not fit; nothing was done with it.
     #[error(transparent)]
     Unfit(#[from] FoldError),

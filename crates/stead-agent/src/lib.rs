@@ -5,23 +5,29 @@
 
 mod agent;
 mod approve;
+mod attach;
 mod collect;
 mod driver;
 mod error;
+mod features;
 mod gate;
 mod halt;
 mod live;
 mod model_call;
 mod session;
 mod tool_calls;
+mod turn;
 mod undo;
 
 pub use agent::{Agent, AgentParts};
 pub use approve::{Answer, Approvals, Approver, Question};
+pub use attach::{attach, fenced};
 pub use collect::{Collected, Really};
 pub use error::AgentError;
+pub use features::{Contribution, Feature, TurnCx};
 pub use gate::{GateRules, Judged, judge};
 pub use live::{Listener, RunOptions, RunReport};
 pub use session::{RewindPoint, Session};
 pub use tool_calls::Called;
+pub use turn::Turn;
 pub use undo::{Obstacle, Undo, UndoAction, UndoPlan, UndoStep};

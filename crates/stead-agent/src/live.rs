@@ -7,6 +7,7 @@ use std::sync::Arc;
 use stead_core::{Entry, Event, EventKind, Line, Outcome, RunId, SessionId, Usage, Usd};
 use stead_model::{Encoded, ModelError, SystemPart};
 use stead_store::{JournalWriter, Wait};
+use stead_tools::Registry;
 use stead_vfs::Vfs;
 use tokio_util::sync::CancellationToken;
 
@@ -105,6 +106,8 @@ pub(crate) struct Live<'a> {
     pub(crate) writer: Box<dyn JournalWriter>,
     pub(crate) run: RunId,
     pub(crate) system: Arc<[SystemPart]>,
+    /// What the model can call.
+    pub(crate) tools: Registry,
     pub(crate) options: RunOptions,
     pub(crate) halt: Halt,
     /// The tree as this session sees it.

@@ -26,7 +26,7 @@ impl Live<'_> {
         let step = self.session.state.run.as_ref().map_or(0, |run| run.steps) + 1;
         let request = Request {
             system: self.system.clone(),
-            tools: agent.parts.tools.specs(),
+            tools: self.tools.specs(),
             messages: self.session.state.messages(),
             params: agent.parts.params.clone(),
             encoded: self.encoded.clone(),

@@ -13,7 +13,6 @@ use stead_core::{
 use stead_store::{JournalWriter, Opened, Position, RunKey, Sessions, StoreError, Wait};
 use stead_tools::Seen;
 use stead_vfs::Recorded;
-use stead_workspace::SessionFacts;
 
 /// One conversation of an agent. Owned by one task; between runs it holds no file and no lock.
 #[derive(Debug)]
@@ -151,15 +150,10 @@ impl Session {
             (_, Some(run)) => run.id.clone(),
             (_, None) => return Err(AgentError::NothingToResume(self.id.clone())),
         };
-        let facts = SessionFacts {
-            date: jiff::Zoned::now().strftime("%Y-%m-%d").to_string(),
-            agent: self.agent.parts.workspace.config().agent(),
-            session: self.id.clone(),
-            project: self.agent.parts.place.project(),
-        };
         let place = self.agent.parts.place.clone();
         let files = place.files(&self.owner, &self.id, writer.fence());
-        let system = self.agent.parts.workspace.prompt(&*files, &facts).await?.parts().into();
+        let crate::Turn { prompt, tools } = self.agent.turn(&self.owner, &self.id, &files).await?;
+        let system = prompt.parts().into();
         let limit = Duration::from_secs(self.agent.policy().run_timeout_seconds);
         let halt = Halt::new(options.cancel.clone(), limit, writer.lost());
         let (session, model) = (self.id.clone(), self.agent.parts.model.name().to_owned());
@@ -171,6 +165,7 @@ impl Session {
             writer,
             run: run.clone(),
             system,
+            tools,
             options,
             halt,
             files,

@@ -13,7 +13,7 @@ use stead_core::{
     Access, AccessKind, Ask, Block, CallIntent, CallResult, CallState, Decision, Effect, Entry, EventKind, Pending,
     ResultStatus, Risk, RunId, SessionId, ToolCall, Verdict, VerdictKind, args_hash,
 };
-use stead_tools::{Output, Seen, Tool, ToolCx, ToolError};
+use stead_tools::{Output, Registry, Seen, Tool, ToolCx, ToolError};
 use stead_vfs::{Guarded, VPath, Vfs};
 use stead_workspace::PROJECT;
 use tokio_util::sync::CancellationToken;
@@ -53,7 +53,7 @@ impl Live<'_> {
         let mut together: Vec<Ready> = Vec::new();
         for pending in calls {
             let call = pending.call.clone();
-            match self.session.agent.admit(&*self.files, &self.run, pending).await {
+            match self.session.agent.admit(&self.tools, &*self.files, &self.run, pending).await {
                 Admission::Run(ready) if ready.tool.spec().risk.parallel_safe => together.push(ready),
                 Admission::Run(ready) => {
                     self.run_batch(std::mem::take(&mut together)).await?;
@@ -155,8 +155,14 @@ impl Agent {
     pub async fn call_tool(&self, name: &str, args: Value, approvals: &Approvals, cancel: CancellationToken) -> Called {
         let run = RunId::fresh();
         let files = self.outside_files();
+        let tools = match self.outside_turn().await {
+            Ok(turn) => turn.tools,
+            Err(error) => {
+                return Called { status: ResultStatus::Error, content: vec![Block::text(error.to_string())] };
+            }
+        };
         let call = ToolCall { id: "call_1".to_owned(), name: name.to_owned(), args, invalid: None, signature: None };
-        let admission = self.admit(&*files, &run, Pending { call: call.clone(), state: CallState::New }).await;
+        let admission = self.admit(&tools, &*files, &run, Pending { call: call.clone(), state: CallState::New }).await;
         let ready = match admission {
             Admission::Run(ready) => ready,
             Admission::Refuse(status, text) => return Called { status, content: vec![Block::text(text)] },
@@ -170,7 +176,7 @@ impl Agent {
                         return Called { status: ResultStatus::Denied, content: vec![Block::text(text)] };
                     }
                 };
-                match self.admit(&*files, &run, Pending { call, state }).await {
+                match self.admit(&tools, &*files, &run, Pending { call, state }).await {
                     Admission::Run(ready) => ready,
                     Admission::Refuse(status, text) => return Called { status, content: vec![Block::text(text)] },
                     Admission::Ask(ask) => {
@@ -189,7 +195,8 @@ impl Agent {
 
     /// The gate's verdict on a call, or why it is not a call at all.
     pub async fn explain(&self, name: &str, args: Value) -> Result<Verdict, String> {
-        let (tool, args) = self.parts.tools.prepare(name, args)?;
+        let tools = self.outside_turn().await.map_err(|error| error.to_string())?.tools;
+        let (tool, args) = tools.prepare(name, args)?;
         Ok(self.judge(&*self.outside_files(), &*tool, &args).await)
     }
 
@@ -203,7 +210,7 @@ impl Agent {
         Arc::new(Guarded::new(files, self.parts.workspace.rules.clone()))
     }
 
-    async fn admit(&self, files: &dyn Vfs, run: &RunId, pending: Pending) -> Admission {
+    async fn admit(&self, tools: &Registry, files: &dyn Vfs, run: &RunId, pending: Pending) -> Admission {
         let Pending { call, state } = pending;
         if let CallState::Rejected { by } = &state {
             return Admission::Refuse(ResultStatus::Denied, format!("denied: {by} said no to this call"));
@@ -211,7 +218,7 @@ impl Agent {
         if let Some(reason) = &call.invalid {
             return Admission::Refuse(ResultStatus::Error, format!("the arguments could not be read: {reason}"));
         }
-        let (tool, args) = match self.parts.tools.prepare(&call.name, call.args.clone()) {
+        let (tool, args) = match tools.prepare(&call.name, call.args.clone()) {
             Ok(prepared) => prepared,
             Err(message) => return Admission::Refuse(ResultStatus::Error, message),
         };

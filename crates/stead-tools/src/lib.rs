@@ -21,6 +21,7 @@
 
 mod arguments;
 mod files;
+mod known;
 mod registry;
 mod schema;
 mod surface;
@@ -29,6 +30,7 @@ mod typed;
 
 pub use arguments::nearest;
 pub use files::file_tools;
+pub use known::{Here, KnownTool, known_tool, known_tools};
 pub use registry::{Registry, RegistryError};
 pub use surface::Surface;
 pub use tool::{Output, Seen, Spellings, Tool, ToolCx, ToolError};

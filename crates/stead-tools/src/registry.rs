@@ -64,6 +64,27 @@ impl Registry {
         Ok(Self { tools: named, aliases, specs })
     }
 
+    /// The same with more tools.
+    pub fn with(&self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<Self, RegistryError> {
+        let mut more = tools.into_iter().peekable();
+        if more.peek().is_none() {
+            return Ok(self.clone());
+        }
+        Self::new(self.tools.values().map(|entry| Arc::clone(&entry.tool)).chain(more))
+    }
+
+    /// Only those that `keep` says, by canonical name.
+    pub fn keep(&self, keep: impl Fn(&str) -> bool) -> Self {
+        if self.tools.keys().all(|name| keep(name)) {
+            return self.clone();
+        }
+        let mut kept = self.clone();
+        kept.tools.retain(|name, _| keep(name));
+        kept.aliases.retain(|_, name| keep(name));
+        kept.specs = kept.specs.iter().filter(|spec| keep(&spec.name)).cloned().collect();
+        kept
+    }
+
     /// What the model and the gate are told, in the order of names.
     pub fn specs(&self) -> Arc<[ToolSpec]> {
         Arc::clone(&self.specs)

@@ -1,11 +1,11 @@
 //! `.env`: variables for one workspace, never put into the environment of the process.
 
-use crate::{Finding, Spot};
+use crate::{Finding, Severity, Spot};
 use std::collections::BTreeMap;
 
 /// Reads `NAME=value` lines: `#` begins a comment, `export` is skipped, quotes are taken off; in double
-/// quotes `\n`, `\"` and `\\` are read. The last line that sets a name wins.
-pub fn dotenv(file: &str, text: &str) -> Result<BTreeMap<String, String>, Vec<Finding>> {
+/// quotes `\n`, `\"` and `\\` are read. The last line that sets a name wins; a line that sets none is a finding.
+pub fn dotenv(file: &str, text: &str) -> (BTreeMap<String, String>, Vec<Finding>) {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (mut variables, mut findings) = (BTreeMap::new(), Vec::new());
     for (i, line) in text.lines().enumerate() {
@@ -13,11 +13,11 @@ pub fn dotenv(file: &str, text: &str) -> Result<BTreeMap<String, String>, Vec<Fi
             Ok(Some((name, value))) => drop(variables.insert(name, value)),
             Ok(None) => {}
             Err(message) => {
-                findings.push(Finding::error(file, message).at(Spot { line: i as u64 + 1, column: 1 }));
+                findings.push(Finding::new(Severity::Lax, file, message).at(Spot { line: i as u64 + 1, column: 1 }));
             }
         }
     }
-    if findings.is_empty() { Ok(variables) } else { Err(findings) }
+    (variables, findings)
 }
 
 fn assignment(line: &str) -> Result<Option<(String, String)>, &'static str> {
@@ -67,10 +67,10 @@ mod tests {
     #[test]
     fn lines_become_variables_and_mistakes_have_a_place() {
         let text = "# keys\nA=1\nexport B = 'x y' # why\nC=\"a\\n\\\"b\\\"\"\nD=plain # comment\nE=\nA=2\r\n";
-        let variables: Vec<_> = dotenv(".env", text).unwrap().into_iter().collect();
+        let variables: Vec<_> = dotenv(".env", text).0.into_iter().collect();
         let expected = [("A", "2"), ("B", "x y"), ("C", "a\n\"b\""), ("D", "plain"), ("E", "")];
         assert_eq!(variables, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
-        let findings = dotenv(".env", "A=1\n1B=2\nnothing\nC='x\n").unwrap_err();
+        let findings = dotenv(".env", "A=1\n1B=2\nnothing\nC='x\n").1;
         assert_eq!(findings.iter().map(|f| f.place.line).collect::<Vec<_>>(), [2, 3, 4]);
     }
 }

@@ -3,6 +3,7 @@
 use crate::{Document, Finding, Severity};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use stead_tools::{Here, known_tool, known_tools, nearest};
 
 /// Which tools an agent has, by any of their names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -11,6 +12,14 @@ pub struct ToolLists {
     pub allow: Option<Vec<String>>,
     /// Not these, whatever is allowed.
     pub deny: Vec<String>,
+}
+
+impl ToolLists {
+    /// Whether the lists let the tool of this canonical name be.
+    pub fn allow(&self, tool: &str) -> bool {
+        let means = |listed: &String| listed == tool || known_tool(listed).is_some_and(|known| known.name == tool);
+        !self.deny.iter().any(means) && self.allow.as_ref().is_none_or(|allow| allow.iter().any(means))
+    }
 }
 
 /// `tools.json`, checked.
@@ -115,6 +124,39 @@ impl ToolsConfig {
             return Err(error.clone());
         }
         Ok((Self { lists: ToolLists { allow, deny }, servers: mcp_servers, secrets }, findings))
+    }
+}
+
+impl ToolsConfig {
+    /// Everything that is wrong or not active yet in `tools.json`.
+    pub fn check(file: &str, text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Vec<Finding> {
+        let (config, mut findings) = match Self::parse(file, text, EmptyAllow::Nothing, lookup) {
+            Ok(parsed) => parsed,
+            Err(finding) => return vec![finding],
+        };
+        let Ok(document) = Document::json(file, text) else { return findings };
+        let lists = [("allow", config.lists.allow.unwrap_or_default()), ("deny", config.lists.deny)];
+        for (key, names) in &lists {
+            for (i, name) in names.iter().enumerate() {
+                let key = format!("{key}[{i}]");
+                findings.extend(unknown(name).map(|(severity, text)| document.finding(severity, &key, text)));
+            }
+        }
+        findings
+    }
+}
+
+/// What is to be said about a tool that a list names.
+fn unknown(name: &str) -> Option<(Severity, String)> {
+    match known_tool(name).map(|tool| tool.here) {
+        Some(Here::Now) => None,
+        Some(Here::Later) => Some((Severity::Inactive, format!("the tool {name} comes in a later version"))),
+        None if name.starts_with("mcp__") => None,
+        None => {
+            let known: Vec<&str> = known_tools().map(|tool| tool.name).collect();
+            let hint = nearest(name, &known).map_or(String::new(), |near| format!("; did you mean {near}?"));
+            Some((Severity::Lax, format!("there is no tool {name}{hint}")))
+        }
     }
 }
 

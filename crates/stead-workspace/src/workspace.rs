@@ -1,14 +1,13 @@
 //! A folder opened as a workspace.
 
-use crate::layout::{detect, load};
-use crate::{AgentConfig, Definition, Finding, LoadCx, OpenOptions, Prompt, SessionFacts};
+use crate::layout::{Read, detect, load, parse_subagent};
+use crate::{
+    AgentConfig, AgentSpec, Definition, EmptyAllow, Finding, Layout, LoadCx, OpenOptions, Reader, Switch, ToolsConfig,
+    Window,
+};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
-use stead_vfs::{FileKind, ReadRange, RuleError, Rules, VPath, Version, Vfs, VfsError};
-
-/// Largest settings or persona file.
-const MAX_FILE_BYTES: u64 = 1024 * 1024;
-/// How many personas are remembered: users of a shared place may each have their own.
-const KEPT_PERSONAS: usize = 64;
+use stead_vfs::{RuleError, Rules, VPath, Vfs, VfsError};
 
 /// A workspace: its files, and what they say the agent is.
 #[derive(Debug)]
@@ -17,11 +16,20 @@ pub struct Workspace {
     pub files: Arc<dyn Vfs>,
     /// What they say the agent is.
     pub definition: Definition,
-    /// Personas as last read, by version, newest last: a file is read again only when it changed.
-    personas: Mutex<Vec<(Version, Arc<str>)>>,
+    /// Reads what is needed for every turn.
+    pub reader: Reader,
+    specs: Specs,
     /// What the agent may read and write, compiled from its `permissions:`.
     pub rules: Arc<Rules>,
 }
+
+/// Definitions of subagents, by the text they were read from: each is parsed once.
+type Specs = Mutex<HashMap<VPath, (Arc<str>, Option<Arc<AgentSpec>>)>>;
+
+/// Largest definition of a subagent, and largest `tools.json`.
+const MAX_READ_BYTES: u64 = 1024 * 1024;
+/// Most definitions of subagents in a folder.
+const MAX_SUBAGENTS: usize = 1000;
 
 /// Why a folder is not a workspace.
 #[derive(Debug, thiserror::Error)]
@@ -35,9 +43,6 @@ pub enum WorkspaceError {
     /// A file cannot be read.
     #[error(transparent)]
     Files(#[from] VfsError),
-    /// A file is not text.
-    #[error("{0} is not UTF-8 text; save it as UTF-8")]
-    NotText(VPath),
 }
 
 fn lines(findings: &[Finding]) -> String {
@@ -58,7 +63,7 @@ impl Workspace {
         let cx = LoadCx { files: &files, variables: lookup, options };
         let definition = load(layout, &cx).await.map_err(WorkspaceError::Invalid)?;
         let rules = Arc::new(Rules::new(&definition.config.permissions, definition.tree.protected)?);
-        Ok(Self { files, definition, rules, personas: Mutex::default() })
+        Ok(Self { files, definition, rules, reader: Reader::default(), specs: Specs::default() })
     }
 
     /// Its settings.
@@ -66,61 +71,86 @@ impl Workspace {
         &self.definition.config
     }
 
-    /// The prompt as it is now in `files`: those that changed since the last call are read again.
-    pub async fn prompt(&self, files: &dyn Vfs, facts: &SessionFacts) -> Result<Prompt, WorkspaceError> {
-        let persona = self.persona(files).await?;
-        let mut prompt = Prompt::assemble(persona.as_deref(), facts);
-        if let Some(description) = &self.config().description {
-            prompt.describe(description);
-        }
-        Ok(prompt)
-    }
-
-    async fn persona(&self, files: &dyn Vfs) -> Result<Option<Arc<str>>, WorkspaceError> {
-        let path = VPath::parse("AGENTS.md").map_err(VfsError::from)?;
-        let current = match files.stat(&path).await {
-            Ok(stat) => stat.version,
-            Err(VfsError::NotFound(_)) => return Ok(None),
-            Err(error) => return Err(error.into()),
+    /// The agents that work can be handed to, as they are now in `files`; those in `own` hide others of their
+    /// name. A definition that was broken since the workspace was opened is left out: `stead check` tells why.
+    pub async fn subagents(
+        &self,
+        files: &dyn Vfs,
+        own: Option<&VPath>,
+    ) -> Result<BTreeMap<String, Arc<AgentSpec>>, WorkspaceError> {
+        let Some(shared) = &self.definition.tree.subagents else {
+            let agents = self.definition.agents.iter();
+            return Ok(agents.map(|(name, spec)| (name.clone(), Arc::new(spec.clone()))).collect());
         };
-        if let Some(text) = self.known_persona(&current) {
-            return Ok(Some(text));
+        let mut specs = BTreeMap::new();
+        for folder in [Some(shared), own].into_iter().flatten() {
+            let entries = match files.list(folder).await {
+                Ok(entries) => entries,
+                Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            for entry in entries.into_iter().take(MAX_SUBAGENTS) {
+                let Some(id) = entry.name.strip_suffix(".md").filter(|id| !id.is_empty() && !id.starts_with('.'))
+                else {
+                    continue;
+                };
+                let Ok(path) = folder.join(&entry.name) else { continue };
+                let window = Window::Whole { limit: MAX_READ_BYTES };
+                let Ok(Some(read)) = self.reader.read(files, &path, window).await else { continue };
+                specs.extend(self.spec(id, path, read.text).map(|spec| (id.to_owned(), spec)));
+            }
         }
-        let Some((text, version)) = read_text(files, "AGENTS.md").await? else { return Ok(None) };
-        let text: Arc<str> = text.into();
-        let mut personas = self.personas.lock().unwrap_or_else(PoisonError::into_inner);
-        personas.retain(|(known, _)| *known != version);
-        if personas.len() == KEPT_PERSONAS {
-            personas.remove(0);
-        }
-        personas.push((version, text.clone()));
-        Ok(Some(text))
+        Ok(specs)
     }
 
-    fn known_persona(&self, version: &Version) -> Option<Arc<str>> {
-        let personas = self.personas.lock().unwrap_or_else(PoisonError::into_inner);
-        personas.iter().find(|(known, _)| known == version).map(|(_, text)| text.clone())
+    fn spec(&self, id: &str, path: VPath, text: Arc<str>) -> Option<Arc<AgentSpec>> {
+        let mut specs = self.specs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, spec)) = specs.get(&path)
+            && *known == text
+        {
+            return spec.clone();
+        }
+        let read = Read { file: path.to_string(), text: text.to_string() };
+        let spec = parse_subagent(id, &read).ok().map(|(spec, _)| Arc::new(spec));
+        if specs.len() >= 2 * MAX_SUBAGENTS {
+            specs.clear();
+        }
+        specs.insert(path, (text, spec.clone()));
+        spec
     }
-}
 
-async fn read_text(files: &dyn Vfs, name: &str) -> Result<Option<(String, Version)>, WorkspaceError> {
-    let path = VPath::parse(name).map_err(VfsError::from)?;
-    let stat = match files.stat(&path).await {
-        Ok(stat) => stat,
-        Err(VfsError::NotFound(_)) => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
-    match stat.kind {
-        FileKind::File => {}
-        FileKind::Directory => return Err(VfsError::IsDirectory(path).into()),
-        FileKind::Other => return Err(VfsError::Special(path).into()),
+    /// Which tools `tools.json` leaves, as it is now in `files`; everything if there is none.
+    pub async fn tools_config(&self, files: &dyn Vfs) -> Result<ToolsConfig, WorkspaceError> {
+        let off = self.config().disable.has(Switch::ToolsConfig);
+        let Some(path) = self.definition.tree.tools.as_ref().filter(|_| !off) else {
+            return Ok(ToolsConfig::default());
+        };
+        let window = Window::Whole { limit: MAX_READ_BYTES };
+        let Some(read) = self.reader.read(files, path, window).await? else { return Ok(ToolsConfig::default()) };
+        let lookup = |name: &str| self.config().variables.get(name).cloned();
+        let empty = match self.definition.layout {
+            Layout::Agentscope => EmptyAllow::Everything,
+            Layout::Stead | Layout::Openharness | Layout::Openpaw | Layout::Deepagents | Layout::AgentscopePy => {
+                EmptyAllow::Nothing
+            }
+        };
+        let parsed = ToolsConfig::parse(path.as_str(), &read.text, empty, &lookup);
+        parsed.map(|(config, _)| config).map_err(|finding| WorkspaceError::Invalid(vec![finding]))
     }
-    if stat.size > MAX_FILE_BYTES {
-        return Err(VfsError::TooLarge { path, size: stat.size, limit: MAX_FILE_BYTES }.into());
-    }
-    let (bytes, version) = files.read(&path, ReadRange::ALL).await?;
-    match String::from_utf8(bytes.into()) {
-        Ok(text) => Ok(Some((text, version))),
-        Err(_) => Err(WorkspaceError::NotText(path)),
+
+    /// What is wrong with `tools.json`, strictly.
+    pub async fn check_tools(&self, files: &dyn Vfs, lookup: &dyn Fn(&str) -> Option<String>) -> Vec<Finding> {
+        let off = self.config().disable.has(Switch::ToolsConfig);
+        let Some(path) = self.definition.tree.tools.as_ref().filter(|_| !off) else { return Vec::new() };
+        let window = Window::Whole { limit: MAX_READ_BYTES };
+        let read = match self.reader.read(files, path, window).await {
+            Ok(Some(read)) => read,
+            Ok(None) => return Vec::new(),
+            Err(WorkspaceError::Invalid(findings)) => return findings,
+            Err(error) => return vec![Finding::error(path.as_str(), error.to_string())],
+        };
+        let own = &self.config().variables;
+        let known = |name: &str| own.get(name).cloned().or_else(|| lookup(name));
+        ToolsConfig::check(path.as_str(), &read.text, &known)
     }
 }

@@ -23,8 +23,10 @@
 //!     params: Params::default(),
 //!     place: Arc::new(place),
 //!     owner: Owner::default(),
-//!     tools: Registry::new(file_tools()).unwrap(),
-//! });
+//!     tools: Vec::new(),
+//!     folder: VPath::root(),
+//! })
+//! .unwrap();
 //!
 //! let mut session = agent.session(SessionId::new("first").unwrap());
 //! let report = session.run(vec![Block::text("Write hello to a.txt")], RunOptions::default()).await.unwrap();

@@ -12,8 +12,8 @@ use stead_core::{
 use stead_model::{Model, ModelSettings, Params, Timeouts, connect};
 use stead_store::{Disk, OsDisk};
 use stead_testkit::{FakeModel, Wire};
-use stead_tools::{Output, Registry, Tool, ToolCx, ToolError, file_tools};
-use stead_vfs::LocalVfs;
+use stead_tools::{Output, Tool, ToolCx, ToolError};
+use stead_vfs::{LocalVfs, VPath};
 use stead_workspace::{LocalPlace, OpenOptions, Workspace};
 
 /// Longer than any of these tests may take; a hang becomes a failure.
@@ -79,8 +79,17 @@ pub(crate) async fn agent_on(
     let workspace = Workspace::open(files, &OpenOptions::default(), &|_| None).await.unwrap();
     let place = LocalPlace::open(dir, workspace.config().agent(), disk, Redactor::default()).unwrap();
     let place = Arc::new(place);
-    let tools = Registry::new(file_tools().into_iter().chain(more)).unwrap();
-    Agent::new(AgentParts { workspace, model, params: Params::default(), place, owner: Owner::default(), tools })
+    let tools = more.into_iter().collect();
+    Agent::new(AgentParts {
+        workspace,
+        model,
+        params: Params::default(),
+        place,
+        owner: Owner::default(),
+        tools,
+        folder: VPath::root(),
+    })
+    .unwrap()
 }
 
 /// The lines of a session and the state they add up to. Panics if the journal is not sound.

@@ -14,7 +14,6 @@ use stead_core::{AgentId, Outcome, Owner, Redactor, SessionId};
 use stead_model::Params;
 use stead_store::{DocVersion, OsDisk, RunKey, Store, connect};
 use stead_testkit::servers::{Kind, shared};
-use stead_tools::{Registry, file_tools};
 use stead_vfs::{
     Bounds, Case, Expect, FileKind, GlobQuery, GrepMode, GrepQuery, Guarded, LocalVfs, ReadRange, Syntax, VPath, Vfs,
 };
@@ -71,9 +70,18 @@ impl World {
         let files = Arc::new(LocalVfs::open(folder, Arc::new(OsDisk)).unwrap());
         let workspace = Workspace::open(files, &OpenOptions::default(), &|_| None).await.unwrap();
         let witness = Arc::new(Witness::new(scope, 7));
-        let (model, tools) = (witness.clone(), Registry::new(file_tools()).unwrap());
+        let (model, tools) = (witness.clone(), Vec::new());
         let params = Params::default();
-        let agent = Agent::new(AgentParts { workspace, model, params, place, owner: Owner::default(), tools });
+        let agent = Agent::new(AgentParts {
+            workspace,
+            model,
+            params,
+            place,
+            owner: Owner::default(),
+            tools,
+            folder: VPath::root(),
+        })
+        .unwrap();
         let users = names().len();
         let visit = |n: usize, tenant| match scope {
             IsolationScope::Session | IsolationScope::User => Visit { tenant, user: n % users, session: n / users },

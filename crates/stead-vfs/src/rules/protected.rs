@@ -16,7 +16,8 @@ pub struct Protected {
 
 impl Protected {
     /// Of the stead layout: settings, hooks, schedules and journals.
-    pub const STEAD: Self = Self { unwritable: &["agent.yaml", "tools.json", "hooks", "crons", "agents"], hidden: &[] };
+    pub const STEAD: Self =
+        Self { unwritable: &["agent.yaml", "tools.json", "hooks", "crons", "agents", ".stead"], hidden: &[] };
     /// Of a tree that is no workspace: only secrets.
     pub const NONE: Self = Self { unwritable: &[], hidden: &[] };
     /// Of a folder that is the template of others: what belongs to its owner alone is not there.
@@ -81,6 +82,17 @@ impl Kept {
     }
 }
 
+/// Folders below which layouts keep runtime state.
+const RUNTIME: [&[&str]; 3] = [&["data"], &[".openharness", "data"], &[".stead"]];
+
+/// The names from where runtime state begins: `agents/<id>/…`.
+fn below_runtime<'a, 'b>(names: &'a [&'b str]) -> &'a [&'b str] {
+    let begins = |prefix: &&&[&str]| {
+        names.len() > prefix.len() && prefix.iter().zip(names).all(|(part, name)| part.eq_ignore_ascii_case(name))
+    };
+    RUNTIME.iter().find(begins).map_or(names, |prefix| &names[prefix.len()..])
+}
+
 impl Protected {
     /// Why the path with these names is protected from `kind`, if it is.
     pub(crate) fn keeps(&self, kind: AccessKind, names: &[&str]) -> Option<Kept> {
@@ -93,7 +105,7 @@ impl Protected {
             return Some(Kept::Users);
         }
         // Contents that rules keep from the agent must not come back to it as before-images.
-        if let [agents, _, undo, ..] = names
+        if let [agents, _, undo, ..] = below_runtime(names)
             && agents.eq_ignore_ascii_case("agents")
             && undo.eq_ignore_ascii_case("undo")
         {

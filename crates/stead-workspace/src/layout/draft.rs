@@ -121,10 +121,9 @@ impl<'a> Draft<'a> {
     /// Takes variables from a `.env` file, if it is there.
     pub(crate) async fn dotenv(&mut self, path: &str) {
         let Some(read) = self.read(path).await else { return };
-        match dotenv(&read.file, &read.text) {
-            Ok(variables) => self.variables = variables,
-            Err(findings) => self.findings.extend(findings),
-        }
+        let (variables, findings) = dotenv(&read.file, &read.text);
+        self.variables = variables;
+        self.findings.extend(findings);
     }
 
     /// A variable: of the folder's own `.env`, or else of the process.

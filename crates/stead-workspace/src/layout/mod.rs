@@ -7,7 +7,8 @@ mod draft;
 mod stead;
 mod subagents;
 
-pub(crate) use draft::{Draft, Read};
+pub(crate) use draft::{Draft, Read, text_of};
+pub(crate) use subagents::parse as parse_subagent;
 
 use crate::{Definition, Finding};
 use serde::{Deserialize, Serialize};

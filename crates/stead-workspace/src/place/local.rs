@@ -1,6 +1,6 @@
 //! A folder of the local disk.
 
-use super::{Place, project_path, without_owned};
+use super::{Place, PlaceKind, project_path, without_owned};
 use crate::IsolationScope;
 use futures_util::future::BoxFuture;
 use std::path::{Path, PathBuf};
@@ -21,6 +21,8 @@ pub struct LocalPlace {
     redactor: Redactor,
     scope: IsolationScope,
     project: Option<(Arc<dyn Vfs>, Attached)>,
+    /// The folder below which runtime state lies, for whoever gives no name.
+    runtime: PathBuf,
     /// Those of the folder itself, which hold open files and an unwritten index.
     own_sessions: Arc<FileSessions>,
 }
@@ -40,7 +42,16 @@ impl LocalPlace {
         let root = LocalVfs::open(dir, disk.clone())?;
         let own_sessions = Arc::new(FileSessions::new(dir, agent.clone(), disk.clone(), redactor.clone()));
         let scope = IsolationScope::default();
-        Ok(Self { dir: dir.to_owned(), root, disk, agent, redactor, scope, project: None, own_sessions })
+        let (dir, runtime) = (dir.to_owned(), dir.to_owned());
+        Ok(Self { dir, root, disk, agent, redactor, scope, project: None, runtime, own_sessions })
+    }
+
+    /// The same with runtime state below the folder `runtime`.
+    pub fn with_runtime(self, runtime: &VPath) -> Self {
+        let runtime = runtime.parts().fold(self.dir.clone(), |dir, name| dir.join(name));
+        let (agent, disk, redactor) = (self.agent.clone(), self.disk.clone(), self.redactor.clone());
+        let own_sessions = Arc::new(FileSessions::new(&runtime, agent, disk, redactor));
+        Self { runtime, own_sessions, ..self }
     }
 
     /// The same with another scope.
@@ -88,7 +99,7 @@ impl LocalPlace {
     }
 
     fn home(&self, owner: &Owner) -> PathBuf {
-        self.folder(owner).map_or_else(|| self.dir.clone(), |folder| self.dir.join(folder))
+        self.folder(owner).map_or_else(|| self.runtime.clone(), |folder| self.dir.join(folder))
     }
 
     /// The tree of an owner, or of one session.
@@ -136,6 +147,10 @@ impl Place for LocalPlace {
 
     fn project(&self) -> Option<Attached> {
         self.project.as_ref().map(|(_, attached)| *attached)
+    }
+
+    fn kind(&self) -> PlaceKind {
+        PlaceKind::Local
     }
 
     fn describe(&self) -> String {

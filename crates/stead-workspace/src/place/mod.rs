@@ -1,8 +1,10 @@
 //! Where the tree of a workspace physically lies.
 
+mod ephemeral;
 mod local;
 mod store;
 
+pub use ephemeral::EphemeralPlace;
 pub use local::{Attached, LocalPlace};
 pub use store::{PlaceError, StorePlace};
 
@@ -36,12 +38,24 @@ pub trait Place: Debug + Send + Sync {
     /// Whether a project is attached, and may be changed.
     fn project(&self) -> Option<Attached>;
 
+    /// What kind of place it is.
+    fn kind(&self) -> PlaceKind;
+
     /// What kind of place it is and what tells it from others, for people.
     fn describe(&self) -> String;
 }
 
-/// Top-level names of a folder that belong to one owner alone: runtime state, and the folders of users.
-const OWNED: [&str; 2] = ["agents", "@@*"];
+/// The kinds of places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlaceKind {
+    /// A folder of this machine.
+    Local,
+    /// A store that other machines may share.
+    Store,
+}
+
+/// What belongs to one owner alone: runtime state, wherever a layout keeps it, and the folders of users.
+const OWNED: [&str; 5] = ["agents", "@@*", "data/agents", ".openharness/data", ".stead/agents"];
 
 /// A template without what belongs to one owner alone.
 fn without_owned(template: Arc<dyn Vfs>) -> Arc<dyn Vfs> {

@@ -1,6 +1,6 @@
 //! A store that other machines may share.
 
-use super::{Attached, Place, without_owned};
+use super::{Attached, Place, PlaceKind, without_owned};
 use crate::{Filesystem, IsolationScope};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
@@ -139,6 +139,10 @@ impl Place for StorePlace {
 
     fn project(&self) -> Option<Attached> {
         None
+    }
+
+    fn kind(&self) -> PlaceKind {
+        PlaceKind::Store
     }
 
     fn describe(&self) -> String {

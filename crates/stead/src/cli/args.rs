@@ -2,6 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
+use stead::workspace::Layout;
 
 /// A folder of plain files becomes an agent.
 #[derive(Debug, Parser)]
@@ -26,20 +27,41 @@ Exit codes: 0 completed, 1 failed, 2 bad usage or settings, 3 waiting for a deci
             4 a limit was reached, 130 interrupted";
 
 /// Flags that most commands share.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Common {
-    /// The workspace [default: $STEAD_WORKSPACE, or the current folder]
+    /// The workspace [default: $STEAD_WORKSPACE, or the nearest one from the current folder upward]
     #[arg(short = 'C', long, global = true, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
     /// Whose sessions and files [default: the workspace's own]
     #[arg(short = 'u', long, global = true, value_name = "NAME")]
     pub(crate) user: Option<String>,
+    /// How the workspace is laid out [default: it is detected]
+    #[arg(long, global = true, value_name = "LAYOUT", value_parser = layout)]
+    pub(crate) layout: Option<Layout>,
+    /// Another file to show whole in the prompt; may be repeated
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) memory: Vec<String>,
+    /// Another folder of skills in the workspace; may be repeated
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) skills: Vec<String>,
+    /// The agent of a workspace that defines several; given by the commands that run one.
+    #[arg(skip)]
+    pub(crate) agent: Option<String>,
     /// The model over the workspace's own setting; given by the commands that ask one.
     #[arg(skip)]
     pub(crate) model: Option<String>,
 }
 
+fn layout(text: &str) -> Result<Layout, String> {
+    text.parse()
+}
+
 impl Common {
+    /// The same workspace with the agent that a command was given.
+    pub(crate) fn with_agent(&self, agent: Option<&String>) -> Self {
+        Self { agent: agent.cloned(), ..self.clone() }
+    }
+
     /// The same workspace with the model that a command was given.
     pub(crate) fn with_model(&self, model: Option<&String>) -> Self {
         Self { model: model.cloned(), ..self.clone() }
@@ -183,6 +205,9 @@ pub(crate) struct RunArgs {
 /// How a run is carried out.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct TurnArgs {
+    /// The agent, of a workspace that defines several
+    #[arg(short = 'a', long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
     /// The model as provider:model, over the workspace's own setting
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
@@ -247,6 +272,9 @@ pub(crate) struct ToolArgs {
     /// Its arguments as a JSON object
     #[arg(default_value = "{}")]
     pub(crate) args: String,
+    /// The agent, of a workspace that defines several
+    #[arg(short = 'a', long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
     /// Say what the gate would decide and why, without calling
     #[arg(long)]
     pub(crate) explain: bool,
@@ -260,6 +288,9 @@ pub(crate) struct ToolArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct PromptArgs {
+    /// The agent, of a workspace that defines several
+    #[arg(short = 'a', long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
     /// Only the table of sections
     #[arg(long)]
     pub(crate) summary: bool,

@@ -3,7 +3,7 @@
 use super::args::{BenchCommand, BenchCommon};
 use super::env::Env;
 use super::error::CliError;
-use super::open::{assemble, open_workspace};
+use super::open::{Made, assemble, open_workspace};
 use super::print::outln;
 use serde_json::json;
 use std::path::Path;
@@ -12,11 +12,12 @@ use std::sync::Arc;
 use std::time::Instant;
 use stead::agent::{Agent, RunOptions, Session};
 use stead::core::{
-    Block, CallIntent, CallResult, Entry, Message, ModelReply, Outcome, Owner, Redactor, ResultStatus, RunEnd, RunId,
+    Block, CallIntent, CallResult, Entry, Message, ModelReply, Outcome, Redactor, ResultStatus, RunEnd, RunId,
     SessionId, StopReason, ToolCall, Usage, UserInput,
 };
-use stead::model::{ModelSettings, Params, connect};
+use stead::model::{ModelSettings, connect};
 use stead::store::{FileSessions, OsDisk, Sessions, Wait};
+use stead::workspace::OpenOptions;
 use tokio::task::JoinSet;
 
 pub(crate) async fn bench(env: &Env, command: BenchCommand) -> Result<ExitCode, CliError> {
@@ -94,7 +95,7 @@ impl BenchCommand {
 /// An agent as a user would have it, but for what the benchmark's rules ask: no retries, and the guard
 /// against circles off, since the work measured is the same call again and again.
 async fn agent(common: &BenchCommon, env: &Env) -> Result<Arc<Agent>, CliError> {
-    let mut workspace = open_workspace(&common.workdir, env).await?;
+    let mut workspace = open_workspace(&common.workdir, OpenOptions::default(), env).await?;
     workspace.definition.config.policy.max_steps = u32::MAX;
     workspace.definition.config.policy.repeat_nudge = 0;
     workspace.definition.config.policy.repeat_end = 0;
@@ -111,7 +112,7 @@ async fn agent(common: &BenchCommon, env: &Env) -> Result<Arc<Agent>, CliError> 
         ..ModelSettings::default()
     };
     let model = connect(&settings, &|name| env.get(name))?;
-    assemble(&common.workdir, workspace, model, Params::default(), Vec::new(), Owner::default()).await
+    assemble(&common.workdir, workspace, Made::of(model)).await
 }
 
 async fn run_all(agent: &Arc<Agent>, prompts_file: &Path) -> Result<(Vec<Session>, usize), CliError> {

@@ -14,12 +14,12 @@ use stead::store::{
     ChangeLog, FileChanges, FileSessions, OsDisk, RunKey, Sessions, Space, StoreChanges, StoreSessions,
 };
 use stead::vfs::{ContentHash, Expect, Guarded, LocalVfs, ReadRange, Recorded, StoreVfs, VPath, Version, Vfs};
-use stead::workspace::{Mode, Workspace};
+use stead::workspace::{Mode, OpenOptions, Workspace};
 use tokio::task::JoinSet;
 
 /// Prints a JSON object: operations per second, by name of the operation.
 pub(crate) async fn place(env: &Env, args: &PlaceArgs) -> Result<ExitCode, CliError> {
-    let workspace = open_workspace(&args.workdir, env).await?;
+    let workspace = open_workspace(&args.workdir, OpenOptions::default(), env).await?;
     let target = target(args, &workspace).await?;
     let mut clients = Vec::new();
     for number in 0..args.clients {

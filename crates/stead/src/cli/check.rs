@@ -3,115 +3,203 @@
 use super::args::{CheckArgs, Common};
 use super::env::Env;
 use super::error::CliError;
-use super::open::{in_workspace, open_place, open_workspace, owner, workspace_dir};
+use super::locate::{layout_by_place, open_options, workspace_dir};
+use super::open::{Made, NoModel, assemble, in_workspace, owner, variable};
 use super::print::outln;
 use super::style::Style;
 use serde::Serialize;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
+use stead::agent::Agent;
 use stead::core::{AccessKind, VerdictKind};
 use stead::model::{ModelSettings, connect};
-use stead::store::Sessions;
-use stead::tools::{Registry, file_tools};
-use stead::vfs::{VPath, VfsError};
-use stead::workspace::Workspace;
+use stead::store::{OsDisk, Sessions};
+use stead::tools::{Here, known_tool, known_tools, nearest};
+use stead::vfs::{LocalVfs, VfsError};
+use stead::workspace::{Finding, Severity, Spot, Switch, Workspace, WorkspaceError};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Grade {
     Ok,
+    Inactive,
     Warning,
     Error,
 }
 
+/// One line of the report.
 #[derive(Debug, Serialize)]
-struct Finding {
+struct Row {
     grade: Grade,
     about: String,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    place: Option<Spot>,
     message: String,
 }
 
+impl From<Finding> for Row {
+    fn from(finding: Finding) -> Self {
+        let grade = match finding.severity {
+            Severity::Inactive => Grade::Inactive,
+            Severity::Warning => Grade::Warning,
+            Severity::Lax | Severity::Error => Grade::Error,
+        };
+        Self { grade, about: finding.file, place: Some(finding.place), message: finding.message }
+    }
+}
+
 pub(crate) async fn check(common: &Common, env: &Env, args: &CheckArgs) -> Result<ExitCode, CliError> {
-    let dir = workspace_dir(common, env)?;
-    let findings = match open_workspace(&dir, env).await {
-        Ok(workspace) => inspect(common, &dir, &workspace, env).await,
-        Err(error) => vec![finding(Grade::Error, "settings", error.to_string())],
-    };
-    let errors = findings.iter().filter(|finding| finding.grade == Grade::Error).count();
+    let rows = report(common, env).await?;
+    let errors = rows.iter().filter(|row| row.grade == Grade::Error).count();
     if args.json {
-        outln!("{}", serde_json::to_string(&findings).map_err(anyhow::Error::from)?);
+        outln!("{}", serde_json::to_string(&rows).map_err(anyhow::Error::from)?);
     } else {
         let style = Style::stdout(env);
-        for Finding { grade, about, message } in &findings {
-            let mark = match grade {
-                Grade::Ok => style.good("ok     "),
-                Grade::Warning => style.warn("warning"),
-                Grade::Error => style.bad("error  "),
-            };
-            outln!("{mark} {about}: {message}");
-        }
+        rows.iter().for_each(|row| print(row, style));
+        let count = |grade| rows.iter().filter(|row| row.grade == grade).count();
+        let (warnings, later) = (count(Grade::Warning), count(Grade::Inactive));
+        outln!("\n{errors} errors, {warnings} warnings, {later} not active yet");
     }
     Ok(ExitCode::from(if errors > 0 { 2 } else { 0 }))
 }
 
-async fn inspect(common: &Common, dir: &Path, workspace: &Workspace, env: &Env) -> Vec<Finding> {
-    let mut findings = vec![finding(Grade::Ok, "agent.yaml", "every key is known".to_owned())];
-    findings.push(persona(workspace).await);
-    let tools = match Registry::new(file_tools()) {
-        Ok(tools) => tools,
-        Err(error) => return vec![finding(Grade::Error, "tools", error.to_string())],
+fn print(row: &Row, style: Style) {
+    let mark = match row.grade {
+        Grade::Ok => style.good("ok      "),
+        Grade::Inactive => style.dim("inactive"),
+        Grade::Warning => style.warn("warning "),
+        Grade::Error => style.bad("error   "),
     };
-    for name in workspace.config().approvals.keys().filter(|name| tools.find(name).is_none()) {
-        let known = tools.specs().iter().map(|spec| spec.name.clone()).collect::<Vec<_>>().join(", ");
-        findings.push(finding(
-            Grade::Error,
-            "agent.yaml",
-            format!("approvals: there is no tool {name}; there are {known}"),
-        ));
+    let place = row.place.map_or(String::new(), |Spot { line, column }| format!(":{line}:{column}"));
+    outln!("{mark} {}{place}: {}", style.safe(&row.about), style.safe(&row.message));
+}
+
+/// Everything that can be said about the workspace.
+async fn report(common: &Common, env: &Env) -> Result<Vec<Row>, CliError> {
+    let dir = workspace_dir(common, env)?;
+    let mut options = open_options(common, env)?;
+    options.layout = options.layout.or_else(|| layout_by_place(&dir));
+    let files = LocalVfs::open(&dir, Arc::new(OsDisk)).map_err(|error| CliError::usage(error.to_string()))?;
+    let workspace = match Workspace::open(Arc::new(files), &options, &|name| env.get(name)).await {
+        Ok(workspace) => workspace,
+        Err(WorkspaceError::Invalid(findings)) => return Ok(findings.into_iter().map(Row::from).collect()),
+        Err(error @ (WorkspaceError::Files(_) | WorkspaceError::Rules(_))) => {
+            return Ok(vec![row(Grade::Error, "settings", error.to_string())]);
+        }
+    };
+    let layout = workspace.definition.layout;
+    let mut rows = vec![row(Grade::Ok, "layout", format!("{layout}; every setting is known"))];
+    rows.extend(workspace.definition.findings.iter().cloned().map(Row::from));
+    rows.push(persona(&workspace).await);
+    rows.extend(switches(&workspace));
+    rows.extend(tool_names(&workspace));
+    rows.extend(workspace.check_tools(&*workspace.files, &|name| env.get(name)).await.into_iter().map(Row::from));
+    rows.extend(permissions(&workspace).await);
+    rows.extend(models(&workspace, &dir, env));
+    let owner = owner(common)?;
+    match assemble(&dir, workspace, Made { owner, ..Made::of(Arc::new(NoModel)) }).await {
+        Ok(agent) => {
+            rows.push(row(Grade::Ok, "filesystem", agent.place().describe()));
+            rows.extend(prompt(&agent).await);
+            rows.extend(journals(&*agent.sessions()).await);
+        }
+        Err(error) => rows.push(row(Grade::Error, "filesystem", error.to_string())),
     }
-    findings.extend(permissions(workspace).await);
-    let names = workspace.config().model.iter().flat_map(|model| std::iter::once(&model.name).chain(&model.fallbacks));
-    for name in names {
-        let settings = match &workspace.config().model {
+    Ok(rows)
+}
+
+/// What is switched off before it is there.
+fn switches(workspace: &Workspace) -> Vec<Row> {
+    let later = Switch::ALL.into_iter().filter(|switch| switch.is_for_later());
+    let off = later.filter(|switch| workspace.config().disable.has(*switch));
+    off.map(|switch| row(Grade::Inactive, "agent.yaml", format!("disable: {switch:?} comes in a later version")))
+        .collect()
+}
+
+/// Tools that settings name and nobody has.
+fn tool_names(workspace: &Workspace) -> Vec<Row> {
+    let definition = &workspace.definition;
+    let approvals = workspace.config().approvals.keys().map(|name| ("approvals", name));
+    let lists = definition.tools.allow.iter().flatten().chain(&definition.tools.deny).map(|name| ("tools", name));
+    let rows = approvals.chain(lists).filter_map(|(key, name)| Some((key, name, unknown_tool(name)?)));
+    rows.map(|(key, name, (grade, message))| {
+        let origin = definition.origins.get(&format!("{key}.{name}"));
+        let about = origin.map_or(key, |origin| origin.source.as_str()).to_owned();
+        Row { grade, about, place: origin.and_then(|origin| origin.place), message: format!("{key}: {message}") }
+    })
+    .collect()
+}
+
+fn unknown_tool(name: &str) -> Option<(Grade, String)> {
+    match known_tool(name).map(|tool| tool.here) {
+        Some(Here::Now) => None,
+        Some(Here::Later) => Some((Grade::Inactive, format!("the tool {name} comes in a later version"))),
+        None if name.starts_with("mcp__") => None,
+        None => {
+            let known: Vec<&str> = known_tools().map(|tool| tool.name).collect();
+            let hint = nearest(name, &known).map_or(String::new(), |near| format!("; did you mean {near}?"));
+            Some((Grade::Error, format!("there is no tool {name}{hint}")))
+        }
+    }
+}
+
+/// Sections of the prompt that are over their bounds.
+async fn prompt(agent: &Agent) -> Vec<Row> {
+    let turn = match agent.outside_turn().await {
+        Ok(turn) => turn,
+        Err(stead::agent::AgentError::Workspace(WorkspaceError::Invalid(findings))) => {
+            return findings.into_iter().map(Row::from).collect();
+        }
+        Err(error) => return vec![row(Grade::Error, "prompt", error.to_string())],
+    };
+    let tokens: usize = turn.prompt.sections.iter().map(|section| section.tokens()).sum();
+    let mut rows = vec![row(Grade::Ok, "prompt", format!("about {tokens} tokens; `stead prompt` shows it"))];
+    for section in &turn.prompt.sections {
+        rows.extend(
+            section
+                .cut
+                .iter()
+                .map(|cut| row(Grade::Warning, &cut.source, format!("too long for the prompt: {}", cut.what))),
+        );
+    }
+    rows
+}
+
+fn models(workspace: &Workspace, dir: &Path, env: &Env) -> Vec<Row> {
+    let config = workspace.config();
+    let mut rows = Vec::new();
+    for name in config.model.iter().flat_map(|model| std::iter::once(&model.name).chain(&model.fallbacks)) {
+        if name.is_empty() {
+            continue;
+        }
+        let settings = match &config.model {
             Some(model) if model.name == *name => model.clone(),
             Some(_) | None => ModelSettings { name: name.clone(), ..ModelSettings::default() },
         };
         let settings = in_workspace(ModelSettings { fallbacks: Vec::new(), ..settings }, dir);
+        let known = |name: &str| variable(workspace, env, name);
         // With any key at all it must work; that the key itself is missing may be right on this machine.
-        let some_key =
-            |variable: &str| env.get(variable).or_else(|| variable.ends_with("_KEY").then(|| "any".to_owned()));
-        findings.push(match (connect(&settings, &some_key), connect(&settings, &|variable| env.get(variable))) {
-            (Err(error), _) => finding(Grade::Error, "model", error.to_string()),
-            (Ok(_), Err(error)) => finding(Grade::Warning, "model", error.to_string()),
-            (Ok(_), Ok(_)) => finding(Grade::Ok, "model", format!("{name} can be asked")),
+        let some_key = |name: &str| known(name).or_else(|| name.ends_with("_KEY").then(|| "any".to_owned()));
+        rows.push(match (connect(&settings, &some_key), connect(&settings, &known)) {
+            (Err(error), _) => row(Grade::Error, "model", error.to_string()),
+            (Ok(_), Err(error)) => row(Grade::Warning, "model", error.to_string()),
+            (Ok(_), Ok(_)) => row(Grade::Ok, "model", format!("{name} can be asked")),
         });
-        if workspace.config().model.as_ref().is_some_and(|model| model.api_key.is_some())
-            && workspace.config().secrets.is_empty()
-        {
-            let text = "the key stands in the file, where the agent can read it; use api_key: ${VARIABLE}";
-            findings.push(finding(Grade::Warning, "agent.yaml", text.to_owned()));
-        }
     }
-    let owner = match owner(common) {
-        Ok(owner) => owner,
-        Err(error) => return vec![finding(Grade::Error, "user", error.to_string())],
-    };
-    match open_place(dir, workspace, Vec::new()).await {
-        Ok(place) => {
-            findings.push(finding(Grade::Ok, "filesystem", place.describe()));
-            findings.extend(journals(&*place.sessions(&owner)).await);
-        }
-        Err(error) => findings.push(finding(Grade::Error, "filesystem", error.to_string())),
+    if config.model.as_ref().is_some_and(|model| model.api_key.is_some()) && config.secrets.is_empty() {
+        let text = "the key stands in the file, where the agent can read it; use api_key: ${VARIABLE}";
+        rows.push(row(Grade::Warning, "model", text.to_owned()));
     }
-    findings
+    rows
 }
 
 /// The file rules as they were understood, and those that do not do what they seem to.
-async fn permissions(workspace: &Workspace) -> Vec<Finding> {
+async fn permissions(workspace: &Workspace) -> Vec<Row> {
     let rules = &workspace.rules;
-    let mut findings: Vec<Finding> =
-        rules.sentences().into_iter().map(|sentence| finding(Grade::Ok, "agent.yaml", sentence)).collect();
-    findings.extend(rules.idle().into_iter().map(|idle| finding(Grade::Warning, "agent.yaml", idle)));
+    let mut rows: Vec<Row> =
+        rules.sentences().into_iter().map(|sentence| row(Grade::Ok, "agent.yaml", sentence)).collect();
+    rows.extend(rules.idle().into_iter().map(|idle| row(Grade::Warning, "agent.yaml", idle)));
     for (path, sentence) in rules.literals() {
         // Rules are compared with names and with what they lead to, not the other way round.
         if let Ok(end) = workspace.files.resolve(&path).await
@@ -120,49 +208,46 @@ async fn permissions(workspace: &Workspace) -> Vec<Finding> {
         {
             let text =
                 format!("{sentence}: {path} is a link to {end}, which stays open by its own name; name it as well");
-            findings.push(finding(Grade::Warning, "agent.yaml", text));
+            rows.push(row(Grade::Warning, "agent.yaml", text));
         }
     }
-    findings
+    rows
 }
 
-async fn persona(workspace: &Workspace) -> Finding {
-    let path = match VPath::parse("AGENTS.md") {
-        Ok(path) => path,
-        Err(error) => return finding(Grade::Error, "AGENTS.md", error.to_string()),
+async fn persona(workspace: &Workspace) -> Row {
+    let Some(file) = workspace.definition.tree.context.first() else {
+        return row(Grade::Ok, "persona", "this layout has none of its own".to_owned());
     };
-    match workspace.files.stat(&path).await {
-        Ok(stat) if stat.size == 0 => {
-            finding(Grade::Warning, "AGENTS.md", "it is empty: the agent has no persona".to_owned())
+    let about = file.path.to_string();
+    match workspace.files.stat(&file.path).await {
+        Ok(stat) if stat.size == 0 => row(Grade::Warning, &about, "it is empty: the agent has no persona".to_owned()),
+        Ok(stat) => row(Grade::Ok, &about, format!("{} bytes", stat.size)),
+        Err(VfsError::NotFound(_)) => {
+            let text = "not there: the agent has no persona (`stead init` makes one)".to_owned();
+            row(Grade::Warning, &about, text)
         }
-        Ok(stat) => finding(Grade::Ok, "AGENTS.md", format!("{} bytes", stat.size)),
-        Err(VfsError::NotFound(_)) => finding(
-            Grade::Warning,
-            "AGENTS.md",
-            "not there: the agent has no persona (`stead init` makes one)".to_owned(),
-        ),
-        Err(error) => finding(Grade::Error, "AGENTS.md", error.to_string()),
+        Err(error) => row(Grade::Error, &about, error.to_string()),
     }
 }
 
-async fn journals(journals: &dyn Sessions) -> Vec<Finding> {
+async fn journals(journals: &dyn Sessions) -> Vec<Row> {
     let list = match journals.list().await {
         Ok(list) => list,
-        Err(error) => return vec![finding(Grade::Error, "sessions", error.to_string())],
+        Err(error) => return vec![row(Grade::Error, "sessions", error.to_string())],
     };
-    let mut findings = Vec::new();
+    let mut rows = Vec::new();
     for summary in &list {
         // The index is derived; only reading every line says whether a journal is whole.
         if let Err(error) = journals.read(&summary.id).await {
-            findings.push(finding(Grade::Error, "sessions", error.to_string()));
+            rows.push(row(Grade::Error, "sessions", error.to_string()));
         }
     }
-    if findings.is_empty() {
-        findings.push(finding(Grade::Ok, "sessions", format!("{} journals, every line checked", list.len())));
+    if rows.is_empty() {
+        rows.push(row(Grade::Ok, "sessions", format!("{} journals, every line checked", list.len())));
     }
-    findings
+    rows
 }
 
-fn finding(grade: Grade, about: &str, message: String) -> Finding {
-    Finding { grade, about: about.to_owned(), message }
+fn row(grade: Grade, about: &str, message: String) -> Row {
+    Row { grade, about: about.to_owned(), place: None, message }
 }

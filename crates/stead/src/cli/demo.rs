@@ -3,7 +3,7 @@
 use super::args::{Common, DemoArgs, Output};
 use super::env::Env;
 use super::error::CliError;
-use super::open::{assemble, open_workspace};
+use super::open::{Made, assemble, open_workspace};
 use super::print::outln;
 use super::render::Renderer;
 use super::style::Style;
@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use stead::agent::{Agent, RunOptions, RunReport, Session};
-use stead::core::{Block, Event, EventKind, Outcome, Owner, SessionId};
-use stead::model::{Params, ScriptedModel};
+use stead::core::{Block, Event, EventKind, Outcome, SessionId};
+use stead::model::ScriptedModel;
+use stead::workspace::OpenOptions;
 use tokio_util::sync::CancellationToken;
 
 const SCRIPT: &str = include_str!("../demo/script.yaml");
@@ -42,8 +43,8 @@ pub(crate) async fn demo(env: &Env, args: &DemoArgs) -> Result<ExitCode, CliErro
 
     let script = SCRIPT.replace("DELAY", if args.fast { "0" } else { READING_SPEED_MS });
     let model = Arc::new(ScriptedModel::parse("demo", &script)?);
-    let workspace = open_workspace(dir, env).await?;
-    let agent = assemble(dir, workspace, model, Params::default(), Vec::new(), Owner::default()).await?;
+    let workspace = open_workspace(dir, OpenOptions::default(), env).await?;
+    let agent = assemble(dir, workspace, Made::of(model)).await?;
     let mut session = agent.session(SessionId::new("demo").map_err(anyhow::Error::from)?);
 
     title(style, "becomes an agent");
@@ -73,7 +74,7 @@ async fn run(env: &Env, session: &mut Session, input: &str) -> Result<RunReport,
     let renderer = Arc::new(Renderer::new(env, Output::Text, CancellationToken::new()));
     let options = RunOptions { listener: renderer.listener(), ..RunOptions::default() };
     let report = session.run(vec![Block::text(input)], options).await?;
-    renderer.finish(&report, &Common { workspace: None, user: None, model: None })?;
+    renderer.finish(&report, &Common::default())?;
     Ok(report)
 }
 
@@ -101,7 +102,7 @@ async fn resume(env: &Env, agent: &Arc<Agent>) -> Result<RunReport, CliError> {
     let options = RunOptions { listener: renderer.listener(), ..RunOptions::default() };
     let report = session.resume(options).await?;
     agent.sessions().flush().await;
-    renderer.finish(&report, &Common { workspace: None, user: None, model: None })?;
+    renderer.finish(&report, &Common::default())?;
     Ok(report)
 }
 

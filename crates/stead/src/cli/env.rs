@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
+use std::path::PathBuf;
 
 /// The variables and terminals of this process.
 #[derive(Debug, Clone)]
 pub(crate) struct Env {
     variables: BTreeMap<String, String>,
+    /// Where the command was typed.
+    pub(crate) folder: PathBuf,
     pub(crate) stdin_is_terminal: bool,
     pub(crate) stdout_is_terminal: bool,
     pub(crate) stderr_is_terminal: bool,
@@ -18,10 +21,16 @@ impl Env {
             variables: std::env::vars_os()
                 .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
                 .collect(),
+            folder: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
             stdin_is_terminal: std::io::stdin().is_terminal(),
             stdout_is_terminal: std::io::stdout().is_terminal(),
             stderr_is_terminal: std::io::stderr().is_terminal(),
         }
+    }
+
+    /// The person's own folder.
+    pub(crate) fn home(&self) -> Option<PathBuf> {
+        self.get("HOME").map(PathBuf::from)
     }
 
     /// A variable that is set and not empty.

@@ -1,7 +1,6 @@
 //! The command line: parsing, and one module per command.
 
 mod args;
-mod attach;
 mod bench;
 mod bench_place;
 mod chat;
@@ -11,6 +10,7 @@ mod env;
 mod error;
 mod gc;
 mod init;
+mod locate;
 mod models;
 mod open;
 mod print;
@@ -75,10 +75,13 @@ async fn dispatch(cli: Cli, env: &Env) -> Result<ExitCode, CliError> {
     match cli.command {
         Command::Init(args) => init::init(&common, env, &args).await,
         Command::Run(args) => run::run(&common, env, args).await,
-        Command::Chat(args) => chat::chat(&common.with_model(args.turn.model.as_ref()), env, args).await,
+        Command::Chat(args) => {
+            chat::chat(&common.with_model(args.turn.model.as_ref()).with_agent(args.turn.agent.as_ref()), env, args)
+                .await
+        }
         Command::Demo(args) => demo::demo(env, &args).await,
-        Command::Tool(args) => tool::tool(&common, env, args).await,
-        Command::Prompt(args) => prompt::prompt(&common, env, &args).await,
+        Command::Tool(args) => tool::tool(&common.with_agent(args.agent.as_ref()), env, args).await,
+        Command::Prompt(args) => prompt::prompt(&common.with_agent(args.agent.as_ref()), env, &args).await,
         Command::Check(args) => check::check(&common, env, &args).await,
         Command::Sessions(args) => sessions::sessions(&common, env, args.command).await,
         Command::Workspace(args) => workspace::workspace(&common, env, args.command).await,

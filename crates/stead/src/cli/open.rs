@@ -3,6 +3,7 @@
 use super::args::{Approve, Common, TurnArgs};
 use super::env::Env;
 use super::error::CliError;
+use super::locate::{layout_by_place, open_options, working_folder, workspace_dir};
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use std::path::{Path, PathBuf};
@@ -12,9 +13,10 @@ use stead::agent::{Agent, AgentParts, Answer, Approvals, Approver, Question};
 use stead::core::{Owner, Price, Redactor, SessionId, UserId};
 use stead::model::{Delta, Model, ModelError, ModelSettings, Params, Request, connect, secrets};
 use stead::store::{OsDisk, Store, Wait};
-use stead::tools::{Registry, file_tools};
-use stead::vfs::LocalVfs;
-use stead::workspace::{Attached, LocalPlace, Mode, OpenOptions, PROJECT, Place, Project, StorePlace, Workspace};
+use stead::vfs::{LocalVfs, VPath};
+use stead::workspace::{
+    Attached, EphemeralPlace, LocalPlace, Mode, OpenOptions, PROJECT, Place, Project, StorePlace, Switch, Workspace,
+};
 
 /// Whether a command talks to the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,22 +25,11 @@ pub(crate) enum Needs {
     FilesOnly,
 }
 
-/// The folder the command is about.
-pub(crate) fn workspace_dir(common: &Common, env: &Env) -> Result<PathBuf, CliError> {
-    let dir = common.workspace.clone().or_else(|| env.get("STEAD_WORKSPACE").map(PathBuf::from));
-    let dir = dir.unwrap_or_else(|| PathBuf::from("."));
-    if dir.is_dir() {
-        return Ok(dir);
-    }
-    let dir = dir.display();
-    Err(CliError::usage(format!("{dir} is not a folder; `stead init {dir}` makes it a workspace")))
-}
-
 /// Opens the workspace and puts the agent together.
 pub(crate) async fn open_agent(common: &Common, env: &Env, needs: Needs) -> Result<Arc<Agent>, CliError> {
     let dir = workspace_dir(common, env)?;
-    let workspace = open_workspace(&dir, env).await?;
-    let lookup = |name: &str| env.get(name);
+    let workspace = open_workspace(&dir, open_options(common, env)?, env).await?;
+    let lookup = |name: &str| variable(&workspace, env, name);
     // Every key that is known is kept out of journals, whichever model is asked.
     let mut known = workspace.config().secrets.clone();
     known.extend(workspace.config().model.iter().flat_map(|settings| secrets(settings, &lookup)));
@@ -50,8 +41,13 @@ pub(crate) async fn open_agent(common: &Common, env: &Env, needs: Needs) -> Resu
             (connect(&settings, &lookup)?, settings.params())
         }
     };
-    let owner = owner(common)?;
-    assemble(&dir, workspace, model, params, known, owner).await
+    let parts = Made { model, params, secrets: known, owner: owner(common)?, folder: working_folder(&dir, env) };
+    assemble(&dir, workspace, parts).await
+}
+
+/// A variable: of the workspace's own `.env`, or else of the process.
+pub(crate) fn variable(workspace: &Workspace, env: &Env, name: &str) -> Option<String> {
+    workspace.config().variables.get(name).cloned().or_else(|| env.get(name))
 }
 
 /// Whose sessions and files the command is about.
@@ -71,9 +67,10 @@ pub(crate) fn owner(common: &Common) -> Result<Owner, CliError> {
 }
 
 /// Opens the files and settings of a folder.
-pub(crate) async fn open_workspace(dir: &Path, env: &Env) -> Result<Workspace, CliError> {
+pub(crate) async fn open_workspace(dir: &Path, options: OpenOptions, env: &Env) -> Result<Workspace, CliError> {
     let files = LocalVfs::open(dir, Arc::new(OsDisk)).map_err(|error| CliError::usage(error.to_string()))?;
-    Ok(Workspace::open(Arc::new(files), &OpenOptions::default(), &|name| env.get(name)).await?)
+    let options = OpenOptions { layout: options.layout.or_else(|| layout_by_place(dir)), ..options };
+    Ok(Workspace::open(Arc::new(files), &options, &|name| env.get(name)).await?)
 }
 
 /// Where the tree and the sessions of the workspace in `dir` lie; no journal ever holds any of `secrets`.
@@ -84,22 +81,29 @@ pub(crate) async fn open_place(
 ) -> Result<Arc<dyn Place>, CliError> {
     let (settings, agent) = (&workspace.config().filesystem, workspace.config().agent());
     let redactor = Redactor::new(secrets);
-    let usage = |error: &dyn std::fmt::Display| CliError::usage(error.to_string());
-    match settings.mode {
-        Mode::Local => {
-            let place = LocalPlace::open(dir, agent, Arc::new(OsDisk), redactor).map_err(|error| usage(&error))?;
-            let place = place.with_scope(settings.scope);
-            let Some(project) = settings.project.as_ref().map(Project::settings) else { return Ok(Arc::new(place)) };
-            let attached = if project.writable { Attached::Writable } else { Attached::ReadOnly };
-            let folder = dir.join(&project.path);
-            refuse_overlap(dir, &folder)?;
-            let attached = place.with_project(&folder, attached);
-            attached.map(|place| Arc::new(place) as Arc<dyn Place>).map_err(|error| {
-                CliError::usage(format!("filesystem.project: {} cannot be opened: {error}", folder.display()))
-            })
-        }
-        Mode::Store => Ok(Arc::new(store_place(dir, workspace, redactor).await?)),
+    let place: Arc<dyn Place> = match settings.mode {
+        Mode::Local => Arc::new(local_place(dir, workspace, redactor.clone())?),
+        Mode::Store => Arc::new(store_place(dir, workspace, redactor.clone()).await?),
+    };
+    if workspace.config().disable.has(Switch::SessionPersistence) {
+        return Ok(Arc::new(EphemeralPlace::new(place, agent, redactor)));
     }
+    Ok(place)
+}
+
+/// The folder itself, with the project that is attached to it.
+fn local_place(dir: &Path, workspace: &Workspace, redactor: Redactor) -> Result<LocalPlace, CliError> {
+    let (settings, tree) = (&workspace.config().filesystem, &workspace.definition.tree);
+    let place = LocalPlace::open(dir, workspace.config().agent(), Arc::new(OsDisk), redactor);
+    let place = place.map_err(|error| CliError::usage(error.to_string()))?;
+    let place = place.with_scope(settings.scope).with_runtime(&tree.runtime);
+    let Some(project) = settings.project.as_ref().map(Project::settings) else { return Ok(place) };
+    let attached = if project.writable { Attached::Writable } else { Attached::ReadOnly };
+    let folder = dir.join(&project.path);
+    refuse_overlap(dir, &folder)?;
+    place
+        .with_project(&folder, attached)
+        .map_err(|error| CliError::usage(format!("filesystem.project: {} cannot be opened: {error}", folder.display())))
 }
 
 /// A project that holds the workspace, or lies in it, would open by another name what the rules protect.
@@ -197,18 +201,30 @@ fn within(dir: &Path, file: &Path) -> Option<PathBuf> {
     real.strip_prefix(dir).ok().map(Path::to_owned)
 }
 
-/// An agent over `workspace` whose journals never hold any of `secrets`.
-pub(crate) async fn assemble(
-    dir: &Path,
-    workspace: Workspace,
-    model: Arc<dyn Model>,
-    params: Params,
-    secrets: Vec<String>,
-    owner: Owner,
-) -> Result<Arc<Agent>, CliError> {
+/// What an agent is made of beside its workspace.
+pub(crate) struct Made {
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) params: Params,
+    /// No journal ever holds any of these.
+    pub(crate) secrets: Vec<String>,
+    pub(crate) owner: Owner,
+    /// The folder of the workspace that is worked in.
+    pub(crate) folder: VPath,
+}
+
+impl Made {
+    /// A model, and nothing special.
+    pub(crate) fn of(model: Arc<dyn Model>) -> Self {
+        let (params, owner, folder) = (Params::default(), Owner::default(), VPath::root());
+        Self { model, params, secrets: Vec::new(), owner, folder }
+    }
+}
+
+/// An agent over `workspace`.
+pub(crate) async fn assemble(dir: &Path, workspace: Workspace, made: Made) -> Result<Arc<Agent>, CliError> {
+    let Made { model, params, secrets, owner, folder } = made;
     let place = open_place(dir, &workspace, secrets).await?;
-    let tools = Registry::new(file_tools()).map_err(anyhow::Error::from)?;
-    Ok(Agent::new(AgentParts { workspace, model, params, place, owner, tools }))
+    Ok(Agent::new(AgentParts { workspace, model, params, place, owner, tools: Vec::new(), folder })?)
 }
 
 /// The model to use: the flag, the workspace's setting, or the first provider whose key is set.
@@ -313,7 +329,7 @@ impl Approver for Terminal {
 
 /// Stands in where no model is asked.
 #[derive(Debug)]
-struct NoModel;
+pub(crate) struct NoModel;
 
 impl Model for NoModel {
     fn name(&self) -> &str {

@@ -9,41 +9,54 @@ use super::style::Style;
 use serde_json::json;
 use std::process::ExitCode;
 use stead::core::SessionId;
-use stead::workspace::SessionFacts;
+use stead::workspace::{Prompt, Section};
 
 pub(crate) async fn prompt(common: &Common, env: &Env, args: &PromptArgs) -> Result<ExitCode, CliError> {
     let agent = open_agent(common, env, Needs::FilesOnly).await?;
-    let (workspace, session) = (agent.workspace(), SessionId::fresh());
+    let session = SessionId::fresh();
     let files = agent.place().files(agent.owner(), &session, None);
-    let facts = SessionFacts {
-        date: jiff::Zoned::now().strftime("%Y-%m-%d").to_string(),
-        agent: workspace.config().agent(),
-        session,
-        project: agent.place().project(),
-    };
-    let prompt = workspace.prompt(&*files, &facts).await?;
+    let turn = agent.turn(agent.owner(), &session, &files).await?;
     if args.json {
-        let sections = prompt.sections.iter().map(|section| {
-            json!({
-                "title": section.title, "source": section.source, "stable": section.stable,
-                "bytes": section.text.len(), "tokens": section.tokens(), "text": section.text,
-            })
-        });
-        outln!("{}", json!(sections.collect::<Vec<_>>()));
+        outln!("{}", json!(turn.prompt.sections.iter().map(as_json).collect::<Vec<_>>()));
         return Ok(ExitCode::SUCCESS);
     }
     let style = Style::stdout(env);
     if !args.summary {
-        for section in &prompt.sections {
-            outln!("{}\n", section.text);
+        for part in turn.prompt.parts() {
+            outln!("{}\n", style.safe(&part.text));
         }
         outln!("{}", style.dim("────────"));
     }
-    outln!("{:<12} {:>8} {:>8}  {:<9} source", "section", "bytes", "tokens", "cached");
-    for section in &prompt.sections {
-        let source = section.source.as_deref().unwrap_or("built in");
-        let cached = if section.stable { "yes" } else { "no" };
-        outln!("{:<12} {:>8} {:>8}  {cached:<9} {source}", section.title, section.text.len(), section.tokens());
-    }
+    table(&turn.prompt, style);
+    let tools: Vec<String> = turn.tools.specs().iter().map(|spec| spec.name.clone()).collect();
+    outln!("\n{} tools: {}", tools.len(), tools.join(", "));
     Ok(ExitCode::SUCCESS)
+}
+
+fn as_json(section: &Section) -> serde_json::Value {
+    json!({
+        "title": section.title, "owner": section.owner, "sources": section.sources, "stable": section.is_stable(),
+        "bytes": section.text.len(), "tokens": section.tokens(), "cut": section.cut, "text": section.text,
+    })
+}
+
+fn table(prompt: &Prompt, style: Style) {
+    let titles = prompt.sections.iter().map(|section| section.title.chars().count());
+    let width = titles.max().unwrap_or(0).max("section".len());
+    outln!("{:<width$} {:>8} {:>8}  {:<6} source", "section", "bytes", "tokens", "cached");
+    for section in &prompt.sections {
+        let source = match section.sources.as_slice() {
+            [] => "built in".to_owned(),
+            [one] => one.clone(),
+            [first, .., last] => format!("{first} … {last} ({} files)", section.sources.len()),
+        };
+        let cached = if section.is_stable() { "yes" } else { "no" };
+        let (bytes, tokens) = (section.text.len(), section.tokens());
+        outln!("{:<width$} {bytes:>8} {tokens:>8}  {cached:<6} {source}", section.title);
+        for cut in &section.cut {
+            outln!("{:<width$} {}", "", style.warn(&format!("cut: {}: {}", cut.source, cut.what)));
+        }
+    }
+    let total = |count: fn(&Section) -> usize| prompt.sections.iter().map(count).sum::<usize>();
+    outln!("{:<width$} {:>8} {:>8}", "all", total(|section| section.text.len()), total(Section::tokens));
 }

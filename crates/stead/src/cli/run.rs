@@ -1,7 +1,6 @@
 //! `stead run`: one input worked to its end.
 
 use super::args::{Common, RunArgs};
-use super::attach::attach;
 use super::env::Env;
 use super::error::CliError;
 use super::open::{Needs, open_agent, session_id};
@@ -18,7 +17,7 @@ use stead::store::StoreError;
 pub(crate) async fn run(common: &Common, env: &Env, args: RunArgs) -> Result<ExitCode, CliError> {
     let input = if args.resume { None } else { Some(read_input(env, args.input.as_deref())?) };
     let id = session_id(args.session.as_deref())?;
-    let common = &common.with_model(args.turn.model.as_ref());
+    let common = &common.with_model(args.turn.model.as_ref()).with_agent(args.turn.agent.as_ref());
     let agent = open_agent(common, env, Needs::Model).await?;
     let signals = Signals::watch()?;
     let renderer = Arc::new(Renderer::new(env, args.output, signals.cancel.clone()));
@@ -31,8 +30,8 @@ pub(crate) async fn run(common: &Common, env: &Env, args: RunArgs) -> Result<Exi
     let mut session = agent.session(id);
     let report = match input {
         Some(text) => {
-            let files = agent.place().files(agent.owner(), session.id(), None);
-            session.run(attach(&*files, &text).await, options).await
+            let input = session.input(&text).await;
+            session.run(input, options).await
         }
         None => session.resume(options).await,
     };
@@ -91,7 +90,14 @@ pub(crate) fn afterword(report: &RunReport, common: &Common) -> Option<String> {
 fn resume_command(session: &SessionId, common: &Common) -> String {
     let mut command = format!("stead run -s {session} --resume");
     let dir = common.workspace.as_ref().map(|dir| dir.to_string_lossy().into_owned());
-    for (flag, value) in [("-C", dir.as_ref()), ("-u", common.user.as_ref()), ("-m", common.model.as_ref())] {
+    let layout = common.layout.map(|layout| layout.to_string());
+    for (flag, value) in [
+        ("-C", dir.as_ref()),
+        ("--layout", layout.as_ref()),
+        ("-u", common.user.as_ref()),
+        ("-m", common.model.as_ref()),
+        ("-a", common.agent.as_ref()),
+    ] {
         command.extend(value.map(|value| format!(" {flag} {}", quoted(value))));
     }
     command

@@ -4,6 +4,7 @@ use super::error::CliError;
 use super::render::{call_line, tokens};
 use super::style::Style;
 use std::fmt::Write;
+use stead::agent::fenced;
 use stead::core::{
     Block, CallResult, CallState, Entry, Limits, Line, Message, ModelReply, Next, Outcome, ResultStatus, SessionState,
     Thinking, ToolCall, ToolResult, UserInput,
@@ -190,13 +191,6 @@ pub(crate) fn markdown(id: &str, lines: &[Line]) -> Result<String, CliError> {
         }
     }
     Ok(out)
-}
-
-/// A fence longer than any in the text, so that the text cannot close it.
-pub(crate) fn fenced(language: &str, text: &str) -> String {
-    let longest = text.lines().map(|line| line.chars().take_while(|&c| c == '`').count()).max().unwrap_or(0);
-    let fence = "`".repeat(longest.max(2) + 1);
-    format!("{fence}{language}\n{text}\n{fence}")
 }
 
 /// Whether the machine, in `state`, would have led to `entry`.

@@ -3,7 +3,8 @@
 use super::args::{Common, CopyArgs, WorkspaceCommand};
 use super::env::Env;
 use super::error::CliError;
-use super::open::{Base, connect_store, open_workspace, owner, workspace_dir};
+use super::locate::workspace_dir;
+use super::open::{Base, connect_store, open_workspace, owner};
 use super::print::{err, errln, outln};
 use super::style::Style;
 use serde_json::json;
@@ -15,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use stead::core::{AgentId, Owner, Redactor, SessionId};
 use stead::store::{Imported, OsDisk, Sessions, StoreError};
 use stead::vfs::{CopyAction, CopyPlan, Included, Overlay, StoreVfs, VPath, Vfs, is_secret};
-use stead::workspace::{LocalPlace, Place, StorePlace};
+use stead::workspace::{LocalPlace, OpenOptions, Place, StorePlace};
 
 /// One end of a copy: a tree and its sessions.
 struct End {
@@ -67,7 +68,7 @@ impl Ends<'_> {
         if !dir.is_dir() {
             return Err(CliError::usage(format!("{name} is not a folder; make it first")));
         }
-        let agent = open_workspace(dir, self.env).await?.config().agent();
+        let agent = open_workspace(dir, OpenOptions::default(), self.env).await?.config().agent();
         let place = LocalPlace::open(dir, agent, Arc::new(OsDisk), Redactor::default());
         let place = place.map_err(|error| CliError::usage(format!("{name}: {error}")))?;
         let files = place.own(&self.owner).map_err(anyhow::Error::from)?;
@@ -77,7 +78,7 @@ impl Ends<'_> {
     /// A store, in which the agent is found by the settings of the workspace the command is about.
     async fn store(&self, url: Option<&str>, side: Side) -> Result<End, CliError> {
         let dir = workspace_dir(self.common, self.env)?;
-        let config = open_workspace(&dir, self.env).await?.definition.config;
+        let config = open_workspace(&dir, OpenOptions::default(), self.env).await?.definition.config;
         // What a person types lies where they type it; what the settings name, in the workspace.
         let (base, url) = match (url, config.filesystem.url.as_deref()) {
             (Some(url), _) => (Base::Here, url),

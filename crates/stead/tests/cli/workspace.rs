@@ -19,7 +19,7 @@ fn a_workspace_is_made_checked_and_shown() {
     let prompt = folder.run(&["-C", "agent", "prompt"]).exits(0).out;
     assert!(prompt.contains("You are a careful librarian.") && prompt.contains("persona"), "{prompt}");
     let sections = folder.run(&["-C", "agent", "prompt", "--json"]).exits(0).json();
-    assert!(sections.as_array().unwrap().iter().any(|section| section["source"] == "AGENTS.md"));
+    assert!(sections.as_array().unwrap().iter().any(|section| section["sources"][0] == "AGENTS.md"));
     assert!(folder.run(&["completions", "bash"]).exits(0).out.contains("_stead"));
 }
 

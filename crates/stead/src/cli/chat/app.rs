@@ -8,7 +8,6 @@ use super::terminal::{Screen, keys};
 use super::transcript::Tone;
 use super::view::{Colours, View};
 use crate::cli::args::{Approve, ChatArgs, Common};
-use crate::cli::attach::attach;
 use crate::cli::env::Env;
 use crate::cli::error::CliError;
 use crate::cli::open::{Needs, open_agent, session_id};
@@ -181,8 +180,7 @@ impl<'a> App<'a> {
     async fn obey(&mut self, command: Command) -> Result<(), CliError> {
         match command {
             Command::Send(text) => {
-                let files = self.agent.place().files(self.agent.owner(), &self.id, None);
-                let content = attach(&*files, &text).await;
+                let content = self.agent.session(self.id.clone()).input(&text).await;
                 self.chat.attached(&content);
                 self.start(Begin::Input(content));
             }

@@ -1,10 +1,11 @@
 //! `@path` in an input attaches that file of the workspace.
 
-use super::transcript::fenced;
+use crate::Session;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use stead::core::{Block, Media};
-use stead::vfs::{FileKind, ReadRange, VPath, Vfs};
+use stead_core::{Block, Media};
+use stead_vfs::{FileKind, ReadRange, VPath, Vfs};
+use stead_workspace::Switch;
 
 /// How much of a text file is attached.
 const MAX_TEXT_BYTES: u64 = 64 * 1024;
@@ -21,7 +22,7 @@ const IMAGES: [(&str, &str); 5] = [
 
 /// The input as blocks: first the text as it was written, then each file it names with `@path`. What is
 /// not a file of the workspace stays plain text.
-pub(crate) async fn attach(files: &dyn Vfs, input: &str) -> Vec<Block> {
+pub async fn attach(files: &dyn Vfs, input: &str) -> Vec<Block> {
     let mut blocks = vec![Block::text(input)];
     let mut attached: Vec<VPath> = Vec::new();
     for word in input.split_whitespace().filter_map(|word| word.strip_prefix('@')) {
@@ -85,6 +86,13 @@ fn text_of(data: &[u8], size: u64) -> Option<&str> {
     }
 }
 
+/// A fence longer than any in the text, so that the text cannot close it.
+pub fn fenced(language: &str, text: &str) -> String {
+    let longest = text.lines().map(|line| line.chars().take_while(|&c| c == '`').count()).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("{fence}{language}\n{text}\n{fence}")
+}
+
 /// The text behind a header that says how much of the file it is.
 fn titled(path: &VPath, text: &str, size: u64) -> String {
     let cut = match size > text.len() as u64 {
@@ -94,12 +102,25 @@ fn titled(path: &VPath, text: &str, size: u64) -> String {
     format!("Attached file {path}{cut}:\n{}", fenced("", text.strip_suffix('\n').unwrap_or(text)))
 }
 
+impl Session {
+    /// The input as it is sent: with the files it names as `@path`, unless that is switched off.
+    pub async fn input(&self, text: &str) -> Vec<Block> {
+        let agent = &self.agent;
+        if agent.workspace().config().disable.has(Switch::AtPaths) {
+            return vec![Block::text(text)];
+        }
+        // As its tools see them: what a rule denies is not attached either.
+        let files = agent.guard(agent.place().files(&self.owner, &self.id, None));
+        attach(&*files, text).await
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::sync::Arc;
-    use stead::store::OsDisk;
-    use stead::vfs::LocalVfs;
+    use stead_store::OsDisk;
+    use stead_vfs::LocalVfs;
 
     #[tokio::test]
     async fn files_named_in_the_input_follow_it_and_all_else_stays_text() {

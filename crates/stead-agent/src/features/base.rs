@@ -1,0 +1,110 @@
+//! Who the agent is, where it works, and the facts of the session.
+
+use super::{Contribution, Feature, TurnCx};
+use futures_util::future::BoxFuture;
+use stead_workspace::{Attached, FixedText, PlaceKind, Section, WorkspaceError, enclose, order};
+
+const BASE: &str = "You are an agent that works in a folder of plain files, the workspace, with the tools you are given. \
+Do the task; do not only describe it. Read before you change, make the smallest change that does the job, and check your work. \
+When a call fails, read the error and act on it instead of repeating the call. \
+When you are done, say briefly what you did and what is left.";
+
+/// Who the agent is, where it works, and the facts of the session.
+#[derive(Debug)]
+pub(super) struct Base;
+
+impl Feature for Base {
+    fn name(&self) -> &'static str {
+        "base"
+    }
+
+    fn contribute<'a>(&'a self, cx: &'a TurnCx<'a>) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
+        Box::pin(async move {
+            let definition = cx.definition();
+            let section = |title: &str, order, text: String| Section::new(title, self.name(), order, text);
+            let config = &definition.config;
+            let mut sections = vec![section("base", order::BASE, BASE.to_owned())];
+            if let Some(description) = &config.description {
+                let text = format!("What you are for: {}", description.trim());
+                sections.push(section("purpose", order::PURPOSE, text).from(settings_file(cx)));
+            }
+            if let Some(prompt) = &config.system_prompt {
+                sections.push(section("persona", order::PERSONA, prompt.trim().to_owned()).from(settings_file(cx)));
+            }
+            sections.extend(definition.texts.iter().map(|text| self.fixed(text)));
+            if let Some(text) = workspace(cx) {
+                sections.push(section("workspace", order::WORKSPACE, text));
+            }
+            sections.push(section("session", order::SESSION, session(cx)));
+            Ok(sections.into())
+        })
+    }
+}
+
+impl Base {
+    fn fixed(&self, text: &FixedText) -> Section {
+        let body = match &text.tag {
+            Some(tag) => enclose(tag, text.text.trim()),
+            None => text.text.trim().to_owned(),
+        };
+        Section::new(&text.title, self.name(), text.order, body).from(&text.source)
+    }
+}
+
+/// The file that the agent's settings are in.
+fn settings_file(cx: &TurnCx<'_>) -> String {
+    let origin = cx.definition().origins.values().next();
+    origin.map_or_else(|| "agent.yaml".to_owned(), |origin| origin.source.clone())
+}
+
+/// How files are used here; nothing without file tools.
+fn workspace(cx: &TurnCx<'_>) -> Option<String> {
+    if !["read_file", "write_file", "edit_file", "ls"].iter().any(|tool| cx.has_tool(tool)) {
+        return None;
+    }
+    let mut text = String::from("## Workspace\n");
+    text.push_str(match cx.place.0 {
+        PlaceKind::Local => {
+            "Paths in tool calls are relative to the workspace root; a leading `/` means that root too, and nothing \
+             outside it can be reached."
+        }
+        PlaceKind::Store => {
+            "The workspace lies in a store that other machines share. Paths are relative to its root, as is a leading \
+             `/`. What you write is kept for the sessions that share it; a file of the common template is replaced \
+             only for them."
+        }
+    });
+    if cx.has_tool("grep_files") && cx.has_tool("glob_files") {
+        text.push_str(" Search with `grep_files` and `glob_files` before reading many files.");
+    }
+    if cx.has_tool("edit_file") {
+        text.push_str(" `edit_file` replaces exact text.");
+    }
+    if cx.has_tool("write_file") {
+        text.push_str(" `write_file` creates new files and refuses to overwrite unless told with `mode`.");
+    }
+    if let Some(home) = &cx.definition().tree.home {
+        text.push_str(&format!(" Files that you write outside the known folders go to `{home}/`."));
+    }
+    match cx.project {
+        None => {}
+        Some(Attached::ReadOnly) => {
+            text.push_str(" The person's project is attached as `project/`; it can be read, not changed.");
+        }
+        Some(Attached::Writable) => {
+            text.push_str(" The person's project is attached as `project/`; changes to it wait for the person's yes.");
+        }
+    }
+    Some(text)
+}
+
+fn session(cx: &TurnCx<'_>) -> String {
+    let TurnCx { date, agent, session, place, folder, .. } = cx;
+    let os = std::env::consts::OS;
+    let mut text = format!("## Session Context\n- Date: {date}\n- OS: {os}\n- Workspace: {}", place.1);
+    if !folder.is_root() {
+        text.push_str(&format!("\n- Working folder: {folder}"));
+    }
+    text.push_str(&format!("\n- Agent: {agent}\n- Session: {session}"));
+    text
+}

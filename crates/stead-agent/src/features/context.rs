@@ -1,0 +1,95 @@
+//! Files that are shown whole: the persona, and those beside it.
+
+use super::{Contribution, Feature, TurnCx};
+use futures_util::future::BoxFuture;
+use stead_vfs::VPath;
+use stead_workspace::{ContextFile, Cut, Excerpt, Nested, Section, Window, WorkspaceError, enclose, order};
+
+/// A larger file is not a persona but a mistake.
+const MAX_FILE_BYTES: u64 = 1024 * 1024;
+/// Bytes of one context file, with all of its name down to the working folder, that are shown.
+pub(crate) const MAX_SHOWN_BYTES: usize = 256 * 1024;
+
+/// Files that are shown whole.
+#[derive(Debug)]
+pub(super) struct Context;
+
+impl Feature for Context {
+    fn name(&self) -> &'static str {
+        "context"
+    }
+
+    fn contribute<'a>(&'a self, cx: &'a TurnCx<'a>) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
+        Box::pin(async move {
+            let mut sections = Vec::new();
+            for (i, file) in cx.definition().tree.context.iter().enumerate() {
+                let order = if i == 0 { order::CONTEXT } else { order::MORE_CONTEXT };
+                let chain = read_chain(cx, file).await?;
+                sections.extend(show(file, chain, order, self.name()));
+            }
+            Ok(sections.into())
+        })
+    }
+}
+
+/// The file and, where it is nested, those of its name in every folder down to the working folder.
+async fn read_chain(cx: &TurnCx<'_>, file: &ContextFile) -> Result<Vec<(VPath, Excerpt)>, WorkspaceError> {
+    let mut chain = Vec::new();
+    let own = cx.own(&file.path);
+    for path in own.iter().chain([&file.path]) {
+        if let Some(text) = read(cx, path).await? {
+            chain.push((path.clone(), text));
+            break;
+        }
+    }
+    if file.nested == Nested::No {
+        return Ok(chain);
+    }
+    let mut folder = VPath::root();
+    for name in cx.folder.parts() {
+        let Ok(below) = folder.join(name) else { break };
+        folder = below;
+        let Ok(path) = folder.join(file.path.name()) else { continue };
+        if let Some(text) = read(cx, &path).await? {
+            chain.push((path, text));
+        }
+    }
+    Ok(chain)
+}
+
+async fn read(cx: &TurnCx<'_>, path: &VPath) -> Result<Option<Excerpt>, WorkspaceError> {
+    let text = cx.reader().read(&**cx.files, path, Window::Whole { limit: MAX_FILE_BYTES }).await?;
+    Ok(text.filter(|excerpt| !excerpt.text.trim().is_empty()))
+}
+
+/// The chain as one section. Where it is too long, the nearest files are kept.
+fn show(file: &ContextFile, chain: Vec<(VPath, Excerpt)>, order: u16, owner: &'static str) -> Option<Section> {
+    let mut left = MAX_SHOWN_BYTES;
+    let mut cuts = Vec::new();
+    let mut texts: Vec<String> = Vec::new();
+    for (path, excerpt) in chain.iter().rev() {
+        let text = excerpt.text.trim();
+        let shown = &text[..text.floor_char_boundary(left.min(text.len()))];
+        if shown.len() < text.len() {
+            let what = format!(
+                "{} of {} bytes were left out; read the file for the rest",
+                text.len() - shown.len(),
+                text.len()
+            );
+            cuts.push(Cut { source: path.to_string(), what: what.clone() });
+            texts.push(format!("{shown}\n\n[{path}: {what}]"));
+        } else if *path == file.path || chain.len() == 1 {
+            texts.push(shown.to_owned());
+        } else {
+            texts.push(format!("[From {path}, for work below {}:]\n{shown}", path.parent().unwrap_or(VPath::root())));
+        }
+        left -= shown.len();
+    }
+    if texts.is_empty() {
+        return None;
+    }
+    texts.reverse();
+    let title = if order == order::CONTEXT { "persona".to_owned() } else { file.path.to_string() };
+    let section = Section::new(title, owner, order, enclose(&file.tag, &texts.join("\n\n"))).loaded().without(cuts);
+    Some(chain.into_iter().fold(section, |section, (path, _)| section.from(path.to_string())))
+}

@@ -1,0 +1,115 @@
+//! Knowledge: its entry is shown whole, the rest is listed.
+
+use super::{Contribution, Feature, TurnCx};
+use futures_util::future::BoxFuture;
+use std::collections::BTreeMap;
+use stead_vfs::{FileKind, VPath, VfsError};
+use stead_workspace::{Cut, Section, Window, WorkspaceError, enclose, order};
+
+/// The entry, in the folder of knowledge.
+const ENTRY: &str = "KNOWLEDGE.md";
+/// Bytes of the entry that are shown.
+const MAX_ENTRY_BYTES: u64 = 128 * 1024;
+/// Files that are listed.
+const MAX_LISTED: usize = 200;
+/// Names of one listing that are looked at.
+const MAX_WALKED: usize = 2 * MAX_LISTED;
+
+/// Knowledge.
+#[derive(Debug)]
+pub(super) struct Knowledge;
+
+impl Feature for Knowledge {
+    fn name(&self) -> &'static str {
+        "knowledge"
+    }
+
+    fn contribute<'a>(&'a self, cx: &'a TurnCx<'a>) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
+        Box::pin(async move {
+            let Some(folder) = &cx.definition().tree.knowledge else { return Ok(Contribution::default()) };
+            let own = cx.own(folder);
+            let roots: Vec<&VPath> = own.iter().chain([folder]).collect();
+            let (entry, source) = self.entry(cx, &roots).await?;
+            let Listing { files, more } = list(cx, &roots).await?;
+            if entry.is_none() && files.is_empty() {
+                return Ok(Contribution::default());
+            }
+            let mut parts: Vec<String> = entry.iter().map(|(text, _)| text.clone()).collect();
+            let mut cuts: Vec<Cut> = entry.into_iter().filter_map(|(_, cut)| cut).collect();
+            if !files.is_empty() {
+                parts.push(format!("Knowledge files:\n{}", files.join("\n")));
+            }
+            if more {
+                let what = format!("only the first {MAX_LISTED} files are listed");
+                parts.push(format!("[{what}; find others with glob_files]"));
+                cuts.push(Cut { source: folder.to_string(), what });
+            }
+            let text = enclose("domain_knowledge_context", &parts.join("\n\n"));
+            let mut shown = Section::new("knowledge", self.name(), order::KNOWLEDGE, text).loaded().without(cuts);
+            shown.sources.extend(source);
+            shown.sources.push(format!("{folder}/"));
+            let help = Section::new("domain knowledge", self.name(), order::DOMAIN_KNOWLEDGE, help(cx, folder));
+            Ok(vec![help, shown].into())
+        })
+    }
+}
+
+impl Knowledge {
+    async fn entry(
+        &self,
+        cx: &TurnCx<'_>,
+        roots: &[&VPath],
+    ) -> Result<(Option<(String, Option<Cut>)>, Option<String>), WorkspaceError> {
+        for root in roots {
+            let Ok(path) = root.join(ENTRY) else { continue };
+            let window = Window::Head { limit: MAX_ENTRY_BYTES };
+            let Some(entry) = cx.reader().read(&**cx.files, &path, window).await? else { continue };
+            let text = entry.text.trim();
+            if entry.size <= MAX_ENTRY_BYTES {
+                return Ok((Some((text.to_owned(), None)), Some(path.to_string())));
+            }
+            let what = format!("its last {} of {} bytes were left out", entry.cut_bytes(), entry.size);
+            let text = format!("{text}\n[{path}: {what}; read the file for the rest]");
+            let cut = Cut { source: path.to_string(), what };
+            return Ok((Some((text, Some(cut))), Some(path.to_string())));
+        }
+        Ok((None, None))
+    }
+}
+
+struct Listing {
+    files: Vec<String>,
+    more: bool,
+}
+
+/// The files below the roots, each by what it is called below them; earlier roots hide later ones.
+async fn list(cx: &TurnCx<'_>, roots: &[&VPath]) -> Result<Listing, WorkspaceError> {
+    let mut found: BTreeMap<String, String> = BTreeMap::new();
+    let mut more = false;
+    for root in roots {
+        let walk = match cx.files.walk(root, None, MAX_WALKED).await {
+            Ok(walk) => walk,
+            Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        more |= walk.truncated;
+        let prefix = format!("{root}/");
+        for (path, entry) in walk.entries {
+            let Some(name) = path.as_str().strip_prefix(&prefix).filter(|name| *name != ENTRY) else { continue };
+            if entry.kind == FileKind::File && !path.parts().any(|part| part.starts_with('.')) {
+                found.entry(name.to_owned()).or_insert_with(|| format!("- {path}"));
+            }
+        }
+    }
+    more |= found.len() > MAX_LISTED;
+    Ok(Listing { files: found.into_values().take(MAX_LISTED).collect(), more })
+}
+
+fn help(cx: &TurnCx<'_>, folder: &VPath) -> String {
+    let search = if cx.has_tool("grep_files") { ", or search them with `grep_files`" } else { "" };
+    format!(
+        "## Domain Knowledge\nWhat this agent knows of its field is in `{folder}/`. Its entry is shown below, the \
+         other files are only listed: read those that a task needs{search}, and rely on them rather than on what you \
+         assume."
+    )
+}

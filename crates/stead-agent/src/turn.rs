@@ -1,0 +1,57 @@
+//! What a turn begins with: the prompt and the tools, as the files say now.
+
+use crate::features::{Contribution, TurnCx};
+use crate::{Agent, AgentError};
+use futures_util::future::try_join_all;
+use std::sync::Arc;
+use stead_core::{Owner, SessionId};
+use stead_tools::Registry;
+use stead_vfs::Vfs;
+use stead_workspace::{Prompt, ToolLists};
+
+/// The prompt and the tools of one turn.
+#[derive(Debug)]
+pub struct Turn {
+    /// What the model is told.
+    pub prompt: Prompt,
+    /// What it can call.
+    pub tools: Registry,
+}
+
+impl Agent {
+    /// What a turn of `session` begins with. Files that did not change since the last turn are not read again.
+    pub async fn turn(&self, owner: &Owner, session: &SessionId, files: &Arc<dyn Vfs>) -> Result<Turn, AgentError> {
+        let (workspace, place) = (&self.parts.workspace, &self.parts.place);
+        let listed = workspace.tools_config(&**files).await?.lists;
+        let lists: [ToolLists; 2] = [workspace.definition.tools.clone(), listed];
+        let names: Vec<String> = self.tools.specs().iter().map(|spec| spec.name.clone()).collect();
+        let cx = TurnCx {
+            workspace,
+            files,
+            owner,
+            session,
+            agent: workspace.config().agent(),
+            folder: &self.parts.folder,
+            place: (place.kind(), place.describe()),
+            project: place.project(),
+            lists: &lists,
+            tool_names: &names,
+            date: jiff::Zoned::now().strftime("%Y-%m-%d").to_string(),
+        };
+        let contributed = try_join_all(self.features.iter().map(|feature| feature.contribute(&cx))).await?;
+        let (mut sections, mut tools) = (Vec::new(), Vec::new());
+        for Contribution { sections: more, tools: added } in contributed {
+            sections.extend(more);
+            tools.extend(added);
+        }
+        let tools = self.tools.with(tools)?.keep(|name| cx.allows_tool(name));
+        Ok(Turn { prompt: Prompt::new(sections), tools })
+    }
+
+    /// What a turn of its usual owner would begin with outside any session.
+    pub async fn outside_turn(&self) -> Result<Turn, AgentError> {
+        let session = SessionId::outside();
+        let files = self.parts.place.files(&self.parts.owner, &session, None);
+        self.turn(&self.parts.owner, &session, &files).await
+    }
+}

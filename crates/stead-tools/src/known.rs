@@ -1,0 +1,62 @@
+//! Every tool a list or a rule may name.
+
+/// A tool that is known by name, whether this version has it or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KnownTool {
+    /// Its canonical name.
+    pub name: &'static str,
+    /// Whether this version has it.
+    pub here: Here,
+}
+
+/// Whether this version has a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Here {
+    /// It has.
+    Now,
+    /// A later one will.
+    Later,
+}
+
+const TABLE: &str = include_str!("../data/known.txt");
+
+/// The tool that `name` means, canonical or not.
+pub fn known_tool(name: &str) -> Option<KnownTool> {
+    rows()
+        .find(|(tool, aliases)| tool.name == name || aliases.split_whitespace().any(|alias| alias == name))
+        .map(|row| row.0)
+}
+
+/// The canonical names of all tools that are known.
+pub fn known_tools() -> impl Iterator<Item = KnownTool> {
+    rows().map(|(tool, _)| tool)
+}
+
+fn rows() -> impl Iterator<Item = (KnownTool, &'static str)> {
+    TABLE.lines().filter_map(|line| {
+        let (name, aliases) = line.split_once(':').filter(|_| !line.starts_with('#'))?;
+        let tool = match name.strip_prefix('~') {
+            Some(name) => KnownTool { name, here: Here::Later },
+            None => KnownTool { name, here: Here::Now },
+        };
+        Some((tool, aliases))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_tool_is_known_by_all_its_names() {
+        for tool in crate::file_tools() {
+            let spec = tool.spec();
+            for name in [&spec.name].into_iter().chain(&spec.aliases) {
+                let known = known_tool(name).unwrap_or_else(|| panic!("{name} is not in known.txt"));
+                assert_eq!((known.name, known.here), (spec.name.as_str(), Here::Now));
+            }
+        }
+        assert_eq!(known_tool("Bash").map(|tool| (tool.name, tool.here)), Some(("execute", Here::Later)));
+        assert_eq!(known_tool("nonsense"), None);
+    }
+}

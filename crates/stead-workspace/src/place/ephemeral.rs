@@ -1,0 +1,61 @@
+//! A place whose sessions end with the process.
+
+use super::{Attached, Place, PlaceKind};
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+use std::time::Duration;
+use stead_core::{AgentId, Owner, Redactor, SessionId};
+use stead_store::{ChangeLog, Fence, MemoryStore, Sessions, Space, Store, StoreChanges, StoreSessions};
+use stead_vfs::{Vfs, VfsError};
+
+/// The files of another place, with sessions that are kept in memory only.
+#[derive(Debug)]
+pub struct EphemeralPlace {
+    files: Arc<dyn Place>,
+    agent: AgentId,
+    redactor: Redactor,
+    memory: Arc<dyn Store>,
+}
+
+impl EphemeralPlace {
+    /// The files of `files`; nothing else of it.
+    pub fn new(files: Arc<dyn Place>, agent: AgentId, redactor: Redactor) -> Self {
+        Self { files, agent, redactor, memory: Arc::new(MemoryStore::default()) }
+    }
+
+    fn space(owner: &Owner) -> Space {
+        Space::new([owner.tenant.to_string(), owner.user.to_string()])
+    }
+}
+
+impl Place for EphemeralPlace {
+    fn sessions(&self, owner: &Owner) -> Arc<dyn Sessions> {
+        let (memory, agent) = (self.memory.clone(), self.agent.clone());
+        Arc::new(StoreSessions::new(memory, Self::space(owner), agent, self.redactor.clone()))
+    }
+
+    fn files(&self, owner: &Owner, session: &SessionId, _: Option<&Fence>) -> Arc<dyn Vfs> {
+        // A fence of our own sessions means nothing to the store of the files.
+        self.files.files(owner, session, None)
+    }
+
+    fn changes(&self, owner: &Owner) -> Arc<dyn ChangeLog> {
+        Arc::new(StoreChanges::new(self.memory.clone(), Self::space(owner).within("undo")))
+    }
+
+    fn sweep<'a>(&'a self, owner: &'a Owner, age: Duration) -> BoxFuture<'a, Result<usize, VfsError>> {
+        self.files.sweep(owner, age)
+    }
+
+    fn project(&self) -> Option<Attached> {
+        self.files.project()
+    }
+
+    fn kind(&self) -> PlaceKind {
+        self.files.kind()
+    }
+
+    fn describe(&self) -> String {
+        format!("{}; sessions end with the process", self.files.describe())
+    }
+}

@@ -1,0 +1,73 @@
+//! A part of the prompt.
+
+use serde::Serialize;
+
+/// A part of the system prompt, with its owner and its origin.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Section {
+    /// What it is about.
+    pub title: String,
+    /// The feature that contributes it.
+    pub owner: &'static str,
+    /// Where it stands: see [`crate::order`].
+    pub order: u16,
+    /// The files it came from.
+    pub sources: Vec<String>,
+    /// The text as the model sees it.
+    #[serde(skip)]
+    pub text: String,
+    /// What it stands in.
+    #[serde(skip)]
+    pub within: Within,
+    /// What was left out.
+    pub cut: Vec<Cut>,
+}
+
+/// What a section stands in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Within {
+    /// The prompt itself.
+    #[default]
+    Prompt,
+    /// The tag of loaded files.
+    Loaded,
+}
+
+/// What was left out of a section.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Cut {
+    /// Of which file or list.
+    pub source: String,
+    /// How much, in words.
+    pub what: String,
+}
+
+impl Section {
+    /// A section of its own.
+    pub fn new(title: impl Into<String>, owner: &'static str, order: u16, text: impl Into<String>) -> Self {
+        let (title, text) = (title.into(), text.into());
+        Self { title, owner, order, sources: Vec::new(), text, within: Within::Prompt, cut: Vec::new() }
+    }
+
+    /// The same, from a file.
+    pub fn from(mut self, source: impl Into<String>) -> Self {
+        self.sources.push(source.into());
+        self
+    }
+
+    /// The same, among the loaded files.
+    pub fn loaded(self) -> Self {
+        Self { within: Within::Loaded, ..self }
+    }
+
+    /// The same, and what was left out of it.
+    pub fn without(mut self, cut: impl IntoIterator<Item = Cut>) -> Self {
+        self.cut.extend(cut);
+        self
+    }
+
+    /// A cautious estimate of its tokens.
+    pub fn tokens(&self) -> usize {
+        self.text.len().div_ceil(3)
+    }
+}

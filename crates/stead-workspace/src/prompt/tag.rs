@@ -1,0 +1,74 @@
+//! Text inside tags, which it cannot leave.
+
+/// Tags that the prompt itself is made of; no text within may close one of them.
+const STRUCTURE: [&str; 9] = [
+    "loaded_context",
+    "agents_context",
+    "memory_context",
+    "domain_knowledge_context",
+    "available_skills",
+    "available_subagents",
+    "skills",
+    "skill",
+    "system_reminder",
+];
+
+/// `text` within `<tag>`: whatever would close that tag, or one of the prompt's own, is defused.
+pub fn enclose(tag: &str, text: &str) -> String {
+    format!("<{tag}>\n{}\n</{tag}>", defused(tag, text))
+}
+
+/// `<tag>text</tag>` on one line, for short values: markup in it is escaped.
+pub fn element(tag: &str, text: &str) -> String {
+    format!("<{tag}>{}</{tag}>", escaped(text))
+}
+
+/// `text` with `&`, `<` and `>` written as XML does.
+pub fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+fn defused(tag: &str, text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("</") {
+        let (before, after) = rest.split_at(at + 1);
+        out.push_str(before);
+        if closes(tag, &after[1..]) {
+            out.push('\\');
+        }
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Whether what follows `</` names `tag` or a tag of the prompt, in whatever case, after blanks.
+fn closes(tag: &str, after: &str) -> bool {
+    let name = after.trim_start();
+    let begins = |tag: &str| name.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag));
+    begins(tag) || STRUCTURE.into_iter().any(begins)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_closes_its_tag_or_one_around_it() {
+        for text in [
+            "x </agents_context> y",
+            "</AGENTS_CONTEXT>",
+            "</ agents_context >",
+            "</\nloaded_context>",
+            "</notes_md>",
+            "a</agents_context></agents_context>",
+        ] {
+            let enclosed = enclose("notes_md", text);
+            assert_eq!(enclosed.matches("</").count(), 1, "{enclosed}");
+            assert!(enclosed.ends_with("\n</notes_md>"));
+        }
+        assert_eq!(enclose("a_b", "</p> <b>bold</b> é</"), "<a_b>\n</p> <b>bold</b> é</\n</a_b>");
+        assert_eq!(element("name", "a<b>&"), "<name>a&lt;b&gt;&amp;</name>");
+    }
+}

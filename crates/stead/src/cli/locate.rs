@@ -1,0 +1,88 @@
+//! Which folder a command is about.
+
+use super::args::Common;
+use super::env::Env;
+use super::error::CliError;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use stead::store::OsDisk;
+use stead::vfs::{LocalVfs, VPath};
+use stead::workspace::{Layout, OpenOptions};
+
+/// What only a workspace has; the nearest folder upward with one of these is it.
+const MARKS: [&str; 6] = ["agent.yaml", ".openharness", "agent/AGENT.md", ".deepagents", ".mcp", "tools.json"];
+/// What a workspace of one file has; other folders may have it too.
+const WEAK_MARKS: [&str; 2] = ["AGENTS.md", "AGENT.md"];
+/// Where AgentScope keeps a workspace, below the project it is for.
+const AGENTSCOPE: &str = ".agentscope/workspace";
+
+/// The folder the command is about: the flag, a variable, or the nearest workspace from here upward.
+pub(crate) fn workspace_dir(common: &Common, env: &Env) -> Result<PathBuf, CliError> {
+    let set = || ["STEAD_WORKSPACE", "AGENTSCOPE_WORKSPACE"].iter().find_map(|name| env.get(name));
+    let named = common.workspace.clone().or_else(|| set().map(PathBuf::from));
+    let Some(dir) = named else { return Ok(nearest(env).unwrap_or_else(|| PathBuf::from("."))) };
+    if !dir.is_dir() {
+        let dir = dir.display();
+        return Err(CliError::usage(format!("{dir} is not a folder; `stead init {dir}` makes it a workspace")));
+    }
+    // A project that is named by its own folder means the workspace in it.
+    let inner = dir.join(AGENTSCOPE);
+    let own = MARKS.iter().chain(&WEAK_MARKS).any(|mark| dir.join(mark).exists());
+    Ok(if !own && inner.is_dir() { inner } else { dir })
+}
+
+fn nearest(env: &Env) -> Option<PathBuf> {
+    let home = env.home();
+    let above = |dir: &&Path| dir.parent().is_some() && home.as_deref().is_none_or(|home| *dir != home);
+    let folders: Vec<&Path> = env.folder.ancestors().take_while(above).collect();
+    let marked = |marks: &[&str]| {
+        folders.iter().find_map(|dir| {
+            let inner = dir.join(AGENTSCOPE);
+            match marks.iter().any(|mark| dir.join(mark).exists()) {
+                true => Some(dir.to_path_buf()),
+                false => inner.is_dir().then_some(inner),
+            }
+        })
+    };
+    let found = marked(&MARKS).or_else(|| marked(&WEAK_MARKS))?;
+    // Messages are shorter without a path.
+    Some(if found == env.folder { PathBuf::from(".") } else { found })
+}
+
+/// The folder of the workspace that the command was typed in.
+pub(crate) fn working_folder(dir: &Path, env: &Env) -> VPath {
+    let (Ok(dir), Ok(here)) = (dir.canonicalize(), env.folder.canonicalize()) else { return VPath::root() };
+    let below = here.strip_prefix(&dir).ok().and_then(Path::to_str);
+    below.and_then(|below| VPath::parse(below).ok()).unwrap_or(VPath::root())
+}
+
+/// How the workspace is to be opened.
+pub(crate) fn open_options(common: &Common, env: &Env) -> Result<OpenOptions, CliError> {
+    Ok(OpenOptions {
+        layout: common.layout,
+        agent: common.agent.clone(),
+        platform: platform(env)?,
+        memory: common.memory.clone(),
+        skills: common.skills.clone(),
+    })
+}
+
+/// What many workspaces share: `$STEAD_PLATFORM`, or `~/.stead/platform` if it is there.
+fn platform(env: &Env) -> Result<Option<Arc<dyn stead::vfs::Vfs>>, CliError> {
+    let (dir, named) = match (env.get("STEAD_PLATFORM"), env.home()) {
+        (Some(dir), _) => (PathBuf::from(dir), true),
+        (None, Some(home)) => (home.join(".stead/platform"), false),
+        (None, None) => return Ok(None),
+    };
+    if !named && !dir.is_dir() {
+        return Ok(None);
+    }
+    let files = LocalVfs::open(&dir, Arc::new(OsDisk));
+    let files = files.map_err(|error| CliError::usage(format!("STEAD_PLATFORM: {}: {error}", dir.display())))?;
+    Ok(Some(Arc::new(files)))
+}
+
+/// The layout that a folder's own place tells.
+pub(crate) fn layout_by_place(dir: &Path) -> Option<Layout> {
+    dir.canonicalize().ok()?.ends_with(AGENTSCOPE).then_some(Layout::Agentscope)
+}
