@@ -6,6 +6,7 @@
 mod agent;
 mod approve;
 mod attach;
+mod builder;
 mod collect;
 mod driver;
 mod error;
@@ -22,6 +23,7 @@ mod undo;
 pub use agent::{Agent, AgentParts};
 pub use approve::{Answer, Approvals, Approver, Question};
 pub use attach::{attach, fenced};
+pub use builder::{AgentBuilder, BuildError};
 pub use collect::{Collected, Really};
 pub use error::AgentError;
 pub use features::{Contribution, Feature, TurnCx};

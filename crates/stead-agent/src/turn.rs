@@ -23,7 +23,7 @@ impl Agent {
     pub async fn turn(&self, owner: &Owner, session: &SessionId, files: &Arc<dyn Vfs>) -> Result<Turn, AgentError> {
         let (workspace, place) = (&self.parts.workspace, &self.parts.place);
         let listed = workspace.tools_config(&**files).await?.lists;
-        let lists: [ToolLists; 2] = [workspace.definition.tools.clone(), listed];
+        let lists: Vec<ToolLists> = workspace.definition.tools.iter().cloned().chain([listed]).collect();
         let names: Vec<String> = self.tools.specs().iter().map(|spec| spec.name.clone()).collect();
         let cx = TurnCx {
             workspace,

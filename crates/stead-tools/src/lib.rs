@@ -21,6 +21,7 @@
 
 mod arguments;
 mod files;
+mod function;
 mod known;
 mod registry;
 mod schema;
@@ -30,6 +31,7 @@ mod typed;
 
 pub use arguments::nearest;
 pub use files::file_tools;
+pub use function::function;
 pub use known::{Here, KnownTool, known_tool, known_tools};
 pub use registry::{Registry, RegistryError};
 pub use surface::Surface;

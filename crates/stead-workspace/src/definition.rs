@@ -17,8 +17,8 @@ pub struct Definition {
     pub agents: BTreeMap<String, AgentSpec>,
     /// Which of them the main agent is; none = the workspace itself.
     pub active: Option<String>,
-    /// Tools the layout's own settings allow and deny; `tools.json` narrows further.
-    pub tools: ToolLists,
+    /// Tools that settings other than `tools.json` allow and deny; a tool must pass all lists.
+    pub tools: Vec<ToolLists>,
     /// How tools are named to the model.
     pub surface: Surface,
     /// Parts of the prompt that are fixed by the layout's settings.

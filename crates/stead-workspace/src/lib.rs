@@ -21,6 +21,7 @@ mod place;
 mod prompt;
 mod reader;
 mod scaffold;
+mod schema;
 mod spec;
 mod tool_lists;
 mod variables;
@@ -34,10 +35,14 @@ pub use filesystem::{Filesystem, IsolationScope, Mode, Project, ProjectSettings,
 pub use finding::{Finding, Severity, Spot};
 pub use front_matter::FrontMatter;
 pub use layout::{Layout, LoadCx, OpenOptions, detect};
-pub use place::{Attached, EphemeralPlace, LocalPlace, PROJECT, Place, PlaceError, PlaceKind, StorePlace};
+pub use place::{
+    Attached, Base, EphemeralPlace, LocalPlace, PROJECT, Place, PlaceError, PlaceKind, StorePlace, connect_store,
+    open_place,
+};
 pub use prompt::{Cut, Prompt, Section, Within, element, enclose, escaped};
 pub use reader::{Excerpt, Reader, Window};
 pub use scaffold::{ScaffoldFile, scaffold};
+pub use schema::{agent_schema, tools_schema};
 pub use spec::{AgentMode, AgentSpec, Isolation, SpecPolicy};
 pub use stead_tools::Surface;
 use stead_tools::nearest;

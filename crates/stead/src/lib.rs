@@ -4,36 +4,39 @@
 //! same name is a thin layer over it.
 //!
 //! ```
-//! use std::sync::Arc;
-//! use stead::{agent::*, core::*, model::*, store::*, tools::*, vfs::*, workspace::*};
+//! use stead::{Agent, Output, Risk, RunOptions, SessionId, ToolCx, ToolError, function};
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Words {
+//!     /// The text to count in.
+//!     text: String,
+//! }
+//!
+//! async fn count(_: ToolCx, args: Words) -> Result<Output, ToolError> {
+//!     Ok(Output::text(args.text.split_whitespace().count().to_string()))
+//! }
 //!
 //! # let dir = tempfile::tempdir().unwrap();
 //! # let folder = dir.path();
 //! # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
 //! std::fs::write(folder.join("AGENTS.md"), "You are a careful librarian.").unwrap();
-//!
-//! let disk: Arc<dyn Disk> = Arc::new(OsDisk);
-//! let files = Arc::new(LocalVfs::open(folder, disk.clone()).unwrap());
-//! let workspace = Workspace::open(files, &OpenOptions::default(), &|_| None).await.unwrap();
-//! let place = LocalPlace::open(folder, workspace.config().agent(), disk, Redactor::default()).unwrap();
-//! let script = "- calls: [{tool: write_file, args: {file_path: a.txt, content: hello}}]\n- text: Done.";
-//! let agent = Agent::new(AgentParts {
-//!     workspace,
-//!     model: Arc::new(ScriptedModel::parse("demo", script).unwrap()),
-//!     params: Params::default(),
-//!     place: Arc::new(place),
-//!     owner: Owner::default(),
-//!     tools: Vec::new(),
-//!     folder: VPath::root(),
-//! })
-//! .unwrap();
+//! let script = "- calls: [{tool: count_words, args: {text: a b c}}]\n- text: Three.";
+//! let agent = Agent::builder()
+//!     .workspace(folder)
+//!     .model_of(stead::model::ScriptedModel::parse("demo", script).unwrap())
+//!     .tool(function("count_words", "Counts the words of a text.", Risk::READS, count))
+//!     .build()
+//!     .await
+//!     .unwrap();
 //!
 //! let mut session = agent.session(SessionId::new("first").unwrap());
-//! let report = session.run(vec![Block::text("Write hello to a.txt")], RunOptions::default()).await.unwrap();
-//! assert_eq!((report.outcome, report.text.as_str()), (Outcome::Completed, "Done."));
-//! assert_eq!(std::fs::read_to_string(folder.join("a.txt")).unwrap(), "hello");
+//! let input = session.input("How many words are in `a b c`?").await;
+//! let report = session.run(input, RunOptions::default()).await.unwrap();
+//! assert_eq!(report.text, "Three.");
 //! # });
 //! ```
+//!
+//! More of it runs in the crate's `examples/`.
 
 pub use stead_agent as agent;
 pub use stead_core as core;
@@ -42,3 +45,8 @@ pub use stead_store as store;
 pub use stead_tools as tools;
 pub use stead_vfs as vfs;
 pub use stead_workspace as workspace;
+
+pub use stead_agent::{Agent, AgentBuilder, BuildError, RunOptions, RunReport, Session};
+pub use stead_core::{Block, Owner, Risk, SessionId};
+pub use stead_tools::{Output, Tool, ToolCx, ToolError, function};
+pub use stead_workspace::{Layout, Switch};

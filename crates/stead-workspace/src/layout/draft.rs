@@ -178,7 +178,7 @@ impl<'a> Draft<'a> {
             tree: self.tree,
             agents: self.agents,
             active: self.active,
-            tools: self.tools,
+            tools: vec![self.tools],
             surface: self.surface,
             texts: self.texts,
             findings,

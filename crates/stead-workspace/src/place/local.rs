@@ -61,12 +61,17 @@ impl LocalPlace {
 
     /// The same with the folder `dir` attached as `project/`.
     pub fn with_project(self, dir: &Path, attached: Attached) -> Result<Self, VfsError> {
-        let files: Arc<dyn Vfs> = Arc::new(LocalVfs::open(dir, self.disk.clone())?);
+        let files = LocalVfs::open(dir, self.disk.clone())?;
+        Ok(self.with_project_files(Arc::new(files), attached))
+    }
+
+    /// The same with `files` attached as `project/`.
+    pub fn with_project_files(self, files: Arc<dyn Vfs>, attached: Attached) -> Self {
         let files = match attached {
             Attached::ReadOnly => Arc::new(ReadOnly::new(files)),
             Attached::Writable => files,
         };
-        Ok(Self { project: Some((files, attached)), ..self })
+        Self { project: Some((files, attached)), ..self }
     }
 
     /// The whole folder.

@@ -2,18 +2,20 @@
 
 mod ephemeral;
 mod local;
+mod open;
 mod store;
 
 pub use ephemeral::EphemeralPlace;
 pub use local::{Attached, LocalPlace};
-pub use store::{PlaceError, StorePlace};
+pub use open::{Base, connect_store, open_place};
+pub use store::StorePlace;
 
 use futures_util::future::BoxFuture;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{Owner, SessionId};
-use stead_store::{ChangeLog, Fence, Sessions};
+use stead_store::{ChangeLog, Fence, Sessions, StoreError};
 use stead_vfs::{Protected, Rule, Rules, VPath, Vfs, VfsError};
 
 /// Where an attached project appears in the tree.
@@ -45,6 +47,31 @@ pub trait Place: Debug + Send + Sync {
     fn describe(&self) -> String;
 }
 
+/// Why a place cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PlaceError {
+    /// The files are shared and the sessions are not.
+    #[error(
+        "the files are in {files}, which other machines share, but sessions would be kept in {sessions}, which \
+         only this machine sees: set sessions.url to a shared store, or leave it out to use that of filesystem"
+    )]
+    LocalSessions {
+        /// Where the files are.
+        files: String,
+        /// Where sessions would be.
+        sessions: String,
+    },
+    /// What the settings ask for cannot be.
+    #[error("{0}")]
+    Settings(String),
+    /// The folder cannot be opened.
+    #[error(transparent)]
+    Files(#[from] VfsError),
+    /// The store cannot be reached.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
 /// The kinds of places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlaceKind {
@@ -59,14 +86,19 @@ const OWNED: [&str; 5] = ["agents", "@@*", "data/agents", ".openharness/data", "
 
 /// A template without what belongs to one owner alone.
 fn without_owned(template: Arc<dyn Vfs>) -> Arc<dyn Vfs> {
+    hiding(template, &OWNED, Protected::TEMPLATE)
+}
+
+/// `files` without what the patterns cover and what is protected.
+fn hiding(files: Arc<dyn Vfs>, patterns: &[&str], protected: Protected) -> Arc<dyn Vfs> {
     use stead_core::{AccessKind, VerdictKind};
     let rule = Rule {
         operations: vec![AccessKind::Read, AccessKind::Write],
-        paths: OWNED.iter().map(|&name| name.to_owned()).collect(),
+        paths: patterns.iter().map(|&name| name.to_owned()).collect(),
         mode: VerdictKind::Deny,
     };
-    match Rules::new(&[rule], Protected::TEMPLATE) {
-        Ok(rules) => Arc::new(stead_vfs::Guarded::hiding(template, Arc::new(rules))),
+    match Rules::new(&[rule], protected) {
+        Ok(rules) => Arc::new(stead_vfs::Guarded::hiding(files, Arc::new(rules))),
         // The patterns are our own; should they ever be wrong, nothing is shown.
         Err(_) => Arc::new(stead_vfs::StoreVfs::in_memory()),
     }

@@ -1,6 +1,6 @@
 //! A store that other machines may share.
 
-use super::{Attached, Place, PlaceKind, without_owned};
+use super::{Attached, Place, PlaceError, PlaceKind, without_owned};
 use crate::{Filesystem, IsolationScope};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
@@ -23,22 +23,6 @@ pub struct StorePlace {
     scope: IsolationScope,
     namespace: Option<String>,
     redactor: Redactor,
-}
-
-/// Why a place cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum PlaceError {
-    /// The files are shared and the sessions are not.
-    #[error(
-        "the files are in {files}, which other machines share, but sessions would be kept in {sessions}, which \
-         only this machine sees: set sessions.url to a shared store, or leave it out to use that of filesystem"
-    )]
-    LocalSessions {
-        /// Where the files are.
-        files: String,
-        /// Where sessions would be.
-        sessions: String,
-    },
 }
 
 impl StorePlace {

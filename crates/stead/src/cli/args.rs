@@ -84,6 +84,16 @@ pub(crate) enum Command {
     Prompt(PromptArgs),
     /// Check the workspace strictly
     Check(CheckArgs),
+    /// Say what a setting is, and which file set it
+    #[command(
+        after_help = "Examples:\n  stead explain policy.max_steps\n  stead explain              every setting that is set"
+    )]
+    Explain(ExplainArgs),
+    /// Print the JSON schema of a settings file, for editors
+    #[command(
+        after_help = "Example:\n  stead schema > .stead.schema.json   then, first in agent.yaml:\n  # yaml-language-server: $schema=.stead.schema.json"
+    )]
+    Schema(SchemaArgs),
     /// List, show, search, fork, rewind, undo, replay, export or remove sessions
     #[command(alias = "session")]
     Sessions(SessionsArgs),
@@ -304,6 +314,31 @@ pub(crate) struct CheckArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// The setting, as a path of keys; without it, every one that is set
+    pub(crate) key: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SchemaArgs {
+    /// The file
+    #[arg(value_enum, default_value_t = SettingsFile::Agent)]
+    pub(crate) file: SettingsFile,
+}
+
+/// A file that has a schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SettingsFile {
+    /// agent.yaml
+    Agent,
+    /// tools.json
+    Tools,
 }
 
 #[derive(Debug, Args)]

@@ -3,7 +3,7 @@
 use super::args::{Layers, Op, PlaceArgs};
 use super::env::Env;
 use super::error::CliError;
-use super::open::{Base, connect_store, open_place, open_workspace};
+use super::open::{connect_store, open_place, open_workspace};
 use super::print::outln;
 use std::path::Path;
 use std::process::ExitCode;
@@ -14,7 +14,7 @@ use stead::store::{
     ChangeLog, FileChanges, FileSessions, OsDisk, RunKey, Sessions, Space, StoreChanges, StoreSessions,
 };
 use stead::vfs::{ContentHash, Expect, Guarded, LocalVfs, ReadRange, Recorded, StoreVfs, VPath, Version, Vfs};
-use stead::workspace::{Mode, OpenOptions, Workspace};
+use stead::workspace::{Base, Mode, OpenOptions, Workspace};
 use tokio::task::JoinSet;
 
 /// Prints a JSON object: operations per second, by name of the operation.

@@ -121,7 +121,8 @@ fn switches(workspace: &Workspace) -> Vec<Row> {
 fn tool_names(workspace: &Workspace) -> Vec<Row> {
     let definition = &workspace.definition;
     let approvals = workspace.config().approvals.keys().map(|name| ("approvals", name));
-    let lists = definition.tools.allow.iter().flatten().chain(&definition.tools.deny).map(|name| ("tools", name));
+    let lists = definition.tools.iter().flat_map(|lists| lists.allow.iter().flatten().chain(&lists.deny));
+    let lists = lists.map(|name| ("tools", name));
     let rows = approvals.chain(lists).filter_map(|(key, name)| Some((key, name, unknown_tool(name)?)));
     rows.map(|(key, name, (grade, message))| {
         let origin = definition.origins.get(&format!("{key}.{name}"));

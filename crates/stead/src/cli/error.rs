@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use stead::agent::AgentError;
 use stead::model::ModelError;
 use stead::store::StoreError;
-use stead::workspace::WorkspaceError;
+use stead::workspace::{PlaceError, WorkspaceError};
 
 /// Why a command could not be carried out.
 #[derive(Debug)]
@@ -40,6 +40,17 @@ impl std::fmt::Display for CliError {
 impl From<WorkspaceError> for CliError {
     fn from(error: WorkspaceError) -> Self {
         Self::Usage(error.to_string())
+    }
+}
+
+impl From<PlaceError> for CliError {
+    fn from(error: PlaceError) -> Self {
+        match error {
+            PlaceError::Store(error) => error.into(),
+            PlaceError::Settings(_) | PlaceError::Files(_) | PlaceError::LocalSessions { .. } => {
+                Self::Usage(error.to_string())
+            }
+        }
     }
 }
 

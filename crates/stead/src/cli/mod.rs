@@ -8,6 +8,7 @@ mod check;
 mod demo;
 mod env;
 mod error;
+mod explain;
 mod gc;
 mod init;
 mod locate;
@@ -17,6 +18,7 @@ mod print;
 mod prompt;
 mod render;
 mod run;
+mod schema;
 mod sessions;
 mod signals;
 mod style;
@@ -65,7 +67,8 @@ pub(crate) fn main() -> ExitCode {
 async fn dispatch(cli: Cli, env: &Env) -> Result<ExitCode, CliError> {
     let common = cli.common;
     // These work on no workspace; to take one and ignore it would be a lie.
-    let placeless = matches!(cli.command, Command::Demo(_) | Command::Models(_) | Command::Completions { .. });
+    let placeless =
+        matches!(cli.command, Command::Demo(_) | Command::Models(_) | Command::Schema(_) | Command::Completions { .. });
     if placeless && common.workspace.is_some() {
         return Err(CliError::usage("-C has no meaning for this command (`demo` takes --dir)"));
     }
@@ -83,6 +86,8 @@ async fn dispatch(cli: Cli, env: &Env) -> Result<ExitCode, CliError> {
         Command::Tool(args) => tool::tool(&common.with_agent(args.agent.as_ref()), env, args).await,
         Command::Prompt(args) => prompt::prompt(&common.with_agent(args.agent.as_ref()), env, &args).await,
         Command::Check(args) => check::check(&common, env, &args).await,
+        Command::Explain(args) => explain::explain(&common, env, &args).await,
+        Command::Schema(args) => Ok(schema::schema(&args)),
         Command::Sessions(args) => sessions::sessions(&common, env, args.command).await,
         Command::Workspace(args) => workspace::workspace(&common, env, args.command).await,
         Command::Gc(args) => gc::gc(&common, env, &args).await,

@@ -6,7 +6,7 @@ use super::error::CliError;
 use super::locate::{layout_by_place, open_options, working_folder, workspace_dir};
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use stead::agent::{Agent, AgentParts, Answer, Approvals, Approver, Question};
@@ -14,9 +14,7 @@ use stead::core::{Owner, Price, Redactor, SessionId, UserId};
 use stead::model::{Delta, Model, ModelError, ModelSettings, Params, Request, connect, secrets};
 use stead::store::{OsDisk, Store, Wait};
 use stead::vfs::{LocalVfs, VPath};
-use stead::workspace::{
-    Attached, EphemeralPlace, LocalPlace, Mode, OpenOptions, PROJECT, Place, Project, StorePlace, Switch, Workspace,
-};
+use stead::workspace::{Base, OpenOptions, Place, Workspace};
 
 /// Whether a command talks to the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,131 +72,27 @@ pub(crate) async fn open_workspace(dir: &Path, options: OpenOptions, env: &Env) 
 }
 
 /// Where the tree and the sessions of the workspace in `dir` lie; no journal ever holds any of `secrets`.
+/// Says so if opening it takes long.
 pub(crate) async fn open_place(
     dir: &Path,
     workspace: &Workspace,
     secrets: Vec<String>,
 ) -> Result<Arc<dyn Place>, CliError> {
-    let (settings, agent) = (&workspace.config().filesystem, workspace.config().agent());
-    let redactor = Redactor::new(secrets);
-    let place: Arc<dyn Place> = match settings.mode {
-        Mode::Local => Arc::new(local_place(dir, workspace, redactor.clone())?),
-        Mode::Store => Arc::new(store_place(dir, workspace, redactor.clone()).await?),
-    };
-    if workspace.config().disable.has(Switch::SessionPersistence) {
-        return Ok(Arc::new(EphemeralPlace::new(place, agent, redactor)));
-    }
-    Ok(place)
-}
-
-/// The folder itself, with the project that is attached to it.
-fn local_place(dir: &Path, workspace: &Workspace, redactor: Redactor) -> Result<LocalPlace, CliError> {
-    let (settings, tree) = (&workspace.config().filesystem, &workspace.definition.tree);
-    let place = LocalPlace::open(dir, workspace.config().agent(), Arc::new(OsDisk), redactor);
-    let place = place.map_err(|error| CliError::usage(error.to_string()))?;
-    let place = place.with_scope(settings.scope).with_runtime(&tree.runtime);
-    let Some(project) = settings.project.as_ref().map(Project::settings) else { return Ok(place) };
-    let attached = if project.writable { Attached::Writable } else { Attached::ReadOnly };
-    let folder = dir.join(&project.path);
-    refuse_overlap(dir, &folder)?;
-    place
-        .with_project(&folder, attached)
-        .map_err(|error| CliError::usage(format!("filesystem.project: {} cannot be opened: {error}", folder.display())))
-}
-
-/// A project that holds the workspace, or lies in it, would open by another name what the rules protect.
-fn refuse_overlap(dir: &Path, project: &Path) -> Result<(), CliError> {
-    if dir.join(PROJECT).exists() {
-        return Err(CliError::usage(format!(
-            "filesystem.project would hide the folder {PROJECT}/ of the workspace; rename that folder"
-        )));
-    }
-    let (Ok(dir), Ok(real)) = (dir.canonicalize(), project.canonicalize()) else {
-        let text = format!("filesystem.project: there is no folder {}", project.display());
-        return Err(CliError::usage(text));
-    };
-    if real.starts_with(&dir) || dir.starts_with(&real) {
-        return Err(CliError::usage(format!(
-            "filesystem.project: {} overlaps the workspace; attach a folder beside it",
-            project.display()
-        )));
-    }
-    Ok(())
-}
-
-/// The store that the workspace's settings name.
-pub(crate) async fn store_place(dir: &Path, workspace: &Workspace, redactor: Redactor) -> Result<StorePlace, CliError> {
-    let settings = &workspace.config().filesystem;
-    let store = connect_store(Base::Workspace(dir), settings.url.as_deref().unwrap_or_default()).await?;
-    let sessions = match &workspace.config().sessions.url {
-        Some(url) => connect_store(Base::Workspace(dir), url).await?,
-        None => store.clone(),
-    };
-    StorePlace::new(store, sessions, workspace.files.clone(), workspace.config().agent(), settings, redactor)
-        .map_err(|error| CliError::usage(error.to_string()))
-}
-
-/// Where a store that is a file begins, if its path is relative.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Base<'a> {
-    /// Where the command is typed.
-    Here,
-    /// In the workspace, out of the agent's reach.
-    Workspace(&'a Path),
-}
-
-impl Base<'_> {
-    /// The file that `url` names, if it names one.
-    pub(crate) fn file(self, url: &str) -> Option<PathBuf> {
-        let (_, rest) = url.split_once(':').filter(|(scheme, _)| matches!(*scheme, "sqlite" | "file"))?;
-        let path = Path::new(rest.strip_prefix("//").unwrap_or(rest));
-        let is_file = !path.as_os_str().is_empty() && rest != ":memory:";
-        is_file.then(|| match self {
-            Self::Here => path.to_owned(),
-            Self::Workspace(dir) => dir.join(path),
-        })
-    }
+    Ok(patiently(stead::workspace::open_place(dir, workspace, Redactor::new(secrets))).await?)
 }
 
 /// Connects to a store, saying so if that takes long.
 pub(crate) async fn connect_store(base: Base<'_>, url: &str) -> Result<Arc<dyn Store>, CliError> {
-    let mut connecting = Box::pin(connect_quietly(base, url));
+    Ok(patiently(stead::workspace::connect_store(base, url)).await?)
+}
+
+async fn patiently<T>(connecting: impl Future<Output = T>) -> T {
+    let mut connecting = Box::pin(connecting);
     if let Ok(connected) = tokio::time::timeout(Duration::from_secs(1), &mut connecting).await {
         return connected;
     }
     super::print::errln!("still connecting to the store");
     connecting.await
-}
-
-async fn connect_quietly(base: Base<'_>, url: &str) -> Result<Arc<dyn Store>, CliError> {
-    let Some(file) = base.file(url) else { return Ok(stead::store::connect(url).await?) };
-    let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
-    if let Base::Workspace(dir) = base
-        && let Some(below) = within(dir, &file)
-        && (!below.starts_with("agents") || below.components().count() < 2)
-    {
-        let hint = format!("{scheme}:agents/{}", file.file_name().unwrap_or_default().display());
-        return Err(CliError::usage(format!(
-            "{url}: a store inside the workspace must lie under agents/, where the agent cannot change it; use {hint}"
-        )));
-    }
-    Ok(stead::store::connect(&format!("{scheme}:{}", file.display())).await?)
-}
-
-/// The path of `file` from `dir`, if it lies in it, whatever links and dots are on the way.
-fn within(dir: &Path, file: &Path) -> Option<PathBuf> {
-    let dir = std::path::absolute(dir.canonicalize().ok()?).ok()?;
-    let mut plain = PathBuf::new();
-    for part in std::path::absolute(file).ok()?.components() {
-        match part {
-            std::path::Component::ParentDir => drop(plain.pop()),
-            other => plain.push(other),
-        }
-    }
-    // The part that exists tells where the rest will be.
-    let there = plain.ancestors().find(|above| above.exists())?;
-    let real = there.canonicalize().ok()?.join(plain.strip_prefix(there).ok()?);
-    real.strip_prefix(dir).ok().map(Path::to_owned)
 }
 
 /// What an agent is made of beside its workspace.

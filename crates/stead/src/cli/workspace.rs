@@ -4,7 +4,7 @@ use super::args::{Common, CopyArgs, WorkspaceCommand};
 use super::env::Env;
 use super::error::CliError;
 use super::locate::workspace_dir;
-use super::open::{Base, connect_store, open_workspace, owner};
+use super::open::{connect_store, open_workspace, owner};
 use super::print::{err, errln, outln};
 use super::style::Style;
 use serde_json::json;
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use stead::core::{AgentId, Owner, Redactor, SessionId};
 use stead::store::{Imported, OsDisk, Sessions, StoreError};
 use stead::vfs::{CopyAction, CopyPlan, Included, Overlay, StoreVfs, VPath, Vfs, is_secret};
-use stead::workspace::{LocalPlace, OpenOptions, Place, StorePlace};
+use stead::workspace::{Base, LocalPlace, OpenOptions, Place, StorePlace};
 
 /// One end of a copy: a tree and its sessions.
 struct End {

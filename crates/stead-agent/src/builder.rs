@@ -1,0 +1,244 @@
+//! An agent in a few lines.
+
+use crate::{Agent, AgentError, AgentParts};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use stead_core::{AgentId, Owner, Redactor};
+use stead_model::{Model, ModelError, ModelSettings, connect, secrets};
+use stead_store::OsDisk;
+use stead_tools::Tool;
+use stead_vfs::{LocalVfs, VPath, VfsError};
+use stead_workspace::{
+    Filesystem, Layout, OpenOptions, PlaceError, Switch, ToolLists, Workspace, WorkspaceError, open_place,
+};
+
+/// Puts an agent together from a folder and what code adds to it. What is set here goes before what the folder's
+/// own settings say.
+///
+/// ```
+/// use stead_agent::{Agent, RunOptions};
+/// use stead_core::SessionId;
+/// use stead_model::ScriptedModel;
+/// use stead_workspace::Switch;
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let folder = dir.path();
+/// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
+/// std::fs::write(folder.join("AGENTS.md"), "You are a careful librarian.").unwrap();
+/// let script = "- calls: [{tool: write_file, args: {file_path: a.txt, content: hello}}]\n- text: Done.";
+/// let agent = Agent::builder()
+///     .workspace(folder)
+///     .name("librarian")
+///     .model_of(ScriptedModel::parse("demo", script).unwrap())
+///     .context_file("SOUL.md")
+///     .memory_tokens(4000)
+///     .disable(Switch::Subagents)
+///     .build()
+///     .await
+///     .unwrap();
+///
+/// let mut session = agent.session(SessionId::new("first").unwrap());
+/// let input = session.input("Write hello to a.txt").await;
+/// let report = session.run(input, RunOptions::default()).await.unwrap();
+/// assert_eq!(report.text, "Done.");
+/// assert_eq!(std::fs::read_to_string(folder.join("a.txt")).unwrap(), "hello");
+/// # });
+/// ```
+#[derive(Default)]
+pub struct AgentBuilder {
+    workspace: Option<PathBuf>,
+    name: Option<String>,
+    model: Given,
+    system_prompt: Option<String>,
+    filesystem: Option<Filesystem>,
+    memory_tokens: Option<u32>,
+    tools: Vec<Arc<dyn Tool>>,
+    lists: Option<ToolLists>,
+    disable: Vec<Switch>,
+    owner: Owner,
+    folder: Option<VPath>,
+    options: OpenOptions,
+    variables: Option<Box<Variables>>,
+}
+
+type Variables = dyn Fn(&str) -> Option<String> + Send + Sync;
+
+#[derive(Default)]
+enum Given {
+    #[default]
+    Nothing,
+    Settings(ModelSettings),
+    Model(Arc<dyn Model>),
+}
+
+/// Why an agent could not be put together.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// No folder was given.
+    #[error("no workspace was given: call AgentBuilder::workspace")]
+    NoWorkspace,
+    /// Neither the builder nor the folder names a model.
+    #[error("no model was given: call AgentBuilder::model, or set `model:` in agent.yaml")]
+    NoModel,
+    /// The name is no id.
+    #[error("name: {0}")]
+    Name(#[from] stead_core::IdError),
+    /// The folder cannot be opened.
+    #[error(transparent)]
+    Files(#[from] VfsError),
+    /// Its settings are wrong.
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
+    /// Its place cannot be opened.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// The model cannot be asked.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The parts do not go together.
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+}
+
+impl Agent {
+    /// An agent in a few lines.
+    pub fn builder() -> AgentBuilder {
+        AgentBuilder::default()
+    }
+}
+
+impl AgentBuilder {
+    /// The folder that is the agent.
+    pub fn workspace(mut self, dir: impl AsRef<Path>) -> Self {
+        self.workspace = Some(dir.as_ref().to_owned());
+        self
+    }
+
+    /// How the folder is laid out; left out, it is detected.
+    pub fn layout(mut self, layout: Layout) -> Self {
+        self.options.layout = Some(layout);
+        self
+    }
+
+    /// The agent's id; its sessions lie under `agents/<name>/`.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// The model, as `provider:model`.
+    pub fn model(self, name: impl Into<String>) -> Self {
+        self.model_settings(ModelSettings { name: name.into(), ..ModelSettings::default() })
+    }
+
+    /// The model, with settings.
+    pub fn model_settings(mut self, settings: ModelSettings) -> Self {
+        self.model = Given::Settings(settings);
+        self
+    }
+
+    /// A model of one's own.
+    pub fn model_of(mut self, model: impl Model + 'static) -> Self {
+        self.model = Given::Model(Arc::new(model));
+        self
+    }
+
+    /// Said first in the prompt.
+    pub fn system_prompt(mut self, text: impl Into<String>) -> Self {
+        self.system_prompt = Some(text.into());
+        self
+    }
+
+    /// Where the tree lies.
+    pub fn filesystem(mut self, filesystem: Filesystem) -> Self {
+        self.filesystem = Some(filesystem);
+        self
+    }
+
+    /// Another file of the workspace that is shown whole in the prompt.
+    pub fn context_file(mut self, path: impl Into<String>) -> Self {
+        self.options.memory.push(path.into());
+        self
+    }
+
+    /// Another folder of skills in the workspace.
+    pub fn skills(mut self, path: impl Into<String>) -> Self {
+        self.options.skills.push(path.into());
+        self
+    }
+
+    /// Tokens of `MEMORY.md` in the prompt.
+    pub fn memory_tokens(mut self, tokens: u32) -> Self {
+        self.memory_tokens = Some(tokens);
+        self
+    }
+
+    /// Something more that it can do: see [`stead_tools::function`] and [`stead_tools::typed`].
+    pub fn tool(mut self, tool: Arc<dyn Tool>) -> Self {
+        self.tools.push(tool);
+        self
+    }
+
+    /// Which tools it has, beside what `tools.json` says; both must allow a tool.
+    pub fn tool_lists(mut self, lists: ToolLists) -> Self {
+        self.lists = Some(lists);
+        self
+    }
+
+    /// Switches a part of the harness off.
+    pub fn disable(mut self, switch: Switch) -> Self {
+        self.disable.push(switch);
+        self
+    }
+
+    /// Whose sessions they are, unless said otherwise.
+    pub fn owner(mut self, owner: Owner) -> Self {
+        self.owner = owner;
+        self
+    }
+
+    /// The folder of the workspace that is worked in: `AGENTS.md` files on the way to it are shown too.
+    pub fn folder(mut self, folder: VPath) -> Self {
+        self.folder = Some(folder);
+        self
+    }
+
+    /// Where variables come from: keys of providers, and what settings name as `${VAR}`. Without it, only from
+    /// the folder's own `.env`.
+    pub fn variables(mut self, lookup: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
+        self.variables = Some(Box::new(lookup));
+        self
+    }
+
+    /// Reads the folder and puts the agent together.
+    pub async fn build(self) -> Result<Arc<Agent>, BuildError> {
+        let dir = self.workspace.ok_or(BuildError::NoWorkspace)?;
+        let process = |name: &str| self.variables.as_ref().and_then(|lookup| lookup(name));
+        let files = Arc::new(LocalVfs::open(&dir, Arc::new(OsDisk))?);
+        let mut workspace = Workspace::open(files, &self.options, &process).await?;
+        let config = &mut workspace.definition.config;
+        if let Some(name) = self.name {
+            config.name = Some(AgentId::new(name)?);
+        }
+        config.system_prompt = self.system_prompt.or(config.system_prompt.take());
+        config.filesystem = self.filesystem.unwrap_or_else(|| config.filesystem.clone());
+        config.memory.max_tokens = self.memory_tokens.unwrap_or(config.memory.max_tokens);
+        config.disable.0.extend(self.disable);
+        let own = config.variables.clone();
+        let lookup = |name: &str| own.get(name).cloned().or_else(|| process(name));
+        let mut known = config.secrets.clone();
+        let set = config.model.clone().filter(|settings| !settings.name.is_empty());
+        let (model, params) = match (self.model, set) {
+            (Given::Model(model), set) => (model, set.map(|settings| settings.params()).unwrap_or_default()),
+            (Given::Settings(settings), _) | (Given::Nothing, Some(settings)) => {
+                known.extend(secrets(&settings, &lookup));
+                (connect(&settings, &lookup)?, settings.params())
+            }
+            (Given::Nothing, None) => return Err(BuildError::NoModel),
+        };
+        workspace.definition.tools.extend(self.lists);
+        let place = open_place(&dir, &workspace, Redactor::new(known)).await?;
+        let (owner, tools, folder) = (self.owner, self.tools, self.folder.unwrap_or(VPath::root()));
+        Ok(Agent::new(AgentParts { workspace, model, params, place, owner, tools, folder })?)
+    }
+}

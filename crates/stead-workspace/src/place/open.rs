@@ -1,0 +1,139 @@
+//! From settings to the place they name.
+
+use super::{Attached, EphemeralPlace, LocalPlace, PROJECT, Place, PlaceError, StorePlace, hiding};
+use crate::{Layout, Mode, Project, Switch, Workspace};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use stead_core::Redactor;
+use stead_store::{OsDisk, Store, connect};
+use stead_vfs::{LocalVfs, Protected};
+
+/// Where AgentScope keeps a workspace, below the project it is for.
+const AGENTSCOPE: &str = ".agentscope/workspace";
+
+/// Opens the place where the tree and the sessions of the workspace in `dir` lie.
+pub async fn open_place(dir: &Path, workspace: &Workspace, redactor: Redactor) -> Result<Arc<dyn Place>, PlaceError> {
+    let config = workspace.config();
+    let place: Arc<dyn Place> = match config.filesystem.mode {
+        Mode::Local => Arc::new(local(dir, workspace, redactor.clone())?),
+        Mode::Store => Arc::new(store(dir, workspace, redactor.clone()).await?),
+    };
+    if config.disable.has(Switch::SessionPersistence) {
+        return Ok(Arc::new(EphemeralPlace::new(place, config.agent(), redactor)));
+    }
+    Ok(place)
+}
+
+/// The folder itself, with the project that is attached to it.
+fn local(dir: &Path, workspace: &Workspace, redactor: Redactor) -> Result<LocalPlace, PlaceError> {
+    let (settings, tree) = (&workspace.config().filesystem, &workspace.definition.tree);
+    let place = LocalPlace::open(dir, workspace.config().agent(), Arc::new(OsDisk), redactor)?;
+    let place = place.with_scope(settings.scope).with_runtime(&tree.runtime);
+    let Some(project) = settings.project.as_ref().map(Project::settings) else {
+        return Ok(match surrounding_project(dir, workspace.definition.layout) {
+            Some(project) => place.with_project_files(project, Attached::ReadOnly),
+            None => place,
+        });
+    };
+    let attached = if project.writable { Attached::Writable } else { Attached::ReadOnly };
+    let folder = dir.join(&project.path);
+    refuse_overlap(dir, &folder)?;
+    place.with_project(&folder, attached).map_err(|error| {
+        PlaceError::Settings(format!("filesystem.project: {} cannot be opened: {error}", folder.display()))
+    })
+}
+
+/// The project that an AgentScope workspace lies in, without the workspace itself.
+fn surrounding_project(dir: &Path, layout: Layout) -> Option<Arc<dyn stead_vfs::Vfs>> {
+    let real = dir.canonicalize().ok()?;
+    if layout != Layout::Agentscope || !real.ends_with(AGENTSCOPE) || dir.join(PROJECT).exists() {
+        return None;
+    }
+    let files = LocalVfs::open(real.parent()?.parent()?, Arc::new(OsDisk)).ok()?;
+    Some(hiding(Arc::new(files), &[".agentscope"], Protected::NONE))
+}
+
+/// A project that holds the workspace, or lies in it, would open by another name what the rules protect.
+fn refuse_overlap(dir: &Path, project: &Path) -> Result<(), PlaceError> {
+    let refused = |text: String| Err(PlaceError::Settings(text));
+    if dir.join(PROJECT).exists() {
+        return refused(format!(
+            "filesystem.project would hide the folder {PROJECT}/ of the workspace; rename that folder"
+        ));
+    }
+    let (Ok(dir), Ok(real)) = (dir.canonicalize(), project.canonicalize()) else {
+        return refused(format!("filesystem.project: there is no folder {}", project.display()));
+    };
+    if real.starts_with(&dir) || dir.starts_with(&real) {
+        return refused(format!(
+            "filesystem.project: {} overlaps the workspace; attach a folder beside it",
+            project.display()
+        ));
+    }
+    Ok(())
+}
+
+/// The store that the workspace's settings name.
+async fn store(dir: &Path, workspace: &Workspace, redactor: Redactor) -> Result<StorePlace, PlaceError> {
+    let settings = &workspace.config().filesystem;
+    let store = connect_store(Base::Workspace(dir), settings.url.as_deref().unwrap_or_default()).await?;
+    let sessions = match &workspace.config().sessions.url {
+        Some(url) => connect_store(Base::Workspace(dir), url).await?,
+        None => store.clone(),
+    };
+    StorePlace::new(store, sessions, workspace.files.clone(), workspace.config().agent(), settings, redactor)
+}
+
+/// Where a store that is a file begins, if its path is relative.
+#[derive(Debug, Clone, Copy)]
+pub enum Base<'a> {
+    /// In the current folder.
+    Here,
+    /// In the workspace, out of the agent's reach.
+    Workspace(&'a Path),
+}
+
+impl Base<'_> {
+    /// The file that `url` names, if it names one.
+    pub fn file(self, url: &str) -> Option<PathBuf> {
+        let (_, rest) = url.split_once(':').filter(|(scheme, _)| matches!(*scheme, "sqlite" | "file"))?;
+        let path = Path::new(rest.strip_prefix("//").unwrap_or(rest));
+        let is_file = !path.as_os_str().is_empty() && rest != ":memory:";
+        is_file.then(|| match self {
+            Self::Here => path.to_owned(),
+            Self::Workspace(dir) => dir.join(path),
+        })
+    }
+}
+
+/// Connects to a store. One that is a file inside the workspace must lie where the agent cannot change it.
+pub async fn connect_store(base: Base<'_>, url: &str) -> Result<Arc<dyn Store>, PlaceError> {
+    let Some(file) = base.file(url) else { return Ok(connect(url).await?) };
+    let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
+    if let Base::Workspace(dir) = base
+        && let Some(below) = within(dir, &file)
+        && (!below.starts_with("agents") || below.components().count() < 2)
+    {
+        let hint = format!("{scheme}:agents/{}", file.file_name().unwrap_or_default().display());
+        return Err(PlaceError::Settings(format!(
+            "{url}: a store inside the workspace must lie under agents/, where the agent cannot change it; use {hint}"
+        )));
+    }
+    Ok(connect(&format!("{scheme}:{}", file.display())).await?)
+}
+
+/// The path of `file` from `dir`, if it lies in it, whatever links and dots are on the way.
+fn within(dir: &Path, file: &Path) -> Option<PathBuf> {
+    let dir = std::path::absolute(dir.canonicalize().ok()?).ok()?;
+    let mut plain = PathBuf::new();
+    for part in std::path::absolute(file).ok()?.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            other => plain.push(other),
+        }
+    }
+    // The part that exists tells where the rest will be.
+    let there = plain.ancestors().find(|above| above.exists())?;
+    let real = there.canonicalize().ok()?.join(plain.strip_prefix(there).ok()?);
+    real.strip_prefix(dir).ok().map(Path::to_owned)
+}

@@ -1,0 +1,103 @@
+//! `stead explain`: a setting's value, and where it came from.
+
+use super::args::{Common, ExplainArgs};
+use super::env::Env;
+use super::error::CliError;
+use super::locate::{open_options, workspace_dir};
+use super::open::open_workspace;
+use super::print::outln;
+use super::style::Style;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use stead::core::Redactor;
+use stead::tools::nearest;
+use stead::workspace::{Origin, Workspace};
+
+pub(crate) async fn explain(common: &Common, env: &Env, args: &ExplainArgs) -> Result<ExitCode, CliError> {
+    let dir = workspace_dir(common, env)?;
+    let workspace = open_workspace(&dir, open_options(common, env)?, env).await?;
+    let redactor = Redactor::new(workspace.config().secrets.clone());
+    let mut settings = serde_json::to_value(workspace.config()).map_err(anyhow::Error::from)?;
+    redact(&mut settings, &redactor);
+    let keys = match &args.key {
+        Some(key) => vec![known(key, &settings)?],
+        None => set_keys(&workspace),
+    };
+    let style = Style::stdout(env);
+    for key in keys {
+        let value = at(&settings, &key).unwrap_or(&Value::Null);
+        let origin = origin(&workspace, &key);
+        if args.json {
+            outln!("{}", json!({"key": key, "value": value, "origin": origin}));
+            continue;
+        }
+        let from = match origin {
+            Some(Origin { source, place: Some(place) }) => format!("{source}:{}:{}", place.line, place.column),
+            Some(Origin { source, place: None }) => source,
+            None => "default".to_owned(),
+        };
+        outln!("{} = {}  {}", style.bold(&key), style.safe(&value.to_string()), style.dim(&format!("({from})")));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The keys that are set somewhere, without those that only hold others.
+fn set_keys(workspace: &Workspace) -> Vec<String> {
+    let all: Vec<&String> = workspace.definition.origins.keys().collect();
+    let holds =
+        |key: &str| all.iter().any(|other| other.strip_prefix(key).is_some_and(|rest| rest.starts_with(['.', '['])));
+    all.iter().filter(|key| !holds(key)).map(|key| (*key).clone()).collect()
+}
+
+/// Where a key, or the nearest that holds it, was set.
+fn origin(workspace: &Workspace, key: &str) -> Option<Origin> {
+    let mut key = key;
+    loop {
+        if let Some(origin) = workspace.definition.origins.get(key) {
+            return Some(origin.clone());
+        }
+        key = &key[..key.rfind(['.', '['])?];
+    }
+}
+
+/// The key, if there is such a setting.
+fn known(key: &str, settings: &Value) -> Result<String, CliError> {
+    if at(settings, key).is_some() {
+        return Ok(key.to_owned());
+    }
+    let mut names = Vec::new();
+    list("", settings, &mut names);
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let hint = nearest(key, &names).map_or(String::new(), |near| format!("; did you mean {near}?"));
+    Err(CliError::usage(format!("there is no setting {key}{hint} (`stead schema` describes all)")))
+}
+
+fn at<'a>(settings: &'a Value, key: &str) -> Option<&'a Value> {
+    let pointer = format!("/{}", key.replace(['.', '['], "/").replace(']', ""));
+    settings.pointer(&pointer)
+}
+
+fn list(prefix: &str, value: &Value, names: &mut Vec<String>) {
+    let Value::Object(fields) = value else { return };
+    for (name, field) in fields {
+        let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+        list(&key, field, names);
+        names.push(key);
+    }
+}
+
+fn redact(value: &mut Value, redactor: &Redactor) {
+    match value {
+        Value::String(text) => *text = redactor.clean(text).into_owned(),
+        Value::Array(items) => items.iter_mut().for_each(|item| redact(item, redactor)),
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                redact(field, redactor);
+                if name == "api_key" && field.is_string() {
+                    *field = "•••".into();
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}

@@ -1,0 +1,15 @@
+//! `stead schema`: JSON schemas for editors.
+
+use super::args::{SchemaArgs, SettingsFile};
+use super::print::outln;
+use std::process::ExitCode;
+use stead::workspace::{agent_schema, tools_schema};
+
+pub(crate) fn schema(args: &SchemaArgs) -> ExitCode {
+    let schema = match args.file {
+        SettingsFile::Agent => agent_schema(),
+        SettingsFile::Tools => tools_schema(),
+    };
+    outln!("{schema:#}");
+    ExitCode::SUCCESS
+}
