@@ -26,7 +26,8 @@ mod schema;
 mod tool;
 mod typed;
 
+pub use arguments::nearest;
 pub use files::file_tools;
 pub use registry::{Registry, RegistryError};
-pub use tool::{Output, Seen, Spellings, Tool, ToolCx, ToolError};
+pub use tool::{ActiveSkills, Output, Seen, Spellings, Tool, ToolCx, ToolError};
 pub use typed::{TypedTool, typed};
