@@ -13,6 +13,7 @@ mod filesystem;
 mod place;
 mod prompt;
 mod scaffold;
+pub mod skills;
 mod variables;
 mod workspace;
 
