@@ -7,7 +7,7 @@ use std::sync::Arc;
 use stead_core::{Entry, Event, EventKind, Line, Outcome, RunId, SessionId, Usage, Usd};
 use stead_model::{Encoded, ModelError, SystemPart};
 use stead_store::{JournalWriter, Wait};
-use stead_tools::Registry;
+use stead_tools::{ActiveSkills, Registry};
 use stead_vfs::Vfs;
 use tokio_util::sync::CancellationToken;
 
@@ -142,8 +142,20 @@ impl Session {
     pub(crate) fn apply(&mut self, lines: &[Line]) -> Result<(), stead_core::FoldError> {
         for line in lines {
             self.state.apply(line.seq, &line.entry)?;
-            if let Entry::Result(result) = &line.entry {
-                self.seen.record(&result.seen);
+            match &line.entry {
+                Entry::Result(result) => {
+                    self.seen.record(&result.seen);
+                    result.activates.iter().for_each(|activation| self.active.record(activation));
+                }
+                Entry::Rewind(_) => self.active = Arc::new(ActiveSkills::new(&self.state.skills)),
+                Entry::Session(_)
+                | Entry::User(_)
+                | Entry::Model(_)
+                | Entry::Call(_)
+                | Entry::Ask(_)
+                | Entry::Decision(_)
+                | Entry::Notice(_)
+                | Entry::End(_) => {}
             }
         }
         Ok(())

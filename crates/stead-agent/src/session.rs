@@ -11,7 +11,7 @@ use stead_core::{
     UserInput,
 };
 use stead_store::{JournalWriter, Opened, Position, RunKey, Sessions, StoreError, Wait};
-use stead_tools::Seen;
+use stead_tools::{ActiveSkills, Seen};
 use stead_vfs::Recorded;
 
 /// One conversation of an agent. Owned by one task; between runs it holds no file and no lock.
@@ -26,6 +26,7 @@ pub struct Session {
     /// Where the journal ended when we last saw it.
     pub(crate) position: Option<Position>,
     pub(crate) seen: Arc<Seen>,
+    pub(crate) active: Arc<ActiveSkills>,
 }
 
 /// A point of the conversation that can be returned to.
@@ -48,7 +49,8 @@ enum Begin {
 impl Session {
     pub(crate) fn new(agent: Arc<Agent>, owner: Owner, id: SessionId) -> Self {
         let sessions = agent.parts.place.sessions(&owner);
-        Self { agent, owner, id, sessions, state: SessionState::default(), position: None, seen: Arc::default() }
+        let state = SessionState::default();
+        Self { agent, owner, id, sessions, state, position: None, seen: Arc::default(), active: Arc::default() }
     }
 
     /// Its id.
@@ -245,6 +247,7 @@ impl Session {
 
     fn adopt(&mut self, state: SessionState) {
         self.seen = Arc::new(Seen::new(state.seen.clone()));
+        self.active = Arc::new(ActiveSkills::new(&state.skills));
         self.state = state;
     }
 

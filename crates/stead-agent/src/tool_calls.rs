@@ -13,7 +13,7 @@ use stead_core::{
     Access, AccessKind, Ask, Block, CallIntent, CallResult, CallState, Decision, Effect, Entry, EventKind, Pending,
     ResultStatus, Risk, RunId, SessionId, ToolCall, Verdict, VerdictKind, args_hash,
 };
-use stead_tools::{Output, Registry, Seen, Tool, ToolCx, ToolError};
+use stead_tools::{ActiveSkills, Output, Registry, Seen, Tool, ToolCx, ToolError};
 use stead_vfs::{Guarded, VPath, Vfs};
 use stead_workspace::PROJECT;
 use tokio_util::sync::CancellationToken;
@@ -120,7 +120,8 @@ impl Live<'_> {
         for ready in batch {
             let (id, name) = (ready.call.id.clone(), ready.tool.spec().name.clone());
             self.emit(EventKind::ToolStarted { id, name, args: ready.args.clone() });
-            let cx = tool_cx(self.tool_files.clone(), self.session.seen.clone(), &self.halt);
+            let known = (self.session.seen.clone(), self.session.active.clone());
+            let cx = tool_cx(self.tool_files.clone(), known, &self.halt);
             let late = leaves_no_trace(ready.tool.spec().risk).then(|| Entry::Call(intent(&self.run, &ready)));
             let work = execute(self.run.clone(), ready, cx, self.halt.clone(), limit);
             running.push(async move { (late, work.await) });
@@ -188,7 +189,7 @@ impl Agent {
         };
         let limit = Duration::from_secs(self.policy().tool_timeout_seconds);
         let halt = Halt::new(cancel, limit.saturating_mul(2), CancellationToken::new());
-        let cx = tool_cx(self.guard(files), Arc::default(), &halt);
+        let cx = tool_cx(self.guard(files), Default::default(), &halt);
         let (_, result, _) = execute(run, ready, cx, halt, limit).await;
         Called { status: result.status, content: result.content }
     }
@@ -255,8 +256,8 @@ fn changes_project(access: &Access) -> bool {
     access.kind == AccessKind::Write && inside()
 }
 
-fn tool_cx(vfs: Arc<dyn Vfs>, seen: Arc<Seen>, halt: &Halt) -> ToolCx {
-    ToolCx { vfs, seen, cancel: halt.cancel.child_token() }
+fn tool_cx(vfs: Arc<dyn Vfs>, (seen, active): (Arc<Seen>, Arc<ActiveSkills>), halt: &Halt) -> ToolCx {
+    ToolCx { vfs, seen, active, cancel: halt.cancel.child_token() }
 }
 
 /// Runs one call to its result, whatever happens: time limit, cancellation and panic included.
@@ -302,8 +303,8 @@ async fn execute(
         id: call.id,
         status,
         content: output.content,
-
         seen: output.seen,
+        activates: output.activates,
         ms: started.elapsed().as_millis() as u64,
     };
     (name, result, stop)
@@ -337,8 +338,8 @@ fn refusal(run: &RunId, id: &str, status: ResultStatus, text: String) -> CallRes
         id: id.to_owned(),
         status,
         content: vec![Block::text(text)],
-
         seen: BTreeMap::new(),
+        activates: None,
         ms: 0,
     }
 }

@@ -178,9 +178,21 @@ pub struct CallResult {
     /// Versions of files this call read or wrote, by path: the base of the changed-since-read check.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub seen: BTreeMap<String, String>,
+    /// The skill whose body this result brought into the conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activates: Option<Activation>,
     /// How long it took.
     #[serde(default)]
     pub ms: u64,
+}
+
+/// A skill that became part of the conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Activation {
+    /// Its name.
+    pub skill: String,
+    /// SHA-256 of its SKILL.md, so that another text under the same name counts as another skill.
+    pub version: String,
 }
 
 /// How a call ended.

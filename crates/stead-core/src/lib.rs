@@ -31,7 +31,7 @@ mod tool;
 mod verdict;
 
 pub use entry::{
-    Ask, CallIntent, CallResult, Decision, Entry, FORMAT_VERSION, Fork, Kind, ModelReply, Notice, Outcome,
+    Activation, Ask, CallIntent, CallResult, Decision, Entry, FORMAT_VERSION, Fork, Kind, ModelReply, Notice, Outcome,
     ResultStatus, Rewind, RunEnd, SessionStart, UserInput,
 };
 pub use event::{Event, EventKind, Level};
@@ -42,6 +42,6 @@ pub use money::{Price, StopReason, Usage, Usd};
 pub use redact::Redactor;
 pub use repeat::{RepeatGuard, Repeated};
 pub use run::{CallState, Limits, Next, Pending, Run};
-pub use state::{FoldError, SessionState, Turn};
+pub use state::{ActiveSkill, FoldError, SessionState, Turn};
 pub use tool::{Access, AccessKind, Effect, Reach, Risk, ToolSpec, args_hash};
 pub use verdict::{Verdict, VerdictKind};

@@ -212,8 +212,8 @@ impl Run {
             id: pending.call.id.clone(),
             status,
             content: vec![Block::text(text)],
-
             seen: Default::default(),
+            activates: None,
             ms: 0,
         }
     }

@@ -1,8 +1,8 @@
 //! The fold: a session's state as the sum of its journal's entries.
 
 use crate::{
-    AgentId, CallResult, CallState, Decision, Entry, Fork, Kind, Limits, Message, ModelReply, Next, Outcome, Pending,
-    Run, RunEnd, RunId, SessionId, SessionStart, ToolCall, ToolResult, Usage, Usd, UserInput,
+    Activation, AgentId, CallResult, CallState, Decision, Entry, Fork, Kind, Limits, Message, ModelReply, Next,
+    Outcome, Pending, Run, RunEnd, RunId, SessionId, SessionStart, ToolCall, ToolResult, Usage, Usd, UserInput,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
@@ -17,6 +17,15 @@ pub struct Turn {
     pub message: Arc<Message>,
     /// The run that began here, if this is a person's input.
     pub opens: Option<RunId>,
+}
+
+/// A skill that is part of the conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ActiveSkill {
+    /// SHA-256 of its SKILL.md.
+    pub version: String,
+    /// The result that holds its body.
+    pub seq: u64,
 }
 
 /// All that is known about a session, derived from its journal and nothing else.
@@ -53,6 +62,9 @@ pub struct SessionState {
     pub model: Option<String>,
     /// Newest known versions of files read or written, by path.
     pub seen: BTreeMap<String, String>,
+    /// Skills whose bodies are part of the conversation, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub skills: BTreeMap<String, ActiveSkill>,
     /// Ids of all calls, so that none is given twice.
     #[serde(skip)]
     call_ids: HashSet<Box<str>>,
@@ -244,6 +256,9 @@ impl SessionState {
             | CallState::Begun { .. } => Ok(CallState::Begun { repeatable: true }),
         })?;
         self.seen.extend(result.seen.iter().map(|(path, version)| (path.clone(), version.clone())));
+        if let Some(Activation { skill, version }) = &result.activates {
+            self.skills.insert(skill.clone(), ActiveSkill { version: version.clone(), seq });
+        }
         let Some(run) = &mut self.run else { return Ok(()) };
         for pending in run.pending.iter_mut().filter(|p| p.call.id == result.id) {
             let (id, name) = (pending.call.id.clone(), pending.call.name.clone());
@@ -282,6 +297,7 @@ impl SessionState {
             return Err("only the point before a person's input can be returned to");
         }
         self.turns.truncate(keep);
+        self.skills.retain(|_, skill| skill.seq <= to);
         self.last_outcome = None;
         Ok(())
     }

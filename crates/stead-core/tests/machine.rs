@@ -112,7 +112,15 @@ impl World {
                 if !matches!(act, Act::Decide { .. }) {
                     let content = vec![Block::text("ok")];
                     let status = ResultStatus::Ok;
-                    let result = CallResult { run: id, id: call, status, content, seen: Default::default(), ms: 0 };
+                    let result = CallResult {
+                        run: id,
+                        id: call,
+                        status,
+                        content,
+                        seen: Default::default(),
+                        activates: None,
+                        ms: 0,
+                    };
                     self.record(Entry::Result(result));
                 }
             }
@@ -217,8 +225,8 @@ fn an_entry_that_does_not_fit_changes_nothing() {
         id: "nope".into(),
         status: ResultStatus::Ok,
         content: vec![],
-
         seen: Default::default(),
+        activates: None,
         ms: 0,
     };
     for entry in [
@@ -283,4 +291,44 @@ fn every_call_gets_an_id_that_every_provider_takes() {
     let content = SessionState::default().with_unique_ids(vec![call("a.b"), call("a_2eb"), call(&long), call("ok-1")]);
     let ids: Vec<String> = Message::Assistant { content }.calls().map(|call| call.id.clone()).collect();
     assert_eq!(ids, ["call_1", "a_2eb", "call_3", "ok-1"]);
+}
+
+#[test]
+fn a_skill_is_active_until_a_rewind_before_its_body() {
+    let mut state = SessionState::default();
+    let mut seq = 0;
+    let mut record = |state: &mut SessionState, entry: Entry| {
+        seq += 1;
+        state.apply(seq, &entry).unwrap();
+    };
+    for (n, version) in [(1, "v1"), (2, "v2")] {
+        let id = format!("c{n}");
+        record(&mut state, Entry::User(UserInput::text(run_id(n), "go")));
+        let args = serde_json::json!({"name": "pdf"});
+        let call = ToolCall { id: id.clone(), name: "load_skill".into(), args, invalid: None, signature: None };
+        let reply = ModelReply {
+            run: run_id(n),
+            model: "m".into(),
+            content: vec![Block::ToolCall(call)],
+            usage: Usage::default(),
+            cost: None,
+            stop: StopReason::ToolUse,
+        };
+        record(&mut state, Entry::Model(reply));
+        let activates = Some(Activation { skill: format!("skill-{n}"), version: version.into() });
+        let content = vec![Block::text("body")];
+        let seen = Default::default();
+        let result = CallResult { run: run_id(n), id, status: ResultStatus::Ok, content, seen, activates, ms: 0 };
+        record(&mut state, Entry::Result(result));
+        record(&mut state, Entry::End(RunEnd { run: run_id(n), outcome: Outcome::Completed, reason: None }));
+    }
+    let active = |state: &SessionState| -> Vec<(String, String, u64)> {
+        state.skills.iter().map(|(name, skill)| (name.clone(), skill.version.clone(), skill.seq)).collect()
+    };
+    let first = ("skill-1".to_owned(), "v1".to_owned(), 3);
+    assert_eq!(active(&state), [first.clone(), ("skill-2".to_owned(), "v2".to_owned(), 7)]);
+    record(&mut state, Entry::Rewind(Rewind { to: 4 }));
+    assert_eq!(active(&state), [first]);
+    record(&mut state, Entry::Rewind(Rewind { to: 0 }));
+    assert_eq!(active(&state), []);
 }

@@ -128,6 +128,13 @@ fn problem(error: &jsonschema::ValidationError<'_>) -> Option<String> {
             let full = if place.is_empty() { property.to_owned() } else { format!("{place}.{property}") };
             Some(format!("the required parameter `{full}` is missing"))
         }
+        Kind::Enum { options } => {
+            let given = error.instance().as_str().filter(|given| given.len() <= MAX_SHOWN_VALUE_BYTES);
+            let options: Vec<&str> = options.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            let near = given.and_then(|given| nearest(given, &options)).map(|near| format!("; did you mean `{near}`?"));
+            let given = given.map_or_else(|| "the value".to_owned(), |given| format!("`{given}`"));
+            Some(format!("`{place}`: {given} is not one of: {}{}", options.join(", "), near.unwrap_or_default()))
+        }
         _ => {
             let is_short = error.instance().to_string().len() <= MAX_SHOWN_VALUE_BYTES;
             let text = if is_short { error.to_string() } else { error.masked().to_string() };

@@ -35,5 +35,5 @@ pub use function::function;
 pub use known::{Here, KnownTool, known_tool, known_tools};
 pub use registry::{Registry, RegistryError};
 pub use surface::Surface;
-pub use tool::{Output, Seen, Spellings, Tool, ToolCx, ToolError};
+pub use tool::{ActiveSkills, Output, Seen, Spellings, Tool, ToolCx, ToolError};
 pub use typed::{TypedTool, typed};

@@ -4,7 +4,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use stead_core::{Access, Block, ToolSpec};
+use stead_core::{Access, Activation, ActiveSkill, Block, ToolSpec};
 use stead_vfs::{VPath, Version, Vfs};
 use tokio_util::sync::CancellationToken;
 
@@ -42,6 +42,8 @@ pub struct ToolCx {
     pub vfs: Arc<dyn Vfs>,
     /// Versions of files this session has read or written.
     pub seen: Arc<Seen>,
+    /// Skills that are part of the conversation.
+    pub active: Arc<ActiveSkills>,
     /// Fires when the run is cancelled or the call's time is up; long work must watch it.
     pub cancel: CancellationToken,
 }
@@ -53,12 +55,14 @@ pub struct Output {
     pub content: Vec<Block>,
     /// Versions of files read or written, to be remembered by the session.
     pub seen: BTreeMap<String, String>,
+    /// The skill whose body this is.
+    pub activates: Option<Activation>,
 }
 
 impl Output {
     /// One text.
     pub fn text(text: impl Into<String>) -> Self {
-        Self { content: vec![Block::text(text)], seen: BTreeMap::new() }
+        Self { content: vec![Block::text(text)], ..Self::default() }
     }
 
     /// The same output, and the session now knows `version` of `path`.
@@ -98,5 +102,28 @@ impl Seen {
     pub fn record(&self, seen: &BTreeMap<String, String>) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.extend(seen.iter().map(|(path, version)| (path.clone(), version.clone())));
+    }
+}
+
+/// The skills that are part of a session's conversation, shared by its calls: name to version.
+#[derive(Debug, Default)]
+pub struct ActiveSkills(Mutex<BTreeMap<String, String>>);
+
+impl ActiveSkills {
+    /// Starts from what the journal says.
+    pub fn new(skills: &BTreeMap<String, ActiveSkill>) -> Self {
+        Self(Mutex::new(skills.iter().map(|(name, skill)| (name.clone(), skill.version.clone())).collect()))
+    }
+
+    /// Whether this version of `skill` is part of the conversation.
+    pub fn has(&self, skill: &str, version: &str) -> bool {
+        let active = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        active.get(skill).is_some_and(|known| known == version)
+    }
+
+    /// Remembers what a call brought in.
+    pub fn record(&self, activation: &Activation) {
+        let mut active = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        active.insert(activation.skill.clone(), activation.version.clone());
     }
 }

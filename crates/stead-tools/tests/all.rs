@@ -31,7 +31,8 @@ impl Session {
     fn new() -> Self {
         let temp = tempfile::tempdir().unwrap();
         let vfs = Arc::new(LocalVfs::open(temp.path(), Arc::new(OsDisk)).unwrap());
-        let cx = ToolCx { vfs, seen: Arc::new(Seen::default()), cancel: CancellationToken::new() };
+        let cx =
+            ToolCx { vfs, seen: Arc::new(Seen::default()), active: Arc::default(), cancel: CancellationToken::new() };
         Self { temp, cx, tools: Registry::new(file_tools()).unwrap() }
     }
 

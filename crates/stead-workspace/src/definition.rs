@@ -1,5 +1,6 @@
 //! What a folder says an agent is, whichever layout it has.
 
+use crate::skills::Flavor;
 use crate::{AgentConfig, AgentSpec, Finding, Layout, Spot, Surface, ToolLists};
 use std::collections::BTreeMap;
 use stead_vfs::{Protected, VPath};
@@ -43,7 +44,7 @@ pub struct Tree {
     /// Folders of skills, lowest first.
     pub skills: Vec<VPath>,
     /// How strictly its skills are read.
-    pub flavor: SkillFlavor,
+    pub flavor: Flavor,
     /// Folder of agent definitions that are read again each turn.
     pub subagents: Option<VPath>,
     /// Tools allowed and denied, read again each turn.
@@ -54,16 +55,6 @@ pub struct Tree {
     pub home: Option<VPath>,
     /// What no rule can open.
     pub protected: Protected,
-}
-
-/// How strictly skills are read.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum SkillFlavor {
-    /// As the Agent Skills standard says.
-    #[default]
-    Standard,
-    /// As OpenPaw does: front matter is optional, and the folder gives the name.
-    Loose,
 }
 
 /// A file that is shown whole.

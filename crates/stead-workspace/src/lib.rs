@@ -22,13 +22,14 @@ mod prompt;
 mod reader;
 mod scaffold;
 mod schema;
+pub mod skills;
 mod spec;
 mod tool_lists;
 mod variables;
 mod workspace;
 
 pub use config::{AgentConfig, Disabled, MemorySettings, Policy, SkillMode, SkillSettings, Switch, UndoSettings};
-pub use definition::{ContextFile, Definition, FixedText, Nested, Origin, SkillFlavor, Tree};
+pub use definition::{ContextFile, Definition, FixedText, Nested, Origin, Tree};
 pub use document::Document;
 pub use dotenv::dotenv;
 pub use filesystem::{Filesystem, IsolationScope, Mode, Project, ProjectSettings, SessionSettings};

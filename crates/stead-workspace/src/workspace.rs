@@ -1,6 +1,7 @@
 //! A folder opened as a workspace.
 
 use crate::layout::{Read, detect, load, parse_subagent};
+use crate::skills::{Flavor, Layer, SkillLayer, SkillLibrary, SourceError};
 use crate::{
     AgentConfig, AgentSpec, Definition, EmptyAllow, Finding, Layout, LoadCx, OpenOptions, Reader, Switch, ToolsConfig,
     Window,
@@ -18,6 +19,10 @@ pub struct Workspace {
     pub definition: Definition,
     /// Reads what is needed for every turn.
     pub reader: Reader,
+    /// Reads skills.
+    pub library: SkillLibrary,
+    /// Folders of skills that all workspaces share, lowest first.
+    pub global_skills: Vec<Arc<dyn Vfs>>,
     specs: Specs,
     /// What the agent may read and write, compiled from its `permissions:`.
     pub rules: Arc<Rules>,
@@ -31,6 +36,9 @@ const MAX_READ_BYTES: u64 = 1024 * 1024;
 /// Most definitions of subagents in a folder.
 const MAX_SUBAGENTS: usize = 1000;
 
+/// Where the standard says that a project keeps skills for agents of every make.
+const STANDARD_SKILLS: &str = ".agents/skills";
+
 /// Why a folder is not a workspace.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkspaceError {
@@ -43,6 +51,9 @@ pub enum WorkspaceError {
     /// A file cannot be read.
     #[error(transparent)]
     Files(#[from] VfsError),
+    /// Installed skills cannot be read.
+    #[error(transparent)]
+    Skills(#[from] SourceError),
 }
 
 fn lines(findings: &[Finding]) -> String {
@@ -63,7 +74,15 @@ impl Workspace {
         let cx = LoadCx { files: &files, variables: lookup, options };
         let definition = load(layout, &cx).await.map_err(WorkspaceError::Invalid)?;
         let rules = Arc::new(Rules::new(&definition.config.permissions, definition.tree.protected)?);
-        Ok(Self { files, definition, rules, reader: Reader::default(), specs: Specs::default() })
+        Ok(Self {
+            files,
+            definition,
+            rules,
+            reader: Reader::default(),
+            library: SkillLibrary::default(),
+            global_skills: options.global_skills.clone(),
+            specs: Specs::default(),
+        })
     }
 
     /// Its settings.
@@ -152,5 +171,22 @@ impl Workspace {
         let own = &self.config().variables;
         let known = |name: &str| own.get(name).cloned().or_else(|| lookup(name));
         ToolsConfig::check(path.as_str(), &read.text, &known)
+    }
+
+    /// Folders of skills in `files`, lowest first: those that all workspaces share, those of the standard's own
+    /// folder, those that were installed, the workspace's, and those in `own`.
+    pub async fn skill_layers(&self, files: &Arc<dyn Vfs>, own: Option<VPath>) -> Result<Vec<SkillLayer>, SourceError> {
+        let tree = &self.definition.tree;
+        let layer =
+            |layer, files: &Arc<dyn Vfs>, root, flavor| SkillLayer { layer, files: files.clone(), root, flavor };
+        let shared = self.global_skills.iter();
+        let mut layers: Vec<SkillLayer> =
+            shared.map(|files| layer(Layer::Global, files, VPath::root(), Flavor::Standard)).collect();
+        let standard = VPath::parse(STANDARD_SKILLS).ok().filter(|folder| !tree.skills.contains(folder));
+        layers.extend(standard.map(|folder| layer(Layer::Workspace, files, folder, Flavor::Standard)));
+        layers.extend(self.library.repositories(files).await?);
+        layers.extend(tree.skills.iter().map(|folder| layer(Layer::Workspace, files, folder.clone(), tree.flavor)));
+        layers.extend(own.map(|folder| layer(Layer::User, files, folder, tree.flavor)));
+        Ok(layers)
     }
 }

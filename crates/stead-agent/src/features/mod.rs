@@ -8,6 +8,7 @@ mod context;
 mod files;
 mod knowledge;
 mod memory;
+mod skills;
 mod subagents;
 
 use futures_util::future::BoxFuture;
@@ -132,6 +133,7 @@ pub(crate) fn all(definition: &Definition) -> Vec<Box<dyn Feature>> {
         features.push(Box::new(knowledge::Knowledge));
         features.push(Box::new(memory::Memory));
     }
+    features.push(Box::new(skills::Skills::default()));
     if on(Switch::Subagents) {
         features.push(Box::new(subagents::Subagents));
     }

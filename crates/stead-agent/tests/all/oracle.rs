@@ -139,7 +139,7 @@ impl World {
         if parts.iter().any(secret) || parts.windows(2).any(|two| two == [".aws", "credentials"]) {
             return true;
         }
-        let fixed = ["agent.yaml", "tools.json", "hooks", "crons", "agents"];
+        let fixed = ["agent.yaml", "tools.json", "hooks", "crons", "agents", ".stead"];
         if op == Op::Write && parts.first().is_none_or(|first| fixed.contains(first)) {
             return true;
         }

@@ -50,6 +50,9 @@ async fn scripted(dir: &Path) -> Arc<Agent> {
     agent(dir, Arc::new(ScriptedModel::parse("none", "- text: ok").unwrap())).await
 }
 
+/// Switches, and the sections and tools that go with them, and tools that come.
+type Case<'a> = (Vec<Switch>, Vec<&'a str>, Vec<&'a str>, Vec<&'a str>);
+
 // 4.3
 #[test]
 fn each_switch_removes_its_tools_and_sections_and_nothing_else() {
@@ -74,10 +77,11 @@ fn each_switch_removes_its_tools_and_sections_and_nothing_else() {
         "delete_file", "edit_file", "file_info", "glob_files", "grep_files", "load_skill", "ls", "overwrite_file",
         "read_file", "write_file",
     ];
-    let context = ["domain knowledge", "memory recall", "memory persistence", "persona", "memory", "knowledge", "SOUL.md"];
+    let context =
+        ["domain knowledge", "memory recall", "memory persistence", "persona", "memory", "knowledge", "SOUL.md"];
     let file_tools: Vec<&str> = all_tools.into_iter().filter(|tool| *tool != "load_skill").collect();
     #[rustfmt::skip]
-    let table: Vec<(Vec<Switch>, Vec<&str>, Vec<&str>, Vec<&str>)> = vec![
+    let table: [Case<'_>; 10] = [
         (vec![], vec![], vec![], vec![]),
         (vec![Switch::WorkspaceContext], context.to_vec(), vec![], vec![]),
         (vec![Switch::MemoryTools], vec!["memory recall"], vec![], vec![]),
@@ -99,10 +103,14 @@ fn each_switch_removes_its_tools_and_sections_and_nothing_else() {
             let mut tool_names: Vec<&str> = all_tools.into_iter().filter(|tool| !no_tools.contains(tool)).collect();
             tool_names.extend(more_tools);
             tool_names.sort_unstable();
-            assert_eq!((titles(&turn), tools(&turn)), (
-                sections.into_iter().map(str::to_owned).collect(),
-                tool_names.into_iter().map(str::to_owned).collect()
-            ), "{switches:?}");
+            assert_eq!(
+                (titles(&turn), tools(&turn)),
+                (
+                    sections.into_iter().map(str::to_owned).collect(),
+                    tool_names.into_iter().map(str::to_owned).collect()
+                ),
+                "{switches:?}"
+            );
         }
     });
 }
@@ -144,7 +152,8 @@ fn an_edit_between_turns_is_in_the_next_request_and_all_before_it_stays() {
             live.run(text(file), RunOptions::default()).await.unwrap();
             let requests = server.requests();
             let [.., before, after] = requests.as_slice() else { panic!("two requests are needed") };
-            let stable = |request: &stead_testkit::Recorded| request.json["system"][0]["text"].as_str().unwrap().to_owned();
+            let stable =
+                |request: &stead_testkit::Recorded| request.json["system"][0]["text"].as_str().unwrap().to_owned();
             let (before_text, after_text) = (stable(before), stable(after));
             assert!(after_text.contains(shows), "{file}: {after_text}");
             let same = before_text.bytes().zip(after_text.bytes()).take_while(|(a, b)| a == b).count();

@@ -50,8 +50,8 @@ fn story(path: &str) -> Vec<Entry> {
             id: "c1".into(),
             status: ResultStatus::Ok,
             content: vec![Block::text("done")],
-
             seen: [(path.to_owned(), "v1".to_owned())].into(),
+            activates: None,
             ms: 1,
         }),
         reply(vec![Block::text("finished")], StopReason::EndTurn),

@@ -15,7 +15,7 @@ pub struct Protected {
 }
 
 impl Protected {
-    /// Of the stead layout: settings, hooks, schedules and journals.
+    /// Of the stead layout: settings, hooks, schedules, journals, and what was installed.
     pub const STEAD: Self =
         Self { unwritable: &["agent.yaml", "tools.json", "hooks", "crons", "agents", ".stead"], hidden: &[] };
     /// Of a tree that is no workspace: only secrets.
@@ -23,8 +23,10 @@ impl Protected {
     /// Of a folder that is the template of others: what belongs to its owner alone is not there.
     pub const TEMPLATE: Self = Self { unwritable: &[], hidden: &["agents"] };
     /// Of the openpaw layout: its settings and journals.
-    pub const OPENPAW: Self =
-        Self { unwritable: &["agent.yaml", "tools.json", "hooks", "crons", "agents", "config", "data"], hidden: &[] };
+    pub const OPENPAW: Self = Self {
+        unwritable: &["agent.yaml", "tools.json", "hooks", "crons", "agents", ".stead", "config", "data"],
+        hidden: &[],
+    };
 }
 
 /// What hides secrets, at any depth, in every layout; neither to be read nor to be changed.

@@ -1,7 +1,8 @@
 //! The stead layout, and AgentScope's, which it grew from.
 
 use super::{Draft, Layout, LoadCx, subagents};
-use crate::{AgentConfig, ContextFile, Finding, Nested, Severity, SkillFlavor, Switch, Tree};
+use crate::skills::Flavor;
+use crate::{AgentConfig, ContextFile, Finding, Nested, Severity, Switch, Tree};
 use stead_vfs::{Protected, VPath};
 
 /// Reads `agent.yaml` and `subagents/`; everything else is read when it is needed.
@@ -74,8 +75,8 @@ fn tree() -> Tree {
         memory: Some(path("MEMORY.md")),
         days: Some(path("memory")),
         knowledge: Some(path("knowledge")),
-        skills: vec![path(".agents/skills"), path("skills")],
-        flavor: SkillFlavor::Standard,
+        skills: vec![path("skills")],
+        flavor: Flavor::Standard,
         subagents: Some(path("subagents")),
         tools: Some(path("tools.json")),
         runtime: VPath::root(),

@@ -194,8 +194,8 @@ fn exchange(turn: usize) -> Result<Vec<Entry>, CliError> {
             id,
             status: ResultStatus::Ok,
             content: vec![Block::text("line of a result\n".repeat(20))],
-
             seen: Default::default(),
+            activates: None,
             ms: 1,
         }),
         Entry::End(RunEnd { run, outcome: Outcome::Cancelled, reason: None }),

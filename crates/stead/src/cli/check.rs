@@ -84,7 +84,7 @@ async fn report(common: &Common, env: &Env) -> Result<Vec<Row>, CliError> {
     let workspace = match Workspace::open(Arc::new(files), &options, &|name| env.get(name)).await {
         Ok(workspace) => workspace,
         Err(WorkspaceError::Invalid(findings)) => return Ok(findings.into_iter().map(Row::from).collect()),
-        Err(error @ (WorkspaceError::Files(_) | WorkspaceError::Rules(_))) => {
+        Err(error @ (WorkspaceError::Files(_) | WorkspaceError::Rules(_) | WorkspaceError::Skills(_))) => {
             return Ok(vec![row(Grade::Error, "settings", error.to_string())]);
         }
     };

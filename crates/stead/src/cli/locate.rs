@@ -64,6 +64,7 @@ pub(crate) fn open_options(common: &Common, env: &Env) -> Result<OpenOptions, Cl
         platform: platform(env)?,
         memory: common.memory.clone(),
         skills: common.skills.clone(),
+        global_skills: global_skills(env),
     })
 }
 
@@ -80,6 +81,14 @@ fn platform(env: &Env) -> Result<Option<Arc<dyn stead::vfs::Vfs>>, CliError> {
     let files = LocalVfs::open(&dir, Arc::new(OsDisk));
     let files = files.map_err(|error| CliError::usage(format!("STEAD_PLATFORM: {}: {error}", dir.display())))?;
     Ok(Some(Arc::new(files)))
+}
+
+/// Folders of skills that all workspaces of a person share.
+pub(crate) fn global_skills(env: &Env) -> Vec<Arc<dyn stead::vfs::Vfs>> {
+    let Some(home) = env.home() else { return Vec::new() };
+    let folders = [".agents/skills", ".stead/skills"].map(|folder| home.join(folder));
+    let opened = folders.iter().filter_map(|folder| LocalVfs::open(folder, Arc::new(OsDisk)).ok());
+    opened.map(|files| Arc::new(files) as Arc<dyn stead::vfs::Vfs>).collect()
 }
 
 /// The layout that a folder's own place tells.

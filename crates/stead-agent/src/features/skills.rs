@@ -1,0 +1,78 @@
+//! Skills: instructions that are looked up when they are needed.
+
+use super::{Contribution, Feature, TurnCx};
+use futures_util::future::BoxFuture;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use stead_core::Owner;
+use stead_vfs::VPath;
+use stead_workspace::skills::{Catalogue, SkillPrompt, load_skill};
+use stead_workspace::{Cut, Section, SkillMode, Switch, WorkspaceError, order};
+
+/// Bytes of the catalogue in the prompt.
+const MAX_CATALOGUE_BYTES: usize = 32 * 1024;
+/// Bytes of whole skills in the prompt.
+const MAX_FULL_BYTES: usize = 256 * 1024;
+/// Owners whose skills are kept as they first were.
+const MAX_FROZEN: usize = 1000;
+
+/// Skills.
+#[derive(Debug, Default)]
+pub(super) struct Skills {
+    /// As they were on an owner's first turn, where they do not change.
+    frozen: Mutex<HashMap<Owner, Arc<Catalogue>>>,
+}
+
+impl Feature for Skills {
+    fn name(&self) -> &'static str {
+        "skills"
+    }
+
+    fn contribute<'a>(&'a self, cx: &'a TurnCx<'a>) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
+        Box::pin(async move {
+            let catalogue = self.catalogue(cx).await?;
+            let mode = cx.definition().config.skills.mode.unwrap_or_default();
+            let prompt = match mode {
+                SkillMode::Full => cx.workspace.library.full(&catalogue, MAX_FULL_BYTES).await,
+                // Without the tool the model could do nothing with it.
+                SkillMode::Catalogue if !cx.allows_tool("load_skill") => None,
+                SkillMode::Catalogue => catalogue.available(MAX_CATALOGUE_BYTES),
+            };
+            let sections = prompt.map(|prompt| self.section(&catalogue, prompt)).into_iter().collect();
+            Ok(Contribution { sections, tools: load_skill(catalogue).into_iter().collect() })
+        })
+    }
+}
+
+impl Skills {
+    async fn catalogue(&self, cx: &TurnCx<'_>) -> Result<Arc<Catalogue>, WorkspaceError> {
+        let freezes = cx.definition().config.disable.has(Switch::DynamicSkills);
+        if let Some(known) = self.lock().get(cx.owner).filter(|_| freezes) {
+            return Ok(known.clone());
+        }
+        let own = VPath::parse("skills").ok().and_then(|folder| cx.own(&folder));
+        let layers = cx.workspace.skill_layers(cx.files, own).await?;
+        let mut catalogue = cx.workspace.library.catalogue(&layers).await;
+        if let Some(allowed) = cx.definition().active_spec().and_then(|spec| spec.skills.as_ref()) {
+            catalogue.retain(|skill| allowed.iter().any(|name| name == skill.name()));
+        }
+        let catalogue = Arc::new(catalogue);
+        if freezes {
+            let mut frozen = self.lock();
+            if frozen.len() < MAX_FROZEN {
+                frozen.insert(cx.owner.clone(), catalogue.clone());
+            }
+        }
+        Ok(catalogue)
+    }
+
+    fn section(&self, catalogue: &Catalogue, prompt: SkillPrompt) -> Section {
+        let cut = prompt.cut.map(|what| Cut { source: "skills".to_owned(), what });
+        let section = Section::new("skills", self.name(), order::SKILLS, prompt.text).without(cut);
+        catalogue.skills().fold(section, |section, skill| section.from(skill.file().to_string()))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Owner, Arc<Catalogue>>> {
+        self.frozen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,95 @@
+//! The skills there are.
+
+use super::{Layer, Problem, Skill};
+use std::collections::BTreeMap;
+use std::fmt;
+use stead_vfs::VPath;
+
+/// The skills of all layers, by name.
+#[derive(Debug, Clone, Default)]
+pub struct Catalogue {
+    skills: BTreeMap<String, Skill>,
+    /// Skills that are hidden by others of the same name.
+    pub shadowed: Vec<Shadowed>,
+    /// What was found wrong.
+    pub findings: Vec<Finding>,
+}
+
+/// A skill that another of the same name hides.
+#[derive(Debug, Clone)]
+pub struct Shadowed {
+    /// The hidden one.
+    pub skill: Skill,
+    /// The layer of the one that is used.
+    pub by: Layer,
+    /// The directory of the one that is used.
+    pub by_dir: VPath,
+}
+
+/// Something wrong in a layer.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Finding {
+    /// The layer.
+    pub layer: Layer,
+    /// The file or directory.
+    pub path: VPath,
+    /// What is wrong, and where in the file.
+    pub problem: Problem,
+    /// What it means.
+    pub consequence: Consequence,
+}
+
+/// What a problem means for a skill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Consequence {
+    /// It is used all the same.
+    Used,
+    /// It is not used.
+    Skipped,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.path, self.problem)
+    }
+}
+
+impl Catalogue {
+    /// The skill called `name`.
+    pub fn get(&self, name: &str) -> Option<&Skill> {
+        self.skills.get(name)
+    }
+
+    /// All skills in the order of their names.
+    pub fn skills(&self) -> impl ExactSizeIterator<Item = &Skill> {
+        self.skills.values()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.skills.is_empty()
+    }
+
+    /// Leaves only the skills for which `keep` holds.
+    pub fn retain(&mut self, keep: impl Fn(&Skill) -> bool) {
+        self.skills.retain(|_, skill| keep(skill));
+    }
+
+    /// Takes in a skill of a higher layer.
+    pub(crate) fn put(&mut self, skill: Skill) {
+        let (by, by_dir) = (skill.layer.clone(), skill.dir.clone());
+        if let Some(skill) = self.skills.insert(skill.name().to_owned(), skill) {
+            self.shadowed.push(Shadowed { skill, by, by_dir });
+        }
+    }
+
+    /// Takes in a skill that its own layer has already, in another directory.
+    pub(crate) fn put_below(&mut self, skill: Skill) {
+        let Some(used) = self.skills.get(skill.name()) else { return };
+        let (by, by_dir) = (used.layer.clone(), used.dir.clone());
+        let message = format!("`{}` is also in {by_dir}, which is used; rename one of them", skill.name());
+        let (layer, path, problem) = (skill.layer.clone(), skill.file(), Problem::of_whole(message));
+        self.findings.push(Finding { layer, path, problem, consequence: Consequence::Skipped });
+        self.shadowed.push(Shadowed { skill, by, by_dir });
+    }
+}

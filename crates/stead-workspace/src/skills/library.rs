@@ -1,0 +1,297 @@
+//! Finding skills, and remembering what their files said.
+
+use super::catalogue::{Catalogue, Consequence, Finding};
+use super::load::{self, MAX_FILE_BYTES, load, too_large};
+use super::render::Body;
+use super::source::{
+    SourceError, install,
+    manifest::{self, Manifest},
+};
+use super::{Flavor, Header, Layer, Problem, SKILL_FILE, Skill, SkillLayer};
+use futures_util::{StreamExt, stream};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use stead_vfs::{DirEntry, FileKind, ReadRange, VPath, Version, Vfs, VfsError};
+
+/// How deep below its root a skill may lie.
+const MAX_DEPTH: usize = 4;
+/// How many directories of a root are looked at.
+const MAX_DIRECTORIES: usize = 2000;
+/// How many files are asked about at once.
+const AT_ONCE: usize = 16;
+/// How many files are remembered; with more, those that were not seen in the last merge are forgotten.
+const MAX_KNOWN: usize = 20_000;
+/// How many lists of installed sources are remembered: users of a shared place may each have their own.
+const KEPT_MANIFESTS: usize = 64;
+
+/// Finds skills and reads each SKILL.md once for as long as it does not change: a merge of known skills lists
+/// directories and asks for versions, nothing more.
+#[derive(Debug, Default)]
+pub struct SkillLibrary {
+    known: Mutex<HashMap<Key, Known>>,
+    /// Lists of installed sources by their version, newest last.
+    manifests: Mutex<Vec<(Version, Arc<Manifest>)>>,
+    merges: AtomicU64,
+}
+
+/// A content of a file in a layer. Versions tell contents apart, so the same key never means two texts.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Key {
+    layer: Layer,
+    flavor: Flavor,
+    path: VPath,
+    version: Version,
+}
+
+impl Key {
+    fn of(skill: &Skill) -> Self {
+        let (layer, path, version) = (skill.layer.clone(), skill.file(), skill.version.clone());
+        Self { layer, flavor: skill.flavor, path, version }
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Known {
+    read: Read,
+    /// What follows the front matter, once it was asked for.
+    body: Option<Body>,
+    /// The merge in which it was last seen.
+    merge: u64,
+}
+
+/// What a SKILL.md said: its front matter and warnings, or why it is of no use.
+type Read = Arc<Result<(Arc<Header>, Vec<Problem>), Problem>>;
+
+/// A directory with a SKILL.md.
+struct Found {
+    dir: VPath,
+    version: Version,
+    size: u64,
+}
+
+impl SkillLibrary {
+    /// The skills of `layers`, which go from low to high.
+    pub async fn catalogue(&self, layers: &[SkillLayer]) -> Catalogue {
+        let merge = self.merges.fetch_add(1, Ordering::Relaxed);
+        let mut catalogue = Catalogue::default();
+        for layer in layers {
+            let mut scan = Scan { layer, found: Vec::new(), findings: Vec::new(), looked_at: 0, ends: BTreeSet::new() };
+            scan.run().await;
+            catalogue.findings.append(&mut scan.findings);
+            let mut found = std::mem::take(&mut scan.found);
+            found.sort_by(|a, b| a.dir.cmp(&b.dir));
+            let read: Vec<_> = stream::iter(found)
+                .map(|found| async move { (self.read(layer, &found, merge).await, found) })
+                .buffered(AT_ONCE)
+                .collect()
+                .await;
+            let mut names = BTreeSet::new();
+            for (read, found) in read {
+                take(&mut catalogue, &mut names, layer, found, &read);
+            }
+        }
+        self.forget_unseen(merge);
+        catalogue
+    }
+
+    /// A layer for each source that is installed in the workspace `files`, low to high. The list of them is read
+    /// again only when it changed.
+    pub async fn repositories(&self, files: &Arc<dyn Vfs>) -> Result<Vec<SkillLayer>, SourceError> {
+        let version = match files.stat(&manifest::path()?).await {
+            Ok(stat) => stat.version,
+            Err(VfsError::NotFound(_)) => return Ok(Vec::new()),
+            Err(error) => return Err(error.into()),
+        };
+        let known = {
+            let manifests = self.manifests.lock().unwrap_or_else(PoisonError::into_inner);
+            manifests.iter().find(|(known, _)| *known == version).map(|(_, manifest)| manifest.clone())
+        };
+        let manifest = match known {
+            Some(manifest) => manifest,
+            None => {
+                let (manifest, version) = manifest::read(&**files).await?;
+                let manifest = Arc::new(manifest);
+                let mut manifests = self.manifests.lock().unwrap_or_else(PoisonError::into_inner);
+                if manifests.len() == KEPT_MANIFESTS {
+                    manifests.remove(0);
+                }
+                manifests.extend(version.map(|version| (version, manifest.clone())));
+                manifest
+            }
+        };
+        Ok(install::layers(files, &manifest))
+    }
+
+    async fn read(&self, layer: &SkillLayer, found: &Found, merge: u64) -> Read {
+        let path = file_in(&found.dir);
+        let (layer_name, flavor) = (layer.layer.clone(), layer.flavor);
+        let key = Key { layer: layer_name, flavor, path, version: found.version.clone() };
+        if let Some(known) = self.known.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&key) {
+            known.merge = merge;
+            return known.read.clone();
+        }
+        if found.size > MAX_FILE_BYTES {
+            return Arc::new(Err(too_large(found.size)));
+        }
+        let range = ReadRange { offset: 0, len: MAX_FILE_BYTES + 1 };
+        let (content, version) = match layer.files.read(&key.path, range).await {
+            Ok(read) => read,
+            // It may be there again the next time.
+            Err(error) => return Arc::new(Err(Problem::of_whole(error.to_string()))),
+        };
+        let read = load(layer.flavor, found.dir.name(), &content);
+        let read = Arc::new(read.map(|text| (Arc::new(text.header), text.warnings)));
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(Key { version, ..key }, Known { read: read.clone(), body: None, merge });
+        read
+    }
+
+    pub(crate) fn known_body(&self, skill: &Skill) -> Option<Body> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&Key::of(skill))?.body.clone()
+    }
+
+    pub(crate) fn keep_body(&self, skill: &Skill, body: Body) {
+        if let Some(known) = self.known.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&Key::of(skill)) {
+            known.body = Some(body);
+        }
+    }
+
+    fn forget_unseen(&self, merge: u64) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() > MAX_KNOWN {
+            known.retain(|_, known| known.merge == merge);
+        }
+    }
+}
+
+/// `names` are those that the layer has given already.
+fn take(catalogue: &mut Catalogue, names: &mut BTreeSet<String>, layer: &SkillLayer, found: Found, read: &Read) {
+    let path = file_in(&found.dir);
+    let mut tell = |problem: &Problem, consequence| {
+        let (layer, path, problem) = (layer.layer.clone(), path.clone(), problem.clone());
+        catalogue.findings.push(Finding { layer, path, problem, consequence });
+    };
+    match &**read {
+        Err(problem) => tell(problem, Consequence::Skipped),
+        Ok((header, warnings)) => {
+            warnings.iter().for_each(|warning| tell(warning, Consequence::Used));
+            let skill = Skill {
+                header: header.clone(),
+                layer: layer.layer.clone(),
+                files: layer.files.clone(),
+                dir: found.dir,
+                version: found.version,
+                flavor: layer.flavor,
+            };
+            if names.insert(header.name.clone()) { catalogue.put(skill) } else { catalogue.put_below(skill) }
+        }
+    }
+}
+
+fn file_in(dir: &VPath) -> VPath {
+    dir.join(SKILL_FILE).unwrap_or_else(|_| dir.clone())
+}
+
+/// Looks through one layer.
+struct Scan<'a> {
+    layer: &'a SkillLayer,
+    found: Vec<Found>,
+    findings: Vec<Finding>,
+    looked_at: usize,
+    /// Where links led, so that each place is looked at once.
+    ends: BTreeSet<VPath>,
+}
+
+impl Scan<'_> {
+    async fn run(&mut self) {
+        let mut level = vec![self.layer.root.clone()];
+        for depth in 0..MAX_DEPTH {
+            let mut next = Vec::new();
+            for dir in std::mem::take(&mut level) {
+                let is_root = depth == 0;
+                for child in self.directories(&dir, is_root).await {
+                    if self.looked_at == MAX_DIRECTORIES {
+                        let message = format!("only {MAX_DIRECTORIES} directories are looked at; the rest is left out");
+                        return self.tell(dir, message);
+                    }
+                    self.looked_at += 1;
+                    next.push(child);
+                }
+            }
+            level = self.without_skills(next).await;
+        }
+    }
+
+    /// The directories in `dir` that may hold skills.
+    async fn directories(&mut self, dir: &VPath, is_root: bool) -> Vec<VPath> {
+        let entries = match self.layer.files.list(dir).await {
+            Ok(entries) => entries,
+            Err(VfsError::NotFound(_)) if is_root => return Vec::new(),
+            Err(error) => {
+                self.tell(dir.clone(), error.to_string());
+                return Vec::new();
+            }
+        };
+        if !is_root && entries.iter().any(|entry| entry.name == "skill.md" && entry.kind == FileKind::File) {
+            self.tell(dir.clone(), format!("skill.md must be called {SKILL_FILE}; rename it"));
+        }
+        let mut children = Vec::new();
+        for entry in entries.into_iter().filter(may_hold_skills) {
+            let Ok(path) = dir.join(&entry.name) else { continue };
+            if entry.link && !self.is_new_place(&path).await {
+                continue;
+            }
+            children.push(path);
+        }
+        children
+    }
+
+    /// Whether a link leads to a place that was not looked at through another link, and is not above itself.
+    async fn is_new_place(&mut self, link: &VPath) -> bool {
+        match self.layer.files.resolve(link).await {
+            Ok(end) => !end.contains(link) && !end.contains(&self.layer.root) && self.ends.insert(end),
+            Err(_) => false,
+        }
+    }
+
+    /// Those of `dirs` that are no skills themselves; the others are noted.
+    async fn without_skills(&mut self, dirs: Vec<VPath>) -> Vec<VPath> {
+        let files = &self.layer.files;
+        let asked: Vec<_> = stream::iter(dirs)
+            .map(|dir| async move { (files.stat(&file_in(&dir)).await, dir) })
+            .buffered(AT_ONCE)
+            .collect()
+            .await;
+        let mut rest = Vec::new();
+        for (stat, dir) in asked {
+            match stat {
+                Ok(stat) if stat.kind == FileKind::File => {
+                    self.found.push(Found { dir, version: stat.version, size: stat.size });
+                }
+                Ok(_) => self.tell(dir, format!("its {SKILL_FILE} is not a file")),
+                Err(VfsError::NotFound(_)) => rest.push(dir),
+                Err(error) => self.tell(dir, error.to_string()),
+            }
+        }
+        rest
+    }
+
+    fn tell(&mut self, path: VPath, message: String) {
+        let (layer, problem) = (self.layer.layer.clone(), Problem::of_whole(message));
+        self.findings.push(Finding { layer, path, problem, consequence: Consequence::Skipped });
+    }
+}
+
+fn may_hold_skills(entry: &DirEntry) -> bool {
+    entry.kind == FileKind::Directory && !entry.name.starts_with(['.', '_']) && entry.name != "node_modules"
+}
+
+/// The whole SKILL.md of a skill as it is now, and what it says.
+pub(crate) async fn read_skill(skill: &Skill) -> Result<(bytes::Bytes, load::SkillText), String> {
+    let path = skill.file();
+    let range = ReadRange { offset: 0, len: MAX_FILE_BYTES + 1 };
+    let (content, _) = skill.files.read(&path, range).await.map_err(|error| error.to_string())?;
+    let text = load(skill.flavor, skill.dir.name(), &content).map_err(|problem| format!("{path}:{problem}"))?;
+    Ok((content, text))
+}

@@ -1,0 +1,184 @@
+//! Skills as a prompt shows them.
+
+use super::library::{SkillLibrary, read_skill};
+use super::{Catalogue, Skill};
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// Descriptions are shortened to these lengths, in characters, one after the other until all skills fit.
+const SHORTENED_CHARS: [usize; 5] = [usize::MAX, 400, 200, 100, 50];
+/// The most of one body that a prompt shows, in bytes.
+const MAX_BODY_BYTES: usize = 32 * 1024;
+
+/// A part of a prompt about skills.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkillPrompt {
+    /// What the model reads.
+    pub text: String,
+    /// What was left out, in words; none if everything is there.
+    pub cut: Option<String>,
+}
+
+/// A body as far as a prompt shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Body {
+    text: Arc<str>,
+    more_bytes: usize,
+}
+
+const INTRODUCTION: &str = "Skills are instructions for certain tasks. Before you begin a task that the description \
+of one fits, call load_skill with its name and do as it says.";
+
+impl Catalogue {
+    /// Names and descriptions in `<available_skills>`, in at most `max_bytes`; none if there are no skills.
+    /// If there is too much, descriptions are shortened first and skills left out last.
+    pub fn available(&self, max_bytes: usize) -> Option<SkillPrompt> {
+        if self.is_empty() {
+            return None;
+        }
+        for limit in SHORTENED_CHARS {
+            let entries: String = self.skills().map(|skill| entry(skill, limit)).collect();
+            let cut = (limit != usize::MAX)
+                .then(|| format!("descriptions are shortened to {limit} characters; use load_skill to read more"));
+            let text = listing(&entries, cut.as_deref());
+            if text.len() <= max_bytes {
+                return Some(SkillPrompt { text, cut });
+            }
+        }
+        Some(self.cut_off(max_bytes))
+    }
+
+    /// As many skills as fit, in the order of their names.
+    fn cut_off(&self, max_bytes: usize) -> SkillPrompt {
+        let total = self.skills().len();
+        let announce = |shown: usize| {
+            format!("{} of {total} skills are not shown; load_skill with any name lists them", total - shown)
+        };
+        // The longest announcement is the one that leaves out most.
+        let frame = listing("", Some(&announce(0))).len();
+        let limit = SHORTENED_CHARS.last().copied().unwrap_or_default();
+        let (mut entries, mut shown) = (String::new(), 0);
+        for skill in self.skills() {
+            let entry = entry(skill, limit);
+            if frame + entries.len() + entry.len() > max_bytes {
+                break;
+            }
+            entries.push_str(&entry);
+            shown += 1;
+        }
+        let cut = announce(shown);
+        SkillPrompt { text: listing(&entries, Some(&cut)), cut: Some(cut) }
+    }
+}
+
+impl SkillLibrary {
+    /// Whole bodies in `<skills>`, in at most `max_bytes` and in the order of names; none if there are no skills.
+    /// Each body is bounded too. Bodies that did not change are not read again.
+    pub async fn full(&self, catalogue: &Catalogue, max_bytes: usize) -> Option<SkillPrompt> {
+        if catalogue.is_empty() {
+            return None;
+        }
+        let mut bodies = String::new();
+        let (mut left_out, mut cut, mut broken) = (Vec::new(), Vec::new(), Vec::new());
+        for skill in catalogue.skills() {
+            // Once one did not fit, the rest is not even read.
+            if !left_out.is_empty() {
+                left_out.push(skill.name().to_owned());
+                continue;
+            }
+            let Body { text, more_bytes } = match self.body(skill).await {
+                Ok(body) => body,
+                Err(problem) => {
+                    broken.push(format!("{} ({problem})", skill.name()));
+                    continue;
+                }
+            };
+            let mut block = format!("<skill name=\"{}\">\n{}\n", escape(skill.name()), enclose(&text));
+            if more_bytes > 0 {
+                let _ = writeln!(block, "[{more_bytes} more bytes; use load_skill]");
+            }
+            block.push_str("</skill>\n");
+            if bodies.len() + block.len() > max_bytes {
+                left_out.push(skill.name().to_owned());
+                continue;
+            }
+            if more_bytes > 0 {
+                cut.push(skill.name().to_owned());
+            }
+            bodies.push_str(&block);
+        }
+        let mut announced = Vec::new();
+        if !left_out.is_empty() {
+            announced.push(format!("not shown: {}; use load_skill to read them", some(&left_out)));
+        }
+        if !cut.is_empty() {
+            announced.push(format!("cut short: {}; use load_skill to read more", some(&cut)));
+        }
+        if !broken.is_empty() {
+            announced.push(format!("cannot be read: {}", some(&broken)));
+        }
+        let cut = (!announced.is_empty()).then(|| announced.join(". "));
+        let notice = cut.as_ref().map_or(String::new(), |cut| format!("[{}]\n", enclose(cut)));
+        Some(SkillPrompt { text: format!("<skills>\n{bodies}{notice}</skills>"), cut })
+    }
+
+    /// The body of a skill, read if it is not known.
+    async fn body(&self, skill: &Skill) -> Result<Body, String> {
+        if let Some(body) = self.known_body(skill) {
+            return Ok(body);
+        }
+        let (_, text) = read_skill(skill).await?;
+        let shown = floor(&text.body, MAX_BODY_BYTES);
+        let body = Body { text: text.body[..shown].into(), more_bytes: text.body.len() - shown };
+        self.keep_body(skill, body.clone());
+        Ok(body)
+    }
+}
+
+fn listing(entries: &str, notice: Option<&str>) -> String {
+    let notice = notice.map_or(String::new(), |notice| format!("[{notice}]\n"));
+    format!("{INTRODUCTION}\n<available_skills>\n{entries}{notice}</available_skills>")
+}
+
+fn entry(skill: &Skill, max_chars: usize) -> String {
+    let description = skill.header.description.split_whitespace().collect::<Vec<_>>().join(" ");
+    let description = match description.char_indices().nth(max_chars) {
+        Some((end, _)) => format!("{}…", &description[..end]),
+        None => description,
+    };
+    let (name, description) = (escape(skill.name()), escape(&description));
+    format!("<skill><name>{name}</name><description>{description}</description></skill>\n")
+}
+
+/// The first few, and how many more there are.
+fn some(names: &[String]) -> String {
+    const SHOWN: usize = 20;
+    let shown = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    if names.len() > SHOWN { format!("{shown} and {} more", names.len() - SHOWN) } else { shown }
+}
+
+/// Text that is nothing but text in XML.
+pub(crate) fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// Keeps a text inside its tag: whatever looks like one of our closing tags is defused.
+pub(crate) fn enclose(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("</") {
+        let (before, tag) = rest.split_at(at);
+        out.push_str(before);
+        let name = tag[2..].trim_start().as_bytes();
+        let is_ours = name.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"skill"));
+        out.push_str(if is_ours { "<\\/" } else { "</" });
+        rest = &tag[2..];
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The last boundary of a character at or before `limit`.
+pub(crate) fn floor(text: &str, limit: usize) -> usize {
+    text.floor_char_boundary(limit)
+}

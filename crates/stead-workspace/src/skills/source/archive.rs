@@ -1,0 +1,225 @@
+//! Archives, which are checked as a whole before anything of them is used.
+
+use super::bundle::{Bundle, BundleFile, Links};
+use super::{tar, zip};
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use stead_vfs::VPath;
+
+/// Entries of an archive.
+pub(crate) const MAX_ENTRIES: usize = 10_000;
+/// Bytes of all its files.
+pub(crate) const MAX_UNPACKED_BYTES: u64 = 100 * 1024 * 1024;
+/// Bytes of the archive itself.
+pub(crate) const MAX_PACKED_BYTES: u64 = 100 * 1024 * 1024;
+/// How much more than its packed size an archive may unpack to, once it is more than [`FREE_BYTES`].
+const MAX_RATIO: u64 = 200;
+const FREE_BYTES: u64 = 1024 * 1024;
+
+/// What an archive is, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ArchiveFormat {
+    /// `.zip`
+    Zip,
+    /// `.tar`
+    Tar,
+    /// `.tar.gz` or `.tgz`
+    TarGz,
+}
+
+impl ArchiveFormat {
+    /// The format of a file of this name.
+    pub fn of_name(name: &str) -> Option<Self> {
+        let name = name.to_lowercase();
+        let ends = |ends: &[&str]| ends.iter().any(|end| name.ends_with(end));
+        match () {
+            () if ends(&[".zip"]) => Some(Self::Zip),
+            () if ends(&[".tar.gz", ".tgz"]) => Some(Self::TarGz),
+            () if ends(&[".tar"]) => Some(Self::Tar),
+            () => None,
+        }
+    }
+}
+
+/// Why an archive is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ArchiveError {
+    /// It is not what its name says, or is damaged.
+    #[error("it cannot be read: {0}")]
+    Damaged(String),
+    /// An entry has a name that leads elsewhere or means different things on different machines.
+    #[error("the entry {name:?} {reason}")]
+    Name {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// An entry is neither a file nor a directory.
+    #[error("the entry {name:?} is {what}, and only files and directories are taken")]
+    Kind {
+        /// The name.
+        name: String,
+        /// What it is.
+        what: &'static str,
+    },
+    /// Two entries would be one file.
+    #[error("the entries {0:?} and {1:?} would be one file")]
+    Collision(String, String),
+    /// Too many entries.
+    #[error("it has more than {MAX_ENTRIES} entries")]
+    TooMany,
+    /// Too large, or far larger than a sensible archive of its size.
+    #[error("it unpacks to more than {0} bytes")]
+    TooLarge(u64),
+}
+
+impl Bundle {
+    /// The files of an archive.
+    pub fn from_archive(format: ArchiveFormat, packed: &[u8]) -> Result<Self, ArchiveError> {
+        if packed.len() as u64 > MAX_PACKED_BYTES {
+            return Err(ArchiveError::TooLarge(MAX_PACKED_BYTES));
+        }
+        match format {
+            ArchiveFormat::Zip => zip::read(packed),
+            ArchiveFormat::Tar => tar::read(packed, packed.len() as u64, Links::Refused),
+            ArchiveFormat::TarGz => {
+                tar::read(flate2::read::MultiGzDecoder::new(packed), packed.len() as u64, Links::Refused)
+            }
+        }
+    }
+}
+
+/// How many bytes an archive of `packed` bytes may unpack to.
+pub(crate) fn allowance(packed: u64) -> u64 {
+    packed.saturating_mul(MAX_RATIO).clamp(FREE_BYTES, MAX_UNPACKED_BYTES)
+}
+
+/// Files as they come out of an archive, each checked against all before it.
+pub(crate) struct Unpacking {
+    bundle: Bundle,
+    /// Names as a file system without case or with normalised Unicode would keep them.
+    folded: BTreeMap<String, (String, Entry)>,
+    entries: usize,
+    bytes: u64,
+    allowance: u64,
+}
+
+/// What an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Entry {
+    File,
+    Directory,
+}
+
+impl Unpacking {
+    pub(crate) fn new(allowance: u64) -> Self {
+        let (bundle, folded) = (Bundle::default(), BTreeMap::new());
+        Self { bundle, folded, entries: 0, bytes: 0, allowance }
+    }
+
+    /// Counts an entry of any kind.
+    pub(crate) fn count(&mut self) -> Result<(), ArchiveError> {
+        self.entries += 1;
+        if self.entries > MAX_ENTRIES { Err(ArchiveError::TooMany) } else { Ok(()) }
+    }
+
+    /// How many bytes the next file may have.
+    pub(crate) fn room(&self) -> u64 {
+        self.allowance - self.bytes
+    }
+
+    pub(crate) fn too_large(&self) -> ArchiveError {
+        ArchiveError::TooLarge(self.allowance)
+    }
+
+    pub(crate) fn directory(&mut self, name: &str) -> Result<(), ArchiveError> {
+        let path = entry_path(name.strip_suffix('/').unwrap_or(name))?;
+        if path.is_root() { Ok(()) } else { self.claim(&path, Entry::Directory) }
+    }
+
+    pub(crate) fn link(&mut self, name: &str) -> Result<(), ArchiveError> {
+        let path = entry_path(name)?;
+        self.bundle.links.push(path);
+        Ok(())
+    }
+
+    pub(crate) fn file(&mut self, name: &str, content: Vec<u8>, mode: u32) -> Result<(), ArchiveError> {
+        let path = entry_path(name)?;
+        if path.is_root() {
+            return Err(bad_name(name, "is no name"));
+        }
+        self.bytes += content.len() as u64;
+        if self.bytes > self.allowance {
+            return Err(self.too_large());
+        }
+        self.claim(&path, Entry::File)?;
+        let executable = mode & 0o111 != 0;
+        self.bundle.files.insert(path, BundleFile { content: Bytes::from(content), executable });
+        Ok(())
+    }
+
+    pub(crate) fn done(self) -> Bundle {
+        self.bundle
+    }
+
+    /// Takes a path and the directories above it for what they are.
+    fn claim(&mut self, path: &VPath, entry: Entry) -> Result<(), ArchiveError> {
+        let mut above = path.parent();
+        while let Some(dir) = above.filter(|dir| !dir.is_root()) {
+            self.claim_one(&dir, Entry::Directory)?;
+            above = dir.parent();
+        }
+        self.claim_one(path, entry)
+    }
+
+    fn claim_one(&mut self, path: &VPath, entry: Entry) -> Result<(), ArchiveError> {
+        let name = path.as_str();
+        match self.folded.get(&folded(name)) {
+            Some((known, Entry::Directory)) if known == name && entry == Entry::Directory => Ok(()),
+            Some((known, _)) => Err(ArchiveError::Collision(known.clone(), name.to_owned())),
+            None => {
+                self.folded.insert(folded(name), (name.to_owned(), entry));
+                Ok(())
+            }
+        }
+    }
+}
+
+/// A name as the least exact file system would keep it.
+pub(crate) fn folded(name: &str) -> String {
+    use unicode_normalization::UnicodeNormalization;
+    name.nfc().collect::<String>().to_lowercase().nfc().collect()
+}
+
+fn bad_name(name: &str, reason: &'static str) -> ArchiveError {
+    ArchiveError::Name { name: name.to_owned(), reason }
+}
+
+/// The path that an entry's name means, if it means the same everywhere.
+fn entry_path(name: &str) -> Result<VPath, ArchiveError> {
+    let bytes = name.as_bytes();
+    let is_drive = bytes.first().is_some_and(u8::is_ascii_alphabetic) && bytes.get(1) == Some(&b':');
+    let reason = match () {
+        () if name.contains('\0') => Some("contains a NUL"),
+        () if name.chars().any(char::is_control) => Some("contains a control character"),
+        () if name.contains('\\') => Some("contains a backslash"),
+        () if name.starts_with('/') => Some("is absolute"),
+        () if is_drive => Some("begins with a drive letter"),
+        () if name.split('/').any(|part| part == "..") => Some("contains `..`"),
+        () => None,
+    };
+    if let Some(reason) = reason {
+        return Err(bad_name(name, reason));
+    }
+    let rest = name.strip_prefix("./").unwrap_or(name);
+    if rest != "." && !rest.is_empty() && rest.split('/').any(|part| part.is_empty() || part == ".") {
+        return Err(bad_name(name, "has an empty part"));
+    }
+    VPath::parse(rest).map_err(|_| bad_name(name, "is too long, or begins with `~`"))
+}
+
+/// The name of an entry as text.
+pub(crate) fn entry_name(name: &[u8]) -> Result<&str, ArchiveError> {
+    std::str::from_utf8(name).map_err(|_| bad_name(&String::from_utf8_lossy(name), "is not UTF-8"))
+}

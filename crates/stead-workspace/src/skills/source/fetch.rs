@@ -1,0 +1,93 @@
+//! From a source to its skills.
+
+use super::archive::{ArchiveFormat, MAX_PACKED_BYTES};
+use super::bundle::{Bundle, Skills};
+use super::progress::Phase;
+use super::{ArchiveError, Progress, Source, SourceError, SourceKind, git, published};
+use std::path::Path;
+use std::sync::Arc;
+use stead_store::OsDisk;
+use stead_vfs::{LocalVfs, ReadRange, VPath, Vfs, VfsError};
+
+/// The skills of a source, in memory and found to be good.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fetched {
+    /// Where they come from.
+    pub source: Source,
+    /// What exactly they are: a commit, or a hash of their content.
+    pub pinned: String,
+    pub(crate) skills: Skills,
+}
+
+impl Source {
+    /// Fetches and checks everything; nothing is installed yet. Variables of the address come from `lookup`;
+    /// `name` is what the source will be called.
+    pub async fn fetch(
+        &self,
+        name: &str,
+        lookup: &(dyn Fn(&str) -> Option<String> + Sync),
+        progress: &Progress,
+    ) -> Result<Fetched, SourceError> {
+        progress.enter(Phase::Fetching, 0);
+        let (address, secrets) = self.address(lookup)?;
+        let (bundle, commit) = match self.kind {
+            SourceKind::Git => {
+                let (bundle, commit) = git::fetch(&address, self.rev.as_deref(), &secrets).await?;
+                (bundle, Some(commit))
+            }
+            SourceKind::Directory => {
+                let files = local(&address)?;
+                (Bundle::from_files(&files, &VPath::root(), progress).await?, None)
+            }
+            SourceKind::Archive => (archive(&address, progress).await?, None),
+            SourceKind::Store => {
+                let files = published(stead_store::connect(&address).await?);
+                (Bundle::from_files(&files, &VPath::root(), progress).await?, None)
+            }
+        };
+        progress.enter(Phase::Checking, 0);
+        let skills = bundle.skills(name)?;
+        if skills.usable.is_empty() {
+            let broken = skills.broken.iter().map(|(dir, problem)| format!("; {dir}/SKILL.md:{problem}"));
+            return Err(SourceError::NoSkills(self.from.clone(), broken.collect()));
+        }
+        let pinned = commit.unwrap_or_else(|| format!("sha256:{}", skills.hash()));
+        Ok(Fetched { source: self.clone(), pinned, skills })
+    }
+}
+
+impl Fetched {
+    /// What was found and cannot be used: directory, line, column and reason.
+    pub fn left_out(&self) -> Vec<String> {
+        self.skills.broken.iter().map(|(dir, problem)| format!("{dir}/SKILL.md:{problem}")).collect()
+    }
+}
+
+fn local(dir: &str) -> Result<LocalVfs, SourceError> {
+    LocalVfs::open(Path::new(dir), Arc::new(OsDisk)).map_err(|error| match error {
+        VfsError::NotFound(_) => SourceError::Address(format!("there is no directory {dir}")),
+        VfsError::NotDirectory(_) => {
+            SourceError::Address(format!("{dir} is a file, and not a .zip, .tar, .tar.gz or .tgz"))
+        }
+        error => error.into(),
+    })
+}
+
+async fn archive(path: &str, progress: &Progress) -> Result<Bundle, SourceError> {
+    let (dir, name) = path.rsplit_once('/').unwrap_or((".", path));
+    let Some(format) = ArchiveFormat::of_name(name) else {
+        return Err(SourceError::Address(format!("{path} is not a .zip, .tar, .tar.gz or .tgz")));
+    };
+    let files = local(if dir.is_empty() { "/" } else { dir })?;
+    let file = VPath::parse(name).map_err(VfsError::from)?;
+    let range = ReadRange { offset: 0, len: MAX_PACKED_BYTES + 1 };
+    let packed = match files.read(&file, range).await {
+        Ok((packed, _)) => packed,
+        Err(VfsError::NotFound(_)) => return Err(SourceError::Address(format!("there is no file {path}"))),
+        Err(error) => return Err(error.into()),
+    };
+    progress.enter(Phase::Checking, 0);
+    // Unpacking takes a while, and the one who shows progress runs on this thread too.
+    let unpacked = tokio::task::spawn_blocking(move || Bundle::from_archive(format, &packed)).await;
+    Ok(unpacked.map_err(|error| ArchiveError::Damaged(error.to_string()))??)
+}

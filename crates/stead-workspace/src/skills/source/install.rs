@@ -1,0 +1,321 @@
+//! Putting skills into a workspace, and taking them out again.
+//!
+//! Everything is written beside its place first and moved there whole; the manifest, which makes it count, is
+//! written last. Whatever fails on the way, the workspace is as it was.
+
+use super::bundle::{BundledSkill, Skills};
+use super::manifest::{self, InstalledSkill, InstalledSource, Manifest, SKILLS_DIR};
+use super::progress::Phase;
+use super::{Bundle, Fetched, Progress, Source, SourceError};
+use crate::skills::{Flavor, Layer, SkillLayer};
+use bytes::Bytes;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use std::sync::Arc;
+use stead_vfs::{Expect, VPath, Version, Vfs, VfsError};
+
+/// How many files are written at once.
+const AT_ONCE: usize = 16;
+/// What an installation that was killed left behind is removed by a later one after this time.
+const ABANDONED_MS: i64 = 60 * 60 * 1000;
+const STAGING: &str = ".staging-";
+
+/// The sources that are installed in a workspace.
+#[derive(Debug)]
+pub struct Installation {
+    files: Arc<dyn Vfs>,
+    manifest: Manifest,
+    version: Option<Version>,
+}
+
+/// What came of installing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Installed {
+    /// It was not there.
+    New,
+    /// It replaced another state of the same source.
+    Renewed,
+    /// It is what was there already.
+    Unchanged,
+}
+
+impl Installation {
+    /// What is installed in the workspace `files`.
+    pub async fn open(files: Arc<dyn Vfs>) -> Result<Self, SourceError> {
+        let (manifest, version) = manifest::read(&*files).await?;
+        Ok(Self { files, manifest, version })
+    }
+
+    /// The installed sources, in the order in which they were added.
+    pub fn sources(&self) -> &[InstalledSource] {
+        &self.manifest.sources
+    }
+
+    /// The source called `name`.
+    pub fn source(&self, name: &str) -> Result<&InstalledSource, SourceError> {
+        self.manifest.sources.iter().find(|source| source.name == name).ok_or_else(|| {
+            let names: Vec<&str> = self.manifest.sources.iter().map(|source| source.name.as_str()).collect();
+            let known = if names.is_empty() {
+                "none is installed".to_owned()
+            } else {
+                format!("there are {}", names.join(", "))
+            };
+            SourceError::Unknown { name: name.to_owned(), known }
+        })
+    }
+
+    /// A layer for each source.
+    pub fn layers(&self) -> Vec<SkillLayer> {
+        layers(&self.files, &self.manifest)
+    }
+
+    /// Whether a new source may have this name.
+    pub fn check_new(&self, name: &str) -> Result<(), SourceError> {
+        manifest::check_name(name)?;
+        match self.source(name) {
+            Ok(_) => Err(SourceError::Exists(name.to_owned())),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Installs what was fetched as the source `name`, in place of what that source had before.
+    pub async fn install(
+        &mut self,
+        name: &str,
+        fetched: &Fetched,
+        progress: &Progress,
+    ) -> Result<Installed, SourceError> {
+        manifest::check_name(name)?;
+        let Fetched { source, pinned, skills } = fetched;
+        let installed = InstalledSource {
+            name: name.to_owned(),
+            kind: source.kind,
+            from: source.from.clone(),
+            rev: source.rev.clone(),
+            pinned: pinned.clone(),
+            skills: skills.usable.iter().map(described).collect(),
+        };
+        let place = place(name)?;
+        let mut manifest = self.manifest.clone();
+        let outcome = match manifest.sources.iter_mut().find(|source| source.name == name) {
+            Some(known) if *known == installed && self.is_there(&place).await? => return Ok(Installed::Unchanged),
+            Some(known) => {
+                *known = installed;
+                Installed::Renewed
+            }
+            None => {
+                manifest.sources.push(installed);
+                Installed::New
+            }
+        };
+        let before = self.before().await?;
+        let staging = Staging::new()?;
+        let done = self.replace(&staging, &place, Some(skills), manifest, progress).await;
+        self.clean_up(&staging, before, &done).await;
+        done.map(|()| outcome)
+    }
+
+    /// Removes the source `name` with its skills.
+    pub async fn remove(&mut self, name: &str) -> Result<InstalledSource, SourceError> {
+        let removed = self.source(name)?.clone();
+        let mut manifest = self.manifest.clone();
+        manifest.sources.retain(|source| source.name != name);
+        let staging = Staging::new()?;
+        let done = self.replace(&staging, &place(name)?, None, manifest, &Progress::default()).await;
+        self.clean_up(&staging, Before::NOTHING, &done).await;
+        done.map(|()| removed)
+    }
+
+    /// Skills of the source `name` whose files are no longer those that were installed.
+    pub async fn changed(&self, name: &str) -> Result<Vec<String>, SourceError> {
+        let source = self.source(name)?;
+        let place = place(name)?;
+        let mut changed = Vec::new();
+        for skill in &source.skills {
+            let dir = place.join(&skill.dir).map_err(VfsError::from)?;
+            let files = match Bundle::from_files(&*self.files, &dir, &Progress::default()).await {
+                Ok(bundle) => bundle.files,
+                Err(SourceError::Files(VfsError::NotFound(_))) => Default::default(),
+                Err(error) => return Err(error),
+            };
+            let now = BundledSkill { name: skill.name.clone(), dir: skill.dir.clone(), files };
+            if now.hash() != skill.hash {
+                changed.push(skill.name.clone());
+            }
+        }
+        Ok(changed)
+    }
+
+    /// Puts `skills` where `place` is, or nothing, and then the manifest.
+    async fn replace(
+        &mut self,
+        staging: &Staging,
+        place: &VPath,
+        skills: Option<&Skills>,
+        manifest: Manifest,
+        progress: &Progress,
+    ) -> Result<(), SourceError> {
+        if let Some(skills) = skills {
+            self.stage(staging, skills, progress).await?;
+        }
+        let had_one = match self.files.rename(place, &staging.old).await {
+            Ok(()) => true,
+            Err(VfsError::NotFound(_)) => false,
+            Err(error) => return Err(error.into()),
+        };
+        let mut done = match skills {
+            Some(_) => self.files.rename(&staging.new, place).await.map_err(SourceError::from),
+            None => Ok(()),
+        };
+        if done.is_ok() {
+            done = self.write(manifest).await;
+            if done.is_err() && skills.is_some() {
+                let _ = self.files.remove(place).await;
+            }
+        }
+        if done.is_err() && had_one {
+            // The failure that led here is the one to report.
+            let _ = self.files.rename(&staging.old, place).await;
+        }
+        done
+    }
+
+    /// Writes the skills beside their place.
+    async fn stage(&self, staging: &Staging, skills: &Skills, progress: &Progress) -> Result<(), SourceError> {
+        let mut files = Vec::new();
+        for skill in &skills.usable {
+            let dir = staging.new.join(&skill.dir).map_err(VfsError::from)?;
+            for (path, file) in &skill.files {
+                files.push((dir.join(path.as_str()).map_err(VfsError::from)?, file));
+            }
+        }
+        progress.enter(Phase::Writing, files.len());
+        stream::iter(files)
+            .map(|(path, file)| async move {
+                self.files.write(&path, file.content.clone(), Expect::Absent).await?;
+                self.files.set_mode(&path, if file.executable { 0o755 } else { 0o644 }).await?;
+                progress.step();
+                Ok::<(), VfsError>(())
+            })
+            .buffer_unordered(AT_ONCE)
+            .try_collect::<Vec<()>>()
+            .await?;
+        Ok(())
+    }
+
+    /// Writes the manifest, unless somebody else did since it was read.
+    async fn write(&mut self, manifest: Manifest) -> Result<(), SourceError> {
+        let expect = self.version.clone().map_or(Expect::Absent, Expect::Version);
+        let mut text = serde_json::to_string_pretty(&manifest).unwrap_or_default();
+        text.push('\n');
+        self.version = Some(self.files.write(&manifest::path()?, Bytes::from(text), expect).await?);
+        self.manifest = manifest;
+        Ok(())
+    }
+
+    async fn is_there(&self, path: &VPath) -> Result<bool, VfsError> {
+        match self.files.stat(path).await {
+            Ok(_) => Ok(true),
+            Err(VfsError::NotFound(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Which directories of ours are there already.
+    async fn before(&self) -> Result<Before, SourceError> {
+        let all = own_directories()?;
+        let mut missing = Vec::new();
+        for dir in all {
+            if !self.is_there(&dir).await? {
+                missing.push(dir);
+            }
+        }
+        Ok(Before { missing })
+    }
+
+    /// Removes what is left of an operation, and what killed ones left long ago.
+    async fn clean_up(&mut self, staging: &Staging, before: Before, done: &Result<(), SourceError>) {
+        // Nothing here can fail the operation: what stays is hidden, and removed by a later one.
+        for path in [&staging.new, &staging.old] {
+            let _ = self.files.remove(path).await;
+        }
+        self.remove_abandoned().await;
+        let made = if done.is_err() { before.missing } else { Vec::new() };
+        let is_empty = self.manifest.sources.is_empty() && done.is_ok();
+        if is_empty && let Ok(manifest) = manifest::path() {
+            let _ = self.files.remove(&manifest).await;
+            self.version = None;
+        }
+        let candidates = if is_empty { own_directories().unwrap_or_default() } else { made };
+        for dir in candidates {
+            if self.files.list(&dir).await.is_ok_and(|entries| entries.is_empty()) {
+                let _ = self.files.remove(&dir).await;
+            }
+        }
+    }
+
+    async fn remove_abandoned(&self) {
+        let Ok(dir) = VPath::parse(SKILLS_DIR) else { return };
+        let now = jiff::Timestamp::now().as_millisecond();
+        for entry in self.files.list(&dir).await.unwrap_or_default() {
+            let is_old = entry.name.starts_with(STAGING) && now - entry.modified_ms > ABANDONED_MS;
+            if is_old && let Ok(path) = dir.join(&entry.name) {
+                let _ = self.files.remove(&path).await;
+            }
+        }
+    }
+}
+
+impl InstalledSource {
+    /// Where it came from.
+    pub fn source(&self) -> Source {
+        Source { kind: self.kind, from: self.from.clone(), rev: self.rev.clone() }
+    }
+}
+
+/// A layer for each source of a manifest.
+pub(crate) fn layers(files: &Arc<dyn Vfs>, manifest: &Manifest) -> Vec<SkillLayer> {
+    let layer = |source: &InstalledSource| {
+        let layer = Layer::Repository(source.name.clone());
+        Some(SkillLayer { layer, files: files.clone(), root: place(&source.name).ok()?, flavor: Flavor::Standard })
+    };
+    manifest.sources.iter().filter_map(layer).collect()
+}
+
+fn described(skill: &BundledSkill) -> InstalledSkill {
+    InstalledSkill { name: skill.name.clone(), dir: skill.dir.clone(), hash: skill.hash() }
+}
+
+/// The directory of a source.
+fn place(name: &str) -> Result<VPath, VfsError> {
+    Ok(VPath::parse(&format!("{SKILLS_DIR}/{name}"))?)
+}
+
+/// Directories that are there for installed skills only, innermost first.
+fn own_directories() -> Result<Vec<VPath>, VfsError> {
+    let skills = VPath::parse(SKILLS_DIR)?;
+    let above = skills.parent();
+    Ok([skills].into_iter().chain(above).collect())
+}
+
+/// What was missing before an operation, innermost first.
+struct Before {
+    missing: Vec<VPath>,
+}
+
+impl Before {
+    const NOTHING: Self = Self { missing: Vec::new() };
+}
+
+/// Where new files wait to be moved, and old ones to be removed. Hidden, so that no skill is found there.
+struct Staging {
+    new: VPath,
+    old: VPath,
+}
+
+impl Staging {
+    fn new() -> Result<Self, VfsError> {
+        let id = uuid::Uuid::now_v7().simple();
+        let path = |what: &str| VPath::parse(&format!("{SKILLS_DIR}/{STAGING}{what}-{id}"));
+        Ok(Self { new: path("new")?, old: path("old")? })
+    }
+}

@@ -1,0 +1,87 @@
+//! `.stead/skills.json`: what is installed, and where it came from.
+
+use super::{SourceError, SourceKind};
+use serde::{Deserialize, Serialize};
+use stead_vfs::{ReadRange, VPath, Version, Vfs, VfsError};
+
+/// Where it lies.
+pub const MANIFEST: &str = ".stead/skills.json";
+/// Below this, each source has a directory.
+pub const SKILLS_DIR: &str = ".stead/skills";
+/// The format that is written today.
+const FORMAT: u32 = 1;
+const MAX_BYTES: u64 = 4 * 1024 * 1024;
+
+/// All that is installed, in the order in which it was: of two skills with one name, the later is used.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Manifest {
+    pub(crate) version: u32,
+    pub(crate) sources: Vec<InstalledSource>,
+}
+
+/// An installed source.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InstalledSource {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub kind: SourceKind,
+    /// Its address, with variables instead of secrets.
+    pub from: String,
+    /// The branch, tag or commit that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rev: Option<String>,
+    /// What exactly is installed: a commit, or a hash of the content.
+    pub pinned: String,
+    /// Its skills.
+    pub skills: Vec<InstalledSkill>,
+}
+
+/// An installed skill.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InstalledSkill {
+    /// Its name.
+    pub name: String,
+    /// Its directory below that of its source.
+    pub dir: String,
+    /// A hash of its files as they were installed.
+    pub hash: String,
+}
+
+pub(crate) fn path() -> Result<VPath, VfsError> {
+    Ok(VPath::parse(MANIFEST)?)
+}
+
+/// What is installed in a workspace, and the version of the file that says so; none if nothing ever was.
+pub(crate) async fn read(files: &dyn Vfs) -> Result<(Manifest, Option<Version>), SourceError> {
+    let range = ReadRange { offset: 0, len: MAX_BYTES };
+    let (content, version) = match files.read(&path()?, range).await {
+        Ok(read) => read,
+        Err(VfsError::NotFound(_)) => return Ok((Manifest { version: FORMAT, sources: Vec::new() }, None)),
+        Err(error) => return Err(error.into()),
+    };
+    let manifest: Manifest = serde_json::from_slice(&content).map_err(|error| SourceError::Manifest {
+        line: error.line(),
+        column: error.column(),
+        reason: error.to_string(),
+    })?;
+    let broken = |reason: String| SourceError::Manifest { line: 1, column: 1, reason };
+    if manifest.version > FORMAT {
+        return Err(broken("it was written by a newer version of stead; use that version".to_owned()));
+    }
+    // What it names becomes paths.
+    for name in manifest.sources.iter().map(|source| &source.name) {
+        check_name(name).map_err(|_| broken(format!("{name:?} is not the name of a source")))?;
+    }
+    Ok((manifest, Some(version)))
+}
+
+/// Whether a text can be the name of a source, and so of a directory.
+pub(crate) fn check_name(name: &str) -> Result<(), SourceError> {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_' | '.');
+    let begins = name.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
+    if begins && name.len() <= 64 && name.chars().all(fits) { Ok(()) } else { Err(SourceError::Name(name.to_owned())) }
+}

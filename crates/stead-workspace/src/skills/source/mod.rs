@@ -1,0 +1,127 @@
+//! Where skills are installed from: a repository, a directory, an archive or a store.
+
+mod archive;
+mod bundle;
+mod fetch;
+mod git;
+pub(crate) mod install;
+pub(crate) mod manifest;
+mod progress;
+mod publish;
+mod tar;
+mod url;
+mod zip;
+
+pub use archive::{ArchiveError, ArchiveFormat};
+pub use bundle::{Bundle, BundleFile, BundledSkill};
+pub use fetch::Fetched;
+pub use install::{Installation, Installed};
+pub use manifest::{InstalledSkill, InstalledSource, MANIFEST, SKILLS_DIR};
+pub use progress::Progress;
+pub use publish::{publish, published};
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use stead_store::StoreError;
+use stead_vfs::{VPath, VfsError};
+
+/// A place that skills are installed from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// What it is.
+    pub kind: SourceKind,
+    /// Its address, with variables instead of secrets: this is what is kept and shown.
+    pub from: String,
+    /// The branch, tag or commit of a repository; left out, what the repository's HEAD is.
+    pub rev: Option<String>,
+}
+
+/// Kinds of sources.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SourceKind {
+    /// A git repository.
+    Git,
+    /// A directory of this machine.
+    Directory,
+    /// A `.zip`, `.tar`, `.tar.gz` or `.tgz` of this machine.
+    Archive,
+    /// A store that skills were published to.
+    Store,
+}
+
+impl fmt::Display for SourceKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Git => "git",
+            Self::Directory => "directory",
+            Self::Archive => "archive",
+            Self::Store => "store",
+        })
+    }
+}
+
+/// Why skills cannot be installed, updated or removed. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// The text names no source.
+    #[error("{0}")]
+    Address(String),
+    /// The address holds a secret.
+    #[error("{0} holds a secret, which would be kept in the workspace; put it into a variable and write ${{VARIABLE}}")]
+    Credentials(String),
+    /// Variables of the address are not set.
+    #[error("not set: {}", .0.join(", "))]
+    Variables(Vec<String>),
+    /// The archive is not to be trusted.
+    #[error("the archive is refused, and nothing was written: {0}")]
+    Archive(#[from] ArchiveError),
+    /// The `git` command did not do it.
+    #[error("git: {0}")]
+    Git(String),
+    /// There is nothing to install.
+    #[error("there is no skill in {0}: no directory with a SKILL.md that can be used{1}")]
+    NoSkills(String, String),
+    /// Something in a skill cannot be installed.
+    #[error("{path} {reason}")]
+    Content {
+        /// What it is.
+        path: VPath,
+        /// Why.
+        reason: String,
+    },
+    /// The name of a source is no name.
+    #[error(
+        "{0:?} cannot be the name of a source: use lower case letters, digits, `-`, `_` and `.`; give one with --name"
+    )]
+    Name(String),
+    /// Another source has this name.
+    #[error(
+        "there is a source `{0}` already; `stead skills update {0}` renews it, --name gives the new one another name"
+    )]
+    Exists(String),
+    /// No source has this name.
+    #[error("there is no source `{name}`; {known}")]
+    Unknown {
+        /// The name.
+        name: String,
+        /// Those there are, in words.
+        known: String,
+    },
+    /// The list of what is installed cannot be understood.
+    #[error("{MANIFEST}:{line}:{column}: {reason}; restore the file, or remove .stead/ and add the sources again")]
+    Manifest {
+        /// The line.
+        line: usize,
+        /// The column.
+        column: usize,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The workspace or the source cannot be read or written.
+    #[error(transparent)]
+    Files(#[from] VfsError),
+    /// The store does not answer, or its address is wrong.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}

@@ -1,0 +1,87 @@
+//! Reading `.tar`, plain or unpacked on the way.
+
+use super::archive::{ArchiveError, Unpacking, allowance, entry_name};
+use super::bundle::{Bundle, Links};
+use ::tar::{Archive, EntryType};
+use std::io::{self, Read};
+
+/// Headers and padding that all entries together may take.
+const OVERHEAD_BYTES: u64 = 20 * 1024 * 1024;
+
+/// The files of a tar that comes from `packed` bytes.
+pub(crate) fn read(stream: impl Read, packed: u64, links: Links) -> Result<Bundle, ArchiveError> {
+    let allowance = allowance(packed);
+    let mut unpacking = Unpacking::new(allowance);
+    let stream = Bounded { stream, left: allowance + OVERHEAD_BYTES };
+    let mut archive = Archive::new(stream);
+    let damaged = |error: io::Error| match error.kind() {
+        io::ErrorKind::FileTooLarge => ArchiveError::TooLarge(allowance),
+        _ => ArchiveError::Damaged(error.to_string()),
+    };
+    for entry in archive.entries().map_err(damaged)? {
+        let mut entry = entry.map_err(damaged)?;
+        unpacking.count()?;
+        let bytes = entry.path_bytes().into_owned();
+        let name = entry_name(&bytes)?;
+        refuse_sparse(&mut entry, name)?;
+        let mode = entry.header().mode().map_err(damaged)?;
+        let kind = |what| ArchiveError::Kind { name: name.to_owned(), what };
+        if mode & 0o6000 != 0 {
+            return Err(kind("setuid or setgid"));
+        }
+        match entry.header().entry_type() {
+            EntryType::Regular => {
+                let mut content = Vec::new();
+                let size = entry.size();
+                entry.by_ref().take(unpacking.room() + 1).read_to_end(&mut content).map_err(damaged)?;
+                if content.len() as u64 > unpacking.room() {
+                    return Err(unpacking.too_large());
+                }
+                if content.len() as u64 != size {
+                    return Err(ArchiveError::Damaged(format!("{name} ends early")));
+                }
+                unpacking.file(name, content, mode)?;
+            }
+            EntryType::Directory => unpacking.directory(name)?,
+            // What `git archive` says about the whole.
+            EntryType::XGlobalHeader => {}
+            EntryType::Symlink | EntryType::Link if links == Links::Noted => unpacking.link(name)?,
+            EntryType::Symlink => return Err(kind("a symbolic link")),
+            EntryType::Link => return Err(kind("a hard link")),
+            EntryType::Char | EntryType::Block => return Err(kind("a device")),
+            EntryType::Fifo => return Err(kind("a pipe")),
+            EntryType::GNUSparse => return Err(kind("sparse")),
+            _ => return Err(kind("of an unknown kind")),
+        }
+    }
+    Ok(unpacking.done())
+}
+
+/// A sparse file may also be told by its extended header.
+fn refuse_sparse(entry: &mut ::tar::Entry<'_, impl Read>, name: &str) -> Result<(), ArchiveError> {
+    let extensions = entry.pax_extensions().map_err(|error| ArchiveError::Damaged(error.to_string()))?;
+    for extension in extensions.into_iter().flatten() {
+        let extension = extension.map_err(|error| ArchiveError::Damaged(error.to_string()))?;
+        if extension.key_bytes().starts_with(b"GNU.sparse") {
+            return Err(ArchiveError::Kind { name: name.to_owned(), what: "sparse" });
+        }
+    }
+    Ok(())
+}
+
+/// A stream that fails instead of going on for ever.
+struct Bounded<R> {
+    stream: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.stream.read(buffer)?;
+        match self.left.checked_sub(read as u64) {
+            Some(left) => self.left = left,
+            None => return Err(io::ErrorKind::FileTooLarge.into()),
+        }
+        Ok(read)
+    }
+}

@@ -1,0 +1,223 @@
+//! `load_skill`: the body of a skill, or one of its files.
+
+use super::library::read_skill;
+use super::render::{enclose, escape, floor};
+use super::{Catalogue, SKILL_FILE, Skill};
+use futures_util::future::BoxFuture;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::sync::Arc;
+use stead_core::{Access, AccessKind, Activation, Effect, Reach, Risk, ToolSpec};
+use stead_tools::{Output, Spellings, Tool, ToolCx, ToolError, nearest};
+use stead_vfs::{ContentHash, FileKind, ReadRange, VPath, VfsError};
+
+/// With more skills than this, names are not part of the schema.
+const MAX_ENUM_NAMES: usize = 200;
+/// The most of a text that one call gives back, in bytes.
+const MAX_TEXT_BYTES: usize = 80_000;
+/// Files of a skill that are listed.
+const MAX_LISTED_FILES: usize = 100;
+/// Names that an error lists.
+const MAX_LISTED_NAMES: usize = 200;
+/// What is looked at to tell a text from something else, in bytes.
+const LOOKED_AT_BYTES: usize = 8192;
+
+/// The tool that loads the skills of `catalogue`; none if there are none.
+pub fn load_skill(catalogue: Arc<Catalogue>) -> Option<Arc<dyn Tool>> {
+    if catalogue.is_empty() {
+        return None;
+    }
+    let mut name = json!({"type": "string", "description": "The skill, as <available_skills> names it."});
+    if catalogue.skills().len() <= MAX_ENUM_NAMES {
+        name["enum"] = catalogue.skills().map(Skill::name).collect();
+    }
+    let path = "One file of the skill, relative to its directory, such as references/api.md. \
+        Left out, the skill's instructions are loaded.";
+    let parameters = json!({
+        "type": "object",
+        "properties": {"name": name, "path": {"type": "string", "description": path}},
+        "required": ["name"],
+        "additionalProperties": false,
+    });
+    let spec = ToolSpec {
+        name: "load_skill".to_owned(),
+        aliases: vec!["load_skill_through_path".to_owned(), "Skill".to_owned()],
+        description: "Loads the instructions of a skill, or one of its files. Call it before a task that a skill fits."
+            .to_owned(),
+        parameters: Arc::new(parameters),
+        // One after the other, so that a skill that is asked for twice in a step is given once.
+        risk: Risk { effect: Effect::Reads, parallel_safe: false, repeatable: true },
+    };
+    Some(Arc::new(LoadSkill { catalogue, spec }))
+}
+
+struct LoadSkill {
+    catalogue: Arc<Catalogue>,
+    spec: ToolSpec,
+}
+
+#[derive(Deserialize)]
+struct Args {
+    name: String,
+    path: Option<String>,
+}
+
+impl Tool for LoadSkill {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn accesses(&self, args: &Value) -> Vec<Access> {
+        let Ok(Args { name, path }) = Args::deserialize(args) else { return Vec::new() };
+        let skill = self.catalogue.get(&name).filter(|skill| skill.layer.is_in_workspace());
+        let file = skill.and_then(|skill| skill.dir.join(path.as_deref().unwrap_or(SKILL_FILE)).ok());
+        file.map(|file| Access { path: file.as_str().to_owned(), kind: AccessKind::Read, reach: Reach::Content })
+            .into_iter()
+            .collect()
+    }
+
+    fn spellings(&self) -> Spellings {
+        Spellings {
+            names: &[("skill", "name"), ("skillId", "name"), ("skill_name", "name"), ("resource_path", "path")],
+            values: &[],
+        }
+    }
+
+    fn call<'a>(&'a self, cx: &'a ToolCx, args: Value) -> BoxFuture<'a, Result<Output, ToolError>> {
+        Box::pin(async move {
+            let Args { name, path } = Args::deserialize(&args).map_err(|error| ToolError::Tell(error.to_string()))?;
+            let Some(skill) = self.catalogue.get(&name) else { return Err(self.unknown(&name)) };
+            match path.as_deref().filter(|path| !is_body(path)) {
+                None => body(cx, skill).await,
+                Some(path) => resource(skill, path).await,
+            }
+        })
+    }
+}
+
+/// Whether a path names what is given without a path.
+fn is_body(path: &str) -> bool {
+    VPath::parse(path).is_ok_and(|path| path.is_root() || path.as_str() == SKILL_FILE)
+}
+
+impl LoadSkill {
+    fn unknown(&self, name: &str) -> ToolError {
+        let names: Vec<&str> = self.catalogue.skills().map(Skill::name).collect();
+        let near = nearest(name, &names).map(|near| format!(" Did you mean `{near}`?")).unwrap_or_default();
+        let listed = names.iter().take(MAX_LISTED_NAMES).copied().collect::<Vec<_>>().join(", ");
+        let more = names.len().saturating_sub(MAX_LISTED_NAMES);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        ToolError::Tell(format!("there is no skill `{name}`.{near} There are: {listed}{more}"))
+    }
+}
+
+async fn body(cx: &ToolCx, skill: &Skill) -> Result<Output, ToolError> {
+    let (content, text) = read_skill(skill).await.map_err(ToolError::Tell)?;
+    let (name, version) = (skill.name(), ContentHash::of(&content).to_string());
+    if cx.active.has(name, &version) {
+        let text = format!("The skill `{name}` is loaded already and did not change: its instructions stand above.");
+        return Ok(Output::text(text));
+    }
+    let shown = floor(&text.body, MAX_TEXT_BYTES);
+    let mut out = format!("<skill name=\"{}\">\n{}\n", escape(name), enclose(&text.body[..shown]));
+    if shown < text.body.len() {
+        let _ = writeln!(out, "[{} more bytes are not shown]", text.body.len() - shown);
+    }
+    out.push_str("</skill>");
+    if let Some(needs) = &skill.header.compatibility {
+        let _ = write!(out, "\nIt needs: {}", enclose(needs));
+    }
+    if skill.layer.is_in_workspace() {
+        let _ = write!(out, "\nIts directory is {}.", skill.dir);
+    }
+    out.push_str(&files(skill).await.map_err(|error| tell(&error))?);
+    let activates = Some(Activation { skill: name.to_owned(), version });
+    Ok(Output { activates, ..Output::text(out) })
+}
+
+/// The skill's other files, in words.
+async fn files(skill: &Skill) -> Result<String, VfsError> {
+    // One more than is listed tells that there are more; SKILL.md and directories take places too.
+    let walk = skill.files.walk(&skill.dir, None, MAX_LISTED_FILES * 4).await?;
+    let own = skill.file();
+    let all: Vec<&VPath> = walk
+        .entries
+        .iter()
+        .filter(|(path, entry)| entry.kind == FileKind::File && *path != own)
+        .map(|(path, _)| path)
+        .collect();
+    if all.is_empty() {
+        return Ok(String::new());
+    }
+    let below = skill.dir.as_str().len();
+    let mut out = "\nIts other files, to be loaded with `path` when they are needed:".to_owned();
+    for path in all.iter().take(MAX_LISTED_FILES) {
+        let _ = write!(out, "\n- {}", path.as_str()[below..].trim_start_matches('/'));
+    }
+    if all.len() > MAX_LISTED_FILES || walk.truncated {
+        out.push_str("\n[there are more]");
+    }
+    Ok(out)
+}
+
+async fn resource(skill: &Skill, path: &str) -> Result<Output, ToolError> {
+    let name = skill.name();
+    let file = skill.dir.join(path).map_err(|error| ToolError::Tell(error.to_string()))?;
+    let files = &skill.files;
+    let (end, home) = (files.resolve(&file).await, files.resolve(&skill.dir).await);
+    let (end, home) = (end.map_err(|error| tell(&error))?, home.map_err(|error| tell(&error))?);
+    if !home.contains(&end) {
+        return Err(ToolError::Tell(format!(
+            "{path} leads out of the skill `{name}`, and only its own files can be loaded"
+        )));
+    }
+    let stat = match files.stat(&file).await {
+        Ok(stat) => stat,
+        Err(VfsError::NotFound(_)) => {
+            let listed = self::files(skill).await.map_err(|error| tell(&error))?;
+            return Err(ToolError::Tell(format!("the skill `{name}` has no file {path}.{listed}")));
+        }
+        Err(error) => return Err(tell(&error)),
+    };
+    match stat.kind {
+        FileKind::File => {}
+        FileKind::Directory => {
+            let listed = self::files(skill).await.map_err(|error| tell(&error))?;
+            return Err(ToolError::Tell(format!("{path} is a directory.{listed}")));
+        }
+        FileKind::Other => return Err(ToolError::Tell(format!("{path} is not a regular file"))),
+    }
+    let range = ReadRange { offset: 0, len: MAX_TEXT_BYTES as u64 };
+    let (content, _) = files.read(&file, range).await.map_err(|error| tell(&error))?;
+    let Some(text) = as_text(&content) else {
+        let hint = if skill.layer.is_in_workspace() { format!("; it lies at {file}") } else { String::new() };
+        return Err(ToolError::Tell(format!("{path} is not a text ({} bytes) and cannot be shown{hint}", stat.size)));
+    };
+    let mut out = text.to_owned();
+    if stat.size > text.len() as u64 {
+        let _ = write!(out, "\n[{} more bytes are not shown]", stat.size - text.len() as u64);
+    }
+    Ok(Output::text(if out.is_empty() { format!("[{path} is empty]") } else { out }))
+}
+
+/// The text of a file of which this is the beginning; none if it is something else.
+fn as_text(content: &[u8]) -> Option<&str> {
+    if content.iter().take(LOOKED_AT_BYTES).any(|&byte| byte == 0) {
+        return None;
+    }
+    match std::str::from_utf8(content) {
+        Ok(text) => Some(text),
+        // The cut went through a character.
+        Err(error) if error.error_len().is_none() && content.len() == MAX_TEXT_BYTES => {
+            std::str::from_utf8(&content[..error.valid_up_to()]).ok()
+        }
+        Err(_) => None,
+    }
+}
+
+fn tell(error: &VfsError) -> ToolError {
+    // The model can do nothing about a place that does not answer.
+    let is_away = matches!(error, VfsError::Unavailable { .. });
+    if is_away { ToolError::Stop(error.to_string()) } else { ToolError::Tell(error.to_string()) }
+}
