@@ -144,6 +144,10 @@ impl Session {
             Begin::Input(_) => Missing::Create,
             Begin::Resume => Missing::Fail,
         };
+        // First of all: with a workspace that cannot be read nothing is written.
+        let readable = self.agent.parts.place.files(&self.owner, &self.id, None);
+        let crate::Turn { prompt, tools } = self.agent.turn(&self.owner, &self.id, &readable).await?;
+        let system = prompt.parts().into();
         let (writer, torn) = self.take(options.wait, missing).await?;
         let superseded = self.state.run.is_some() && matches!(begin, Begin::Input(_));
         let (opening, resumed) = self.opening(begin)?;
@@ -154,8 +158,6 @@ impl Session {
         };
         let place = self.agent.parts.place.clone();
         let files = place.files(&self.owner, &self.id, writer.fence());
-        let crate::Turn { prompt, tools } = self.agent.turn(&self.owner, &self.id, &files).await?;
-        let system = prompt.parts().into();
         let limit = Duration::from_secs(self.agent.policy().run_timeout_seconds);
         let halt = Halt::new(options.cancel.clone(), limit, writer.lost());
         let (session, model) = (self.id.clone(), self.agent.parts.model.name().to_owned());

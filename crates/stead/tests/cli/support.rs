@@ -79,7 +79,7 @@ impl Folder {
         fn walk(dir: &Path, out: &mut Vec<PathBuf>) {
             for entry in std::fs::read_dir(dir).unwrap().flatten() {
                 let path = entry.path();
-                if path.is_dir() { walk(&path, out) } else { out.push(path) }
+                if entry.file_type().unwrap().is_dir() { walk(&path, out) } else { out.push(path) }
             }
         }
         let mut files = Vec::new();
