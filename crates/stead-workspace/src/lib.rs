@@ -20,6 +20,7 @@ pub mod order;
 mod place;
 mod prompt;
 mod scaffold;
+mod scaffold_foreign;
 mod schedule;
 mod spec;
 mod tool_lists;
@@ -37,6 +38,7 @@ pub use layout::{Layout, LoadCx, OpenOptions, WorkspaceNameError, detect, recogn
 pub use place::{Attached, LocalPlace, PROJECT, Place, PlaceError, StorePlace};
 pub use prompt::{Prompt, Section, SessionFacts};
 pub use scaffold::{ScaffoldFile, scaffold};
+pub use scaffold_foreign::{scaffold_agentscope_py, scaffold_deepagents, scaffold_openpaw};
 pub use spec::{AgentMode, AgentSpec, Isolation, SpecPolicy};
 pub use stead_tools::Surface;
 use stead_tools::nearest;
