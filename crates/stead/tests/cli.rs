@@ -4,6 +4,8 @@
 
 #[path = "cli/endings.rs"]
 mod endings;
+#[path = "cli/list.rs"]
+mod list;
 #[path = "cli/pipes.rs"]
 mod pipes;
 #[path = "cli/places.rs"]
