@@ -90,7 +90,7 @@ async fn persona_model_limits_and_secrets_arrive_where_they_should() {
 async fn the_older_form_gives_the_same_definition() {
     let nested = fixture("openpaw");
     let (flat, nested) = (open(&flat(&nested), &options()).await.unwrap(), open(&nested, &options()).await.unwrap());
-    let mut moved = nested.clone();
+    let mut moved = nested;
     let at_root = |text: &str| text.strip_prefix("agent/").or(text.strip_prefix("config/")).unwrap_or(text).to_owned();
     for file in &mut moved.tree.context {
         file.path = path(&at_root(file.path.as_str()));
