@@ -215,7 +215,10 @@ impl AgentBuilder {
         let dir = self.workspace.ok_or(BuildError::NoWorkspace)?;
         let process = |name: &str| self.variables.as_ref().and_then(|lookup| lookup(name));
         let files = Arc::new(LocalVfs::open(&dir, Arc::new(OsDisk))?);
-        let mut workspace = Workspace::open(files, &self.options, &process).await?;
+        let real = dir.canonicalize().ok();
+        let name = real.as_deref().and_then(Path::file_name).and_then(|name| name.to_str()).map(str::to_owned);
+        let options = OpenOptions { folder: name, ..self.options };
+        let mut workspace = Workspace::open(files, &options, &process).await?;
         let config = &mut workspace.definition.config;
         if let Some(name) = self.name {
             config.name = Some(AgentId::new(name)?);

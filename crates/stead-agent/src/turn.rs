@@ -18,6 +18,13 @@ pub struct Turn {
     pub tools: Registry,
 }
 
+/// The date in a time zone, or where the machine is.
+fn today(timezone: Option<&str>) -> String {
+    let now = jiff::Zoned::now();
+    let there = timezone.and_then(|zone| now.in_tz(zone).ok()).unwrap_or(now);
+    there.strftime("%Y-%m-%d").to_string()
+}
+
 impl Agent {
     /// What a turn of `session` begins with. Files that did not change since the last turn are not read again.
     pub async fn turn(&self, owner: &Owner, session: &SessionId, files: &Arc<dyn Vfs>) -> Result<Turn, AgentError> {
@@ -36,7 +43,7 @@ impl Agent {
             project: place.project(),
             lists: &lists,
             tool_names: &names,
-            date: jiff::Zoned::now().strftime("%Y-%m-%d").to_string(),
+            date: today(workspace.config().timezone.as_deref()),
         };
         let contributed = try_join_all(self.features.iter().map(|feature| feature.contribute(&cx))).await?;
         let (mut sections, mut tools) = (Vec::new(), Vec::new());

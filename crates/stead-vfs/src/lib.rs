@@ -22,7 +22,7 @@
 //! - [`LocalVfs`]: a directory of the local disk, which nothing leaves. - [`StoreVfs`]: a tree in a store, or in
 //!   memory.
 //! - [`Overlay`]: one place over another. - [`Routes`]: several places as one tree. - [`Scoped`]: a part of a place
-//!   as a place. - [`ReadOnly`]: what may not be changed.
+//!   as a place. - [`Homed`]: a folder for what has no other place. - [`ReadOnly`]: what may not be changed.
 //! - [`Rules`] and [`Guarded`]: what may be read and written. - [`Recorded`]: every change is remembered first.
 //! - [`find`]: searching a place that has no better way. - [`CopyPlan`]: making one tree like another.
 
@@ -31,6 +31,7 @@ pub mod find;
 mod glob;
 mod grep;
 mod guarded;
+mod homed;
 mod ignores;
 mod lines;
 mod local;
@@ -49,6 +50,7 @@ mod vfs;
 mod walk;
 
 pub use guarded::{Guarded, judge};
+pub use homed::Homed;
 pub use lines::{Line, LineRange, Lines};
 pub use local::LocalVfs;
 pub use mirror::{CopyAction, CopyPlan, CopyStep, Included, Part};

@@ -12,6 +12,8 @@ mod files;
 mod ground;
 #[path = "all/guarded.rs"]
 mod guarded;
+#[path = "all/homed.rs"]
+mod homed;
 #[path = "all/large.rs"]
 mod large;
 #[path = "all/paths.rs"]

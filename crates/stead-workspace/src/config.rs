@@ -46,6 +46,8 @@ pub struct AgentConfig {
     pub memory: MemorySettings,
     /// How tools are named to the model; left out, the layout decides.
     pub surface: Option<Surface>,
+    /// The time zone of its dates and schedules, by its IANA name: `Europe/Paris`. Default: the machine's.
+    pub timezone: Option<String>,
     /// Parts of the harness that are switched off.
     pub disable: Disabled,
     /// Values that came from `${VAR}`, to be kept out of journals and logs.
@@ -249,6 +251,9 @@ impl AgentConfig {
             return Some((key.to_owned(), format!("{key} must be at least 1")));
         }
         let found = |(key, message): (&str, String)| (key.to_owned(), message);
+        if let Some(message) = self.timezone.as_deref().and_then(unknown_timezone) {
+            return Some(found(("timezone", message)));
+        }
         if let Some(problem) = self.filesystem.problem() {
             return Some(found(problem));
         }
@@ -273,6 +278,17 @@ impl AgentConfig {
         let message = format!("{key} must be 0 or more");
         Some((key, message))
     }
+}
+
+/// What is wrong with the name of a time zone, if it is none.
+pub(crate) fn unknown_timezone(name: &str) -> Option<String> {
+    if jiff::tz::TimeZone::get(name).is_ok() {
+        return None;
+    }
+    let zones: Vec<String> = jiff::tz::db().available().map(|zone| zone.to_string()).collect();
+    let known: Vec<&str> = zones.iter().map(String::as_str).collect();
+    let hint = crate::nearest(name, &known).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    Some(format!("timezone: there is no time zone {name:?}; IANA names are needed, such as Europe/Paris{hint}"))
 }
 
 /// What `model:` takes.
@@ -368,6 +384,14 @@ mod tests {
         let missing = parse("model: ${A}${B}").unwrap_err();
         assert_eq!(missing.len(), 2);
         assert!(missing[1].to_string().starts_with("agent.yaml:1:1: the variable B is not set"), "{}", missing[1]);
+    }
+
+    #[test]
+    fn a_time_zone_is_one_of_iana() {
+        assert_eq!(parse("timezone: America/Denver").unwrap().timezone.as_deref(), Some("America/Denver"));
+        let error = parse("name: a\ntimezone: America/Denvr").unwrap_err()[0].to_string();
+        assert!(error.starts_with("agent.yaml:2:1: timezone: there is no time zone"), "{error}");
+        assert!(error.ends_with("did you mean `America/Denver`?"), "{error}");
     }
 
     #[test]

@@ -2,11 +2,12 @@
 
 use crate::skills::Flavor;
 use crate::{AgentConfig, AgentSpec, Finding, Layout, Spot, Surface, ToolLists};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use stead_vfs::{Protected, VPath};
 
 /// An agent as its folder defines it. Every layout comes to this.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Definition {
     /// The layout of the folder.
     pub layout: Layout,
@@ -31,7 +32,7 @@ pub struct Definition {
 }
 
 /// Where the parts of an agent lie in its folder.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tree {
     /// Files that are shown whole, in order; the first is the persona.
     pub context: Vec<ContextFile>,
@@ -66,6 +67,49 @@ pub struct ContextFile {
     pub tag: String,
     /// Whether files of the same name in folders below, down to the working folder, are shown too.
     pub nested: Nested,
+    /// How its text is shown.
+    pub shown: Shown,
+}
+
+/// How the text of a context file is shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Shown {
+    /// As it is.
+    #[default]
+    Whole,
+    /// Without HTML comments, which are for people.
+    WithoutComments,
+    /// As notes that the agent keeps itself: at [`crate::order::NOTES`], and only if there are more than
+    /// [`Shown::SHORT_CHARS`] characters of them.
+    Notes,
+}
+
+impl Shown {
+    /// Notes of so many characters, or fewer, say nothing.
+    pub const SHORT_CHARS: usize = 20;
+
+    /// What is shown of a file's `text`; none if it is left out.
+    pub fn of(self, text: &str) -> Option<Cow<'_, str>> {
+        match self {
+            Self::Whole => Some(Cow::Borrowed(text)),
+            Self::WithoutComments => Some(without_comments(text)),
+            Self::Notes => (text.trim().chars().count() > Self::SHORT_CHARS).then_some(Cow::Borrowed(text)),
+        }
+    }
+}
+
+/// The text without `<!-- … -->`. One that is not closed is text.
+fn without_comments(text: &str) -> Cow<'_, str> {
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some(start) = rest.find("<!--") {
+        let Some(length) = rest[start + 4..].find("-->") else { break };
+        out.push_str(&rest[..start]);
+        rest = &rest[start + 4 + length + 3..];
+    }
+    if out.is_empty() && rest.len() == text.len() {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(out + rest)
 }
 
 /// Whether a context file has siblings in folders below.
@@ -78,12 +122,17 @@ pub enum Nested {
 }
 
 impl ContextFile {
+    /// A file shown whole under `tag`.
+    pub fn new(path: VPath, tag: impl Into<String>) -> Self {
+        Self { path, tag: tag.into(), nested: Nested::No, shown: Shown::Whole }
+    }
+
     /// A file shown under a tag made of its path: `notes/Style.md` is `<notes_style_md>`.
     pub fn named(path: VPath) -> Self {
         let letter = |c: char| if c.is_alphanumeric() { c } else { '_' };
         let tag: String = path.as_str().to_lowercase().chars().map(letter).collect();
         let tag = if tag.starts_with(|c: char| c.is_numeric()) { format!("_{tag}") } else { tag };
-        Self { path, tag, nested: Nested::No }
+        Self::new(path, tag)
     }
 }
 
@@ -116,5 +165,28 @@ impl Definition {
     /// The agent's own definition, if it is one of [`Definition::agents`].
     pub fn active_spec(&self) -> Option<&AgentSpec> {
         self.agents.get(self.active.as_ref()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_shown_whole_or_without_comments_or_if_it_says_something() {
+        #[rustfmt::skip]
+        let table = [
+            (Shown::Whole, "a <!-- b -->", Some("a <!-- b -->")),
+            (Shown::WithoutComments, "a<!-- b\n -->c<!---->\n", Some("ac\n")),
+            (Shown::WithoutComments, "<!-- all -->", Some("")),
+            (Shown::WithoutComments, "a <!-- open", Some("a <!-- open")),
+            (Shown::WithoutComments, "a <!--> b", Some("a <!--> b")),
+            (Shown::Notes, "# Heartbeat", None),
+            (Shown::Notes, "  exactly twenty chars \n", None),
+            (Shown::Notes, "twenty-one characters", Some("twenty-one characters")),
+        ];
+        for (shown, text, expected) in table {
+            assert_eq!(shown.of(text).as_deref(), expected, "{shown:?} {text:?}");
+        }
     }
 }

@@ -117,22 +117,31 @@ impl Document {
 
     /// The values as settings of type `T`.
     pub fn typed<T: DeserializeOwned>(&self) -> Result<T, Finding> {
+        self.typed_at("", &self.value)
+    }
+
+    /// A value that stands at `key`, as settings of type `T`.
+    pub fn typed_at<T: DeserializeOwned>(&self, key: &str, value: &Value) -> Result<T, Finding> {
         // Serde would take a list for a struct, field by field.
-        if !self.value.is_object() {
-            return Err(self.error("", "`key: value` pairs are needed here"));
+        if !value.is_object() {
+            return Err(self.error(key, "`key: value` pairs are needed here"));
         }
-        serde_path_to_error::deserialize(&self.value).map_err(|error| {
+        serde_path_to_error::deserialize(value).map_err(|error| {
             let path = error.path().to_string();
-            let path = if path == "." { String::new() } else { path };
+            let path = match (key, path.as_str()) {
+                (key, ".") => key.to_owned(),
+                ("", path) => path.to_owned(),
+                (key, path) => format!("{key}.{path}"),
+            };
             let message = error.into_inner().to_string();
-            let key = match unknown_field(&message) {
+            let at = match unknown_field(&message) {
                 Some(field) if path.is_empty() => field.to_owned(),
                 Some(field) if path.rsplit('.').next() != Some(field) => format!("{path}.{field}"),
                 Some(_) | None => path.clone(),
             };
             let message = in_plain_words(with_suggestion(message));
             let message = if path.is_empty() { message } else { format!("{path}: {message}") };
-            self.error(&key, message)
+            self.error(&at, message)
         })
     }
 }
@@ -281,6 +290,7 @@ fn plain(error: &serde_saphyr::Error) -> String {
 fn in_plain_words(message: String) -> String {
     let plain = [
         ("expected u32", "a whole number, 0 or more, is needed here"),
+        ("expected i64", "a whole number is needed here"),
         ("expected u64", "a whole number, 0 or more, is needed here"),
         ("expected usize", "a whole number, 0 or more, is needed here"),
         ("expected f64", "a number is needed here"),

@@ -21,6 +21,8 @@ mod place;
 mod prompt;
 mod reader;
 mod scaffold;
+mod scaffold_foreign;
+mod schedule;
 mod schema;
 pub mod skills;
 mod spec;
@@ -29,13 +31,13 @@ mod variables;
 mod workspace;
 
 pub use config::{AgentConfig, Disabled, MemorySettings, Policy, SkillMode, SkillSettings, Switch, UndoSettings};
-pub use definition::{ContextFile, Definition, FixedText, Nested, Origin, Tree};
+pub use definition::{ContextFile, Definition, FixedText, Nested, Origin, Shown, Tree};
 pub use document::Document;
 pub use dotenv::dotenv;
 pub use filesystem::{Filesystem, IsolationScope, Mode, Project, ProjectSettings, SessionSettings};
 pub use finding::{Finding, Severity, Spot};
 pub use front_matter::FrontMatter;
-pub use layout::{Layout, LoadCx, OpenOptions, detect};
+pub use layout::{Layout, LoadCx, OpenOptions, WorkspaceNameError, detect, recognise, workspace_name};
 pub use place::{
     Attached, Base, EphemeralPlace, LocalPlace, PROJECT, Place, PlaceError, PlaceKind, StorePlace, connect_store,
     open_place,

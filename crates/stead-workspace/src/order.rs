@@ -31,6 +31,8 @@ pub const ACTIONS: u16 = 720;
 pub const SWITCHES: u16 = 740;
 /// Agents to delegate to.
 pub const SUBAGENTS: u16 = 760;
+/// Notes that the agent keeps itself.
+pub const NOTES: u16 = 800;
 /// From here on, sections change from turn to turn.
 pub const VOLATILE: u16 = 900;
 /// Date, system and session.

@@ -1,5 +1,8 @@
 //! What `stead init` writes.
 
+use crate::Layout;
+use crate::scaffold_foreign::{scaffold_agentscope_py, scaffold_deepagents, scaffold_openpaw};
+
 /// A file of a new workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScaffoldFile {
@@ -9,20 +12,26 @@ pub struct ScaffoldFile {
     pub content: &'static str,
 }
 
-/// The files of a new workspace.
-pub fn scaffold() -> [ScaffoldFile; 3] {
-    [
-        ScaffoldFile { path: "AGENTS.md", content: include_str!("scaffold/AGENTS.md") },
-        ScaffoldFile { path: "agent.yaml", content: include_str!("scaffold/agent.yaml") },
-        ScaffoldFile { path: ".gitignore", content: include_str!("scaffold/gitignore") },
-    ]
+/// The files of a new workspace of this layout.
+pub fn scaffold(layout: Layout) -> Vec<ScaffoldFile> {
+    match layout {
+        Layout::Stead | Layout::Agentscope => vec![
+            ScaffoldFile { path: "AGENTS.md", content: include_str!("scaffold/AGENTS.md") },
+            ScaffoldFile { path: "agent.yaml", content: include_str!("scaffold/agent.yaml") },
+            ScaffoldFile { path: ".gitignore", content: include_str!("scaffold/gitignore") },
+        ],
+        Layout::Openharness => Vec::new(),
+        Layout::Openpaw => scaffold_openpaw().into(),
+        Layout::Deepagents => scaffold_deepagents().into(),
+        Layout::AgentscopePy => scaffold_agentscope_py().into(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
     fn the_settings_we_write_are_settings_we_accept() {
-        for file in super::scaffold().iter().filter(|file| file.path == "agent.yaml") {
+        for file in super::scaffold(crate::Layout::Stead).iter().filter(|file| file.path == "agent.yaml") {
             crate::AgentConfig::parse(file.content, &|_| None).unwrap();
             // With every comment taken off, too: what we suggest must work.
             let on: Vec<String> = file.content.lines().map(|l| l.strip_prefix("#- ").unwrap_or(l).to_owned()).collect();

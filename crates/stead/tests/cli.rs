@@ -4,6 +4,8 @@
 
 #[path = "cli/endings.rs"]
 mod endings;
+#[path = "cli/list.rs"]
+mod list;
 #[path = "cli/malformed.rs"]
 mod malformed;
 #[path = "cli/pipes.rs"]

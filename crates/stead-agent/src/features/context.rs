@@ -3,7 +3,7 @@
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;
 use stead_vfs::VPath;
-use stead_workspace::{ContextFile, Cut, Excerpt, Nested, Section, Window, WorkspaceError, enclose, order};
+use stead_workspace::{ContextFile, Cut, Nested, Section, Shown, Window, WorkspaceError, enclose, order};
 
 /// A larger file is not a persona but a mistake.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
@@ -23,7 +23,11 @@ impl Feature for Context {
         Box::pin(async move {
             let mut sections = Vec::new();
             for (i, file) in cx.definition().tree.context.iter().enumerate() {
-                let order = if i == 0 { order::CONTEXT } else { order::MORE_CONTEXT };
+                let order = match (i, file.shown) {
+                    (_, Shown::Notes) => order::NOTES,
+                    (0, Shown::Whole | Shown::WithoutComments) => order::CONTEXT,
+                    (_, Shown::Whole | Shown::WithoutComments) => order::MORE_CONTEXT,
+                };
                 let chain = read_chain(cx, file).await?;
                 sections.extend(show(file, chain, order, self.name()));
             }
@@ -33,11 +37,11 @@ impl Feature for Context {
 }
 
 /// The file and, where it is nested, those of its name in every folder down to the working folder.
-async fn read_chain(cx: &TurnCx<'_>, file: &ContextFile) -> Result<Vec<(VPath, Excerpt)>, WorkspaceError> {
+async fn read_chain(cx: &TurnCx<'_>, file: &ContextFile) -> Result<Vec<(VPath, String)>, WorkspaceError> {
     let mut chain = Vec::new();
     let own = cx.own(&file.path);
     for path in own.iter().chain([&file.path]) {
-        if let Some(text) = read(cx, path).await? {
+        if let Some(text) = read(cx, path, file.shown).await? {
             chain.push((path.clone(), text));
             break;
         }
@@ -50,25 +54,27 @@ async fn read_chain(cx: &TurnCx<'_>, file: &ContextFile) -> Result<Vec<(VPath, E
         let Ok(below) = folder.join(name) else { break };
         folder = below;
         let Ok(path) = folder.join(file.path.name()) else { continue };
-        if let Some(text) = read(cx, &path).await? {
+        if let Some(text) = read(cx, &path, file.shown).await? {
             chain.push((path, text));
         }
     }
     Ok(chain)
 }
 
-async fn read(cx: &TurnCx<'_>, path: &VPath) -> Result<Option<Excerpt>, WorkspaceError> {
-    let text = cx.reader().read(&**cx.files, path, Window::Whole { limit: MAX_FILE_BYTES }).await?;
-    Ok(text.filter(|excerpt| !excerpt.text.trim().is_empty()))
+/// What is shown of a file; none if that is nothing.
+async fn read(cx: &TurnCx<'_>, path: &VPath, shown: Shown) -> Result<Option<String>, WorkspaceError> {
+    let window = Window::Whole { limit: MAX_FILE_BYTES };
+    let Some(file) = cx.reader().read(&**cx.files, path, window).await? else { return Ok(None) };
+    let text = shown.of(&file.text).map(|text| text.trim().to_owned());
+    Ok(text.filter(|text| !text.is_empty()))
 }
 
 /// The chain as one section. Where it is too long, the nearest files are kept.
-fn show(file: &ContextFile, chain: Vec<(VPath, Excerpt)>, order: u16, owner: &'static str) -> Option<Section> {
+fn show(file: &ContextFile, chain: Vec<(VPath, String)>, order: u16, owner: &'static str) -> Option<Section> {
     let mut left = MAX_SHOWN_BYTES;
     let mut cuts = Vec::new();
     let mut texts: Vec<String> = Vec::new();
-    for (path, excerpt) in chain.iter().rev() {
-        let text = excerpt.text.trim();
+    for (path, text) in chain.iter().rev() {
         let shown = &text[..text.floor_char_boundary(left.min(text.len()))];
         if shown.len() < text.len() {
             let what = format!(

@@ -139,8 +139,17 @@ impl World {
         if parts.iter().any(secret) || parts.windows(2).any(|two| two == [".aws", "credentials"]) {
             return true;
         }
-        let fixed = ["agent.yaml", "tools.json", "hooks", "crons", "agents", ".stead"];
-        if op == Op::Write && parts.first().is_none_or(|first| fixed.contains(first)) {
+        let settings = ["agent.yaml", "tools.json", "hooks", "crons", "agents", ".stead"];
+        let marks =
+            ["AGENT.md", "agent/AGENT.md", "config/agent.yaml", ".openharness", ".deepagents", ".mcp", "skills/.seed"];
+        let fixed = [&settings[..], &marks[..]].concat();
+        let begins = |name: &str| {
+            parts
+                .join("/")
+                .strip_prefix(&name.to_lowercase())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        if op == Op::Write && (parts.is_empty() || fixed.iter().any(|name| begins(name))) {
             return true;
         }
         let secrets = [".env", ".netrc", ".pgpass", ".git-credentials", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"];

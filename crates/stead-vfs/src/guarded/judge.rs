@@ -278,7 +278,7 @@ pub(super) async fn stands(vfs: &dyn Vfs, path: &VPath) -> Result<Stands, VfsErr
         // No link anywhere on the way, or it would not be in what is left when all are followed.
         return Ok(Stands { paths: vec![path.clone()], entry: path.clone(), end });
     }
-    let entry = lies(vfs, path).await?;
+    let entry = lies(vfs, path, end.as_ref().ok()).await?;
     let mut paths = vec![path.clone()];
     for further in std::iter::once(&entry).chain(end.as_ref().ok()) {
         if !paths.contains(further) {
@@ -289,7 +289,12 @@ pub(super) async fn stands(vfs: &dyn Vfs, path: &VPath) -> Result<Stands, VfsErr
 }
 
 /// Where the name of a path really lies, as far down as that can be said.
-async fn lies(vfs: &dyn Vfs, path: &VPath) -> Result<VPath, VfsError> {
+async fn lies(vfs: &dyn Vfs, path: &VPath, end: Option<&VPath>) -> Result<VPath, VfsError> {
+    if let Some(end) = end
+        && is_short(vfs, path).await
+    {
+        return Ok(end.clone());
+    }
     let mut above = path.parent();
     while let Some(directory) = above {
         if let Ok(real) = vfs.resolve(&directory).await {
@@ -299,6 +304,13 @@ async fn lies(vfs: &dyn Vfs, path: &VPath) -> Result<VPath, VfsError> {
         above = directory.parent();
     }
     Ok(path.clone())
+}
+
+/// Whether a name at the root leads elsewhere without being a link: the root lists every link, but not what a
+/// [`Homed`](crate::Homed) place keeps in its home.
+async fn is_short(vfs: &dyn Vfs, path: &VPath) -> bool {
+    let is_at_root = path.parent().is_some_and(|parent| parent.is_root());
+    is_at_root && vfs.list(&VPath::root()).await.is_ok_and(|all| all.iter().all(|entry| entry.name != path.name()))
 }
 
 /// Whether `new` says more than `known`: it is stricter, or it allows by a rule instead of for want of one.

@@ -8,24 +8,65 @@ use stead_core::AccessKind;
 /// The protected names of a layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Protected {
-    /// Names at the root that the agent cannot change.
+    /// Paths from the root that the agent cannot change.
     unwritable: &'static [&'static str],
-    /// Names at the root that the agent cannot even read.
+    /// Paths from the root that the agent cannot even read.
     hidden: &'static [&'static str],
+    /// The folder in which `agents/<id>/` lies; empty for the root.
+    runtime: &'static str,
 }
 
 impl Protected {
-    /// Of the stead layout: settings, hooks, schedules, journals, and what was installed.
-    pub const STEAD: Self =
-        Self { unwritable: &["agent.yaml", "tools.json", "hooks", "crons", "agents", ".stead"], hidden: &[] };
-    /// Of a tree that is no workspace: only secrets.
-    pub const NONE: Self = Self { unwritable: &[], hidden: &[] };
-    /// Of a folder that is the template of others: what belongs to its owner alone is not there.
-    pub const TEMPLATE: Self = Self { unwritable: &[], hidden: &["agents"] };
-    /// Of the openpaw layout: its settings and journals.
-    pub const OPENPAW: Self = Self {
-        unwritable: &["agent.yaml", "tools.json", "hooks", "crons", "agents", ".stead", "config", "data"],
+    /// Of the stead layout: settings, hooks, schedules, journals, what was installed, and what would make it another layout.
+    pub const STEAD: Self = Self {
+        unwritable: &[
+            "agent.yaml",
+            "tools.json",
+            "hooks",
+            "crons",
+            "agents",
+            ".stead",
+            "AGENT.md",
+            "agent/AGENT.md",
+            "config/agent.yaml",
+            ".openharness",
+            ".deepagents",
+            ".mcp",
+            "skills/.seed",
+        ],
         hidden: &[],
+        runtime: "",
+    };
+    /// Of a tree that is no workspace: only secrets.
+    pub const NONE: Self = Self { unwritable: &[], hidden: &[], runtime: "" };
+    /// Of a folder that is the template of others: what belongs to its owner alone is not there.
+    pub const TEMPLATE: Self = Self { unwritable: &[], hidden: &["agents"], runtime: "" };
+    /// Of the openpaw layout: its settings and journals, and what is kept of conversations.
+    pub const OPENPAW: Self = Self {
+        unwritable: &[
+            "agent.yaml",
+            "tools.json",
+            "hooks",
+            "crons",
+            "agents",
+            ".stead",
+            "config",
+            "data",
+            "memory/logs",
+            "memory/conversations",
+        ],
+        hidden: &[],
+        runtime: "data",
+    };
+    /// Of the deepagents layout: settings; journals are not seen.
+    pub const DEEPAGENTS: Self =
+        Self { unwritable: &["agent.yaml", "tools.json"], hidden: &[".stead"], runtime: ".stead" };
+    /// Of the agentscope-py layout: settings and what is kept of sessions; journals, and tool servers with their
+    /// keys, are not seen.
+    pub const AGENTSCOPE_PY: Self = Self {
+        unwritable: &["agent.yaml", "tools.json", "skills/.seed", "sessions"],
+        hidden: &[".stead", ".mcp"],
+        runtime: ".stead",
     };
 }
 
@@ -84,17 +125,6 @@ impl Kept {
     }
 }
 
-/// Folders below which layouts keep runtime state.
-const RUNTIME: [&[&str]; 3] = [&["data"], &[".openharness", "data"], &[".stead"]];
-
-/// The names from where runtime state begins: `agents/<id>/…`.
-fn below_runtime<'a, 'b>(names: &'a [&'b str]) -> &'a [&'b str] {
-    let begins = |prefix: &&&[&str]| {
-        names.len() > prefix.len() && prefix.iter().zip(names).all(|(part, name)| part.eq_ignore_ascii_case(name))
-    };
-    RUNTIME.iter().find(begins).map_or(names, |prefix| &names[prefix.len()..])
-}
-
 impl Protected {
     /// Why the path with these names is protected from `kind`, if it is.
     pub(crate) fn keeps(&self, kind: AccessKind, names: &[&str]) -> Option<Kept> {
@@ -107,27 +137,26 @@ impl Protected {
             return Some(Kept::Users);
         }
         // Contents that rules keep from the agent must not come back to it as before-images.
-        if let [agents, _, undo, ..] = below_runtime(names)
+        if let Some([agents, _, undo, ..]) = below(self.runtime, names)
             && agents.eq_ignore_ascii_case("agents")
             && undo.eq_ignore_ascii_case("undo")
         {
             return Some(Kept::Undo);
         }
-        if let Some(name) = self.hidden.iter().find(|name| names.first().is_some_and(|n| name.eq_ignore_ascii_case(n)))
-        {
+        if let Some(name) = self.hidden.iter().find(|path| below(path, names).is_some()) {
             return Some(Kept::Secret(name));
         }
         match (kind, names.first()) {
             (AccessKind::Read, _) => None,
             (AccessKind::Write, None) => Some(Kept::Root),
-            (AccessKind::Write, Some(first)) => {
-                let fixed = self.unwritable.iter().find(|name| name.eq_ignore_ascii_case(first));
+            (AccessKind::Write, Some(_)) => {
+                let fixed = self.unwritable.iter().find(|path| below(path, names).is_some());
                 fixed.map(|name| Kept::Fixed(name))
             }
         }
     }
 
-    /// Names at the root which, if they are links, protect from `kind` what they lead to.
+    /// Paths which, if they are links, protect from `kind` what they lead to.
     pub(crate) fn roots(&self, kind: AccessKind) -> impl Iterator<Item = (String, Kept)> {
         let fixed = match kind {
             AccessKind::Read => &[],
@@ -138,6 +167,19 @@ impl Protected {
         let hidden = self.hidden.iter().map(|name| ((*name).to_owned(), Kept::Secret(name)));
         fixed.chain(hidden).chain(secrets)
     }
+}
+
+/// The names that follow those of `path`, if it is where they begin.
+fn below<'a, 'b>(path: &str, names: &'a [&'b str]) -> Option<&'a [&'b str]> {
+    let mut rest = names;
+    for wanted in path.split('/').filter(|name| !name.is_empty()) {
+        let (first, more) = rest.split_first()?;
+        if !first.eq_ignore_ascii_case(wanted) {
+            return None;
+        }
+        rest = more;
+    }
+    Some(rest)
 }
 
 impl Secret {

@@ -83,6 +83,41 @@ fn no_rule_opens_what_is_protected() {
 }
 
 #[test]
+fn what_is_protected_may_lie_deeper_than_the_root() {
+    #[rustfmt::skip]
+    let table = [
+        (Protected::OPENPAW, Write, "memory/logs", Deny),
+        (Protected::OPENPAW, Write, "Memory/Logs/cron/a.jsonl", Deny),
+        (Protected::OPENPAW, Write, "memory/conversations/conv_1.md", Deny),
+        (Protected::OPENPAW, Read, "memory/conversations/conv_1.md", Allow),
+        (Protected::OPENPAW, Write, "memory/notes.md", Allow),
+        (Protected::OPENPAW, Write, "memory/logs.md", Allow),
+        (Protected::OPENPAW, Write, "agent/HEARTBEAT.md", Allow),
+        (Protected::OPENPAW, Read, "data/agents/main/sessions/a.log.jsonl", Allow),
+        (Protected::OPENPAW, Read, "data/agents/main/undo/x", Deny),
+        (Protected::OPENPAW, Read, "config/.env", Deny),
+        (Protected::STEAD, Read, "agents/main/undo/x", Deny),
+        (Protected::STEAD, Read, "data/agents/main/undo/x", Allow),
+        (Protected::STEAD, Write, "agent/AGENT.md", Deny),
+        (Protected::STEAD, Write, "agent/notes.md", Allow),
+        (Protected::STEAD, Write, ".deepagents/AGENTS.md", Deny),
+        (Protected::DEEPAGENTS, Write, ".deepagents/AGENTS.md", Allow),
+        (Protected::DEEPAGENTS, Read, ".stead/agents/main/sessions/a.log.jsonl", Deny),
+        (Protected::DEEPAGENTS, Write, "agent.yaml", Deny),
+        (Protected::DEEPAGENTS, Write, "agents/tool.py", Allow),
+        (Protected::AGENTSCOPE_PY, Read, ".mcp", Deny),
+        (Protected::AGENTSCOPE_PY, Read, "sessions/s/context.jsonl", Allow),
+        (Protected::AGENTSCOPE_PY, Write, "sessions/s/context.jsonl", Deny),
+        (Protected::AGENTSCOPE_PY, Write, "data/x.png", Allow),
+        (Protected::AGENTSCOPE_PY, Write, "skills/default/a/SKILL.md", Allow),
+    ];
+    for (protected, kind, text, expected) in table {
+        let rules = Rules::new(&[], protected).unwrap();
+        assert_eq!(rules.decide(kind, &path(text)).kind, expected, "{kind:?} {text}");
+    }
+}
+
+#[test]
 fn what_a_protected_name_leads_to_is_protected_and_what_holds_it_stays() {
     let rules = Rules::new(&[], Protected::STEAD).unwrap();
     let links = Links(vec![(path("var/data"), Kept::Fixed("agents")), (path("etc/dev.conf"), Kept::Secret(".env*"))]);

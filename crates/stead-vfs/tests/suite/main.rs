@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use stead_store::{Disk, MemoryStore, Space};
 use stead_testkit::vfs_suite;
-use stead_vfs::{LocalVfs, Overlay, Routes, Scoped, StoreVfs, VPath, Vfs};
+use stead_vfs::{Homed, LocalVfs, Overlay, Routes, Scoped, StoreVfs, VPath, Vfs};
 
 /// A place, and what must not be dropped before it.
 struct Place {
@@ -52,6 +52,12 @@ fn overlay_of(upper: Place, lower: Place) -> Place {
 
 fn scoped(inner: Place, prefix: &str) -> Place {
     Place { vfs: Arc::new(Scoped::new(inner.vfs, VPath::parse(prefix).unwrap())), _held: inner._held }
+}
+
+/// What begins with no known name lies in `workspace/`.
+fn homed(inner: Place) -> Place {
+    let home = VPath::parse("workspace").unwrap();
+    Place { vfs: Arc::new(Homed::new(inner.vfs, home, ["agent", "data"])), _held: inner._held }
 }
 
 /// Memory at the root, and mounts of both kinds.
@@ -109,6 +115,9 @@ suite!(overlay_of_memory_over_local, overlay_of(memory_place(), local_place()));
 suite!(overlay_of_local_over_memory, overlay_of(local_place(), memory_place()));
 suite!(scope_of_memory, scoped(memory_place(), "tenants/a b/files"));
 suite!(scope_of_local, scoped(local_place(), "tenants/a b/files"));
+suite!(short_names_in_memory, scoped(homed(memory_place()), "some/where"));
+suite!(short_names_of_local, scoped(homed(local_place()), "some/where"));
+suite!(known_names_of_homed, scoped(homed(memory_place()), "data"));
 suite!(routes_without_mounts, routes_place(&[]));
 suite!(local_mount_of_routes, scoped(routes_place(&["m", "n"]), "m"));
 suite!(memory_mount_of_routes, scoped(routes_place(&["l", "m/n"]), "m/n"));

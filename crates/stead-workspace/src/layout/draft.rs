@@ -4,7 +4,8 @@ use super::LoadCx;
 use crate::{AgentConfig, AgentSpec, Definition, Document, Finding, FixedText, Layout, Origin, Severity, Tree};
 use crate::{Surface, ToolLists, dotenv};
 use std::collections::BTreeMap;
-use stead_vfs::{FileKind, ReadRange, VPath, VfsError};
+use std::sync::Arc;
+use stead_vfs::{FileKind, ReadRange, VPath, Vfs, VfsError};
 
 /// Largest settings file or definition.
 const MAX_SETTINGS_BYTES: u64 = 1024 * 1024;
@@ -33,6 +34,8 @@ pub(crate) struct Draft<'a> {
     origins: BTreeMap<String, Origin>,
     /// Of the folder's own `.env`.
     variables: BTreeMap<String, String>,
+    /// Of the platform's `.env`; those of the process go before them.
+    shared_variables: BTreeMap<String, String>,
 }
 
 /// A file that was read.
@@ -60,7 +63,18 @@ impl<'a> Draft<'a> {
             findings: Vec::new(),
             origins: BTreeMap::new(),
             variables: BTreeMap::new(),
+            shared_variables: BTreeMap::new(),
         }
+    }
+
+    /// The layout that is read.
+    pub(crate) fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// Whether an error about `file` was noted.
+    pub(crate) fn has_error(&self, file: &str) -> bool {
+        self.findings.iter().any(|finding| finding.severity == Severity::Error && finding.file == file)
     }
 
     /// Notes a finding.
@@ -81,7 +95,6 @@ impl<'a> Draft<'a> {
     }
 
     /// Notes that a key is understood and comes to nothing in this version, if the document has it.
-    #[expect(dead_code, reason = "for the layouts to come")]
     pub(crate) fn inactive(&mut self, document: &Document, keys: &[(&str, &str)]) {
         for (key, what) in keys {
             let pointer = format!("/{}", key.replace('.', "/"));
@@ -93,13 +106,32 @@ impl<'a> Draft<'a> {
 
     /// A file of the folder as text; none if there is no such file.
     pub(crate) async fn read(&mut self, path: &str) -> Option<Read> {
-        match read_text(self.cx, path).await {
-            Ok(text) => text.map(|text| Read { file: path.to_owned(), text }),
-            Err(finding) => {
-                self.note(finding);
-                None
-            }
-        }
+        self.read_in(self.cx.files, path.to_owned(), path).await
+    }
+
+    /// A file that many workspaces share, as text; none if there is no platform, or no such file in it.
+    pub(crate) async fn read_shared(&mut self, path: &str) -> Option<Read> {
+        let platform = self.cx.options.platform.as_ref()?;
+        self.read_in(platform, format!("platform/{path}"), path).await
+    }
+
+    async fn read_in(&mut self, files: &Arc<dyn Vfs>, file: String, path: &str) -> Option<Read> {
+        let text = read_text(files, &file, path).await;
+        self.take(text)?.map(|text| Read { file, text })
+    }
+
+    /// A YAML file that many workspaces share, with variables put in.
+    pub(crate) async fn shared_yaml(&mut self, path: &str) -> Option<Document> {
+        let read = self.read_shared(path).await?;
+        let mut document = self.take(Document::yaml(&read.file, &read.text))?;
+        self.resolve(&mut document);
+        Some(document)
+    }
+
+    /// Whether there is an ordinary file at `path`.
+    pub(crate) async fn is_file(&self, path: &str) -> bool {
+        let Ok(path) = VPath::parse(path) else { return false };
+        self.cx.files.stat(&path).await.is_ok_and(|stat| stat.kind == FileKind::File)
     }
 
     /// A YAML file of the folder, with variables put in; none if there is none or it is wrong.
@@ -112,24 +144,34 @@ impl<'a> Draft<'a> {
 
     /// Puts variables into a document; those that are not set are errors.
     pub(crate) fn resolve(&mut self, document: &mut Document) {
-        let (own, process) = (&self.variables, self.cx.variables);
-        let (secrets, missing) = document.resolve(&|name| own.get(name).cloned().or_else(|| process(name)));
+        let (secrets, missing) = document.resolve(&|name| self.variable(name));
         self.config.secrets.extend(secrets);
         self.findings.extend(missing);
     }
 
-    /// Takes variables from a `.env` file, if it is there.
+    /// Takes variables from a `.env` file, if it is there. It is others' too: what is wrong with it stops nobody.
     pub(crate) async fn dotenv(&mut self, path: &str) {
-        let Some(read) = self.read(path).await else { return };
+        let before = self.findings.len();
+        let read = self.read(path).await;
+        self.findings[before..].iter_mut().for_each(|finding| finding.severity = Severity::Lax);
+        let Some(read) = read else { return };
         let (variables, findings) = dotenv(&read.file, &read.text);
         self.variables = variables;
         self.findings.extend(findings);
     }
 
-    /// A variable: of the folder's own `.env`, or else of the process.
-    #[expect(dead_code, reason = "for the layouts to come")]
+    /// Takes variables from the platform's `.env`, if it is there.
+    pub(crate) async fn shared_dotenv(&mut self, path: &str) {
+        let Some(read) = self.read_shared(path).await else { return };
+        let (variables, findings) = dotenv(&read.file, &read.text);
+        self.shared_variables = variables;
+        self.findings.extend(findings);
+    }
+
+    /// A variable: of the folder's own `.env`, or else of the process, or else of the platform's `.env`.
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
-        self.variables.get(name).cloned().or_else(|| (self.cx.variables)(name))
+        let own = self.variables.get(name).cloned();
+        own.or_else(|| (self.cx.variables)(name)).or_else(|| self.shared_variables.get(name).cloned())
     }
 
     /// What the folder is opened with.
@@ -188,14 +230,15 @@ impl<'a> Draft<'a> {
 }
 
 /// Whether a variable of this name is a secret; others would garble ordinary text if they were hidden.
-fn is_secret(name: &str) -> bool {
+pub(crate) fn is_secret(name: &str) -> bool {
     ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"].iter().any(|word| name.to_uppercase().contains(word))
 }
 
-async fn read_text(cx: &LoadCx<'_>, file: &str) -> Result<Option<String>, Finding> {
+/// The text of `path` in `files`, which findings name `file`.
+async fn read_text(files: &Arc<dyn Vfs>, file: &str, path: &str) -> Result<Option<String>, Finding> {
     let wrong = |message: String| Finding::error(file, message);
-    let path = VPath::parse(file).map_err(|error| wrong(error.to_string()))?;
-    let stat = match cx.files.stat(&path).await {
+    let path = VPath::parse(path).map_err(|error| wrong(error.to_string()))?;
+    let stat = match files.stat(&path).await {
         Ok(stat) => stat,
         Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) => return Ok(None),
         Err(error) => return Err(wrong(error.to_string())),
@@ -208,7 +251,7 @@ async fn read_text(cx: &LoadCx<'_>, file: &str) -> Result<Option<String>, Findin
     if stat.size > MAX_SETTINGS_BYTES {
         return Err(wrong(format!("has {} bytes; at most {MAX_SETTINGS_BYTES} are read", stat.size)));
     }
-    let (bytes, _) = cx.files.read(&path, ReadRange::ALL).await.map_err(|error| wrong(error.to_string()))?;
+    let (bytes, _) = files.read(&path, ReadRange::ALL).await.map_err(|error| wrong(error.to_string()))?;
     text_of(file, bytes.into()).map(Some)
 }
 

@@ -3,11 +3,16 @@
 //! Every layout is one module with a `load`: it reads the settings of a folder, checks them, and gives one
 //! [`Definition`]. Nothing outside these modules knows how a foreign folder is laid out.
 
+mod agentscope_py;
+mod deepagents;
 mod draft;
+mod openpaw;
 mod stead;
 mod subagents;
 
-pub(crate) use draft::{Draft, Read, text_of};
+pub use openpaw::{WorkspaceNameError, workspace_name};
+
+pub(crate) use draft::{Draft, Read, is_secret, text_of};
 pub(crate) use subagents::parse as parse_subagent;
 
 use crate::{Definition, Finding};
@@ -54,6 +59,17 @@ impl Layout {
     }
 }
 
+impl Layout {
+    /// Names at the root that are known to the layout: what begins with none of them, and is not there, is written
+    /// to [`Tree::home`](crate::Tree::home), where the layout has one.
+    pub fn tops(self) -> &'static [&'static str] {
+        match self {
+            Self::Openpaw => &openpaw::TOPS,
+            Self::Stead | Self::Agentscope | Self::Openharness | Self::Deepagents | Self::AgentscopePy => &[],
+        }
+    }
+}
+
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
@@ -76,6 +92,8 @@ pub struct OpenOptions {
     pub layout: Option<Layout>,
     /// The agent of the folder that is to be the main one, where it defines several.
     pub agent: Option<String>,
+    /// The name of the folder, where it is known.
+    pub folder: Option<String>,
     /// What many workspaces share: models and agents of a platform (`models/*.yaml`, `agents/*.md`), and
     /// OpenPaw's global `config.yaml`.
     pub platform: Option<Arc<dyn Vfs>>,
@@ -101,7 +119,10 @@ pub struct LoadCx<'a> {
 pub(crate) async fn load(layout: Layout, cx: &LoadCx<'_>) -> Result<Definition, Vec<Finding>> {
     let draft = match layout {
         Layout::Stead | Layout::Agentscope => stead::load(layout, cx).await,
-        Layout::Openharness | Layout::Openpaw | Layout::Deepagents | Layout::AgentscopePy => {
+        Layout::Openpaw => openpaw::load(cx).await,
+        Layout::Deepagents => deepagents::load(cx).await,
+        Layout::AgentscopePy => agentscope_py::load(cx).await,
+        Layout::Openharness => {
             let message = format!("the {layout} layout cannot be opened");
             return Err(vec![Finding::error(".", message)]);
         }
@@ -109,22 +130,38 @@ pub(crate) async fn load(layout: Layout, cx: &LoadCx<'_>) -> Result<Definition, 
     draft.finish()
 }
 
-/// The layout of a folder: by what only one kind has.
+/// The layout of a folder: by what only one kind has; stead's own if nothing tells.
 pub async fn detect(files: &dyn Vfs) -> Layout {
-    const MARKS: [(&str, Layout); 7] = [
-        ("agent.yaml", Layout::Stead),
-        (".openharness", Layout::Openharness),
-        ("agent/AGENT.md", Layout::Openpaw),
-        ("AGENT.md", Layout::Openpaw),
+    recognise(files).await.unwrap_or_default()
+}
+
+/// The layout of a folder; none if nothing in it says that it is an agent.
+///
+/// An agent must not make its folder another kind of workspace, one with fewer rules: in stead's layout it can
+/// write none of these marks.
+pub async fn recognise(files: &dyn Vfs) -> Option<Layout> {
+    const MARKS: [(&str, Layout); 8] = [
         (".deepagents", Layout::Deepagents),
         (".mcp", Layout::AgentscopePy),
         ("skills/.seed", Layout::AgentscopePy),
+        ("agent.yaml", Layout::Stead),
+        (".openharness", Layout::Openharness),
+        ("agent/AGENT.md", Layout::Openpaw),
+        ("config/agent.yaml", Layout::Openpaw),
+        ("AGENTS.md", Layout::Stead),
     ];
+    let has = async |mark: &str| match VPath::parse(mark) {
+        Ok(path) => files.stat(&path).await.is_ok(),
+        Err(_) => false,
+    };
+    // The older form of OpenPaw has an `agent.yaml` too. Some keep an `AGENT.md` beside `AGENTS.md` for other tools.
+    if has("AGENT.md").await && !has("AGENTS.md").await {
+        return Some(Layout::Openpaw);
+    }
     for (mark, layout) in MARKS {
-        let Ok(path) = VPath::parse(mark) else { continue };
-        if files.stat(&path).await.is_ok() {
-            return layout;
+        if has(mark).await {
+            return Some(layout);
         }
     }
-    Layout::Stead
+    None
 }

@@ -2,7 +2,7 @@
 
 use super::{Draft, Layout, LoadCx, subagents};
 use crate::skills::Flavor;
-use crate::{AgentConfig, ContextFile, Finding, Nested, Severity, Switch, Tree};
+use crate::{AgentConfig, ContextFile, Finding, Nested, Switch, Tree};
 use stead_vfs::{Protected, VPath};
 
 /// Reads `agent.yaml` and `subagents/`; everything else is read when it is needed.
@@ -11,6 +11,7 @@ pub(super) async fn load<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<'a> {
     draft.dotenv(".env").await;
     settings(&mut draft, "agent.yaml").await;
     add_given(&mut draft);
+    refuse_agent(&mut draft);
     if !draft.config.disable.has(Switch::Subagents) {
         for spec in subagents::read(&mut draft, "subagents").await {
             draft.agents.insert(spec.name.clone(), spec);
@@ -55,12 +56,15 @@ pub(super) fn add_given(draft: &mut Draft<'_>) {
             Err(_) => {}
         }
     }
-    if let Some(name) = &options.agent {
-        draft.note(Finding::new(
-            Severity::Error,
-            "--agent",
-            format!("{name:?}: a {} workspace is one agent; its subagents are not run by themselves", "stead"),
-        ));
+}
+
+/// Refuses to choose among agents where there is one.
+pub(super) fn refuse_agent(draft: &mut Draft<'_>) {
+    if let Some(name) = &draft.options().agent {
+        let layout = draft.layout();
+        let message =
+            format!("{name:?}: this workspace ({layout}) is one agent; its subagents are not run by themselves");
+        draft.note(Finding::error("--agent", message));
     }
 }
 
@@ -71,7 +75,7 @@ fn given<'a>(settings: &'a [String], flags: &'a [String]) -> impl Iterator<Item 
 fn tree() -> Tree {
     let path = |text: &str| VPath::parse(text).unwrap_or(VPath::root());
     Tree {
-        context: vec![ContextFile { path: path("AGENTS.md"), tag: "agents_context".to_owned(), nested: Nested::Yes }],
+        context: vec![ContextFile { nested: Nested::Yes, ..ContextFile::new(path("AGENTS.md"), "agents_context") }],
         memory: Some(path("MEMORY.md")),
         days: Some(path("memory")),
         knowledge: Some(path("knowledge")),

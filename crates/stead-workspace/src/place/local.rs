@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{AgentId, Owner, Redactor, SessionId, TenantId};
 use stead_store::{ChangeLog, Disk, Fence, FileChanges, FileSessions, Sessions, folder_name};
-use stead_vfs::{LocalVfs, Overlay, ReadOnly, Routes, Scoped, VPath, Vfs, VfsError};
+use stead_vfs::{Homed, LocalVfs, Overlay, ReadOnly, Routes, Scoped, VPath, Vfs, VfsError};
 
 /// A folder of the local disk. Whoever gives no name works on the folder itself; a named user has a folder
 /// `@@name` in it, over a view of the rest that cannot be changed and shows nothing of other users.
@@ -21,6 +21,8 @@ pub struct LocalPlace {
     redactor: Redactor,
     scope: IsolationScope,
     project: Option<(Arc<dyn Vfs>, Attached)>,
+    /// Where files go that are written outside the folders that are known.
+    home: Option<(VPath, &'static [&'static str])>,
     /// The folder below which runtime state lies, for whoever gives no name.
     runtime: PathBuf,
     /// Those of the folder itself, which hold open files and an unwritten index.
@@ -43,7 +45,7 @@ impl LocalPlace {
         let own_sessions = Arc::new(FileSessions::new(dir, agent.clone(), disk.clone(), redactor.clone()));
         let scope = IsolationScope::default();
         let (dir, runtime) = (dir.to_owned(), dir.to_owned());
-        Ok(Self { dir, root, disk, agent, redactor, scope, project: None, runtime, own_sessions })
+        Ok(Self { dir, root, disk, agent, redactor, scope, project: None, home: None, runtime, own_sessions })
     }
 
     /// The same with runtime state below the folder `runtime`.
@@ -52,6 +54,11 @@ impl LocalPlace {
         let (agent, disk, redactor) = (self.agent.clone(), self.disk.clone(), self.redactor.clone());
         let own_sessions = Arc::new(FileSessions::new(&runtime, agent, disk, redactor));
         Self { runtime, own_sessions, ..self }
+    }
+
+    /// The same, with `home` for files that are written outside the folders `known`.
+    pub fn with_home(self, home: VPath, known: &'static [&'static str]) -> Self {
+        Self { home: Some((home, known)), ..self }
     }
 
     /// The same with another scope.
@@ -136,6 +143,10 @@ impl Place for LocalPlace {
     fn files(&self, owner: &Owner, session: &SessionId, _: Option<&Fence>) -> Arc<dyn Vfs> {
         // A folder name is always a path; if it were not, the caller would find an empty tree.
         let tree = self.tree(owner, session).unwrap_or_else(|_| Arc::new(stead_vfs::StoreVfs::in_memory()));
+        let tree: Arc<dyn Vfs> = match &self.home {
+            None => tree,
+            Some((home, known)) => Arc::new(Homed::new(tree, home.clone(), known.iter().copied())),
+        };
         match &self.project {
             None => tree,
             Some((project, _)) => Arc::new(Routes::new(tree, [(project_path(), project.clone())].into())),

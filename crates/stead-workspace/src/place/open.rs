@@ -29,6 +29,10 @@ fn local(dir: &Path, workspace: &Workspace, redactor: Redactor) -> Result<LocalP
     let (settings, tree) = (&workspace.config().filesystem, &workspace.definition.tree);
     let place = LocalPlace::open(dir, workspace.config().agent(), Arc::new(OsDisk), redactor)?;
     let place = place.with_scope(settings.scope).with_runtime(&tree.runtime);
+    let place = match &tree.home {
+        Some(home) => place.with_home(home.clone(), workspace.definition.layout.tops()),
+        None => place,
+    };
     let Some(project) = settings.project.as_ref().map(Project::settings) else {
         return Ok(match surrounding_project(dir, workspace.definition.layout) {
             Some(project) => place.with_project_files(project, Attached::ReadOnly),

@@ -101,6 +101,8 @@ pub(crate) enum Command {
     Workspace(WorkspaceArgs),
     /// Remove what is no longer needed: old before-images, leftovers of crashes
     Gc(GcArgs),
+    /// List the workspaces in a folder, whichever their layout
+    List(ListArgs),
     /// Show providers, keys and prices
     Models(ModelsArgs),
     /// Print completions for a shell
@@ -320,6 +322,15 @@ pub(crate) struct CheckArgs {
 pub(crate) struct ExplainArgs {
     /// The setting, as a path of keys; without it, every one that is set
     pub(crate) key: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// The folder the workspaces lie in [default: the current one]
+    pub(crate) dir: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -3,7 +3,7 @@
 use super::args::{CheckArgs, Common};
 use super::env::Env;
 use super::error::CliError;
-use super::locate::{layout_by_place, open_options, workspace_dir};
+use super::locate::{of_folder, open_options, workspace_dir};
 use super::open::{Made, NoModel, assemble, in_workspace, owner, variable};
 use super::print::outln;
 use super::style::Style;
@@ -78,8 +78,7 @@ fn print(row: &Row, style: Style) {
 /// Everything that can be said about the workspace.
 async fn report(common: &Common, env: &Env) -> Result<Vec<Row>, CliError> {
     let dir = workspace_dir(common, env)?;
-    let mut options = open_options(common, env)?;
-    options.layout = options.layout.or_else(|| layout_by_place(&dir));
+    let options = of_folder(open_options(common, env)?, &dir);
     let files = LocalVfs::open(&dir, Arc::new(OsDisk)).map_err(|error| CliError::usage(error.to_string()))?;
     let workspace = match Workspace::open(Arc::new(files), &options, &|name| env.get(name)).await {
         Ok(workspace) => workspace,

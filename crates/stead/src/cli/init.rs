@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use stead::store::OsDisk;
 use stead::vfs::{Expect, LocalVfs, VPath, Vfs, VfsError};
-use stead::workspace::scaffold;
+use stead::workspace::{Layout, scaffold, workspace_name};
 
 pub(crate) async fn init(common: &Common, env: &Env, args: &InitArgs) -> Result<ExitCode, CliError> {
     let named = args.dir.clone().or_else(|| common.workspace.clone());
@@ -17,7 +17,12 @@ pub(crate) async fn init(common: &Common, env: &Env, args: &InitArgs) -> Result<
     let made = std::fs::create_dir_all(&dir);
     made.map_err(|error| CliError::usage(format!("{} cannot be made a folder: {error}", dir.display())))?;
     let files = LocalVfs::open(&dir, Arc::new(OsDisk)).map_err(|error| CliError::Failed(error.into()))?;
-    for file in scaffold() {
+    let layout = common.layout.unwrap_or_default();
+    if layout == Layout::Openpaw {
+        let name = dir.canonicalize()?.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        workspace_name(&name).map_err(|error| CliError::usage(format!("{name}: {error}")))?;
+    }
+    for file in scaffold(layout) {
         let path = VPath::parse(file.path).map_err(|error| CliError::Failed(error.into()))?;
         match files.write(&path, file.content.into(), Expect::Absent).await {
             Ok(_) => outln!("made {path}"),
@@ -25,6 +30,11 @@ pub(crate) async fn init(common: &Common, env: &Env, args: &InitArgs) -> Result<
             Err(error) => return Err(CliError::Failed(error.into())),
         }
     }
-    outln!("\n{} is a workspace. Write in AGENTS.md who the agent is, then:\n  stead chat -C {0}", dir.display());
+    let persona = match layout {
+        Layout::Openpaw => "agent/AGENT.md",
+        Layout::Openharness => ".openharness/agents/",
+        Layout::Stead | Layout::Agentscope | Layout::Deepagents | Layout::AgentscopePy => "AGENTS.md",
+    };
+    outln!("\n{} is a workspace. Write in {persona} who the agent is, then:\n  stead chat -C {0}", dir.display());
     Ok(ExitCode::SUCCESS)
 }

@@ -61,6 +61,7 @@ pub(crate) fn open_options(common: &Common, env: &Env) -> Result<OpenOptions, Cl
     Ok(OpenOptions {
         layout: common.layout,
         agent: common.agent.clone(),
+        folder: None,
         platform: platform(env)?,
         memory: common.memory.clone(),
         skills: common.skills.clone(),
@@ -91,7 +92,14 @@ pub(crate) fn global_skills(env: &Env) -> Vec<Arc<dyn stead::vfs::Vfs>> {
     opened.map(|files| Arc::new(files) as Arc<dyn stead::vfs::Vfs>).collect()
 }
 
+/// The same for the folder `dir`, which tells its name and perhaps its layout.
+pub(crate) fn of_folder(options: OpenOptions, dir: &Path) -> OpenOptions {
+    let real = dir.canonicalize().ok();
+    let folder = real.as_deref().and_then(Path::file_name).and_then(|name| name.to_str()).map(str::to_owned);
+    OpenOptions { layout: options.layout.or_else(|| layout_by_place(dir)), folder, ..options }
+}
+
 /// The layout that a folder's own place tells.
-pub(crate) fn layout_by_place(dir: &Path) -> Option<Layout> {
+fn layout_by_place(dir: &Path) -> Option<Layout> {
     dir.canonicalize().ok()?.ends_with(AGENTSCOPE).then_some(Layout::Agentscope)
 }

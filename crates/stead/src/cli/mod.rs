@@ -11,6 +11,7 @@ mod error;
 mod explain;
 mod gc;
 mod init;
+mod list;
 mod locate;
 mod models;
 mod open;
@@ -67,10 +68,12 @@ pub(crate) fn main() -> ExitCode {
 async fn dispatch(cli: Cli, env: &Env) -> Result<ExitCode, CliError> {
     let common = cli.common;
     // These work on no workspace; to take one and ignore it would be a lie.
-    let placeless =
-        matches!(cli.command, Command::Demo(_) | Command::Models(_) | Command::Schema(_) | Command::Completions { .. });
+    let placeless = matches!(
+        cli.command,
+        Command::Demo(_) | Command::List(_) | Command::Models(_) | Command::Schema(_) | Command::Completions { .. }
+    );
     if placeless && common.workspace.is_some() {
-        return Err(CliError::usage("-C has no meaning for this command (`demo` takes --dir)"));
+        return Err(CliError::usage("-C has no meaning for this command (`demo` takes --dir, `list` a folder)"));
     }
     if (placeless || matches!(cli.command, Command::Init(_) | Command::Bench(_))) && common.user.is_some() {
         return Err(CliError::usage("-u has no meaning for this command"));
@@ -91,6 +94,7 @@ async fn dispatch(cli: Cli, env: &Env) -> Result<ExitCode, CliError> {
         Command::Sessions(args) => sessions::sessions(&common, env, args.command).await,
         Command::Workspace(args) => workspace::workspace(&common, env, args.command).await,
         Command::Gc(args) => gc::gc(&common, env, &args).await,
+        Command::List(args) => list::list(env, &args).await,
         Command::Models(args) => models::models(env, &args).await,
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -3,7 +3,7 @@
 use super::args::{Approve, Common, TurnArgs};
 use super::env::Env;
 use super::error::CliError;
-use super::locate::{layout_by_place, open_options, working_folder, workspace_dir};
+use super::locate::{of_folder, open_options, working_folder, workspace_dir};
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use std::path::Path;
@@ -67,8 +67,7 @@ pub(crate) fn owner(common: &Common) -> Result<Owner, CliError> {
 /// Opens the files and settings of a folder.
 pub(crate) async fn open_workspace(dir: &Path, options: OpenOptions, env: &Env) -> Result<Workspace, CliError> {
     let files = LocalVfs::open(dir, Arc::new(OsDisk)).map_err(|error| CliError::usage(error.to_string()))?;
-    let options = OpenOptions { layout: options.layout.or_else(|| layout_by_place(dir)), ..options };
-    Ok(Workspace::open(Arc::new(files), &options, &|name| env.get(name)).await?)
+    Ok(Workspace::open(Arc::new(files), &of_folder(options, dir), &|name| env.get(name)).await?)
 }
 
 /// Where the tree and the sessions of the workspace in `dir` lie; no journal ever holds any of `secrets`.

@@ -1,0 +1,74 @@
+//! Work directories of AgentScope's Python workspaces: `.mcp`, `skills/`, `sessions/`, `data/`.
+
+mod servers;
+
+use super::{Draft, Layout, LoadCx, stead};
+use crate::{ContextFile, Finding, Nested, Tree};
+use stead_core::AgentId;
+use stead_vfs::{FileKind, Protected, VPath};
+
+/// The agent of a folder in which none is named.
+const DEFAULT_AGENT: &str = "default";
+/// What the skills of a new agent are copied from.
+const SEED: &str = "skills/.seed";
+
+/// Reads stead's own `agent.yaml`, if it is there, the tool servers, and which skills are the agent's.
+pub(super) async fn load<'a>(cx: &'a LoadCx<'a>) -> Draft<'a> {
+    let mut draft = Draft::new(Layout::AgentscopePy, tree(), cx);
+    draft.dotenv(".env").await;
+    stead::settings(&mut draft, "agent.yaml").await;
+    if let Some(name) = &draft.options().agent {
+        let id = AgentId::new(name).map_err(|error| Finding::error("--agent", format!("{name:?}: {error}")));
+        draft.config.name = draft.take(id).or(draft.config.name.take());
+    }
+    servers::read(&mut draft, ".mcp").await;
+    let agent = draft.config.name.as_ref().map_or(DEFAULT_AGENT, AgentId::as_str).to_owned();
+    draft.tree.skills = skills(&mut draft, &agent).await;
+    stead::add_given(&mut draft);
+    draft
+}
+
+/// The folders of the agent's skills, lowest first: those that lie in `skills/` itself, as they did in older
+/// versions, then the agent's own or, as long as it has none, those of the seed.
+async fn skills(draft: &mut Draft<'_>, agent: &str) -> Vec<VPath> {
+    let path = |text: &str| VPath::parse(text).unwrap_or(VPath::root());
+    let mut folders = vec![path(".agents/skills")];
+    let (mut partition, mut seed, mut flat) = (false, false, false);
+    for (name, kind) in draft.names("skills").await {
+        if kind != FileKind::Directory {
+            continue;
+        }
+        if draft.is_file(&format!("skills/{name}/SKILL.md")).await {
+            flat = true;
+        } else {
+            partition |= name == agent;
+            seed |= name == ".seed";
+        }
+    }
+    if flat || !(partition || seed) {
+        folders.push(path("skills"));
+    }
+    if partition {
+        folders.push(path(&format!("skills/{agent}")));
+    } else if seed {
+        folders.push(path(SEED));
+    }
+    folders
+}
+
+fn tree() -> Tree {
+    let path = |text: &str| VPath::parse(text).unwrap_or(VPath::root());
+    Tree {
+        context: vec![ContextFile { nested: Nested::No, ..ContextFile::new(path("AGENTS.md"), "agents_context") }],
+        memory: None,
+        days: None,
+        knowledge: None,
+        skills: Vec::new(),
+        flavor: crate::skills::Flavor::Standard,
+        subagents: None,
+        tools: Some(path("tools.json")),
+        runtime: path(".stead"),
+        home: None,
+        protected: Protected::AGENTSCOPE_PY,
+    }
+}

@@ -1,0 +1,63 @@
+//! `config/crons/*.yaml` of OpenPaw: what is done on a schedule.
+
+use super::heartbeat::Output;
+use crate::layout::Draft;
+use crate::schedule::schedule_problem;
+use crate::{Document, Finding, Severity};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use stead_vfs::FileKind;
+
+/// A scheduled prompt.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Cron {
+    name: Option<String>,
+    schedule: Option<String>,
+    #[serde(rename = "enabled")]
+    _enabled: Option<bool>,
+    prompt: Option<String>,
+    output: Option<Output>,
+}
+
+/// Checks every schedule in `folder`. They are carried out in a later version.
+pub(super) async fn read(draft: &mut Draft<'_>, folder: &str) {
+    let mut names: BTreeMap<String, String> = BTreeMap::new();
+    for (file, kind) in draft.names(folder).await {
+        let is_yaml = file.ends_with(".yaml") || file.ends_with(".yml");
+        if kind == FileKind::Directory || !is_yaml || file.starts_with('.') {
+            continue;
+        }
+        let Some(document) = draft.yaml(&format!("{folder}/{file}")).await else { continue };
+        let Some(cron) = draft.take(document.typed::<Cron>()) else { continue };
+        for finding in findings(&cron, &document) {
+            draft.note(finding);
+        }
+        let Some(name) = cron.name else { continue };
+        if let Some(first) = names.get(&name) {
+            draft.note(document.error("name", format!("name: {first} is named {name:?} already")));
+        }
+        names.entry(name).or_insert(document.file().to_owned());
+    }
+}
+
+fn findings(cron: &Cron, document: &Document) -> Vec<Finding> {
+    let given = |text: &Option<String>| text.as_deref().is_some_and(|text| !text.trim().is_empty());
+    let needed = [("name", &cron.name), ("schedule", &cron.schedule), ("prompt", &cron.prompt)];
+    let mut findings: Vec<Finding> = needed
+        .iter()
+        .filter(|(_, text)| !given(text))
+        .map(|(key, _)| document.error(key, format!("`{key}:` is missing")))
+        .collect();
+    if let Some(problem) = cron.schedule.as_deref().filter(|text| !text.trim().is_empty()).and_then(schedule_problem) {
+        findings.push(document.error("schedule", format!("schedule: {problem}")));
+    }
+    if cron.output.as_ref().is_some_and(|output| output.channel.is_none()) {
+        findings.push(document.error("output", "output: `channel:` is missing: where does the answer go?"));
+    }
+    if findings.is_empty() {
+        let text = "schedules are carried out in a later version";
+        findings.push(document.finding(Severity::Inactive, "schedule", text));
+    }
+    findings
+}

@@ -1,0 +1,232 @@
+//! OpenPaw's workspaces: `agent/ config/ data/ memory/ workspace/`, or the older form without folders.
+
+mod channel;
+mod cron;
+mod heartbeat;
+mod merge;
+mod model;
+mod name;
+mod settings;
+mod tools;
+
+pub use name::{WorkspaceNameError, workspace_name};
+
+use super::{Draft, Layout, LoadCx, stead};
+use crate::{ContextFile, Finding, Severity, Shown, SkillMode, Tree};
+use merge::Layers;
+use settings::Settings;
+use std::collections::BTreeMap;
+use stead_core::AgentId;
+use stead_vfs::{Protected, VPath};
+
+/// What OpenPaw does where settings say nothing.
+const DEFAULT_MAX_TURNS: u32 = 50;
+const DEFAULT_RUN_SECONDS: u64 = 300;
+
+/// Folders at the root that are no part of the agent's work area.
+pub(super) const TOPS: [&str; 5] = ["agent", "config", "data", "memory", "workspace"];
+
+/// Where the parts lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// In folders.
+    Nested,
+    /// All at the root.
+    Flat,
+}
+
+impl Form {
+    /// The path of a part that belongs to who the agent is.
+    fn agent(self, name: &str) -> String {
+        match self {
+            Self::Nested => format!("agent/{name}"),
+            Self::Flat => name.to_owned(),
+        }
+    }
+
+    /// The path of a part that belongs to its settings.
+    fn config(self, name: &str) -> String {
+        match self {
+            Self::Nested => format!("config/{name}"),
+            Self::Flat => name.to_owned(),
+        }
+    }
+}
+
+/// Reads the settings and checks what else there is.
+pub(super) async fn load<'a>(cx: &'a LoadCx<'a>) -> Draft<'a> {
+    let form = form(cx).await;
+    let mut draft = Draft::new(Layout::Openpaw, tree(form), cx);
+    draft.config.skills.mode = Some(SkillMode::Full);
+    draft.config.policy.max_steps = DEFAULT_MAX_TURNS;
+    draft.config.policy.run_timeout_seconds = DEFAULT_RUN_SECONDS;
+    identity(&mut draft, form).await;
+    draft.dotenv(&form.config(".env")).await;
+    draft.shared_dotenv(".env").await;
+    let layers = Layers::read(&mut draft, &form.config("agent.yaml")).await;
+    let settings = match layers.settings(&mut draft) {
+        Some((settings, catalogue)) => {
+            take(&mut draft, &layers, &settings, &catalogue);
+            settings
+        }
+        None => Settings::default(),
+    };
+    named(&mut draft, &settings);
+    cron::read(&mut draft, &form.config("crons")).await;
+    tools::custom(&mut draft, &form.agent("tools")).await;
+    stead::add_given(&mut draft);
+    stead::refuse_agent(&mut draft);
+    draft
+}
+
+async fn form(cx: &LoadCx<'_>) -> Form {
+    for (file, form) in [("agent/AGENT.md", Form::Nested), ("AGENT.md", Form::Flat)] {
+        if let Ok(path) = VPath::parse(file)
+            && cx.files.stat(&path).await.is_ok()
+        {
+            return form;
+        }
+    }
+    Form::Nested
+}
+
+/// Notes which of the four files that say who the agent is are missing or empty.
+async fn identity(draft: &mut Draft<'_>, form: Form) {
+    for (name, severity, says) in [
+        ("AGENT.md", Severity::Error, "what the agent can do and how it behaves"),
+        ("USER.md", Severity::Lax, "whom it serves"),
+        ("SOUL.md", Severity::Lax, "its values and manner"),
+        ("HEARTBEAT.md", Severity::Lax, "what it is about; the agent keeps it"),
+    ] {
+        let file = form.agent(name);
+        match draft.read(&file).await {
+            None if draft.has_error(&file) => {}
+            None => draft.note(Finding::new(severity, &file, format!("is missing: it says {says}"))),
+            Some(read) if read.text.trim().is_empty() && name != "HEARTBEAT.md" => {
+                draft.note(Finding::new(Severity::Lax, &file, format!("is empty: it says {says}")));
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+/// Takes the settings in.
+fn take(draft: &mut Draft<'_>, layers: &Layers, settings: &Settings, catalogue: &BTreeMap<String, model::Provider>) {
+    layers.came_from(draft, known_as);
+    for (key, message) in settings.problems() {
+        draft.note(layers.finding(Severity::Error, &key, message));
+    }
+    for (key, channel) in settings.all_channels() {
+        for (key, message) in channel.doubts(&key) {
+            draft.note(layers.finding(Severity::Warning, &key, message));
+        }
+    }
+    match settings.model.settings(catalogue) {
+        Ok(model) => {
+            if let Some(provider) = model.as_ref().and_then(|model| model.name.split(':').next())
+                && !model::is_reachable(provider)
+            {
+                let message = format!("model: models of {provider:?} cannot be asked; `stead models` lists providers");
+                draft.note(layers.finding(Severity::Lax, "model.provider", message));
+            }
+            draft.config.model = model;
+        }
+        Err((key, message)) => draft.note(layers.finding(Severity::Error, key, message)),
+    }
+    let policy = &mut draft.config.policy;
+    policy.max_steps = settings.model.max_turns.unwrap_or(policy.max_steps);
+    policy.run_timeout_seconds = settings.model.timeout_seconds.unwrap_or(policy.run_timeout_seconds);
+    let tool_seconds = settings.tool_timeouts.as_ref().and_then(|timeouts| timeouts.default_seconds);
+    policy.tool_timeout_seconds = tool_seconds.unwrap_or(policy.tool_timeout_seconds);
+    draft.config.description = settings.description.clone();
+    draft.config.timezone = settings.timezone.clone();
+    tools::deny(draft, layers, settings);
+    tools::gate(draft, layers, settings);
+    later(draft, layers, settings, catalogue);
+}
+
+/// The key under which a setting is known here.
+fn known_as(key: &str) -> Option<String> {
+    let same = ["name", "description", "timezone", "model", "model.temperature", "model.api_key", "model.base_url"];
+    let known = match key {
+        key if same.contains(&key) => key,
+        "model.model" | "model.provider" => "model.name",
+        "model.max_tokens" => "model.max_output_tokens",
+        "model.max_turns" => "policy.max_steps",
+        "model.timeout_seconds" => "policy.run_timeout_seconds",
+        "tool_timeouts.default_seconds" => "policy.tool_timeout_seconds",
+        key => return Some(format!("approvals.{}", key.strip_prefix("approval_gates.tools.")?)),
+    };
+    Some(known.to_owned())
+}
+
+/// Notes what is understood and comes in a later version.
+fn later(draft: &mut Draft<'_>, layers: &Layers, settings: &Settings, catalogue: &BTreeMap<String, model::Provider>) {
+    layers.inactive(
+        draft,
+        &[
+            ("model.region", "regions come with the providers that have them"),
+            ("channel", "channels come in a later version"),
+            ("channels", "channels come in a later version"),
+            ("queue", "messages during a run are queued in a later version"),
+            ("builtins.allow", "builtins beside files come in a later version"),
+            ("workspace_tools", "custom tools run in a later version"),
+            ("heartbeat", "check-ins come in a later version"),
+            ("approval_gates.timeout_seconds", "a question waits until it is answered"),
+            ("approval_gates.default_action", "a question waits until it is answered"),
+            ("memory", "search over conversations comes in a later version"),
+            ("auto_compact", "compaction comes in a later version"),
+            ("session_ttl_minutes", "sessions of groups come with channels"),
+            ("lifecycle", "notices come with channels"),
+            ("tool_timeouts.overrides", "limits of single tools come in a later version"),
+            ("lanes", "many runs at once come in a later version"),
+        ],
+    );
+    layers.shared_inactive(draft);
+    for name in settings.model.more.keys() {
+        let key = format!("model.{name}");
+        layers.inactive(draft, &[(&key, "settings of a model's client have no effect here")]);
+    }
+    for name in settings.builtins.iter().flat_map(|builtins| builtins.each.keys()) {
+        let key = format!("builtins.{name}");
+        layers.inactive(draft, &[(&key, "this builtin comes in a later version")]);
+    }
+    if let Some(entry) = settings.model.entry(catalogue) {
+        let region = entry.region.as_ref().map(|_| "region".to_owned());
+        for name in entry.more.keys().cloned().chain(region) {
+            let key = format!("providers.{}.{name}", settings.model.provider.as_deref().unwrap_or_default());
+            layers.inactive(draft, &[(&key, "settings of a provider's client have no effect here")]);
+        }
+    }
+}
+
+/// Gives the agent its id: of its name, its folder's name, or `main`.
+fn named(draft: &mut Draft<'_>, settings: &Settings) {
+    let folder = draft.options().folder.as_deref();
+    if let Some(folder) = folder
+        && let Err(error) = workspace_name(folder)
+    {
+        draft.note(Finding::new(Severity::Lax, ".", format!("the folder {folder:?}: {error}")));
+    }
+    let id = settings.name.as_deref().and_then(name::agent_id).or_else(|| folder.and_then(name::agent_id));
+    draft.config.name = Some(id.unwrap_or_else(AgentId::main));
+}
+
+fn tree(form: Form) -> Tree {
+    let path = |text: &str| VPath::parse(text).unwrap_or(VPath::root());
+    let shown = |name: &str, tag: &str| ContextFile::new(path(&form.agent(name)), tag);
+    let notes = ContextFile { shown: Shown::Notes, ..shown("HEARTBEAT.md", "heartbeat") };
+    Tree {
+        context: vec![shown("SOUL.md", "soul"), shown("AGENT.md", "agent"), shown("USER.md", "user"), notes],
+        memory: None,
+        days: None,
+        knowledge: None,
+        skills: vec![path(&form.agent("skills"))],
+        flavor: crate::skills::Flavor::OpenPaw,
+        subagents: None,
+        tools: None,
+        runtime: path("data"),
+        home: Some(path("workspace")),
+        protected: Protected::OPENPAW,
+    }
+}

@@ -1,0 +1,119 @@
+//! `model:` of OpenPaw, and the catalogue of providers that its global settings keep.
+
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use stead_model::{ModelSettings, providers};
+
+/// A model: how it is reached and the bounds of a run, in one map. Keys that are not known are given to the
+/// client there, so the map is open.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(super) struct ModelSpec {
+    pub(super) provider: Option<String>,
+    pub(super) model: Option<String>,
+    pub(super) api_key: Option<String>,
+    pub(super) temperature: Option<f64>,
+    pub(super) max_turns: Option<u32>,
+    pub(super) region: Option<String>,
+    pub(super) timeout_seconds: Option<u64>,
+    pub(super) base_url: Option<String>,
+    pub(super) max_tokens: Option<u32>,
+    #[serde(flatten)]
+    pub(super) more: Map<String, Value>,
+}
+
+/// How a provider is reached, under a name of one's own.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(super) struct Provider {
+    /// The provider whose protocol it speaks; its own name if left out.
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    api_key: Option<String>,
+    base_url: Option<String>,
+    pub(super) region: Option<String>,
+    #[serde(flatten)]
+    pub(super) more: Map<String, Value>,
+}
+
+/// Takes `provider:model` or a map.
+pub(super) fn spelled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ModelSpec, D::Error> {
+    struct Given;
+    impl<'de> serde::de::Visitor<'de> for Given {
+        type Value = ModelSpec;
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("`provider:model`, or a map with `provider:` and `model:`")
+        }
+        fn visit_str<E>(self, name: &str) -> Result<ModelSpec, E> {
+            Ok(ModelSpec { model: Some(name.to_owned()), ..ModelSpec::default() })
+        }
+        fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<ModelSpec, A::Error> {
+            ModelSpec::deserialize(serde::de::value::MapAccessDeserializer::new(map))
+        }
+        fn visit_unit<E>(self) -> Result<ModelSpec, E> {
+            Ok(ModelSpec::default())
+        }
+        fn visit_none<E>(self) -> Result<ModelSpec, E> {
+            Ok(ModelSpec::default())
+        }
+    }
+    deserializer.deserialize_any(Given)
+}
+
+/// The same as a map with `provider` apart from `model`, as far as it can be told.
+pub(super) fn as_map(value: Value) -> Value {
+    let mut map = match value {
+        Value::String(name) => Map::from_iter([("model".to_owned(), Value::String(name))]),
+        Value::Object(map) => map,
+        other => return other,
+    };
+    let named = map.get("provider").is_some_and(|provider| !provider.is_null());
+    let split = match map.get("model").and_then(Value::as_str) {
+        Some(name) if !named => name.split_once(':').map(|(provider, model)| (provider.to_owned(), model.to_owned())),
+        Some(_) | None => None,
+    };
+    if let Some((provider, model)) = split {
+        map.insert("provider".to_owned(), provider.into());
+        map.insert("model".to_owned(), model.into());
+    }
+    Value::Object(map)
+}
+
+impl ModelSpec {
+    /// The entry of `catalogue` that its provider is.
+    pub(super) fn entry<'a>(&self, catalogue: &'a BTreeMap<String, Provider>) -> Option<&'a Provider> {
+        catalogue.get(self.provider.as_ref()?)
+    }
+
+    /// The settings of the model, its provider looked up in `catalogue`; or what is wrong, and with which key.
+    pub(super) fn settings(
+        &self,
+        catalogue: &BTreeMap<String, Provider>,
+    ) -> Result<Option<ModelSettings>, (&'static str, String)> {
+        let Some(model) = self.model.as_deref().filter(|model| !model.trim().is_empty()) else {
+            return match &self.provider {
+                None => Ok(None),
+                Some(provider) => Err(("model", format!("model: which model of {provider}? Set model.model"))),
+            };
+        };
+        let Some(provider) = self.provider.as_deref().filter(|provider| !provider.trim().is_empty()) else {
+            return Err(("model", format!("model: {model:?} is no model name: provider:model is needed")));
+        };
+        let entry = self.entry(catalogue).cloned().unwrap_or_default();
+        Ok(Some(ModelSettings {
+            name: format!("{}:{model}", entry.kind.as_deref().unwrap_or(provider)),
+            base_url: self.base_url.clone().or(entry.base_url),
+            api_key: self.api_key.clone().or(entry.api_key),
+            max_output_tokens: self.max_tokens,
+            temperature: self.temperature,
+            ..ModelSettings::default()
+        }))
+    }
+}
+
+/// Whether models of this provider can be asked.
+pub(super) fn is_reachable(provider: &str) -> bool {
+    let over_network = providers().iter().any(|known| known.name == provider || known.aliases.contains(&provider));
+    over_network || ["scripted", "record", "replay"].contains(&provider)
+}

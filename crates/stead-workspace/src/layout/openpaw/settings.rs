@@ -1,0 +1,259 @@
+//! `config/agent.yaml` of OpenPaw: every key.
+
+use super::channel::Channel;
+use super::heartbeat::Heartbeat;
+use super::model::ModelSpec;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// The settings of a workspace. All are optional.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Settings {
+    pub(super) name: Option<String>,
+    pub(super) description: Option<String>,
+    pub(super) timezone: Option<String>,
+    #[serde(deserialize_with = "super::model::spelled")]
+    pub(super) model: ModelSpec,
+    pub(super) channel: Option<Channel>,
+    pub(super) channels: Option<Vec<Channel>>,
+    pub(super) queue: Option<Queue>,
+    pub(super) builtins: Option<Builtins>,
+    pub(super) workspace_tools: Option<Lists>,
+    pub(super) heartbeat: Option<Heartbeat>,
+    pub(super) approval_gates: Option<Gates>,
+    pub(super) memory: Option<Memory>,
+    pub(super) auto_compact: Option<AutoCompact>,
+    #[serde(rename = "session_ttl_minutes")]
+    pub(super) _session_ttl_minutes: Option<u32>,
+    #[serde(rename = "lifecycle")]
+    pub(super) _lifecycle: Option<Lifecycle>,
+    pub(super) tool_timeouts: Option<ToolTimeouts>,
+    pub(super) lanes: Option<Lanes>,
+}
+
+/// How messages that arrive during a run are taken.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Queue {
+    #[serde(rename = "mode")]
+    _mode: Option<QueueMode>,
+    #[serde(rename = "debounce_ms")]
+    _debounce_ms: Option<u64>,
+    cap: Option<u32>,
+    #[serde(rename = "drop_policy")]
+    _drop_policy: Option<DropPolicy>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum QueueMode {
+    Collect,
+    Steer,
+    Followup,
+    Interrupt,
+    SteerBacklog,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum DropPolicy {
+    Old,
+    New,
+    Summarize,
+}
+
+/// Which of the built-in capabilities there are, and settings of each by its name.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Builtins {
+    pub(super) allow: Vec<String>,
+    pub(super) deny: Vec<String>,
+    #[serde(flatten)]
+    pub(super) each: BTreeMap<String, Option<Builtin>>,
+}
+
+/// One capability: whether it is on, and settings of its own.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default)]
+pub(super) struct Builtin {
+    pub(super) enabled: bool,
+    #[serde(rename = "config")]
+    _config: Map<String, Value>,
+    #[serde(flatten)]
+    _own: Map<String, Value>,
+}
+
+impl Default for Builtin {
+    fn default() -> Self {
+        Self { enabled: true, _config: Map::new(), _own: Map::new() }
+    }
+}
+
+/// Names allowed and denied.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Lists {
+    #[serde(rename = "allow")]
+    pub(super) _allow: Vec<String>,
+    pub(super) deny: Vec<String>,
+}
+
+/// Tools whose calls wait for a person.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Gates {
+    pub(super) enabled: bool,
+    pub(super) timeout_seconds: Option<u64>,
+    #[serde(rename = "default_action")]
+    _default_action: Option<Action>,
+    pub(super) tools: BTreeMap<String, Option<Gate>>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Action {
+    Deny,
+    Approve,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Gate {
+    pub(super) require_approval: bool,
+    #[serde(rename = "show_args")]
+    _show_args: bool,
+}
+
+impl Default for Gate {
+    fn default() -> Self {
+        Self { require_approval: true, _show_args: true }
+    }
+}
+
+/// Search over earlier conversations.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Memory {
+    #[serde(rename = "enabled")]
+    _enabled: bool,
+    vector_store: Option<VectorStore>,
+    #[serde(rename = "embedding")]
+    _embedding: Option<Embedding>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct VectorStore {
+    #[serde(rename = "provider")]
+    _provider: Option<String>,
+    dimensions: Option<u32>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Embedding {
+    #[serde(rename = "provider")]
+    _provider: Option<String>,
+    #[serde(rename = "model")]
+    _model: Option<String>,
+    #[serde(rename = "api_key")]
+    _api_key: Option<String>,
+}
+
+/// Making room when the context is nearly full.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct AutoCompact {
+    #[serde(rename = "enabled")]
+    _enabled: bool,
+    trigger: Option<f64>,
+    #[serde(rename = "summary_model")]
+    _summary_model: Option<String>,
+}
+
+/// What a channel is told of.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Lifecycle {
+    #[serde(rename = "notify_startup")]
+    _startup: Option<bool>,
+    #[serde(rename = "notify_shutdown")]
+    _shutdown: Option<bool>,
+    #[serde(rename = "notify_auto_compact")]
+    _auto_compact: Option<bool>,
+    #[serde(rename = "notify_session_ttl")]
+    _session_ttl: Option<bool>,
+}
+
+/// How long a tool call may take.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct ToolTimeouts {
+    pub(super) default_seconds: Option<u64>,
+    pub(super) overrides: BTreeMap<String, u64>,
+}
+
+/// How many runs of each kind go on at once.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Lanes {
+    main_concurrency: Option<u32>,
+    subagent_concurrency: Option<u32>,
+    cron_concurrency: Option<u32>,
+}
+
+impl Settings {
+    /// Every channel, with the key it stands at.
+    pub(super) fn all_channels(&self) -> impl Iterator<Item = (String, &Channel)> {
+        let one = self.channel.iter().map(|channel| ("channel".to_owned(), channel));
+        let many = self.channels.iter().flatten().enumerate();
+        one.chain(many.map(|(i, channel)| (format!("channels[{i}]"), channel)))
+    }
+
+    /// What is wrong beyond types, each with its key.
+    pub(super) fn problems(&self) -> Vec<(String, String)> {
+        let mut problems = Vec::new();
+        let mut least = |key: &str, given: Option<u64>, least: u64| {
+            if given.is_some_and(|given| given < least) {
+                problems.push((key.to_owned(), format!("{key} must be at least {least}")));
+            }
+        };
+        least("model.max_turns", self.model.max_turns.map(u64::from), 1);
+        least("model.timeout_seconds", self.model.timeout_seconds, 1);
+        least("queue.cap", self.queue.as_ref().and_then(|queue| queue.cap).map(u64::from), 1);
+        let gates = self.approval_gates.as_ref();
+        least("approval_gates.timeout_seconds", gates.and_then(|gates| gates.timeout_seconds), 1);
+        let store = self.memory.as_ref().and_then(|memory| memory.vector_store.as_ref());
+        least("memory.vector_store.dimensions", store.and_then(|store| store.dimensions).map(u64::from), 1);
+        if let Some(timeouts) = &self.tool_timeouts {
+            least("tool_timeouts.default_seconds", timeouts.default_seconds, 1);
+            for (tool, seconds) in &timeouts.overrides {
+                least(&format!("tool_timeouts.overrides.{tool}"), Some(*seconds), 1);
+            }
+        }
+        if let Some(lanes) = &self.lanes {
+            let all = [
+                ("main_concurrency", lanes.main_concurrency),
+                ("subagent_concurrency", lanes.subagent_concurrency),
+                ("cron_concurrency", lanes.cron_concurrency),
+            ];
+            all.iter().for_each(|(key, number)| least(&format!("lanes.{key}"), number.map(u64::from), 1));
+        }
+        let mut wrong = |key: &str, message: String| problems.push((key.to_owned(), format!("{key}: {message}")));
+        if self.model.temperature.is_some_and(|t| !(0.0..=2.0).contains(&t)) {
+            wrong("model.temperature", "a number from 0 to 2 is needed here".to_owned());
+        }
+        let trigger = self.auto_compact.as_ref().and_then(|compact| compact.trigger);
+        if trigger.is_some_and(|trigger| !(0.0..=1.0).contains(&trigger)) {
+            wrong("auto_compact.trigger", "a number from 0 to 1 is needed here: a part of the context".to_owned());
+        }
+        if let Some(message) = self.timezone.as_deref().and_then(crate::config::unknown_timezone) {
+            problems.push(("timezone".to_owned(), message));
+        }
+        problems.extend(self.heartbeat.iter().flat_map(Heartbeat::problems));
+        problems.extend(super::channel::problems(self));
+        problems
+    }
+}

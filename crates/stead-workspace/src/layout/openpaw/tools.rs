@@ -1,0 +1,117 @@
+//! Tools of OpenPaw: which of ours its settings take away, and those a workspace brings itself.
+
+use super::merge::Layers;
+use super::settings::Settings;
+use crate::layout::Draft;
+use crate::{Finding, Severity, Switch};
+use stead_tools::file_tools;
+use stead_vfs::FileKind;
+
+/// Its capabilities and their groups, and what they are here.
+#[rustfmt::skip]
+const BUILTINS: [(&str, &str, Option<Switch>); 17] = [
+    ("brave_search", "web", None),
+    ("browser", "web", None),
+    ("shell", "system", Some(Switch::Shell)),
+    ("spawn", "automation", Some(Switch::Subagents)),
+    ("cron", "automation", None),
+    ("task_tracker", "automation", None),
+    ("plan", "automation", None),
+    ("followup", "automation", None),
+    ("send_message", "communication", None),
+    ("send_file", "communication", None),
+    ("memory_search", "memory", Some(Switch::MemoryTools)),
+    ("elevenlabs", "voice", None),
+    ("whisper", "voice", None),
+    ("md2pdf", "file", None),
+    ("file_persistence", "file", None),
+    ("docling", "file", None),
+    ("timestamp", "context", None),
+];
+
+/// Notes `agent/tools/`: Python code that is run in a later version.
+pub(super) async fn custom(draft: &mut Draft<'_>, folder: &str) {
+    for (name, kind) in draft.names(folder).await {
+        let what = match kind {
+            FileKind::Directory | FileKind::Other => continue,
+            FileKind::File if name == "requirements.txt" => "packages of custom tools are installed in a later version",
+            FileKind::File if name.ends_with(".py") && !name.starts_with('_') => "custom tools run in a later version",
+            FileKind::File => continue,
+        };
+        draft.note(Finding::new(Severity::Inactive, format!("{folder}/{name}"), what));
+    }
+}
+
+/// Takes away what `builtins` and `workspace_tools` deny.
+pub(super) fn deny(draft: &mut Draft<'_>, layers: &Layers, settings: &Settings) {
+    if let Some(builtins) = &settings.builtins {
+        let listed = [("allow", &builtins.allow), ("deny", &builtins.deny)];
+        for (list, i, name) in
+            listed.iter().flat_map(|(list, names)| names.iter().enumerate().map(move |(i, n)| (list, i, n)))
+        {
+            if let Some(message) = unknown(name) {
+                draft.note(layers.finding(
+                    Severity::Lax,
+                    &format!("builtins.{list}[{i}]"),
+                    format!("builtins.{list}: {message}"),
+                ));
+            }
+        }
+        for name in builtins.each.keys().filter(|name| !BUILTINS.iter().any(|(known, ..)| known == name)) {
+            let message = format!("builtins: {}", unknown(name).unwrap_or_else(|| format!("{name} is no builtin")));
+            draft.note(layers.finding(Severity::Error, &format!("builtins.{name}"), message));
+        }
+        let is_off = |name: &str, group: &str| {
+            let named = |list: &[String]| list.iter().any(|entry| entry == name || *entry == format!("group:{group}"));
+            let off = builtins.each.get(name).and_then(Option::as_ref).is_some_and(|builtin| !builtin.enabled);
+            off || named(&builtins.deny) || (!builtins.allow.is_empty() && !named(&builtins.allow))
+        };
+        let off = BUILTINS.iter().filter(|(name, group, _)| is_off(name, group));
+        draft.config.disable.0.extend(off.filter_map(|(_, _, switch)| *switch));
+        draft.tools.deny.extend(builtins.deny.iter().filter_map(|name| ours(name)));
+    }
+    if let Some(lists) = &settings.workspace_tools {
+        draft.tools.deny.extend(lists.deny.iter().filter_map(|name| ours(name)));
+    }
+}
+
+/// Makes the tools of `approval_gates` wait for a person.
+pub(super) fn gate(draft: &mut Draft<'_>, layers: &Layers, settings: &Settings) {
+    let Some(gates) = &settings.approval_gates else { return };
+    if !gates.enabled && !gates.tools.is_empty() {
+        let text = "approval_gates: nothing waits for a person without `enabled: true`";
+        draft.note(layers.finding(Severity::Warning, "approval_gates", text));
+        return;
+    }
+    for (name, gate) in &gates.tools {
+        let asks = gate.clone().unwrap_or_default().require_approval;
+        match ours(name) {
+            Some(tool) => drop(draft.config.approvals.insert(tool, asks)),
+            None => {
+                let key = format!("approval_gates.tools.{name}");
+                let message = format!("{key}: there is no tool {name} in this version");
+                draft.note(layers.finding(Severity::Inactive, &key, message));
+            }
+        }
+    }
+}
+
+/// The canonical name of a tool that we have.
+fn ours(name: &str) -> Option<String> {
+    let tools = file_tools();
+    let found =
+        tools.iter().map(|tool| tool.spec()).find(|spec| spec.name == name || spec.aliases.iter().any(|a| a == name));
+    found.map(|spec| spec.name.clone())
+}
+
+/// What is wrong with a name in a list of builtins, if it is none.
+fn unknown(name: &str) -> Option<String> {
+    let groups: Vec<String> = BUILTINS.iter().map(|(_, group, _)| format!("group:{group}")).collect();
+    let names = BUILTINS.iter().map(|(name, ..)| *name);
+    let known: Vec<&str> = names.chain(groups.iter().map(String::as_str)).collect();
+    if known.contains(&name) || ours(name).is_some() {
+        return None;
+    }
+    let near = crate::nearest(name, &known).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    Some(format!("there is no builtin {name:?}{near}"))
+}

@@ -1,0 +1,64 @@
+//! A folder of Deep Agents: what arrives where.
+
+use super::{failing, fixture, open, path};
+use stead_vfs::Protected;
+use stead_workspace::{AgentConfig, ContextFile, Layout, OpenOptions, Shown, Tree};
+
+fn memory(file: &str) -> ContextFile {
+    ContextFile { shown: Shown::WithoutComments, ..ContextFile::new(path(file), "agent_memory") }
+}
+
+fn parts(context: &[&str], skills: &[&str]) -> Tree {
+    Tree {
+        context: context.iter().map(|file| memory(file)).collect(),
+        memory: None,
+        days: None,
+        knowledge: None,
+        skills: skills.iter().map(|folder| path(folder)).collect(),
+        flavor: stead_workspace::skills::Flavor::Standard,
+        subagents: None,
+        tools: Some(path("tools.json")),
+        runtime: path(".stead"),
+        home: None,
+        protected: Protected::DEEPAGENTS,
+    }
+}
+
+// 4.1
+#[tokio::test]
+async fn memory_files_and_skills_arrive_and_more_can_be_given() {
+    let files = fixture("deepagents");
+    let definition = open(&files, &OpenOptions::default()).await.unwrap();
+    assert_eq!((definition.layout, &definition.config), (Layout::Deepagents, &AgentConfig::default()));
+    let (context, skills) =
+        (["AGENTS.md", ".deepagents/AGENTS.md"], [".deepagents/skills", ".agents/skills", "skills"]);
+    assert_eq!(definition.tree, parts(&context, &skills));
+    assert_eq!(definition.findings, []);
+
+    let mut files = files;
+    let settings = "model: openai:m\ncontext_files: [docs/RULES.md, AGENTS.md]\nskills: {dirs: [team/skills]}\n";
+    files.insert("agent.yaml".to_owned(), settings.into());
+    let (memory, skills) = (vec!["notes/me.md".to_owned()], vec!["more".to_owned()]);
+    let options = OpenOptions { memory, skills, ..OpenOptions::default() };
+    let definition = open(&files, &options).await.unwrap();
+    assert_eq!(definition.layout, Layout::Deepagents, "its own settings do not make it stead's");
+    let context = ["AGENTS.md", ".deepagents/AGENTS.md", "docs/RULES.md", "notes/me.md"];
+    let skills = [".deepagents/skills", ".agents/skills", "skills", "team/skills", "more"];
+    assert_eq!(definition.tree, parts(&context, &skills));
+    assert_eq!(definition.config.model.unwrap().name, "openai:m");
+}
+
+// 4.7
+#[tokio::test]
+async fn what_is_given_must_lie_in_the_folder() {
+    let options = OpenOptions {
+        memory: vec!["../x.md".to_owned()],
+        skills: vec!["~/skills".to_owned()],
+        agent: Some("other".to_owned()),
+        ..OpenOptions::default()
+    };
+    let found: Vec<String> =
+        open(&fixture("deepagents"), &options).await.unwrap_err().into_iter().map(|finding| finding.file).collect();
+    assert_eq!(found, ["--memory", "--skills", "--agent"]);
+    assert_eq!(failing(&open(&fixture("deepagents"), &OpenOptions::default()).await.unwrap()), [""; 0]);
+}

@@ -1,0 +1,201 @@
+//! A workspace of OpenPaw: what arrives where.
+
+use super::{Tree, failing, files, fixture, lines, open, path, tree};
+use stead_core::AgentId;
+use stead_model::ModelSettings;
+use stead_vfs::Protected;
+use stead_workspace::{
+    AgentConfig, ContextFile, Layout, OpenOptions, Policy, Shown, SkillMode, SkillSettings, Switch, ToolLists,
+    Tree as Parts,
+};
+
+fn options() -> OpenOptions {
+    OpenOptions { folder: Some("gilfoyle".to_owned()), ..OpenOptions::default() }
+}
+
+/// The same files in the older form.
+fn flat(nested: &Tree) -> Tree {
+    let at_root = |path: &str| path.strip_prefix("agent/").or(path.strip_prefix("config/")).unwrap_or(path).to_owned();
+    nested.iter().map(|(path, content)| (at_root(path), content.clone())).collect()
+}
+
+// 4.1
+#[tokio::test]
+async fn persona_model_limits_and_secrets_arrive_where_they_should() {
+    let definition = open(&fixture("openpaw"), &options()).await.unwrap();
+    let model = ModelSettings {
+        name: "anthropic:claude-sonnet-4-20250514".to_owned(),
+        api_key: Some("sk-ant-fixture".to_owned()),
+        temperature: Some(0.5),
+        ..ModelSettings::default()
+    };
+    let mut config = definition.config.clone();
+    config.secrets.sort();
+    config.secrets.dedup();
+    let variables = [
+        ("ANTHROPIC_API_KEY", "sk-ant-fixture"),
+        ("DEFAULT_PROJECT", "ClientX"),
+        ("TELEGRAM_BOT_TOKEN", "12345:fixture"),
+    ];
+    let expected = AgentConfig {
+        name: Some(AgentId::new("gilfoyle").unwrap()),
+        description: Some("Sarcastic systems architect".to_owned()),
+        model: Some(model),
+        timezone: Some("America/Denver".to_owned()),
+        policy: Policy { max_steps: 40, run_timeout_seconds: 300, ..Policy::default() },
+        skills: SkillSettings { mode: Some(SkillMode::Full), dirs: Vec::new() },
+        secrets: vec!["12345:fixture".to_owned(), "sk-ant-fixture".to_owned()],
+        variables: variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        ..AgentConfig::default()
+    };
+    assert_eq!(config, expected);
+    let shown = |file: &str, tag: &str| ContextFile::new(path(file), tag);
+    let parts = Parts {
+        context: vec![
+            shown("agent/SOUL.md", "soul"),
+            shown("agent/AGENT.md", "agent"),
+            shown("agent/USER.md", "user"),
+            ContextFile { shown: Shown::Notes, ..shown("agent/HEARTBEAT.md", "heartbeat") },
+        ],
+        memory: None,
+        days: None,
+        knowledge: None,
+        skills: vec![path("agent/skills")],
+        flavor: stead_workspace::skills::Flavor::OpenPaw,
+        subagents: None,
+        tools: None,
+        runtime: path("data"),
+        home: Some(path("workspace")),
+        protected: Protected::OPENPAW,
+    };
+    assert_eq!(definition.tree, parts);
+    assert_eq!((definition.layout, definition.tools), (Layout::Openpaw, vec![ToolLists::default()]));
+    let expected = [
+        "config/agent.yaml:12:1: not active yet: channel: channels come in a later version",
+        "config/agent.yaml:18:1: not active yet: queue: messages during a run are queued in a later version",
+        "config/agent.yaml:23:3: not active yet: builtins.allow: builtins beside files come in a later version",
+        "config/agent.yaml:27:1: not active yet: heartbeat: check-ins come in a later version",
+        "config/crons/daily-summary.yaml:2:1: not active yet: schedules are carried out in a later version",
+        "config/crons/weekly.yml:2:1: not active yet: schedules are carried out in a later version",
+        "agent/tools/calendar.py:1:1: not active yet: custom tools run in a later version",
+        "agent/tools/requirements.txt:1:1: not active yet: packages of custom tools are installed in a later version",
+    ];
+    assert_eq!(lines(&definition.findings), expected);
+    let origin = &definition.origins["policy.max_steps"];
+    assert_eq!((origin.source.as_str(), origin.place.unwrap().line), ("config/agent.yaml", 10));
+}
+
+// 4.1
+#[tokio::test]
+async fn the_older_form_gives_the_same_definition() {
+    let nested = fixture("openpaw");
+    let (flat, nested) = (open(&flat(&nested), &options()).await.unwrap(), open(&nested, &options()).await.unwrap());
+    let mut moved = nested;
+    let at_root = |text: &str| text.strip_prefix("agent/").or(text.strip_prefix("config/")).unwrap_or(text).to_owned();
+    for file in &mut moved.tree.context {
+        file.path = path(&at_root(file.path.as_str()));
+    }
+    moved.tree.skills = vec![path("skills")];
+    moved.findings.iter_mut().for_each(|finding| finding.file = at_root(&finding.file));
+    moved.origins.values_mut().for_each(|origin| origin.source = at_root(&origin.source));
+    assert_eq!(flat, moved);
+}
+
+// 4.1
+#[tokio::test]
+async fn what_many_workspaces_share_lies_below_the_settings_of_each() {
+    let platform = files(&fixture("openpaw-platform")).await;
+    let options = OpenOptions { platform: Some(platform), ..options() };
+    let own = "model: {max_turns: 80}\nqueue: {mode: steer}\nbuiltins: {deny: [spawn]}\nlanes: {cron_concurrency: 1}\n";
+    let mut files = fixture("openpaw");
+    files.retain(|path, _| !path.contains("crons") && !path.contains("tools"));
+    files.insert("config/agent.yaml".to_owned(), own.into());
+    let definition = open(&files, &options).await.unwrap();
+    let config = &definition.config;
+    let model = ModelSettings {
+        name: "openai:kimi-k2.5".to_owned(),
+        base_url: Some("https://api.moonshot.example/v1".to_owned()),
+        api_key: Some("sk-moon-fixture".to_owned()),
+        temperature: Some(0.7),
+        ..ModelSettings::default()
+    };
+    assert_eq!(config.model.as_ref(), Some(&model));
+    assert!(config.secrets.contains(&"sk-moon-fixture".to_owned()));
+    let policy = Policy { max_steps: 80, run_timeout_seconds: 600, tool_timeout_seconds: 60, ..Policy::default() };
+    assert_eq!(config.policy, policy);
+    assert_eq!(config.disable.0, [Switch::Subagents, Switch::Shell].into(), "both lists deny");
+    let found: Vec<String> = lines(&definition.findings);
+    let expected = [
+        "config/agent.yaml:2:1: not active yet: queue: messages during a run are queued in a later version",
+        "config/agent.yaml:4:1: not active yet: lanes: many runs at once come in a later version",
+        "platform/config.yaml:1:1: not active yet: workspaces_path: `stead list DIR` lists workspaces",
+    ];
+    assert_eq!(found, expected);
+    let place = |key: &str| {
+        let origin = &definition.origins[key];
+        (origin.source.clone(), origin.place.unwrap().line)
+    };
+    assert_eq!(place("policy.max_steps"), ("config/agent.yaml".to_owned(), 1));
+    assert_eq!(place("policy.run_timeout_seconds"), ("platform/config.yaml".to_owned(), 7));
+}
+
+// 4.1
+#[tokio::test]
+async fn the_agents_id_is_its_name_or_its_folders_name_or_main() {
+    for (settings, folder, expected) in [
+        ("name: Research Assistant", Some("krieger"), "research-assistant"),
+        ("name: '!!!'", Some("krieger"), "krieger"),
+        ("", Some("krieger"), "krieger"),
+        ("", None, "main"),
+    ] {
+        let files = tree(&[("agent/AGENT.md", "# A"), ("config/agent.yaml", settings)]);
+        let options = OpenOptions { folder: folder.map(str::to_owned), ..OpenOptions::default() };
+        let definition = open(&files, &options).await.unwrap();
+        assert_eq!(definition.config.agent().as_str(), expected, "{settings} {folder:?}");
+    }
+}
+
+// 4.2
+#[tokio::test]
+async fn the_four_files_and_the_folders_name_are_checked() {
+    let files = tree(&[("agent/AGENT.md", "# A"), ("agent/SOUL.md", " \n"), ("agent/HEARTBEAT.md", "")]);
+    for (folder, said) in [
+        ("", "a workspace needs a name"),
+        ("a", "at least 2 are needed"),
+        (&"a".repeat(65), "at most 64 are allowed"),
+        ("My Agent", "must begin with a lower-case letter"),
+    ] {
+        let options = OpenOptions { folder: Some(folder.to_owned()), ..OpenOptions::default() };
+        let failing = failing(&open(&files, &options).await.unwrap());
+        assert_eq!(
+            failing[..2],
+            [
+                "agent/USER.md:1:1: is missing: it says whom it serves".to_owned(),
+                "agent/SOUL.md:1:1: is empty: it says its values and manner".to_owned(),
+            ]
+        );
+        assert!(failing.len() == 3 && failing[2].contains(said), "{failing:?}");
+    }
+    let named = OpenOptions { layout: Some(Layout::Openpaw), ..OpenOptions::default() };
+    let errors = open(&tree(&[("agent/SOUL.md", "x")]), &named).await.unwrap_err();
+    assert_eq!(lines(&errors), ["agent/AGENT.md:1:1: is missing: it says what the agent can do and how it behaves"]);
+}
+
+#[tokio::test]
+async fn a_folder_is_recognised_by_what_only_its_kind_has() {
+    for (files, expected) in [
+        (&[("agent/AGENT.md", "")][..], Some(Layout::Openpaw)),
+        (&[("config/agent.yaml", ""), ("AGENTS.md", "")], Some(Layout::Openpaw)),
+        (&[("AGENT.md", ""), ("agent.yaml", "")], Some(Layout::Openpaw)),
+        (&[("AGENT.md", "")], Some(Layout::Openpaw)),
+        (&[("AGENT.md", ""), ("AGENTS.md", "")], Some(Layout::Stead)),
+        (&[("agent.yaml", ""), ("agent/AGENT.md", "")], Some(Layout::Stead)),
+        (&[("agent.yaml", ""), (".deepagents/AGENTS.md", "")], Some(Layout::Deepagents)),
+        (&[("agent.yaml", ""), (".mcp", "")], Some(Layout::AgentscopePy)),
+        (&[("skills/.seed/a/SKILL.md", "")], Some(Layout::AgentscopePy)),
+        (&[("AGENTS.md", "")], Some(Layout::Stead)),
+        (&[("README.md", "")], None),
+    ] {
+        assert_eq!(stead_workspace::recognise(&*super::files(&tree(files)).await).await, expected, "{files:?}");
+    }
+}
