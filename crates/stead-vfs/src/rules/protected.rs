@@ -12,18 +12,30 @@ pub struct Protected {
     unwritable: &'static [&'static str],
     /// Names at the root that the agent cannot even read.
     hidden: &'static [&'static str],
+    /// Paths below an unwritable name that it does not cover.
+    writable: &'static [&'static [&'static str]],
+    /// The folder that holds `agents/<id>/`.
+    runtime: &'static [&'static str],
 }
 
 impl Protected {
     /// Of the stead layout: settings, hooks, schedules and journals.
-    pub const STEAD: Self = Self { unwritable: &["agent.yaml", "tools.json", "hooks", "crons", "agents"], hidden: &[] };
+    pub const STEAD: Self =
+        Self { unwritable: &["agent.yaml", "tools.json", "hooks", "crons", "agents"], ..Self::NONE };
     /// Of a tree that is no workspace: only secrets.
-    pub const NONE: Self = Self { unwritable: &[], hidden: &[] };
+    pub const NONE: Self = Self { unwritable: &[], hidden: &[], writable: &[], runtime: &[] };
     /// Of a folder that is the template of others: what belongs to its owner alone is not there.
-    pub const TEMPLATE: Self = Self { unwritable: &[], hidden: &["agents"] };
+    pub const TEMPLATE: Self = Self { hidden: &["agents"], ..Self::NONE };
     /// Of the openpaw layout: its settings and journals.
     pub const OPENPAW: Self =
-        Self { unwritable: &["agent.yaml", "tools.json", "hooks", "crons", "agents", "config", "data"], hidden: &[] };
+        Self { unwritable: &["agent.yaml", "tools.json", "hooks", "crons", "agents", "config", "data"], ..Self::NONE };
+    /// Of the openharness layout: all of `.openharness` but what it remembers.
+    pub const OPENHARNESS: Self = Self {
+        unwritable: &[".openharness"],
+        writable: &[&[".openharness", "memory"]],
+        runtime: &[".openharness", "data"],
+        ..Self::NONE
+    };
 }
 
 /// What hides secrets, at any depth, in every layout; neither to be read nor to be changed.
@@ -93,7 +105,7 @@ impl Protected {
             return Some(Kept::Users);
         }
         // Contents that rules keep from the agent must not come back to it as before-images.
-        if let [agents, _, undo, ..] = names
+        if let Some([agents, _, undo, ..]) = below(self.runtime, names)
             && agents.eq_ignore_ascii_case("agents")
             && undo.eq_ignore_ascii_case("undo")
         {
@@ -108,7 +120,9 @@ impl Protected {
             (AccessKind::Write, None) => Some(Kept::Root),
             (AccessKind::Write, Some(first)) => {
                 let fixed = self.unwritable.iter().find(|name| name.eq_ignore_ascii_case(first));
-                fixed.map(|name| Kept::Fixed(name))
+                // Letter by letter: a name that only looks like it is no exception.
+                let open = self.writable.iter().any(|path| names.starts_with(path));
+                fixed.filter(|_| !open).map(|name| Kept::Fixed(name))
             }
         }
     }
@@ -124,6 +138,12 @@ impl Protected {
         let hidden = self.hidden.iter().map(|name| ((*name).to_owned(), Kept::Secret(name)));
         fixed.chain(hidden).chain(secrets)
     }
+}
+
+/// The rest of a path that lies in `folder`.
+fn below<'a, 'n>(folder: &[&str], names: &'a [&'n str]) -> Option<&'a [&'n str]> {
+    let (above, rest) = names.split_at_checked(folder.len())?;
+    above.iter().zip(folder).all(|(name, wanted)| name.eq_ignore_ascii_case(wanted)).then_some(rest)
 }
 
 impl Secret {
