@@ -24,6 +24,7 @@ mod files;
 mod registry;
 mod schema;
 mod surface;
+mod title;
 mod tool;
 mod typed;
 
@@ -31,5 +32,6 @@ pub use arguments::nearest;
 pub use files::file_tools;
 pub use registry::{Registry, RegistryError};
 pub use surface::Surface;
+pub use title::{TitleForm, Titled};
 pub use tool::{Output, Seen, Spellings, Tool, ToolCx, ToolError};
 pub use typed::{TypedTool, typed};
