@@ -1,7 +1,8 @@
 //! A settings file, YAML or JSON, as values that know their place.
 
 use crate::finding::{Finding, Severity, Spot};
-use crate::variables::{Found, substitute};
+use crate::strict::Strict;
+use crate::variables::{Found, Marks, Missing, substitute};
 use serde::de::{DeserializeOwned, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
@@ -106,10 +107,19 @@ impl Document {
     /// Puts the values of variables in. Gives the values, which are secrets, and a finding for each that is
     /// not set.
     pub fn resolve(&mut self, lookup: &dyn Fn(&str) -> Option<String>) -> (Vec<String>, Vec<Finding>) {
-        let mut found = Found::default();
+        self.resolve_marks(Marks::All, lookup)
+    }
+
+    /// The same for variables that are written as `marks` says.
+    pub(crate) fn resolve_marks(
+        &mut self,
+        marks: Marks,
+        lookup: &dyn Fn(&str) -> Option<String>,
+    ) -> (Vec<String>, Vec<Finding>) {
+        let mut found = Found { marks, ..Found::default() };
         substitute(&mut self.value, "", lookup, &mut found);
-        let missing = found.missing.iter().map(|(name, key)| {
-            self.error(key, format!("the variable {name} is not set; set it, or write ${{{name}:-a default}}"))
+        let missing = found.missing.iter().map(|Missing { name, written, key }| {
+            self.error(key, format!("the variable {name} is not set; set it, or write ${{{written}:-a default}}"))
         });
         let missing = missing.collect();
         (found.values, missing)
@@ -117,11 +127,10 @@ impl Document {
 
     /// The values as settings of type `T`.
     pub fn typed<T: DeserializeOwned>(&self) -> Result<T, Finding> {
-        // Serde would take a list for a struct, field by field.
         if !self.value.is_object() {
             return Err(self.error("", "`key: value` pairs are needed here"));
         }
-        serde_path_to_error::deserialize(&self.value).map_err(|error| {
+        serde_path_to_error::deserialize(Strict(&self.value)).map_err(|error| {
             let path = error.path().to_string();
             let path = if path == "." { String::new() } else { path };
             let message = error.into_inner().to_string();

@@ -1,5 +1,9 @@
 //! What `stead init` writes.
 
+mod openharness;
+
+pub use openharness::scaffold_openharness;
+
 /// A file of a new workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScaffoldFile {

@@ -1,10 +1,11 @@
 //! A definition in the making.
 
 use super::LoadCx;
+use crate::variables::Marks;
 use crate::{AgentConfig, AgentSpec, Definition, Document, Finding, FixedText, Layout, Origin, Severity, Tree};
 use crate::{Surface, ToolLists, dotenv};
 use std::collections::BTreeMap;
-use stead_vfs::{FileKind, ReadRange, VPath, VfsError};
+use stead_vfs::{FileKind, ReadRange, VPath, Vfs, VfsError};
 
 /// Largest settings file or definition.
 const MAX_SETTINGS_BYTES: u64 = 1024 * 1024;
@@ -33,6 +34,25 @@ pub(crate) struct Draft<'a> {
     origins: BTreeMap<String, Origin>,
     /// Of the folder's own `.env`.
     variables: BTreeMap<String, String>,
+}
+
+/// Which of the two trees a file lies in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// The folder itself.
+    Folder,
+    /// What many workspaces share.
+    Platform,
+}
+
+impl Side {
+    /// How findings name a file of it.
+    pub(crate) fn file(self, path: &str) -> String {
+        match self {
+            Self::Folder => path.to_owned(),
+            Self::Platform => format!("platform/{path}"),
+        }
+    }
 }
 
 /// A file that was read.
@@ -81,7 +101,6 @@ impl<'a> Draft<'a> {
     }
 
     /// Notes that a key is understood and comes to nothing in this version, if the document has it.
-    #[expect(dead_code, reason = "for the layouts to come")]
     pub(crate) fn inactive(&mut self, document: &Document, keys: &[(&str, &str)]) {
         for (key, what) in keys {
             let pointer = format!("/{}", key.replace('.', "/"));
@@ -93,8 +112,14 @@ impl<'a> Draft<'a> {
 
     /// A file of the folder as text; none if there is no such file.
     pub(crate) async fn read(&mut self, path: &str) -> Option<Read> {
-        match read_text(self.cx, path).await {
-            Ok(text) => text.map(|text| Read { file: path.to_owned(), text }),
+        self.read_in(Side::Folder, path).await
+    }
+
+    /// The same of either side.
+    pub(crate) async fn read_in(&mut self, side: Side, path: &str) -> Option<Read> {
+        let file = side.file(path);
+        match read_text(self.side(side)?, path, &file).await {
+            Ok(text) => text.map(|text| Read { file, text }),
             Err(finding) => {
                 self.note(finding);
                 None
@@ -104,16 +129,22 @@ impl<'a> Draft<'a> {
 
     /// A YAML file of the folder, with variables put in; none if there is none or it is wrong.
     pub(crate) async fn yaml(&mut self, path: &str) -> Option<Document> {
-        let read = self.read(path).await?;
+        self.yaml_in(Side::Folder, path, Marks::All).await
+    }
+
+    /// The same of either side, with variables written as `marks` says.
+    pub(crate) async fn yaml_in(&mut self, side: Side, path: &str, marks: Marks) -> Option<Document> {
+        let read = self.read_in(side, path).await?;
         let mut document = self.take(Document::yaml(&read.file, &read.text))?;
-        self.resolve(&mut document);
+        self.resolve(&mut document, marks);
         Some(document)
     }
 
     /// Puts variables into a document; those that are not set are errors.
-    pub(crate) fn resolve(&mut self, document: &mut Document) {
+    fn resolve(&mut self, document: &mut Document, marks: Marks) {
         let (own, process) = (&self.variables, self.cx.variables);
-        let (secrets, missing) = document.resolve(&|name| own.get(name).cloned().or_else(|| process(name)));
+        let lookup = |name: &str| own.get(name).cloned().or_else(|| process(name));
+        let (secrets, missing) = document.resolve_marks(marks, &lookup);
         self.config.secrets.extend(secrets);
         self.findings.extend(missing);
     }
@@ -140,8 +171,14 @@ impl<'a> Draft<'a> {
 
     /// Names in a folder, sorted; none if there is no such folder.
     pub(crate) async fn names(&mut self, path: &str) -> Vec<(String, FileKind)> {
-        let Ok(folder) = VPath::parse(path) else { return Vec::new() };
-        match self.cx.files.list(&folder).await {
+        self.names_in(Side::Folder, path).await
+    }
+
+    /// The same of either side.
+    pub(crate) async fn names_in(&mut self, side: Side, path: &str) -> Vec<(String, FileKind)> {
+        let (Ok(folder), Some(files)) = (VPath::parse(path), self.side(side)) else { return Vec::new() };
+        let path = &side.file(path);
+        match files.list(&folder).await {
             Ok(entries) => {
                 let mut names: Vec<_> = entries.into_iter().map(|entry| (entry.name, entry.kind)).collect();
                 names.sort_by(|a, b| a.0.cmp(&b.0));
@@ -157,6 +194,13 @@ impl<'a> Draft<'a> {
                 self.note(Finding::error(path, error.to_string()));
                 Vec::new()
             }
+        }
+    }
+
+    fn side(&self, side: Side) -> Option<&'a dyn Vfs> {
+        match side {
+            Side::Folder => Some(&**self.cx.files),
+            Side::Platform => self.cx.options.platform.as_deref(),
         }
     }
 
@@ -193,10 +237,11 @@ fn is_secret(name: &str) -> bool {
     ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"].iter().any(|word| name.to_uppercase().contains(word))
 }
 
-async fn read_text(cx: &LoadCx<'_>, file: &str) -> Result<Option<String>, Finding> {
+/// The text of the file at `path`, which findings name `file`.
+async fn read_text(files: &dyn Vfs, path: &str, file: &str) -> Result<Option<String>, Finding> {
     let wrong = |message: String| Finding::error(file, message);
-    let path = VPath::parse(file).map_err(|error| wrong(error.to_string()))?;
-    let stat = match cx.files.stat(&path).await {
+    let path = VPath::parse(path).map_err(|error| wrong(error.to_string()))?;
+    let stat = match files.stat(&path).await {
         Ok(stat) => stat,
         Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) => return Ok(None),
         Err(error) => return Err(wrong(error.to_string())),
@@ -209,7 +254,7 @@ async fn read_text(cx: &LoadCx<'_>, file: &str) -> Result<Option<String>, Findin
     if stat.size > MAX_SETTINGS_BYTES {
         return Err(wrong(format!("has {} bytes; at most {MAX_SETTINGS_BYTES} are read", stat.size)));
     }
-    let (bytes, _) = cx.files.read(&path, ReadRange::ALL).await.map_err(|error| wrong(error.to_string()))?;
+    let (bytes, _) = files.read(&path, ReadRange::ALL).await.map_err(|error| wrong(error.to_string()))?;
     text_of(file, bytes.into()).map(Some)
 }
 
@@ -221,7 +266,7 @@ pub(crate) fn text_of(file: &str, bytes: Vec<u8>) -> Result<String, Finding> {
     String::from_utf8(bytes).map_err(|error| {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = before.iter().filter(|byte| **byte == b'\n').count() as u64 + 1;
-        let column = String::from_utf8_lossy(before).lines().last().map_or(0, |line| line.chars().count()) as u64 + 1;
+        let column = String::from_utf8_lossy(before).chars().rev().take_while(|c| *c != '\n').count() as u64 + 1;
         Finding::error(file, "is not UTF-8 text; save it as UTF-8").at(crate::Spot { line, column })
     })
 }

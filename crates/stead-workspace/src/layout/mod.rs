@@ -4,10 +4,11 @@
 //! [`Definition`]. Nothing outside these modules knows how a foreign folder is laid out.
 
 mod draft;
+mod openharness;
 mod stead;
 mod subagents;
 
-pub(crate) use draft::{Draft, Read};
+pub(crate) use draft::{Draft, Read, Side};
 
 use crate::{Definition, Finding};
 use serde::{Deserialize, Serialize};
@@ -75,6 +76,8 @@ pub struct OpenOptions {
     pub layout: Option<Layout>,
     /// The agent of the folder that is to be the main one, where it defines several.
     pub agent: Option<String>,
+    /// The model the command line gives, `provider:model`; it replaces whatever the folder names.
+    pub model: Option<String>,
     /// What many workspaces share: models and agents of a platform (`models/*.yaml`, `agents/*.md`), and
     /// OpenPaw's global `config.yaml`.
     pub platform: Option<Arc<dyn Vfs>>,
@@ -98,7 +101,8 @@ pub struct LoadCx<'a> {
 pub(crate) async fn load(layout: Layout, cx: &LoadCx<'_>) -> Result<Definition, Vec<Finding>> {
     let draft = match layout {
         Layout::Stead | Layout::Agentscope => stead::load(layout, cx).await,
-        Layout::Openharness | Layout::Openpaw | Layout::Deepagents | Layout::AgentscopePy => {
+        Layout::Openharness => openharness::load(cx).await,
+        Layout::Openpaw | Layout::Deepagents | Layout::AgentscopePy => {
             let message = format!("the {layout} layout cannot be opened");
             return Err(vec![Finding::error(".", message)]);
         }

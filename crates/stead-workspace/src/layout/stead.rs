@@ -10,6 +10,7 @@ pub(super) async fn load<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<'a> {
     draft.dotenv(".env").await;
     settings(&mut draft, "agent.yaml").await;
     add_given(&mut draft);
+    refuse_agent(&mut draft);
     if !draft.config.disable.has(Switch::Subagents) {
         for spec in subagents::read(&mut draft, "subagents").await {
             draft.agents.insert(spec.name.clone(), spec);
@@ -54,7 +55,11 @@ pub(super) fn add_given(draft: &mut Draft<'_>) {
             Err(_) => {}
         }
     }
-    if let Some(name) = &options.agent {
+}
+
+/// Such a folder is one agent: there is none to choose.
+pub(super) fn refuse_agent(draft: &mut Draft<'_>) {
+    if let Some(name) = &draft.options().agent {
         draft.note(Finding::new(
             Severity::Error,
             "--agent",
