@@ -29,6 +29,8 @@ mod streams;
 mod support;
 #[path = "all/tenants.rs"]
 mod tenants;
+#[path = "all/titles.rs"]
+mod titles;
 #[path = "all/undo.rs"]
 mod undo;
 #[path = "all/work.rs"]

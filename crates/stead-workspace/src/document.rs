@@ -107,22 +107,25 @@ impl Document {
     /// Puts the values of variables in. Gives the values, which are secrets, and a finding for each that is
     /// not set.
     pub fn resolve(&mut self, lookup: &dyn Fn(&str) -> Option<String>) -> (Vec<String>, Vec<Finding>) {
-        self.resolve_marks(Marks::All, lookup)
+        let (values, missing) = self.resolve_marks(Marks::All, lookup);
+        let missing = missing.iter().map(|missing| self.unset(missing)).collect();
+        (values, missing)
     }
 
-    /// The same for variables that are written as `marks` says.
+    /// The same for variables that are written as `marks` says; gives those that are not set as they are.
     pub(crate) fn resolve_marks(
         &mut self,
         marks: Marks,
         lookup: &dyn Fn(&str) -> Option<String>,
-    ) -> (Vec<String>, Vec<Finding>) {
+    ) -> (Vec<String>, Vec<Missing>) {
         let mut found = Found { marks, ..Found::default() };
         substitute(&mut self.value, "", lookup, &mut found);
-        let missing = found.missing.iter().map(|Missing { name, written, key }| {
-            self.error(key, format!("the variable {name} is not set; set it, or write ${{{written}:-a default}}"))
-        });
-        let missing = missing.collect();
-        (found.values, missing)
+        (found.values, found.missing)
+    }
+
+    /// An error about a variable that is not set.
+    pub(crate) fn unset(&self, Missing { name, written, key }: &Missing) -> Finding {
+        self.error(key, format!("the variable {name} is not set; set it, or write ${{{written}:-a default}}"))
     }
 
     /// The values as settings of type `T`.

@@ -1,7 +1,7 @@
 //! A definition in the making.
 
 use super::LoadCx;
-use crate::variables::Marks;
+use crate::variables::{Marks, Missing};
 use crate::{AgentConfig, AgentSpec, Definition, Document, Finding, FixedText, Layout, Origin, Severity, Tree};
 use crate::{Surface, ToolLists, dotenv};
 use std::collections::BTreeMap;
@@ -134,19 +134,25 @@ impl<'a> Draft<'a> {
 
     /// The same of either side, with variables written as `marks` says.
     pub(crate) async fn yaml_in(&mut self, side: Side, path: &str, marks: Marks) -> Option<Document> {
-        let read = self.read_in(side, path).await?;
-        let mut document = self.take(Document::yaml(&read.file, &read.text))?;
-        self.resolve(&mut document, marks);
+        let (document, missing) = self.yaml_unset(side, path, marks).await?;
+        self.findings.extend(missing.iter().map(|missing| document.unset(missing)));
         Some(document)
     }
 
-    /// Puts variables into a document; those that are not set are errors.
-    fn resolve(&mut self, document: &mut Document, marks: Marks) {
+    /// The same, with the variables that are not set, which are not noted.
+    pub(crate) async fn yaml_unset(
+        &mut self,
+        side: Side,
+        path: &str,
+        marks: Marks,
+    ) -> Option<(Document, Vec<Missing>)> {
+        let read = self.read_in(side, path).await?;
+        let mut document = self.take(Document::yaml(&read.file, &read.text))?;
         let (own, process) = (&self.variables, self.cx.variables);
         let lookup = |name: &str| own.get(name).cloned().or_else(|| process(name));
         let (secrets, missing) = document.resolve_marks(marks, &lookup);
         self.config.secrets.extend(secrets);
-        self.findings.extend(missing);
+        Some((document, missing))
     }
 
     /// Takes variables from a `.env` file, if it is there.

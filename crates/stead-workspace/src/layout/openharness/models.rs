@@ -3,8 +3,8 @@
 use super::words::{TextOr, instead, later};
 use super::{definitions, settings::Settings};
 use crate::layout::{Draft, Side};
-use crate::variables::Marks;
-use crate::{Document, Severity};
+use crate::variables::{Marks, Missing};
+use crate::{Document, Finding, Severity};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -15,6 +15,8 @@ use stead_model::{ModelSettings, providers};
 pub(super) struct Models {
     /// By reference: `platform/x`, `workspace/x`.
     known: BTreeMap<String, ModelSettings>,
+    /// Those that need a variable that is not set, with that variable.
+    unset: BTreeMap<String, String>,
     aliases: BTreeMap<String, Resolved>,
 }
 
@@ -52,12 +54,10 @@ struct Entry {
 /// Reads the models of both sides, and the aliases that the settings give them.
 pub(super) async fn read(draft: &mut Draft<'_>, settings: Option<&Settings>) -> Models {
     let mut models = Models::default();
-    for (side, folder, prefix) in
-        [(Side::Platform, "models", "platform"), (Side::Folder, ".openharness/models", "workspace")]
-    {
+    for (side, folder) in [(Side::Platform, "models"), (Side::Folder, ".openharness/models")] {
         for path in definitions(draft, side, folder, ".yaml").await {
-            if let Some(document) = draft.yaml_in(side, &path, Marks::AllOrEnv).await {
-                models.add(draft, &document, prefix);
+            if let Some((document, unset)) = draft.yaml_unset(side, &path, Marks::AllOrEnv).await {
+                models.add(draft, &document, side, &unset);
             }
         }
     }
@@ -68,10 +68,27 @@ pub(super) async fn read(draft: &mut Draft<'_>, settings: Option<&Settings>) -> 
 }
 
 impl Models {
-    fn add(&mut self, draft: &mut Draft<'_>, document: &Document, prefix: &str) {
+    fn add(&mut self, draft: &mut Draft<'_>, document: &Document, side: Side, unset: &[Missing]) {
+        let prefix = match side {
+            Side::Platform => "platform",
+            Side::Folder => "workspace",
+        };
+        let severity = match side {
+            // A platform may offer more models than a workspace has keys for.
+            Side::Platform => Severity::Warning,
+            Side::Folder => unresolved(draft),
+        };
+        for missing in unset {
+            draft.note(Finding { severity, ..document.unset(missing) });
+        }
         let Some(entries) = draft.take(document.typed::<BTreeMap<String, Entry>>()) else { return };
         for (name, entry) in entries {
             let reference = format!("{prefix}/{name}");
+            let needs = |missing: &&Missing| FIELDS.iter().any(|field| missing.key == format!("{name}.{field}"));
+            if let Some(missing) = unset.iter().find(needs) {
+                self.unset.insert(reference, missing.name.clone());
+                continue;
+            }
             if let Err((key, message)) = entry.check() {
                 draft.note(document.error(&format!("{name}.{key}"), format!("{name}.{key}: {message}")));
                 continue;
@@ -84,7 +101,7 @@ impl Models {
             // An address is not a secret; hiding it would garble ordinary text.
             draft.config.secrets.retain(|secret| Some(secret) != entry.url.as_ref());
             let settings = entry.settings();
-            // Its provider knows only the key of the model in use.
+            // A key is a secret even if its model is not used.
             draft.config.secrets.extend(settings.api_key.clone());
             self.known.insert(reference, settings);
         }
@@ -121,6 +138,9 @@ impl Models {
     }
 
     fn missing(&self, written: &str) -> String {
+        if let Some(variable) = self.unset.get(written) {
+            return format!("the model `{written}` needs the variable {variable}, which is not set");
+        }
         let known = self.known.keys().chain(self.aliases.keys()).map(String::as_str);
         let why = match written.split_once('/') {
             Some(("platform", _)) if !self.known.keys().any(|name| name.starts_with("platform/")) => {
@@ -131,6 +151,9 @@ impl Models {
         format!("there is no model `{written}`{why}{}", instead(written, known))
     }
 }
+
+/// Where variables matter in a model.
+const FIELDS: [&str; 4] = ["provider", "name", "key", "url"];
 
 /// How bad a reference to a model that is not there is: harmless if another is used anyway.
 pub(super) fn unresolved(draft: &Draft<'_>) -> Severity {

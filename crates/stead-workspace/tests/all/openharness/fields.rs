@@ -208,3 +208,31 @@ async fn providers_of_models_are_ours_and_keys_may_be_missing() {
         assert!(definition.config.secrets.contains(&"literal-key".to_owned()));
     }
 }
+
+#[tokio::test]
+async fn a_variable_that_is_not_set_matters_only_to_those_who_use_its_model() {
+    let shared = "good: {provider: ollama, name: l}\nbad: {provider: openai, name: x, key: '${env.GONE}'}\n";
+    let platform = place(&[("models/m.yaml", shared)]).await;
+    let own = ("w: {provider: openai, name: x, key: '${GONE}'}\n", ".openharness/models/w.yaml");
+    let unset = "the variable GONE is not set; set it, or write";
+    let of_platform = format!("platform/models/m.yaml:2:34: warning: {unset} ${{env.GONE:-a default}}");
+    let of_folder = format!(".openharness/models/w.yaml:1:32: {unset} ${{GONE:-a default}}");
+    let used = |reference: &str| {
+        let message = format!("the model `{reference}` needs the variable GONE, which is not set");
+        format!(".openharness/agents/a.md:2:1: model: {message}")
+    };
+    let opened = async |reference: &str, more: &[(&str, &str)], model: Option<&str>| {
+        let agent = format!("---\nmodel: {reference}\n---\nHi.\n");
+        let files = place(&[&[(".openharness/agents/a.md", agent.as_str())], more].concat()).await;
+        let model = model.map(str::to_owned);
+        let options = OpenOptions { platform: Some(platform.clone()), model, ..OpenOptions::default() };
+        open(files, &options).await.map(|definition| lines(&definition.findings)).map_err(|all| lines(&all))
+    };
+    assert_eq!(opened("platform/good", &[], None).await, Ok(vec![of_platform.clone()]));
+    assert_eq!(opened("platform/bad", &[], None).await, Err(vec![used("platform/bad")]));
+    let more = [(own.1, own.0)];
+    assert_eq!(opened("platform/good", &more, None).await, Err(vec![of_folder.clone()]));
+    // Another model is used anyway.
+    let told = opened("workspace/w", &more, Some("scripted:x")).await;
+    assert_eq!(told, Ok(vec![of_platform, of_folder, used("workspace/w")]));
+}
