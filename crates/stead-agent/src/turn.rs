@@ -52,6 +52,7 @@ impl Agent {
             tools.extend(added);
         }
         let tools = self.tools.with(tools)?.keep(|name| cx.allows_tool(name));
+        let tools = tools.with_surface(workspace.definition.surface);
         Ok(Turn { prompt: Prompt::new(sections), tools })
     }
 

@@ -29,6 +29,8 @@ mod streams;
 mod support;
 #[path = "all/tenants.rs"]
 mod tenants;
+#[path = "all/titles.rs"]
+mod titles;
 #[path = "all/turns.rs"]
 mod turns;
 #[path = "all/undo.rs"]

@@ -26,6 +26,7 @@ mod known;
 mod registry;
 mod schema;
 mod surface;
+mod title;
 mod tool;
 mod typed;
 
@@ -35,5 +36,6 @@ pub use function::function;
 pub use known::{Here, KnownTool, known_tool, known_tools};
 pub use registry::{Registry, RegistryError};
 pub use surface::Surface;
+pub use title::{TitleForm, Titled};
 pub use tool::{ActiveSkills, Output, Seen, Spellings, Tool, ToolCx, ToolError};
 pub use typed::{TypedTool, typed};

@@ -1,7 +1,7 @@
 //! Tools by name.
 
 use crate::arguments::Checker;
-use crate::{Tool, arguments};
+use crate::{Surface, Tool, arguments};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,6 +21,16 @@ pub struct Registry {
 struct Entry {
     tool: Arc<dyn Tool>,
     checker: Arc<Checker>,
+    /// How the model is shown it, if not as it is.
+    title: Option<Arc<Title>>,
+}
+
+/// A tool under its title.
+struct Title {
+    spec: ToolSpec,
+    checker: Checker,
+    tool: Arc<dyn Tool>,
+    translate: fn(Value) -> Result<Value, String>,
 }
 
 /// Why tools do not go together.
@@ -48,7 +58,7 @@ impl Registry {
         for tool in tools {
             let name = tool.spec().name.clone();
             let checker = Arc::new(Checker::new(tool.spec(), tool.spellings()));
-            if named.insert(name.clone(), Entry { tool, checker }).is_some() {
+            if named.insert(name.clone(), Entry { tool, checker, title: None }).is_some() {
                 return Err(RegistryError::Name(name));
             }
         }
@@ -60,8 +70,19 @@ impl Registry {
                 }
             }
         }
-        let specs = named.values().map(|entry| entry.tool.spec().clone()).collect();
-        Ok(Self { tools: named, aliases, specs })
+        Ok(Self::shown(named, aliases))
+    }
+
+    /// The same tools, shown to the model as `surface` names them. Every name and alias still works; a tool
+    /// that has no title keeps its name.
+    pub fn with_surface(mut self, surface: Surface) -> Self {
+        for entry in self.tools.values_mut() {
+            entry.title = match surface {
+                Surface::Snake => None,
+                Surface::Title => Title::of(&*entry.tool).map(Arc::new),
+            };
+        }
+        Self::shown(self.tools, self.aliases)
     }
 
     /// The same with more tools.
@@ -73,19 +94,37 @@ impl Registry {
         Self::new(self.tools.values().map(|entry| Arc::clone(&entry.tool)).chain(more))
     }
 
-    /// Only those that `keep` says, by canonical name.
+    /// Those of the tools that `keep` says, by canonical name.
     pub fn keep(&self, keep: impl Fn(&str) -> bool) -> Self {
         if self.tools.keys().all(|name| keep(name)) {
             return self.clone();
         }
-        let mut kept = self.clone();
-        kept.tools.retain(|name, _| keep(name));
-        kept.aliases.retain(|_, name| keep(name));
-        kept.specs = kept.specs.iter().filter(|spec| keep(&spec.name)).cloned().collect();
-        kept
+        let tools: BTreeMap<_, _> = self
+            .tools
+            .iter()
+            .filter(|(name, _)| keep(name))
+            .map(|(name, entry)| (name.clone(), entry.clone()))
+            .collect();
+        let aliases = self.aliases.iter().filter(|(_, name)| tools.contains_key(*name));
+        let aliases = aliases.map(|(alias, name)| (alias.clone(), name.clone())).collect();
+        Self::shown(tools, aliases)
     }
 
-    /// What the model and the gate are told, in the order of names.
+    /// Those of the tools that `allow` lists (all, if there is no such list) and `deny` does not. Lists may
+    /// use any name of a tool.
+    pub fn only(&self, allow: Option<&[String]>, deny: &[String]) -> Self {
+        let listed = |list: &[String], name: &str| list.iter().any(|given| self.canonical(given) == Some(name));
+        let stays = |name: &str| allow.is_none_or(|allow| listed(allow, name)) && !listed(deny, name);
+        self.keep(stays)
+    }
+
+    fn shown(tools: BTreeMap<String, Entry>, aliases: BTreeMap<String, String>) -> Self {
+        let mut specs: Vec<ToolSpec> = tools.values().map(|entry| entry.spec().clone()).collect();
+        specs.sort_by(|a, b| a.name.cmp(&b.name));
+        Self { tools, aliases, specs: specs.into() }
+    }
+
+    /// What the model is told, in the order of names.
     pub fn specs(&self) -> Arc<[ToolSpec]> {
         Arc::clone(&self.specs)
     }
@@ -93,6 +132,14 @@ impl Registry {
     /// The tool of this name or alias.
     pub fn find(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.entry(name).map(|entry| &entry.tool)
+    }
+
+    /// The canonical name of the tool of this name or alias.
+    pub fn canonical(&self, name: &str) -> Option<&str> {
+        match self.tools.get_key_value(name) {
+            Some((name, _)) => Some(name),
+            None => self.aliases.get(name).map(String::as_str),
+        }
     }
 
     /// The tool that a model means, and its arguments as the schema wants them; or what is wrong, in words
@@ -103,17 +150,46 @@ impl Registry {
     /// left out. Nothing else is guessed.
     pub fn prepare(&self, name: &str, args: Value) -> Result<(Arc<dyn Tool>, Value), String> {
         let entry = self.entry(name).ok_or_else(|| self.unknown(name))?;
-        Ok((Arc::clone(&entry.tool), entry.checker.check(args)?))
+        match &entry.title {
+            Some(title) if title.spec.name == name => {
+                Ok((Arc::clone(&title.tool), (title.translate)(title.checker.check(args)?)?))
+            }
+            Some(_) | None => Ok((Arc::clone(&entry.tool), entry.checker.check(args)?)),
+        }
     }
 
     fn entry(&self, name: &str) -> Option<&Entry> {
-        self.tools.get(name).or_else(|| self.tools.get(self.aliases.get(name)?))
+        self.tools.get(self.canonical(name)?)
     }
 
     fn unknown(&self, name: &str) -> String {
-        let names: Vec<&str> = self.tools.keys().map(String::as_str).collect();
+        let names: Vec<&str> = self.specs.iter().map(|spec| spec.name.as_str()).collect();
         let hint = arguments::nearest(name, &names).map_or(".".to_owned(), |near| format!(", did you mean `{near}`?"));
         format!("there is no tool `{name}`{hint} The tools are: {}", names.join(", "))
+    }
+}
+
+impl Entry {
+    /// As the model is shown it.
+    fn spec(&self) -> &ToolSpec {
+        self.title.as_ref().map_or(self.tool.spec(), |title| &title.spec)
+    }
+}
+
+impl Title {
+    fn of(tool: &dyn Tool) -> Option<Self> {
+        let form = tool.titled()?;
+        let own = tool.spec();
+        let names = own.aliases.iter().chain([&own.name]).filter(|name| *name != form.name);
+        let spec = ToolSpec {
+            name: form.name.to_owned(),
+            aliases: names.cloned().collect(),
+            description: form.description.to_owned(),
+            parameters: form.parameters,
+            risk: own.risk,
+        };
+        let checker = Checker::new(&spec, form.spellings);
+        Some(Self { spec, checker, tool: form.tool, translate: form.translate })
     }
 }
 

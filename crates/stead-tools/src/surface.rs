@@ -12,3 +12,31 @@ pub enum Surface {
     /// `Read`, `Edit`, …, with the parameters that models know from other harnesses.
     Title,
 }
+
+/// Names of the title surface, each after the canonical one.
+const TITLES: [(&str, &str); 6] = [
+    ("read_file", "Read"),
+    ("write_file", "Write"),
+    ("edit_file", "Edit"),
+    ("glob_files", "Glob"),
+    ("grep_files", "Grep"),
+    ("ls", "LS"),
+];
+
+impl Surface {
+    /// The number by which the line after `skipped` ones is asked for here.
+    pub(crate) fn offset(self, skipped: u64) -> u64 {
+        match self {
+            Self::Snake => skipped,
+            Self::Title => skipped.saturating_add(1),
+        }
+    }
+
+    /// What a file tool is called here.
+    pub fn name(self, canonical: &'static str) -> &'static str {
+        match self {
+            Self::Snake => canonical,
+            Self::Title => TITLES.iter().find(|(name, _)| *name == canonical).map_or(canonical, |(_, title)| title),
+        }
+    }
+}

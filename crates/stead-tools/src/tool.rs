@@ -1,5 +1,6 @@
 //! The contract of a tool, on one screen.
 
+use crate::TitleForm;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -20,6 +21,11 @@ pub trait Tool: Send + Sync {
     /// [`Registry::prepare`](crate::Registry::prepare). The model is not told of them.
     fn spellings(&self) -> Spellings {
         Spellings::default()
+    }
+
+    /// How it is shown where tools have titles, if differently.
+    fn titled(&self) -> Option<TitleForm> {
+        None
     }
 
     /// Does it. Arguments have been validated against the schema.

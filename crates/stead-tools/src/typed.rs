@@ -1,7 +1,7 @@
 //! Tools whose arguments are a Rust type.
 
 use crate::schema;
-use crate::{Output, Spellings, Tool, ToolCx, ToolError};
+use crate::{Output, Spellings, TitleForm, Tool, ToolCx, ToolError};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -28,6 +28,11 @@ pub trait TypedTool: Send + Sync + 'static {
 
     /// The paths a call would touch.
     fn accesses(&self, args: &Self::Args) -> Vec<Access>;
+
+    /// How it is shown where tools have titles, if differently.
+    fn titled(&self) -> Option<TitleForm> {
+        None
+    }
 
     /// Does it.
     fn call(&self, cx: &ToolCx, args: Self::Args) -> impl Future<Output = Result<Output, ToolError>> + Send;
@@ -61,6 +66,10 @@ impl<T: TypedTool> Tool for Typed<T> {
 
     fn spellings(&self) -> Spellings {
         T::SPELLINGS
+    }
+
+    fn titled(&self) -> Option<TitleForm> {
+        self.tool.titled()
     }
 
     fn call<'a>(&'a self, cx: &'a ToolCx, args: Value) -> BoxFuture<'a, Result<Output, ToolError>> {

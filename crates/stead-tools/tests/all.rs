@@ -10,13 +10,15 @@ mod finding;
 mod reading;
 #[path = "all/registry.rs"]
 mod registry;
+#[path = "all/title.rs"]
+mod title;
 
 use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::Arc;
 use stead_core::Block;
 use stead_store::OsDisk;
-use stead_tools::{Output, Registry, Seen, ToolCx, ToolError, file_tools};
+use stead_tools::{Output, Registry, Seen, Surface, ToolCx, ToolError, file_tools};
 use stead_vfs::LocalVfs;
 use tokio_util::sync::CancellationToken;
 
@@ -40,6 +42,11 @@ impl Session {
         let session = Self::new();
         files.iter().for_each(|(path, content)| session.put(path, content));
         session
+    }
+
+    /// The same, with tools named as `surface` does.
+    fn on(self, surface: Surface) -> Self {
+        Self { tools: self.tools.with_surface(surface), ..self }
     }
 
     fn os(&self, path: &str) -> PathBuf {

@@ -7,10 +7,12 @@ use grep_searcher::{
     BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkFinish, SinkMatch,
 };
 use ignore::types::{Types, TypesBuilder};
-use std::io;
+use std::io::{self, Read};
 
 /// Of a longer line only this much is reported.
 const MAX_LINE_BYTES: usize = 2000;
+/// A match that spans lines is looked for in the whole file at once; a larger file cannot be searched so.
+const MAX_MULTILINE_BYTES: usize = 32 * 1024 * 1024;
 
 /// Where the part of a path begins that patterns see.
 pub(crate) fn relative_start(search_root: &str) -> usize {
@@ -70,12 +72,19 @@ impl Sink for Lines {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
-        self.count += 1;
-        Ok(match self.mode {
-            GrepMode::Content { .. } => {
-                self.push(found.bytes(), found.line_number(), LineKind::Match);
-                self.count < self.most
+        // More than one only if a match may span lines.
+        for (line, number) in found.lines().zip(0..) {
+            self.count += 1;
+            match self.mode {
+                GrepMode::Content { .. } => {
+                    self.push(line, found.line_number().map(|first| first + number), LineKind::Match);
+                }
+                GrepMode::Files => return Ok(false),
+                GrepMode::Count => {}
             }
+        }
+        Ok(match self.mode {
+            GrepMode::Content { .. } => self.count < self.most,
             GrepMode::Files => false,
             GrepMode::Count => true,
         })
@@ -99,6 +108,40 @@ impl Sink for Lines {
     }
 }
 
+/// Puts what `content` has into `lines`.
+pub(crate) fn search(
+    searcher: &mut Searcher,
+    matcher: &RegexMatcher,
+    content: impl Read,
+    lines: &mut Lines,
+) -> io::Result<()> {
+    if !searcher.multi_line_with_matcher(matcher) {
+        return searcher.search_reader(matcher, content, lines);
+    }
+    // Here the searcher looks for NUL only at the beginning and in what matches.
+    let mut content = Watched { content, binary: false };
+    searcher.search_reader(matcher, &mut content, &mut *lines)?;
+    if content.binary {
+        lines.lines.clear();
+        lines.count = 0;
+    }
+    Ok(())
+}
+
+/// A reader that knows whether a NUL byte went through it.
+struct Watched<R> {
+    content: R,
+    binary: bool,
+}
+
+impl<R: Read> Read for Watched<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let len = self.content.read(buffer)?;
+        self.binary |= buffer[..len].contains(&0);
+        Ok(len)
+    }
+}
+
 /// A line as text, without its end, clipped at a character.
 fn text(bytes: &[u8]) -> String {
     let line = bytes.strip_suffix(b"\n").unwrap_or(bytes);
@@ -112,29 +155,29 @@ fn text(bytes: &[u8]) -> String {
 }
 
 pub(crate) fn matcher(query: &GrepQuery) -> Result<RegexMatcher, SearchError> {
-    RegexMatcherBuilder::new()
-        .case_insensitive(query.case == Case::Insensitive)
-        .fixed_strings(query.syntax == Syntax::Literal)
-        .multi_line(true)
-        // `$` before CRLF as well; the searcher must agree, or it leaves its fast path.
-        .crlf(true)
-        .ban_byte(Some(0))
-        .build(&query.pattern)
-        .map_err(|e| SearchError::Pattern(e.to_string()))
+    let mut builder = RegexMatcherBuilder::new();
+    builder.case_insensitive(query.case == Case::Insensitive).multi_line(true).ban_byte(Some(0));
+    // `$` before CRLF as well. Within lines the searcher must agree, or it leaves its fast path.
+    let built = match query.syntax {
+        Syntax::Regex => builder.crlf(true).build(&query.pattern),
+        Syntax::Literal => builder.crlf(true).fixed_strings(true).build(&query.pattern),
+        Syntax::Multiline => builder.dot_matches_new_line(true).build(&format!("(?R){}", query.pattern)),
+    };
+    built.map_err(|e| SearchError::Pattern(e.to_string()))
 }
 
-pub(crate) fn searcher(mode: GrepMode) -> Searcher {
-    let (numbers, context) = match mode {
-        GrepMode::Content { context } => (true, context),
-        GrepMode::Files | GrepMode::Count => (false, 0),
+pub(crate) fn searcher(mode: GrepMode, syntax: Syntax) -> Searcher {
+    let (numbers, before, after) = match mode {
+        GrepMode::Content { before, after } => (true, before, after),
+        GrepMode::Files | GrepMode::Count => (false, 0, 0),
     };
-    SearcherBuilder::new()
-        .line_terminator(LineTerminator::crlf())
-        .line_number(numbers)
-        .before_context(context)
-        .after_context(context)
-        .binary_detection(BinaryDetection::quit(0))
-        .build()
+    let mut builder = SearcherBuilder::new();
+    builder.line_number(numbers).before_context(before).after_context(after).binary_detection(BinaryDetection::quit(0));
+    match syntax {
+        Syntax::Regex | Syntax::Literal => builder.line_terminator(LineTerminator::crlf()),
+        Syntax::Multiline => builder.multi_line(true).heap_limit(Some(MAX_MULTILINE_BYTES)),
+    };
+    builder.build()
 }
 
 pub(crate) fn types(name: &str) -> Result<Types, SearchError> {

@@ -106,7 +106,7 @@ pub struct GlobResult {
 /// Which lines to find.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrepQuery {
-    /// The pattern, within one line.
+    /// The pattern, within one line unless the syntax says otherwise.
     pub pattern: String,
     /// What the pattern is.
     pub syntax: Syntax,
@@ -127,6 +127,8 @@ pub struct GrepQuery {
 pub enum Syntax {
     /// A regular expression as Rust's `regex` crate reads it.
     Regex,
+    /// The same, but a match may span lines, and `.` takes line ends too.
+    Multiline,
     /// The text itself.
     Literal,
 }
@@ -143,10 +145,12 @@ pub enum Case {
 /// What to report of a match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GrepMode {
-    /// Matching lines, each with this many lines before and after it.
+    /// Matching lines, each with lines around it.
     Content {
-        /// Lines before and after.
-        context: usize,
+        /// Lines before.
+        before: usize,
+        /// Lines after.
+        after: usize,
     },
     /// Files that have a match.
     Files,

@@ -112,7 +112,7 @@ fn grep_for(pattern: &str, root: &str) -> GrepQuery {
         root: p(root),
         glob: None,
         file_type: None,
-        mode: GrepMode::Content { context: 0 },
+        mode: GrepMode::Content { before: 0, after: 0 },
     }
 }
 

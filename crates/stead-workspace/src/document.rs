@@ -1,7 +1,8 @@
 //! A settings file, YAML or JSON, as values that know their place.
 
 use crate::finding::{Finding, Severity, Spot};
-use crate::variables::{Found, substitute};
+use crate::strict::Strict;
+use crate::variables::{Found, Marks, Missing, substitute};
 use serde::de::{DeserializeOwned, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
@@ -106,13 +107,25 @@ impl Document {
     /// Puts the values of variables in. Gives the values, which are secrets, and a finding for each that is
     /// not set.
     pub fn resolve(&mut self, lookup: &dyn Fn(&str) -> Option<String>) -> (Vec<String>, Vec<Finding>) {
-        let mut found = Found::default();
+        let (values, missing) = self.resolve_marks(Marks::All, lookup);
+        let missing = missing.iter().map(|missing| self.unset(missing)).collect();
+        (values, missing)
+    }
+
+    /// The same for variables that are written as `marks` says; gives those that are not set as they are.
+    pub(crate) fn resolve_marks(
+        &mut self,
+        marks: Marks,
+        lookup: &dyn Fn(&str) -> Option<String>,
+    ) -> (Vec<String>, Vec<Missing>) {
+        let mut found = Found { marks, ..Found::default() };
         substitute(&mut self.value, "", lookup, &mut found);
-        let missing = found.missing.iter().map(|(name, key)| {
-            self.error(key, format!("the variable {name} is not set; set it, or write ${{{name}:-a default}}"))
-        });
-        let missing = missing.collect();
-        (found.values, missing)
+        (found.values, found.missing)
+    }
+
+    /// An error about a variable that is not set.
+    pub(crate) fn unset(&self, Missing { name, written, key }: &Missing) -> Finding {
+        self.error(key, format!("the variable {name} is not set; set it, or write ${{{written}:-a default}}"))
     }
 
     /// The values as settings of type `T`.
@@ -122,11 +135,10 @@ impl Document {
 
     /// A value that stands at `key`, as settings of type `T`.
     pub fn typed_at<T: DeserializeOwned>(&self, key: &str, value: &Value) -> Result<T, Finding> {
-        // Serde would take a list for a struct, field by field.
         if !value.is_object() {
             return Err(self.error(key, "`key: value` pairs are needed here"));
         }
-        serde_path_to_error::deserialize(value).map_err(|error| {
+        serde_path_to_error::deserialize(Strict(value)).map_err(|error| {
             let path = error.path().to_string();
             let path = match (key, path.as_str()) {
                 (key, ".") => key.to_owned(),

@@ -26,6 +26,7 @@ mod schedule;
 mod schema;
 pub mod skills;
 mod spec;
+mod strict;
 mod tool_lists;
 mod variables;
 mod workspace;

@@ -1,7 +1,10 @@
 //! What `stead init` writes.
 
+mod openharness;
+
 use crate::Layout;
 use crate::scaffold_foreign::{scaffold_agentscope_py, scaffold_deepagents, scaffold_openpaw};
+use openharness::scaffold_openharness;
 
 /// A file of a new workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +23,7 @@ pub fn scaffold(layout: Layout) -> Vec<ScaffoldFile> {
             ScaffoldFile { path: "agent.yaml", content: include_str!("scaffold/agent.yaml") },
             ScaffoldFile { path: ".gitignore", content: include_str!("scaffold/gitignore") },
         ],
-        Layout::Openharness => Vec::new(),
+        Layout::Openharness => scaffold_openharness(),
         Layout::Openpaw => scaffold_openpaw().into(),
         Layout::Deepagents => scaffold_deepagents().into(),
         Layout::AgentscopePy => scaffold_agentscope_py().into(),

@@ -5,13 +5,50 @@ use serde_json::Value;
 /// Looks a variable up; the environment is read by the binary alone.
 pub(crate) type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
+/// Which `${…}` are variables.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Marks {
+    /// All: `${X}`.
+    #[default]
+    All,
+    /// All, and `${env.X}` is the same as `${X}`.
+    AllOrEnv,
+    /// Only `${env.X}`: what else looks like a variable is meant for a shell.
+    Env,
+}
+
+impl Marks {
+    /// The variable that is written as `written`, if it is one.
+    fn variable(self, written: &str) -> Option<&str> {
+        let from_env = written.strip_prefix("env.").or_else(|| written.strip_prefix("secrets."));
+        match self {
+            Self::All => Some(written),
+            Self::AllOrEnv => Some(from_env.unwrap_or(written)),
+            Self::Env => from_env,
+        }
+    }
+}
+
 /// What substitution found on its way.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
-    /// Variables that are not set and have no default, each with the key that wants it.
-    pub(crate) missing: Vec<(String, String)>,
+    /// Which `${…}` are variables.
+    pub(crate) marks: Marks,
+    /// Variables that are not set and have no default.
+    pub(crate) missing: Vec<Missing>,
     /// Values that came from variables: secrets, as far as we know.
     pub(crate) values: Vec<String>,
+}
+
+/// A variable that is not set.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Missing {
+    /// Its name.
+    pub(crate) name: String,
+    /// How it is written.
+    pub(crate) written: String,
+    /// The key that wants it.
+    pub(crate) key: String,
 }
 
 /// Replaces variables in every string of `value`, which stands at `key`.
@@ -50,9 +87,14 @@ fn expand(text: &str, key: &str, lookup: Lookup<'_>, found: &mut Found) -> Strin
         let Some(length) = rest[start..].find('}') else { break };
         out.push_str(&rest[..start]);
         let inner = &rest[start + 2..start + length];
-        let (name, default) = match inner.split_once(":-") {
+        let (written, default) = match inner.split_once(":-") {
             Some((name, default)) => (name, Some(default)),
             None => (inner, None),
+        };
+        let Some(name) = found.marks.variable(written) else {
+            out.push_str(&rest[start..=start + length]);
+            rest = &rest[start + length + 1..];
+            continue;
         };
         match (lookup(name).filter(|value| !value.is_empty()), default) {
             (Some(value), _) => {
@@ -60,7 +102,10 @@ fn expand(text: &str, key: &str, lookup: Lookup<'_>, found: &mut Found) -> Strin
                 found.values.push(value);
             }
             (None, Some(default)) => out.push_str(default),
-            (None, None) => found.missing.push((name.to_owned(), key.to_owned())),
+            (None, None) => {
+                let (name, written, key) = (name.to_owned(), written.to_owned(), key.to_owned());
+                found.missing.push(Missing { name, written, key });
+            }
         }
         rest = &rest[start + length + 1..];
     }
@@ -79,9 +124,18 @@ mod tests {
         let mut value = serde_json::json!({"a": "x${KEY}y", "b": ["${NO:-d}", "${GONE}", "${open"], "c": 1});
         substitute(&mut value, "", &lookup, &mut found);
         assert_eq!(value, serde_json::json!({"a": "xv1y", "b": ["d", "", "${open"], "c": 1}));
-        assert_eq!(
-            (found.missing, found.values),
-            (vec![("GONE".to_owned(), "b[1]".to_owned())], vec!["v1".to_owned()])
-        );
+        let gone = Missing { name: "GONE".to_owned(), written: "GONE".to_owned(), key: "b[1]".to_owned() };
+        assert_eq!((found.missing, found.values), (vec![gone], vec!["v1".to_owned()]));
+    }
+
+    #[test]
+    fn what_a_variable_looks_like_depends_on_the_file() {
+        let lookup = |name: &str| (name == "KEY").then(|| "v1".to_owned());
+        for (marks, expected) in [(Marks::All, "v1  d"), (Marks::AllOrEnv, "v1 v1 v1"), (Marks::Env, "${KEY} v1 v1")] {
+            let mut found = Found { marks, ..Found::default() };
+            let mut value = serde_json::json!("${KEY} ${env.KEY} ${env.KEY:-d}");
+            substitute(&mut value, "", &lookup, &mut found);
+            assert_eq!(value, serde_json::json!(expected), "{marks:?}");
+        }
     }
 }

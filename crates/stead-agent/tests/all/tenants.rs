@@ -169,7 +169,7 @@ impl World {
             root: p(""),
             glob: Some("**".into()),
             file_type: None,
-            mode: GrepMode::Content { context: 1 },
+            mode: GrepMode::Content { before: 1, after: 1 },
         };
         let hits = files.search().grep(query, Bounds::new(100_000, CancellationToken::new())).await.unwrap();
         assert!(!hits.files.is_empty() && !hits.truncated && !hits.timed_out && hits.failed.is_empty(), "{hits:?}");

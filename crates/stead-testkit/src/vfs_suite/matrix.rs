@@ -162,7 +162,7 @@ fn grep_for(pattern: &str, root: &str) -> GrepQuery {
         root: p(root),
         glob: None,
         file_type: None,
-        mode: GrepMode::Content { context: 0 },
+        mode: GrepMode::Content { before: 0, after: 0 },
     }
 }
 
@@ -223,7 +223,7 @@ async fn lines(vfs: &dyn Vfs) {
         (GrepQuery { syntax: Syntax::Literal, ..q("a() {", "") }, &["a.rs:1:fn alpha() {}", "a.rs:3:fn beta() {}"]),
         (GrepQuery { mode: GrepMode::Files, ..q("fn|hit", "") }, &["a.rs 1", "m 1"]),
         (GrepQuery { mode: GrepMode::Count, ..q("fn|hit", "") }, &["a.rs 2", "m 3"]),
-        (GrepQuery { mode: GrepMode::Content { context: 1 }, ..q("hit", "") },
+        (GrepQuery { mode: GrepMode::Content { before: 1, after: 1 }, ..q("hit", "") },
             &["m-2-l2", "m:3:hit", "m-4-l4", "m:5:hit", "m-6-l6", "m-8-l8", "m:9:hit"]),
         (GrepQuery { glob: Some("*.{rs,py}".into()), ..q("alpha", "") }, &["a.rs:1:fn alpha() {}", "d/p.py:1:def alpha(): pass"]),
         (GrepQuery { glob: Some("d/**".into()), ..q("alpha", "") }, &["d/p.py:1:def alpha(): pass"]),
@@ -237,10 +237,18 @@ async fn lines(vfs: &dyn Vfs) {
         (q("alpha", "late"), &[]),
         (q("alpha", "empty"), &[]),
         (q("^huge", ""), &["z/huge:1:huge one", "z/huge:65537:huge two", "z/huge:315538:huge three"]),
-        (GrepQuery { mode: GrepMode::Content { context: 1 }, ..q("three$", "z/huge") }, &["z/huge-315537-filler line", "z/huge:315538:huge three"]),
+        (GrepQuery { mode: GrepMode::Content { before: 1, after: 1 }, ..q("three$", "z/huge") }, &["z/huge-315537-filler line", "z/huge:315538:huge three"]),
         (GrepQuery { mode: GrepMode::Count, ..q("huge", "z") }, &["z/huge 3"]),
         (q("big needle", ""), &["z/big:20001:big needle"]),
         (GrepQuery { syntax: Syntax::Literal, ..q("needle", "long") }, &clipped),
+        (GrepQuery { mode: GrepMode::Content { before: 2, after: 0 }, ..q("l6|l8", "m") }, &["m-4-l4", "m-5-hit", "m:6:l6", "m-7-l7", "m:8:l8"]),
+        (GrepQuery { mode: GrepMode::Content { before: 0, after: 1 }, ..q("l2|l6", "m") }, &["m:2:l2", "m-3-hit", "m:6:l6", "m-7-l7"]),
+        (GrepQuery { syntax: Syntax::Multiline, ..q("hit.l4$", "") }, &["m:3:hit", "m:4:l4"]),
+        (GrepQuery { syntax: Syntax::Multiline, mode: GrepMode::Content { before: 1, after: 1 }, ..q(r"alpha$\s+three$", "") },
+            &["crlf.txt-1-one", "crlf.txt:2:two alpha", "crlf.txt:3:three"]),
+        (GrepQuery { syntax: Syntax::Multiline, mode: GrepMode::Count, ..q(r"\bl\d\n", "m") }, &["m 6"]),
+        (GrepQuery { syntax: Syntax::Multiline, mode: GrepMode::Files, ..q("huge two.*huge three", "z") }, &["z/huge 1"]),
+        (GrepQuery { syntax: Syntax::Multiline, ..q("alpha", "late") }, &[]),
     ];
     for (query, expected) in cases {
         let told = format!("{query:?}");

@@ -218,7 +218,7 @@ fn grep_query(needle: Needle, any_case: AnyCase, report: Report, glob: Option<St
         AnyCase::No => Case::Sensitive,
     };
     let mode = match report {
-        Report::Lines(context) => GrepMode::Content { context },
+        Report::Lines(context) => GrepMode::Content { before: context, after: context },
         Report::Files => GrepMode::Files,
         Report::Count => GrepMode::Count,
     };

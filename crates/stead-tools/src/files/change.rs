@@ -1,7 +1,7 @@
 //! `delete_file` and `move_file`.
 
 use super::{FILE_PATH, access, explain, path};
-use crate::{Output, Spellings, ToolCx, ToolError, TypedTool};
+use crate::{Output, Spellings, Surface, ToolCx, ToolError, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::{Access, AccessKind, Reach, Risk};
@@ -38,7 +38,7 @@ impl TypedTool for DeleteFile {
         }
         match cx.vfs.remove(&path).await {
             Ok(()) => Ok(Output::text(format!("Deleted {path}"))),
-            Err(error) => Err(explain(cx, error).await),
+            Err(error) => Err(explain(cx, Surface::Snake, error).await),
         }
     }
 }
@@ -81,7 +81,7 @@ impl TypedTool for MoveFile {
             Err(VfsError::Exists(path)) => {
                 return Err(ToolError::Tell(format!("{path} exists already; delete it first or choose another path")));
             }
-            Err(error) => return Err(explain(cx, error).await),
+            Err(error) => return Err(explain(cx, Surface::Snake, error).await),
         }
         let moved = Output::text(format!("Moved {from} to {to}"));
         Ok(match cx.vfs.stat(&to).await {

@@ -2,7 +2,8 @@
 
 use super::near;
 use super::{MAX_EDIT_BYTES, count, explain, path, reads, writes};
-use crate::{Output, Spellings, ToolCx, ToolError, TypedTool};
+use crate::title;
+use crate::{Output, Spellings, Surface, TitleForm, ToolCx, ToolError, TypedTool, typed};
 use memchr::{memchr_iter, memmem};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -13,7 +14,10 @@ use stead_vfs::{Expect, ReadRange, VfsError};
 /// Places of an ambiguous text that are named.
 const MAX_NAMED_LINES: usize = 20;
 
-pub(super) struct EditFile;
+pub(super) struct EditFile {
+    /// In whose words it answers.
+    pub(super) surface: Surface,
+}
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -60,27 +64,32 @@ impl TypedTool for EditFile {
         [reads(&args.file_path), writes(&args.file_path)].concat()
     }
 
+    fn titled(&self) -> Option<TitleForm> {
+        Some(TitleForm::of::<title::Edit>(typed(Self { surface: Surface::Title })))
+    }
+
     async fn call(&self, cx: &ToolCx, args: Args) -> Result<Output, ToolError> {
         let path = path(&args.file_path)?;
         let (content, version) = match cx.vfs.read(&path, ReadRange { offset: 0, len: MAX_EDIT_BYTES + 1 }).await {
             Ok(read) => read,
-            Err(error) => return Err(explain(cx, error).await),
+            Err(error) => return Err(explain(cx, self.surface, error).await),
         };
         if content.len() as u64 > MAX_EDIT_BYTES {
             return Err(ToolError::Tell(format!("{path} is too large to edit: more than {MAX_EDIT_BYTES} bytes")));
         }
         if cx.seen.get(&path).is_some_and(|seen| seen != version.to_string()) {
-            return Err(explain(cx, VfsError::Changed(path)).await);
+            return Err(explain(cx, self.surface, VfsError::Changed(path)).await);
         }
         let which = if args.replace_all { Which::Every } else { Which::TheOnly };
         let edit = Edit::plan(&content, &args.old_string, &args.new_string, which).map_err(|refusal| {
-            ToolError::Tell(format!("{path} was not changed: {}", refusal.told(&content, &args.old_string)))
+            let why = refusal.told(self.surface, &content, &args.old_string);
+            ToolError::Tell(format!("{path} was not changed: {why}"))
         })?;
         let done = format!("{}, the first at line {}", count(edit.places.len(), "replacement"), edit.line);
         let content = edit.apply(content.into());
         match cx.vfs.write(&path, content.into(), Expect::Version(version)).await {
             Ok(version) => Ok(Output::text(format!("Edited {path}: {done}")).saw(&path, &version)),
-            Err(error) => Err(explain(cx, error).await),
+            Err(error) => Err(explain(cx, self.surface, error).await),
         }
     }
 }
@@ -110,9 +119,11 @@ enum Refusal {
 }
 
 impl Refusal {
-    fn told(&self, content: &[u8], old: &str) -> String {
+    fn told(&self, surface: Surface, content: &[u8], old: &str) -> String {
         match self {
-            Self::Empty => "old_string is empty; give the text to replace, or use write_file".to_owned(),
+            Self::Empty => {
+                format!("old_string is empty; give the text to replace, or use {}", surface.name("write_file"))
+            }
             Self::Same => "old_string and new_string are the same".to_owned(),
             Self::Missing => near::hint(content, old),
             Self::Ambiguous { lines } => {

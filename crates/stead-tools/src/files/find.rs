@@ -1,7 +1,8 @@
 //! `glob_files` and `grep_files`.
 
 use super::{MAX_OUTPUT_CHARS, count, explain, here, path, reads};
-use crate::{Output, Spellings, ToolCx, ToolError, TypedTool};
+use crate::title;
+use crate::{Output, Spellings, Surface, TitleForm, ToolCx, ToolError, TypedTool, typed};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::{Access, Risk};
@@ -12,7 +13,10 @@ use stead_vfs::{
 /// Paths that one glob gives at most.
 const MAX_PATHS: usize = 1000;
 
-pub(super) struct GlobFiles;
+pub(super) struct GlobFiles {
+    /// In whose words it answers.
+    pub(super) surface: Surface,
+}
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -36,11 +40,15 @@ impl TypedTool for GlobFiles {
         reads(&args.path)
     }
 
+    fn titled(&self) -> Option<TitleForm> {
+        Some(TitleForm::of::<title::Glob>(typed(Self { surface: Surface::Title })))
+    }
+
     async fn call(&self, cx: &ToolCx, args: GlobArgs) -> Result<Output, ToolError> {
         let query = GlobQuery { pattern: args.pattern.clone(), root: path(&args.path)? };
         let found = match cx.vfs.search().glob(query, Bounds::new(MAX_PATHS, cx.cancel.clone())).await {
             Ok(found) => found,
-            Err(error) => return Err(refused(cx, error).await),
+            Err(error) => return Err(refused(cx, self.surface, error).await),
         };
         let mut rows: Vec<String> = found.paths.iter().map(ToString::to_string).collect();
         if rows.is_empty() {
@@ -56,12 +64,15 @@ impl TypedTool for GlobFiles {
     }
 }
 
-pub(super) struct GrepFiles;
+pub(super) struct GrepFiles {
+    /// In whose words it answers.
+    pub(super) surface: Surface,
+}
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct GrepArgs {
-    /// Regular expression (Rust syntax) to find within a line; plain text with `literal`.
+    /// Regular expression (Rust syntax) to find, within a line unless `multiline` is set; plain text with `literal`.
     pattern: String,
     /// Directory or file to search, relative to the workspace.
     #[serde(default = "here")]
@@ -82,13 +93,30 @@ pub(super) struct GrepArgs {
     #[serde(default)]
     #[schemars(range(max = 50))]
     context: usize,
+    /// Lines to show before each match, if not `context`.
+    #[serde(default)]
+    #[schemars(range(max = 50))]
+    before: Option<usize>,
+    /// Lines to show after each match, if not `context`.
+    #[serde(default)]
+    #[schemars(range(max = 50))]
+    after: Option<usize>,
+    /// Show line numbers.
+    #[serde(default = "yes")]
+    line_numbers: bool,
     /// Let upper and lower case match each other.
     #[serde(default)]
     ignore_case: bool,
+    /// Let a match span lines; `.` takes line ends too.
+    #[serde(default)]
+    multiline: bool,
     /// Most matching lines, or files, to give.
     #[serde(default = "default_max_matches")]
     #[schemars(range(min = 1))]
     max_matches: usize,
+    /// Matching lines, or files, to skip first.
+    #[serde(default)]
+    offset: usize,
 }
 
 #[derive(Default, Clone, Copy, Deserialize, JsonSchema)]
@@ -104,6 +132,26 @@ fn default_max_matches() -> usize {
     1000
 }
 
+fn yes() -> bool {
+    true
+}
+
+impl GrepArgs {
+    /// Lines before and after each match.
+    fn around(&self) -> (usize, usize) {
+        (self.before.unwrap_or(self.context), self.after.unwrap_or(self.context))
+    }
+
+    fn syntax(&self) -> Result<Syntax, ToolError> {
+        match (self.literal, self.multiline) {
+            (true, true) => Err(ToolError::Tell("literal and multiline do not go together; leave one out".to_owned())),
+            (true, false) => Ok(Syntax::Literal),
+            (false, true) => Ok(Syntax::Multiline),
+            (false, false) => Ok(Syntax::Regex),
+        }
+    }
+}
+
 impl TypedTool for GrepFiles {
     type Args = GrepArgs;
     const NAME: &'static str = "grep_files";
@@ -116,6 +164,9 @@ impl TypedTool for GrepFiles {
             ("file_path", "path"),
             ("-i", "ignore_case"),
             ("-C", "context"),
+            ("-B", "before"),
+            ("-A", "after"),
+            ("-n", "line_numbers"),
             ("head_limit", "max_matches"),
             ("max_count", "max_matches"),
             ("include", "glob"),
@@ -127,35 +178,66 @@ impl TypedTool for GrepFiles {
         reads(&args.path)
     }
 
+    fn titled(&self) -> Option<TitleForm> {
+        Some(TitleForm::of::<title::Grep>(typed(Self { surface: Surface::Title })))
+    }
+
     async fn call(&self, cx: &ToolCx, args: GrepArgs) -> Result<Output, ToolError> {
+        let (before, after) = args.around();
         let query = GrepQuery {
             pattern: args.pattern.clone(),
-            syntax: if args.literal { Syntax::Literal } else { Syntax::Regex },
+            syntax: args.syntax()?,
             case: if args.ignore_case { Case::Insensitive } else { Case::Sensitive },
             root: path(&args.path)?,
             glob: args.glob.clone(),
             file_type: args.file_type.clone(),
             mode: match args.output_mode {
-                OutputMode::Content => GrepMode::Content { context: args.context },
+                OutputMode::Content => GrepMode::Content { before, after },
                 OutputMode::Files => GrepMode::Files,
                 OutputMode::Count => GrepMode::Count,
             },
         };
-        match cx.vfs.search().grep(query, Bounds::new(args.max_matches, cx.cancel.clone())).await {
-            Ok(found) => Ok(Output::text(show(&args, &found))),
-            Err(error) => Err(refused(cx, error).await),
+        let limit = args.max_matches.saturating_add(args.offset);
+        match cx.vfs.search().grep(query, Bounds::new(limit, cx.cancel.clone())).await {
+            Ok(mut found) => {
+                skip(&mut found.files, &args);
+                Ok(Output::text(show(self.surface, &args, &found)))
+            }
+            Err(error) => Err(refused(cx, self.surface, error).await),
         }
     }
 }
 
-fn show(args: &GrepArgs, found: &GrepResult) -> String {
+/// Takes away the first matching lines, or files. What is left begins where a search with that limit ends.
+fn skip(files: &mut Vec<FileMatches>, args: &GrepArgs) {
+    let mut room = args.offset;
+    match args.output_mode {
+        OutputMode::Files | OutputMode::Count => drop(files.drain(..room.min(files.len()))),
+        OutputMode::Content => files.retain_mut(|file| {
+            let matching = file.lines.iter().enumerate().filter(|(_, line)| line.kind == LineKind::Match);
+            let starts: Vec<usize> = matching.map(|(at, _)| at).collect();
+            let Some(&start) = starts.get(room) else {
+                room -= starts.len();
+                return false;
+            };
+            if room > 0 {
+                file.lines.drain(..start);
+                room = 0;
+            }
+            true
+        }),
+    }
+}
+
+fn show(surface: Surface, args: &GrepArgs, found: &GrepResult) -> String {
     let mut rows: Vec<String> = match args.output_mode {
-        OutputMode::Content => found.files.iter().flat_map(|file| content(file, args.context)).collect(),
+        OutputMode::Content => found.files.iter().flat_map(|file| content(file, args)).collect(),
         OutputMode::Files => found.files.iter().map(|file| file.path.to_string()).collect(),
         OutputMode::Count => found.files.iter().map(|file| format!("{}: {}", file.path, file.count)).collect(),
     };
     if rows.is_empty() {
-        rows.push(format!("No matches for {:?} in {}", args.pattern, args.path));
+        let more = if args.offset > 0 { format!(" after the first {}", args.offset) } else { String::new() };
+        rows.push(format!("No matches for {:?} in {}{more}", args.pattern, args.path));
     }
     let mut chars = 0;
     let fits = |row: &&String| {
@@ -165,10 +247,19 @@ fn show(args: &GrepArgs, found: &GrepResult) -> String {
     let fitting = rows.iter().take_while(fits).count();
     if fitting < rows.len() {
         rows.truncate(fitting);
-        rows.push("[the rest is too long to be shown; narrow the pattern, the path or the glob, or use output_mode \"files\"]".to_owned());
+        let files = match surface {
+            Surface::Snake => "files",
+            Surface::Title => "files_with_matches",
+        };
+        rows.push(format!(
+            "[the rest is too long to be shown; narrow the pattern, the path or the glob, or use output_mode \"{files}\"]"
+        ));
     } else if found.truncated {
-        let limit = args.max_matches;
-        rows.push(format!("[there are more than max_matches={limit}; narrow the pattern, the path or the glob]"));
+        let limit = match surface {
+            Surface::Snake => format!("max_matches={}", args.max_matches),
+            Surface::Title => format!("head_limit={}", args.max_matches),
+        };
+        rows.push(format!("[there are more than {limit}; narrow the pattern, the path or the glob]"));
     }
     rows.extend(late(found.timed_out));
     rows.extend(unasked(found.unasked));
@@ -180,20 +271,23 @@ fn show(args: &GrepArgs, found: &GrepResult) -> String {
 }
 
 /// The lines of a file, `--` between places that are apart.
-fn content(file: &FileMatches, context: usize) -> Vec<String> {
+fn content(file: &FileMatches, args: &GrepArgs) -> Vec<String> {
+    let apart = args.around() != (0, 0);
     let mut rows = Vec::with_capacity(file.lines.len());
     let mut last: Option<u64> = None;
     for GrepLine { number, text, kind } in &file.lines {
-        if context > 0 && last.is_some_and(|last| last + 1 < *number) {
+        if apart && last.is_some_and(|last| last + 1 < *number) {
             rows.push("--".to_owned());
         }
         last = Some(*number);
-        rows.push(match kind {
-            LineKind::Match => format!("{}:{number}: {text}", file.path),
-            LineKind::Context => format!("{}-{number}- {text}", file.path),
+        rows.push(match (kind, args.line_numbers) {
+            (LineKind::Match, true) => format!("{}:{number}: {text}", file.path),
+            (LineKind::Context, true) => format!("{}-{number}- {text}", file.path),
+            (LineKind::Match, false) => format!("{}: {text}", file.path),
+            (LineKind::Context, false) => format!("{}- {text}", file.path),
         });
     }
-    if context > 0 {
+    if apart {
         rows.push("--".to_owned());
     }
     rows
@@ -214,10 +308,13 @@ fn unasked(files: usize) -> Option<String> {
     })
 }
 
-async fn refused(cx: &ToolCx, error: SearchError) -> ToolError {
+async fn refused(cx: &ToolCx, surface: Surface, error: SearchError) -> ToolError {
     match error {
-        SearchError::Vfs(error) => explain(cx, error).await,
-        SearchError::Pattern(_) => ToolError::Tell(format!("{error}. Set literal to search for plain text")),
+        SearchError::Vfs(error) => explain(cx, surface, error).await,
+        SearchError::Pattern(_) => ToolError::Tell(match surface {
+            Surface::Snake => format!("{error}. Set literal to search for plain text"),
+            Surface::Title => format!("{error}. Put a backslash before each of .+*?()|[]{{}}^$\\ to find it as it is"),
+        }),
         SearchError::FileType(_) => ToolError::Tell(format!("{error}; use glob instead, for example \"*.ext\"")),
         SearchError::Glob { .. } | SearchError::Cancelled => ToolError::Tell(error.to_string()),
     }

@@ -1,7 +1,8 @@
 //! `ls` and `file_info`.
 
 use super::{FILE_PATH, count, explain, here, media, path, reads};
-use crate::{Output, Spellings, ToolCx, ToolError, TypedTool};
+use crate::title;
+use crate::{Output, Spellings, Surface, TitleForm, ToolCx, ToolError, TypedTool, typed};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::fmt::Write;
@@ -13,7 +14,10 @@ const MAX_ENTRIES: usize = 1000;
 /// The lines of a larger file are not counted.
 const MAX_COUNTED_BYTES: u64 = 50 * 1024 * 1024;
 
-pub(super) struct Ls;
+pub(super) struct Ls {
+    /// In whose words it answers.
+    pub(super) surface: Surface,
+}
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -35,18 +39,26 @@ impl TypedTool for Ls {
         reads(&args.path)
     }
 
+    fn titled(&self) -> Option<TitleForm> {
+        Some(TitleForm::of::<title::Ls>(typed(Self { surface: Surface::Title })))
+    }
+
     async fn call(&self, cx: &ToolCx, args: LsArgs) -> Result<Output, ToolError> {
         let path = path(&args.path)?;
         let entries = match cx.vfs.list(&path).await {
             Ok(entries) => entries,
-            Err(error) => return Err(explain(cx, error).await),
+            Err(error) => return Err(explain(cx, self.surface, error).await),
         };
         if entries.is_empty() {
             return Ok(Output::text(format!("[{path} is empty]")));
         }
         let mut rows: Vec<String> = entries.iter().take(MAX_ENTRIES).map(row).collect();
         if entries.len() > MAX_ENTRIES {
-            rows.push(format!("[{} more; use glob_files to narrow]", entries.len() - MAX_ENTRIES));
+            rows.push(format!(
+                "[{} more; use {} to narrow]",
+                entries.len() - MAX_ENTRIES,
+                self.surface.name("glob_files")
+            ));
         }
         Ok(Output::text(rows.join("\n")))
     }
@@ -85,7 +97,7 @@ impl TypedTool for FileInfo {
         let path = path(&args.file_path)?;
         let stat = match cx.vfs.stat(&path).await {
             Ok(stat) => stat,
-            Err(error) => return Err(explain(cx, error).await),
+            Err(error) => return Err(explain(cx, Surface::Snake, error).await),
         };
         let mut text = format!("path: {path}\n");
         let kind = match stat.kind {

@@ -9,7 +9,7 @@ mod near;
 mod read;
 mod write;
 
-use crate::{Spellings, Tool, ToolCx, ToolError, typed};
+use crate::{Spellings, Surface, Tool, ToolCx, ToolError, typed};
 use std::sync::Arc;
 use stead_core::{Access, AccessKind, Reach};
 use stead_vfs::{VPath, VfsError};
@@ -26,17 +26,18 @@ const FILE_PATH: Spellings = Spellings { names: &[("path", "file_path"), ("filen
 
 /// Every file tool.
 pub fn file_tools() -> Vec<Arc<dyn Tool>> {
+    let surface = Surface::Snake;
     vec![
-        typed(look::Ls),
+        typed(look::Ls { surface }),
         typed(look::FileInfo),
-        typed(read::ReadFile),
-        typed(write::WriteFile),
+        typed(read::ReadFile { surface }),
+        typed(write::WriteFile { surface }),
         typed(write::OverwriteFile),
-        typed(edit::EditFile),
+        typed(edit::EditFile { surface }),
         typed(change::DeleteFile),
         typed(change::MoveFile),
-        typed(find::GlobFiles),
-        typed(find::GrepFiles),
+        typed(find::GlobFiles { surface }),
+        typed(find::GrepFiles { surface }),
     ]
 }
 
@@ -60,8 +61,8 @@ fn access(path: &str, kind: AccessKind, reach: Reach) -> Access {
     Access { path: path.to_owned(), kind, reach }
 }
 
-/// The error with a hint what to do about it.
-async fn explain(cx: &ToolCx, error: VfsError) -> ToolError {
+/// The error with a hint what to do about it, in the words of a surface.
+async fn explain(cx: &ToolCx, surface: Surface, error: VfsError) -> ToolError {
     // The model can do nothing about these.
     if matches!(error, VfsError::Fenced(_) | VfsError::Unavailable { .. }) {
         return ToolError::Stop(error.to_string());
@@ -69,9 +70,9 @@ async fn explain(cx: &ToolCx, error: VfsError) -> ToolError {
     ToolError::Tell(match &error {
         VfsError::NotFound(path) => match alike(cx, path).await {
             Some(other) => format!("{error}; did you mean {other}?"),
-            None => format!("{error}; use glob_files or ls to find it"),
+            None => format!("{error}; use {} or {} to find it", surface.name("glob_files"), surface.name("ls")),
         },
-        VfsError::IsDirectory(_) => format!("{error}; use ls to see what is in it"),
+        VfsError::IsDirectory(_) => format!("{error}; use {} to see what is in it", surface.name("ls")),
         VfsError::Escapes(_) => format!("{error}, and only files inside it can be used"),
         VfsError::Changed(_) => format!("{error}; read it again and repeat the change"),
         VfsError::NoSpace(_) => format!("{error}; nothing was changed"),

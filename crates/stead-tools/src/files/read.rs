@@ -2,7 +2,8 @@
 
 use super::media::{self, Shown};
 use super::{FILE_PATH, MAX_OUTPUT_CHARS, count, explain, path, reads};
-use crate::{Output, Spellings, ToolCx, ToolError, TypedTool};
+use crate::title;
+use crate::{Output, Spellings, Surface, TitleForm, ToolCx, ToolError, TypedTool, typed};
 use base64::Engine;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -18,7 +19,10 @@ const MAX_CHAR_BYTES: usize = 4;
 /// Bytes that some editors put at the start of a text.
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-pub(super) struct ReadFile;
+pub(super) struct ReadFile {
+    /// In whose words it answers.
+    pub(super) surface: Surface,
+}
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -51,10 +55,14 @@ impl TypedTool for ReadFile {
         reads(&args.file_path)
     }
 
+    fn titled(&self) -> Option<TitleForm> {
+        Some(TitleForm::of::<title::Read>(typed(Self { surface: Surface::Title })))
+    }
+
     async fn call(&self, cx: &ToolCx, args: Args) -> Result<Output, ToolError> {
         let path = path(&args.file_path)?;
         if let (Some(mime), Shown::Media { max_bytes }) = media::by_name(path.name()) {
-            return read_media(cx, &path, mime, max_bytes).await;
+            return read_media(self.surface, cx, &path, (mime, max_bytes)).await;
         }
         let range = LineRange {
             skip: args.offset,
@@ -64,18 +72,23 @@ impl TypedTool for ReadFile {
         };
         let lines = match cx.vfs.read_lines(&path, range).await {
             Ok(lines) => lines,
-            Err(error) => return Err(explain(cx, error).await),
+            Err(error) => return Err(explain(cx, self.surface, error).await),
         };
-        let text = show(&path, &lines, args.offset).map_err(ToolError::Tell)?;
+        let text = show(self.surface, &path, &lines, args.offset).map_err(ToolError::Tell)?;
         Ok(Output::text(text).saw(&path, &lines.version))
     }
 }
 
-async fn read_media(cx: &ToolCx, path: &VPath, mime: &str, max_bytes: u64) -> Result<Output, ToolError> {
+async fn read_media(
+    surface: Surface,
+    cx: &ToolCx,
+    path: &VPath,
+    (mime, max_bytes): (&str, u64),
+) -> Result<Output, ToolError> {
     // One byte more than allowed tells that there is more.
     let (data, version) = match cx.vfs.read(path, ReadRange { offset: 0, len: max_bytes + 1 }).await {
         Ok(read) => read,
-        Err(error) => return Err(explain(cx, error).await),
+        Err(error) => return Err(explain(cx, surface, error).await),
     };
     if data.len() as u64 > max_bytes {
         return Err(ToolError::Tell(format!(
@@ -89,7 +102,7 @@ async fn read_media(cx: &ToolCx, path: &VPath, mime: &str, max_bytes: u64) -> Re
 }
 
 /// The window as the model sees it, or why there is nothing to see.
-fn show(path: &VPath, window: &Lines, offset: u64) -> Result<String, String> {
+fn show(surface: Surface, path: &VPath, window: &Lines, offset: u64) -> Result<String, String> {
     if window.binary {
         let mime = media::by_name(path.name()).0.unwrap_or("application/octet-stream");
         return Err(format!("{path} is a binary file ({mime}, {} bytes) and cannot be shown as text", window.size));
@@ -99,7 +112,8 @@ fn show(path: &VPath, window: &Lines, offset: u64) -> Result<String, String> {
     }
     if window.lines.is_empty() {
         let total = window.total.unwrap_or_default();
-        return Err(format!("offset {offset} is past the end of {path}, which has {}", count(total as usize, "line")));
+        let (offset, lines) = (surface.offset(offset), count(total as usize, "line"));
+        return Err(format!("offset {offset} is past the end of {path}, which has {lines}"));
     }
     let mut text = String::new();
     let mut chars = 0;
@@ -119,14 +133,15 @@ fn show(path: &VPath, window: &Lines, offset: u64) -> Result<String, String> {
     if is_lossy {
         text.push_str("[some bytes are not UTF-8 and are shown as \u{fffd}]\n");
     }
+    let resume = surface.offset(next);
     match window.total {
         Some(total) if total <= next => {}
         Some(total) => {
-            let _ = writeln!(text, "[{}; continue with offset={next}]", count((total - next) as usize, "more line"));
+            let _ = writeln!(text, "[{}; continue with offset={resume}]", count((total - next) as usize, "more line"));
         }
         None => {
-            let _ =
-                writeln!(text, "[more lines follow, the file has {} bytes; continue with offset={next}]", window.size);
+            let size = window.size;
+            let _ = writeln!(text, "[more lines follow, the file has {size} bytes; continue with offset={resume}]");
         }
     }
     text.pop();

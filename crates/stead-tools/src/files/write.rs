@@ -1,7 +1,8 @@
 //! `write_file` and `overwrite_file`.
 
 use super::{FILE_PATH, MAX_EDIT_BYTES, count, explain, path, reads, writes};
-use crate::{Output, Spellings, ToolCx, ToolError, TypedTool};
+use crate::title;
+use crate::{Output, Spellings, Surface, TitleForm, ToolCx, ToolError, TypedTool, typed};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::time::Duration;
@@ -11,7 +12,10 @@ use stead_vfs::{Expect, ReadRange, VPath, Version, VfsError};
 /// Tries to append to a file that others write to, each after a longer pause.
 const APPEND_TRIES: u32 = 40;
 
-pub(super) struct WriteFile;
+pub(super) struct WriteFile {
+    /// In whose words it answers.
+    pub(super) surface: Surface,
+}
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -32,6 +36,9 @@ enum WriteMode {
     Create,
     Append,
     Overwrite,
+    // What writing means in the title surface: the file is new, or this session knows what it replaces.
+    #[schemars(skip)]
+    Known,
 }
 
 impl TypedTool for WriteFile {
@@ -45,10 +52,14 @@ impl TypedTool for WriteFile {
 
     fn accesses(&self, args: &WriteArgs) -> Vec<Access> {
         match args.mode {
-            WriteMode::Create | WriteMode::Overwrite => writes(&args.file_path),
+            WriteMode::Create | WriteMode::Overwrite | WriteMode::Known => writes(&args.file_path),
             // The whole file is read and written again.
             WriteMode::Append => [reads(&args.file_path), writes(&args.file_path)].concat(),
         }
+    }
+
+    fn titled(&self) -> Option<TitleForm> {
+        Some(TitleForm::of::<title::Write>(typed(Self { surface: Surface::Title })))
     }
 
     async fn call(&self, cx: &ToolCx, args: WriteArgs) -> Result<Output, ToolError> {
@@ -58,15 +69,34 @@ impl TypedTool for WriteFile {
             WriteMode::Create => ("Created", cx.vfs.write(&path, args.content.into(), Expect::Absent).await),
             WriteMode::Append => ("Appended to", append(cx, &path, &args.content).await),
             WriteMode::Overwrite => ("Wrote", cx.vfs.write(&path, args.content.into(), Expect::Any).await),
+            WriteMode::Known => ("Wrote", replace_known(cx, &path, args.content).await),
         };
         match (written, args.mode) {
             (Ok(version), _) => Ok(Output::text(format!("{verb} {path} ({size})")).saw(&path, &version)),
             (Err(VfsError::Exists(_)), WriteMode::Create) => Err(ToolError::Tell(format!(
                 "{path} exists already; use edit_file to change a part of it, or mode \"append\" or \"overwrite\""
             ))),
-            (Err(error), _) => Err(explain(cx, error).await),
+            (Err(VfsError::Exists(_)), WriteMode::Known) => Err(ToolError::Tell(format!(
+                "{path} exists already and was not changed; use {} first to see what you would replace",
+                self.surface.name("read_file")
+            ))),
+            (Err(error), _) => Err(explain(cx, self.surface, error).await),
         }
     }
+}
+
+/// Writes a new file, or replaces one that is still as this session last saw it.
+async fn replace_known(cx: &ToolCx, path: &VPath, content: String) -> Result<Version, VfsError> {
+    let expect = match cx.seen.get(path) {
+        None => Expect::Absent,
+        Some(seen) => match cx.vfs.stat(path).await {
+            Ok(stat) if stat.version.to_string() == seen => Expect::Version(stat.version),
+            Ok(_) => return Err(VfsError::Changed(path.clone())),
+            Err(VfsError::NotFound(_)) => Expect::Absent,
+            Err(error) => return Err(error),
+        },
+    };
+    cx.vfs.write(path, content.into(), expect).await
 }
 
 /// Adds to the end of what is there at that moment, whoever else writes.
@@ -125,7 +155,7 @@ impl TypedTool for OverwriteFile {
         let size = size(&args.content);
         match cx.vfs.write(&path, args.content.into(), Expect::Any).await {
             Ok(version) => Ok(Output::text(format!("Wrote {path} ({size})")).saw(&path, &version)),
-            Err(error) => Err(explain(cx, error).await),
+            Err(error) => Err(explain(cx, Surface::Snake, error).await),
         }
     }
 }

@@ -62,6 +62,14 @@ async fn grep_shows_lines_files_or_counts() {
         (json!({"pattern": "one", "path": "doc", "context": 1}), "doc/x.md:1: one (1)\ndoc/x.md-2- \n--\ndoc/x.md-4- \ndoc/x.md:5: one again\n--"),
         (json!({"pattern": "one", "max_matches": 1}), "doc/x.md:1: one (1)\n[there are more than max_matches=1; narrow the pattern, the path or the glob]"),
         (json!({"pattern": "absent"}), "No matches for \"absent\" in ."),
+        (json!({"pattern": "two", "path": "src", "before": 1}), "src/a.rs-1- fn one() {}\nsrc/a.rs:2: fn two() {}\n--"),
+        (json!({"pattern": "two", "path": "src", "context": 1, "before": 0}), "src/a.rs:2: fn two() {}\nsrc/a.rs-3- // end\n--"),
+        (json!({"pattern": "two", "path": "src", "-A": 1, "-n": false}), "src/a.rs: fn two() {}\nsrc/a.rs- // end\n--"),
+        (json!({"pattern": "one.*two", "multiline": true}), "src/a.rs:1: fn one() {}\nsrc/a.rs:2: fn two() {}"),
+        (json!({"pattern": "one", "offset": 1, "max_matches": 1}), "doc/x.md:5: one again\n[there are more than max_matches=1; narrow the pattern, the path or the glob]"),
+        (json!({"pattern": "one", "offset": 2}), "src/a.rs:1: fn one() {}\nsrc/b.py:1: def one(): pass"),
+        (json!({"pattern": "one", "offset": 1, "output_mode": "files"}), "src/a.rs\nsrc/b.py"),
+        (json!({"pattern": "one", "offset": 9}), "No matches for \"one\" in . after the first 9"),
     ];
     for (args, expected) in cases {
         assert_eq!(s.call("grep_files", args.clone()).await.as_deref(), Ok(expected), "{args}");
@@ -75,6 +83,7 @@ async fn grep_says_what_is_wrong_with_the_question() {
         (json!({"pattern": "f(x"}), "Set literal to search for plain text"),
         (json!({"pattern": "x", "type": "klingon"}), "\"klingon\" is not a known file type"),
         (json!({"pattern": "x", "path": "none"}), "none does not exist"),
+        (json!({"pattern": "x", "literal": true, "multiline": true}), "literal and multiline do not go together"),
     ] {
         let told = s.call("grep_files", args.clone()).await.unwrap_err();
         assert!(told.contains(expected), "{args}: {told}");

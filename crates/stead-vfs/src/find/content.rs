@@ -1,7 +1,7 @@
 //! Searching the content of one file.
 
 use crate::grep::{self, Lines};
-use crate::search::{Bounds, FileMatches, GrepMode, GrepQuery, SearchError, Visible};
+use crate::search::{Bounds, FileMatches, GrepMode, GrepQuery, SearchError, Syntax, Visible};
 use crate::{ReadRange, VPath, Vfs, VfsError};
 use bytes::{Buf, Bytes};
 use grep_regex::RegexMatcher;
@@ -24,6 +24,7 @@ const TRIES: usize = 3;
 pub(super) struct Content {
     matcher: RegexMatcher,
     mode: GrepMode,
+    syntax: Syntax,
     types: Option<Types>,
     visible: Visible,
     limit: usize,
@@ -41,6 +42,7 @@ impl Content {
         Ok(Self {
             matcher: grep::matcher(query)?,
             mode: query.mode,
+            syntax: query.syntax,
             types: query.file_type.as_deref().map(grep::types).transpose()?,
             visible: bounds.visible.clone(),
             limit: bounds.limit,
@@ -101,12 +103,13 @@ impl Content {
 
     fn clone_for_search(&self) -> Self {
         let (matcher, visible) = (self.matcher.clone(), self.visible.clone());
-        Self { matcher, mode: self.mode, types: None, visible, limit: self.limit }
+        Self { matcher, mode: self.mode, syntax: self.syntax, types: None, visible, limit: self.limit }
     }
 
     fn lines(&self, content: impl Read) -> io::Result<Lines> {
         let mut lines = Lines::new(self.mode, self.limit);
-        grep::searcher(self.mode).search_reader(&self.matcher, Full(content), &mut lines)?;
+        let mut searcher = grep::searcher(self.mode, self.syntax);
+        grep::search(&mut searcher, &self.matcher, Full(content), &mut lines)?;
         Ok(lines)
     }
 }

@@ -48,7 +48,7 @@ impl Local {
         let stop = Stop::new(bounds.cancel.clone(), bounds.deadline);
         let found = Keep::new(bounds.limit);
         let content = |from| Content {
-            searcher: grep::searcher(query.mode),
+            searcher: grep::searcher(query.mode, query.syntax),
             matcher: matcher.clone(),
             mode: query.mode,
             glob: glob.as_ref(),
@@ -154,7 +154,7 @@ impl Content<'_> {
     fn search(&mut self, dir: BorrowedFd<'_>, name: &CStr) -> io::Result<Lines> {
         let file: File = rustix::fs::openat(dir, name, READING | OFlags::NOFOLLOW, Mode::empty())?.into();
         let mut lines = Lines::new(self.mode, self.found.limit());
-        self.searcher.search_reader(&self.matcher, Watched { file, stop: self.stop }, &mut lines)?;
+        grep::search(&mut self.searcher, &self.matcher, Watched { file, stop: self.stop }, &mut lines)?;
         Ok(lines)
     }
 }

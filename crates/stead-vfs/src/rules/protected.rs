@@ -12,6 +12,8 @@ pub struct Protected {
     unwritable: &'static [&'static str],
     /// Paths from the root that the agent cannot even read.
     hidden: &'static [&'static str],
+    /// Paths below an unwritable one that it does not cover.
+    writable: &'static [&'static [&'static str]],
     /// The folder in which `agents/<id>/` lies; empty for the root.
     runtime: &'static str,
 }
@@ -34,13 +36,12 @@ impl Protected {
             ".mcp",
             "skills/.seed",
         ],
-        hidden: &[],
-        runtime: "",
+        ..Self::NONE
     };
     /// Of a tree that is no workspace: only secrets.
-    pub const NONE: Self = Self { unwritable: &[], hidden: &[], runtime: "" };
+    pub const NONE: Self = Self { unwritable: &[], hidden: &[], writable: &[], runtime: "" };
     /// Of a folder that is the template of others: what belongs to its owner alone is not there.
-    pub const TEMPLATE: Self = Self { unwritable: &[], hidden: &["agents"], runtime: "" };
+    pub const TEMPLATE: Self = Self { hidden: &["agents"], ..Self::NONE };
     /// Of the openpaw layout: its settings and journals, and what is kept of conversations.
     pub const OPENPAW: Self = Self {
         unwritable: &[
@@ -55,18 +56,30 @@ impl Protected {
             "memory/logs",
             "memory/conversations",
         ],
-        hidden: &[],
         runtime: "data",
+        ..Self::NONE
     };
     /// Of the deepagents layout: settings; journals are not seen.
-    pub const DEEPAGENTS: Self =
-        Self { unwritable: &["agent.yaml", "tools.json"], hidden: &[".stead"], runtime: ".stead" };
+    pub const DEEPAGENTS: Self = Self {
+        unwritable: &["agent.yaml", "tools.json", ".stead"],
+        hidden: &[".stead/agents"],
+        runtime: ".stead",
+        ..Self::NONE
+    };
     /// Of the agentscope-py layout: settings and what is kept of sessions; journals, and tool servers with their
     /// keys, are not seen.
     pub const AGENTSCOPE_PY: Self = Self {
-        unwritable: &["agent.yaml", "tools.json", "skills/.seed", "sessions"],
-        hidden: &[".stead", ".mcp"],
+        unwritable: &["agent.yaml", "tools.json", "skills/.seed", "sessions", ".stead"],
+        hidden: &[".stead/agents", ".mcp"],
         runtime: ".stead",
+        ..Self::NONE
+    };
+    /// Of the openharness layout: all of `.openharness` but what it remembers.
+    pub const OPENHARNESS: Self = Self {
+        unwritable: &[".openharness", ".stead"],
+        writable: &[&[".openharness", "memory"]],
+        runtime: ".openharness/data",
+        ..Self::NONE
     };
 }
 
@@ -151,7 +164,9 @@ impl Protected {
             (AccessKind::Write, None) => Some(Kept::Root),
             (AccessKind::Write, Some(_)) => {
                 let fixed = self.unwritable.iter().find(|path| below(path, names).is_some());
-                fixed.map(|name| Kept::Fixed(name))
+                // Letter by letter: a name that only looks like it is no exception.
+                let open = self.writable.iter().any(|path| names.starts_with(path));
+                fixed.filter(|_| !open).map(|name| Kept::Fixed(name))
             }
         }
     }

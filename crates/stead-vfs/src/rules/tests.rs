@@ -118,6 +118,32 @@ fn what_is_protected_may_lie_deeper_than_the_root() {
 }
 
 #[test]
+fn of_an_openharness_folder_only_what_it_remembers_can_be_changed() {
+    let all = [rule(&[Read, Write], &["**"], Allow)];
+    let rules = Rules::new(&all, Protected::OPENHARNESS).unwrap();
+    for (kind, text, expected) in [
+        (Write, ".openharness", Deny),
+        (Write, ".openharness/agents/build.md", Deny),
+        (Write, ".OpenHarness/settings.yaml", Deny),
+        (Write, ".openharness/data/agents/main/sessions/s.log.jsonl", Deny),
+        (Write, ".openharness/memory", Allow),
+        (Write, ".openharness/memory/MEMORY.md", Allow),
+        (Write, ".openharness/memory/.env", Deny),
+        (Write, ".openharness/memory2", Deny),
+        (Write, ".openharness/Memory/x", Deny),
+        (Write, "sub/.openharness/agents/x.md", Allow),
+        (Write, "agents/x", Allow),
+        (Read, ".openharness/agents/build.md", Allow),
+        (Read, ".openharness/data/agents/main/sessions/s.log.jsonl", Allow),
+        (Read, ".openharness/data/agents/main/undo/x", Deny),
+        (Read, ".openharness/DATA/agents/main/UNDO", Deny),
+        (Read, "agents/main/undo/x", Allow),
+    ] {
+        assert_eq!(rules.decide(kind, &path(text)).kind, expected, "{kind:?} {text}");
+    }
+}
+
+#[test]
 fn what_a_protected_name_leads_to_is_protected_and_what_holds_it_stays() {
     let rules = Rules::new(&[], Protected::STEAD).unwrap();
     let links = Links(vec![(path("var/data"), Kept::Fixed("agents")), (path("etc/dev.conf"), Kept::Secret(".env*"))]);

@@ -113,7 +113,7 @@ async fn grep(world: &World, query: GrepQuery) -> Vec<String> {
 async fn grep_finds_lines_as_asked() {
     let world = tree();
     world.put("ctx.txt", "one\ntwo\nNEEDLE (x)\nfour\nfive\n");
-    let content = |context| GrepMode::Content { context };
+    let content = |context| GrepMode::Content { before: context, after: context };
     let q = grep_for;
     #[rustfmt::skip]
     let cases: Vec<(&str, GrepQuery, &[&str])> = vec![

@@ -1,10 +1,10 @@
 //! A definition in the making.
 
 use super::LoadCx;
+use crate::variables::{Marks, Missing};
 use crate::{AgentConfig, AgentSpec, Definition, Document, Finding, FixedText, Layout, Origin, Severity, Tree};
 use crate::{Surface, ToolLists, dotenv};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use stead_vfs::{FileKind, ReadRange, VPath, Vfs, VfsError};
 
 /// Largest settings file or definition.
@@ -36,6 +36,25 @@ pub(crate) struct Draft<'a> {
     variables: BTreeMap<String, String>,
     /// Of the platform's `.env`; those of the process go before them.
     shared_variables: BTreeMap<String, String>,
+}
+
+/// Which of the two trees a file lies in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// The folder itself.
+    Folder,
+    /// What many workspaces share.
+    Platform,
+}
+
+impl Side {
+    /// How findings name a file of it.
+    pub(crate) fn file(self, path: &str) -> String {
+        match self {
+            Self::Folder => path.to_owned(),
+            Self::Platform => format!("platform/{path}"),
+        }
+    }
 }
 
 /// A file that was read.
@@ -106,26 +125,29 @@ impl<'a> Draft<'a> {
 
     /// A file of the folder as text; none if there is no such file.
     pub(crate) async fn read(&mut self, path: &str) -> Option<Read> {
-        self.read_in(self.cx.files, path.to_owned(), path).await
+        self.read_in(Side::Folder, path).await
+    }
+
+    /// The same of either side.
+    pub(crate) async fn read_in(&mut self, side: Side, path: &str) -> Option<Read> {
+        let file = side.file(path);
+        match read_text(self.side(side)?, path, &file).await {
+            Ok(text) => text.map(|text| Read { file, text }),
+            Err(finding) => {
+                self.note(finding);
+                None
+            }
+        }
     }
 
     /// A file that many workspaces share, as text; none if there is no platform, or no such file in it.
     pub(crate) async fn read_shared(&mut self, path: &str) -> Option<Read> {
-        let platform = self.cx.options.platform.as_ref()?;
-        self.read_in(platform, format!("platform/{path}"), path).await
-    }
-
-    async fn read_in(&mut self, files: &Arc<dyn Vfs>, file: String, path: &str) -> Option<Read> {
-        let text = read_text(files, &file, path).await;
-        self.take(text)?.map(|text| Read { file, text })
+        self.read_in(Side::Platform, path).await
     }
 
     /// A YAML file that many workspaces share, with variables put in.
     pub(crate) async fn shared_yaml(&mut self, path: &str) -> Option<Document> {
-        let read = self.read_shared(path).await?;
-        let mut document = self.take(Document::yaml(&read.file, &read.text))?;
-        self.resolve(&mut document);
-        Some(document)
+        self.yaml_in(Side::Platform, path, Marks::All).await
     }
 
     /// Whether there is an ordinary file at `path`.
@@ -136,17 +158,28 @@ impl<'a> Draft<'a> {
 
     /// A YAML file of the folder, with variables put in; none if there is none or it is wrong.
     pub(crate) async fn yaml(&mut self, path: &str) -> Option<Document> {
-        let read = self.read(path).await?;
-        let mut document = self.take(Document::yaml(&read.file, &read.text))?;
-        self.resolve(&mut document);
+        self.yaml_in(Side::Folder, path, Marks::All).await
+    }
+
+    /// The same of either side, with variables written as `marks` says.
+    pub(crate) async fn yaml_in(&mut self, side: Side, path: &str, marks: Marks) -> Option<Document> {
+        let (document, missing) = self.yaml_unset(side, path, marks).await?;
+        self.findings.extend(missing.iter().map(|missing| document.unset(missing)));
         Some(document)
     }
 
-    /// Puts variables into a document; those that are not set are errors.
-    pub(crate) fn resolve(&mut self, document: &mut Document) {
-        let (secrets, missing) = document.resolve(&|name| self.variable(name));
+    /// The same, with the variables that are not set, which are not noted.
+    pub(crate) async fn yaml_unset(
+        &mut self,
+        side: Side,
+        path: &str,
+        marks: Marks,
+    ) -> Option<(Document, Vec<Missing>)> {
+        let read = self.read_in(side, path).await?;
+        let mut document = self.take(Document::yaml(&read.file, &read.text))?;
+        let (secrets, missing) = document.resolve_marks(marks, &|name| self.variable(name));
         self.config.secrets.extend(secrets);
-        self.findings.extend(missing);
+        Some((document, missing))
     }
 
     /// Takes variables from a `.env` file, if it is there. It is others' too: what is wrong with it stops nobody.
@@ -181,8 +214,14 @@ impl<'a> Draft<'a> {
 
     /// Names in a folder, sorted; none if there is no such folder.
     pub(crate) async fn names(&mut self, path: &str) -> Vec<(String, FileKind)> {
-        let Ok(folder) = VPath::parse(path) else { return Vec::new() };
-        match self.cx.files.list(&folder).await {
+        self.names_in(Side::Folder, path).await
+    }
+
+    /// The same of either side.
+    pub(crate) async fn names_in(&mut self, side: Side, path: &str) -> Vec<(String, FileKind)> {
+        let (Ok(folder), Some(files)) = (VPath::parse(path), self.side(side)) else { return Vec::new() };
+        let path = &side.file(path);
+        match files.list(&folder).await {
             Ok(entries) => {
                 let mut names: Vec<_> = entries.into_iter().map(|entry| (entry.name, entry.kind)).collect();
                 names.sort_by(|a, b| a.0.cmp(&b.0));
@@ -198,6 +237,13 @@ impl<'a> Draft<'a> {
                 self.note(Finding::error(path, error.to_string()));
                 Vec::new()
             }
+        }
+    }
+
+    fn side(&self, side: Side) -> Option<&'a dyn Vfs> {
+        match side {
+            Side::Folder => Some(&**self.cx.files),
+            Side::Platform => self.cx.options.platform.as_deref(),
         }
     }
 
@@ -234,8 +280,8 @@ pub(crate) fn is_secret(name: &str) -> bool {
     ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"].iter().any(|word| name.to_uppercase().contains(word))
 }
 
-/// The text of `path` in `files`, which findings name `file`.
-async fn read_text(files: &Arc<dyn Vfs>, file: &str, path: &str) -> Result<Option<String>, Finding> {
+/// The text of the file at `path`, which findings name `file`.
+async fn read_text(files: &dyn Vfs, path: &str, file: &str) -> Result<Option<String>, Finding> {
     let wrong = |message: String| Finding::error(file, message);
     let path = VPath::parse(path).map_err(|error| wrong(error.to_string()))?;
     let stat = match files.stat(&path).await {
@@ -263,7 +309,7 @@ pub(crate) fn text_of(file: &str, bytes: Vec<u8>) -> Result<String, Finding> {
     String::from_utf8(bytes).map_err(|error| {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = before.iter().filter(|byte| **byte == b'\n').count() as u64 + 1;
-        let column = String::from_utf8_lossy(before).lines().last().map_or(0, |line| line.chars().count()) as u64 + 1;
+        let column = String::from_utf8_lossy(before).chars().rev().take_while(|c| *c != '\n').count() as u64 + 1;
         Finding::error(file, "is not UTF-8 text; save it as UTF-8").at(crate::Spot { line, column })
     })
 }

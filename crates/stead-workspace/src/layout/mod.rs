@@ -6,13 +6,14 @@
 mod agentscope_py;
 mod deepagents;
 mod draft;
+mod openharness;
 mod openpaw;
 mod stead;
 mod subagents;
 
 pub use openpaw::{WorkspaceNameError, workspace_name};
 
-pub(crate) use draft::{Draft, Read, is_secret, text_of};
+pub(crate) use draft::{Draft, Read, Side, is_secret, text_of};
 pub(crate) use subagents::parse as parse_subagent;
 
 use crate::{Definition, Finding};
@@ -94,6 +95,8 @@ pub struct OpenOptions {
     pub agent: Option<String>,
     /// The name of the folder, where it is known.
     pub folder: Option<String>,
+    /// The model the command line gives, `provider:model`; it replaces whatever the folder names.
+    pub model: Option<String>,
     /// What many workspaces share: models and agents of a platform (`models/*.yaml`, `agents/*.md`), and
     /// OpenPaw's global `config.yaml`.
     pub platform: Option<Arc<dyn Vfs>>,
@@ -119,13 +122,10 @@ pub struct LoadCx<'a> {
 pub(crate) async fn load(layout: Layout, cx: &LoadCx<'_>) -> Result<Definition, Vec<Finding>> {
     let draft = match layout {
         Layout::Stead | Layout::Agentscope => stead::load(layout, cx).await,
+        Layout::Openharness => openharness::load(cx).await,
         Layout::Openpaw => openpaw::load(cx).await,
         Layout::Deepagents => deepagents::load(cx).await,
         Layout::AgentscopePy => agentscope_py::load(cx).await,
-        Layout::Openharness => {
-            let message = format!("the {layout} layout cannot be opened");
-            return Err(vec![Finding::error(".", message)]);
-        }
     };
     draft.finish()
 }

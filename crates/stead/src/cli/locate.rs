@@ -62,6 +62,7 @@ pub(crate) fn open_options(common: &Common, env: &Env) -> Result<OpenOptions, Cl
         layout: common.layout,
         agent: common.agent.clone(),
         folder: None,
+        model: common.model.clone(),
         platform: platform(env)?,
         memory: common.memory.clone(),
         skills: common.skills.clone(),

@@ -69,7 +69,7 @@ impl Source {
         let (mut value, mut found) = (Value::String(self.from.clone()), Found::default());
         substitute(&mut value, "", lookup, &mut found);
         if !found.missing.is_empty() {
-            return Err(SourceError::Variables(found.missing.into_iter().map(|(name, _)| name).collect()));
+            return Err(SourceError::Variables(found.missing.into_iter().map(|missing| missing.name).collect()));
         }
         Ok((value.as_str().unwrap_or_default().to_owned(), found.values))
     }

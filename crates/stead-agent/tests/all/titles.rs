@@ -1,0 +1,65 @@
+//! Tools under their titles: what the model says, the gate and the journal know by the canonical name. // 4.1
+
+use crate::support::{block_on, journal, model, results, session, text};
+use serde_json::json;
+use std::sync::Arc;
+use stead_agent::{Agent, AgentParts, Approvals, RunOptions};
+use stead_core::{Entry, Outcome, Owner, Redactor, ResultStatus};
+use stead_model::Params;
+use stead_store::OsDisk;
+use stead_testkit::{FakeModel, Wire, reply};
+use stead_tools::{Registry, Surface, file_tools};
+use stead_vfs::LocalVfs;
+use stead_workspace::{LocalPlace, OpenOptions, Workspace};
+
+#[test]
+fn a_call_by_title_is_asked_about_denied_and_recorded_as_the_canonical_tool() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("agent.yaml"), "approvals: {Write: true}\n").unwrap();
+    std::fs::write(dir.path().join("a.txt"), "one\ntwo\n").unwrap();
+    let server = FakeModel::start_with(|request| match request.result_count() {
+        0 => reply()
+            .call("Read", json!({"file_path": "/a.txt", "offset": 2}))
+            .call("Write", json!({"file_path": "a.txt", "content": "new\n"}))
+            .call("Edit", json!({"file_path": "agent.yaml", "old_string": "true", "new_string": "false"}))
+            .call("Grep", json!({"pattern": "new"})),
+        _ => reply().text("done"),
+    });
+    block_on(async {
+        let files = Arc::new(LocalVfs::open(dir.path(), Arc::new(OsDisk)).unwrap());
+        let workspace = Workspace::open(files, &OpenOptions::default(), &|_| None).await.unwrap();
+        let agent = workspace.config().agent();
+        let place = LocalPlace::open(dir.path(), agent, Arc::new(OsDisk), Redactor::default()).unwrap();
+        let lists = ["read_file", "Write", "Edit", "delete"].map(str::to_owned);
+        let tools = Registry::new(file_tools()).unwrap().with_surface(Surface::Title).only(Some(&lists), &[]);
+        let (model, params, place) = (model(&server, Wire::Messages), Params::default(), Arc::new(place));
+        let agent = Agent::new(AgentParts { workspace, model, params, place, owner: Owner::default(), tools });
+        let options = RunOptions { approvals: Approvals::All, ..RunOptions::default() };
+        let report = agent.session(session("s")).run(text("go"), options).await.unwrap();
+        assert_eq!(report.outcome, Outcome::Completed);
+        let (lines, _) = journal(&agent, &session("s")).await;
+        let intents: Vec<&str> = lines
+            .iter()
+            .filter_map(|line| if let Entry::Call(call) = &line.entry { Some(call.tool.as_str()) } else { None })
+            .collect();
+        assert_eq!(intents, ["read_file", "write_file"]);
+        let asked: Vec<&str> = lines
+            .iter()
+            .filter_map(|line| if let Entry::Ask(ask) = &line.entry { Some(ask.rule.as_str()) } else { None })
+            .collect();
+        assert_eq!(asked, ["approvals: write_file: true"]);
+        let mut told: Vec<(ResultStatus, String)> =
+            results(&lines).into_iter().map(|(_, status, text)| (status, text)).collect();
+        told.sort_by(|a, b| a.1.cmp(&b.1));
+        let expected = [
+            (ResultStatus::Ok, "     2  two"),
+            (ResultStatus::Ok, "Wrote a.txt (1 line, 4 bytes)"),
+            (ResultStatus::Denied, "denied: protected: agent.yaml cannot be changed by the agent"),
+            (ResultStatus::Error, "there is no tool `Grep`. The tools are: Edit, Read, Write, delete_file"),
+        ];
+        assert_eq!(told, expected.map(|(status, text)| (status, text.to_owned())));
+    });
+    let names = server.requests()[0].seen.as_ref().unwrap().tools.clone();
+    assert_eq!(names, ["Edit", "Read", "Write", "delete_file"]);
+    assert_eq!(server.rejections(), Vec::new());
+}

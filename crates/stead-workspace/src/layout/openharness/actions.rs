@@ -1,0 +1,120 @@
+//! `.openharness/actions/*/ACTION.yaml`: commands of the workspace.
+
+use super::words::is_name;
+use crate::layout::{Draft, Side};
+use crate::variables::Marks;
+use crate::{Document, Severity};
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use stead_vfs::{FileKind, VPath};
+
+const FOLDER: &str = ".openharness/actions";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Action {
+    name: String,
+    description: String,
+    #[serde(rename = "expose")]
+    _expose: Option<Expose>,
+    #[serde(rename = "recovery")]
+    _recovery: Option<Recovery>,
+    input_schema: Option<Value>,
+    entry: Entry,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Expose {
+    #[serde(rename = "to_llm")]
+    _to_llm: Option<bool>,
+    #[serde(rename = "callable_by_user")]
+    _callable_by_user: Option<bool>,
+    #[serde(rename = "callable_by_api")]
+    _callable_by_api: Option<bool>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Recovery {
+    #[serde(rename = "retry_policy")]
+    _retry_policy: Option<RetryPolicy>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum RetryPolicy {
+    Manual,
+    Safe,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    command: String,
+    #[serde(default, rename = "environment")]
+    _environment: BTreeMap<String, String>,
+    cwd: Option<String>,
+    timeout_seconds: Option<u64>,
+}
+
+/// The names of all actions. They are checked; running them comes in a later version.
+pub(super) async fn read(draft: &mut Draft<'_>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for (folder, kind) in draft.names(FOLDER).await {
+        if kind != FileKind::Directory || folder.starts_with('.') {
+            continue;
+        }
+        let path = format!("{FOLDER}/{folder}/ACTION.yaml");
+        let Some(document) = draft.yaml_in(Side::Folder, &path, Marks::Env).await else { continue };
+        let Some(action) = draft.take(document.typed::<Action>()) else { continue };
+        for (key, message) in action.problems() {
+            draft.note(document.error(key, format!("{key}: {message}")));
+        }
+        if names.contains(&action.name) {
+            draft.note(document.error("name", format!("name: there are two actions `{}`; rename one", action.name)));
+            continue;
+        }
+        note(draft, &document, &action.name);
+        names.push(action.name);
+    }
+    names
+}
+
+fn note(draft: &mut Draft<'_>, document: &Document, name: &str) {
+    let message = format!("the action `{name}`: actions run in a later version");
+    draft.note(document.finding(Severity::Inactive, "name", message));
+}
+
+impl Action {
+    fn problems(&self) -> Vec<(&'static str, String)> {
+        let mut problems = Vec::new();
+        if !is_name(&self.name) {
+            problems.push(("name", format!("{:?} must be letters, digits, `.`, `_` and `-`", self.name)));
+        }
+        if self.description.trim().is_empty() {
+            problems.push(("description", "is empty; the model chooses an action by it".to_owned()));
+        }
+        if self.entry.command.trim().is_empty() {
+            problems.push(("entry.command", "is empty".to_owned()));
+        }
+        if self.entry.timeout_seconds == Some(0) {
+            problems.push(("entry.timeout_seconds", "must be at least 1".to_owned()));
+        }
+        if let Some(Err(error)) = self.entry.cwd.as_deref().map(VPath::parse) {
+            problems.push(("entry.cwd", error.to_string()));
+        }
+        match &self.input_schema {
+            None => {}
+            Some(schema) if !schema.is_object() => {
+                problems.push(("input_schema", "a JSON schema is needed here".to_owned()))
+            }
+            Some(schema) => {
+                let wrong = jsonschema::validator_for(schema).err();
+                problems.extend(wrong.map(|error| ("input_schema", format!("is not a JSON schema: {error}"))));
+            }
+        }
+        problems
+    }
+}

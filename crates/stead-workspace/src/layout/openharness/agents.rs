@@ -1,0 +1,266 @@
+//! `agents/*.md`: the definitions of agents, of the workspace and of the platform.
+
+use super::definitions;
+use super::models::TOP_P;
+use super::words::{TextOr, later};
+use crate::layout::{Draft, Read, Side};
+use crate::{AgentMode, AgentSpec, Document, Finding, FrontMatter, SpecPolicy, Spot};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// A definition, with what only this layout knows of it.
+pub(super) struct Agent {
+    pub(super) spec: AgentSpec,
+    pub(super) side: Side,
+    pub(super) document: Document,
+    pub(super) model: Choice,
+    /// Tools, actions, skills and servers it may use.
+    pub(super) allowed: Lists,
+    /// Those it may not.
+    pub(super) denied: Lists,
+}
+
+/// The model an agent asks for.
+#[derive(Debug, Default)]
+pub(super) struct Choice {
+    /// A reference or an alias, and the key it stands at.
+    pub(super) written: Option<(String, &'static str)>,
+    pub(super) temperature: Option<f64>,
+    pub(super) max_tokens: Option<u32>,
+}
+
+/// Lists of names, each with the key it stands at.
+#[derive(Debug)]
+pub(super) struct Lists {
+    pub(super) native: List,
+    pub(super) actions: List,
+    pub(super) skills: List,
+    pub(super) external: List,
+}
+
+#[derive(Debug)]
+pub(super) struct List {
+    pub(super) key: &'static str,
+    pub(super) names: Vec<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Matter {
+    mode: Option<AgentMode>,
+    description: Option<String>,
+    model: Option<TextOr<ModelMatter>>,
+    temperature: Option<f64>,
+    top_p: Option<f64>,
+    max_tokens: Option<u32>,
+    system_reminder: Option<String>,
+    tools: Option<Tools>,
+    actions: Option<Vec<String>>,
+    skills: Option<Vec<String>>,
+    disallowed: Option<Disallowed>,
+    switch: Option<Vec<String>>,
+    subagents: Option<Vec<String>>,
+    policy: Option<SpecPolicy>,
+    hidden: Option<bool>,
+    #[serde(rename = "background")]
+    _background: Option<bool>,
+    #[serde(rename = "color")]
+    _color: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct ModelMatter {
+    model_ref: Option<String>,
+    alias: Option<String>,
+    temperature: Option<f64>,
+    top_p: Option<f64>,
+    max_tokens: Option<u32>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Tools {
+    native: Option<Vec<String>>,
+    actions: Option<Vec<String>>,
+    skills: Option<Vec<String>>,
+    external: Option<Vec<String>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Disallowed {
+    tools: Option<DisallowedTools>,
+    actions: Option<Vec<String>>,
+    skills: Option<Vec<String>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct DisallowedTools {
+    native: Option<Vec<String>>,
+    external: Option<Vec<String>>,
+}
+
+/// Every agent by name. One of the workspace goes before one of the platform.
+pub(super) async fn read(draft: &mut Draft<'_>) -> BTreeMap<String, Agent> {
+    let mut agents = BTreeMap::new();
+    for (side, folder) in [(Side::Platform, "agents"), (Side::Folder, ".openharness/agents")] {
+        for path in definitions(draft, side, folder, ".md").await {
+            let Some(read) = draft.read_in(side, &path).await else { continue };
+            let name = path.rsplit('/').next().unwrap_or(&path).trim_end_matches(".md");
+            let Some(agent) = draft.take(parse(name, side, &read)) else { continue };
+            agents.insert(agent.spec.name.clone(), agent);
+        }
+    }
+    for agent in agents.values() {
+        note_later(draft, agent);
+    }
+    agents
+}
+
+fn parse(name: &str, side: Side, read: &Read) -> Result<Agent, Finding> {
+    let split = FrontMatter::split(&read.file, &read.text)?;
+    let document = split.document(&read.file)?;
+    misplaced(&document)?;
+    let matter: Matter = document.typed()?;
+    let prompt = split.body.trim_start_matches(['\r', '\n']).trim_end();
+    if prompt.trim().is_empty() {
+        let message = "the prompt is missing: write it below the front matter";
+        return Err(Finding::error(&read.file, message).at(Spot { line: split.body_line, column: 1 }));
+    }
+    let policy = matter.policy.clone().unwrap_or_default();
+    check_policy(&document, &policy)?;
+    let model = choice(&document, &matter)?;
+    let (allowed, denied) = lists(&document, &matter)?;
+    let spec = AgentSpec {
+        name: name.to_owned(),
+        source: read.file.clone(),
+        mode: matter.mode.unwrap_or_default(),
+        description: matter.description.filter(|text| !text.trim().is_empty()),
+        system_reminder: matter.system_reminder,
+        switch: matter.switch.unwrap_or_default(),
+        // In this layout, what is not listed is not allowed.
+        subagents: Some(matter.subagents.unwrap_or_default()),
+        policy,
+        hidden: matter.hidden.unwrap_or_default(),
+        prompt: prompt.to_owned(),
+        ..AgentSpec::default()
+    };
+    Ok(Agent { spec, side, document, model, allowed, denied })
+}
+
+/// What people write into front matter though it has its place elsewhere.
+fn misplaced(document: &Document) -> Result<(), Finding> {
+    for (key, why) in [
+        ("name", "the name of the file is the agent's name; remove this"),
+        ("context", "what an agent sees is put together from its files; remove this"),
+        ("hooks", "hooks are files of their own, in .openharness/hooks/"),
+    ] {
+        if document.value().get(key).is_some() {
+            return Err(document.error(key, format!("{key}: {why}")));
+        }
+    }
+    Ok(())
+}
+
+fn check_policy(document: &Document, policy: &SpecPolicy) -> Result<(), Finding> {
+    let zero = [
+        (policy.max_steps == Some(0), "policy.max_steps"),
+        (policy.run_timeout_seconds == Some(0), "policy.run_timeout_seconds"),
+        (policy.tool_timeout_seconds == Some(0), "policy.tool_timeout_seconds"),
+        (policy.max_concurrent_subagents == Some(0), "policy.max_concurrent_subagents"),
+    ];
+    match zero.into_iter().find(|(is_zero, _)| *is_zero) {
+        Some((_, key)) => Err(document.error(key, format!("{key} must be at least 1"))),
+        None => Ok(()),
+    }
+}
+
+fn choice(document: &Document, matter: &Matter) -> Result<Choice, Finding> {
+    let none = ModelMatter::default();
+    let (written, inner) = match &matter.model {
+        None => (None, &none),
+        Some(TextOr::Text(name)) => (Some((name.clone(), "model")), &none),
+        Some(TextOr::Settings(inner)) => match (&inner.model_ref, &inner.alias) {
+            (Some(_), Some(_)) => {
+                return Err(document.error("model.alias", "model: has both `model_ref` and `alias`; keep one"));
+            }
+            (Some(name), None) => (Some((name.clone(), "model.model_ref")), inner),
+            (None, Some(name)) => (Some((name.clone(), "model.alias")), inner),
+            (None, None) => (None, inner),
+        },
+    };
+    for (key, outer, inner) in [
+        ("temperature", matter.temperature.is_some(), inner.temperature.is_some()),
+        ("top_p", matter.top_p.is_some(), inner.top_p.is_some()),
+        ("max_tokens", matter.max_tokens.is_some(), inner.max_tokens.is_some()),
+    ] {
+        if outer && inner {
+            return Err(document.error(key, format!("{key}: stands both here and in `model:`; keep one")));
+        }
+    }
+    let temperature = matter.temperature.or(inner.temperature);
+    let (top_p, max_tokens) = (matter.top_p.or(inner.top_p), matter.max_tokens.or(inner.max_tokens));
+    for (key, wrong, rule) in [
+        ("temperature", temperature.is_some_and(|t| !(0.0..=2.0).contains(&t)), "must be from 0 to 2"),
+        ("top_p", top_p.is_some_and(|p| !(0.0..=1.0).contains(&p)), "must be from 0 to 1"),
+        ("max_tokens", max_tokens == Some(0), "must be at least 1"),
+    ] {
+        if wrong {
+            let inside = format!("model.{key}");
+            let key = if document.value().get(key).is_some() { key } else { inside.as_str() };
+            return Err(document.error(key, format!("{key} {rule}")));
+        }
+    }
+    Ok(Choice { written, temperature, max_tokens })
+}
+
+fn lists(document: &Document, matter: &Matter) -> Result<(Lists, Lists), Finding> {
+    let (no_tools, nothing, none) = (Tools::default(), Disallowed::default(), DisallowedTools::default());
+    let tools = matter.tools.as_ref().unwrap_or(&no_tools);
+    let denied = matter.disallowed.as_ref().unwrap_or(&nothing);
+    let denied_tools = denied.tools.as_ref().unwrap_or(&none);
+    let list = |key, names: &Option<Vec<String>>| List { key, names: names.clone().unwrap_or_default() };
+    // These two may stand in `tools:` or beside it.
+    let either = |inside: &'static str, inner: &Option<Vec<String>>, outside: &'static str, outer: &Option<_>| match (
+        inner, outer,
+    ) {
+        (Some(_), Some(_)) => Err(document.error(outside, format!("{outside}: stands here and in `tools:`; keep one"))),
+        (None, Some(_)) => Ok(list(outside, outer)),
+        (Some(_) | None, None) => Ok(list(inside, inner)),
+    };
+    let allowed = Lists {
+        native: list("tools.native", &tools.native),
+        actions: either("tools.actions", &tools.actions, "actions", &matter.actions)?,
+        skills: either("tools.skills", &tools.skills, "skills", &matter.skills)?,
+        external: list("tools.external", &tools.external),
+    };
+    let denied = Lists {
+        native: list("disallowed.tools.native", &denied_tools.native),
+        actions: list("disallowed.actions", &denied.actions),
+        skills: list("disallowed.skills", &denied.skills),
+        external: list("disallowed.tools.external", &denied_tools.external),
+    };
+    Ok((allowed, denied))
+}
+
+/// What is understood and has no effect yet, whichever agent it is.
+fn note_later(draft: &mut Draft<'_>, agent: &Agent) {
+    for (names, what) in [
+        (&["system_reminder"][..], "agents are switched in a later version"),
+        (&["background"], "subagents run in a later version"),
+        (&["color"], "agents have colours in a later version"),
+        (&["top_p"], TOP_P),
+        (&["model", "top_p"], TOP_P),
+        (&["policy", "max_concurrent_subagents"], "subagents run in a later version"),
+    ] {
+        later(draft, &agent.document, names, what);
+    }
+}
+
+impl Lists {
+    pub(super) fn all_mut(&mut self) -> [&mut List; 4] {
+        [&mut self.native, &mut self.actions, &mut self.skills, &mut self.external]
+    }
+}

@@ -1,0 +1,242 @@
+//! The openharness layout: `.openharness/` beside the `AGENTS.md` of a project.
+//!
+//! `AGENTS.md` tells of the project; `.openharness/agents/*.md` say what each agent is and may do. One of
+//! them is the main agent. What many workspaces share, models and agents, comes from a platform.
+
+mod actions;
+mod agents;
+mod hooks;
+mod models;
+mod native;
+mod prompts;
+mod references;
+mod servers;
+mod settings;
+mod words;
+
+use self::agents::Agent;
+use self::native::{LOAD_SKILL, Natives};
+use self::references::{Known, Role};
+use self::settings::{Kind, Settings};
+use self::words::instead;
+use super::stead::add_given;
+use super::{Draft, Layout, LoadCx, Side};
+use crate::{ContextFile, Finding, FixedText, Policy, Severity, SpecPolicy, Surface, Tree, order};
+use std::collections::BTreeMap;
+use stead_vfs::{FileKind, Protected, VPath};
+
+const FOLDER: &str = ".openharness";
+/// What the folder may hold.
+const PARTS: [&str; 11] = [
+    "agents",
+    "models",
+    "actions",
+    "skills",
+    "hooks",
+    "tools",
+    "memory",
+    "data",
+    "state",
+    "settings.yaml",
+    "prompts.yaml",
+];
+
+/// Reads everything below `.openharness`.
+pub(super) async fn load<'a>(cx: &'a LoadCx<'a>) -> Draft<'a> {
+    let mut draft = Draft::new(Layout::Openharness, tree(), cx);
+    draft.surface = Surface::Title;
+    misspelled(&mut draft).await;
+    let settings = settings::read(&mut draft).await;
+    let models = models::read(&mut draft, settings.as_ref()).await;
+    let mut agents = agents::read(&mut draft).await;
+    let kind = settings.as_ref().map_or(Kind::Project, |settings| settings.kind);
+    match kind {
+        Kind::Project => add_given(&mut draft),
+        Kind::Chat => silence(&mut draft, &mut agents),
+    }
+    let active = choose(&mut draft, settings.as_ref(), &agents);
+    let known = Known {
+        models: &models,
+        natives: Natives::new(),
+        actions: actions::read(&mut draft).await,
+        servers: servers::read(&mut draft).await,
+        skills: references::skills(&mut draft, &wanted_skills(&agents)).await,
+        modes: agents.iter().map(|(name, agent)| (name.clone(), agent.spec.mode)).collect(),
+    };
+    let agents_known = hooks::Known { models: &models, agents: agents.keys().map(String::as_str).collect() };
+    hooks::read(&mut draft, &agents_known).await;
+    let mut model = None;
+    for (name, agent) in &mut agents {
+        let role = if active.as_ref() == Some(name) { Role::Main } else { Role::Other };
+        let resolved = known.settle(&mut draft, agent, role);
+        model = if role == Role::Main { resolved } else { model };
+    }
+    if let Some(agent) = active.as_ref().and_then(|name| agents.get(name)) {
+        become_agent(&mut draft, agent);
+        let words = FixedText {
+            title: format!("agent {}", agent.spec.name),
+            order: order::PERSONA,
+            source: agent.spec.source.clone(),
+            text: agent.spec.prompt.clone(),
+            tag: None,
+        };
+        let speaker = prompts::Speaker { agent: words, model: model.as_ref() };
+        prompts::read(&mut draft, settings.as_ref(), speaker).await;
+    }
+    draft.agents = agents.into_iter().map(|(name, agent)| (name, agent.spec)).collect();
+    draft.active = active;
+    draft
+}
+
+fn tree() -> Tree {
+    let path = |text: &str| VPath::parse(text).unwrap_or(VPath::root());
+    Tree {
+        context: vec![ContextFile::new(path("AGENTS.md"), "agents_context")],
+        memory: Some(path(".openharness/memory/MEMORY.md")),
+        days: None,
+        knowledge: None,
+        skills: vec![path(".openharness/skills")],
+        flavor: crate::skills::Flavor::OpenHarness,
+        subagents: None,
+        tools: None,
+        runtime: path(".openharness/data"),
+        home: None,
+        protected: Protected::OPENHARNESS,
+    }
+}
+
+/// The files of a folder that end with `extension`. Those that nearly do are told.
+async fn definitions(draft: &mut Draft<'_>, side: Side, folder: &str, extension: &str) -> Vec<String> {
+    let similar: &[&str] = match extension {
+        ".yaml" => &[".yml", ".json"],
+        _ => &[".markdown", ".mdx", ".txt"],
+    };
+    let mut paths = Vec::new();
+    for (name, kind) in draft.names_in(side, folder).await {
+        if kind == FileKind::Directory || name.starts_with('.') {
+            continue;
+        }
+        let path = format!("{folder}/{name}");
+        if name.len() > extension.len() && name.ends_with(extension) {
+            paths.push(path);
+        } else if similar.iter().any(|end| name.ends_with(end)) {
+            let message = format!("is not read: only names that end with {extension} are");
+            draft.note(Finding::new(Severity::Warning, side.file(&path), message));
+        }
+    }
+    paths
+}
+
+/// Tells of names that look like a part of the layout, and are not.
+async fn misspelled(draft: &mut Draft<'_>) {
+    for (name, _) in draft.names(FOLDER).await {
+        let near = crate::nearest(&name, &PARTS).filter(|_| !PARTS.contains(&name.as_str()) && name != "prompts");
+        if let Some(near) = near {
+            let message = format!("is no part of the layout; did you mean `{near}`?");
+            draft.note(Finding::new(Severity::Warning, format!("{FOLDER}/{name}"), message));
+        }
+    }
+}
+
+/// In a workspace to chat in, agents have nothing but words.
+fn silence(draft: &mut Draft<'_>, agents: &mut BTreeMap<String, Agent>) {
+    add_given(draft);
+    draft.tree.skills.clear();
+    if !draft.options().skills.is_empty() {
+        let message = "ignored, for the workspace is of kind chat";
+        draft.note(Finding::new(Severity::Warning, "--skills", message));
+    }
+    for agent in agents.values_mut() {
+        let mut ignored = Vec::new();
+        for list in agent.allowed.all_mut().into_iter().chain(agent.denied.all_mut()) {
+            if !std::mem::take(&mut list.names).is_empty() {
+                ignored.push(list.key);
+            }
+        }
+        if !std::mem::take(&mut agent.spec.switch).is_empty() {
+            ignored.push("switch");
+        }
+        if agent.spec.subagents.replace(Vec::new()).is_some_and(|names| !names.is_empty()) {
+            ignored.push("subagents");
+        }
+        for key in ignored {
+            let message = format!("{key}: ignored, for the workspace is of kind chat");
+            draft.note(agent.document.finding(Severity::Warning, key, message));
+        }
+    }
+}
+
+/// The main agent: the one asked for, the settings' default, `assistant`, or the first that can be.
+fn choose(draft: &mut Draft<'_>, settings: Option<&Settings>, agents: &BTreeMap<String, Agent>) -> Option<String> {
+    let primary = || agents.values().filter(|agent| agent.spec.mode.is_primary()).map(|agent| agent.spec.name.as_str());
+    let problem = |name: &str| match agents.get(name) {
+        Some(agent) if agent.spec.mode.is_primary() => None,
+        Some(_) => Some(format!("`{name}` is a subagent, so it cannot be the main agent{}", instead(name, primary()))),
+        None => Some(format!("there is no agent `{name}`{}", instead(name, primary()))),
+    };
+    let default = settings.and_then(|settings| Some((settings.default_agent.as_deref()?, settings)));
+    if let Some((problem, settings)) = default.and_then(|(name, settings)| Some((problem(name)?, settings))) {
+        draft.note(settings.document.error("default_agent", format!("default_agent: {problem}")));
+        return None;
+    }
+    if let Some(name) = draft.options().agent.as_deref() {
+        return match problem(name) {
+            None => Some(name.to_owned()),
+            Some(problem) => {
+                draft.note(Finding::error("--agent", problem));
+                None
+            }
+        };
+    }
+    let fallback = || primary().find(|name| *name == "assistant").or_else(|| primary().next());
+    let chosen = default.map(|(name, _)| name).or_else(fallback);
+    if chosen.is_none() {
+        let names: Vec<&str> = agents.keys().map(String::as_str).collect();
+        let message = match names.is_empty() {
+            true => "there is no agent; write one, as NAME.md".to_owned(),
+            false => format!("no agent can be the main one, all are subagents: {}", names.join(", ")),
+        };
+        draft.note(Finding::error(format!("{FOLDER}/agents"), message));
+    }
+    chosen.map(str::to_owned)
+}
+
+fn wanted_skills(agents: &BTreeMap<String, Agent>) -> Vec<String> {
+    let lists = agents.values().flat_map(|agent| [&agent.allowed.skills, &agent.denied.skills]);
+    lists.flat_map(|list| list.names.iter().cloned()).collect()
+}
+
+/// Takes model, bounds and tools of the main agent as those of the workspace.
+fn become_agent(draft: &mut Draft<'_>, agent: &Agent) {
+    let spec = &agent.spec;
+    draft.config.model = spec.model.clone();
+    draft.config.policy = policy(&spec.policy);
+    let skills = spec.skills.as_ref().is_some_and(|names| !names.is_empty());
+    let load_skill = skills.then(|| LOAD_SKILL.to_owned());
+    draft.tools.allow = Some(spec.tools.iter().flatten().cloned().chain(load_skill).collect());
+    draft.tools.deny = spec.denied_tools.clone();
+    draft.came_from(&agent.document, |key| match key {
+        "model" | "model.model_ref" | "model.alias" => Some("model.name".to_owned()),
+        "temperature" | "model.temperature" => Some("model.temperature".to_owned()),
+        "max_tokens" | "model.max_tokens" => Some("model.max_output_tokens".to_owned()),
+        "policy.max_concurrent_subagents" => None,
+        key if key.starts_with("policy.") => Some(key.to_owned()),
+        "tools.native" => Some("tools.allow".to_owned()),
+        "disallowed.tools.native" => Some("tools.deny".to_owned()),
+        _ => None,
+    });
+}
+
+fn policy(own: &SpecPolicy) -> Policy {
+    let usual = Policy::default();
+    Policy {
+        max_steps: own.max_steps.unwrap_or(usual.max_steps),
+        run_timeout_seconds: own.run_timeout_seconds.unwrap_or(usual.run_timeout_seconds),
+        tool_timeout_seconds: own.tool_timeout_seconds.unwrap_or(usual.tool_timeout_seconds),
+        parallel_tool_calls: match own.parallel_tool_calls {
+            Some(false) => 1,
+            Some(true) | None => usual.parallel_tool_calls,
+        },
+        ..usual
+    }
+}

@@ -1,0 +1,197 @@
+//! `models/*.yaml`: models by name, of the workspace and of the platform, and what refers to them.
+
+use super::words::{TextOr, instead, later};
+use super::{definitions, settings::Settings};
+use crate::layout::{Draft, Side};
+use crate::variables::{Marks, Missing};
+use crate::{Document, Finding, Severity};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use stead_model::{ModelSettings, providers};
+
+/// Every model that can be referred to.
+#[derive(Default)]
+pub(super) struct Models {
+    /// By reference: `platform/x`, `workspace/x`.
+    known: BTreeMap<String, ModelSettings>,
+    /// Those that need a variable that is not set, with that variable.
+    unset: BTreeMap<String, String>,
+    aliases: BTreeMap<String, Resolved>,
+}
+
+/// A model with the reference that leads to it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Resolved {
+    pub(super) reference: String,
+    pub(super) settings: ModelSettings,
+}
+
+/// An alias with settings of its own.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Alias {
+    #[serde(rename = "ref")]
+    reference: String,
+    temperature: Option<f64>,
+    #[serde(rename = "top_p")]
+    _top_p: Option<f64>,
+    max_tokens: Option<u32>,
+}
+
+/// One model of a file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    provider: String,
+    name: String,
+    key: Option<String>,
+    url: Option<String>,
+    #[serde(rename = "metadata")]
+    _metadata: Option<Map<String, Value>>,
+}
+
+/// Reads the models of both sides, and the aliases that the settings give them.
+pub(super) async fn read(draft: &mut Draft<'_>, settings: Option<&Settings>) -> Models {
+    let mut models = Models::default();
+    for (side, folder) in [(Side::Platform, "models"), (Side::Folder, ".openharness/models")] {
+        for path in definitions(draft, side, folder, ".yaml").await {
+            if let Some((document, unset)) = draft.yaml_unset(side, &path, Marks::AllOrEnv).await {
+                models.add(draft, &document, side, &unset);
+            }
+        }
+    }
+    if let Some(settings) = settings {
+        models.add_aliases(draft, settings);
+    }
+    models
+}
+
+impl Models {
+    fn add(&mut self, draft: &mut Draft<'_>, document: &Document, side: Side, unset: &[Missing]) {
+        let prefix = match side {
+            Side::Platform => "platform",
+            Side::Folder => "workspace",
+        };
+        let severity = match side {
+            // A platform may offer more models than a workspace has keys for.
+            Side::Platform => Severity::Warning,
+            Side::Folder => unresolved(draft),
+        };
+        for missing in unset {
+            draft.note(Finding { severity, ..document.unset(missing) });
+        }
+        let Some(entries) = draft.take(document.typed::<BTreeMap<String, Entry>>()) else { return };
+        for (name, entry) in entries {
+            let reference = format!("{prefix}/{name}");
+            let needs = |missing: &&Missing| FIELDS.iter().any(|field| missing.key == format!("{name}.{field}"));
+            if let Some(missing) = unset.iter().find(needs) {
+                self.unset.insert(reference, missing.name.clone());
+                continue;
+            }
+            if let Err((key, message)) = entry.check() {
+                draft.note(document.error(&format!("{name}.{key}"), format!("{name}.{key}: {message}")));
+                continue;
+            }
+            later(draft, document, &[&name, "metadata"], "is used in a later version");
+            if self.known.contains_key(&reference) {
+                draft.note(document.error(&name, format!("there are two models `{reference}`; rename one")));
+                continue;
+            }
+            // An address is not a secret; hiding it would garble ordinary text.
+            draft.config.secrets.retain(|secret| Some(secret) != entry.url.as_ref());
+            let settings = entry.settings();
+            // A key is a secret even if its model is not used.
+            draft.config.secrets.extend(settings.api_key.clone());
+            self.known.insert(reference, settings);
+        }
+    }
+
+    fn add_aliases(&mut self, draft: &mut Draft<'_>, settings: &Settings) {
+        for (alias, target) in &settings.models {
+            let key = format!("models.{alias}");
+            let (reference, at) = match target {
+                TextOr::Text(reference) => (reference, key.clone()),
+                TextOr::Settings(alias) => (&alias.reference, format!("{key}.ref")),
+            };
+            later(draft, &settings.document, &["models", alias, "top_p"], TOP_P);
+            let Some(known) = self.known.get(reference) else {
+                let message = format!("{key}: {}", self.missing(reference));
+                draft.note(settings.document.finding(unresolved(draft), &at, message));
+                continue;
+            };
+            let mut known = known.clone();
+            if let TextOr::Settings(Alias { temperature, max_tokens, .. }) = target {
+                (known.temperature, known.max_output_tokens) = (*temperature, *max_tokens);
+            }
+            self.aliases.insert(alias.clone(), Resolved { reference: reference.clone(), settings: known });
+        }
+    }
+
+    /// The model that `written`, an alias or a reference, means; or why there is none.
+    pub(super) fn resolve(&self, written: &str) -> Result<Resolved, String> {
+        if let Some(resolved) = self.aliases.get(written) {
+            return Ok(resolved.clone());
+        }
+        let known = self.known.get(written).ok_or_else(|| self.missing(written))?;
+        Ok(Resolved { reference: written.to_owned(), settings: known.clone() })
+    }
+
+    fn missing(&self, written: &str) -> String {
+        if let Some(variable) = self.unset.get(written) {
+            return format!("the model `{written}` needs the variable {variable}, which is not set");
+        }
+        let known = self.known.keys().chain(self.aliases.keys()).map(String::as_str);
+        let why = match written.split_once('/') {
+            Some(("platform", _)) if !self.known.keys().any(|name| name.starts_with("platform/")) => {
+                ", for no platform with models is given"
+            }
+            Some(_) | None => "",
+        };
+        format!("there is no model `{written}`{why}{}", instead(written, known))
+    }
+}
+
+/// Where variables matter in a model.
+const FIELDS: [&str; 4] = ["provider", "name", "key", "url"];
+
+/// How bad a reference to a model that is not there is: harmless if another is used anyway.
+pub(super) fn unresolved(draft: &Draft<'_>) -> Severity {
+    if draft.options().model.is_some() { Severity::Lax } else { Severity::Error }
+}
+
+/// Why `top_p` has no effect.
+pub(super) const TOP_P: &str = "is sent to models in a later version";
+
+impl Entry {
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        let provider =
+            providers().iter().find(|known| known.name == self.provider || known.aliases.contains(&&*self.provider));
+        let Some(provider) = provider else {
+            let known = providers().iter().map(|provider| provider.name);
+            return Err((
+                "provider",
+                format!("there is no provider `{}`{}", self.provider, instead(&self.provider, known)),
+            ));
+        };
+        if self.name.trim().is_empty() {
+            return Err(("name", "is empty; name the model as its provider does".to_owned()));
+        }
+        match &self.url {
+            None if provider.base_url.is_none() => Err(("provider", format!("{} needs a `url`", self.provider))),
+            Some(url) if !url.starts_with("http://") && !url.starts_with("https://") => {
+                Err(("url", format!("{url:?} is not an address; it begins with http:// or https://")))
+            }
+            None | Some(_) => Ok(()),
+        }
+    }
+
+    fn settings(self) -> ModelSettings {
+        ModelSettings {
+            name: format!("{}:{}", self.provider, self.name),
+            base_url: self.url,
+            api_key: self.key.filter(|key| !key.is_empty()),
+            ..ModelSettings::default()
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Built-in tools, as agents of the layout name them.
+
+use super::words::instead;
+use std::collections::BTreeMap;
+use stead_tools::{Registry, file_tools};
+
+/// Tools of the layout that come in a later version: title, canonical name.
+const LATER: [(&str, &str); 3] = [("Bash", "execute"), ("WebFetch", "web_fetch"), ("TodoWrite", "todo_write")];
+/// Tools that are built in, but are no file tools: title, canonical name.
+const OTHERS: [(&str, &str); 1] = [("Skill", LOAD_SKILL)];
+
+/// The tool that loads skills.
+pub(super) const LOAD_SKILL: &str = "load_skill";
+
+/// Every built-in tool, by every name.
+pub(super) struct Natives {
+    known: BTreeMap<String, Native>,
+}
+
+/// A built-in tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Native {
+    pub(super) canonical: String,
+    pub(super) state: State,
+}
+
+/// Whether a tool is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    Active,
+    Later,
+}
+
+impl Natives {
+    pub(super) fn new() -> Self {
+        let mut known = BTreeMap::new();
+        let mut add = |name: &str, canonical: &str, state| {
+            known.insert(name.to_owned(), Native { canonical: canonical.to_owned(), state });
+        };
+        // Our own tools go together, or no test would pass.
+        for spec in Registry::new(file_tools()).iter().flat_map(|tools| tools.specs().to_vec()) {
+            spec.aliases.iter().chain([&spec.name]).for_each(|name| add(name, &spec.name, State::Active));
+        }
+        for (table, state) in [(&OTHERS[..], State::Active), (&LATER[..], State::Later)] {
+            for (title, canonical) in table {
+                add(title, canonical, state);
+                add(canonical, canonical, state);
+            }
+        }
+        Self { known }
+    }
+
+    /// The tool of this name, or what is wrong with the name.
+    pub(super) fn find(&self, name: &str) -> Result<&Native, String> {
+        let titles = self.known.keys().map(String::as_str).filter(|name| name.starts_with(char::is_uppercase));
+        let known: Vec<&str> = self.known.keys().map(String::as_str).collect();
+        self.known.get(name).ok_or_else(|| {
+            // Only titles are told: those are the names this layout uses.
+            let hint = match crate::nearest(name, &known) {
+                Some(near) => format!("; did you mean `{near}`?"),
+                None => instead(name, titles),
+            };
+            format!("there is no built-in tool `{name}`{hint}")
+        })
+    }
+}

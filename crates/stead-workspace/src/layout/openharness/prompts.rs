@@ -1,0 +1,265 @@
+//! `.openharness/prompts.yaml`, or `system_prompt:` of the settings: what is said beside the agent's own words.
+
+use super::models::Resolved;
+use super::settings::Settings;
+use super::words::{TextOr, instead, twice};
+use crate::layout::{Draft, Side};
+use crate::variables::Marks;
+use crate::{Document, FixedText, Severity, order};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use stead_model::providers;
+
+const FILE: &str = ".openharness/prompts.yaml";
+
+#[derive(Debug, Default, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Prompts {
+    base: Option<Source>,
+    llm_optimized: Option<Optimized>,
+    compose: Option<Compose>,
+}
+
+/// A text, here or in a file.
+#[derive(Debug, Default, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Source {
+    inline: Option<String>,
+    file: Option<String>,
+}
+
+#[derive(Debug, Default, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Optimized {
+    providers: BTreeMap<String, Source>,
+    models: BTreeMap<String, Source>,
+}
+
+#[derive(Debug, Default, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Compose {
+    order: Option<Vec<Segment>>,
+    include_environment: Option<bool>,
+}
+
+/// A part of the prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Segment {
+    Base,
+    LlmOptimized,
+    Agent,
+    Actions,
+    ProjectAgentsMd,
+    Skills,
+    AgentSwitches,
+    Subagents,
+    Environment,
+}
+
+impl Segment {
+    /// Where it stands unless told otherwise.
+    fn order(self) -> u16 {
+        match self {
+            Self::Base => order::BASE,
+            Self::LlmOptimized => order::BASE + 1,
+            Self::Agent => order::PERSONA,
+            Self::ProjectAgentsMd => order::CONTEXT,
+            Self::Skills => order::SKILLS,
+            Self::Actions => order::ACTIONS,
+            Self::AgentSwitches => order::SWITCHES,
+            Self::Subagents => order::SUBAGENTS,
+            Self::Environment => order::SESSION,
+        }
+    }
+}
+
+/// What decides which texts are said.
+pub(super) struct Speaker<'a> {
+    /// The agent's own words.
+    pub(super) agent: FixedText,
+    /// The model the agent names.
+    pub(super) model: Option<&'a Resolved>,
+}
+
+/// Where the prompts are written, and the key they stand below.
+struct Written {
+    prompts: Prompts,
+    document: Document,
+    below: &'static str,
+}
+
+/// Puts the texts of the prompt into the draft.
+pub(super) async fn read(draft: &mut Draft<'_>, settings: Option<&Settings>, speaker: Speaker<'_>) {
+    let own = draft.yaml_in(Side::Folder, FILE, Marks::Env).await;
+    let own = own.and_then(|document| Some((draft.take(document.typed::<Prompts>())?, document)));
+    let of_settings = settings.and_then(|settings| Some((settings.system_prompt.clone()?, settings)));
+    let written = match (own, of_settings) {
+        (Some(_), Some((_, settings))) => {
+            let message = format!("system_prompt: prompts are written in {FILE} too; keep one of them");
+            return draft.note(settings.document.error("system_prompt", message));
+        }
+        (Some((prompts, document)), None) => Written { prompts, document, below: "" },
+        (None, Some((TextOr::Settings(prompts), settings))) => {
+            Written { prompts, document: settings.document.clone(), below: "system_prompt." }
+        }
+        (None, Some((TextOr::Text(text), settings))) => {
+            let base = Some(Source { inline: Some(text), file: None });
+            let prompts = Prompts { base, ..Prompts::default() };
+            Written { prompts, document: settings.document.clone(), below: "system_prompt." }
+        }
+        (None, None) => return draft.texts.push(speaker.agent),
+    };
+    written.say(draft, speaker).await;
+}
+
+impl Written {
+    async fn say(self, draft: &mut Draft<'_>, speaker: Speaker<'_>) {
+        let base_key = self.key("base");
+        let base = match &self.prompts.base {
+            Some(source) => source.text(draft, &self.document, &base_key).await,
+            None => None,
+        };
+        let optimized = self.optimized(draft, speaker.model).await;
+        let text = |title: &str, text: String| FixedText {
+            title: title.to_owned(),
+            order: 0,
+            source: self.document.file().to_owned(),
+            text,
+            tag: None,
+        };
+        let mut texts = vec![(Segment::Agent, speaker.agent)];
+        texts.extend(base.map(|base| (Segment::Base, text("base", base))));
+        texts.extend(optimized.map(|optimized| (Segment::LlmOptimized, text("for this model", optimized))));
+        let orders = self.orders(draft);
+        for (segment, text) in texts {
+            if let Some(order) = orders(segment) {
+                draft.texts.push(FixedText { order, ..text });
+            }
+        }
+        draft.texts.sort_by_key(|text| text.order);
+    }
+
+    fn key(&self, key: &str) -> String {
+        format!("{}{key}", self.below)
+    }
+
+    /// The text for the agent's model, or else for its provider. All are checked.
+    async fn optimized(&self, draft: &mut Draft<'_>, model: Option<&Resolved>) -> Option<String> {
+        let optimized = self.prompts.llm_optimized.as_ref()?;
+        let given = draft.options().model.as_deref();
+        let reference = model.filter(|_| given.is_none()).map(|model| model.reference.as_str());
+        let name = given.or_else(|| model.map(|model| model.settings.name.as_str()));
+        let provider = name.and_then(|name| name.split(':').next());
+        let mut chosen = (None, None);
+        for (name, source) in &optimized.models {
+            let key = self.key(&format!("llm_optimized.models.{name}"));
+            if !name.starts_with("platform/") && !name.starts_with("workspace/") {
+                let message = format!("{key}: a model is named platform/… or workspace/… here");
+                draft.note(self.document.error(&key, message));
+            }
+            let text = source.text(draft, &self.document, &key).await;
+            chosen.0 = if reference == Some(name) { text } else { chosen.0 };
+        }
+        for (name, source) in &optimized.providers {
+            let key = self.key(&format!("llm_optimized.providers.{name}"));
+            let known: Vec<&str> =
+                providers().iter().flat_map(|known| known.aliases.iter().copied().chain([known.name])).collect();
+            if !known.contains(&name.as_str()) {
+                let message = format!("{key}: there is no provider `{name}`{}", instead(name, known));
+                draft.note(self.document.finding(Severity::Warning, &key, message));
+            }
+            let text = source.text(draft, &self.document, &key).await;
+            chosen.1 = if provider == Some(name) { text } else { chosen.1 };
+        }
+        chosen.0.or(chosen.1)
+    }
+
+    /// Where each part stands; none = it is left out.
+    fn orders(&self, draft: &mut Draft<'_>) -> impl Fn(Segment) -> Option<u16> + use<> {
+        let compose = self.prompts.compose.clone().unwrap_or_default();
+        if compose.include_environment == Some(false) {
+            let key = self.key("compose.include_environment");
+            let message = format!("{key}: the date and the session are always told, last");
+            draft.note(self.document.finding(Severity::Inactive, &key, message));
+        }
+        let list = compose.order;
+        let key = self.key("compose.order");
+        if let Some((at, _)) = list.as_deref().and_then(|list| twice(&key, list)) {
+            draft.note(self.document.error(&at, format!("{at}: is listed twice")));
+        }
+        let mut placed: Vec<(Segment, u16)> = Vec::new();
+        let mut next = order::BASE;
+        for (i, segment) in list.iter().flatten().enumerate() {
+            match segment {
+                Segment::Base | Segment::LlmOptimized | Segment::Agent => {
+                    placed.push((*segment, next));
+                    next += 1;
+                }
+                // There are none yet.
+                Segment::Actions => {}
+                Segment::ProjectAgentsMd
+                | Segment::Skills
+                | Segment::AgentSwitches
+                | Segment::Subagents
+                | Segment::Environment => {
+                    if segment.order() < next {
+                        let at = format!("{key}[{i}]");
+                        let message = format!("{at}: this part stays in its usual place");
+                        draft.note(self.document.finding(Severity::Inactive, &at, message));
+                    }
+                    next = next.max(segment.order() + 1);
+                }
+            }
+        }
+        if let Some(list) = &list {
+            self.left_out(draft, list);
+        }
+        let ordered = list.is_some();
+        move |segment| {
+            let place = placed.iter().find(|(known, _)| *known == segment).map(|(_, order)| *order);
+            if ordered { place } else { Some(segment.order()) }
+        }
+    }
+
+    /// What the order does not name is not said.
+    fn left_out(&self, draft: &mut Draft<'_>, list: &[Segment]) {
+        let key = self.key("compose.order");
+        if !list.contains(&Segment::Agent) {
+            let message = format!("{key}: `agent` is not listed, so the agent's own prompt is not used");
+            draft.note(self.document.finding(Severity::Warning, &key, message));
+        }
+        if !list.contains(&Segment::ProjectAgentsMd) {
+            draft.tree.context.retain(|file| file.path.as_str() != "AGENTS.md");
+        }
+        if !list.contains(&Segment::Skills) {
+            let message = format!("{key}: skills are listed all the same, if the agent has any");
+            draft.note(self.document.finding(Severity::Inactive, &key, message));
+        }
+    }
+}
+
+impl Source {
+    /// The text; none and a note if there is none.
+    pub(super) async fn text(&self, draft: &mut Draft<'_>, document: &Document, key: &str) -> Option<String> {
+        match (&self.inline, &self.file) {
+            (Some(_), Some(_)) => {
+                draft.note(document.error(key, format!("{key}: has both `inline` and `file`; keep one")));
+                None
+            }
+            (None, None) => {
+                draft.note(document.error(key, format!("{key}: needs `inline` or `file`")));
+                None
+            }
+            (Some(text), None) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
+            (None, Some(file)) => match draft.read(file).await {
+                Some(read) => Some(read.text.trim().to_owned()).filter(|text| !text.is_empty()),
+                None => {
+                    let message = format!("{key}.file: {file} cannot be read; paths begin at the workspace's root");
+                    draft.note(document.error(&format!("{key}.file"), message));
+                    None
+                }
+            },
+        }
+    }
+}
