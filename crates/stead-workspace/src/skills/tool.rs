@@ -144,7 +144,7 @@ async fn files(skill: &Skill) -> Result<String, VfsError> {
     let all: Vec<&VPath> = walk
         .entries
         .iter()
-        .filter(|(path, entry)| entry.kind == FileKind::File && *path != own)
+        .filter(|(path, entry)| entry.kind == FileKind::File && !entry.link && *path != own)
         .map(|(path, _)| path)
         .collect();
     if all.is_empty() {

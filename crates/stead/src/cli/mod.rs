@@ -19,6 +19,7 @@ mod render;
 mod run;
 mod sessions;
 mod signals;
+mod skills;
 mod style;
 mod tool;
 mod transcript;
@@ -82,6 +83,7 @@ async fn dispatch(cli: Cli, env: &Env) -> Result<ExitCode, CliError> {
         Command::Check(args) => check::check(&common, env, &args).await,
         Command::Sessions(args) => sessions::sessions(&common, env, args.command).await,
         Command::Workspace(args) => workspace::workspace(&common, env, args.command).await,
+        Command::Skills(args) => skills::skills(&common, env, args.command).await,
         Command::Gc(args) => gc::gc(&common, env, &args).await,
         Command::Models(args) => models::models(env, &args).await,
         Command::Completions { shell } => {

@@ -1,0 +1,20 @@
+//! Skills from end to end: the standard, loading, merging, the tool, and sources.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+#[path = "all/archives.rs"]
+mod archives;
+#[path = "all/catalogue.rs"]
+mod catalogue;
+#[path = "all/loading.rs"]
+mod loading;
+#[path = "all/repositories.rs"]
+mod repositories;
+#[path = "all/sources.rs"]
+mod sources;
+#[path = "all/standard.rs"]
+mod standard;
+#[path = "all/support.rs"]
+mod support;
+#[path = "all/tool.rs"]
+mod tool;
