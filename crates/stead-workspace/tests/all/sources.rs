@@ -39,6 +39,7 @@ fn an_address_is_understood_or_refused() {
         ("/srv/x.git", SourceKind::Git, "/srv/x.git", None, "x"),
         ("./skills", SourceKind::Directory, "/base/skills", None, "skills"),
         (".", SourceKind::Directory, "/base", None, "base"),
+        ("../a/./b/../c/", SourceKind::Directory, "/a/c", None, "c"),
         ("Team.ZIP", SourceKind::Archive, "/base/Team.ZIP", None, "team.zip"),
         ("a/b.tar.gz", SourceKind::Archive, "/base/a/b.tar.gz", None, "b"),
         ("postgres://me@db.example/agents", SourceKind::Store, "postgres://me@db.example/agents", None, "agents"),

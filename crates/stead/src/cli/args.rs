@@ -156,14 +156,14 @@ pub(crate) struct SkillsArgs {
 pub(crate) enum SkillsCommand {
     /// Install the skills of a repository, a directory, an archive or a store
     #[command(after_help = "Examples:
-  stead skills add https://git.example/team/skills.git#v1.2      a tag, branch or commit of a repository
-  stead skills add https://${GIT_TOKEN}@git.example/team/skills.git
-  stead skills add ../shared-skills                              a directory
-  stead skills add skills.tar.gz --name team                     an archive
-  stead skills add postgres://me:${PGPASSWORD}@db.example/team   a store that skills were published to
+  stead skills add https://git.example/team/skills.git#v1.2   a branch, tag or commit
+  stead skills add 'https://${TOKEN}@git.example/team/skills.git'
+  stead skills add ../shared-skills                           a directory
+  stead skills add skills.tar.gz --name team                  an archive
+  stead skills add 'postgres://me:${PW}@db.example/team'      what was published to a store
 
-A secret is named, never written: ${VARIABLE} is kept, its value is not. What is installed lies in
-.stead/skills/ of the workspace, and .stead/skills.json says where it came from.")]
+A secret is named, never written: ${VARIABLE} is kept, its value is not (quote it, or the shell fills
+it in). What is installed lies in .stead/skills/, and .stead/skills.json says where it came from.")]
     Add {
         /// Where from: URL[#REV], a path, or the URL of a store
         source: String,
@@ -193,7 +193,7 @@ A secret is named, never written: ${VARIABLE} is kept, its value is not. What is
     /// Put the skills of a directory into a store, for others to add from there
     #[command(after_help = "Examples:
   stead skills publish skills sqlite:/srv/team/skills.db
-  stead skills publish skills postgres://me:${PGPASSWORD}@db.example/team")]
+  stead skills publish skills 'postgres://me:${PW}@db.example/team'")]
     Publish {
         /// The directory
         dir: PathBuf,

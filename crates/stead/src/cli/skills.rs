@@ -65,7 +65,7 @@ async fn add(common: &Common, env: &Env, text: &str, name: Option<String>) -> Re
 async fn remove(common: &Common, env: &Env, name: &str) -> Result<ExitCode, CliError> {
     let places = Places::open(common, env).await?;
     let removed = Installation::open(places.installed.clone()).await?.remove(name).await?;
-    outln!("removed {}: {}", removed.name, counted(removed.skills.len()));
+    outln!("removed {}: {}", removed.name, counted(removed.skills.len(), "skill"));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -118,7 +118,7 @@ async fn publish_to(common: &Common, env: &Env, dir: &Path, store: &str) -> Resu
     };
     let Some(published) = watched(env, &progress, work).await? else { return Ok(ExitCode::from(130)) };
     let published = published?;
-    outln!("published {}: {}", counted(published.len()), published.join(", "));
+    outln!("published {}: {}", counted(published.len(), "skill"), published.join(", "));
     outln!("add them elsewhere with: stead skills add {}", quoted(&store.from));
     Ok(ExitCode::SUCCESS)
 }
@@ -150,8 +150,9 @@ fn short(pinned: &str) -> String {
     format!("{kind}{}", hash.chars().take(12).collect::<String>())
 }
 
-fn counted(number: usize) -> String {
-    if number == 1 { "1 skill".to_owned() } else { format!("{number} skills") }
+/// `1 skill`, `2 skills`.
+fn counted(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 /// As a shell takes it: variables are for us to fill in.

@@ -132,7 +132,7 @@ fn check_is_strict_about_the_workspaces_own_skills_and_names_the_place() {
     skills(&folder, &["add", "team"]).exits(0);
     let fine = skills(&folder, &["check"]).exits(0).out;
     assert!(fine.contains(".stead/skills/team/e/SKILL.md:4:1: there is no field `version`"), "{fine}");
-    assert!(fine.ends_with("3 skills checked: 0 errors, 1 warnings\n"), "{fine}");
+    assert!(fine.ends_with("3 skills checked: 0 errors, 1 warning\n"), "{fine}");
     put(&folder, "agent/.stead/skills/team/d/SKILL.md", "---\nname: d\ndescription: other\n---\n");
     assert!(skills(&folder, &["check"]).exits(0).out.contains("d of team is not as it was installed"));
     for (text, place) in [

@@ -1,7 +1,7 @@
 //! `stead skills list` and `check`.
 
 use super::layers::Places;
-use super::{Form, is_own, short};
+use super::{Form, counted, is_own, short};
 use crate::cli::args::Common;
 use crate::cli::env::Env;
 use crate::cli::error::CliError;
@@ -105,7 +105,7 @@ fn show(env: &Env, places: &Places, catalogue: &Catalogue, sources: &[InstalledS
     }
     for Shadowed { skill, by, by_dir } in &catalogue.shadowed {
         let hidden = places.shown(&skill.files, &skill.dir);
-        let text = format!("{hidden} ({}) is hidden by {by_dir} ({by})", skill.layer);
+        let text = format!("{hidden} ({}): {by_dir} ({by}) is used", skill.layer);
         outln!("{} {}", style.warn("hidden"), style.safe(&text));
     }
     for finding in &catalogue.findings {
@@ -158,5 +158,6 @@ fn show_checked(env: &Env, catalogue: &Catalogue, findings: &[Finding], changed:
         let text = format!("{skill} of {source} is not as it was installed; `stead skills update {source}` renews it");
         outln!("{} {}", style.warn("warning"), style.safe(&text));
     }
-    outln!("{} skills checked: {errors} errors, {warnings} warnings", catalogue.skills().len());
+    let (skills, errors) = (counted(catalogue.skills().len(), "skill"), counted(errors, "error"));
+    outln!("{skills} checked: {errors}, {}", counted(warnings, "warning"));
 }
