@@ -19,6 +19,7 @@ need script bsdutils
 need setsid util-linux
 need rg ripgrep
 need python3 python3
+need git git
 need redis-server redis-server
 need "$(compgen -G '/usr/lib/postgresql/*/bin/postgres' | tail -1)" postgresql
 need mariadbd mariadb-server

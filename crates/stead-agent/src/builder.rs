@@ -9,7 +9,7 @@ use stead_store::OsDisk;
 use stead_tools::Tool;
 use stead_vfs::{LocalVfs, VPath, VfsError};
 use stead_workspace::{
-    Filesystem, Layout, OpenOptions, PlaceError, Switch, ToolLists, Workspace, WorkspaceError, open_place,
+    Filesystem, Layout, OpenOptions, PlaceError, Surface, Switch, ToolLists, Workspace, WorkspaceError, open_place,
 };
 
 /// Puts an agent together from a folder and what code adds to it. What is set here goes before what the folder's
@@ -52,6 +52,7 @@ pub struct AgentBuilder {
     system_prompt: Option<String>,
     filesystem: Option<Filesystem>,
     memory_tokens: Option<u32>,
+    surface: Option<Surface>,
     tools: Vec<Arc<dyn Tool>>,
     lists: Option<ToolLists>,
     disable: Vec<Switch>,
@@ -138,8 +139,19 @@ impl AgentBuilder {
     }
 
     /// A model of one's own.
-    pub fn model_of(mut self, model: impl Model + 'static) -> Self {
-        self.model = Given::Model(Arc::new(model));
+    pub fn model_of(self, model: impl Model + 'static) -> Self {
+        self.model_arc(Arc::new(model))
+    }
+
+    /// A model that others use too.
+    pub fn model_arc(mut self, model: Arc<dyn Model>) -> Self {
+        self.model = Given::Model(model);
+        self
+    }
+
+    /// How tools are named to the model.
+    pub fn surface(mut self, surface: Surface) -> Self {
+        self.surface = Some(surface);
         self
     }
 
@@ -240,6 +252,7 @@ impl AgentBuilder {
             (Given::Nothing, None) => return Err(BuildError::NoModel),
         };
         workspace.definition.tools.extend(self.lists);
+        workspace.definition.surface = self.surface.unwrap_or(workspace.definition.surface);
         let place = open_place(&dir, &workspace, Redactor::new(known)).await?;
         let (owner, tools, folder) = (self.owner, self.tools, self.folder.unwrap_or(VPath::root()));
         Ok(Agent::new(AgentParts { workspace, model, params, place, owner, tools, folder })?)

@@ -23,6 +23,8 @@ mod parties;
 mod permissions;
 #[path = "all/prefix.rs"]
 mod prefix;
+#[path = "all/skills.rs"]
+mod skills;
 #[path = "all/streams.rs"]
 mod streams;
 #[path = "all/support.rs"]

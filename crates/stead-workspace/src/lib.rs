@@ -41,7 +41,7 @@ pub use front_matter::FrontMatter;
 pub use layout::{Layout, LoadCx, OpenOptions, WorkspaceNameError, detect, recognise, workspace_name};
 pub use place::{
     Attached, Base, EphemeralPlace, LocalPlace, PROJECT, Place, PlaceError, PlaceKind, StorePlace, connect_store,
-    open_place,
+    open_place, open_store_place,
 };
 pub use prompt::{Cut, Prompt, Section, Within, element, enclose, escaped};
 pub use reader::{Excerpt, Reader, Window};
@@ -51,4 +51,4 @@ pub use spec::{AgentMode, AgentSpec, Isolation, SpecPolicy};
 pub use stead_tools::Surface;
 use stead_tools::nearest;
 pub use tool_lists::{EmptyAllow, McpServer, ToolLists, ToolsConfig, Transport};
-pub use workspace::{Workspace, WorkspaceError};
+pub use workspace::{SkillTrees, Workspace, WorkspaceError};

@@ -21,8 +21,8 @@ pub struct Workspace {
     pub reader: Reader,
     /// Reads skills.
     pub library: SkillLibrary,
-    /// Folders of skills that all workspaces share, lowest first.
-    pub global_skills: Vec<Arc<dyn Vfs>>,
+    /// The person's own folder, which has skills for all workspaces.
+    pub home: Option<Arc<dyn Vfs>>,
     specs: Specs,
     /// What the agent may read and write, compiled from its `permissions:`.
     pub rules: Arc<Rules>,
@@ -38,6 +38,8 @@ const MAX_SUBAGENTS: usize = 1000;
 
 /// Where the standard says that a project keeps skills for agents of every make.
 const STANDARD_SKILLS: &str = ".agents/skills";
+/// Where skills for all workspaces lie in a person's own folder.
+const GLOBAL_SKILLS: [&str; 2] = [".stead/skills", STANDARD_SKILLS];
 
 /// Why a folder is not a workspace.
 #[derive(Debug, thiserror::Error)]
@@ -80,7 +82,7 @@ impl Workspace {
             rules,
             reader: Reader::default(),
             library: SkillLibrary::default(),
-            global_skills: options.global_skills.clone(),
+            home: options.home.clone(),
             specs: Specs::default(),
         })
     }
@@ -173,20 +175,34 @@ impl Workspace {
         ToolsConfig::check(path.as_str(), &read.text, &known)
     }
 
-    /// Folders of skills in `files`, lowest first: those that all workspaces share, those of the standard's own
-    /// folder, those that were installed, the workspace's, and those in `own`.
-    pub async fn skill_layers(&self, files: &Arc<dyn Vfs>, own: Option<VPath>) -> Result<Vec<SkillLayer>, SourceError> {
+    /// Every folder of skills, lowest first: those that all workspaces share, those of the standard's own folder,
+    /// those that were installed, the workspace's, and the user's own.
+    pub async fn skill_layers(&self, trees: SkillTrees<'_>) -> Result<Vec<SkillLayer>, SourceError> {
         let tree = &self.definition.tree;
         let layer =
             |layer, files: &Arc<dyn Vfs>, root, flavor| SkillLayer { layer, files: files.clone(), root, flavor };
-        let shared = self.global_skills.iter();
-        let mut layers: Vec<SkillLayer> =
-            shared.map(|files| layer(Layer::Global, files, VPath::root(), Flavor::Standard)).collect();
+        let mut layers = Vec::new();
+        if let Some(home) = &self.home {
+            let folders = GLOBAL_SKILLS.iter().filter_map(|folder| VPath::parse(folder).ok());
+            layers.extend(folders.map(|folder| layer(Layer::Global, home, folder, Flavor::Standard)));
+        }
         let standard = VPath::parse(STANDARD_SKILLS).ok().filter(|folder| !tree.skills.contains(folder));
-        layers.extend(standard.map(|folder| layer(Layer::Workspace, files, folder, Flavor::Standard)));
-        layers.extend(self.library.repositories(files).await?);
-        layers.extend(tree.skills.iter().map(|folder| layer(Layer::Workspace, files, folder.clone(), tree.flavor)));
-        layers.extend(own.map(|folder| layer(Layer::User, files, folder, tree.flavor)));
+        layers.extend(standard.map(|folder| layer(Layer::Workspace, trees.shared, folder, Flavor::Standard)));
+        layers.extend(self.library.repositories(trees.installed).await?);
+        let own = tree.skills.iter().cloned();
+        layers.extend(own.map(|folder| layer(Layer::Workspace, trees.shared, folder, tree.flavor)));
+        layers.extend(trees.own.into_iter().map(|(files, folder)| layer(Layer::User, &files, folder, tree.flavor)));
         Ok(layers)
     }
+}
+
+/// Where skills are looked for.
+#[derive(Debug)]
+pub struct SkillTrees<'a> {
+    /// The workspace.
+    pub shared: &'a Arc<dyn Vfs>,
+    /// Where sources are installed.
+    pub installed: &'a Arc<dyn Vfs>,
+    /// Folders that are a user's own.
+    pub own: Vec<(Arc<dyn Vfs>, VPath)>,
 }

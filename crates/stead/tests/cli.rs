@@ -18,6 +18,8 @@ mod processes;
 mod secrets;
 #[path = "cli/sessions.rs"]
 mod sessions;
+#[path = "cli/skills.rs"]
+mod skills;
 #[path = "cli/support.rs"]
 mod support;
 #[path = "cli/wires.rs"]

@@ -96,29 +96,34 @@ impl TurnCx<'_> {
         &self.workspace.reader
     }
 
-    /// Where this user's own version of `path` would lie: `<userId>/path`. None for whoever gave no name, and
-    /// for names that are a part of the workspace themselves.
+    /// Where this user's own version of `path` would lie: see [`own_path`].
     pub fn own(&self, path: &VPath) -> Option<VPath> {
-        const PARTS: [&str; 12] = [
-            "agents",
-            "skills",
-            "subagents",
-            "knowledge",
-            "memory",
-            "plans",
-            "hooks",
-            "crons",
-            "project",
-            "config",
-            "data",
-            "workspace",
-        ];
-        let user = self.owner.user.as_str();
-        let mine = VPath::parse(user).ok().filter(|path| path.as_str() == user && path.parts().count() == 1)?;
-        let plain = *self.owner != Owner::default() && !user.starts_with(['.', '@']);
-        let part = PARTS.iter().any(|part| part.eq_ignore_ascii_case(user));
-        (plain && !part).then(|| mine.join(path.as_str()).ok())?
+        own_path(self.owner, path)
     }
+}
+
+/// Where a user's own version of `path` would lie: `<userId>/path`. None for whoever gave no name, and for names
+/// that are a part of the workspace themselves.
+pub fn own_path(owner: &Owner, path: &VPath) -> Option<VPath> {
+    const PARTS: [&str; 12] = [
+        "agents",
+        "skills",
+        "subagents",
+        "knowledge",
+        "memory",
+        "plans",
+        "hooks",
+        "crons",
+        "project",
+        "config",
+        "data",
+        "workspace",
+    ];
+    let user = owner.user.as_str();
+    let mine = VPath::parse(user).ok().filter(|path| path.as_str() == user && path.parts().count() == 1)?;
+    let plain = *owner != Owner::default() && !user.starts_with(['.', '@']);
+    let part = PARTS.iter().any(|part| part.eq_ignore_ascii_case(user));
+    (plain && !part).then(|| mine.join(path.as_str()).ok())?
 }
 
 /// Every feature that the settings do not switch off.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use stead_core::Owner;
 use stead_vfs::VPath;
 use stead_workspace::skills::{Catalogue, SkillPrompt, load_skill};
-use stead_workspace::{Cut, Section, SkillMode, Switch, WorkspaceError, order};
+use stead_workspace::{Cut, Section, SkillMode, SkillTrees, Switch, WorkspaceError, order};
 
 /// Bytes of the catalogue in the prompt.
 const MAX_CATALOGUE_BYTES: usize = 32 * 1024;
@@ -36,7 +36,10 @@ impl Feature for Skills {
                 SkillMode::Full => cx.workspace.library.full(&catalogue, MAX_FULL_BYTES).await,
                 // Without the tool the model could do nothing with it.
                 SkillMode::Catalogue if !cx.allows_tool("load_skill") => None,
-                SkillMode::Catalogue => catalogue.available(MAX_CATALOGUE_BYTES),
+                SkillMode::Catalogue => {
+                    let tool = cx.definition().surface.name("load_skill");
+                    catalogue.available_by(tool, MAX_CATALOGUE_BYTES)
+                }
             };
             let sections = prompt.map(|prompt| self.section(&catalogue, prompt)).into_iter().collect();
             Ok(Contribution { sections, tools: load_skill(catalogue).into_iter().collect() })
@@ -51,7 +54,9 @@ impl Skills {
             return Ok(known.clone());
         }
         let own = VPath::parse("skills").ok().and_then(|folder| cx.own(&folder));
-        let layers = cx.workspace.skill_layers(cx.files, own).await?;
+        let own = own.map(|folder| (cx.files.clone(), folder)).into_iter().collect();
+        let trees = SkillTrees { shared: cx.files, installed: cx.files, own };
+        let layers = cx.workspace.skill_layers(trees).await?;
         let mut catalogue = cx.workspace.library.catalogue(&layers).await;
         if let Some(allowed) = cx.definition().active_spec().and_then(|spec| spec.skills.as_ref()) {
             catalogue.retain(|skill| allowed.iter().any(|name| name == skill.name()));

@@ -2,15 +2,11 @@
 
 use crate::support::{block_on, journal, model, results, session, text};
 use serde_json::json;
-use std::sync::Arc;
-use stead_agent::{Agent, AgentParts, Approvals, RunOptions};
-use stead_core::{Entry, Outcome, Owner, Redactor, ResultStatus};
-use stead_model::Params;
-use stead_store::OsDisk;
+use stead_agent::{Agent, Approvals, RunOptions};
+use stead_core::{Entry, Outcome, ResultStatus};
 use stead_testkit::{FakeModel, Wire, reply};
-use stead_tools::{Registry, Surface, file_tools};
-use stead_vfs::LocalVfs;
-use stead_workspace::{LocalPlace, OpenOptions, Workspace};
+use stead_tools::Surface;
+use stead_workspace::ToolLists;
 
 #[test]
 fn a_call_by_title_is_asked_about_denied_and_recorded_as_the_canonical_tool() {
@@ -26,14 +22,15 @@ fn a_call_by_title_is_asked_about_denied_and_recorded_as_the_canonical_tool() {
         _ => reply().text("done"),
     });
     block_on(async {
-        let files = Arc::new(LocalVfs::open(dir.path(), Arc::new(OsDisk)).unwrap());
-        let workspace = Workspace::open(files, &OpenOptions::default(), &|_| None).await.unwrap();
-        let agent = workspace.config().agent();
-        let place = LocalPlace::open(dir.path(), agent, Arc::new(OsDisk), Redactor::default()).unwrap();
-        let lists = ["read_file", "Write", "Edit", "delete"].map(str::to_owned);
-        let tools = Registry::new(file_tools()).unwrap().with_surface(Surface::Title).only(Some(&lists), &[]);
-        let (model, params, place) = (model(&server, Wire::Messages), Params::default(), Arc::new(place));
-        let agent = Agent::new(AgentParts { workspace, model, params, place, owner: Owner::default(), tools });
+        let allow = ["read_file", "Write", "Edit", "delete"].map(str::to_owned).into();
+        let agent = Agent::builder()
+            .workspace(dir.path())
+            .model_arc(model(&server, Wire::Messages))
+            .surface(Surface::Title)
+            .tool_lists(ToolLists { allow: Some(allow), deny: Vec::new() })
+            .build()
+            .await
+            .unwrap();
         let options = RunOptions { approvals: Approvals::All, ..RunOptions::default() };
         let report = agent.session(session("s")).run(text("go"), options).await.unwrap();
         assert_eq!(report.outcome, Outcome::Completed);

@@ -104,8 +104,8 @@ pub struct OpenOptions {
     pub memory: Vec<String>,
     /// More folders of skills, from the root of the workspace.
     pub skills: Vec<String>,
-    /// Folders of skills that all workspaces share, lowest first.
-    pub global_skills: Vec<Arc<dyn Vfs>>,
+    /// The person's own folder, which has skills for all workspaces; none if it is the workspace itself.
+    pub home: Option<Arc<dyn Vfs>>,
 }
 
 /// What a layout reads from.

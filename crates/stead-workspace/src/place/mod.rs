@@ -7,7 +7,7 @@ mod store;
 
 pub use ephemeral::EphemeralPlace;
 pub use local::{Attached, LocalPlace};
-pub use open::{Base, connect_store, open_place};
+pub use open::{Base, connect_store, open_place, open_store_place};
 pub use store::StorePlace;
 
 use futures_util::future::BoxFuture;

@@ -16,7 +16,7 @@ pub async fn open_place(dir: &Path, workspace: &Workspace, redactor: Redactor) -
     let config = workspace.config();
     let place: Arc<dyn Place> = match config.filesystem.mode {
         Mode::Local => Arc::new(local(dir, workspace, redactor.clone())?),
-        Mode::Store => Arc::new(store(dir, workspace, redactor.clone()).await?),
+        Mode::Store => Arc::new(open_store_place(dir, workspace, redactor.clone()).await?),
     };
     if config.disable.has(Switch::SessionPersistence) {
         return Ok(Arc::new(EphemeralPlace::new(place, config.agent(), redactor)));
@@ -78,7 +78,7 @@ fn refuse_overlap(dir: &Path, project: &Path) -> Result<(), PlaceError> {
 }
 
 /// The store that the workspace's settings name.
-async fn store(dir: &Path, workspace: &Workspace, redactor: Redactor) -> Result<StorePlace, PlaceError> {
+pub async fn open_store_place(dir: &Path, workspace: &Workspace, redactor: Redactor) -> Result<StorePlace, PlaceError> {
     let settings = &workspace.config().filesystem;
     let store = connect_store(Base::Workspace(dir), settings.url.as_deref().unwrap_or_default()).await?;
     let sessions = match &workspace.config().sessions.url {

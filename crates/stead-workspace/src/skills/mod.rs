@@ -23,6 +23,7 @@
 //! - [`Source`], [`Installation`]: skills of others, installed into a workspace. - [`publish`]: sharing one's own.
 
 mod catalogue;
+mod check;
 mod library;
 mod load;
 mod problem;

@@ -26,36 +26,48 @@ pub(crate) struct Body {
     more_bytes: usize,
 }
 
-const INTRODUCTION: &str = "Skills are instructions for certain tasks. Before you begin a task that the description \
-of one fits, call load_skill with its name and do as it says.";
+/// The name of the tool, unless a surface gives it another.
+const TOOL: &str = "load_skill";
+
+fn introduction(tool: &str) -> String {
+    format!(
+        "Skills are instructions for certain tasks. Before you begin a task that the description of one fits, call \
+         {tool} with its name and do as it says."
+    )
+}
 
 impl Catalogue {
     /// Names and descriptions in `<available_skills>`, in at most `max_bytes`; none if there are no skills.
     /// If there is too much, descriptions are shortened first and skills left out last.
     pub fn available(&self, max_bytes: usize) -> Option<SkillPrompt> {
+        self.available_by(TOOL, max_bytes)
+    }
+
+    /// The same, where `load_skill` is called `tool`.
+    pub fn available_by(&self, tool: &str, max_bytes: usize) -> Option<SkillPrompt> {
         if self.is_empty() {
             return None;
         }
         for limit in SHORTENED_CHARS {
             let entries: String = self.skills().map(|skill| entry(skill, limit)).collect();
             let cut = (limit != usize::MAX)
-                .then(|| format!("descriptions are shortened to {limit} characters; use load_skill to read more"));
-            let text = listing(&entries, cut.as_deref());
+                .then(|| format!("descriptions are shortened to {limit} characters; use {tool} to read more"));
+            let text = listing(tool, &entries, cut.as_deref());
             if text.len() <= max_bytes {
                 return Some(SkillPrompt { text, cut });
             }
         }
-        Some(self.cut_off(max_bytes))
+        Some(self.cut_off(tool, max_bytes))
     }
 
     /// As many skills as fit, in the order of their names.
-    fn cut_off(&self, max_bytes: usize) -> SkillPrompt {
+    fn cut_off(&self, tool: &str, max_bytes: usize) -> SkillPrompt {
         let total = self.skills().len();
         let announce = |shown: usize| {
-            format!("{} of {total} skills are not shown; load_skill with any name lists them", total - shown)
+            format!("{} of {total} skills are not shown; {tool} with any name lists them", total - shown)
         };
         // The longest announcement is the one that leaves out most.
-        let frame = listing("", Some(&announce(0))).len();
+        let frame = listing(tool, "", Some(&announce(0))).len();
         let limit = SHORTENED_CHARS.last().copied().unwrap_or_default();
         let (mut entries, mut shown) = (String::new(), 0);
         for skill in self.skills() {
@@ -67,7 +79,7 @@ impl Catalogue {
             shown += 1;
         }
         let cut = announce(shown);
-        SkillPrompt { text: listing(&entries, Some(&cut)), cut: Some(cut) }
+        SkillPrompt { text: listing(tool, &entries, Some(&cut)), cut: Some(cut) }
     }
 }
 
@@ -135,9 +147,10 @@ impl SkillLibrary {
     }
 }
 
-fn listing(entries: &str, notice: Option<&str>) -> String {
+fn listing(tool: &str, entries: &str, notice: Option<&str>) -> String {
     let notice = notice.map_or(String::new(), |notice| format!("[{notice}]\n"));
-    format!("{INTRODUCTION}\n<available_skills>\n{entries}{notice}</available_skills>")
+    let introduction = introduction(tool);
+    format!("{introduction}\n<available_skills>\n{entries}{notice}</available_skills>")
 }
 
 fn entry(skill: &Skill, max_chars: usize) -> String {

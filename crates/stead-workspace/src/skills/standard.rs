@@ -67,10 +67,9 @@ fn check_fields(dir_name: &str, fields: &[(Node, Node)]) -> Vec<Problem> {
     for (key, _) in fields {
         let name = key.text().unwrap_or_default();
         if !FIELDS.contains(&name) {
-            let near = stead_tools::nearest(name, &FIELDS).map(|near| format!("did you mean `{near}`? "));
+            let near = stead_tools::nearest(name, &FIELDS).map(|near| format!(", did you mean `{near}`?"));
             let (near, all) = (near.unwrap_or_default(), FIELDS.join(", "));
-            let message =
-                format!("there is no field `{name}`; {near}The fields are {all}; others belong into metadata");
+            let message = format!("there is no field `{name}`{near} (there are {all}; others belong into metadata)");
             problems.push(Problem::at(key.place, message));
         }
     }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::sync::Arc;
 use stead_core::{Access, AccessKind, Activation, Effect, Reach, Risk, ToolSpec};
-use stead_tools::{Output, Spellings, Tool, ToolCx, ToolError, nearest};
+use stead_tools::{Output, Spellings, TitleForm, Titled, Tool, ToolCx, ToolError, nearest};
 use stead_vfs::{ContentHash, FileKind, ReadRange, VPath, VfsError};
 
 /// With more skills than this, names are not part of the schema.
@@ -52,6 +52,7 @@ pub fn load_skill(catalogue: Arc<Catalogue>) -> Option<Arc<dyn Tool>> {
     Some(Arc::new(LoadSkill { catalogue, spec }))
 }
 
+#[derive(Clone)]
 struct LoadSkill {
     catalogue: Arc<Catalogue>,
     spec: ToolSpec,
@@ -61,6 +62,32 @@ struct LoadSkill {
 struct Args {
     name: String,
     path: Option<String>,
+}
+
+/// `Skill`, as the title surface has it.
+struct SkillForm;
+
+#[derive(Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct SkillArgs {
+    /// The skill, as <available_skills> names it.
+    skill: String,
+    /// One file of the skill, relative to its directory. Left out, the skill's instructions are loaded.
+    #[serde(default)]
+    resource_path: Option<String>,
+}
+
+impl Titled for SkillForm {
+    type Args = SkillArgs;
+    const NAME: &'static str = "Skill";
+    const DESCRIPTION: &'static str =
+        "Loads the instructions of a skill, or one of its files. Use it before a task that a skill fits.";
+    const SPELLINGS: Spellings =
+        Spellings { names: &[("name", "skill"), ("skill_name", "skill"), ("path", "resource_path")], values: &[] };
+
+    fn canonical(args: SkillArgs) -> Value {
+        json!({"name": args.skill, "path": args.resource_path})
+    }
 }
 
 impl Tool for LoadSkill {
@@ -82,6 +109,10 @@ impl Tool for LoadSkill {
             names: &[("skill", "name"), ("skillId", "name"), ("skill_name", "name"), ("resource_path", "path")],
             values: &[],
         }
+    }
+
+    fn titled(&self) -> Option<TitleForm> {
+        Some(TitleForm::of::<SkillForm>(Arc::new(self.clone())))
     }
 
     fn call<'a>(&'a self, cx: &'a ToolCx, args: Value) -> BoxFuture<'a, Result<Output, ToolError>> {
@@ -144,7 +175,7 @@ async fn files(skill: &Skill) -> Result<String, VfsError> {
     let all: Vec<&VPath> = walk
         .entries
         .iter()
-        .filter(|(path, entry)| entry.kind == FileKind::File && *path != own)
+        .filter(|(path, entry)| entry.kind == FileKind::File && !entry.link && *path != own)
         .map(|(path, _)| path)
         .collect();
     if all.is_empty() {

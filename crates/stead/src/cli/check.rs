@@ -6,6 +6,7 @@ use super::error::CliError;
 use super::locate::{of_folder, open_options, workspace_dir};
 use super::open::{Made, NoModel, assemble, in_workspace, owner, variable};
 use super::print::outln;
+use super::skills::Places;
 use super::style::Style;
 use serde::Serialize;
 use std::path::Path;
@@ -17,6 +18,7 @@ use stead::model::{ModelSettings, connect};
 use stead::store::{OsDisk, Sessions};
 use stead::tools::{Here, known_tool, known_tools, nearest};
 use stead::vfs::{LocalVfs, VfsError};
+use stead::workspace::skills::{Layer, Problem, Shadowed};
 use stead::workspace::{Finding, Severity, Spot, Switch, Workspace, WorkspaceError};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -94,6 +96,7 @@ async fn report(common: &Common, env: &Env) -> Result<Vec<Row>, CliError> {
     rows.extend(switches(&workspace));
     rows.extend(tool_names(&workspace));
     rows.extend(workspace.check_tools(&*workspace.files, &|name| env.get(name)).await.into_iter().map(Row::from));
+    rows.extend(skills(common, env).await?);
     rows.extend(permissions(&workspace).await);
     rows.extend(models(&workspace, &dir, env));
     let owner = owner(common)?;
@@ -142,6 +145,31 @@ fn unknown_tool(name: &str) -> Option<(Grade, String)> {
             Some((Grade::Error, format!("there is no tool {name}{hint}")))
         }
     }
+}
+
+/// Skills, strictly: those of the workspace must be right, others are only told about.
+async fn skills(common: &Common, env: &Env) -> Result<Vec<Row>, CliError> {
+    let places = Places::open(common, env).await?;
+    let catalogue = places.library().catalogue(&places.layers().await?).await;
+    let mut rows: Vec<Row> = catalogue.check().await.into_iter().map(skill_row).collect();
+    for Shadowed { skill, by, by_dir } in &catalogue.shadowed {
+        let message = format!("hidden by {by_dir} ({by}), which has the same name");
+        rows.push(row(Grade::Warning, skill.file().as_str(), message));
+    }
+    if rows.is_empty() {
+        rows.push(row(Grade::Ok, "skills", format!("{} found", catalogue.skills().len())));
+    }
+    Ok(rows)
+}
+
+fn skill_row(finding: stead::workspace::skills::Finding) -> Row {
+    let grade = match finding.layer {
+        Layer::Workspace | Layer::User => Grade::Error,
+        Layer::Global | Layer::Repository(_) => Grade::Warning,
+    };
+    let Problem { line, column, message } = finding.problem;
+    let place = Some(Spot { line: line as u64, column: column as u64 });
+    Row { grade, about: finding.path.to_string(), place, message }
 }
 
 /// Sections of the prompt that are over their bounds.

@@ -6,7 +6,7 @@ use super::error::CliError;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use stead::store::OsDisk;
-use stead::vfs::{LocalVfs, VPath};
+use stead::vfs::{LocalVfs, VPath, Vfs};
 use stead::workspace::{Layout, OpenOptions};
 
 /// What only a workspace has; the nearest folder upward with one of these is it.
@@ -66,12 +66,12 @@ pub(crate) fn open_options(common: &Common, env: &Env) -> Result<OpenOptions, Cl
         platform: platform(env)?,
         memory: common.memory.clone(),
         skills: common.skills.clone(),
-        global_skills: global_skills(env),
+        home: home(env, workspace_dir(common, env).ok().as_deref()),
     })
 }
 
 /// What many workspaces share: `$STEAD_PLATFORM`, or `~/.stead/platform` if it is there.
-fn platform(env: &Env) -> Result<Option<Arc<dyn stead::vfs::Vfs>>, CliError> {
+fn platform(env: &Env) -> Result<Option<Arc<dyn Vfs>>, CliError> {
     let (dir, named) = match (env.get("STEAD_PLATFORM"), env.home()) {
         (Some(dir), _) => (PathBuf::from(dir), true),
         (None, Some(home)) => (home.join(".stead/platform"), false),
@@ -85,19 +85,19 @@ fn platform(env: &Env) -> Result<Option<Arc<dyn stead::vfs::Vfs>>, CliError> {
     Ok(Some(Arc::new(files)))
 }
 
-/// Folders of skills that all workspaces of a person share.
-pub(crate) fn global_skills(env: &Env) -> Vec<Arc<dyn stead::vfs::Vfs>> {
-    let Some(home) = env.home() else { return Vec::new() };
-    let folders = [".agents/skills", ".stead/skills"].map(|folder| home.join(folder));
-    let opened = folders.iter().filter_map(|folder| LocalVfs::open(folder, Arc::new(OsDisk)).ok());
-    opened.map(|files| Arc::new(files) as Arc<dyn stead::vfs::Vfs>).collect()
-}
-
 /// The same for the folder `dir`, which tells its name and perhaps its layout.
 pub(crate) fn of_folder(options: OpenOptions, dir: &Path) -> OpenOptions {
     let real = dir.canonicalize().ok();
     let folder = real.as_deref().and_then(Path::file_name).and_then(|name| name.to_str()).map(str::to_owned);
     OpenOptions { layout: options.layout.or_else(|| layout_by_place(dir)), folder, ..options }
+}
+
+/// The person's own folder, if it is not the workspace.
+fn home(env: &Env, dir: Option<&Path>) -> Option<Arc<dyn Vfs>> {
+    let home = env.home()?;
+    let is_workspace = dir.and_then(|dir| dir.canonicalize().ok()) == home.canonicalize().ok();
+    let files = (!is_workspace).then(|| LocalVfs::open(&home, Arc::new(OsDisk)).ok())??;
+    Some(Arc::new(files))
 }
 
 /// The layout that a folder's own place tells.

@@ -22,6 +22,7 @@ mod run;
 mod schema;
 mod sessions;
 mod signals;
+mod skills;
 mod style;
 mod tool;
 mod transcript;
@@ -93,6 +94,7 @@ async fn dispatch(cli: Cli, env: &Env) -> Result<ExitCode, CliError> {
         Command::Schema(args) => Ok(schema::schema(&args)),
         Command::Sessions(args) => sessions::sessions(&common, env, args.command).await,
         Command::Workspace(args) => workspace::workspace(&common, env, args.command).await,
+        Command::Skills(args) => skills::skills(&common, env, args.command).await,
         Command::Gc(args) => gc::gc(&common, env, &args).await,
         Command::List(args) => list::list(env, &args).await,
         Command::Models(args) => models::models(env, &args).await,

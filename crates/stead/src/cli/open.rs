@@ -125,11 +125,17 @@ fn model_settings(common: &Common, env: &Env, dir: &Path, workspace: &Workspace)
     let configured = workspace.config().model.clone().map(|settings| in_workspace(settings, dir));
     let settings = match (&common.model, configured) {
         (Some(name), Some(settings)) if settings.name == *name => Some(settings),
-        (Some(name), _) => Some(ModelSettings { name: name.clone(), ..ModelSettings::default() }),
+        // Endpoint and key belong to the other model; how it is to answer belongs to the agent.
+        (Some(name), settings) => {
+            let ModelSettings { temperature, max_output_tokens, thinking_tokens, .. } = settings.unwrap_or_default();
+            let name = name.clone();
+            Some(ModelSettings { name, temperature, max_output_tokens, thinking_tokens, ..ModelSettings::default() })
+        }
         (None, configured) => configured.filter(|settings| !settings.name.is_empty()),
     };
     let by_key = || DEFAULTS.iter().find(|(key, _)| env.get(key).is_some()).map(|(_, name)| (*name).to_owned());
-    let settings = settings.or_else(|| by_key().map(|name| ModelSettings { name, ..ModelSettings::default() }));
+    let unnamed = workspace.config().model.clone().unwrap_or_default();
+    let settings = settings.or_else(|| by_key().map(|name| ModelSettings { name, ..unnamed }));
     settings.ok_or_else(|| CliError::usage(no_model_message()))
 }
 

@@ -41,7 +41,8 @@ impl Source {
             }
             SourceKind::Archive => (archive(&address, progress).await?, None),
             SourceKind::Store => {
-                let files = published(stead_store::connect(&address).await?);
+                require_file(&address).await?;
+                let files = self.open_store(lookup).await?;
                 (Bundle::from_files(&files, &VPath::root(), progress).await?, None)
             }
         };
@@ -53,6 +54,20 @@ impl Source {
         }
         let pinned = commit.unwrap_or_else(|| format!("sha256:{}", skills.hash()));
         Ok(Fetched { source: self.clone(), pinned, skills })
+    }
+}
+
+impl Source {
+    /// The skills that were published to this store.
+    pub async fn open_store(
+        &self,
+        lookup: &(dyn Fn(&str) -> Option<String> + Sync),
+    ) -> Result<stead_vfs::StoreVfs, SourceError> {
+        if self.kind != SourceKind::Store {
+            let text = format!("{} is no store; there are sqlite:, postgres://, mysql:// and redis://", self.from);
+            return Err(SourceError::Address(text));
+        }
+        Ok(published(stead_store::connect(&self.address(lookup)?.0).await?))
     }
 }
 
@@ -71,6 +86,18 @@ fn local(dir: &str) -> Result<LocalVfs, SourceError> {
         }
         error => error.into(),
     })
+}
+
+/// A store that is a file must be there: connecting would make it.
+async fn require_file(address: &str) -> Result<(), SourceError> {
+    let Some(path) = address.strip_prefix("sqlite:") else { return Ok(()) };
+    let (dir, name) = path.rsplit_once('/').unwrap_or((".", path));
+    let name = name.split('?').next().unwrap_or(name);
+    match local(if dir.is_empty() { "/" } else { dir })?.stat(&VPath::parse(name).map_err(VfsError::from)?).await {
+        Ok(_) => Ok(()),
+        Err(VfsError::NotFound(_)) => Err(SourceError::Address(format!("there is no store {path}"))),
+        Err(error) => Err(error.into()),
+    }
 }
 
 async fn archive(path: &str, progress: &Progress) -> Result<Bundle, SourceError> {

@@ -6,11 +6,12 @@
 use super::bundle::{BundledSkill, Skills};
 use super::manifest::{self, InstalledSkill, InstalledSource, Manifest, SKILLS_DIR};
 use super::progress::Phase;
-use super::{Bundle, Fetched, Progress, Source, SourceError};
+use super::{Bundle, BundleFile, Fetched, Progress, Source, SourceError};
 use crate::skills::{Flavor, Layer, SkillLayer};
 use bytes::Bytes;
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::{StreamExt, stream};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use stead_vfs::{Expect, VPath, Version, Vfs, VfsError};
 
 /// How many files are written at once.
@@ -189,17 +190,30 @@ impl Installation {
             }
         }
         progress.enter(Phase::Writing, files.len());
-        stream::iter(files)
-            .map(|(path, file)| async move {
-                self.files.write(&path, file.content.clone(), Expect::Absent).await?;
-                self.files.set_mode(&path, if file.executable { 0o755 } else { 0o644 }).await?;
-                progress.step();
-                Ok::<(), VfsError>(())
+        let has_failed = AtomicBool::new(false);
+        let written: Vec<Result<(), VfsError>> = stream::iter(files)
+            .map(|(path, file)| {
+                let has_failed = &has_failed;
+                async move {
+                    if has_failed.load(Ordering::Relaxed) {
+                        return Ok(());
+                    }
+                    let written = self.write_file(&path, file).await;
+                    has_failed.fetch_or(written.is_err(), Ordering::Relaxed);
+                    progress.step();
+                    written
+                }
             })
             .buffer_unordered(AT_ONCE)
-            .try_collect::<Vec<()>>()
-            .await?;
-        Ok(())
+            // To the end, even if one failed: a write that was let go of would go on behind the cleaning up.
+            .collect()
+            .await;
+        Ok(written.into_iter().collect::<Result<(), VfsError>>()?)
+    }
+
+    async fn write_file(&self, path: &VPath, file: &BundleFile) -> Result<(), VfsError> {
+        self.files.write(path, file.content.clone(), Expect::Absent).await?;
+        self.files.set_mode(path, if file.executable { 0o755 } else { 0o644 }).await
     }
 
     /// Writes the manifest, unless somebody else did since it was read.

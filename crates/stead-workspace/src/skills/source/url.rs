@@ -94,13 +94,18 @@ fn local(text: &str, base: &str) -> Result<Source, SourceError> {
     Ok(Source { kind, from: absolute(path, base), rev })
 }
 
+/// `path` from the root, without `.` and `..`, so that it is short enough to read.
 fn absolute(path: &str, base: &str) -> String {
-    let path = path.strip_prefix("./").unwrap_or(path);
-    match path {
-        "" | "." => base.to_owned(),
-        path if path.starts_with('/') => path.to_owned(),
-        path => format!("{}/{path}", base.trim_end_matches('/')),
+    let whole = if path.starts_with('/') { path.to_owned() } else { format!("{base}/{path}") };
+    let mut parts: Vec<&str> = Vec::new();
+    for part in whole.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            name => parts.push(name),
+        }
     }
+    format!("/{}", parts.join("/"))
 }
 
 /// `user@host:path`, as ssh takes it.

@@ -6,8 +6,7 @@ use stead_core::AccessKind::{Read, Write};
 use stead_model::ModelSettings;
 use stead_vfs::Rules;
 use stead_workspace::{
-    AgentConfig, AgentMode, AgentSpec, ContextFile, FixedText, Nested, Policy, SkillFlavor, SpecPolicy, Surface,
-    ToolLists, order,
+    AgentConfig, AgentMode, AgentSpec, ContextFile, FixedText, Policy, SpecPolicy, Surface, ToolLists, order,
 };
 
 fn names(names: &[&str]) -> Vec<String> {
@@ -115,7 +114,7 @@ async fn every_part_of_a_workspace_arrives_where_it_belongs() {
     secrets.sort();
     secrets.dedup();
     assert_eq!(secrets, ["review-token", "sk-platform"]);
-    assert_eq!(definition.tools, ToolLists { allow: Some(names(&["Read", "Glob", "Grep"])), deny: Vec::new() });
+    assert_eq!(definition.tools, [ToolLists { allow: Some(names(&["Read", "Glob", "Grep"])), deny: Vec::new() }]);
     assert_eq!(definition.surface, Surface::Title);
     assert_eq!(
         definition.texts,
@@ -127,11 +126,14 @@ async fn every_part_of_a_workspace_arrives_where_it_belongs() {
     );
     let tree = &definition.tree;
     let path = |text: &str| VPath::parse(text).unwrap();
-    let project = ContextFile { path: path("AGENTS.md"), tag: "agents_context".to_owned(), nested: Nested::No };
+    let project = ContextFile::new(path("AGENTS.md"), "agents_context");
     assert_eq!(tree.context, [project]);
     assert_eq!(tree.memory, Some(path(".openharness/memory/MEMORY.md")));
     assert_eq!(tree.skills, [path("shared/skills"), path(".openharness/skills")]);
-    assert_eq!((tree.flavor, &tree.runtime), (SkillFlavor::Loose, &path(".openharness/data")));
+    assert_eq!(
+        (tree.flavor, &tree.runtime),
+        (stead_workspace::skills::Flavor::OpenHarness, &path(".openharness/data"))
+    );
     assert_eq!((&tree.days, &tree.knowledge, &tree.subagents, &tree.tools), (&None, &None, &None, &None));
     let rules = Rules::new(&[], tree.protected).unwrap();
     let allowed = |kind, text| rules.decide(kind, &path(text)).kind == stead_core::VerdictKind::Allow;
@@ -155,7 +157,7 @@ async fn another_agent_of_the_workspace_brings_its_own_model_bounds_and_tools() 
     assert_eq!(definition.config.policy, policy);
     // A tool to load skills with comes with the first skill.
     let allow = names(&["Bash", "Read", "Write", "Edit", "Glob", "Grep", "load_skill"]);
-    assert_eq!(definition.tools, ToolLists { allow: Some(allow), deny: names(&["LS"]) });
+    assert_eq!(definition.tools, [ToolLists { allow: Some(allow), deny: names(&["LS"]) }]);
     let origin = |key: &str| {
         let origin = &definition.origins[key];
         format!("{}:{}", origin.source, origin.place.unwrap().line)
@@ -222,8 +224,10 @@ async fn without_its_platform_a_workspace_is_refused_unless_a_model_is_given() {
 
 #[tokio::test]
 async fn the_scaffold_is_a_workspace() {
-    let files: Vec<(&str, &str)> =
-        stead_workspace::scaffold_openharness().into_iter().map(|file| (file.path, file.content)).collect();
+    let files: Vec<(&str, &str)> = stead_workspace::scaffold(stead_workspace::Layout::Openharness)
+        .into_iter()
+        .map(|file| (file.path, file.content))
+        .collect();
     let definition = open(place(&files).await, &OpenOptions::default()).await.map_err(|all| lines(&all)).unwrap();
     assert_eq!(definition.active.as_deref(), Some("plan"));
     assert_eq!(definition.agents.keys().collect::<Vec<_>>(), ["build", "plan", "reviewer"]);

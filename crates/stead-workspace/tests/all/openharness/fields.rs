@@ -28,8 +28,8 @@ async fn effect(line: &str, more: &[(&str, &str)]) -> Vec<String> {
     is(format!("model {}", model.name), "model anthropic:claude-sonnet-4-5");
     is(format!("temperature {:?}", model.temperature), "temperature None");
     is(format!("max_tokens {:?}", model.max_output_tokens), "max_tokens None");
-    is(format!("tools {:?}", definition.tools.allow), "tools Some([])");
-    is(format!("deny {:?}", definition.tools.deny), "deny []");
+    is(format!("tools {:?}", definition.tools[0].allow), "tools Some([])");
+    is(format!("deny {:?}", definition.tools[0].deny), "deny []");
     is(format!("skills {:?}", spec.skills), "skills Some([])");
     is(format!("actions {:?}", spec.actions), "actions Some([])");
     is(format!("servers {:?}", spec.servers), "servers Some([])");

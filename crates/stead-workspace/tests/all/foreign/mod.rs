@@ -1,7 +1,5 @@
 //! Workspaces of OpenPaw, Deep Agents and AgentScope's Python workspaces, as their documents describe them.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 mod agentscope_py;
 mod deepagents;
 mod openpaw;

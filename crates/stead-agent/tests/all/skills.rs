@@ -1,0 +1,59 @@
+//! A skill through the whole driver: its body is in the conversation once, on record, and a rewind takes it out.
+
+use crate::support::{agent_on, journal, model, results, session, text};
+use serde_json::json;
+use std::sync::Arc;
+use stead_agent::RunOptions;
+use stead_core::{Entry, ResultStatus};
+use stead_store::{OsDisk, Wait};
+use stead_testkit::{FakeModel, Wire, reply};
+use stead_vfs::{LocalVfs, VPath, Vfs};
+use stead_workspace::skills::{Flavor, Layer, SkillLayer, SkillLibrary, load_skill};
+
+#[tokio::test]
+async fn a_skill_is_loaded_once_and_again_only_after_a_rewind() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(dir.path().join("skills/pdf")).unwrap();
+    let skill = "---\nname: pdf\ndescription: Reads PDF files.\n---\nThe whole body.\n";
+    std::fs::write(dir.path().join("skills/pdf/SKILL.md"), skill).unwrap();
+    std::fs::write(
+        dir.path().join("agent.yaml"),
+        "permissions:\n- {operations: [read], paths: [skills/pdf/secret.md], mode: deny}\n",
+    )
+    .unwrap();
+    std::fs::write(dir.path().join("skills/pdf/secret.md"), "hidden").unwrap();
+    let call = |args| reply().call("load_skill", args);
+    let server = FakeModel::start(vec![
+        reply().call("load_skill", json!({"name": "pdf"})).call("Skill", json!({"skill": "pdf"})),
+        reply().text("loaded"),
+        call(json!({"name": "pdf"})),
+        call(json!({"name": "pdf", "path": "secret.md"})),
+        reply().text("loaded"),
+        call(json!({"name": "pdf"})),
+        reply().text("loaded"),
+    ]);
+    let files: Arc<dyn Vfs> = Arc::new(LocalVfs::open(dir.path(), Arc::new(OsDisk)).unwrap());
+    let root = VPath::parse("skills").unwrap();
+    let layer = SkillLayer { layer: Layer::Workspace, files, root, flavor: Flavor::Standard };
+    let catalogue = Arc::new(SkillLibrary::default().catalogue(&[layer]).await);
+    let tool = load_skill(catalogue).unwrap();
+    let agent = agent_on(dir.path(), model(&server, Wire::Chat), Arc::new(OsDisk), vec![tool]).await;
+
+    agent.session(session("s")).run(text("one"), RunOptions::default()).await.unwrap();
+    // Another process goes on with it and knows from the journal.
+    let mut again = agent.session(session("s"));
+    again.run(text("two"), RunOptions::default()).await.unwrap();
+    assert!(again.state().skills.contains_key("pdf"));
+    again.rewind(1, Wait::No).await.unwrap();
+    assert!(again.state().skills.is_empty());
+    again.run(text("three"), RunOptions::default()).await.unwrap();
+
+    let (lines, state) = journal(&agent, &session("s")).await;
+    let said: Vec<(ResultStatus, bool)> =
+        results(&lines).into_iter().map(|(_, status, text)| (status, text.contains("The whole body."))).collect();
+    let (ok, denied) = (ResultStatus::Ok, ResultStatus::Denied);
+    assert_eq!(said, [(ok, true), (ok, false), (ok, false), (denied, false), (ok, true)]);
+    let activations = lines.iter().filter(|line| matches!(&line.entry, Entry::Result(r) if r.activates.is_some()));
+    let recorded: Vec<u64> = activations.map(|line| line.seq).collect();
+    assert_eq!((recorded.len(), state.skills["pdf"].seq), (2, recorded[1]));
+}

@@ -1,0 +1,161 @@
+//! `stead skills list` and `check`.
+
+use super::layers::Places;
+use super::{Form, counted, is_own, short};
+use crate::cli::args::Common;
+use crate::cli::env::Env;
+use crate::cli::error::CliError;
+use crate::cli::print::outln;
+use crate::cli::style::Style;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use stead::workspace::skills::{
+    Catalogue, Consequence, Finding, Installation, InstalledSource, Layer, Shadowed, Skill,
+};
+use unicode_width::UnicodeWidthStr;
+
+/// How much of a description a line shows.
+const SHOWN_CHARS: usize = 72;
+
+pub(super) async fn list(common: &Common, env: &Env, form: Form) -> Result<ExitCode, CliError> {
+    let places = Places::open(common, env).await?;
+    let catalogue = places.library().catalogue(&places.layers().await?).await;
+    let installation = Installation::open(places.installed.clone()).await?;
+    match form {
+        Form::Json => outln!("{}", as_json(&places, &catalogue, installation.sources())),
+        Form::Text => show(env, &places, &catalogue, installation.sources()),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn as_json(places: &Places, catalogue: &Catalogue, sources: &[InstalledSource]) -> Value {
+    let skill = |skill: &Skill| {
+        json!({
+            "name": skill.name(), "description": skill.header.description, "layer": layer_word(&skill.layer),
+            "source": source_of(&skill.layer), "path": places.shown(&skill.files, &skill.dir),
+            "license": skill.header.license, "compatibility": skill.header.compatibility,
+            "metadata": skill.header.metadata, "allowed_tools": skill.header.allowed_tools,
+        })
+    };
+    let shadowed = |shadowed: &Shadowed| {
+        json!({
+            "name": shadowed.skill.name(), "layer": layer_word(&shadowed.skill.layer),
+            "source": source_of(&shadowed.skill.layer),
+            "path": places.shown(&shadowed.skill.files, &shadowed.skill.dir),
+            "by_layer": layer_word(&shadowed.by), "by_source": source_of(&shadowed.by),
+            "by_path": shadowed.by_dir.as_str(),
+        })
+    };
+    json!({
+        "skills": catalogue.skills().map(skill).collect::<Vec<_>>(),
+        "shadowed": catalogue.shadowed.iter().map(shadowed).collect::<Vec<_>>(),
+        "sources": sources,
+        "problems": catalogue.findings.iter().map(finding_json).collect::<Vec<_>>(),
+    })
+}
+
+fn finding_json(finding: &Finding) -> Value {
+    let Finding { layer, path, problem, consequence } = finding;
+    json!({
+        "layer": layer_word(layer), "source": source_of(layer), "path": path.as_str(), "line": problem.line,
+        "column": problem.column, "message": problem.message, "skipped": *consequence == Consequence::Skipped,
+    })
+}
+
+fn layer_word(layer: &Layer) -> &'static str {
+    match layer {
+        Layer::Global => "global",
+        Layer::Repository(_) => "repository",
+        Layer::Workspace => "workspace",
+        Layer::User => "user",
+    }
+}
+
+fn source_of(layer: &Layer) -> Option<&str> {
+    match layer {
+        Layer::Repository(name) => Some(name),
+        Layer::Global | Layer::Workspace | Layer::User => None,
+    }
+}
+
+fn show(env: &Env, places: &Places, catalogue: &Catalogue, sources: &[InstalledSource]) {
+    let style = Style::stdout(env);
+    if catalogue.is_empty() {
+        outln!("there are no skills; put one into skills/NAME/SKILL.md, or `stead skills add` some");
+    }
+    let width = catalogue.skills().map(|skill| skill.name().width()).max().unwrap_or(0);
+    for skill in catalogue.skills() {
+        let pad = " ".repeat(width - skill.name().width());
+        let (name, layer) = (style.bold(&style.safe(skill.name())), skill.layer.to_string());
+        let origin = places.shown(&skill.files, &skill.dir);
+        outln!("{name}{pad}  {layer:<18}  {}", style.safe(&origin));
+        let description = skill.header.description.split_whitespace().collect::<Vec<_>>().join(" ");
+        let clipped = match description.char_indices().nth(SHOWN_CHARS) {
+            Some((end, _)) => format!("{}…", &description[..end]),
+            None => description,
+        };
+        outln!("{}  {}", " ".repeat(width), style.dim(&style.safe(&clipped)));
+    }
+    for source in sources {
+        let rev = source.rev.as_ref().map_or(String::new(), |rev| format!("#{rev}"));
+        let from = format!("{}{rev}", source.from);
+        let (kind, pinned) = (source.kind, short(&source.pinned));
+        outln!("source {}: {kind} {} at {pinned}", style.bold(&source.name), style.safe(&from));
+    }
+    for Shadowed { skill, by, by_dir } in &catalogue.shadowed {
+        let hidden = places.shown(&skill.files, &skill.dir);
+        let text = format!("{hidden} ({}): {by_dir} ({by}) is used", skill.layer);
+        outln!("{} {}", style.warn("hidden"), style.safe(&text));
+    }
+    for finding in &catalogue.findings {
+        let mark = match finding.consequence {
+            Consequence::Used => style.warn("warning"),
+            Consequence::Skipped => style.bad("skipped"),
+        };
+        outln!("{mark} {}", style.safe(&finding.to_string()));
+    }
+}
+
+pub(super) async fn check(common: &Common, env: &Env, form: Form) -> Result<ExitCode, CliError> {
+    let places = Places::open(common, env).await?;
+    let catalogue = places.library().catalogue(&places.layers().await?).await;
+    let findings = catalogue.check().await;
+    let installation = Installation::open(places.installed.clone()).await?;
+    let mut changed = Vec::new();
+    for source in installation.sources() {
+        let names = installation.changed(&source.name).await?;
+        changed.extend(names.into_iter().map(|skill| (source.name.clone(), skill)));
+    }
+    let errors = findings.iter().filter(|finding| is_own(&finding.layer)).count();
+    match form {
+        Form::Json => {
+            let changed: Vec<Value> =
+                changed.iter().map(|(source, skill)| json!({"source": source, "skill": skill})).collect();
+            let problems: Vec<Value> = findings.iter().map(finding_json).collect();
+            outln!("{}", json!({"skills": catalogue.skills().len(), "problems": problems, "changed": changed}));
+        }
+        Form::Text => show_checked(env, &catalogue, &findings, &changed),
+    }
+    Ok(ExitCode::from(if errors > 0 { 2 } else { 0 }))
+}
+
+fn show_checked(env: &Env, catalogue: &Catalogue, findings: &[Finding], changed: &[(String, String)]) {
+    let style = Style::stdout(env);
+    let (mut errors, mut warnings) = (0, changed.len());
+    for finding in findings {
+        let mark = if is_own(&finding.layer) {
+            errors += 1;
+            style.bad("error  ")
+        } else {
+            warnings += 1;
+            style.warn("warning")
+        };
+        outln!("{mark} {}", style.safe(&finding.to_string()));
+    }
+    for (source, skill) in changed {
+        let text = format!("{skill} of {source} is not as it was installed; `stead skills update {source}` renews it");
+        outln!("{} {}", style.warn("warning"), style.safe(&text));
+    }
+    let (skills, errors) = (counted(catalogue.skills().len(), "skill"), counted(errors, "error"));
+    outln!("{skills} checked: {errors}, {}", counted(warnings, "warning"));
+}
