@@ -14,13 +14,14 @@ pub enum Surface {
 }
 
 /// Names of the title surface, each after the canonical one.
-const TITLES: [(&str, &str); 6] = [
+const TITLES: [(&str, &str); 7] = [
     ("read_file", "Read"),
     ("write_file", "Write"),
     ("edit_file", "Edit"),
     ("glob_files", "Glob"),
     ("grep_files", "Grep"),
     ("ls", "LS"),
+    ("load_skill", "Skill"),
 ];
 
 impl Surface {
@@ -32,7 +33,7 @@ impl Surface {
         }
     }
 
-    /// What a file tool is called here.
+    /// What a tool is called here.
     pub fn name(self, canonical: &'static str) -> &'static str {
         match self {
             Self::Snake => canonical,

@@ -279,10 +279,13 @@ fn without_comments(text: &str) -> String {
                 }
             }
             ']' | '}' if !in_string => {
-                if let Some(last) = out.iter_mut().rev().find(|c| !c.is_whitespace())
-                    && *last == ','
+                let mut before = out.iter().enumerate().rev().filter(|(_, c)| !c.is_whitespace());
+                let (last, value) = (before.next(), before.next());
+                // A comma is trailing only behind a value.
+                if let (Some((at, ',')), Some((_, end))) = (last, value)
+                    && !matches!(end, '[' | '{' | ',' | ':')
                 {
-                    *last = ' ';
+                    out[at] = ' ';
                 }
                 out.push(c);
             }

@@ -4,6 +4,8 @@
 
 #[path = "cli/endings.rs"]
 mod endings;
+#[path = "cli/layouts.rs"]
+mod layouts;
 #[path = "cli/list.rs"]
 mod list;
 #[path = "cli/malformed.rs"]

@@ -2,7 +2,7 @@
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;
-use stead_workspace::{Attached, FixedText, PlaceKind, Section, WorkspaceError, enclose, order};
+use stead_workspace::{Attached, FixedText, PlaceKind, Section, Surface, WorkspaceError, enclose, order};
 
 const BASE: &str = "You are an agent that works in a folder of plain files, the workspace, with the tools you are given. \
 Do the task; do not only describe it. Read before you change, make the smallest change that does the job, and check your work. \
@@ -74,14 +74,19 @@ fn workspace(cx: &TurnCx<'_>) -> Option<String> {
              only for them."
         }
     });
+    let named = |tool| cx.name_of(tool);
     if cx.has_tool("grep_files") && cx.has_tool("glob_files") {
-        text.push_str(" Search with `grep_files` and `glob_files` before reading many files.");
+        let (grep, glob) = (named("grep_files"), named("glob_files"));
+        text.push_str(&format!(" Search with `{grep}` and `{glob}` before reading many files."));
     }
     if cx.has_tool("edit_file") {
-        text.push_str(" `edit_file` replaces exact text.");
+        text.push_str(&format!(" `{}` replaces exact text.", named("edit_file")));
     }
     if cx.has_tool("write_file") {
-        text.push_str(" `write_file` creates new files and refuses to overwrite unless told with `mode`.");
+        text.push_str(match cx.definition().surface {
+            Surface::Snake => " `write_file` creates new files and refuses to overwrite unless told with `mode`.",
+            Surface::Title => " `Write` replaces a file only if you have read it and it did not change since.",
+        });
     }
     if let Some(home) = &cx.definition().tree.home {
         text.push_str(&format!(" Files that you write outside the known folders go to `{home}/`."));

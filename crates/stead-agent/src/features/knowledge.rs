@@ -41,7 +41,7 @@ impl Feature for Knowledge {
             }
             if more {
                 let what = format!("only the first {MAX_LISTED} files are listed");
-                parts.push(format!("[{what}; find others with glob_files]"));
+                parts.push(format!("[{what}; find others with {}]", cx.name_of("glob_files")));
                 cuts.push(Cut { source: folder.to_string(), what });
             }
             let text = enclose("domain_knowledge_context", &parts.join("\n\n"));
@@ -106,7 +106,10 @@ async fn list(cx: &TurnCx<'_>, roots: &[&VPath]) -> Result<Listing, WorkspaceErr
 }
 
 fn help(cx: &TurnCx<'_>, folder: &VPath) -> String {
-    let search = if cx.has_tool("grep_files") { ", or search them with `grep_files`" } else { "" };
+    let search = match cx.has_tool("grep_files") {
+        true => format!(", or search them with `{}`", cx.name_of("grep_files")),
+        false => String::new(),
+    };
     format!(
         "## Domain Knowledge\nWhat this agent knows of its field is in `{folder}/`. Its entry is shown below, the \
          other files are only listed: read those that a task needs{search}, and rely on them rather than on what you \

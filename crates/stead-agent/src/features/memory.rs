@@ -3,7 +3,7 @@
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;
 use stead_vfs::VPath;
-use stead_workspace::{Cut, Section, Switch, Window, WorkspaceError, enclose, order};
+use stead_workspace::{Cut, Section, Surface, Switch, Window, WorkspaceError, enclose, order};
 
 /// Bytes that a token has at least; the budget is in tokens.
 const BYTES_PER_TOKEN: u64 = 3;
@@ -50,7 +50,7 @@ impl Memory {
         });
         let text = match &cut {
             Some(cut) => {
-                let find = if cx.has_tool("memory_search") { "memory_search" } else { "grep_files" };
+                let find = if cx.has_tool("memory_search") { "memory_search" } else { cx.name_of("grep_files") };
                 format!("[{path}: {}; find older entries with {find}]\n{text}", cut.what)
             }
             None => text.to_owned(),
@@ -67,9 +67,9 @@ fn recall(cx: &TurnCx<'_>, path: &VPath) -> Option<String> {
     let days =
         cx.definition().tree.days.as_ref().map_or(String::new(), |days| format!(" and, day by day, in `{days}/`"));
     let how = if cx.has_tool("memory_search") {
-        "search them with `memory_search`"
+        "search them with `memory_search`".to_owned()
     } else if cx.has_tool("grep_files") {
-        "search them with `grep_files`"
+        format!("search them with `{}`", cx.name_of("grep_files"))
     } else {
         return None;
     };
@@ -83,9 +83,13 @@ fn persistence(cx: &TurnCx<'_>, path: &VPath) -> Option<String> {
     let how = if cx.has_tool("memory_save") {
         "save it with `memory_save`".to_owned()
     } else if cx.has_tool("write_file") {
+        let how = match cx.definition().surface {
+            Surface::Snake => " (`write_file` with `mode: append`)",
+            Surface::Title => "",
+        };
         match &cx.definition().tree.days {
-            Some(days) => format!("append it to `{days}/YYYY-MM-DD.md` of today (`write_file` with `mode: append`)"),
-            None => format!("append it to `{path}` (`write_file` with `mode: append`)"),
+            Some(days) => format!("append it to `{days}/YYYY-MM-DD.md` of today{how}"),
+            None => format!("append it to `{path}`{how}"),
         }
     } else {
         return None;

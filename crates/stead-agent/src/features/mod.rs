@@ -86,6 +86,11 @@ impl TurnCx<'_> {
         self.lists.iter().all(|lists| lists.allow(name))
     }
 
+    /// What the model knows a tool by.
+    pub fn name_of(&self, tool: &'static str) -> &'static str {
+        self.workspace.definition.surface.name(tool)
+    }
+
     /// What the workspace says the agent is.
     pub fn definition(&self) -> &Definition {
         &self.workspace.definition

@@ -1,14 +1,11 @@
 //! A skill through the whole driver: its body is in the conversation once, on record, and a rewind takes it out.
 
-use crate::support::{agent_on, journal, model, results, session, text};
+use crate::support::{agent, journal, model, results, session, text};
 use serde_json::json;
-use std::sync::Arc;
 use stead_agent::RunOptions;
 use stead_core::{Entry, ResultStatus};
-use stead_store::{OsDisk, Wait};
+use stead_store::Wait;
 use stead_testkit::{FakeModel, Wire, reply};
-use stead_vfs::{LocalVfs, VPath, Vfs};
-use stead_workspace::skills::{Flavor, Layer, SkillLayer, SkillLibrary, load_skill};
 
 #[tokio::test]
 async fn a_skill_is_loaded_once_and_again_only_after_a_rewind() {
@@ -32,12 +29,7 @@ async fn a_skill_is_loaded_once_and_again_only_after_a_rewind() {
         call(json!({"name": "pdf"})),
         reply().text("loaded"),
     ]);
-    let files: Arc<dyn Vfs> = Arc::new(LocalVfs::open(dir.path(), Arc::new(OsDisk)).unwrap());
-    let root = VPath::parse("skills").unwrap();
-    let layer = SkillLayer { layer: Layer::Workspace, files, root, flavor: Flavor::Standard };
-    let catalogue = Arc::new(SkillLibrary::default().catalogue(&[layer]).await);
-    let tool = load_skill(catalogue).unwrap();
-    let agent = agent_on(dir.path(), model(&server, Wire::Chat), Arc::new(OsDisk), vec![tool]).await;
+    let agent = agent(dir.path(), model(&server, Wire::Chat)).await;
 
     agent.session(session("s")).run(text("one"), RunOptions::default()).await.unwrap();
     // Another process goes on with it and knows from the journal.

@@ -49,8 +49,10 @@ fn join(sections: &[Section]) -> String {
         }
         match group.first().map(|section| section.within) {
             Some(Within::Loaded) => {
+                let notice = if out.contains(LOADED_NOTICE) { "" } else { LOADED_NOTICE };
+                let separator = if notice.is_empty() { "" } else { "\n" };
                 let text = texts.join("\n");
-                out.push_str(&format!("{LOADED_NOTICE}\n<{LOADED}>\n{text}\n</{LOADED}>"));
+                out.push_str(&format!("{notice}{separator}<{LOADED}>\n{text}\n</{LOADED}>"));
             }
             Some(Within::Prompt) | None => out.push_str(&texts.join("\n\n")),
         }

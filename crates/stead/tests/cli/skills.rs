@@ -101,7 +101,7 @@ fn the_list_shows_layers_origins_what_is_hidden_and_what_is_wrong() {
         [
             "a global ~/.stead/skills/a",
             "b global ~/.agents/skills/b",
-            "c global .agents/skills/c",
+            "c workspace .agents/skills/c",
             "d repository .stead/skills/team/d",
             "e workspace skills/e"
         ]
