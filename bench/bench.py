@@ -26,8 +26,9 @@ from common import (
     median_run_ms, number, overheads_ms, prompt, quiet, run, session,
 )
 import places
+import turns
 
-TESTS = ["cold", "step", "growth", "rss", "thr", "files", "session", "size", "places"]
+TESTS = ["cold", "step", "growth", "rss", "thr", "files", "session", "size", "turns", "places"]
 FILE_CALLS = ["glob", "grep_literal", "grep_regex", "read_big", "edit"]
 
 # ---- tests: each gives lists of samples under a name
@@ -427,23 +428,30 @@ def report(results, limits, harnesses, options):
     return "\n".join(lines)
 
 
+TURNS_HEADING = "## Turns\n\n"
 PLACES_HEADING = "## Places\n\n"
 MISSES_HEADING = "## Where a budget is missed"
 
 
-def whole_report(results, place_samples, limits, harnesses, options):
-    """The report. What was not measured now stays as it is in the file: places, or all but places."""
-    earlier = options.out.read_text() if options.out.exists() else ""
-    main, _, rest = earlier.partition(PLACES_HEADING)
-    section = rest.partition(MISSES_HEADING)[0]
-    if not section:
-        main = earlier.partition(MISSES_HEADING)[0]
+def earlier_sections(text):
+    """The parts of an earlier report: the main table, and each section by its heading."""
+    text = text.partition(MISSES_HEADING)[0]
+    text, _, places_section = text.partition(PLACES_HEADING)
+    main, _, turns_section = text.partition(TURNS_HEADING)
+    return main, {TURNS_HEADING: turns_section, PLACES_HEADING: places_section}
+
+
+def whole_report(results, turn_samples, place_samples, limits, harnesses, options):
+    """The report. What was not measured now stays as it is in the file."""
+    main, sections = earlier_sections(options.out.read_text() if options.out.exists() else "")
     if any(results.values()):
         main = report(results, limits, harnesses, options) + "\n"
+    if turn_samples:
+        sections[TURNS_HEADING] = turns.section(turn_samples, machine(), options) + "\n"
     if place_samples:
-        section = places.section(place_samples, machine(), options) + "\n"
+        sections[PLACES_HEADING] = places.section(place_samples, machine(), options) + "\n"
     misses = HERE / "misses.md"  # written by hand: figures do not explain themselves
-    return main + (PLACES_HEADING + section if section else "") + misses.read_text()
+    return main + "".join(heading + text for heading, text in sections.items() if text) + misses.read_text()
 
 
 # ---- main
@@ -476,7 +484,7 @@ def main():
     TMP.mkdir(parents=True, exist_ok=True)
     harnesses = [make_harness(name, options.stead) for name in options.harness]
     server = Server(options.fake_model)
-    results, place_samples, failed = {harness.name: {} for harness in harnesses}, {}, False
+    results, turn_samples, place_samples, failed = {harness.name: {} for harness in harnesses}, {}, {}, False
     try:
         for test in options.tests:
             for harness in harnesses:
@@ -485,6 +493,9 @@ def main():
                 print(f"{time.strftime('%H:%M:%S')} {test}: {harness.name}", flush=True)
                 server.get("/reset")
                 try:
+                    if test == "turns":
+                        turn_samples = turn_samples if harness.is_peer else turns.measure(harness, options)
+                        continue
                     if test == "places":
                         place_samples = place_samples if harness.is_peer else places.measure(server, harness, options)
                         continue
@@ -496,11 +507,11 @@ def main():
         limits = measure_limits(server, set(options.tests), options, results)
     finally:
         server.stop()
-    if not any(results.values()) and not place_samples:
+    if not any(results.values()) and not place_samples and not turn_samples:
         sys.exit("nothing could be measured")
     named = {" ".join(map(str, name)): samples for name, samples in place_samples.items()}
     (TMP / "samples.json").write_text(json.dumps({"results": results, "limits": limits, "places": named}, indent=1))
-    text = whole_report(results, place_samples, limits, harnesses, options)
+    text = whole_report(results, turn_samples, place_samples, limits, harnesses, options)
     options.out.write_text(text)
     print(text)
     sys.exit(1 if failed else 0)

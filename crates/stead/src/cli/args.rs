@@ -577,6 +577,13 @@ pub(crate) enum BenchCommand {
         #[arg(long)]
         prompts_file: PathBuf,
     },
+    /// What turns begin with, again and again
+    Turn {
+        #[arg(long)]
+        workdir: PathBuf,
+        #[arg(long, default_value_t = 20)]
+        rounds: usize,
+    },
     /// Many sessions, kept live
     Hold {
         #[command(flatten)]

@@ -3,7 +3,7 @@
 use super::args::{BenchCommand, BenchCommon};
 use super::env::Env;
 use super::error::CliError;
-use super::open::{Made, assemble, open_workspace};
+use super::open::{Made, NoModel, assemble, open_workspace};
 use super::print::outln;
 use serde_json::json;
 use std::path::Path;
@@ -77,6 +77,7 @@ pub(crate) async fn bench(env: &Env, command: BenchCommand) -> Result<ExitCode, 
             outln!("{}", json!({"restore_s": seconds, "messages": messages}));
             Ok(ExitCode::SUCCESS)
         }
+        BenchCommand::Turn { workdir, rounds } => turns(&workdir, rounds, env).await,
         BenchCommand::Place(args) => super::bench_place::place(env, &args).await,
     }
 }
@@ -87,9 +88,30 @@ impl BenchCommand {
         match self {
             Self::Many { .. } | Self::Hold { .. } => true,
             Self::Place(args) => args.clients > 1,
-            Self::Run { .. } | Self::Dump { .. } | Self::Save { .. } | Self::Restore { .. } => false,
+            Self::Run { .. } | Self::Dump { .. } | Self::Turn { .. } | Self::Save { .. } | Self::Restore { .. } => {
+                false
+            }
         }
     }
+}
+
+/// The first turn of a process, and the median of those that follow it.
+async fn turns(workdir: &Path, rounds: usize, env: &Env) -> Result<ExitCode, CliError> {
+    let workspace = open_workspace(workdir, OpenOptions::default(), env).await?;
+    let agent = assemble(workdir, workspace, Made::of(Arc::new(NoModel))).await?;
+    let started = Instant::now();
+    let first = agent.outside_turn().await?;
+    let cold_ms = started.elapsed().as_secs_f64() * 1000.0;
+    let mut warm_ms = Vec::with_capacity(rounds);
+    for _ in 0..rounds.max(1) {
+        let started = Instant::now();
+        agent.outside_turn().await?;
+        warm_ms.push(started.elapsed().as_secs_f64() * 1000.0);
+    }
+    warm_ms.sort_by(f64::total_cmp);
+    let bytes: usize = first.prompt.parts().iter().map(|part| part.text.len()).sum();
+    outln!("{}", json!({"bytes": bytes, "cold_ms": cold_ms, "warm_ms": warm_ms[warm_ms.len() / 2]}));
+    Ok(ExitCode::SUCCESS)
 }
 
 /// An agent as a user would have it, but for what the benchmark's rules ask: no retries, and the guard
