@@ -1,12 +1,26 @@
-//! A directory becomes an agent: its settings and its prompt, read from plain files.
+//! A directory becomes an agent, read from plain files.
+//!
+//! A folder is opened as a [`Workspace`]: its [`Layout`] is detected, and whichever it is, the module of that layout
+//! gives one [`Definition`] of the agent. What is wrong is a [`Finding`] with its file, line and column.
 //!
 //! ```
-//! use stead_workspace::AgentConfig;
+//! use std::sync::Arc;
+//! use stead_vfs::{Expect, StoreVfs, VPath, Vfs};
+//! use stead_workspace::{OpenOptions, Workspace};
 //!
-//! let config = AgentConfig::parse("model: anthropic:claude-sonnet-4-5\npolicy: {max_steps: 20}", &|_| None).unwrap();
-//! assert_eq!(config.model.unwrap().name, "anthropic:claude-sonnet-4-5");
-//! assert_eq!(config.policy.max_steps, 20);
+//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+//! let files: Arc<dyn Vfs> = Arc::new(StoreVfs::in_memory());
+//! let settings = "model: anthropic:claude-sonnet-4-5\npolicy: {max_stepps: 20}";
+//! files.write(&VPath::parse("agent.yaml")?, settings.into(), Expect::Absent).await?;
+//!
+//! let error = Workspace::open(files, &OpenOptions::default(), &|_| None).await.unwrap_err();
+//! assert!(error.to_string().starts_with("agent.yaml:2:10: policy: unknown field `max_stepps`"), "{error}");
+//! # Ok::<(), stead_vfs::VfsError>(()) }).unwrap();
 //! ```
+//!
+//! - [`AgentConfig`]: the settings. [`Document`]: any settings file, whose values know their place.
+//! - [`Section`], [`Prompt`]: what the model is told. [`Reader`]: files that are read for every turn.
+//! - [`skills`]: the Agent Skills standard. [`Place`]: where the tree and its sessions lie.
 
 mod config;
 mod definition;
@@ -21,7 +35,6 @@ mod place;
 mod prompt;
 mod reader;
 mod scaffold;
-mod scaffold_foreign;
 mod schedule;
 mod schema;
 pub mod skills;
@@ -50,5 +63,5 @@ pub use schema::{agent_schema, tools_schema};
 pub use spec::{AgentMode, AgentSpec, Isolation, SpecPolicy};
 pub use stead_tools::Surface;
 use stead_tools::nearest;
-pub use tool_lists::{EmptyAllow, McpServer, ToolLists, ToolsConfig, Transport};
+pub use tool_lists::{EmptyAllow, McpServer, ToolLists, ToolsConfig, Transport, tool_problem};
 pub use workspace::{SkillTrees, Workspace, WorkspaceError};

@@ -1,9 +1,10 @@
 //! What `stead init` writes.
 
+mod foreign;
 mod openharness;
 
 use crate::Layout;
-use crate::scaffold_foreign::{scaffold_agentscope_py, scaffold_deepagents, scaffold_openpaw};
+use foreign::{scaffold_agentscope_py, scaffold_deepagents, scaffold_openpaw};
 use openharness::scaffold_openharness;
 
 /// A file of a new workspace.

@@ -139,15 +139,15 @@ impl ToolsConfig {
         for (key, names) in &lists {
             for (i, name) in names.iter().enumerate() {
                 let key = format!("{key}[{i}]");
-                findings.extend(unknown(name).map(|(severity, text)| document.finding(severity, &key, text)));
+                findings.extend(tool_problem(name).map(|(severity, text)| document.finding(severity, &key, text)));
             }
         }
         findings
     }
 }
 
-/// What is to be said about a tool that a list names.
-fn unknown(name: &str) -> Option<(Severity, String)> {
+/// What is to be said about a tool that settings name, if anything.
+pub fn tool_problem(name: &str) -> Option<(Severity, String)> {
     match known_tool(name).map(|tool| tool.here) {
         Some(Here::Now) => None,
         Some(Here::Later) => Some((Severity::Inactive, format!("the tool {name} comes in a later version"))),

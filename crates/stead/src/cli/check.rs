@@ -16,10 +16,9 @@ use stead::agent::Agent;
 use stead::core::{AccessKind, VerdictKind};
 use stead::model::{ModelSettings, connect};
 use stead::store::{OsDisk, Sessions};
-use stead::tools::{Here, known_tool, known_tools, nearest};
 use stead::vfs::{LocalVfs, VfsError};
 use stead::workspace::skills::{Layer, Problem, Shadowed};
-use stead::workspace::{Finding, Severity, Spot, Switch, Workspace, WorkspaceError};
+use stead::workspace::{Finding, Severity, Spot, Switch, Workspace, WorkspaceError, tool_problem};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -125,26 +124,15 @@ fn tool_names(workspace: &Workspace) -> Vec<Row> {
     let approvals = workspace.config().approvals.keys().map(|name| ("approvals", name));
     let lists = definition.tools.iter().flat_map(|lists| lists.allow.iter().flatten().chain(&lists.deny));
     let lists = lists.map(|name| ("tools", name));
-    let rows = approvals.chain(lists).filter_map(|(key, name)| Some((key, name, unknown_tool(name)?)));
-    rows.map(|(key, name, (grade, message))| {
+    let named = approvals.chain(lists).filter_map(|(key, name)| Some((key, name, tool_problem(name)?)));
+    let rows = named.map(|(key, name, (severity, message))| {
         let origin = definition.origins.get(&format!("{key}.{name}"));
-        let about = origin.map_or(key, |origin| origin.source.as_str()).to_owned();
-        Row { grade, about, place: origin.and_then(|origin| origin.place), message: format!("{key}: {message}") }
-    })
-    .collect()
-}
-
-fn unknown_tool(name: &str) -> Option<(Grade, String)> {
-    match known_tool(name).map(|tool| tool.here) {
-        Some(Here::Now) => None,
-        Some(Here::Later) => Some((Grade::Inactive, format!("the tool {name} comes in a later version"))),
-        None if name.starts_with("mcp__") => None,
-        None => {
-            let known: Vec<&str> = known_tools().map(|tool| tool.name).collect();
-            let hint = nearest(name, &known).map_or(String::new(), |near| format!("; did you mean {near}?"));
-            Some((Grade::Error, format!("there is no tool {name}{hint}")))
-        }
-    }
+        let about = origin.map_or(key, |origin| origin.source.as_str());
+        let mut row = Row::from(Finding::new(severity, about, format!("{key}: {message}")));
+        row.place = origin.and_then(|origin| origin.place);
+        row
+    });
+    rows.collect()
 }
 
 /// Skills, strictly: those of the workspace must be right, others are only told about.

@@ -4,7 +4,7 @@ use crate::ScaffoldFile;
 
 macro_rules! files {
     ($($path:literal = $from:literal),* $(,)?) => {
-        [$(ScaffoldFile { path: $path, content: include_str!(concat!("scaffold/", $from)) }),*]
+        [$(ScaffoldFile { path: $path, content: include_str!($from) }),*]
     };
 }
 
