@@ -48,6 +48,12 @@ pub struct AgentParts {
     pub folder: VPath,
 }
 
+/// The first of `names` that is no tool of this agent and none that is known.
+pub(crate) fn unknown_tool<'a>(names: impl IntoIterator<Item = &'a String>, tools: &Registry) -> Option<String> {
+    let known = |name: &str| name.starts_with("mcp__") || known_tool(name).is_some() || tools.find(name).is_some();
+    names.into_iter().find(|name| !known(name)).cloned()
+}
+
 impl Agent {
     /// Puts an agent together.
     pub fn new(parts: AgentParts) -> Result<Arc<Self>, AgentError> {
@@ -60,6 +66,9 @@ impl Agent {
             (None, Some(known)) => known.name.to_owned(),
             (None, None) => name.to_owned(),
         };
+        if let Some(name) = unknown_tool(parts.workspace.config().approvals.keys(), &tools) {
+            return Err(AgentError::NoSuchTool { setting: "approvals", name });
+        }
         let approvals = parts.workspace.config().approvals.iter().map(|(name, asks)| (canonical(name), *asks));
         let gate = GateRules { approvals: approvals.collect() };
         Ok(Arc::new(Self { parts, gate, features, tools }))

@@ -21,6 +21,14 @@ pub enum AgentError {
     /// Tools that do not go together.
     #[error(transparent)]
     Tools(#[from] RegistryError),
+    /// A setting names a tool that nobody has; what it was to keep in check would run free.
+    #[error("{setting}: there is no tool {name}; `stead check` names the nearest, `stead tool` lists all")]
+    NoSuchTool {
+        /// The setting.
+        setting: &'static str,
+        /// The name.
+        name: String,
+    },
     /// An entry did not fit; nothing was done with it.
     #[error(transparent)]
     Unfit(#[from] FoldError),

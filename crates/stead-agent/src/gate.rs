@@ -26,8 +26,11 @@ pub struct GateRules {
 
 /// Judges a call. Pure: the same call and rules give the same verdict, whoever asks.
 pub fn judge(rules: &GateRules, call: &Judged) -> Verdict {
-    let asks = rules.approvals.get(&call.tool).copied().unwrap_or(false);
-    let approvals = asks.then(|| Verdict::ask(format!("approvals: {}: true", call.tool)));
+    // To overwrite is to write: a question about the one is a question about the other.
+    let covered = (call.tool == "overwrite_file").then_some("write_file");
+    let asks = |tool: &&str| rules.approvals.get(*tool).copied().unwrap_or(false);
+    let approvals = [Some(call.tool.as_str()), covered].into_iter().flatten().find(asks);
+    let approvals = approvals.map(|tool| Verdict::ask(format!("approvals: {tool}: true")));
     let all = [call.files.clone(), call.project.map(project), approvals, Some(default_mode(call.effect))];
     // Every rule can only narrow: the strictest verdict holds, and those who agree give the reason together.
     let strictest = all.iter().flatten().map(|verdict| verdict.kind).max().unwrap_or(VerdictKind::Deny);

@@ -26,7 +26,7 @@ pub use attach::{attach, fenced};
 pub use builder::{AgentBuilder, BuildError};
 pub use collect::{Collected, Really};
 pub use error::AgentError;
-pub use features::{Contribution, Feature, TurnCx, own_path};
+pub use features::{Contribution, Feature, TurnCx, own_folder};
 pub use gate::{GateRules, Judged, judge};
 pub use live::{Listener, RunOptions, RunReport};
 pub use session::{RewindPoint, Session};

@@ -1,13 +1,14 @@
 //! What a turn begins with: the prompt and the tools, as the files say now.
 
-use crate::features::{Contribution, TurnCx};
+use crate::agent::unknown_tool;
+use crate::features::{Contribution, TurnCx, own_folder};
 use crate::{Agent, AgentError};
 use futures_util::future::try_join_all;
 use std::sync::Arc;
 use stead_core::{Owner, SessionId};
 use stead_tools::Registry;
 use stead_vfs::Vfs;
-use stead_workspace::{Prompt, ToolLists};
+use stead_workspace::{Layout, Prompt, ToolLists};
 
 /// The prompt and the tools of one turn.
 #[derive(Debug)]
@@ -29,13 +30,22 @@ impl Agent {
     /// What a turn of `session` begins with. Files that did not change since the last turn are not read again.
     pub async fn turn(&self, owner: &Owner, session: &SessionId, files: &Arc<dyn Vfs>) -> Result<Turn, AgentError> {
         let (workspace, place) = (&self.parts.workspace, &self.parts.place);
+        let files = &workspace.shown(files);
+        let own = own_folder(owner, &**files).await;
         let listed = workspace.tools_config(&**files).await?.lists;
+        // Another harness may have tools of its own that its lists name; a typo in ours would leave a tool in.
+        if workspace.definition.layout == Layout::Stead
+            && let Some(name) = unknown_tool(listed.allow.iter().flatten().chain(&listed.deny), &self.tools)
+        {
+            return Err(AgentError::NoSuchTool { setting: "tools.json", name });
+        }
         let lists: Vec<ToolLists> = workspace.definition.tools.iter().cloned().chain([listed]).collect();
         let names: Vec<String> = self.tools.specs().iter().map(|spec| spec.name.clone()).collect();
         let cx = TurnCx {
             workspace,
             files,
             owner,
+            own,
             session,
             agent: workspace.config().agent(),
             folder: &self.parts.folder,

@@ -48,6 +48,7 @@ impl Document {
     /// Reads JSON in which comments and trailing commas are allowed.
     pub fn json(file: &str, text: &str) -> Result<Self, Finding> {
         let plain = without_comments(text.strip_prefix('\u{feff}').unwrap_or(text));
+        let Some(plain) = plain else { return Err(Finding::error(file, "a comment is not closed: `*/` is missing")) };
         let value = match plain.trim() {
             "" => Value::Object(Map::new()),
             _ => serde_json::from_str(&plain).map_err(|error: serde_json::Error| {
@@ -58,9 +59,15 @@ impl Document {
             })?,
         };
         let mut places = BTreeMap::new();
-        // JSON is YAML; its parser knows places. Where it does not agree, places are not known.
-        if let Ok(node) = serde_saphyr::from_str::<Spanned<Node>>(&plain) {
-            node.value.settle(String::new(), &mut places);
+        // JSON is YAML; its parser knows places, and keys that stand there twice. Where else it does not agree,
+        // places are not known.
+        match serde_saphyr::from_str::<Spanned<Node>>(&plain) {
+            Ok(node) => drop(node.value.settle(String::new(), &mut places)),
+            Err(error) if error.without_snippet().to_string().contains("duplicate") => {
+                let at = error.location().map_or(Spot::START, |at| Spot { line: at.line(), column: at.column() });
+                return Err(Finding::error(file, "this key stands here twice").at(at));
+            }
+            Err(_) => {}
         }
         Ok(Self { file: file.to_owned(), value, places })
     }
@@ -245,8 +252,9 @@ impl<'de> Deserialize<'de> for Node {
     }
 }
 
-/// The same text with comments and trailing commas replaced by blanks, so that places stay.
-fn without_comments(text: &str) -> String {
+/// The same text with comments and trailing commas replaced by blanks, so that places stay; none if a comment is
+/// not closed.
+fn without_comments(text: &str) -> Option<String> {
     let mut out: Vec<char> = Vec::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     let mut in_string = false;
@@ -269,8 +277,12 @@ fn without_comments(text: &str) -> String {
             }
             '/' if !in_string && chars.peek() == Some(&'*') => {
                 out.push(' ');
+                // The star that opens it does not close it.
+                chars.next();
+                out.push(' ');
                 let mut before = ' ';
-                for next in chars.by_ref() {
+                loop {
+                    let next = chars.next()?;
                     out.push(if next == '\n' { next } else { ' ' });
                     if before == '*' && next == '/' {
                         break;
@@ -292,7 +304,7 @@ fn without_comments(text: &str) -> String {
             other => out.push(other),
         }
     }
-    out.into_iter().collect()
+    Some(out.into_iter().collect())
 }
 
 fn plain(error: &serde_saphyr::Error) -> String {
@@ -310,10 +322,13 @@ fn in_plain_words(message: String) -> String {
         ("expected usize", "a whole number, 0 or more, is needed here"),
         ("expected f64", "a number is needed here"),
         ("expected a boolean", "true or false is needed here"),
-        ("expected a string", "a text is needed here"),
+        ("expected a string", "a text is needed here; put it in quotes if it is one"),
         ("expected a sequence", "a list is needed here"),
         ("expected a map", "`key: value` pairs are needed here"),
         ("expected struct", "`key: value` pairs are needed here"),
+        ("mapping values are not allowed", "the indentation is wrong, or a text with `: ` in it is not quoted"),
+        ("tabs disallowed", "indent with spaces, not with tabs"),
+        ("invalid indentation in multiline quoted scalar", "a quote before this is not closed"),
         ("duplicate mapping key", "this key stands here twice"),
         ("multiple YAML documents", "only one document is allowed: remove the `---` lines"),
     ];
@@ -332,7 +347,10 @@ fn with_suggestion(message: String) -> String {
     let known = expected.trim_start_matches("one of ").split([',', ' ']).map(|name| name.trim_matches('`'));
     let known: Vec<&str> = known.filter(|name| !name.is_empty() && *name != "or").collect();
     match crate::nearest(unknown, &known) {
-        Some(name) => format!("{message}; did you mean `{name}`?"),
+        Some(name) => {
+            let kind = if message.starts_with("unknown field") { "unknown field" } else { "unknown value" };
+            format!("{kind} `{unknown}`; did you mean `{name}`? (known: {})", known.join(", "))
+        }
         None => message,
     }
 }

@@ -51,7 +51,7 @@ pub use dotenv::dotenv;
 pub use filesystem::{Filesystem, IsolationScope, Mode, Project, ProjectSettings, SessionSettings};
 pub use finding::{Finding, Severity, Spot};
 pub use front_matter::FrontMatter;
-pub use layout::{Layout, LoadCx, OpenOptions, WorkspaceNameError, detect, recognise, workspace_name};
+pub use layout::{Asks, Layout, LoadCx, OpenOptions, WorkspaceNameError, detect, recognise, workspace_name};
 pub use place::{
     Attached, Base, EphemeralPlace, LocalPlace, PROJECT, Place, PlaceError, PlaceKind, StorePlace, connect_store,
     open_place, open_store_place,

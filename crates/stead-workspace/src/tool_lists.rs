@@ -18,8 +18,14 @@ impl ToolLists {
     /// Whether the lists let the tool of this canonical name be.
     pub fn allow(&self, tool: &str) -> bool {
         let means = |listed: &String| listed == tool || known_tool(listed).is_some_and(|known| known.name == tool);
-        !self.deny.iter().any(means) && self.allow.as_ref().is_none_or(|allow| allow.iter().any(means))
+        let denied = self.deny.iter().any(|listed| means(listed) || covers(listed, tool));
+        !denied && self.allow.as_ref().is_none_or(|allow| allow.iter().any(means))
     }
+}
+
+/// Whether denying `listed` denies `tool` too: `overwrite_file` is `write_file` with a mode.
+fn covers(listed: &str, tool: &str) -> bool {
+    tool == "overwrite_file" && known_tool(listed).is_some_and(|known| known.name == "write_file")
 }
 
 /// `tools.json`, checked.
@@ -106,6 +112,12 @@ impl ToolsConfig {
         lookup: &dyn Fn(&str) -> Option<String>,
     ) -> Result<(Self, Vec<Finding>), Finding> {
         let mut document = Document::json(file, text)?;
+        for key in ["allow", "deny"] {
+            if document.value().get(key).is_some_and(|list| list.to_string().contains("${")) {
+                let text = format!("{key}: names of tools are written out; a variable has no meaning here");
+                return Err(document.error(key, text));
+            }
+        }
         let (secrets, missing) = document.resolve(lookup);
         let mut findings: Vec<Finding> =
             missing.into_iter().map(|finding| Finding { severity: Severity::Lax, ..finding }).collect();

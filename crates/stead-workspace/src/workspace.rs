@@ -8,7 +8,8 @@ use crate::{
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
-use stead_vfs::{RuleError, Rules, VPath, Vfs, VfsError};
+use stead_core::VerdictKind;
+use stead_vfs::{Guarded, Protected, Rule, RuleError, Rules, VPath, Vfs, VfsError};
 
 /// A workspace: its files, and what they say the agent is.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub struct Workspace {
     specs: Specs,
     /// What the agent may read and write, compiled from its `permissions:`.
     pub rules: Arc<Rules>,
+    /// The same for what the prompt shows: nobody is asked there, so what asks is left out.
+    unasked: Arc<Rules>,
 }
 
 /// Definitions of subagents, by the text they were read from: each is parsed once.
@@ -40,6 +43,15 @@ const MAX_SUBAGENTS: usize = 1000;
 const STANDARD_SKILLS: &str = ".agents/skills";
 /// Where skills for all workspaces lie in a person's own folder.
 const GLOBAL_SKILLS: [&str; 2] = [".stead/skills", STANDARD_SKILLS];
+
+/// The rule where nobody can be asked.
+fn unasked(rule: Rule) -> Rule {
+    let mode = match rule.mode {
+        VerdictKind::Ask => VerdictKind::Deny,
+        mode @ (VerdictKind::Allow | VerdictKind::Deny) => mode,
+    };
+    Rule { mode, ..rule }
+}
 
 /// Why a folder is not a workspace.
 #[derive(Debug, thiserror::Error)]
@@ -75,16 +87,27 @@ impl Workspace {
         };
         let cx = LoadCx { files: &files, variables: lookup, options };
         let definition = load(layout, &cx).await.map_err(WorkspaceError::Invalid)?;
-        let rules = Arc::new(Rules::new(&definition.config.permissions, definition.tree.protected)?);
+        let permissions = &definition.config.permissions;
+        let rules = Arc::new(Rules::new(permissions, definition.tree.protected)?);
+        let unasked: Vec<Rule> = permissions.iter().cloned().map(unasked).collect();
+        let unasked = Arc::new(Rules::new(&unasked, definition.tree.protected)?);
+        let secrets = Arc::new(Rules::new(&[], Protected::NONE)?);
+        let home = options.home.clone().map(|home| Arc::new(Guarded::hiding(home, secrets)) as Arc<dyn Vfs>);
         Ok(Self {
             files,
             definition,
             rules,
             reader: Reader::default(),
             library: SkillLibrary::default(),
-            home: options.home.clone(),
+            home,
+            unasked,
             specs: Specs::default(),
         })
+    }
+
+    /// `files` as the prompt shows them: what may not be read, or only after asking, is not there.
+    pub fn shown(&self, files: &Arc<dyn Vfs>) -> Arc<dyn Vfs> {
+        Arc::new(Guarded::hiding(files.clone(), self.unasked.clone()))
     }
 
     /// Its settings.

@@ -57,6 +57,8 @@ pub struct TurnCx<'a> {
     pub files: &'a Arc<dyn Vfs>,
     /// Whose session it is.
     pub owner: &'a Owner,
+    /// The folder of this user's own versions of parts of the workspace, if there is one.
+    pub own: Option<VPath>,
     /// The session.
     pub session: &'a SessionId,
     /// The agent.
@@ -101,15 +103,19 @@ impl TurnCx<'_> {
         &self.workspace.reader
     }
 
-    /// Where this user's own version of `path` would lie: see [`own_path`].
+    /// Where this user's own version of `path` would lie.
     pub fn own(&self, path: &VPath) -> Option<VPath> {
-        own_path(self.owner, path)
+        self.own.as_ref()?.join(path.as_str()).ok()
     }
 }
 
-/// Where a user's own version of `path` would lie: `<userId>/path`. None for whoever gave no name, and for names
-/// that are a part of the workspace themselves.
-pub fn own_path(owner: &Owner, path: &VPath) -> Option<VPath> {
+/// The folder `<userId>/`, if it holds a user's own versions of parts of the workspace and nothing else: an ordinary
+/// folder that happens to have the name of a user is none. Whoever gave no name has none either.
+pub async fn own_folder(owner: &Owner, files: &dyn Vfs) -> Option<VPath> {
+    /// What the folder of a user may hold: overrides, and what AgentScope keeps there at run time.
+    const HOLDS: [&str; 9] =
+        ["AGENTS.md", "skills", "subagents", "knowledge", "agents", "memory", "MEMORY.md", "plans", "tasks"];
+    /// Names that are a part of the workspace itself.
     const PARTS: [&str; 12] = [
         "agents",
         "skills",
@@ -125,10 +131,13 @@ pub fn own_path(owner: &Owner, path: &VPath) -> Option<VPath> {
         "workspace",
     ];
     let user = owner.user.as_str();
-    let mine = VPath::parse(user).ok().filter(|path| path.as_str() == user && path.parts().count() == 1)?;
+    let folder = VPath::parse(user).ok().filter(|path| path.as_str() == user && path.parts().count() == 1)?;
     let plain = *owner != Owner::default() && !user.starts_with(['.', '@']);
-    let part = PARTS.iter().any(|part| part.eq_ignore_ascii_case(user));
-    (plain && !part).then(|| mine.join(path.as_str()).ok())?
+    if !plain || PARTS.iter().any(|part| part.eq_ignore_ascii_case(user)) {
+        return None;
+    }
+    let entries = files.list(&folder).await.ok()?;
+    entries.iter().all(|entry| HOLDS.contains(&entry.name.as_str())).then_some(folder)
 }
 
 /// Every feature that the settings do not switch off.

@@ -140,8 +140,16 @@ impl World {
             return true;
         }
         let settings = ["agent.yaml", "tools.json", "hooks", "crons", "agents", ".stead"];
-        let marks =
-            ["AGENT.md", "agent/AGENT.md", "config/agent.yaml", ".openharness", ".deepagents", ".mcp", "skills/.seed"];
+        let marks = [
+            "AGENT.md",
+            "agent/AGENT.md",
+            "config/agent.yaml",
+            ".openharness",
+            ".deepagents",
+            ".agentscope",
+            ".mcp",
+            "skills/.seed",
+        ];
         let fixed = [&settings[..], &marks[..]].concat();
         let begins = |name: &str| {
             parts

@@ -5,6 +5,27 @@
 use crate::VPath;
 use stead_core::AccessKind;
 
+/// What no agent of any layout may write: its settings, and what would make its folder a workspace of another
+/// layout, with other rules. Then what else is given.
+macro_rules! marked {
+    ($($more:literal),*) => {
+        [
+            "agent.yaml",
+            "tools.json",
+            ".stead",
+            ".openharness",
+            ".deepagents",
+            ".agentscope",
+            ".mcp",
+            "skills/.seed",
+            "agent/AGENT.md",
+            "AGENT.md",
+            "config/agent.yaml",
+            $($more),*
+        ]
+    };
+}
+
 /// The protected names of a layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Protected {
@@ -19,64 +40,33 @@ pub struct Protected {
 }
 
 impl Protected {
-    /// Of the stead layout: settings, hooks, schedules, journals, what was installed, and what would make it another layout.
-    pub const STEAD: Self = Self {
-        unwritable: &[
-            "agent.yaml",
-            "tools.json",
-            "hooks",
-            "crons",
-            "agents",
-            ".stead",
-            "AGENT.md",
-            "agent/AGENT.md",
-            "config/agent.yaml",
-            ".openharness",
-            ".deepagents",
-            ".mcp",
-            "skills/.seed",
-        ],
-        ..Self::NONE
-    };
+    /// Of the stead layout: settings, hooks, schedules, journals, what was installed, and the marks of layouts.
+    pub const STEAD: Self = Self { unwritable: &marked!["hooks", "crons", "agents"], ..Self::NONE };
     /// Of a tree that is no workspace: only secrets.
     pub const NONE: Self = Self { unwritable: &[], hidden: &[], writable: &[], runtime: "" };
     /// Of a folder that is the template of others: what belongs to its owner alone is not there.
     pub const TEMPLATE: Self = Self { hidden: &["agents"], ..Self::NONE };
     /// Of the openpaw layout: its settings and journals, and what is kept of conversations.
     pub const OPENPAW: Self = Self {
-        unwritable: &[
-            "agent.yaml",
-            "tools.json",
-            "hooks",
-            "crons",
-            "agents",
-            ".stead",
-            "config",
-            "data",
-            "memory/logs",
-            "memory/conversations",
-        ],
+        unwritable: &marked!["hooks", "crons", "agents", "config", "data", "memory/logs", "memory/conversations"],
+        writable: &[&["agent", "AGENT.md"], &["AGENT.md"]],
         runtime: "data",
         ..Self::NONE
     };
     /// Of the deepagents layout: settings; journals are not seen.
     pub const DEEPAGENTS: Self = Self {
-        unwritable: &["agent.yaml", "tools.json", ".stead"],
+        unwritable: &marked![],
+        writable: &[&[".deepagents", "AGENTS.md"], &[".deepagents", "skills"]],
         hidden: &[".stead/agents"],
         runtime: ".stead",
-        ..Self::NONE
     };
     /// Of the agentscope-py layout: settings and what is kept of sessions; journals, and tool servers with their
     /// keys, are not seen.
-    pub const AGENTSCOPE_PY: Self = Self {
-        unwritable: &["agent.yaml", "tools.json", "skills/.seed", "sessions", ".stead"],
-        hidden: &[".stead/agents", ".mcp"],
-        runtime: ".stead",
-        ..Self::NONE
-    };
+    pub const AGENTSCOPE_PY: Self =
+        Self { unwritable: &marked!["sessions"], hidden: &[".stead/agents", ".mcp"], runtime: ".stead", ..Self::NONE };
     /// Of the openharness layout: all of `.openharness` but what it remembers.
     pub const OPENHARNESS: Self = Self {
-        unwritable: &[".openharness", ".stead"],
+        unwritable: &marked![],
         writable: &[&[".openharness", "memory"]],
         runtime: ".openharness/data",
         ..Self::NONE

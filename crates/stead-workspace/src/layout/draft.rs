@@ -150,6 +150,12 @@ impl<'a> Draft<'a> {
         self.yaml_in(Side::Platform, path, Marks::All).await
     }
 
+    /// Whether there is anything at `path`.
+    pub(crate) async fn exists(&self, path: &str) -> bool {
+        let Ok(path) = VPath::parse(path) else { return false };
+        self.cx.files.stat(&path).await.is_ok()
+    }
+
     /// Whether there is an ordinary file at `path`.
     pub(crate) async fn is_file(&self, path: &str) -> bool {
         let Ok(path) = VPath::parse(path) else { return false };
@@ -165,6 +171,14 @@ impl<'a> Draft<'a> {
     pub(crate) async fn yaml_in(&mut self, side: Side, path: &str, marks: Marks) -> Option<Document> {
         let (document, missing) = self.yaml_unset(side, path, marks).await?;
         self.findings.extend(missing.iter().map(|missing| document.unset(missing)));
+        Some(document)
+    }
+
+    /// The same of what has no engine yet: a variable that is not set stops nobody.
+    pub(crate) async fn inactive_yaml(&mut self, path: &str, marks: Marks) -> Option<Document> {
+        let (document, missing) = self.yaml_unset(Side::Folder, path, marks).await?;
+        let lax = |missing| Finding { severity: Severity::Lax, ..document.unset(missing) };
+        self.findings.extend(missing.iter().map(lax));
         Some(document)
     }
 
@@ -255,9 +269,12 @@ impl<'a> Draft<'a> {
             return Err(errors);
         }
         let mut config = self.config;
-        config
-            .secrets
-            .extend(self.variables.iter().filter(|(name, _)| is_secret(name)).map(|(_, value)| value.clone()));
+        config.secrets.extend(
+            self.variables
+                .iter()
+                .filter(|(name, value)| is_secret(name) || has_credentials(value))
+                .map(|(_, value)| value.clone()),
+        );
         config.secrets.retain(|secret| !secret.is_empty());
         config.variables = self.variables;
         Ok(Definition {
@@ -281,6 +298,11 @@ pub(crate) fn is_secret(name: &str) -> bool {
 }
 
 /// The text of the file at `path`, which findings name `file`.
+/// Whether a value is an address with a password in it.
+fn has_credentials(value: &str) -> bool {
+    value.split_once("://").is_some_and(|(_, rest)| rest.split('/').next().is_some_and(|host| host.contains('@')))
+}
+
 async fn read_text(files: &dyn Vfs, path: &str, file: &str) -> Result<Option<String>, Finding> {
     let wrong = |message: String| Finding::error(file, message);
     let path = VPath::parse(path).map_err(|error| wrong(error.to_string()))?;

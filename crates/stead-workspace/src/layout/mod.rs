@@ -97,6 +97,8 @@ pub struct OpenOptions {
     pub folder: Option<String>,
     /// The model the command line gives, `provider:model`; it replaces whatever the folder names.
     pub model: Option<String>,
+    /// Whether a model will be asked; if not, one that cannot be found is no reason to refuse.
+    pub asks: Asks,
     /// What many workspaces share: models and agents of a platform (`models/*.yaml`, `agents/*.md`), and
     /// OpenPaw's global `config.yaml`.
     pub platform: Option<Arc<dyn Vfs>>,
@@ -106,6 +108,16 @@ pub struct OpenOptions {
     pub skills: Vec<String>,
     /// The person's own folder, which has skills for all workspaces; none if it is the workspace itself.
     pub home: Option<Arc<dyn Vfs>>,
+}
+
+/// Whether a model will be asked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Asks {
+    /// One will.
+    #[default]
+    Model,
+    /// Only files are looked at.
+    Nothing,
 }
 
 /// What a layout reads from.
@@ -137,15 +149,15 @@ pub async fn detect(files: &dyn Vfs) -> Layout {
 
 /// The layout of a folder; none if nothing in it says that it is an agent.
 ///
-/// An agent must not make its folder another kind of workspace, one with fewer rules: in stead's layout it can
-/// write none of these marks.
+/// An agent must not make its folder another kind of workspace, one with fewer rules: in no layout can
+/// it write the marks of another.
 pub async fn recognise(files: &dyn Vfs) -> Option<Layout> {
     const MARKS: [(&str, Layout); 8] = [
+        (".openharness", Layout::Openharness),
         (".deepagents", Layout::Deepagents),
         (".mcp", Layout::AgentscopePy),
         ("skills/.seed", Layout::AgentscopePy),
         ("agent.yaml", Layout::Stead),
-        (".openharness", Layout::Openharness),
         ("agent/AGENT.md", Layout::Openpaw),
         ("config/agent.yaml", Layout::Openpaw),
         ("AGENTS.md", Layout::Stead),

@@ -2,7 +2,7 @@
 
 use super::{Draft, Layout, LoadCx, subagents};
 use crate::skills::Flavor;
-use crate::{AgentConfig, ContextFile, Finding, Nested, Switch, Tree};
+use crate::{AgentConfig, ContextFile, Finding, Nested, Severity, Switch, Tree};
 use stead_vfs::{Protected, VPath};
 
 /// Reads `agent.yaml` and `subagents/`; everything else is read when it is needed.
@@ -35,6 +35,24 @@ pub(super) async fn settings(draft: &mut Draft<'_>, file: &str) {
         }
     }
     draft.config = config;
+    for (key, files) in
+        [("context_files", draft.config.context_files.clone()), ("skills.dirs", draft.config.skills.dirs.clone())]
+    {
+        for (i, file) in files.iter().enumerate() {
+            if !draft.exists(file).await {
+                let text = format!("{key}: there is no {file}");
+                draft.note(document.finding(Severity::Lax, &format!("{key}[{i}]"), text));
+            }
+        }
+    }
+    let options = draft.options();
+    for (flag, files) in [("--memory", &options.memory), ("--skills", &options.skills)] {
+        for file in files {
+            if VPath::parse(file).is_ok() && !draft.exists(file).await {
+                draft.note(Finding::error(flag, format!("there is no {file} in the workspace")));
+            }
+        }
+    }
 }
 
 /// Adds context files and folders of skills that the settings and the command line name.

@@ -3,8 +3,12 @@
 use super::{Draft, Read};
 use crate::{AgentMode, AgentSpec, Document, Finding, FrontMatter, Isolation, Severity, SpecPolicy};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use stead_model::ModelSettings;
 use stead_vfs::FileKind;
+
+/// Names that lead nowhere, told at once.
+const MAX_DANGLING: usize = 50;
 
 /// The front matter of a definition.
 #[derive(Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -60,10 +64,12 @@ pub(super) async fn read(draft: &mut Draft<'_>, folder: &str) -> Vec<AgentSpec> 
             Err(finding) => draft.note(finding),
         }
     }
-    let names: Vec<String> = specs.iter().map(|spec| spec.name.clone()).collect();
+    let names: BTreeSet<String> = specs.iter().map(|spec| spec.name.clone()).collect();
+    let mut dangling = 0;
     for spec in &specs {
         for (key, target) in spec.switch.iter().map(|to| ("switch", to)).chain(delegates(spec)) {
-            if !names.contains(target) {
+            if !names.contains(target) && dangling < MAX_DANGLING {
+                dangling += 1;
                 let known: Vec<&str> = names.iter().map(String::as_str).collect();
                 let near = crate::nearest(target, &known);
                 let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));

@@ -17,7 +17,7 @@ use stead::core::{AccessKind, VerdictKind};
 use stead::model::{ModelSettings, connect};
 use stead::store::{OsDisk, Sessions};
 use stead::vfs::{LocalVfs, VfsError};
-use stead::workspace::skills::{Layer, Problem, Shadowed};
+use stead::workspace::skills::{Installation, Layer, Problem, Shadowed};
 use stead::workspace::{Finding, Severity, Spot, Switch, Workspace, WorkspaceError, tool_problem};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -30,7 +30,7 @@ enum Grade {
 }
 
 /// One line of the report.
-#[derive(Debug, Serialize)]
+#[derive(Debug, PartialEq, Eq, Serialize)]
 struct Row {
     grade: Grade,
     about: String,
@@ -51,7 +51,13 @@ impl From<Finding> for Row {
 }
 
 pub(crate) async fn check(common: &Common, env: &Env, args: &CheckArgs) -> Result<ExitCode, CliError> {
-    let rows = report(common, env).await?;
+    let mut rows: Vec<Row> = Vec::new();
+    for row in report(common, env).await? {
+        // What is wrong with a file shows when it is read for the settings, and again for the prompt.
+        if !rows.contains(&row) {
+            rows.push(row);
+        }
+    }
     let errors = rows.iter().filter(|row| row.grade == Grade::Error).count();
     if args.json {
         outln!("{}", serde_json::to_string(&rows).map_err(anyhow::Error::from)?);
@@ -60,9 +66,14 @@ pub(crate) async fn check(common: &Common, env: &Env, args: &CheckArgs) -> Resul
         rows.iter().for_each(|row| print(row, style));
         let count = |grade| rows.iter().filter(|row| row.grade == grade).count();
         let (warnings, later) = (count(Grade::Warning), count(Grade::Inactive));
-        outln!("\n{errors} errors, {warnings} warnings, {later} not active yet");
+        let (errors, warnings) = (counted(errors, "error"), counted(warnings, "warning"));
+        outln!("\n{errors}, {warnings}, {later} not active yet");
     }
     Ok(ExitCode::from(if errors > 0 { 2 } else { 0 }))
+}
+
+fn counted(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 fn print(row: &Row, style: Style) {
@@ -144,6 +155,14 @@ async fn skills(common: &Common, env: &Env) -> Result<Vec<Row>, CliError> {
         let message = format!("hidden by {by_dir} ({by}), which has the same name");
         rows.push(row(Grade::Warning, skill.file().as_str(), message));
     }
+    let installation = Installation::open(places.installed.clone()).await?;
+    for source in installation.sources() {
+        for skill in installation.changed(&source.name).await? {
+            let message =
+                format!("{skill} is not as it was installed; `stead skills update {}` renews it", source.name);
+            rows.push(row(Grade::Warning, &format!("skills of {}", source.name), message));
+        }
+    }
     if rows.is_empty() {
         rows.push(row(Grade::Ok, "skills", format!("{} found", catalogue.skills().len())));
     }
@@ -203,6 +222,10 @@ fn models(workspace: &Workspace, dir: &Path, env: &Env) -> Vec<Row> {
             (Ok(_), Ok(_)) => row(Grade::Ok, "model", format!("{name} can be asked")),
         });
     }
+    if config.model.as_ref().is_none_or(|model| model.name.is_empty()) {
+        let text = "none is set here: give -m, or set a provider's key".to_owned();
+        rows.push(row(Grade::Ok, "model", text));
+    }
     if config.model.as_ref().is_some_and(|model| model.api_key.is_some()) && config.secrets.is_empty() {
         let text = "the key stands in the file, where the agent can read it; use api_key: ${VARIABLE}";
         rows.push(row(Grade::Warning, "model", text.to_owned()));
@@ -230,19 +253,26 @@ async fn permissions(workspace: &Workspace) -> Vec<Row> {
     rows
 }
 
+/// The first context file that is there: without any the agent is nobody.
 async fn persona(workspace: &Workspace) -> Row {
-    let Some(file) = workspace.definition.tree.context.first() else {
-        return row(Grade::Ok, "persona", "this layout has none of its own".to_owned());
-    };
-    let about = file.path.to_string();
-    match workspace.files.stat(&file.path).await {
-        Ok(stat) if stat.size == 0 => row(Grade::Warning, &about, "it is empty: the agent has no persona".to_owned()),
-        Ok(stat) => row(Grade::Ok, &about, format!("{} bytes", stat.size)),
-        Err(VfsError::NotFound(_)) => {
-            let text = "not there: the agent has no persona (`stead init` makes one)".to_owned();
-            row(Grade::Warning, &about, text)
+    let files = &workspace.definition.tree.context;
+    for file in files {
+        let about = file.path.to_string();
+        match workspace.files.stat(&file.path).await {
+            Ok(stat) if stat.size == 0 => {
+                return row(Grade::Warning, &about, "it is empty: the agent has no persona".to_owned());
+            }
+            Ok(stat) => return row(Grade::Ok, &about, format!("{} bytes", stat.size)),
+            Err(VfsError::NotFound(_)) => {}
+            Err(error) => return row(Grade::Error, &about, error.to_string()),
         }
-        Err(error) => row(Grade::Error, &about, error.to_string()),
+    }
+    match files.first() {
+        Some(file) if workspace.definition.texts.is_empty() => {
+            let text = "not there: the agent has no persona (`stead init` makes one)".to_owned();
+            row(Grade::Warning, file.path.as_str(), text)
+        }
+        Some(_) | None => row(Grade::Ok, "persona", "given by the settings".to_owned()),
     }
 }
 
@@ -259,7 +289,7 @@ async fn journals(journals: &dyn Sessions) -> Vec<Row> {
         }
     }
     if rows.is_empty() {
-        rows.push(row(Grade::Ok, "sessions", format!("{} journals, every line checked", list.len())));
+        rows.push(row(Grade::Ok, "sessions", format!("{}, every line checked", counted(list.len(), "journal"))));
     }
     rows
 }

@@ -80,7 +80,7 @@ impl From<AgentError> for CliError {
             AgentError::NothingToResume(_) | AgentError::NoSuchTurn { .. } => Self::Usage(error.to_string()),
             AgentError::Files(error) => Self::Failed(error.into()),
             AgentError::Unfit(error) => Self::Failed(error.into()),
-            AgentError::Tools(error) => Self::Usage(error.to_string()),
+            AgentError::Tools(_) | AgentError::NoSuchTool { .. } => Self::Usage(error.to_string()),
         }
     }
 }

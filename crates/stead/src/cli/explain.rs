@@ -4,7 +4,7 @@ use super::args::{Common, ExplainArgs};
 use super::env::Env;
 use super::error::CliError;
 use super::locate::{open_options, workspace_dir};
-use super::open::open_workspace;
+use super::open::{open_workspace, without_model};
 use super::print::outln;
 use super::style::Style;
 use serde_json::{Value, json};
@@ -15,14 +15,17 @@ use stead::workspace::{Origin, Workspace};
 
 pub(crate) async fn explain(common: &Common, env: &Env, args: &ExplainArgs) -> Result<ExitCode, CliError> {
     let dir = workspace_dir(common, env)?;
-    let workspace = open_workspace(&dir, open_options(common, env)?, env).await?;
+    let workspace = open_workspace(&dir, without_model(open_options(common, env)?), env).await?;
     let redactor = Redactor::new(workspace.config().secrets.clone());
     let mut settings = serde_json::to_value(workspace.config()).map_err(anyhow::Error::from)?;
     redact(&mut settings, &redactor);
     let keys = match &args.key {
         Some(key) => vec![known(key, &settings)?],
-        None => set_keys(&workspace),
+        None => set_keys(&workspace).into_iter().filter(|key| at(&settings, key).is_some()).collect(),
     };
+    if keys.is_empty() && !args.json {
+        outln!("nothing is set: every setting has its default (`stead schema` describes them)");
+    }
     let style = Style::stdout(env);
     for key in keys {
         let value = at(&settings, &key).unwrap_or(&Value::Null);

@@ -7,20 +7,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use stead::store::OsDisk;
 use stead::vfs::{LocalVfs, VPath, Vfs};
-use stead::workspace::{Layout, OpenOptions};
+use stead::workspace::{Asks, Layout, OpenOptions};
 
 /// What only a workspace has; the nearest folder upward with one of these is it.
-const MARKS: [&str; 6] = ["agent.yaml", ".openharness", "agent/AGENT.md", ".deepagents", ".mcp", "tools.json"];
+const MARKS: [&str; 5] = ["agent.yaml", ".openharness", "agent/AGENT.md", ".deepagents", ".mcp"];
 /// What a workspace of one file has; other folders may have it too.
 const WEAK_MARKS: [&str; 2] = ["AGENTS.md", "AGENT.md"];
 /// Where AgentScope keeps a workspace, below the project it is for.
-const AGENTSCOPE: &str = ".agentscope/workspace";
+pub(crate) const AGENTSCOPE: &str = ".agentscope/workspace";
 
 /// The folder the command is about: the flag, a variable, or the nearest workspace from here upward.
 pub(crate) fn workspace_dir(common: &Common, env: &Env) -> Result<PathBuf, CliError> {
     let set = || ["STEAD_WORKSPACE", "AGENTSCOPE_WORKSPACE"].iter().find_map(|name| env.get(name));
     let named = common.workspace.clone().or_else(|| set().map(PathBuf::from));
-    let Some(dir) = named else { return Ok(nearest(env).unwrap_or_else(|| PathBuf::from("."))) };
+    let Some(dir) = named else { return Ok(nearest(env)?.unwrap_or_else(|| PathBuf::from("."))) };
     if !dir.is_dir() {
         let dir = dir.display();
         return Err(CliError::usage(format!("{dir} is not a folder; `stead init {dir}` makes it a workspace")));
@@ -31,22 +31,51 @@ pub(crate) fn workspace_dir(common: &Common, env: &Env) -> Result<PathBuf, CliEr
     Ok(if !own && inner.is_dir() { inner } else { dir })
 }
 
-fn nearest(env: &Env) -> Option<PathBuf> {
+/// The nearest workspace from here upward. A folder of someone else is never taken, and one workspace within another
+/// must be named: an agent of the outer one could have made it.
+fn nearest(env: &Env) -> Result<Option<PathBuf>, CliError> {
     let home = env.home();
     let above = |dir: &&Path| dir.parent().is_some() && home.as_deref().is_none_or(|home| *dir != home);
-    let folders: Vec<&Path> = env.folder.ancestors().take_while(above).collect();
-    let marked = |marks: &[&str]| {
-        folders.iter().find_map(|dir| {
+    let folders = env.folder.ancestors().take_while(above).filter(|dir| *dir == env.folder || is_ours(dir));
+    let folders: Vec<&Path> = folders.collect();
+    let marked = |marks: &[&str]| -> Vec<PathBuf> {
+        let workspace = |dir: &&Path| {
             let inner = dir.join(AGENTSCOPE);
             match marks.iter().any(|mark| dir.join(mark).exists()) {
-                true => Some(dir.to_path_buf()),
+                true => Some(outside_openpaw(dir.to_path_buf())),
                 false => inner.is_dir().then_some(inner),
             }
-        })
+        };
+        let mut found: Vec<PathBuf> = folders.iter().filter_map(workspace).collect();
+        found.dedup();
+        found
     };
-    let found = marked(&MARKS).or_else(|| marked(&WEAK_MARKS))?;
+    let found = match marked(&MARKS).as_slice() {
+        [inner, outer, ..] => {
+            let (inner, outer) = (inner.display(), outer.display());
+            return Err(CliError::usage(format!(
+                "{inner} is a workspace inside another one, {outer}; say which is meant with -C DIR"
+            )));
+        }
+        [only] => Some(only.clone()),
+        [] => marked(&WEAK_MARKS).into_iter().next(),
+    };
     // Messages are shorter without a path.
-    Some(if found == env.folder { PathBuf::from(".") } else { found })
+    Ok(found.map(|found| if found == env.folder { PathBuf::from(".") } else { found }))
+}
+
+/// Whether a folder belongs to whoever runs this.
+fn is_ours(dir: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    dir.metadata().is_ok_and(|metadata| metadata.uid() == rustix::process::geteuid().as_raw())
+}
+
+/// OpenPaw keeps settings and persona in folders of their own; the workspace is the folder around them.
+fn outside_openpaw(dir: PathBuf) -> PathBuf {
+    match (dir.file_name().and_then(|name| name.to_str()), dir.parent()) {
+        (Some("config" | "agent"), Some(around)) if around.join("agent/AGENT.md").exists() => around.to_owned(),
+        _ => dir,
+    }
 }
 
 /// The folder of the workspace that the command was typed in.
@@ -63,6 +92,7 @@ pub(crate) fn open_options(common: &Common, env: &Env) -> Result<OpenOptions, Cl
         agent: common.agent.clone(),
         folder: None,
         model: common.model.clone(),
+        asks: Asks::Model,
         platform: platform(env)?,
         memory: common.memory.clone(),
         skills: common.skills.clone(),

@@ -14,7 +14,7 @@ use stead::core::{Owner, Price, Redactor, SessionId, UserId};
 use stead::model::{Delta, Model, ModelError, ModelSettings, Params, Request, connect, secrets};
 use stead::store::{OsDisk, Store, Wait};
 use stead::vfs::{LocalVfs, VPath};
-use stead::workspace::{Base, OpenOptions, Place, Workspace};
+use stead::workspace::{Asks, Base, OpenOptions, Place, Workspace};
 
 /// Whether a command talks to the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,11 @@ pub(crate) enum Needs {
 /// Opens the workspace and puts the agent together.
 pub(crate) async fn open_agent(common: &Common, env: &Env, needs: Needs) -> Result<Arc<Agent>, CliError> {
     let dir = workspace_dir(common, env)?;
-    let workspace = open_workspace(&dir, open_options(common, env)?, env).await?;
+    let mut options = open_options(common, env)?;
+    if needs == Needs::FilesOnly {
+        options = without_model(options);
+    }
+    let workspace = open_workspace(&dir, options, env).await?;
     let lookup = |name: &str| variable(&workspace, env, name);
     // Every key that is known is kept out of journals, whichever model is asked.
     let mut known = workspace.config().secrets.clone();
@@ -41,6 +45,11 @@ pub(crate) async fn open_agent(common: &Common, env: &Env, needs: Needs) -> Resu
     };
     let parts = Made { model, params, secrets: known, owner: owner(common)?, folder: working_folder(&dir, env) };
     assemble(&dir, workspace, parts).await
+}
+
+/// The same for a command that asks no model: one that cannot be found is no reason to refuse.
+pub(crate) fn without_model(options: OpenOptions) -> OpenOptions {
+    OpenOptions { asks: Asks::Nothing, ..options }
 }
 
 /// A variable: of the workspace's own `.env`, or else of the process.

@@ -10,15 +10,17 @@ use super::signals::Signals;
 use std::io::Read;
 use std::process::ExitCode;
 use std::sync::Arc;
-use stead::agent::{AgentError, RunOptions, RunReport};
+use stead::agent::{Agent, AgentError, RunOptions, RunReport};
 use stead::core::{Outcome, SessionId};
 use stead::store::StoreError;
+use stead::workspace::Severity;
 
 pub(crate) async fn run(common: &Common, env: &Env, args: RunArgs) -> Result<ExitCode, CliError> {
     let input = if args.resume { None } else { Some(read_input(env, args.input.as_deref())?) };
     let id = session_id(args.session.as_deref())?;
     let common = &common.with_model(args.turn.model.as_ref()).with_agent(args.turn.agent.as_ref());
     let agent = open_agent(common, env, Needs::Model).await?;
+    tell_inactive(&agent);
     let signals = Signals::watch()?;
     let renderer = Arc::new(Renderer::new(env, args.output, signals.cancel.clone()));
     let options = RunOptions {
@@ -42,6 +44,15 @@ pub(crate) async fn run(common: &Common, env: &Env, args: RunArgs) -> Result<Exi
     let report = report?;
     renderer.finish(&report, common)?;
     Ok(exit_code(report.outcome))
+}
+
+/// Says that settings have no effect yet: one of them may be a guard that someone relies on.
+fn tell_inactive(agent: &Agent) {
+    let findings = &agent.workspace().definition.findings;
+    let count = findings.iter().filter(|finding| finding.severity == Severity::Inactive).count();
+    if count > 0 {
+        errln!("{count} settings of this workspace have no effect in this version; `stead check` lists them");
+    }
 }
 
 /// The exit code that tells how a run ended.

@@ -14,7 +14,7 @@ use stead::core::{Block, VerdictKind};
 
 pub(crate) async fn tool(common: &Common, env: &Env, args: ToolArgs) -> Result<ExitCode, CliError> {
     let agent = open_agent(common, env, Needs::FilesOnly).await?;
-    let Some(name) = &args.name else { return list(&agent, env, &args) };
+    let Some(name) = &args.name else { return list(&agent, env, &args).await };
     let parsed: serde_json::Value = serde_json::from_str(&args.args)
         .map_err(|error| CliError::usage(format!("the arguments are not JSON: {error}")))?;
     if args.explain {
@@ -54,9 +54,9 @@ fn print_result(called: &Called, as_json: bool, style: Style) -> Result<(), CliE
     Ok(())
 }
 
-fn list(agent: &Agent, env: &Env, args: &ToolArgs) -> Result<ExitCode, CliError> {
+async fn list(agent: &Agent, env: &Env, args: &ToolArgs) -> Result<ExitCode, CliError> {
     let style = Style::stdout(env);
-    for spec in agent.tools().specs().iter() {
+    for spec in agent.outside_turn().await?.tools.specs().iter() {
         if args.json {
             let line = json!({
                 "name": spec.name, "aliases": spec.aliases, "description": spec.description,

@@ -133,3 +133,27 @@ fn line_ends_and_marks_of_other_systems_are_read_as_meant() {
         })
     );
 }
+
+#[test]
+fn a_list_that_would_let_through_what_it_seems_to_keep_is_refused() {
+    let lists = [
+        r#"{"deny": ["delete_file"], "deny": []}"#,
+        "/* only reading\n{\"deny\": [\"delete_file\"]}",
+        r#"{"deny": ["${DENIED}"]}"#,
+        r#"{"deny": ["DELETE_FILE"]}"#,
+        r#"{"deny": ["delete_*"]}"#,
+    ];
+    for list in lists {
+        let folder = Folder::new();
+        put(&folder, "tools.json", list.as_bytes());
+        refused(&folder, "tools.json");
+    }
+    let folder = Folder::new();
+    put(&folder, "agent.yaml", b"approvals: {deleet_file: true}");
+    refused(&folder, "approvals");
+    // To overwrite is to write.
+    let folder = Folder::new();
+    put(&folder, "tools.json", br#"{"deny": ["Write"]}"#);
+    let tools = folder.run(&["tool"]).exits(0).out;
+    assert!(!tools.contains("overwrite_file") && !tools.contains("write_file"), "{tools}");
+}

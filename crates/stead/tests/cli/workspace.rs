@@ -197,3 +197,56 @@ fn a_description_reaches_the_prompt_and_a_flag_without_meaning_is_refused() {
         assert!(done.err.contains("-C has no meaning"), "{done:?}");
     }
 }
+
+#[test]
+fn a_workspace_is_found_upward_and_one_within_another_must_be_named() {
+    let folder = Folder::new();
+    let make = |dir: &str| std::fs::create_dir_all(folder.path().join(dir)).unwrap();
+    let prompt = |dir: &str, args: &[&str]| {
+        let mut command = folder.command(&[&["prompt"], args].concat());
+        crate::support::done(command.current_dir(folder.path().join(dir)).env("HOME", "/nonexistent"))
+    };
+    make("outer/src/deep");
+    make("outer/alone/.agentscope/workspace");
+    folder.put("outer/agent.yaml", "name: outer\n");
+    folder.put("outer/AGENTS.md", "Outer rules.");
+    folder.put("outer/src/AGENTS.md", "Rules of src.");
+    let found = prompt("outer/src/deep", &[]).exits(0).out;
+    assert!(
+        found.contains("Outer rules.") && found.contains("Rules of src.") && found.contains("Agent: outer"),
+        "{found}"
+    );
+    // An agent of the outer one could have made it.
+    for planted in ["outer/src/agent.yaml", "outer/src/.openharness"] {
+        folder.put(planted, "name: inner\n");
+        let refused = prompt("outer/src/deep", &[]).exits(2).err;
+        assert!(refused.contains("inside another one") && refused.contains("-C"), "{refused}");
+        std::fs::remove_file(folder.path().join(planted)).unwrap();
+    }
+    prompt("outer/alone", &[]).exits(2);
+    prompt("outer/alone", &["-C", "."]).exits(0);
+}
+
+#[test]
+fn what_may_not_be_read_is_not_in_the_prompt_either() {
+    let folder = Folder::new();
+    for dir in ["skills/t", "knowledge/secret"] {
+        std::fs::create_dir_all(folder.path().join(dir)).unwrap();
+    }
+    folder.put("skills/t/SKILL.md", "---\nname: t\ndescription: Told to nobody.\n---\nBody.\n");
+    folder.put("skills/t/.env", "X=1");
+    folder.put("knowledge/secret/hidden-name.md", "x");
+    folder.put("knowledge/open.md", "x");
+    folder.put(".env", "SECRET_KEY=hunter2hunter2\n");
+    std::os::unix::fs::symlink(".env", folder.path().join("MEMORY.md")).unwrap();
+    folder.put(
+        "agent.yaml",
+        "context_files: [.env]\npermissions:\n- {operations: [read], paths: [knowledge/secret], mode: deny}\n\
+         - {operations: [read], paths: [skills/t], mode: ask}\n",
+    );
+    let prompt = folder.run(&["prompt"]).exits(0).out;
+    for hidden in ["hunter2", "hidden-name", "Told to nobody"] {
+        assert!(!prompt.contains(hidden), "{hidden}: {prompt}");
+    }
+    assert!(prompt.contains("knowledge/open.md"), "{prompt}");
+}

@@ -1,7 +1,7 @@
 //! `.openharness/actions/*/ACTION.yaml`: commands of the workspace.
 
 use super::words::is_name;
-use crate::layout::{Draft, Side};
+use crate::layout::Draft;
 use crate::variables::Marks;
 use crate::{Document, Severity};
 use serde::Deserialize;
@@ -67,7 +67,7 @@ pub(super) async fn read(draft: &mut Draft<'_>) -> Vec<String> {
             continue;
         }
         let path = format!("{FOLDER}/{folder}/ACTION.yaml");
-        let Some(document) = draft.yaml_in(Side::Folder, &path, Marks::Env).await else { continue };
+        let Some(document) = draft.inactive_yaml(&path, Marks::Env).await else { continue };
         let Some(action) = draft.take(document.typed::<Action>()) else { continue };
         for (key, message) in action.problems() {
             draft.note(document.error(key, format!("{key}: {message}")));

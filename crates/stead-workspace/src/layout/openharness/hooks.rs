@@ -96,7 +96,7 @@ pub(super) struct Known<'a> {
 pub(super) async fn read(draft: &mut Draft<'_>, known: &Known<'_>) {
     let mut names: Vec<String> = Vec::new();
     for path in definitions(draft, Side::Folder, ".openharness/hooks", ".yaml").await {
-        let Some(document) = draft.yaml_in(Side::Folder, &path, Marks::Env).await else { continue };
+        let Some(document) = draft.inactive_yaml(&path, Marks::Env).await else { continue };
         let Some(hook) = draft.take(document.typed::<Hook>()) else { continue };
         for (key, message) in hook.problems() {
             draft.note(document.error(&key, format!("{key}: {message}")));

@@ -2,7 +2,7 @@
 
 use super::words::{TextOr, instead, later};
 use super::{definitions, settings::Settings};
-use crate::layout::{Draft, Side};
+use crate::layout::{Asks, Draft, Side};
 use crate::variables::{Marks, Missing};
 use crate::{Document, Finding, Severity};
 use serde::Deserialize;
@@ -144,7 +144,7 @@ impl Models {
         let known = self.known.keys().chain(self.aliases.keys()).map(String::as_str);
         let why = match written.split_once('/') {
             Some(("platform", _)) if !self.known.keys().any(|name| name.starts_with("platform/")) => {
-                ", for no platform with models is given"
+                ", for no platform with models is given (set STEAD_PLATFORM, or make ~/.stead/platform/models/)"
             }
             Some(_) | None => "",
         };
@@ -157,7 +157,11 @@ const FIELDS: [&str; 4] = ["provider", "name", "key", "url"];
 
 /// How bad a reference to a model that is not there is: harmless if another is used anyway.
 pub(super) fn unresolved(draft: &Draft<'_>) -> Severity {
-    if draft.options().model.is_some() { Severity::Lax } else { Severity::Error }
+    if draft.options().model.is_some() || draft.options().asks == Asks::Nothing {
+        Severity::Lax
+    } else {
+        Severity::Error
+    }
 }
 
 /// Why `top_p` has no effect.

@@ -144,7 +144,7 @@ impl Known<'_> {
 
     fn model(&self, draft: &mut Draft<'_>, agent: &Agent, role: Role) -> Option<Resolved> {
         let Some((written, key)) = &agent.model.written else {
-            if role == Role::Main && draft.options().model.is_none() {
+            if role == Role::Main && draft.options().model.is_none() && draft.options().asks == crate::Asks::Model {
                 let message = "no model: the one of the environment is used; name one with `model: {model_ref: …}`";
                 draft.note(agent.document.finding(Severity::Warning, "model", message));
             }

@@ -1,7 +1,7 @@
 //! `.openharness/tools/settings.yaml`: servers that bring more tools.
 
 use crate::Severity;
-use crate::layout::{Draft, Side};
+use crate::layout::Draft;
 use crate::variables::Marks;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ struct Expose {
 
 /// The names of all servers. They are checked; connecting to them comes in a later version.
 pub(super) async fn read(draft: &mut Draft<'_>) -> Vec<String> {
-    let Some(document) = draft.yaml_in(Side::Folder, FILE, Marks::Env).await else { return Vec::new() };
+    let Some(document) = draft.inactive_yaml(FILE, Marks::Env).await else { return Vec::new() };
     let Some(servers) = draft.take(document.typed::<BTreeMap<String, Server>>()) else { return Vec::new() };
     for (name, server) in &servers {
         match server.problem() {

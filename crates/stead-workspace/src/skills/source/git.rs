@@ -56,7 +56,8 @@ pub(crate) async fn fetch(url: &str, rev: Option<&str>, secrets: &[String]) -> R
     let repository = Repository { dir: scratch.path(), url, secrets };
     repository.git(&["init", "--quiet", "--bare", "."]).await?;
     let wanted = rev.unwrap_or("HEAD");
-    let shallow = repository.git(&["fetch", "--quiet", "--depth=1", "--no-tags", REMOTE, wanted]).await;
+    let shallow =
+        repository.git(&["fetch", "--quiet", "--depth=1", "--no-tags", "--end-of-options", REMOTE, wanted]).await;
     let commit = match (shallow, rev) {
         (Ok(_), _) => repository.commit("FETCH_HEAD").await?,
         (Err(error), None) => return Err(error),

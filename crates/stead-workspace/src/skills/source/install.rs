@@ -98,7 +98,11 @@ impl Installation {
         let place = place(name)?;
         let mut manifest = self.manifest.clone();
         let outcome = match manifest.sources.iter_mut().find(|source| source.name == name) {
-            Some(known) if *known == installed && self.is_there(&place).await? => return Ok(Installed::Unchanged),
+            Some(known)
+                if *known == installed && self.is_there(&place).await? && self.changed(name).await?.is_empty() =>
+            {
+                return Ok(Installed::Unchanged);
+            }
             Some(known) => {
                 *known = installed;
                 Installed::Renewed

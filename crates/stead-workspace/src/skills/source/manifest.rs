@@ -76,6 +76,17 @@ pub(crate) async fn read(files: &dyn Vfs) -> Result<(Manifest, Option<Version>),
     for name in manifest.sources.iter().map(|source| &source.name) {
         check_name(name).map_err(|_| broken(format!("{name:?} is not the name of a source")))?;
     }
+    // It comes with a workspace, and so from others: what it would have fetched is looked at as if it were typed.
+    for source in &manifest.sources {
+        let again = super::Source::parse(&source.source().written(), "/");
+        let same = again.is_ok_and(|again| again == source.source());
+        if !same {
+            return Err(broken(format!(
+                "{}: `from` and `rev` are not an address that `stead skills add` takes",
+                source.name
+            )));
+        }
+    }
     Ok((manifest, Some(version)))
 }
 

@@ -49,6 +49,14 @@ impl Source {
         }
     }
 
+    /// The address as a person would type it.
+    pub(crate) fn written(&self) -> String {
+        match (&self.rev, self.kind) {
+            (Some(rev), _) => format!("{}#{rev}", self.from),
+            (None, _) => self.from.clone(),
+        }
+    }
+
     /// What to call it if no name is given: the last part of its address.
     pub fn default_name(&self) -> String {
         let address = self.from.trim_end_matches('/');

@@ -38,6 +38,9 @@ async fn memory_files_and_skills_arrive_and_more_can_be_given() {
     let mut files = files;
     let settings = "model: openai:m\ncontext_files: [docs/RULES.md, AGENTS.md]\nskills: {dirs: [team/skills]}\n";
     files.insert("agent.yaml".to_owned(), settings.into());
+    for file in ["docs/RULES.md", "notes/me.md", "team/skills/x/SKILL.md", "more/y/SKILL.md"] {
+        files.insert(file.to_owned(), "x".into());
+    }
     let (memory, skills) = (vec!["notes/me.md".to_owned()], vec!["more".to_owned()]);
     let options = OpenOptions { memory, skills, ..OpenOptions::default() };
     let definition = open(&files, &options).await.unwrap();

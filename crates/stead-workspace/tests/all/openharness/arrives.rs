@@ -204,7 +204,8 @@ async fn what_comes_later_is_told_with_its_place() {
 async fn without_its_platform_a_workspace_is_refused_unless_a_model_is_given() {
     let alone = OpenOptions::default();
     let errors = lines(&open(fixture("workspace"), &alone).await.unwrap_err());
-    let missing = "there is no model `platform/openai-default`, for no platform with models is given";
+    let missing = "there is no model `platform/openai-default`, for no platform with models is given \
+        (set STEAD_PLATFORM, or make ~/.stead/platform/models/)";
     assert_eq!(
         errors,
         [

@@ -4,7 +4,7 @@ use crate::cli::args::Common;
 use crate::cli::env::Env;
 use crate::cli::error::CliError;
 use crate::cli::locate::{open_options, workspace_dir};
-use crate::cli::open::{open_place, open_workspace, owner, variable};
+use crate::cli::open::{open_place, open_workspace, owner, variable, without_model};
 use std::path::Path;
 use std::sync::Arc;
 use stead::core::{Owner, Redactor, SessionId};
@@ -28,7 +28,7 @@ pub(crate) struct Places {
 impl Places {
     pub(crate) async fn open(common: &Common, env: &Env) -> Result<Self, CliError> {
         let dir = workspace_dir(common, env)?;
-        let workspace = open_workspace(&dir, open_options(common, env)?, env).await?;
+        let workspace = open_workspace(&dir, without_model(open_options(common, env)?), env).await?;
         let owner = owner(common)?;
         let (shared, own) = trees(&dir, &workspace, common, &owner).await?;
         let installed = match own {
@@ -46,7 +46,9 @@ impl Places {
     /// All layers, low to high.
     pub(crate) async fn layers(&self) -> Result<Vec<SkillLayer>, CliError> {
         let skills = VPath::parse("skills").map_err(anyhow::Error::from)?;
-        let overrides = stead::agent::own_path(&self.owner, &skills).map(|folder| (self.shared.clone(), folder));
+        let folder = stead::agent::own_folder(&self.owner, &*self.shared).await;
+        let overrides =
+            folder.and_then(|folder| folder.join("skills").ok()).map(|folder| (self.shared.clone(), folder));
         let own = overrides.into_iter().chain(self.own.iter().map(|files| (files.clone(), skills.clone()))).collect();
         let trees = SkillTrees { shared: &self.shared, installed: &self.installed, own };
         Ok(self.workspace.skill_layers(trees).await?)
