@@ -44,6 +44,21 @@ const STANDARD_SKILLS: &str = ".agents/skills";
 /// Where skills for all workspaces lie in a person's own folder.
 const GLOBAL_SKILLS: [&str; 2] = [".stead/skills", STANDARD_SKILLS];
 
+/// Values of variables in `tools.json`, to be kept out of journals. What is wrong with the file is told by a turn.
+async fn secrets_of_tools(
+    files: &Arc<dyn Vfs>,
+    definition: &Definition,
+    lookup: &(dyn Fn(&str) -> Option<String> + Sync),
+) -> Vec<String> {
+    let Some(path) = &definition.tree.tools else { return Vec::new() };
+    let window = Window::Whole { limit: MAX_READ_BYTES };
+    let Ok(Some(read)) = Reader::default().read(&**files, path, window).await else { return Vec::new() };
+    let own = &definition.config.variables;
+    let known = |name: &str| own.get(name).cloned().or_else(|| lookup(name));
+    let parsed = ToolsConfig::parse(path.as_str(), &read.text, EmptyAllow::Nothing, &known);
+    parsed.map(|(config, _)| config.secrets).unwrap_or_default()
+}
+
 /// The rule where nobody can be asked.
 fn unasked(rule: Rule) -> Rule {
     let mode = match rule.mode {
@@ -86,7 +101,8 @@ impl Workspace {
             None => detect(&*files).await,
         };
         let cx = LoadCx { files: &files, variables: lookup, options };
-        let definition = load(layout, &cx).await.map_err(WorkspaceError::Invalid)?;
+        let mut definition = load(layout, &cx).await.map_err(WorkspaceError::Invalid)?;
+        definition.config.secrets.extend(secrets_of_tools(&files, &definition, lookup).await);
         let permissions = &definition.config.permissions;
         let rules = Arc::new(Rules::new(permissions, definition.tree.protected)?);
         let unasked: Vec<Rule> = permissions.iter().cloned().map(unasked).collect();

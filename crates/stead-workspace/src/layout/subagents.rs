@@ -1,7 +1,7 @@
 //! `subagents/<id>.md`: agent definitions of the stead and agentscope layouts.
 
 use super::{Draft, Read};
-use crate::{AgentMode, AgentSpec, Document, Finding, FrontMatter, Isolation, Severity, SpecPolicy};
+use crate::{AgentMode, AgentSpec, Document, Finding, FrontMatter, Isolation, Severity, SpecPolicy, tool_problem};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use stead_model::ModelSettings;
@@ -99,6 +99,11 @@ pub(crate) fn parse(id: &str, read: &Read) -> Result<(AgentSpec, Vec<Finding>), 
     };
     let body = split.body.trim();
     let mut findings = later(&document);
+    for (i, name) in matter.tools.iter().flatten().enumerate() {
+        if let Some((severity @ Severity::Lax, text)) = tool_problem(name) {
+            findings.push(document.finding(severity, &format!("tools[{i}]"), format!("tools: {text}")));
+        }
+    }
     match (&isolation, body.is_empty()) {
         (Isolation::Isolated | Isolation::Shared, true) => {
             let spot = crate::Spot { line: split.body_line, column: 1 };
