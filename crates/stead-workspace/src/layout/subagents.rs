@@ -168,3 +168,66 @@ fn later(document: &Document) -> Vec<Finding> {
     let text = format!("{}: used once subagents run, in a later version", keys.join(", "));
     vec![document.finding(Severity::Inactive, keys[0], text)]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(matter: &str) -> Result<(AgentSpec, Vec<Finding>), Finding> {
+        let text = format!("---\ndescription: Helps.\n{matter}\n---\nYou help.\n");
+        parse("helper", &Read { file: "subagents/helper.md".to_owned(), text })
+    }
+
+    // 4.2
+    #[test]
+    fn every_field_arrives_and_what_needs_delegation_is_told_to_come_later() {
+        let base = || AgentSpec {
+            name: "helper".to_owned(),
+            source: "subagents/helper.md".to_owned(),
+            mode: AgentMode::Subagent,
+            description: Some("Helps.".to_owned()),
+            prompt: "You help.".to_owned(),
+            ..AgentSpec::default()
+        };
+        let model =
+            |name: &str, temperature| ModelSettings { name: name.to_owned(), temperature, ..ModelSettings::default() };
+        let names = |list: &[&str]| list.iter().map(|&name| name.to_owned()).collect::<Vec<String>>();
+        let steps = SpecPolicy { max_steps: Some(12), ..SpecPolicy::default() };
+        #[rustfmt::skip]
+        let table = [
+            ("", base(), None),
+            ("mode: primary", AgentSpec { mode: AgentMode::Primary, ..base() }, None),
+            ("mode: all", AgentSpec { mode: AgentMode::All, ..base() }, None),
+            ("hidden: true", AgentSpec { hidden: true, ..base() }, None),
+            ("subagents: []", AgentSpec { subagents: Some(Vec::new()), ..base() }, None),
+            ("model: qwen3-max", AgentSpec { model: Some(model("qwen3-max", None)), ..base() }, Some("model")),
+            ("temperature: 0.2", AgentSpec { model: Some(model("", Some(0.2))), ..base() }, Some("temperature")),
+            ("top_p: 0.9", base(), Some("top_p")),
+            ("variant: high", base(), Some("variant")),
+            ("steps: 12", AgentSpec { policy: steps.clone(), ..base() }, Some("steps")),
+            ("maxIters: 12", AgentSpec { policy: steps.clone(), ..base() }, Some("maxIters")),
+            ("policy: {max_steps: 12}", AgentSpec { policy: steps, ..base() }, Some("policy")),
+            ("tools: [read_file]", AgentSpec { tools: Some(names(&["read_file"])), ..base() }, Some("tools")),
+            ("skills: [pdf]", AgentSpec { skills: Some(names(&["pdf"])), ..base() }, Some("skills")),
+            ("expose_to_user: true", base(), Some("expose_to_user")),
+            ("workspace: {mode: isolated}", base(), Some("workspace")),
+            ("workspace: {mode: shared}", AgentSpec { isolation: Isolation::Shared, ..base() }, Some("workspace")),
+            ("system_reminder: Now you.", AgentSpec { system_reminder: Some("Now you.".to_owned()), ..base() }, Some("system_reminder")),
+        ];
+        for (matter, expected, later) in table {
+            let (spec, findings) = read(matter).unwrap();
+            assert_eq!(spec, expected, "{matter}");
+            let told: Vec<(Severity, u64)> =
+                findings.iter().map(|finding| (finding.severity, finding.place.line)).collect();
+            assert_eq!(told, later.map(|_| (Severity::Inactive, 3)).into_iter().collect::<Vec<_>>(), "{matter}");
+            assert!(later.is_none_or(|key| findings[0].message.starts_with(key)), "{matter}: {findings:?}");
+        }
+        let (_, findings) = read("tools: [read_file, raed_file]").unwrap();
+        assert!(
+            findings.iter().any(|finding| finding.severity == Severity::Lax && finding.message.contains("raed_file"))
+        );
+        for wrong in ["mode: main", "steps: many", "tools: read_file", "unknown: 1", "steps: 0"] {
+            assert_eq!(read(wrong).unwrap_err().place.line, 3, "{wrong}");
+        }
+    }
+}
