@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "all/appending.rs"]
+mod appending;
 #[path = "all/approvals.rs"]
 mod approvals;
 #[path = "all/attacks.rs"]

@@ -31,14 +31,20 @@ fn p(path: &str) -> VPath {
     VPath::parse(path).unwrap()
 }
 
-fn template() -> tempfile::TempDir {
+pub(crate) fn template() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("AGENTS.md"), "You serve everybody.").unwrap();
     folder
 }
 
 /// The tree of an agent in `store`, in a namespace of its own, for servers are shared by all tests.
-fn in_store(store: &Arc<dyn Store>, folder: &Path, agent: &str, namespace: &str, scope: IsolationScope) -> StorePlace {
+pub(crate) fn in_store(
+    store: &Arc<dyn Store>,
+    folder: &Path,
+    agent: &str,
+    namespace: &str,
+    scope: IsolationScope,
+) -> StorePlace {
     let local = Arc::new(LocalVfs::open(folder, Arc::new(OsDisk)).unwrap());
     let namespace = Some(namespace.to_owned());
     let settings = Filesystem { mode: Mode::Store, scope, namespace, ..Filesystem::default() };
@@ -46,7 +52,7 @@ fn in_store(store: &Arc<dyn Store>, folder: &Path, agent: &str, namespace: &str,
     StorePlace::new(store.clone(), store.clone(), local, agent, &settings, Redactor::default()).unwrap()
 }
 
-fn in_folder(folder: &Path, scope: IsolationScope) -> LocalPlace {
+pub(crate) fn in_folder(folder: &Path, scope: IsolationScope) -> LocalPlace {
     let place = LocalPlace::open(folder, AgentId::main(), Arc::new(OsDisk), Redactor::default()).unwrap();
     place.with_scope(scope)
 }

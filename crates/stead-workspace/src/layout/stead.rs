@@ -10,7 +10,7 @@ pub(super) async fn load<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<'a> {
     let mut draft = Draft::new(layout, tree(), cx);
     draft.dotenv(".env").await;
     settings(&mut draft, "agent.yaml").await;
-    add_given(&mut draft);
+    add_given(&mut draft).await;
     refuse_agent(&mut draft);
     if !draft.config.disable.has(Switch::Subagents) {
         for spec in subagents::read(&mut draft, "subagents").await {
@@ -45,6 +45,10 @@ pub(super) async fn settings(draft: &mut Draft<'_>, file: &str) {
             }
         }
     }
+}
+
+/// Adds context files and folders of skills that the settings and the command line name.
+pub(super) async fn add_given(draft: &mut Draft<'_>) {
     let options = draft.options();
     for (flag, files) in [("--memory", &options.memory), ("--skills", &options.skills)] {
         for file in files {
@@ -53,11 +57,6 @@ pub(super) async fn settings(draft: &mut Draft<'_>, file: &str) {
             }
         }
     }
-}
-
-/// Adds context files and folders of skills that the settings and the command line name.
-pub(super) fn add_given(draft: &mut Draft<'_>) {
-    let options = draft.options();
     let config = draft.config.clone();
     for (file, flag) in given(&config.context_files, &options.memory) {
         match VPath::parse(file) {

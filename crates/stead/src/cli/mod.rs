@@ -79,6 +79,11 @@ async fn dispatch(cli: Cli, env: &Env) -> Result<ExitCode, CliError> {
     if (placeless || matches!(cli.command, Command::Init(_) | Command::Bench(_))) && common.user.is_some() {
         return Err(CliError::usage("-u has no meaning for this command"));
     }
+    let given = !common.memory.is_empty() || !common.skills.is_empty();
+    let unopened = placeless || matches!(cli.command, Command::Init(_) | Command::Bench(_));
+    if unopened && given || placeless && common.layout.is_some() {
+        return Err(CliError::usage("--layout, --memory and --skills have no meaning for this command"));
+    }
     match cli.command {
         Command::Init(args) => init::init(&common, env, &args).await,
         Command::Run(args) => run::run(&common, env, args).await,

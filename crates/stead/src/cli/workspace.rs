@@ -3,8 +3,8 @@
 use super::args::{Common, CopyArgs, WorkspaceCommand};
 use super::env::Env;
 use super::error::CliError;
-use super::locate::workspace_dir;
-use super::open::{connect_store, open_workspace, owner};
+use super::locate::{open_options, workspace_dir};
+use super::open::{connect_store, open_workspace, owner, without_model};
 use super::print::{err, errln, outln};
 use super::style::Style;
 use serde_json::json;
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use stead::core::{AgentId, Owner, Redactor, SessionId};
 use stead::store::{Imported, OsDisk, Sessions, StoreError};
 use stead::vfs::{CopyAction, CopyPlan, Included, Overlay, StoreVfs, VPath, Vfs, is_secret};
-use stead::workspace::{Base, LocalPlace, OpenOptions, Place, StorePlace};
+use stead::workspace::{Base, Definition, LocalPlace, OpenOptions, Place, StorePlace};
 
 /// One end of a copy: a tree and its sessions.
 struct End {
@@ -58,6 +58,10 @@ struct Ends<'a> {
 }
 
 impl Ends<'_> {
+    fn options(&self) -> Result<OpenOptions, CliError> {
+        Ok(without_model(open_options(self.common, self.env)?))
+    }
+
     /// The workspace the command is about.
     async fn here(&self) -> Result<End, CliError> {
         self.folder(&workspace_dir(self.common, self.env)?).await
@@ -68,7 +72,14 @@ impl Ends<'_> {
         if !dir.is_dir() {
             return Err(CliError::usage(format!("{name} is not a folder; make it first")));
         }
-        let agent = open_workspace(dir, OpenOptions::default(), self.env).await?.config().agent();
+        let workspace = open_workspace(dir, self.options()?, self.env).await?;
+        let Definition { layout, tree, .. } = &workspace.definition;
+        if !tree.runtime.is_root() {
+            return Err(CliError::usage(format!(
+                "{name} has the {layout} layout, whose sessions only a folder can hold; copy the folder itself"
+            )));
+        }
+        let agent = workspace.config().agent();
         let place = LocalPlace::open(dir, agent, Arc::new(OsDisk), Redactor::default());
         let place = place.map_err(|error| CliError::usage(format!("{name}: {error}")))?;
         let files = place.own(&self.owner).map_err(anyhow::Error::from)?;
@@ -78,7 +89,7 @@ impl Ends<'_> {
     /// A store, in which the agent is found by the settings of the workspace the command is about.
     async fn store(&self, url: Option<&str>, side: Side) -> Result<End, CliError> {
         let dir = workspace_dir(self.common, self.env)?;
-        let config = open_workspace(&dir, OpenOptions::default(), self.env).await?.definition.config;
+        let config = open_workspace(&dir, self.options()?, self.env).await?.definition.config;
         // What a person types lies where they type it; what the settings name, in the workspace.
         let (base, url) = match (url, config.filesystem.url.as_deref()) {
             (Some(url), _) => (Base::Here, url),

@@ -250,3 +250,36 @@ fn what_may_not_be_read_is_not_in_the_prompt_either() {
     }
     assert!(prompt.contains("knowledge/open.md"), "{prompt}");
 }
+
+// 4.3
+#[test]
+fn without_persistence_a_run_leaves_no_session_behind() {
+    for (settings, sessions) in [("", 1), ("disable: [session_persistence]", 0)] {
+        let folder = Folder::new();
+        folder.put("agent.yaml", settings);
+        let model = folder.script("- calls: [{tool: write_file, args: {file_path: a.txt, content: x}}]\n- text: Done.");
+        assert_eq!(folder.run(&["run", "-m", &model, "Go."]).exits(0).out, "Done.\n");
+        assert_eq!(folder.read("a.txt"), "x");
+        let journals = folder.files().iter().filter(|path| path.to_string_lossy().ends_with(".log.jsonl")).count();
+        assert_eq!((journals, folder.has("agents")), (sessions, sessions > 0), "{settings}");
+    }
+}
+
+#[test]
+fn flags_that_mean_nothing_to_a_command_are_refused() {
+    let folder = Folder::new();
+    for args in [
+        &["models", "--layout", "stead"][..],
+        &["schema", "--memory", "a.md"],
+        &["demo", "--skills", "s"],
+        &["init", "x", "--memory", "a.md"],
+        &["prompt", "--memory", "not-there.md"],
+        &["prompt", "--skills", "not-there"],
+    ] {
+        folder.run(args).exits(2);
+    }
+    assert!(!folder.has("x"));
+    folder.run(&["init", "my-paw", "--layout", "openpaw"]).exits(0);
+    let refused = folder.run(&["workspace", "push", "-C", "my-paw", "sqlite:s.db"]).exits(2).err;
+    assert!(refused.contains("openpaw"), "{refused}");
+}

@@ -24,7 +24,7 @@ pub(super) async fn load<'a>(cx: &'a LoadCx<'a>) -> Draft<'a> {
     servers::read(&mut draft, ".mcp").await;
     let agent = draft.config.name.as_ref().map_or(DEFAULT_AGENT, AgentId::as_str).to_owned();
     draft.tree.skills = skills(&mut draft, &agent).await;
-    stead::add_given(&mut draft);
+    stead::add_given(&mut draft).await;
     draft
 }
 

@@ -49,9 +49,10 @@ pub(super) async fn load<'a>(cx: &'a LoadCx<'a>) -> Draft<'a> {
     let settings = settings::read(&mut draft).await;
     let models = models::read(&mut draft, settings.as_ref()).await;
     let mut agents = agents::read(&mut draft).await;
+    add_given(&mut draft).await;
     let kind = settings.as_ref().map_or(Kind::Project, |settings| settings.kind);
     match kind {
-        Kind::Project => add_given(&mut draft),
+        Kind::Project => {}
         Kind::Chat => silence(&mut draft, &mut agents),
     }
     let active = choose(&mut draft, settings.as_ref(), &agents);
@@ -140,7 +141,6 @@ async fn misspelled(draft: &mut Draft<'_>) {
 
 /// In a workspace to chat in, agents have nothing but words.
 fn silence(draft: &mut Draft<'_>, agents: &mut BTreeMap<String, Agent>) {
-    add_given(draft);
     draft.tree.skills.clear();
     if !draft.options().skills.is_empty() {
         let message = "ignored, for the workspace is of kind chat";
