@@ -13,7 +13,8 @@ async fn it_has_no_tools_skills_or_other_agents_whatever_its_agents_declare() {
         (".openharness/agents/other.md", "---\nmode: all\nmodel: platform/claude\n---\nTalk too.\n"),
         (".openharness/skills/s/SKILL.md", "A skill."),
     ];
-    let options = OpenOptions { agent: Some("talk".to_owned()), skills: vec![".openharness".to_owned()], ..on_platform() };
+    let options =
+        OpenOptions { agent: Some("talk".to_owned()), skills: vec![".openharness".to_owned()], ..on_platform() };
     let definition = open(place(&files).await, &options).await.map_err(|all| lines(&all)).unwrap();
     assert_eq!(definition.tools, [ToolLists { allow: Some(Vec::new()), deny: Vec::new() }]);
     assert_eq!(definition.tree.skills, []);
