@@ -60,11 +60,7 @@ async fn block(files: &dyn Vfs, path: &VPath, size: u64) -> Block {
         Some(_) if size > MAX_IMAGE_BYTES => Block::text(format!(
             "Attached file {path} was left out: {size} bytes, at most {MAX_IMAGE_BYTES} for images"
         )),
-        Some((_, mime)) => Block::Media(Media {
-            mime: (*mime).to_owned(),
-            data: BASE64_STANDARD.encode(&data),
-            name: Some(path.to_string()),
-        }),
+        Some((_, mime)) => Block::Media(Media::inline(*mime, BASE64_STANDARD.encode(&data), Some(path.to_string()))),
         None => match text_of(&data, size) {
             Some(text) => Block::text(titled(path, text, size)),
             None => Block::text(format!("Attached file {path} was left out: {size} bytes that are not text")),
@@ -133,11 +129,7 @@ mod tests {
         std::fs::create_dir(dir.path().join("dir")).unwrap();
         let files = LocalVfs::open(dir.path(), Arc::new(OsDisk)).unwrap();
         let text = |text: &str| Block::text(text);
-        let image = Block::Media(Media {
-            mime: "image/png".into(),
-            data: BASE64_STANDARD.encode(b"\x89PNG"),
-            name: Some("b.PNG".into()),
-        });
+        let image = Block::Media(Media::inline("image/png", BASE64_STANDARD.encode(b"\x89PNG"), Some("b.PNG".into())));
         let cases = [
             ("no file, x@a.md", vec![]),
             ("@a.md", vec![text("Attached file a.md:\n`````\nhello ```x\n````\n`````")]),

@@ -147,7 +147,9 @@ impl Session {
                     self.seen.record(&result.seen);
                     result.activates.iter().for_each(|activation| self.active.record(activation));
                 }
-                Entry::Rewind(_) => self.active = Arc::new(ActiveSkills::new(&self.state.skills)),
+                Entry::Rewind(_) | Entry::Compaction(_) => {
+                    self.active = Arc::new(ActiveSkills::new(&self.state.skills))
+                }
                 Entry::Session(_)
                 | Entry::User(_)
                 | Entry::Model(_)
@@ -155,6 +157,7 @@ impl Session {
                 | Entry::Ask(_)
                 | Entry::Decision(_)
                 | Entry::Notice(_)
+                | Entry::Pin(_)
                 | Entry::End(_) => {}
             }
         }

@@ -53,7 +53,11 @@ impl Live<'_> {
         };
         let cost = agent.cost(&reply);
         let Reply { content, usage, stop, model } = reply;
-        self.emit(EventKind::ModelEnded { step, usage, cost, stop: stop.clone() });
+        let used = usage.input_tokens + usage.output_tokens;
+        let context_tokens = (used > 0).then_some(used);
+        let context_window = self.session.window();
+        let stopped = stop.clone();
+        self.emit(EventKind::ModelEnded { step, usage, cost, stop: stopped, context_tokens, context_window });
         let mut content = self.session.state.with_unique_ids(content);
         refuse_secrets(&mut content, self.session.sessions.redactor());
         Ok(Entry::Model(ModelReply { run: self.run.clone(), model, content, usage, cost, stop }))

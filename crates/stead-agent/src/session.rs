@@ -63,6 +63,11 @@ impl Session {
         &self.state
     }
 
+    /// Tokens that fit into a request, if known: as set or told by the table, or by a provider's refusal.
+    pub fn window(&self) -> Option<u64> {
+        self.state.window.or_else(|| self.agent.model().window())
+    }
+
     /// Works one input to its end. The input is durable before anything else happens; the session is
     /// begun if there is none yet. A run that was left open is closed first.
     pub async fn run(&mut self, input: Vec<Block>, options: RunOptions) -> Result<RunReport, AgentError> {
@@ -210,12 +215,12 @@ impl Session {
         match begin {
             Begin::Input(content) => {
                 let mut entries = self.state.close(Outcome::Cancelled, "a new input came before this run was done");
-                entries.push(Entry::User(UserInput { run: RunId::fresh(), content }));
+                entries.push(Entry::User(UserInput::new(RunId::fresh(), content)));
                 Ok((entries, false))
             }
             Begin::Resume if self.state.run.is_some() => Ok((self.state.repair(), true)),
             Begin::Resume if self.state.is_resumable() => {
-                Ok((vec![Entry::User(UserInput { run: RunId::fresh(), content: Vec::new() })], true))
+                Ok((vec![Entry::User(UserInput::new(RunId::fresh(), Vec::new()))], true))
             }
             Begin::Resume => Err(AgentError::NothingToResume(self.id.clone())),
         }

@@ -305,6 +305,7 @@ async fn execute(
         content: output.content,
         seen: output.seen,
         activates: output.activates,
+        untrusted: false,
         ms: started.elapsed().as_millis() as u64,
     };
     (name, result, stop)
@@ -340,6 +341,7 @@ fn refusal(run: &RunId, id: &str, status: ResultStatus, text: String) -> CallRes
         content: vec![Block::text(text)],
         seen: BTreeMap::new(),
         activates: None,
+        untrusted: false,
         ms: 0,
     }
 }

@@ -49,6 +49,7 @@ impl Agent {
             session,
             agent: workspace.config().agent(),
             folder: &self.parts.folder,
+            sessions: place.sessions(owner),
             place: (place.kind(), place.describe()),
             project: place.project(),
             lists: &lists,

@@ -10,10 +10,12 @@
 //! | `ask` | a call waits for a person; the run is parked | yes |
 //! | `decision` | a person's answer | yes |
 //! | `notice` | the harness told the model something | with the next durable entry |
+//! | `pin` | a message is to be kept word for word whatever else is left out of the context, or no longer | yes |
+//! | `compaction` | the model is shown less from here on: which part, and what stands for it; nothing is erased | with the next durable entry |
 //! | `rewind` | the conversation continues from an earlier point; nothing is erased | yes |
 //! | `end` | how the run ended | yes |
 
-use crate::{AgentId, Block, RunId, SessionId, StopReason, Usage, Usd};
+use crate::{AgentId, Block, RunId, SessionId, StopReason, Usage, Usd, View};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -39,6 +41,10 @@ pub enum Entry {
     Decision(Decision),
     /// The harness told the model something.
     Notice(Notice),
+    /// A message is pinned, or no longer.
+    Pin(Pin),
+    /// The model is shown less from here on.
+    Compaction(Compaction),
     /// The conversation goes on from an earlier point.
     Rewind(Rewind),
     /// The run ended.
@@ -58,6 +64,8 @@ pub enum Kind {
     Ask,
     Decision,
     Notice,
+    Pin,
+    Compaction,
     Rewind,
     End,
 }
@@ -74,6 +82,8 @@ impl Entry {
             Self::Ask(_) => Kind::Ask,
             Self::Decision(_) => Kind::Decision,
             Self::Notice(_) => Kind::Notice,
+            Self::Pin(_) => Kind::Pin,
+            Self::Compaction(_) => Kind::Compaction,
             Self::Rewind(_) => Kind::Rewind,
             Self::End(_) => Kind::End,
         }
@@ -82,9 +92,9 @@ impl Entry {
     /// Whether the journal must be on stable storage before the driver goes on.
     pub fn must_be_durable(&self) -> bool {
         match self {
-            Self::User(_) | Self::Ask(_) | Self::Decision(_) | Self::Rewind(_) | Self::End(_) => true,
+            Self::User(_) | Self::Ask(_) | Self::Decision(_) | Self::Pin(_) | Self::Rewind(_) | Self::End(_) => true,
             Self::Call(intent) => intent.changes,
-            Self::Session(_) | Self::Model(_) | Self::Result(_) | Self::Notice(_) => false,
+            Self::Session(_) | Self::Model(_) | Self::Result(_) | Self::Notice(_) | Self::Compaction(_) => false,
         }
     }
 }
@@ -120,12 +130,38 @@ pub struct UserInput {
     /// What was said; empty when the last run is only taken up again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub content: Vec<Block>,
+    /// What a person added to the budget of a run that had used it up.
+    #[serde(default, skip_serializing_if = "Allowance::is_zero")]
+    pub raise: Allowance,
 }
 
 impl UserInput {
+    /// An input.
+    pub fn new(run: RunId, content: Vec<Block>) -> Self {
+        Self { run, content, raise: Allowance::default() }
+    }
+
     /// An input of one text.
     pub fn text(run: RunId, text: impl Into<String>) -> Self {
-        Self { run, content: vec![Block::text(text)] }
+        Self::new(run, vec![Block::text(text)])
+    }
+}
+
+/// Money and tokens that may be spent beyond a budget.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Allowance {
+    /// Money.
+    #[serde(default)]
+    pub usd: Usd,
+    /// Tokens.
+    #[serde(default)]
+    pub tokens: u64,
+}
+
+impl Allowance {
+    /// Whether it is nothing.
+    pub fn is_zero(&self) -> bool {
+        *self == Self::default()
     }
 }
 
@@ -181,6 +217,9 @@ pub struct CallResult {
     /// The skill whose body this result brought into the conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activates: Option<Activation>,
+    /// Whether it brought in words of people or machines that nobody here vouches for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub untrusted: bool,
     /// How long it took.
     #[serde(default)]
     pub ms: u64,
@@ -267,6 +306,93 @@ pub struct Notice {
     pub run: RunId,
     /// What the model is told.
     pub text: String,
+}
+
+/// A message that is kept word for word, or no longer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pin {
+    /// The entry of the message.
+    pub seq: u64,
+    /// Whether it is pinned from now on.
+    pub pinned: bool,
+}
+
+/// The model is shown less of the conversation from here on. The conversation itself stays as it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Compaction {
+    /// The open run, if it happened during one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// Why.
+    pub cause: Cause,
+    /// What is shown now.
+    #[serde(flatten)]
+    pub view: View,
+    /// What is no longer shown.
+    pub dropped: Dropped,
+    /// Tokens of the context before, as far as known.
+    pub before_tokens: u64,
+    /// An estimate of them after.
+    pub after_tokens: u64,
+    /// The window that a provider's refusal told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
+    /// What a person wanted kept above all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub focus: Option<String>,
+    /// Why there is no summary by a model though one was wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<String>,
+    /// The model that wrote the summary, as `provider:model`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Tokens used for the summary.
+    #[serde(default)]
+    pub usage: Usage,
+    /// What it cost; absent when not known, or when nothing was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Usd>,
+}
+
+/// Why a context was compacted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// It had reached its limit.
+    Limit,
+    /// A provider said that it does not fit.
+    Overflow,
+    /// A person wanted it.
+    Manual,
+}
+
+/// What a compaction leaves out of the context, beside what earlier ones did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dropped {
+    /// Messages for which the summary stands.
+    pub messages: u64,
+    /// Results that are shown shortened.
+    pub results: u64,
+    /// Calls whose long arguments are shown shortened.
+    pub calls: u64,
+}
+
+impl Dropped {
+    /// In words: `12 messages summarised, 3 results shortened`.
+    pub fn in_words(&self) -> String {
+        let counted = |n: u64, one: &str, many: &str| match n {
+            0 => None,
+            1 => Some(format!("1 {one}")),
+            n => Some(format!("{n} {many}")),
+        };
+        let parts = [
+            counted(self.messages, "message summarised", "messages summarised"),
+            counted(self.results, "result shortened", "results shortened"),
+            counted(self.calls, "call shortened", "calls shortened"),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        if parts.is_empty() { "nothing left out".to_owned() } else { parts.join(", ") }
+    }
 }
 
 /// A return to an earlier point of the conversation.

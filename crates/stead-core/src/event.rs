@@ -1,6 +1,6 @@
 //! What listeners see while a run goes on. CLI, terminal interface and servers are projections of it.
 
-use crate::{Outcome, Redactor, ResultStatus, RunId, SessionId, StopReason, Usage, Usd};
+use crate::{Cause, Dropped, Outcome, Redactor, ResultStatus, RunId, SessionId, StopReason, Usage, Usd};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -81,6 +81,35 @@ pub enum EventKind {
         cost: Option<Usd>,
         /// Why the model stopped.
         stop: StopReason,
+        /// Tokens of the context after this answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        context_tokens: Option<u64>,
+        /// How many fit.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        context_window: Option<u64>,
+    },
+    /// A summary of the older part of the conversation is being made, which takes a while.
+    CompactionStarted {
+        /// Why.
+        cause: Cause,
+        /// Tokens of the context now.
+        before_tokens: u64,
+    },
+    /// The model is shown less of the conversation from here on.
+    Compacted {
+        /// Why.
+        cause: Cause,
+        /// What is no longer shown.
+        dropped: Dropped,
+        /// Whether a summary stands for the older part.
+        summarised: bool,
+        /// Tokens before.
+        before_tokens: u64,
+        /// An estimate of them after.
+        after_tokens: u64,
+        /// Why no model wrote a summary though one was wanted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fallback: Option<String>,
     },
     /// A call passed the gate and begins.
     ToolStarted {
@@ -171,10 +200,15 @@ impl EventKind {
                 Self::ModelRetry { attempt, wait_ms, reason: clean(reason) }
             }
             Self::Notice { level, text } => Self::Notice { level, text: clean(text) },
+            Self::Compacted { cause, dropped, summarised, before_tokens, after_tokens, fallback } => {
+                let fallback = fallback.map(clean);
+                Self::Compacted { cause, dropped, summarised, before_tokens, after_tokens, fallback }
+            }
             Self::RunStarted { .. }
             | Self::ModelStarted { .. }
             | Self::ToolCallStarted { .. }
             | Self::ModelEnded { .. }
+            | Self::CompactionStarted { .. }
             | Self::ToolStarted { .. }
             | Self::ToolEnded { .. }
             | Self::Ask { .. }

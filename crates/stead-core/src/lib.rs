@@ -17,6 +17,7 @@
 //! - [`Message`], [`Block`], [`ToolCall`]: what is said. - [`Entry`], [`Line`]: what is recorded.
 //! - [`SessionState`], [`Run`]: what it adds up to. - [`Event`]: what listeners see.
 
+mod context;
 mod entry;
 mod event;
 mod ids;
@@ -30,9 +31,10 @@ mod state;
 mod tool;
 mod verdict;
 
+pub use context::{Kept, Plan, Room, View, media_tokens, message_tokens, spec_tokens, text_tokens};
 pub use entry::{
-    Activation, Ask, CallIntent, CallResult, Decision, Entry, FORMAT_VERSION, Fork, Kind, ModelReply, Notice, Outcome,
-    ResultStatus, Rewind, RunEnd, SessionStart, UserInput,
+    Activation, Allowance, Ask, CallIntent, CallResult, Cause, Compaction, Decision, Dropped, Entry, FORMAT_VERSION,
+    Fork, Kind, ModelReply, Notice, Outcome, Pin, ResultStatus, Rewind, RunEnd, SessionStart, UserInput,
 };
 pub use event::{Event, EventKind, Level};
 pub use ids::{AgentId, IdError, NameError, Owner, RunId, SessionId, TenantId, UserId};

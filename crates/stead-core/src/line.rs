@@ -94,6 +94,8 @@ pub fn encode_line(seq: u64, at: jiff::Timestamp, entry: &Entry, previous: Chain
         Entry::Ask(data) => json(data),
         Entry::Decision(data) => json(data),
         Entry::Notice(data) => json(data),
+        Entry::Pin(data) => json(data),
+        Entry::Compaction(data) => json(data),
         Entry::Rewind(data) => json(data),
         Entry::End(data) => json(data),
     };
@@ -182,6 +184,8 @@ pub fn decode_line(text: &str, previous: ChainSum) -> Result<Line, LineError> {
         Kind::Ask => serde_json::from_str(data).map(Entry::Ask),
         Kind::Decision => serde_json::from_str(data).map(Entry::Decision),
         Kind::Notice => serde_json::from_str(data).map(Entry::Notice),
+        Kind::Pin => serde_json::from_str(data).map(Entry::Pin),
+        Kind::Compaction => serde_json::from_str(data).map(Entry::Compaction),
         Kind::Rewind => serde_json::from_str(data).map(Entry::Rewind),
         Kind::End => serde_json::from_str(data).map(Entry::End),
     }

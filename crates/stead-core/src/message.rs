@@ -54,11 +54,25 @@ impl Block {
 pub struct Media {
     /// The MIME type, for example `image/png`.
     pub mime: String,
-    /// The content in standard base64.
+    /// The content in standard base64; empty when it lies in `file`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub data: String,
     /// The file's name, where it had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// The file of the workspace that holds the content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// About how many tokens it takes, as estimated when the content was at hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+}
+
+impl Media {
+    /// Content that is at hand.
+    pub fn inline(mime: impl Into<String>, data: impl Into<String>, name: Option<String>) -> Self {
+        Self { mime: mime.into(), data: data.into(), name, file: None, tokens: None }
+    }
 }
 
 /// Reasoning content. `origin` names the wire that made it: signatures are valid only there.

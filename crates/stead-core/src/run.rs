@@ -1,6 +1,6 @@
 //! The Run machine: what to do next, decided without doing anything.
 
-use crate::{Block, CallResult, Outcome, RepeatGuard, RunId, StopReason, ToolCall, ToolResult, Usage, Usd};
+use crate::{Allowance, Block, CallResult, Outcome, RepeatGuard, RunId, StopReason, ToolCall, ToolResult, Usage, Usd};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -97,6 +97,12 @@ pub struct Run {
     pub usage: Usage,
     /// Money spent so far; absent before the first answer, and once any part is not known.
     pub cost: Option<Usd>,
+    /// What the run that this one takes up again had spent.
+    #[serde(default)]
+    pub carried: Allowance,
+    /// What a person added to the budget.
+    #[serde(default)]
+    pub raised: Allowance,
     /// Sees circles.
     pub(crate) guard: RepeatGuard,
     /// Whether the model was told about the circle it is in.
@@ -113,9 +119,26 @@ impl Run {
             answered: None,
             usage: Usage::default(),
             cost: None,
+            carried: Allowance::default(),
+            raised: Allowance::default(),
             guard: RepeatGuard::default(),
             nudged: false,
         }
+    }
+
+    /// This run as one that takes `before` up again, with `raise` more to spend.
+    pub(crate) fn after(self, before: &Self, raise: Allowance) -> Self {
+        let (carried, mut raised) = (before.spent(), before.raised);
+        raised.usd += raise.usd;
+        raised.tokens = raised.tokens.saturating_add(raise.tokens);
+        Self { carried, raised, ..self }
+    }
+
+    /// What was spent on this run and those it takes up, as far as known.
+    pub fn spent(&self) -> Allowance {
+        let Allowance { mut usd, tokens } = self.carried;
+        usd += self.cost.unwrap_or_default();
+        Allowance { usd, tokens: tokens + self.usage.input_tokens + self.usage.output_tokens }
     }
 
     /// What to do now. A pure function of what has happened.
@@ -214,6 +237,7 @@ impl Run {
             content: vec![Block::text(text)],
             seen: Default::default(),
             activates: None,
+            untrusted: false,
             ms: 0,
         }
     }

@@ -1,11 +1,13 @@
 //! The fold: a session's state as the sum of its journal's entries.
 
+use crate::context::{Shown, Verbatim, message_tokens, show};
 use crate::{
-    Activation, AgentId, CallResult, CallState, Decision, Entry, Fork, Kind, Limits, Message, ModelReply, Next,
-    Outcome, Pending, Run, RunEnd, RunId, SessionId, SessionStart, ToolCall, ToolResult, Usage, Usd, UserInput,
+    Activation, AgentId, CallResult, CallState, Compaction, Decision, Entry, Fork, Kind, Limits, Message, ModelReply,
+    Next, Outcome, Pending, Pin, Run, RunEnd, RunId, SessionId, SessionStart, ToolCall, ToolResult, Usage, Usd,
+    UserInput, View,
 };
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 /// A message with the sequence number of the entry that completed it.
@@ -17,6 +19,8 @@ pub struct Turn {
     pub message: Arc<Message>,
     /// The run that began here, if this is a person's input.
     pub opens: Option<RunId>,
+    /// An estimate of its tokens.
+    pub tokens: u64,
 }
 
 /// A skill that is part of the conversation.
@@ -24,8 +28,18 @@ pub struct Turn {
 pub struct ActiveSkill {
     /// SHA-256 of its SKILL.md.
     pub version: String,
-    /// The result that holds its body.
+    /// The entry of the result that holds its body.
     pub seq: u64,
+    /// The call that it is the result of.
+    #[serde(default)]
+    pub call: String,
+}
+
+/// What a provider counted, and our estimate of the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Counted {
+    pub(crate) tokens: u64,
+    pub(crate) estimate: u64,
 }
 
 /// All that is known about a session, derived from its journal and nothing else.
@@ -65,6 +79,24 @@ pub struct SessionState {
     /// Skills whose bodies are part of the conversation, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub skills: BTreeMap<String, ActiveSkill>,
+    /// Messages that are kept word for word, by entry.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub pins: BTreeSet<u64>,
+    /// The first result that brought in words of people or machines that nobody here vouches for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tainted: Option<u64>,
+    /// The window that a provider's refusal told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
+    /// How the conversation is shown, newest last; with none, as it is.
+    #[serde(skip)]
+    pub(crate) views: Vec<Shown>,
+    /// An estimate of the turns that are shown as they are.
+    #[serde(skip)]
+    pub(crate) open_tokens: u64,
+    /// What the newest answer's provider counted; none once the context became another.
+    #[serde(skip)]
+    pub(crate) counted: Option<Counted>,
     /// Ids of all calls, so that none is given twice.
     #[serde(skip)]
     call_ids: HashSet<Box<str>>,
@@ -123,6 +155,8 @@ impl SessionState {
             Entry::Notice(notice) => self.open_run(&notice.run).map(|run| run.nudged = true).map(|()| {
                 self.say(seq, Message::user(notice.text.clone()), None);
             }),
+            Entry::Pin(pin) => self.pin(pin),
+            Entry::Compaction(compaction) => self.compact(seq, compaction),
             Entry::Rewind(rewind) => self.rewind(rewind.to),
             Entry::End(end) => self.end(end),
         };
@@ -178,7 +212,39 @@ impl SessionState {
 
     /// The conversation as a model is sent it.
     pub fn messages(&self) -> Vec<Arc<Message>> {
-        self.turns.iter().map(|turn| turn.message.clone()).collect()
+        let (prefix, open) = self.shown();
+        prefix.iter().cloned().chain(open.iter().map(|turn| turn.message.clone())).collect()
+    }
+
+    /// What stands for the older part of the conversation, and the turns that are shown as they are.
+    pub fn shown(&self) -> (&[Arc<Message>], &[Turn]) {
+        match self.views.last() {
+            Some(shown) => (&shown.prefix, &self.turns[shown.from..]),
+            None => (&[], &self.turns),
+        }
+    }
+
+    /// How the conversation is shown.
+    pub fn view(&self) -> Option<&View> {
+        self.views.last().map(|shown| &shown.view)
+    }
+
+    /// An estimate of the conversation as it is shown.
+    pub fn context_tokens(&self) -> u64 {
+        self.open_tokens + self.views.last().map_or(0, |shown| shown.tokens)
+    }
+
+    /// Tokens of the next request as far as known: what the provider counted last, and an estimate of what came
+    /// since; `head` is an estimate of the prompt and the tools. A count far below any sensible estimate is not
+    /// believed.
+    pub fn used_tokens(&self, head: u64) -> u64 {
+        let estimate = head + self.context_tokens();
+        match self.counted {
+            Some(counted) if counted.tokens >= (head + counted.estimate) / 2 => {
+                counted.tokens + self.context_tokens().saturating_sub(counted.estimate)
+            }
+            Some(_) | None => estimate,
+        }
     }
 
     /// The text of the newest answer.
@@ -218,7 +284,12 @@ impl SessionState {
             }
             self.say(seq, message, Some(input.run.clone()));
         }
-        self.run = Some(Run::new(input.run.clone()));
+        let run = Run::new(input.run.clone());
+        self.run = Some(match &self.last_run {
+            // Whoever takes a run up again goes on with its budget.
+            Some(before) if input.content.is_empty() => run.after(before, input.raise),
+            Some(_) | None => run,
+        });
         self.runs += 1;
         Ok(())
     }
@@ -243,6 +314,8 @@ impl SessionState {
         if !reply.content.is_empty() {
             self.say(seq, message, None);
         }
+        let tokens = reply.usage.input_tokens + reply.usage.output_tokens;
+        self.counted = (reply.usage.input_tokens > 0).then(|| Counted { tokens, estimate: self.context_tokens() });
         Ok(())
     }
 
@@ -257,7 +330,11 @@ impl SessionState {
         })?;
         self.seen.extend(result.seen.iter().map(|(path, version)| (path.clone(), version.clone())));
         if let Some(Activation { skill, version }) = &result.activates {
-            self.skills.insert(skill.clone(), ActiveSkill { version: version.clone(), seq });
+            let call = result.id.clone();
+            self.skills.insert(skill.clone(), ActiveSkill { version: version.clone(), seq, call });
+        }
+        if result.untrusted {
+            self.tainted.get_or_insert(seq);
         }
         let Some(run) = &mut self.run else { return Ok(()) };
         for pending in run.pending.iter_mut().filter(|p| p.call.id == result.id) {
@@ -298,8 +375,79 @@ impl SessionState {
         }
         self.turns.truncate(keep);
         self.skills.retain(|_, skill| skill.seq <= to);
+        self.pins.retain(|seq| *seq <= to);
+        self.tainted = self.tainted.filter(|seq| *seq <= to);
+        self.views.retain(|shown| shown.seq <= to);
+        self.recount();
         self.last_outcome = None;
         Ok(())
+    }
+
+    fn pin(&mut self, pin: &Pin) -> Result<(), &'static str> {
+        let is_input = |turn: &&Turn| turn.seq == pin.seq && turn.opens.is_some();
+        if !self.turns.iter().any(|turn| is_input(&turn)) {
+            return Err("only a person's input can be pinned");
+        }
+        match pin.pinned {
+            true => self.pins.insert(pin.seq),
+            false => self.pins.remove(&pin.seq),
+        };
+        // It may lie in the part for which a summary stands.
+        if let Some(Shown { view, seq, task, .. }) = self.views.pop() {
+            self.show(view, seq, task);
+        }
+        Ok(())
+    }
+
+    fn compact(&mut self, seq: u64, compaction: &Compaction) -> Result<(), &'static str> {
+        match (&compaction.run, &mut self.run) {
+            (Some(id), Some(run)) if run.id == *id && run.pending.is_empty() => {
+                run.usage += compaction.usage;
+                run.cost = sum_asked(run.cost, compaction);
+            }
+            (None, None) => {}
+            (Some(_), _) => return Err("it is of no open run, or calls are open"),
+            (None, Some(_)) => return Err("a run is open"),
+        }
+        let newest = |at: u64| self.turns.last().is_some_and(|turn| at >= turn.seq);
+        if newest(compaction.view.covers) && self.run.is_some() {
+            return Err("it would leave nothing of an open run");
+        }
+        let open = self.turns.partition_point(|turn| turn.seq <= compaction.view.covers);
+        if matches!(self.turns.get(open).map(|turn| &*turn.message), Some(Message::Tool { .. })) {
+            return Err("it would part results from their calls");
+        }
+        self.usage += compaction.usage;
+        self.cost = if self.model.is_none() { self.cost } else { sum_asked(self.cost, compaction) };
+        self.window = compaction.window.or(self.window);
+        let task = self.run.as_ref().and_then(|run| self.task_of(&run.id));
+        self.show(compaction.view.clone(), seq, task);
+        Ok(())
+    }
+
+    /// The input that began a run; one that only takes another up has none, so the newest input counts.
+    fn task_of(&self, run: &RunId) -> Option<u64> {
+        let inputs = || self.turns.iter().rev().filter(|turn| turn.opens.is_some());
+        let own = inputs().find(|turn| turn.opens.as_ref() == Some(run));
+        own.or_else(|| inputs().next()).map(|turn| turn.seq)
+    }
+
+    fn show(&mut self, view: View, seq: u64, task: Option<u64>) {
+        let verbatim = Verbatim { pins: &self.pins, skills: &self.skills, task };
+        let shown = show(&self.turns, view, seq, verbatim);
+        self.views.push(shown);
+        self.recount();
+    }
+
+    /// How many tokens `view` would show, and what it would leave out.
+    pub(crate) fn tried(&self, view: View) -> Shown {
+        let task = self.run.as_ref().and_then(|run| self.task_of(&run.id));
+        show(&self.turns, view, 0, Verbatim { pins: &self.pins, skills: &self.skills, task })
+    }
+
+    fn recount(&mut self) {
+        self.open_tokens = self.shown().1.iter().map(|turn| turn.tokens).sum();
+        self.counted = None;
     }
 
     fn end(&mut self, end: &RunEnd) -> Result<(), &'static str> {
@@ -314,7 +462,9 @@ impl SessionState {
     }
 
     fn say(&mut self, seq: u64, message: Message, opens: Option<RunId>) {
-        self.turns.push(Turn { seq, message: Arc::new(message), opens });
+        let tokens = message_tokens(&message);
+        self.open_tokens += tokens;
+        self.turns.push(Turn { seq, message: Arc::new(message), opens, tokens });
     }
 
     fn open_run(&mut self, id: &RunId) -> Result<&mut Run, &'static str> {
@@ -349,6 +499,11 @@ fn sum(total: Option<Usd>, part: Option<Usd>) -> Option<Usd> {
     let (mut total, part) = (total?, part?);
     total += part;
     Some(total)
+}
+
+/// The sum with what a compaction cost; one that asked nobody cost nothing.
+fn sum_asked(total: Option<Usd>, compaction: &Compaction) -> Option<Usd> {
+    if compaction.model.is_none() { total } else { sum(total, compaction.cost) }
 }
 
 fn title_of(text: &str) -> String {

@@ -119,6 +119,7 @@ impl World {
                         content,
                         seen: Default::default(),
                         activates: None,
+                        untrusted: false,
                         ms: 0,
                     };
                     self.record(Entry::Result(result));
@@ -227,6 +228,7 @@ fn an_entry_that_does_not_fit_changes_nothing() {
         content: vec![],
         seen: Default::default(),
         activates: None,
+        untrusted: false,
         ms: 0,
     };
     for entry in [
@@ -318,7 +320,16 @@ fn a_skill_is_active_until_a_rewind_before_its_body() {
         let activates = Some(Activation { skill: format!("skill-{n}"), version: version.into() });
         let content = vec![Block::text("body")];
         let seen = Default::default();
-        let result = CallResult { run: run_id(n), id, status: ResultStatus::Ok, content, seen, activates, ms: 0 };
+        let result = CallResult {
+            run: run_id(n),
+            id,
+            status: ResultStatus::Ok,
+            content,
+            seen,
+            activates,
+            untrusted: false,
+            ms: 0,
+        };
         record(&mut state, Entry::Result(result));
         record(&mut state, Entry::End(RunEnd { run: run_id(n), outcome: Outcome::Completed, reason: None }));
     }

@@ -5,6 +5,7 @@ use crate::http::{HttpModel, HttpSettings, is_loopback};
 use crate::local::{LOCAL, local};
 use crate::providers::{KeyNeed, Provider, WireKind, find, providers};
 use crate::retry::{Fallback, Retrying};
+use crate::windowed::Windowed;
 use crate::wire::anthropic::Anthropic;
 use crate::wire::gemini::Gemini;
 use crate::wire::openai::OpenAi;
@@ -58,9 +59,17 @@ pub fn connect(settings: &ModelSettings, env: Env<'_>) -> Result<Arc<dyn Model>,
         return Ok(first);
     }
     let others = settings.fallbacks.iter().map(|name| {
-        // Endpoint, key and price are those of the first model alone.
-        let (base_url, api_key, price, fallbacks) = (None, None, None, Vec::new());
-        connect_one(&ModelSettings { name: name.clone(), base_url, api_key, price, fallbacks, ..settings.clone() }, env)
+        let own = ModelSettings {
+            name: name.clone(),
+            // Endpoint, key, window and price are those of the first model alone.
+            base_url: None,
+            api_key: None,
+            context_window: None,
+            price: None,
+            fallbacks: Vec::new(),
+            ..settings.clone()
+        };
+        connect_one(&own, env)
     });
     Ok(Arc::new(Fallback::new(first, others.collect::<Result<_, _>>()?)))
 }
@@ -77,7 +86,11 @@ pub fn secrets(settings: &ModelSettings, env: Env<'_>) -> Vec<String> {
 
 fn connect_one(settings: &ModelSettings, env: Env<'_>) -> Result<Arc<dyn Model>, ModelError> {
     let max_retries = settings.max_retries.unwrap_or(DEFAULT_MAX_RETRIES);
-    Ok(Arc::new(Retrying::new(bare(settings, env)?, max_retries)))
+    let retrying: Arc<dyn Model> = Arc::new(Retrying::new(bare(settings, env)?, max_retries));
+    Ok(match settings.context_window {
+        Some(window) => Arc::new(Windowed::new(retrying, window.into())),
+        None => retrying,
+    })
 }
 
 /// The model by itself. Retries go around it, so that a recorder hears every attempt.

@@ -39,6 +39,7 @@ mod scripted;
 mod settings;
 mod sse;
 mod tape;
+mod windowed;
 mod wire;
 
 pub use catalogue::{ModelInfo, known_models, lookup};

@@ -21,6 +21,16 @@ pub trait Model: Debug + Send + Sync {
         if answered_by == self.name() { self.price() } else { None }
     }
 
+    /// Tokens that fit into one request, its answer included, if known.
+    fn window(&self) -> Option<u64> {
+        crate::lookup(self.name()).map(|info| u64::from(info.context_tokens))
+    }
+
+    /// The longest answer in tokens, if known.
+    fn longest_answer(&self) -> Option<u64> {
+        crate::lookup(self.name()).map(|info| u64::from(info.max_output_tokens))
+    }
+
     /// Asks it. The stream ends with exactly one [`Delta::Done`], or with an error; an answer whose
     /// end was not seen is an error, whatever came before. Dropping the stream cancels the request.
     fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>>;

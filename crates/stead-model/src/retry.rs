@@ -55,6 +55,14 @@ impl Model for Retrying {
         self.inner.price()
     }
 
+    fn window(&self) -> Option<u64> {
+        self.inner.window()
+    }
+
+    fn longest_answer(&self) -> Option<u64> {
+        self.inner.longest_answer()
+    }
+
     fn price_of(&self, answered_by: &str) -> Option<Price> {
         self.inner.price_of(answered_by)
     }
@@ -123,6 +131,14 @@ impl Model for Fallback {
 
     fn price(&self) -> Option<Price> {
         self.first.price()
+    }
+
+    fn window(&self) -> Option<u64> {
+        self.first.window()
+    }
+
+    fn longest_answer(&self) -> Option<u64> {
+        self.first.longest_answer()
     }
 
     fn price_of(&self, answered_by: &str) -> Option<Price> {

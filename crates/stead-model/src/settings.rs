@@ -14,6 +14,8 @@ pub struct ModelSettings {
     pub base_url: Option<String>,
     /// Key, where it is not in the provider's usual variable.
     pub api_key: Option<String>,
+    /// Tokens that fit into one request, its answer included, where the built-in table is wrong or silent.
+    pub context_window: Option<u32>,
     /// Longest answer in tokens.
     pub max_output_tokens: Option<u32>,
     /// Sampling temperature.

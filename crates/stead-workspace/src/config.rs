@@ -1,6 +1,6 @@
 //! `agent.yaml`: every key typed, unknown keys refused with their place.
 
-use crate::{Document, Filesystem, Finding, SessionSettings, Surface};
+use crate::{CompactionSettings, Document, Filesystem, Finding, SessionSettings, Surface};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,6 +44,8 @@ pub struct AgentConfig {
     pub skills: SkillSettings,
     /// What is remembered across sessions.
     pub memory: MemorySettings,
+    /// When the context is full, and what is left out then.
+    pub compaction: CompactionSettings,
     /// How tools are named to the model; left out, the layout decides.
     pub surface: Option<Surface>,
     /// The time zone of its dates and schedules, by its IANA name: `Europe/Paris`. Default: the machine's.
@@ -162,7 +164,7 @@ impl Switch {
 
     /// Whether what it switches off comes in a later version.
     pub fn is_for_later(self) -> bool {
-        matches!(self, Self::Shell | Self::Compaction | Self::Offload)
+        matches!(self, Self::Shell | Self::Offload)
     }
 }
 
@@ -259,6 +261,9 @@ impl AgentConfig {
         }
         if self.sessions.url.is_some() && self.filesystem.mode == crate::Mode::Local {
             return Some(found(("sessions.url", "sessions.url has no meaning with filesystem.mode: local".to_owned())));
+        }
+        if let Some(problem) = self.compaction.problem() {
+            return Some(found(problem));
         }
         let Policy { repeat_nudge, repeat_end, .. } = self.policy;
         if repeat_end > 0 && repeat_nudge > repeat_end {

@@ -23,6 +23,7 @@
 //! - [`Section`], [`Prompt`]: what the model is told. [`Reader`]: files that are read for every turn.
 //! - [`skills`]: the Agent Skills standard. [`Place`]: where the tree and its sessions lie.
 
+mod compaction;
 mod config;
 mod definition;
 mod document;
@@ -45,6 +46,7 @@ mod tool_lists;
 mod variables;
 mod workspace;
 
+pub use compaction::CompactionSettings;
 pub use config::{AgentConfig, Disabled, MemorySettings, Policy, SkillMode, SkillSettings, Switch, UndoSettings};
 pub use definition::{ContextFile, Definition, FixedText, Nested, Origin, Shown, Tree};
 pub use document::Document;
@@ -54,8 +56,8 @@ pub use finding::{Finding, Severity, Spot};
 pub use front_matter::FrontMatter;
 pub use layout::{Asks, Layout, LoadCx, OpenOptions, WorkspaceNameError, detect, recognise, workspace_name};
 pub use place::{
-    Attached, Base, EphemeralPlace, LocalPlace, PROJECT, Place, PlaceError, PlaceKind, StorePlace, connect_store,
-    open_place, open_store_place,
+    Attached, Base, EphemeralPlace, LocalPlace, PROJECT, Place, PlaceError, PlaceKind, State, StorePlace,
+    connect_store, open_place, open_store_place,
 };
 pub use prompt::{Cut, Prompt, Section, Within, element, enclose, escaped};
 pub use reader::{Excerpt, Reader, Window};

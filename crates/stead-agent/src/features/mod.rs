@@ -15,6 +15,7 @@ use futures_util::future::BoxFuture;
 use std::fmt::Debug;
 use std::sync::Arc;
 use stead_core::{AgentId, Owner, SessionId};
+use stead_store::Sessions;
 use stead_tools::Tool;
 use stead_vfs::{VPath, Vfs};
 use stead_workspace::{Attached, Definition, PlaceKind, Reader, Section, Switch, ToolLists, Workspace, WorkspaceError};
@@ -65,6 +66,8 @@ pub struct TurnCx<'a> {
     pub agent: AgentId,
     /// The folder that is worked in.
     pub folder: &'a VPath,
+    /// Where its sessions are kept.
+    pub sessions: Arc<dyn Sessions>,
     /// What kind of place the tree lies in, and in words.
     pub place: (PlaceKind, String),
     /// What may be done to an attached project.

@@ -66,7 +66,7 @@ mod tests {
             ("video/mp4", "AA==", Kind::Other),
         ];
         for (mime, data, want) in cases {
-            assert_eq!(kind(&Media { mime: mime.into(), data: data.into(), name: None }), want, "{mime}");
+            assert_eq!(kind(&Media::inline(mime, data, None)), want, "{mime}");
         }
     }
 }

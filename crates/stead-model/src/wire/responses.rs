@@ -258,7 +258,7 @@ fn input(block: &Block) -> Option<Part<'_>> {
 }
 
 fn input_media(file: &Media) -> Part<'_> {
-    let Media { mime, data, name } = file;
+    let Media { mime, data, name, .. } = file;
     let data_url = || format!("data:{mime};base64,{data}");
     match media::kind(file) {
         media::Kind::Image => Part::InputImage { image_url: data_url() },

@@ -30,11 +30,11 @@ pub(crate) fn request(messages: Vec<Message>) -> Request {
 }
 
 pub(crate) fn media(mime: &str) -> Block {
-    Block::Media(Media { mime: mime.into(), data: "QUJD".into(), name: None })
+    Block::Media(Media::inline(mime, "QUJD", None))
 }
 
 pub(crate) fn named(mime: &str, name: &str) -> Block {
-    Block::Media(Media { mime: mime.into(), data: "QUJD".into(), name: Some(name.into()) })
+    Block::Media(Media::inline(mime, "QUJD", Some(name.into())))
 }
 
 pub(crate) fn thought(origin: &str, text: &str, signature: Option<&str>) -> Block {

@@ -52,6 +52,7 @@ fn story(path: &str) -> Vec<Entry> {
             content: vec![Block::text("done")],
             seen: [(path.to_owned(), "v1".to_owned())].into(),
             activates: None,
+            untrusted: false,
             ms: 1,
         }),
         reply(vec![Block::text("finished")], StopReason::EndTurn),

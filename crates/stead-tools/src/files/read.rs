@@ -97,7 +97,7 @@ async fn read_media(
     }
     let note = Block::text(format!("[{path}: {mime}, {} bytes]", data.len()));
     let data = base64::engine::general_purpose::STANDARD.encode(&data);
-    let media = Block::Media(Media { mime: mime.to_owned(), data, name: Some(path.name().to_owned()) });
+    let media = Block::Media(Media::inline(mime, data, Some(path.name().to_owned())));
     Ok(Output { content: vec![note, media], ..Output::default() }.saw(path, &version))
 }
 

@@ -76,7 +76,7 @@ async fn pictures_and_documents_come_as_media_up_to_a_size() {
     s.put("a.PNG", b"\x89PNG");
     s.put("doc.pdf", b"%PDF");
     let output = s.output("read_file", json!({"file_path": "a.PNG"})).await.unwrap();
-    let media = Media { mime: "image/png".into(), data: "iVBORw==".into(), name: Some("a.PNG".into()) };
+    let media = Media::inline("image/png", "iVBORw==", Some("a.PNG".into()));
     assert_eq!(output.content, [Block::text("[a.PNG: image/png, 4 bytes]"), Block::Media(media)]);
     let output = s.output("read_file", json!({"file_path": "doc.pdf"})).await.unwrap();
     assert!(matches!(&output.content[1], Block::Media(Media { mime, .. }) if mime == "application/pdf"));

@@ -1,6 +1,6 @@
 //! A place whose sessions end with the process.
 
-use super::{Attached, Place, PlaceKind};
+use super::{Attached, Place, PlaceKind, State};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,6 +41,10 @@ impl Place for EphemeralPlace {
 
     fn changes(&self, owner: &Owner) -> Arc<dyn ChangeLog> {
         Arc::new(StoreChanges::new(self.memory.clone(), Self::space(owner).within("undo")))
+    }
+
+    fn state(&self, owner: &Owner) -> State {
+        State { store: self.memory.clone(), space: Self::space(owner).within("state") }
     }
 
     fn sweep<'a>(&'a self, owner: &'a Owner, age: Duration) -> BoxFuture<'a, Result<usize, VfsError>> {

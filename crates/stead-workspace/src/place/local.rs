@@ -1,13 +1,13 @@
 //! A folder of the local disk.
 
-use super::{Place, PlaceKind, project_path, without_owned};
+use super::{Place, PlaceKind, State, project_path, without_owned};
 use crate::IsolationScope;
 use futures_util::future::BoxFuture;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{AgentId, Owner, Redactor, SessionId, TenantId};
-use stead_store::{ChangeLog, Disk, Fence, FileChanges, FileSessions, Sessions, folder_name};
+use stead_store::{ChangeLog, Disk, Fence, FileChanges, FileSessions, FileStore, Sessions, Space, folder_name};
 use stead_vfs::{Homed, LocalVfs, Overlay, ReadOnly, Routes, Scoped, VPath, Vfs, VfsError};
 
 /// A folder of the local disk. Whoever gives no name works on the folder itself; a named user has a folder
@@ -155,6 +155,11 @@ impl Place for LocalPlace {
 
     fn changes(&self, owner: &Owner) -> Arc<dyn ChangeLog> {
         Arc::new(FileChanges::new(&self.home(owner), &self.agent, self.disk.clone()))
+    }
+
+    fn state(&self, owner: &Owner) -> State {
+        let folder = self.home(owner).join("agents").join(self.agent.as_str());
+        State { store: Arc::new(FileStore::new(&folder, self.disk.clone())), space: Space::new(["state"]) }
     }
 
     fn sweep<'a>(&'a self, _: &'a Owner, age: Duration) -> BoxFuture<'a, Result<usize, VfsError>> {

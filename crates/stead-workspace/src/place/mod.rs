@@ -15,7 +15,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{Owner, SessionId};
-use stead_store::{ChangeLog, Fence, Sessions, StoreError};
+use stead_store::{ChangeLog, Fence, Sessions, Space, Store, StoreError};
 use stead_vfs::{Protected, Rule, Rules, VPath, Vfs, VfsError};
 
 /// Where an attached project appears in the tree.
@@ -34,6 +34,9 @@ pub trait Place: Debug + Send + Sync {
     /// Where it is kept what runs of `owner` changed.
     fn changes(&self, owner: &Owner) -> Arc<dyn ChangeLog>;
 
+    /// Where durable state of `owner` beside files and sessions is kept: queues, marks, budgets.
+    fn state(&self, owner: &Owner) -> State;
+
     /// Removes what crashed processes left behind longer ago than `age`. Gives the number of things removed.
     fn sweep<'a>(&'a self, owner: &'a Owner, age: Duration) -> BoxFuture<'a, Result<usize, VfsError>>;
 
@@ -45,6 +48,15 @@ pub trait Place: Debug + Send + Sync {
 
     /// What kind of place it is and what tells it from others, for people.
     fn describe(&self) -> String;
+}
+
+/// Durable state of one owner and agent: a space of a store.
+#[derive(Debug, Clone)]
+pub struct State {
+    /// The store.
+    pub store: Arc<dyn Store>,
+    /// The space in it.
+    pub space: Space,
 }
 
 /// Why a place cannot be used.

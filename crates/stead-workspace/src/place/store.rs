@@ -1,6 +1,6 @@
 //! A store that other machines may share.
 
-use super::{Attached, Place, PlaceError, PlaceKind, without_owned};
+use super::{Attached, Place, PlaceError, PlaceKind, State, without_owned};
 use crate::{Filesystem, IsolationScope};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
@@ -112,6 +112,10 @@ impl Place for StorePlace {
 
     fn changes(&self, owner: &Owner) -> Arc<dyn ChangeLog> {
         Arc::new(StoreChanges::new(self.store.clone(), self.session_space(owner).within("undo")))
+    }
+
+    fn state(&self, owner: &Owner) -> State {
+        State { store: self.sessions.clone(), space: self.session_space(owner).within("state") }
     }
 
     fn sweep<'a>(&'a self, owner: &'a Owner, age: Duration) -> BoxFuture<'a, Result<usize, VfsError>> {

@@ -218,6 +218,7 @@ fn exchange(turn: usize) -> Result<Vec<Entry>, CliError> {
             content: vec![Block::text("line of a result\n".repeat(20))],
             seen: Default::default(),
             activates: None,
+            untrusted: false,
             ms: 1,
         }),
         Entry::End(RunEnd { run, outcome: Outcome::Cancelled, reason: None }),

@@ -140,6 +140,14 @@ impl Renderer {
                 };
                 self.note(&text);
             }
+            EventKind::CompactionStarted { before_tokens, .. } => {
+                self.status(&format!("{before_tokens} tokens of context: summarising the older part …"));
+            }
+            EventKind::Compacted { dropped, before_tokens, after_tokens, fallback, .. } => {
+                let why = fallback.as_ref().map_or(String::new(), |why| format!("; no summary by a model: {why}"));
+                let text = format!("context {before_tokens} → {after_tokens} tokens: {}{why}", dropped.in_words());
+                self.note(&self.style.dim(&self.style.safe(&text)));
+            }
             EventKind::RunStarted { .. }
             | EventKind::ThinkingDelta { .. }
             | EventKind::ToolCallStarted { .. }

@@ -6,8 +6,8 @@ use super::style::Style;
 use std::fmt::Write;
 use stead::agent::fenced;
 use stead::core::{
-    Block, CallResult, CallState, Entry, Limits, Line, Message, ModelReply, Next, Outcome, ResultStatus, SessionState,
-    Thinking, ToolCall, ToolResult, UserInput,
+    Block, CallResult, CallState, Compaction, Entry, Limits, Line, Message, ModelReply, Next, Outcome, ResultStatus,
+    SessionState, Thinking, ToolCall, ToolResult, UserInput,
 };
 
 /// How much is shown.
@@ -38,9 +38,14 @@ pub(crate) fn plain(entry: &Entry) -> String {
         Entry::Model(reply) => blocks_text(&reply.content),
         Entry::Result(result) => blocks_text(&result.content),
         Entry::Notice(notice) => notice.text.clone(),
-        Entry::Session(_) | Entry::Call(_) | Entry::Ask(_) | Entry::Decision(_) | Entry::Rewind(_) | Entry::End(_) => {
-            String::new()
-        }
+        Entry::Compaction(compaction) => compaction.view.summary.clone().unwrap_or_default(),
+        Entry::Session(_)
+        | Entry::Call(_)
+        | Entry::Ask(_)
+        | Entry::Decision(_)
+        | Entry::Pin(_)
+        | Entry::Rewind(_)
+        | Entry::End(_) => String::new(),
     }
 }
 
@@ -149,12 +154,24 @@ fn chronicle(lines: &[Line], style: Style) -> String {
                 format!("{} {answer} by {}", decision.id, decision.by)
             }
             Entry::Notice(notice) => format!("harness: {}", notice.text),
+            Entry::Pin(pin) => format!("entry {} {}", pin.seq, if pin.pinned { "pinned" } else { "no longer pinned" }),
+            Entry::Compaction(compaction) => {
+                let summary = compaction.view.summary.as_deref().unwrap_or("");
+                format!("{}\n{}", compaction_line(compaction), style.safe(summary))
+            }
             Entry::Rewind(rewind) => format!("rewound to entry {}", rewind.to),
             Entry::End(end) => format!("run ended: {} {}", end.outcome.as_str(), end.reason.as_deref().unwrap_or("")),
         };
         let _ = writeln!(out, "{head} {}", body.trim_end());
     }
     out
+}
+
+/// What a compaction did, in a line.
+fn compaction_line(compaction: &Compaction) -> String {
+    let Compaction { before_tokens, after_tokens, dropped, fallback, .. } = compaction;
+    let why = fallback.as_ref().map_or(String::new(), |why| format!(" (no summary by a model: {why})"));
+    format!("context compacted, {before_tokens} to about {after_tokens} tokens: {}{why}", dropped.in_words())
 }
 
 /// The conversation as Markdown.
@@ -207,7 +224,19 @@ pub(crate) fn expected(state: &SessionState, entry: &Entry) -> Result<(), String
         (Entry::Result(_), next) => Err(format!("a result came while {}", in_words(next))),
         (Entry::Decision(_), Next::AwaitDecision(_) | Next::RunTools(_)) => Ok(()),
         (Entry::Decision(_), next) => Err(format!("a decision came while {}", in_words(next))),
-        (Entry::Session(_) | Entry::User(_) | Entry::Notice(_) | Entry::Rewind(_) | Entry::End(_), _) => Ok(()),
+        (Entry::Compaction(_), Next::RunTools(_) | Next::AwaitDecision(_)) => {
+            Err(format!("the context was compacted while {}", in_words(&next)))
+        }
+        (
+            Entry::Session(_)
+            | Entry::User(_)
+            | Entry::Notice(_)
+            | Entry::Pin(_)
+            | Entry::Compaction(_)
+            | Entry::Rewind(_)
+            | Entry::End(_),
+            _,
+        ) => Ok(()),
     }
 }
 

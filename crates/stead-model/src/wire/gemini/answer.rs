@@ -65,7 +65,7 @@ impl GeminiDecoder {
             self.call(call, signature, out);
         } else if let Some(Blob { mime_type, data }) = inline_data {
             self.end_text();
-            self.content.push(Block::Media(Media { mime: mime_type, data, name: None }));
+            self.content.push(Block::Media(Media::inline(mime_type, data, None)));
         } else if thought.unwrap_or_default() {
             self.thought(text.unwrap_or_default(), signature, out);
         } else {

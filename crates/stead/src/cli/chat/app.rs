@@ -376,6 +376,12 @@ async fn load(agent: &Arc<Agent>, id: &SessionId) -> Result<Session, AgentError>
     }
 }
 
+/// How full the context is, once something was said.
+fn context_of(session: &Session) -> Option<(u64, Option<u64>)> {
+    let used = session.state().used_tokens(0);
+    (used > 0).then(|| (used, session.window()))
+}
+
 fn info(agent: &Arc<Agent>, session: &Session) -> Info {
     let state = session.state();
     Info {
@@ -385,6 +391,7 @@ fn info(agent: &Arc<Agent>, session: &Session) -> Info {
         turns: session.rewind_points().len(),
         usage: state.usage,
         cost: state.cost,
+        context: context_of(session),
     }
 }
 

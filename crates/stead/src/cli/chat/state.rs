@@ -45,6 +45,8 @@ pub(super) struct Info {
     pub(super) turns: usize,
     pub(super) usage: Usage,
     pub(super) cost: Option<Usd>,
+    /// Tokens of the context, and how many fit.
+    pub(super) context: Option<(u64, Option<u64>)>,
 }
 
 /// Whether a run goes on.
@@ -65,6 +67,7 @@ pub(super) struct Running {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Doing {
     Waiting,
+    Summarising,
     Thinking,
     Answering,
     /// Writing a call of this tool.
@@ -239,7 +242,8 @@ impl Chat {
                 self.note(Tone::Warning, format!("attempt {attempt} in {seconds:.1} s: {reason}"));
                 self.doing(Doing::Waiting);
             }
-            EventKind::ModelEnded { usage, cost, .. } => {
+            EventKind::ModelEnded { usage, cost, context_tokens, context_window, .. } => {
+                self.info.context = context_tokens.map(|used| (used, *context_window));
                 self.info.usage += *usage;
                 self.info.cost = match (self.info.cost, cost) {
                     (Some(mut total), Some(part)) => {
@@ -270,6 +274,13 @@ impl Chat {
                     Level::Warning => Tone::Warning,
                 };
                 self.note(tone, text.clone());
+            }
+            EventKind::CompactionStarted { .. } => self.doing(Doing::Summarising),
+            EventKind::Compacted { dropped, before_tokens, after_tokens, fallback, .. } => {
+                let why = fallback.as_ref().map_or(String::new(), |why| format!("; no summary by a model: {why}"));
+                let text = format!("context {before_tokens} → {after_tokens} tokens: {}{why}", dropped.in_words());
+                self.note(Tone::Info, text);
+                self.info.context = Some((*after_tokens, self.info.context.and_then(|(_, window)| window)));
             }
             EventKind::RunEnded { outcome, reason, .. } => self.run_ended(*outcome, reason.as_deref()),
         }
@@ -492,10 +503,22 @@ impl Chat {
     }
 
     fn status(&self) -> String {
-        let Info { session, model, journal, turns, usage, cost } = &self.info;
+        let Info { session, model, journal, turns, usage, cost, .. } = &self.info;
         let numbers = crate::cli::render::tokens(usage, *cost);
         let cache = self.cache_hits().map_or(String::new(), |percent| format!(" · {percent}% from cache"));
-        format!("session  {session}\nmodel    {model}\nturns    {turns}\ntokens   {numbers}{cache}\njournal  {journal}")
+        let context = self.context().map_or(String::new(), |context| format!("context  {context}\n"));
+        format!(
+            "session  {session}\nmodel    {model}\nturns    {turns}\n{context}tokens   {numbers}{cache}\njournal  {journal}"
+        )
+    }
+
+    /// How full the context is: `12,400 of 200,000 (6%)`.
+    pub(super) fn context(&self) -> Option<String> {
+        let (used, window) = self.info.context?;
+        Some(match window {
+            Some(window) => format!("{used}/{window} ({}%)", used * 100 / window.max(1)),
+            None => format!("{used}"),
+        })
     }
 
     /// Percentage of prompt tokens that came from the provider's cache, if any did.

@@ -10,6 +10,7 @@ fn chat() -> Chat {
         turns: 0,
         usage: Usage::default(),
         cost: Some(Usd::default()),
+        context: None,
     })
 }
 
@@ -58,7 +59,14 @@ fn a_run_shows_its_text_and_calls_and_adds_up_its_numbers() {
     let mut chat = chat();
     assert_eq!(send(&mut chat, "hi"), [Command::Send("hi".into())]);
     let usage = Usage { input_tokens: 100, cache_read_tokens: 40, output_tokens: 7, ..Usage::default() };
-    let ended = |step| EventKind::ModelEnded { step, usage, cost: Some(Usd::from_nanos(5)), stop: StopReason::EndTurn };
+    let ended = |step| EventKind::ModelEnded {
+        step,
+        usage,
+        cost: Some(Usd::from_nanos(5)),
+        stop: StopReason::EndTurn,
+        context_tokens: Some(1_200),
+        context_window: Some(32_000),
+    };
     let args = json!({"file_path": "notes.md"});
     happen(
         &mut chat,

@@ -324,6 +324,7 @@ fn status_rows(chat: &Chat, width: usize) -> Vec<Line<'static>> {
 fn running_row(run: &Running, width: usize) -> Line<'static> {
     let doing = match &run.doing {
         Doing::Waiting => "waiting for the model",
+        Doing::Summarising => "summarising the older part of the conversation",
         Doing::Thinking => "thinking",
         Doing::Answering => "answering",
         Doing::Calling(name) => &format!("writing a call of {name}"),
@@ -369,7 +370,8 @@ fn draw_input(rows: &[String], cursor: (usize, usize), area: Rect, buffer: &mut 
 fn footer(chat: &Chat, width: usize) -> Line<'static> {
     let info = &chat.info;
     let cache = chat.cache_hits().map_or(String::new(), |percent| format!(" · cache {percent}%"));
-    let numbers = clip(&format!("{}{cache}", tokens(&info.usage, info.cost)), width);
+    let context = chat.context().map_or(String::new(), |context| format!("ctx {context} · "));
+    let numbers = clip(&format!("{context}{}{cache}", tokens(&info.usage, info.cost)), width);
     let names = clip(&format!("{} · {}", short(&info.session), info.model), width.saturating_sub(numbers.width() + 1));
     let blank = " ".repeat(width.saturating_sub(names.width() + numbers.width()));
     Line::styled(format!("{names}{blank}{numbers}"), QUIET)

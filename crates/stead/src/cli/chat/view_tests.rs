@@ -17,6 +17,7 @@ fn chat() -> Chat {
         turns: 0,
         usage: Usage::default(),
         cost: Some(Usd::default()),
+        context: None,
     })
 }
 
@@ -50,7 +51,17 @@ fn full() -> Chat {
     happen(&mut chat, EventKind::ModelStarted { step: 1 });
     happen(&mut chat, EventKind::TextDelta { text: "I **look** at:\n\n- one\n".into() });
     let usage = Usage { input_tokens: 1200, cache_read_tokens: 600, output_tokens: 34, ..Usage::default() };
-    happen(&mut chat, EventKind::ModelEnded { step: 1, usage, cost: None, stop: StopReason::ToolUse });
+    happen(
+        &mut chat,
+        EventKind::ModelEnded {
+            step: 1,
+            usage,
+            cost: None,
+            stop: StopReason::ToolUse,
+            context_tokens: Some(2_000),
+            context_window: Some(200_000),
+        },
+    );
     let args = json!({"file_path": "notes.md"});
     happen(&mut chat, EventKind::ToolStarted { id: "1".into(), name: "read_file".into(), args });
     happen(

@@ -1,0 +1,126 @@
+//! Tokens of what no provider has counted yet. Estimates are on the high side: a context that is compacted a
+//! little early costs less than a request that is refused.
+
+use crate::{Block, Media, Message, ToolSpec};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+
+/// Tokens in hundredths, so that a single letter counts for something.
+const HUNDRED: u64 = 100;
+/// What a provider wraps around a message.
+const PER_MESSAGE: u64 = 6;
+/// What it wraps around a call and its result.
+const PER_CALL: u64 = 12;
+/// Letters and digits in a row that are more than any word has: hashes, keys, base64.
+const LONGEST_WORD: u32 = 20;
+
+/// An image whose size cannot be told.
+const IMAGE: u64 = 1_600;
+/// The least and the most that providers charge for one image.
+const IMAGE_BOUNDS: (u64, u64) = (258, 4_800);
+/// A page of a document, shown as text and as an image.
+const PAGE: u64 = 3_000;
+
+/// Tokens of a text, by script: Latin words are cheap, code and numbers dearer, Chinese characters one and more
+/// each.
+pub fn text_tokens(text: &str) -> u64 {
+    let (mut sum, mut word, mut before) = (0u64, 0u32, ' ');
+    for c in text.chars() {
+        word = if c.is_ascii_alphanumeric() { word + 1 } else { 0 };
+        sum += match c {
+            ' ' | '\t' if before == c => 4,
+            ' ' => 12,
+            '\t' => 30,
+            '\n' | '\r' => 45,
+            'a'..='z' | 'A'..='Z' if word <= LONGEST_WORD => 28,
+            '0'..='9' if word <= LONGEST_WORD => 45,
+            'a'..='z' | 'A'..='Z' | '0'..='9' => 70,
+            '\0'..='\x7f' => 60,
+            // Latin with marks, Greek, Cyrillic.
+            '\u{80}'..='\u{52f}' | '\u{1e00}'..='\u{1fff}' => 60,
+            // Han, Kana, Hangul and their punctuation.
+            '\u{2e80}'..='\u{9fff}'
+            | '\u{ac00}'..='\u{d7a3}'
+            | '\u{f900}'..='\u{faff}'
+            | '\u{ff00}'..='\u{ffef}'
+            | '\u{20000}'..='\u{3ffff}' => 130,
+            // Hebrew, Arabic, Indic, Thai and other alphabets.
+            '\u{530}'..='\u{1dff}' => 100,
+            '\u{2000}'..='\u{2e7f}' => 100,
+            // Emoji and whatever is rarer.
+            _ => 300,
+        };
+        before = c;
+    }
+    sum.div_ceil(HUNDRED)
+}
+
+/// Tokens of a message.
+pub fn message_tokens(message: &Message) -> u64 {
+    let content = |blocks: &[Block]| blocks.iter().map(block_tokens).sum::<u64>();
+    PER_MESSAGE
+        + match message {
+            Message::User { content: blocks } | Message::Assistant { content: blocks } => content(blocks),
+            Message::Tool { results } => {
+                results.iter().map(|result| PER_CALL + text_tokens(&result.id) + content(&result.content)).sum()
+            }
+        }
+}
+
+fn block_tokens(block: &Block) -> u64 {
+    match block {
+        Block::Text { text } => text_tokens(text),
+        Block::Media(media) => media_tokens(media),
+        // A signature is sent back, and charged as what it encrypts.
+        Block::Thinking(thinking) => {
+            text_tokens(&thinking.text).max(thinking.signature.as_ref().map_or(0, |sealed| sealed.len() as u64 / 5))
+        }
+        Block::ToolCall(call) => {
+            PER_CALL + text_tokens(&call.id) + text_tokens(&call.name) + text_tokens(&call.args.to_string())
+        }
+    }
+}
+
+/// Tokens of what a model is told about a tool.
+pub fn spec_tokens(spec: &ToolSpec) -> u64 {
+    PER_CALL + text_tokens(&spec.name) + text_tokens(&spec.description) + text_tokens(&spec.parameters.to_string())
+}
+
+/// Tokens of an image, document, sound or video: by its own size where it can be told, else as remembered.
+pub fn media_tokens(media: &Media) -> u64 {
+    if media.data.is_empty() {
+        return media.tokens.unwrap_or(IMAGE);
+    }
+    let bytes = media.data.len() as u64 / 4 * 3;
+    match media.mime.split('/').next() {
+        Some("image") => image_tokens(&media.data),
+        // Half a minute of common quality per 500 kB, at 32 tokens a second.
+        Some("audio") => bytes / 500 + 32,
+        Some("video") => bytes / 400 + 300,
+        _ if media.mime == "application/pdf" => pages(&media.data) * PAGE,
+        _ => bytes / 3,
+    }
+}
+
+/// The dearer of two rules: one token per 750 pixels, or 170 for each tile of 512 × 512.
+fn image_tokens(data: &str) -> u64 {
+    /// Enough of a file to hold its dimensions, in whole groups of base64.
+    const HEAD: usize = 256 * 1024;
+    let head = BASE64_STANDARD.decode(&data.as_bytes()[..data.len().min(HEAD) / 4 * 4]).unwrap_or_default();
+    let Ok(size) = imagesize::blob_size(&head) else { return IMAGE };
+    let (width, height) = (size.width as u64, size.height as u64);
+    let tiles = width.div_ceil(512).saturating_mul(height.div_ceil(512));
+    let pixels = width.saturating_mul(height) / 750;
+    pixels.max(tiles.saturating_mul(170).saturating_add(85)).clamp(IMAGE_BOUNDS.0, IMAGE_BOUNDS.1)
+}
+
+/// The pages of a PDF, as far as its bytes tell; at least one, and one per 50 kB where they are packed away.
+fn pages(data: &str) -> u64 {
+    let bytes = BASE64_STANDARD.decode(data).unwrap_or_default();
+    let counted = [&b"/Type /Page"[..], b"/Type/Page"].into_iter().map(|mark| {
+        let ends = |at: usize| bytes.get(at + mark.len()).is_none_or(|next| !next.is_ascii_alphanumeric());
+        let found = bytes.windows(mark.len()).enumerate().filter(|(at, window)| *window == mark && ends(*at));
+        found.count() as u64
+    });
+    counted.sum::<u64>().max(bytes.len() as u64 / 50_000).max(1)
+}

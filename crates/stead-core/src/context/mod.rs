@@ -1,0 +1,13 @@
+//! How much of a conversation a model is shown, and how much room that takes. Pure: plans are made here, and
+//! carried out by the driver.
+
+mod estimate;
+mod plan;
+mod show;
+#[cfg(test)]
+mod tests;
+
+pub use estimate::{media_tokens, message_tokens, spec_tokens, text_tokens};
+pub use plan::{Plan, Room};
+pub use show::{Kept, View};
+pub(crate) use show::{Shown, Verbatim, show};
