@@ -54,12 +54,14 @@ pub enum Voice {
     Assistant,
     /// A tool.
     Tool,
+    /// A tool that brought words of people or machines that nobody here vouches for.
+    Outside,
     /// The harness.
     Harness,
 }
 
 impl Voice {
-    const ALL: [Self; 5] = [Self::Note, Self::User, Self::Assistant, Self::Tool, Self::Harness];
+    const ALL: [Self; 6] = [Self::Note, Self::User, Self::Assistant, Self::Tool, Self::Outside, Self::Harness];
 
     /// Its name, as results show it.
     pub fn as_str(self) -> &'static str {
@@ -68,6 +70,7 @@ impl Voice {
             Self::User => "user",
             Self::Assistant => "assistant",
             Self::Tool => "tool",
+            Self::Outside => "tool, untrusted",
             Self::Harness => "harness",
         }
     }
@@ -79,6 +82,7 @@ impl Voice {
             Self::Assistant => 2,
             Self::Tool => 3,
             Self::Harness => 4,
+            Self::Outside => 5,
         }
     }
 

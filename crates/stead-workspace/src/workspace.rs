@@ -7,6 +7,7 @@ use crate::{
     Window,
 };
 use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use stead_core::VerdictKind;
 use stead_vfs::{Guarded, Protected, Rule, RuleError, Rules, VPath, Vfs, VfsError};
@@ -24,6 +25,8 @@ pub struct Workspace {
     pub library: SkillLibrary,
     /// The person's own folder, which has skills for all workspaces.
     pub home: Option<Arc<dyn Vfs>>,
+    /// Where this machine keeps what is derived from places that are not folders.
+    pub cache: Option<PathBuf>,
     specs: Specs,
     /// What the agent may read and write, compiled from its `permissions:`.
     pub rules: Arc<Rules>,
@@ -116,6 +119,7 @@ impl Workspace {
             reader: Reader::default(),
             library: SkillLibrary::default(),
             home,
+            cache: options.cache.clone(),
             unasked,
             specs: Specs::default(),
         })

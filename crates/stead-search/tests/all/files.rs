@@ -117,17 +117,19 @@ async fn two_writers_lose_nothing() {
     // Two indexes over one file are to SQLite what two processes are.
     let (one, two) = tokio::join!(Index::open(&path), Index::open(&path));
     let both = [Arc::new(one.unwrap()), Arc::new(two.unwrap())];
-    let work = both.iter().enumerate().map(|(who, index)| {
-        let index = index.clone();
-        tokio::spawn(async move {
+    let mut work = tokio::task::JoinSet::new();
+    for (who, index) in both.iter().cloned().enumerate() {
+        work.spawn(async move {
             for n in 0..40 {
                 let source = memory(&format!("{who}-{n}.md"));
                 index.sync(&source, "1", &notes(&["heron", "stork"])).await.unwrap();
                 index.search(&Query::new("heron")).await.unwrap();
             }
-        })
-    });
-    futures_util::future::join_all(work).await.into_iter().for_each(|done| done.unwrap());
+        });
+    }
+    while let Some(done) = work.join_next().await {
+        done.unwrap();
+    }
     for index in &both {
         assert_eq!(index.sources(Kind::Memory).await.unwrap().len(), 80);
         let all = index.search(&Query::new("heron").limit(200)).await.unwrap();
@@ -138,6 +140,7 @@ async fn two_writers_lose_nothing() {
 /// The child of the next test: writes until it is killed.
 #[test]
 fn writes_until_killed() {
+    #[expect(clippy::disallowed_methods, reason = "the environment is how its parent speaks to it")]
     let Ok(path) = std::env::var("STEAD_SEARCH_VICTIM") else { return };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {

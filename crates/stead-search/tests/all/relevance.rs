@@ -20,7 +20,7 @@ async fn the_corpus_is_found_in_english_chinese_japanese_korean_and_code() {
         index.sync(&Source::new(Kind::Memory, *id), "1", &[Line::note(1, *text)]).await.unwrap();
     }
     let (mut wanted, mut hit, mut first, mut missed) = (0, 0, 0, Vec::new());
-    let queries: Vec<_> = rows(QUERIES).map(|(query, ids)| (query, ids)).collect();
+    let queries: Vec<_> = rows(QUERIES).collect();
     for (query, ids) in &queries {
         let found = index.search(&Query::new(*query).limit(5)).await.unwrap();
         let found: Vec<&str> = found.hits.iter().map(|hit| hit.source.as_str()).collect();
