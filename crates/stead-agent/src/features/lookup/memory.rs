@@ -121,7 +121,7 @@ impl TypedTool for MemoryGet {
         if rows.is_empty() {
             rows.push(format!("{path} has no line {first}"));
         } else if next <= last && more {
-            rows.push(format!("[more: memory_get(path={path:?}, start_line={next})]"));
+            rows.push(format!("[more: memory_get(path=\"{path}\", start_line={next})]"));
         }
         Ok(Output::text(rows.join("\n")))
     }
