@@ -1,8 +1,8 @@
 //! Asking for a summary.
 
 use super::{Asked, Summary, digest, prompt, transcript};
-use crate::{Agent, Session};
 use crate::live::{Live, Stop};
+use crate::{Agent, Session};
 use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{Cause, Message, Room, ToolSpec, Turn, Usd, View, text_tokens};
@@ -53,7 +53,6 @@ impl Live<'_> {
         let fresh = turns.partition_point(|turn| turn.seq <= since);
         Ok(Summary { text: digest::digest(&turns[fresh..], earlier), asked: None, fallback: Some(failed) })
     }
-
 }
 
 /// What a summary is made from.
@@ -65,13 +64,7 @@ struct Summariser<'a> {
 }
 
 impl Summariser<'_> {
-    async fn ask(
-        &self,
-        covered: usize,
-        room: &Room,
-        cause: Cause,
-        words: &str,
-    ) -> Result<(String, Asked), ModelError> {
+    async fn ask(&self, covered: usize, room: &Room, cause: Cause, words: &str) -> Result<(String, Asked), ModelError> {
         let agent = &self.session.agent;
         let window = self.session.window().unwrap_or(WINDOW);
         let fits = self.session.state.used_tokens(room.head) + text_tokens(words) + RESERVE <= window;
