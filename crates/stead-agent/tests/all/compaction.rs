@@ -375,3 +375,70 @@ fn a_cheaper_model_summarises_in_pieces_that_fit_it() {
         tokio::time::sleep(Duration::ZERO).await;
     });
 }
+
+/// Numbers that are the same in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, most: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % most
+    }
+}
+
+/// A step of a model that calls whatever it likes: several tools at once, unknown ones, with long arguments.
+fn random_step(dice: &mut Dice) -> Answer {
+    let mut answer = reply();
+    if dice.roll(3) == 0 {
+        answer = answer.text("some words before ".repeat(dice.roll(20) as usize + 1));
+    }
+    for _ in 0..=dice.roll(4) {
+        let n = dice.roll(100_000);
+        answer = match dice.roll(5) {
+            0 => answer.call("no_such_tool", json!({"n": n})),
+            1 => {
+                let content = "line of a file\n".repeat(dice.roll(200) as usize);
+                answer.call(
+                    "write_file",
+                    json!({"file_path": format!("f{n}.txt"), "content": content, "mode": "overwrite"}),
+                )
+            }
+            2 => answer.call_raw("look", "{\"n\": "),
+            _ => answer.call("look", json!({"n": n})),
+        };
+    }
+    answer
+}
+
+// 5.4
+#[test]
+fn random_histories_are_never_refused_by_a_strict_provider() {
+    let cases: Vec<(Wire, u64)> =
+        Wire::ALL.into_iter().flat_map(|wire| (1..=4).map(move |seed| (wire, seed))).collect();
+    in_parallel(&cases, |&(wire, seed)| {
+        let dir = tempfile::tempdir().unwrap();
+        let dice = Mutex::new((Dice(seed * 7_919), 0));
+        let server = FakeModel::start_with(move |request| {
+            if is_summary_request(request) {
+                return summary();
+            }
+            let (dice, steps) = &mut *dice.lock().unwrap();
+            *steps += 1;
+            if *steps % 25 == 0 { reply().text("that was it") } else { random_step(dice) }
+        });
+        block_on(async {
+            let settings = "policy: {repeat_nudge: 0, repeat_end: 0}\ncompaction: {keep: 0.1}\n";
+            let model = windowed(&server, wire, Some(8_000 + 2_000 * seed as u32));
+            let agent = agent_in(dir.path(), settings, model, 1_600).await;
+            let mut chat = agent.session(session("s"));
+            for turn in 0..4 {
+                let report = chat.run(text(&format!("turn {turn}")), RunOptions::default()).await.unwrap();
+                assert_eq!(report.outcome, Outcome::Completed, "{wire:?} {seed}: {:?}", report.reason);
+            }
+            let (lines, state) = journal(&agent, &session("s")).await;
+            assert!(compactions(&lines).len() > 2, "{wire:?} {seed}");
+            assert_eq!(state.messages(), chat.state().messages());
+        });
+        assert_eq!(server.rejections(), vec![], "{wire:?} {seed}");
+    });
+}
