@@ -255,6 +255,19 @@ impl AgentBuilder {
         workspace.definition.surface = self.surface.unwrap_or(workspace.definition.surface);
         let place = open_place(&dir, &workspace, Redactor::new(known)).await?;
         let (owner, tools, folder) = (self.owner, self.tools, self.folder.unwrap_or(VPath::root()));
-        Ok(Agent::new(AgentParts { workspace, model, params, place, owner, tools, folder })?)
+        let own = workspace.config().model.as_ref();
+        let side = workspace.config().compaction.model.as_ref().map(|name| side_model(name, own));
+        let compactor = side.map(|settings| connect(&settings, &lookup)).transpose()?;
+        Ok(Agent::new(AgentParts { workspace, model, params, compactor, place, owner, tools, folder })?)
     }
+}
+
+/// The settings of a model that does side work, such as summaries: endpoint and key are those of the agent's own
+/// model if both have the same provider.
+pub fn side_model(name: &str, main: Option<&ModelSettings>) -> ModelSettings {
+    let provider = |name: &str| name.split_once(':').map(|(provider, _)| provider.to_owned());
+    let same = main.filter(|main| provider(&main.name) == provider(name));
+    let (base_url, api_key) = same.map_or((None, None), |main| (main.base_url.clone(), main.api_key.clone()));
+    let (max_retries, timeouts) = main.map_or_else(Default::default, |main| (main.max_retries, main.timeouts.clone()));
+    ModelSettings { name: name.to_owned(), base_url, api_key, max_retries, timeouts, ..ModelSettings::default() }
 }

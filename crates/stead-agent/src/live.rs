@@ -1,7 +1,7 @@
 //! A run that is going on: the session, its journal, and whoever listens.
 
 use crate::halt::{Halt, Halted};
-use crate::{AgentError, Approvals, Session};
+use crate::{AgentError, Approvals, Pinned, Session};
 use std::fmt;
 use std::sync::Arc;
 use stead_core::{Entry, Event, EventKind, Line, Outcome, RunId, SessionId, Usage, Usd};
@@ -26,6 +26,8 @@ pub struct RunOptions {
     pub approvals: Approvals,
     /// Whether to wait for a session that another process writes.
     pub wait: Wait,
+    /// Whether the input is pinned: shown word for word whatever else is left out later.
+    pub pin: Pinned,
 }
 
 impl Default for RunOptions {
@@ -35,6 +37,7 @@ impl Default for RunOptions {
             cancel: CancellationToken::new(),
             approvals: Approvals::default(),
             wait: Wait::No,
+            pin: Pinned::No,
         }
     }
 }
@@ -97,6 +100,19 @@ impl From<ModelError> for Stop {
 impl From<AgentError> for Stop {
     fn from(error: AgentError) -> Self {
         Self::Journal(error)
+    }
+}
+
+impl From<Stop> for AgentError {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Halted(Halted::Cancelled) => Self::Stopped("cancelled"),
+            Stop::Halted(Halted::TimedOut) => Self::Stopped("the time was up"),
+            Stop::Halted(Halted::TakenOver) => Self::Stopped("another process took the session over"),
+            Stop::Model(error) => Self::Model(error),
+            Stop::Tool(_) => Self::Stopped("a tool stopped it"),
+            Stop::Journal(error) => error,
+        }
     }
 }
 

@@ -11,6 +11,8 @@ mod approvals;
 mod attacks;
 #[path = "all/bounds.rs"]
 mod bounds;
+#[path = "all/compaction.rs"]
+mod compaction;
 #[path = "all/crowd.rs"]
 mod crowd;
 #[path = "all/faults.rs"]

@@ -273,6 +273,9 @@ pub(crate) struct RunArgs {
     /// Go on with the session without new input
     #[arg(long, requires = "session", conflicts_with = "input")]
     pub(crate) resume: bool,
+    /// Pin the input: the model is shown it word for word however long the session becomes
+    #[arg(long, conflicts_with = "resume")]
+    pub(crate) pin: bool,
     #[command(flatten)]
     pub(crate) turn: TurnArgs,
     /// What is printed
@@ -482,6 +485,34 @@ pub(crate) enum SessionsCommand {
         /// Take back what was done to files since then, too; refused if someone else changed them
         #[arg(long)]
         files: bool,
+    },
+    /// Make the context of a session smaller: a summary stands for all but the newest messages; nothing is erased
+    #[command(after_help = "Examples:
+  stead sessions compact weekly
+  stead sessions compact weekly --focus 'the decisions about the database'")]
+    Compact {
+        /// The session
+        id: String,
+        /// What the summary must keep above all
+        #[arg(long, value_name = "TEXT")]
+        focus: Option<String>,
+        /// The model as provider:model, over the workspace's own setting
+        #[arg(short, long, value_name = "MODEL")]
+        model: Option<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Pin an input: the model is shown it word for word however long the session becomes
+    Pin {
+        /// The session
+        id: String,
+        /// The turn (as `show` numbers them)
+        #[arg(long, value_name = "TURN")]
+        turn: usize,
+        /// No longer
+        #[arg(long)]
+        off: bool,
     },
     /// Take back what a run did to files; refused if someone else changed them since
     #[command(after_help = "Examples:

@@ -1,11 +1,12 @@
 //! `stead sessions`: what happened, and going back to it.
 
-use super::args::{Common, Format, SessionsCommand};
+use super::args::{Common, Format, Output, SessionsCommand};
 use super::env::Env;
 use super::error::CliError;
 use super::open::{Needs, open_agent, session_id};
 use super::print::{errln, outln};
-use super::render::tokens;
+use super::render::{Renderer, tokens};
+use super::signals::Signals;
 use super::style::Style;
 use super::transcript::{self, Detail};
 use super::undo::{self, Wanted};
@@ -13,13 +14,17 @@ use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use stead::agent::{Agent, Really};
+use stead::agent::{Agent, Pinned, Really, RunOptions};
 use stead::core::{Entry, Line, SessionId, SessionState};
 use stead::store::Wait;
 
 pub(crate) async fn sessions(common: &Common, env: &Env, command: SessionsCommand) -> Result<ExitCode, CliError> {
-    let agent = open_agent(common, env, Needs::FilesOnly).await?;
     let style = Style::stdout(env);
+    let (common, needs) = match &command {
+        SessionsCommand::Compact { model, .. } => (&common.with_model(model.as_ref()), Needs::Model),
+        _ => (common, Needs::FilesOnly),
+    };
+    let agent = open_agent(common, env, needs).await?;
     match command {
         SessionsCommand::List { json } => list(&agent, style, json).await,
         SessionsCommand::Show { id, full, json } => show(&agent, style, &id, full, json).await,
@@ -49,6 +54,15 @@ pub(crate) async fn sessions(common: &Common, env: &Env, command: SessionsComman
             let point = session.rewind(before, Wait::No).await?;
             agent.sessions().flush().await;
             outln!("{id} continues before turn {before}: {}", first_line(&point.text));
+            Ok(ExitCode::SUCCESS)
+        }
+        SessionsCommand::Compact { id, focus, json, .. } => compact(&agent, env, &id, focus, json).await,
+        SessionsCommand::Pin { id, turn, off } => {
+            let mut session = agent.session(find(&agent, &id).await?);
+            let pinned = if off { Pinned::No } else { Pinned::Yes };
+            session.pin(turn, pinned, Wait::No).await?;
+            agent.sessions().flush().await;
+            outln!("turn {turn} of {id} is {}", if off { "no longer pinned" } else { "pinned" });
             Ok(ExitCode::SUCCESS)
         }
         SessionsCommand::Replay { id, json } => replay(&agent, style, &id, json).await,
@@ -173,6 +187,30 @@ async fn replay(agent: &Arc<Agent>, style: Style, id: &str, as_json: bool) -> Re
         let models = lines.iter().filter(|line| matches!(line.entry, Entry::Model(_))).count();
         let text = format!("replayed {} entries, {models} answers, no model and no tool called", lines.len());
         outln!("{}", style.dim(&text));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn compact(
+    agent: &Arc<Agent>,
+    env: &Env,
+    id: &str,
+    focus: Option<String>,
+    as_json: bool,
+) -> Result<ExitCode, CliError> {
+    let mut session = agent.session(find(agent, id).await?);
+    let signals = Signals::watch()?;
+    let renderer = Arc::new(Renderer::new(env, Output::Text, signals.cancel.clone()));
+    let options = RunOptions { listener: renderer.listener(), cancel: signals.cancel.clone(), ..RunOptions::default() };
+    let compaction = session.compact(focus, options).await?;
+    agent.sessions().flush().await;
+    match compaction {
+        Some(compaction) if as_json => {
+            outln!("{}", serde_json::to_string(&compaction).map_err(anyhow::Error::from)?);
+        }
+        Some(compaction) => outln!("{}", transcript::compaction_line(&compaction)),
+        None if as_json => outln!("null"),
+        None => outln!("{id} has nothing that could be left out"),
     }
     Ok(ExitCode::SUCCESS)
 }

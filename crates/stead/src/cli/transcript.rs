@@ -168,7 +168,7 @@ fn chronicle(lines: &[Line], style: Style) -> String {
 }
 
 /// What a compaction did, in a line.
-fn compaction_line(compaction: &Compaction) -> String {
+pub(crate) fn compaction_line(compaction: &Compaction) -> String {
     let Compaction { before_tokens, after_tokens, dropped, fallback, .. } = compaction;
     let why = fallback.as_ref().map_or(String::new(), |why| format!(" (no summary by a model: {why})"));
     format!("context compacted, {before_tokens} to about {after_tokens} tokens: {}{why}", dropped.in_words())

@@ -32,6 +32,12 @@ pub(super) enum Command {
     Sessions(Option<String>),
     /// Continue before a turn, or list them.
     Rewind(Option<usize>),
+    /// Make the context smaller, keeping this above all.
+    Compact(Option<String>),
+    /// Pin the input of a turn, or the newest.
+    Pin(Option<usize>),
+    /// Pin it no longer.
+    Unpin(usize),
     /// Leave; a run that goes on is cancelled.
     Quit,
 }
@@ -479,9 +485,9 @@ impl Chat {
                 self.note(Tone::Warning, format!("{} waits until the run has ended; Ctrl-C cancels it", text.trim()));
                 Vec::new()
             }
-            (Typed::Do(Command::Resume), Phase::Idle) => {
+            (Typed::Do(command @ (Command::Resume | Command::Compact(_))), Phase::Idle) => {
                 self.run();
-                vec![Command::Resume]
+                vec![command]
             }
             (Typed::Do(command), Phase::Idle) => vec![command],
         }
