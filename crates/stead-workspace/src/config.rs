@@ -1,6 +1,6 @@
 //! `agent.yaml`: every key typed, unknown keys refused with their place.
 
-use crate::{CompactionSettings, Document, Filesystem, Finding, SessionSettings, Surface};
+use crate::{CompactionSettings, Document, Filesystem, Finding, SearchSettings, SessionSettings, Surface};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,6 +44,8 @@ pub struct AgentConfig {
     pub skills: SkillSettings,
     /// What is remembered across sessions.
     pub memory: MemorySettings,
+    /// How memory and sessions are searched.
+    pub search: SearchSettings,
     /// When the context is full, and what is left out then.
     pub compaction: CompactionSettings,
     /// How tools are named to the model; left out, the layout decides.
@@ -261,6 +263,9 @@ impl AgentConfig {
         }
         if self.sessions.url.is_some() && self.filesystem.mode == crate::Mode::Local {
             return Some(found(("sessions.url", "sessions.url has no meaning with filesystem.mode: local".to_owned())));
+        }
+        if let Some(problem) = self.search.problem() {
+            return Some(found(problem));
         }
         if let Some(problem) = self.compaction.problem() {
             return Some(found(problem));

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use stead_core::VerdictKind;
+use stead_search::Embed;
 use stead_vfs::{Guarded, Protected, Rule, RuleError, Rules, VPath, Vfs, VfsError};
 
 /// A workspace: its files, and what they say the agent is.
@@ -27,6 +28,8 @@ pub struct Workspace {
     pub home: Option<Arc<dyn Vfs>>,
     /// Where this machine keeps what is derived from places that are not folders.
     pub cache: Option<PathBuf>,
+    /// What tells the meaning of texts to searches, where the settings name it.
+    pub meaning: Option<Arc<dyn Embed>>,
     specs: Specs,
     /// What the agent may read and write, compiled from its `permissions:`.
     pub rules: Arc<Rules>,
@@ -106,6 +109,11 @@ impl Workspace {
         let cx = LoadCx { files: &files, variables: lookup, options };
         let mut definition = load(layout, &cx).await.map_err(WorkspaceError::Invalid)?;
         definition.config.secrets.extend(secrets_of_tools(&files, &definition, lookup).await);
+        let own = definition.config.variables.clone();
+        let known = |name: &str| own.get(name).cloned().or_else(|| lookup(name));
+        let meaning = definition.config.search.meaning(&known).map(|meaning| Arc::new(meaning) as Arc<dyn Embed>);
+        let key = definition.config.search.embedding.as_ref().and_then(|settings| settings.api_key.clone());
+        definition.config.secrets.extend(key);
         let permissions = &definition.config.permissions;
         let rules = Arc::new(Rules::new(permissions, definition.tree.protected)?);
         let unasked: Vec<Rule> = permissions.iter().cloned().map(unasked).collect();
@@ -120,6 +128,7 @@ impl Workspace {
             library: SkillLibrary::default(),
             home,
             cache: options.cache.clone(),
+            meaning,
             unasked,
             specs: Specs::default(),
         })

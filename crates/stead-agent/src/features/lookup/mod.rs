@@ -25,7 +25,7 @@ impl Feature for LookUp {
     }
 
     fn contribute<'a>(&'a self, cx: &'a TurnCx<'a>) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
-        let lookup = Lookup::new(cx.index.clone(), None);
+        let lookup = Lookup::new(cx.index.clone(), cx.workspace.meaning.clone());
         let (sessions, session) = (cx.sessions.clone(), cx.session.clone());
         let mut tools = vec![
             typed(sessions::SessionSearch { lookup: lookup.clone(), sessions: sessions.clone() }),
