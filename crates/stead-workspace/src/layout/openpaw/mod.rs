@@ -140,6 +140,12 @@ fn take(draft: &mut Draft<'_>, layers: &Layers, settings: &Settings, catalogue: 
     policy.tool_timeout_seconds = tool_seconds.unwrap_or(policy.tool_timeout_seconds);
     draft.config.description = settings.description.clone();
     draft.config.timezone = settings.timezone.clone();
+    if let Some(compact) = &settings.auto_compact {
+        let compaction = &mut draft.config.compaction;
+        compaction.enabled = compact.enabled.unwrap_or(compaction.enabled);
+        compaction.trigger = compact.trigger.filter(|part| *part > 0.0).unwrap_or(compaction.trigger);
+        compaction.model = compact.summary_model.clone();
+    }
     tools::deny(draft, layers, settings);
     tools::gate(draft, layers, settings);
     later(draft, layers, settings, catalogue);
@@ -175,7 +181,6 @@ fn later(draft: &mut Draft<'_>, layers: &Layers, settings: &Settings, catalogue:
             ("approval_gates.timeout_seconds", "a question waits until it is answered"),
             ("approval_gates.default_action", "a question waits until it is answered"),
             ("memory", "search over conversations comes in a later version"),
-            ("auto_compact", "compaction comes in a later version"),
             ("session_ttl_minutes", "sessions of groups come with channels"),
             ("lifecycle", "notices come with channels"),
             ("tool_timeouts.overrides", "limits of single tools come in a later version"),

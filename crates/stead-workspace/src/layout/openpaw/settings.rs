@@ -166,11 +166,9 @@ struct Embedding {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct AutoCompact {
-    #[serde(rename = "enabled")]
-    _enabled: bool,
-    trigger: Option<f64>,
-    #[serde(rename = "summary_model")]
-    _summary_model: Option<String>,
+    pub(super) enabled: Option<bool>,
+    pub(super) trigger: Option<f64>,
+    pub(super) summary_model: Option<String>,
 }
 
 /// What a channel is told of.

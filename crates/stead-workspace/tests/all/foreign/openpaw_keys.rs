@@ -39,7 +39,7 @@ fn with_model(config: &mut AgentConfig) {
 #[tokio::test]
 async fn every_key_has_an_effect_or_is_told_to_be_for_later() {
     #[rustfmt::skip]
-    let table: [(&str, Comes); 79] = [
+    let table: [(&str, Comes); 80] = [
         ("name: Ann", To(|c| c.name = stead_core::AgentId::new("ann").ok())),
         ("description: d", To(|c| c.description = Some("d".into()))),
         ("timezone: Europe/Paris", To(|c| c.timezone = Some("Europe/Paris".into()))),
@@ -106,9 +106,10 @@ async fn every_key_has_an_effect_or_is_told_to_be_for_later() {
         ("memory: {enabled: true}", Later("memory")),
         ("memory: {vector_store: {provider: sqlite_vec, dimensions: 1536}}", Later("memory")),
         ("memory: {embedding: {provider: openai, model: text-embedding-3-small, api_key: k}}", Later("memory")),
-        ("auto_compact: {enabled: true}", Later("auto_compact")),
-        ("auto_compact: {trigger: 0.8}", Later("auto_compact")),
-        ("auto_compact: {summary_model: openai:m}", Later("auto_compact")),
+        ("auto_compact: {enabled: true}", To(|c| c.compaction.enabled = true)),
+        ("auto_compact: {enabled: false}", To(|c| c.compaction.enabled = false)),
+        ("auto_compact: {trigger: 0.7}", To(|c| c.compaction.trigger = 0.7)),
+        ("auto_compact: {summary_model: openai:m}", To(|c| c.compaction.model = Some("openai:m".into()))),
         ("session_ttl_minutes: 0", Later("session_ttl_minutes")),
         ("lifecycle: {notify_startup: false}", Later("lifecycle")),
         ("lifecycle: {notify_shutdown: true}", Later("lifecycle")),
