@@ -32,7 +32,7 @@ pub use error::AgentError;
 pub use features::{Contribution, Feature, TurnCx, own_folder};
 pub use gate::{GateRules, Judged, judge};
 pub use live::{Listener, RunOptions, RunReport};
-pub use lookup::{Looked, Lookup, LookupError, MemoryFiles, Said, said};
+pub use lookup::{Looked, Lookup, LookupError, MemoryFiles, Said, said, since, until};
 pub use session::{RewindPoint, Session};
 pub use tool_calls::Called;
 pub use turn::Turn;

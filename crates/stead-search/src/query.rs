@@ -5,7 +5,7 @@ use crate::{Kind, SearchError};
 use jiff::Timestamp;
 
 /// Most hits that are given at once.
-pub const MAX_LIMIT: usize = 200;
+pub const MAX_LIMIT: usize = 301;
 const DEFAULT_LIMIT: usize = 10;
 /// Longer queries are cut: nobody remembers more words of what they look for.
 const MAX_QUERY_CHARS: usize = 1000;

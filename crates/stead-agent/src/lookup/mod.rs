@@ -3,15 +3,18 @@
 //! The index is brought up to date by each search, from what changed since the last: there is no other moment at
 //! which it must be told, and nothing is lost if it is deleted.
 
+mod dates;
 mod journal;
 mod memory;
 
+pub use dates::{since, until};
 pub use journal::{Said, said};
 pub use memory::MemoryFiles;
 
+use crate::Agent;
 use std::sync::Arc;
 use std::time::Duration;
-use stead_core::SessionId;
+use stead_core::{Owner, SessionId};
 use stead_search::{Appended, Embed, Found, Hybrid, Index, Kind, Lazy, Query, Scope, SearchError, Source, Synced};
 use stead_store::{Sessions, StoreError};
 use stead_vfs::VfsError;
@@ -98,6 +101,20 @@ impl Lookup {
                 index.search_hybrid(query, hybrid).await
             }
         }
+    }
+}
+
+impl Agent {
+    /// Finds what was remembered and said for `owner`.
+    pub fn lookup(&self, owner: &Owner) -> Lookup {
+        Lookup::new(self.parts.place.index(owner), self.parts.workspace.meaning.clone())
+    }
+
+    /// The memory of `owner` outside any session, as far as the rules show it. None if the layout has none.
+    pub fn memory_files(&self, owner: &Owner) -> Option<MemoryFiles> {
+        let session = SessionId::outside();
+        let files = self.parts.workspace.shown(&self.parts.place.files(owner, &session, None));
+        MemoryFiles::of(&self.parts.workspace, &session, files)
     }
 }
 

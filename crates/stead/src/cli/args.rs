@@ -97,6 +97,8 @@ pub(crate) enum Command {
     /// List, show, search, fork, rewind, undo, replay, export or remove sessions
     #[command(alias = "session")]
     Sessions(SessionsArgs),
+    /// Search what is remembered across sessions
+    Memory(MemoryArgs),
     /// Move a workspace between places: a folder, a store
     Workspace(WorkspaceArgs),
     /// Install, list, update, remove, publish or check skills
@@ -434,6 +436,50 @@ pub(crate) struct SessionsArgs {
     pub(crate) command: SessionsCommand,
 }
 
+/// What narrows a search.
+#[derive(Debug, Args)]
+pub(crate) struct SearchBounds {
+    /// Print JSON, one hit a line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// At most this many hits
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=300))]
+    pub(crate) limit: u16,
+    /// Only from this day on: 2026-11-16, or a moment
+    #[arg(long, value_name = "DAY", value_parser = since)]
+    pub(crate) since: Option<jiff::Timestamp>,
+    /// Only up to this day, which counts
+    #[arg(long, value_name = "DAY", value_parser = until)]
+    pub(crate) until: Option<jiff::Timestamp>,
+}
+
+fn since(text: &str) -> Result<jiff::Timestamp, String> {
+    stead::agent::since(text).ok_or_else(|| NO_DATE.to_owned())
+}
+
+fn until(text: &str) -> Result<jiff::Timestamp, String> {
+    stead::agent::until(text).ok_or_else(|| NO_DATE.to_owned())
+}
+
+const NO_DATE: &str = "this is no date; write 2026-11-16 or 2026-11-16T09:30:00Z";
+
+#[derive(Debug, Args)]
+pub(crate) struct MemoryArgs {
+    #[command(subcommand)]
+    pub(crate) command: MemoryCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum MemoryCommand {
+    /// Find lines of memory
+    Search {
+        /// Words to look for, the best matches first; "words in quotes" must stand together
+        text: String,
+        #[command(flatten)]
+        bounds: SearchBounds,
+    },
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsCommand {
     /// What there is, newest first
@@ -455,14 +501,10 @@ pub(crate) enum SessionsCommand {
     },
     /// Find text in all sessions
     Search {
-        /// What to look for, ignoring case
+        /// Words to look for, the best matches first; "words in quotes" must stand together
         text: String,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-        /// At most this many hits
-        #[arg(long, default_value_t = 50)]
-        limit: usize,
+        #[command(flatten)]
+        bounds: SearchBounds,
     },
     /// Copy a session, whole or up to the point before a turn
     Fork {

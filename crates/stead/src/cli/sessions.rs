@@ -1,10 +1,11 @@
 //! `stead sessions`: what happened, and going back to it.
 
-use super::args::{Common, Format, Output, SessionsCommand};
+use super::args::{Common, Format, Output, SearchBounds, SessionsCommand};
 use super::env::Env;
 use super::error::CliError;
+use super::memory::{show as show_hits, told};
 use super::open::{Needs, open_agent, session_id};
-use super::print::{errln, outln};
+use super::print::outln;
 use super::render::{Renderer, tokens};
 use super::signals::Signals;
 use super::style::Style;
@@ -28,7 +29,7 @@ pub(crate) async fn sessions(common: &Common, env: &Env, command: SessionsComman
     match command {
         SessionsCommand::List { json } => list(&agent, style, json).await,
         SessionsCommand::Show { id, full, json } => show(&agent, style, &id, full, json).await,
-        SessionsCommand::Search { text, json, limit } => search(&agent, style, &text, json, limit).await,
+        SessionsCommand::Search { text, bounds } => search(&agent, style, &text, &bounds).await,
         SessionsCommand::Fork { id, before, to } => {
             let mut session = agent.session(find(&agent, &id).await?);
             let fork = session.fork(session_id(to.as_deref())?, before).await?;
@@ -128,41 +129,17 @@ async fn show(agent: &Arc<Agent>, style: Style, id: &str, full: bool, as_json: b
     Ok(ExitCode::SUCCESS)
 }
 
-async fn search(
-    agent: &Arc<Agent>,
-    style: Style,
-    text: &str,
-    as_json: bool,
-    limit: usize,
-) -> Result<ExitCode, CliError> {
-    let wanted = text.to_lowercase();
-    let mut hits = 0;
-    for summary in agent.sessions().list().await? {
-        let lines = match agent.sessions().read(&summary.id).await {
-            Ok(lines) => lines,
-            Err(error) => {
-                errln!("{error}");
-                continue;
-            }
-        };
-        for line in &lines {
-            let said = transcript::plain(&line.entry);
-            let Some(found) = said.lines().find(|row| row.to_lowercase().contains(&wanted)) else { continue };
-            if hits == limit {
-                errln!("more than {limit} hits; raise it with --limit");
-                return Ok(ExitCode::SUCCESS);
-            }
-            hits += 1;
-            let found: String = found.trim().chars().take(200).collect();
-            if as_json {
-                outln!("{}", json!({"session": summary.id, "seq": line.seq, "at": line.at, "text": found}));
-            } else {
-                outln!("{}:{} {found}", style.accent(summary.id.as_str()), line.seq);
-            }
+async fn search(agent: &Arc<Agent>, style: Style, text: &str, bounds: &SearchBounds) -> Result<ExitCode, CliError> {
+    let looked = agent.lookup(agent.owner()).sessions(&*agent.sessions(), &bounds.query(text)).await;
+    Ok(show_hits(&looked.map_err(told)?, bounds, |hit| {
+        if bounds.json {
+            let (session, who) = (&hit.source, hit.voice.as_str());
+            let at = hit.at.map(|at| at.to_string());
+            outln!("{}", json!({"session": session, "seq": hit.place, "at": at, "who": who, "text": hit.text}));
+        } else {
+            outln!("{}:{} {}", style.accent(&hit.source), hit.place, style.safe(&hit.text));
         }
-    }
-    // As grep does: nothing found is not a success.
-    Ok(ExitCode::from(u8::from(hits == 0)))
+    }))
 }
 
 /// Plays the journal through the machine again: every recorded step must be what the machine asks for.

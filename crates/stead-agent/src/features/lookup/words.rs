@@ -1,10 +1,7 @@
 //! How these tools read their arguments and word their answers.
 
-use crate::lookup::{Looked, LookupError};
+use crate::lookup::{self, Looked, LookupError};
 use jiff::Timestamp;
-use jiff::civil::Date;
-use jiff::tz::TimeZone;
-use jiff::{Span, ToSpan};
 use stead_core::text_tokens;
 use stead_search::{Query, Ranking};
 use stead_tools::ToolError;
@@ -16,20 +13,14 @@ const STEP_CHARS: usize = 2000;
 
 /// A question in the words of a tool's arguments.
 pub(super) fn query(text: String, limit: usize, since: Option<&str>, until: Option<&str>) -> Result<Query, ToolError> {
-    let since = since.map(|text| moment("since", text, Span::new())).transpose()?;
-    // The day that is named counts as well.
-    let until = until.map(|text| moment("until", text, 1.day())).transpose()?;
+    let since = since.map(|text| moment("since", text, lookup::since(text))).transpose()?;
+    let until = until.map(|text| moment("until", text, lookup::until(text))).transpose()?;
     Ok(Query { since, until, ..Query::new(text).limit(limit) })
 }
 
-/// A day, moved by `by`, or a moment.
-fn moment(name: &str, text: &str, by: Span) -> Result<Timestamp, ToolError> {
-    let day = text.trim().parse::<Date>().ok().filter(|_| !text.contains('T'));
-    let day = day.and_then(|day| day.checked_add(by).ok()?.to_zoned(TimeZone::UTC).ok());
-    let moment = day.map(|day| day.timestamp()).or_else(|| text.trim().parse().ok());
-    moment.ok_or_else(|| {
-        ToolError::Tell(format!("{name}: {text:?} is no date; write 2026-11-16 or 2026-11-16T09:30:00Z"))
-    })
+fn moment(name: &str, text: &str, moment: Option<Timestamp>) -> Result<Timestamp, ToolError> {
+    let wrong = || ToolError::Tell(format!("{name}: {text:?} is no date; write 2026-11-16 or 2026-11-16T09:30:00Z"));
+    moment.ok_or_else(wrong)
 }
 
 pub(super) fn told(error: LookupError) -> ToolError {
@@ -100,18 +91,5 @@ mod tests {
         }
         assert!(all == text);
         assert_eq!(page("short", 9).text, "");
-    }
-
-    #[test]
-    fn dates_are_days_of_utc_or_moments() {
-        let of = |since: &str, until: &str| {
-            let query = query("x".into(), 1, Some(since), Some(until)).unwrap();
-            (query.since.unwrap().to_string(), query.until.unwrap().to_string())
-        };
-        let day = ("2026-11-16T00:00:00Z".to_owned(), "2026-11-17T00:00:00Z".to_owned());
-        assert_eq!(of("2026-11-16", "2026-11-16"), day);
-        assert_eq!(of("2026-11-16T00:00:00Z", "2026-11-17T01:00:00+01:00"), day);
-        let error = query("x".into(), 1, Some("yesterday"), None).unwrap_err().to_string();
-        assert_eq!(error, "since: \"yesterday\" is no date; write 2026-11-16 or 2026-11-16T09:30:00Z");
     }
 }
