@@ -127,6 +127,15 @@ impl Index {
         tx.commit().await
     }
 
+    /// Gives back the space of what was forgotten.
+    pub async fn compact(&self) -> Result<(), SearchError> {
+        let writer = self.connections().writer;
+        let merged = sqlx::query("INSERT INTO words (words) VALUES ('optimize')").execute(&writer).await;
+        self.checked(merged).await?;
+        let compacted = sqlx::raw_sql("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)").execute(&writer).await;
+        self.checked(compacted).await.map(drop)
+    }
+
     /// The sources of one kind that are known, with their versions.
     pub async fn sources(&self, kind: Kind) -> Result<BTreeMap<String, String>, SearchError> {
         let rows = sqlx::query("SELECT name, version FROM sources WHERE kind = ?").bind(kind.code());

@@ -55,6 +55,11 @@ impl Lazy {
         self.opened.get_or_try_init(|| self.open()).await.cloned()
     }
 
+    /// Whether there is one already. It may still have to be opened.
+    pub fn is_made(&self) -> bool {
+        self.opened.initialized() || matches!(&self.spot, Spot::File(path) if path.exists())
+    }
+
     async fn open(&self) -> Result<Arc<Index>, SearchError> {
         if let Spot::File(path) = &self.spot {
             match Index::open(path).await {

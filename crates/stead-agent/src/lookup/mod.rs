@@ -12,11 +12,12 @@ pub use journal::{Said, said};
 pub use memory::MemoryFiles;
 
 use crate::Agent;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{Owner, SessionId};
 use stead_search::{Appended, Embed, Found, Hybrid, Index, Kind, Lazy, Query, Scope, SearchError, Source, Synced};
-use stead_store::{Sessions, StoreError};
+use stead_store::{Sessions, StoreError, Summary};
 use stead_vfs::VfsError;
 
 /// How long a search waits for meanings before it goes on with words alone.
@@ -73,6 +74,16 @@ impl Lookup {
     /// Searches one session, up to its newest entry. The scope of `query` is set here.
     pub async fn session(&self, sessions: &dyn Sessions, id: &SessionId, query: &Query) -> Result<Looked, LookupError> {
         self.filled(What::Session(sessions, id), query).await
+    }
+
+    /// Forgets sessions that are gone and gives back their space. An index that was never made stays so.
+    pub async fn tidy(&self, sessions: &dyn Sessions) -> Result<(), LookupError> {
+        if !self.index.is_made() {
+            return Ok(());
+        }
+        let index = self.index.get().await?;
+        forget_gone(&index, &sessions.list().await?).await?;
+        Ok(index.compact().await?)
     }
 
     /// Fills the index and asks it; once more if it was damaged.
@@ -167,11 +178,18 @@ async fn sync_sessions(index: &Index, sessions: &dyn Sessions) -> Result<Filled,
             Err(error) => unread.push(error.to_string()),
         }
     }
-    for gone in known.keys().filter(|name| !listed.iter().any(|summary| summary.id.as_str() == name.as_str())) {
-        index.remove(&Source::new(Kind::Session, gone)).await?;
-    }
+    forget_gone(index, &listed).await?;
     let names = listed.into_iter().map(|summary| summary.id.to_string()).collect();
     Ok(Filled { scope: Scope::Sources(Kind::Session, names), unread })
+}
+
+/// Forgets sessions that are not among those that are `listed`.
+async fn forget_gone(index: &Index, listed: &[Summary]) -> Result<(), LookupError> {
+    let here: BTreeSet<&str> = listed.iter().map(|summary| summary.id.as_str()).collect();
+    for gone in index.sources(Kind::Session).await?.keys().filter(|name| !here.contains(name.as_str())) {
+        index.remove(&Source::new(Kind::Session, gone)).await?;
+    }
+    Ok(())
 }
 
 /// Brings the index up to date with one session, whose journal has `lines`. What was known of it and only grew is

@@ -20,6 +20,23 @@ async fn a_version_that_is_known_is_left_alone_and_another_replaces_it() {
 }
 
 #[tokio::test]
+async fn what_was_forgotten_takes_no_space() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("search.sqlite");
+    let index = Index::open(&path).await.unwrap();
+    let lines: Vec<Line> = (1..=3000).map(|n| Line::note(n, format!("line {n} of many more words"))).collect();
+    index.sync(&memory("large.md"), "1", &lines).await.unwrap();
+    index.sync(&memory("small.md"), "1", &notes(&["heron"])).await.unwrap();
+    index.compact().await.unwrap();
+    let full = std::fs::metadata(&path).unwrap().len();
+    index.remove(&memory("large.md")).await.unwrap();
+    index.compact().await.unwrap();
+    let rest = std::fs::metadata(&path).unwrap().len();
+    assert!(rest * 4 < full, "{rest} of {full} bytes");
+    assert_eq!(found(&index, "heron").await, [1]);
+}
+
+#[tokio::test]
 async fn only_the_version_that_grew_is_added_to() {
     let index = Index::in_memory().await.unwrap();
     let source = memory("a.md");

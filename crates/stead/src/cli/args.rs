@@ -657,6 +657,15 @@ pub(crate) enum BenchCommand {
         #[arg(long, default_value_t = 20)]
         rounds: usize,
     },
+    /// Questions to an index of many lines
+    Search {
+        #[arg(long)]
+        workdir: PathBuf,
+        #[arg(long, default_value_t = 100_000)]
+        lines: usize,
+        #[arg(long, default_value_t = 400)]
+        rounds: usize,
+    },
     /// Many sessions, kept live
     Hold {
         #[command(flatten)]

@@ -3,6 +3,7 @@
 mod args;
 mod bench;
 mod bench_place;
+mod bench_search;
 mod chat;
 mod check;
 mod demo;
