@@ -468,3 +468,49 @@ fn owners_and_sessions_with_files_of_their_own_find_only_theirs() {
         }
     });
 }
+
+/// A server that knows one meaning: that of cars.
+async fn meanings() -> (String, tokio::task::JoinSet<()>) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    let mut tasks = tokio::task::JoinSet::new();
+    tasks.spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let (mut request, mut piece) = (String::new(), [0; 4096]);
+            let input = loop {
+                let count = stream.read(&mut piece).await.unwrap();
+                request.push_str(&String::from_utf8_lossy(&piece[..count]));
+                let body = request.split_once("\r\n\r\n").map(|(_, body)| serde_json::from_str::<Value>(body));
+                if let Some(Ok(body)) = body {
+                    break body["input"].as_array().unwrap().clone();
+                }
+            };
+            let is_car = |text: &Value| ["car", "automobile"].iter().any(|word| text.as_str().unwrap().contains(word));
+            let vector = |text: &Value| if is_car(text) { [1.0, 0.0] } else { [0.0, 1.0] };
+            let data: Vec<Value> = input.iter().map(|text| json!({"embedding": vector(text)})).collect();
+            let body = json!({ "data": data }).to_string();
+            let head =
+                format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n", body.len());
+            stream.write_all(format!("{head}connection: close\r\n\r\n{body}").as_bytes()).await.unwrap();
+        }
+    });
+    (url, tasks)
+}
+
+#[test]
+fn an_embedding_endpoint_finds_what_means_the_same_and_its_silence_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    put(dir.path(), "MEMORY.md", "The automobile is red\nHerons fish at dawn\n");
+    block_on(async {
+        let (url, server) = meanings().await;
+        let settings = format!("search: {{embedding: {{name: openai-compatible:m, base_url: '{url}'}}}}\n");
+        put(dir.path(), "agent.yaml", &settings);
+        let agent = idle(dir.path()).await;
+        assert_eq!(ok(&agent, "memory_search", json!({"query": "car"})).await, "MEMORY.md:1 The automobile is red");
+        drop(server);
+        let alone = ok(&agent, "memory_search", json!({"query": "herons"})).await;
+        assert!(alone.starts_with("MEMORY.md:2 Herons fish at dawn\n[ranked by words only: "), "{alone}");
+    });
+}
