@@ -3,7 +3,7 @@
 use crate::halt::{Halt, Halted};
 use crate::{AgentError, Approvals, Pinned, Session};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use stead_core::{Entry, Event, EventKind, Line, Outcome, RunId, SessionId, Usage, Usd};
 use stead_model::{Encoded, ModelError, SystemPart};
 use stead_store::{JournalWriter, Wait};
@@ -131,6 +131,8 @@ pub(crate) struct Live<'a> {
     /// The same as its tools see it: rules hold, and every change is remembered.
     pub(crate) tool_files: Arc<dyn Vfs>,
     pub(crate) encoded: Arc<Encoded>,
+    /// An estimate of the prompt and the tools, made when first asked for.
+    pub(crate) head: OnceLock<u64>,
     pub(crate) events: u64,
 }
 

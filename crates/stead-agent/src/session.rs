@@ -4,7 +4,7 @@ use crate::driver::Ending;
 use crate::halt::Halt;
 use crate::live::Live;
 use crate::{Agent, AgentError, Pinned, RunOptions, RunReport};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use stead_core::{
     Block, CallState, Entry, EventKind, Fork, Level, Outcome, Owner, Pin, Rewind, Run, RunId, SessionId, SessionState,
@@ -219,6 +219,7 @@ impl Session {
             halt,
             files,
             encoded: Arc::default(),
+            head: OnceLock::new(),
             events: 0,
         }
     }

@@ -136,7 +136,7 @@ impl Workspace {
 
     /// `files` as the prompt shows them: what may not be read, or only after asking, is not there.
     pub fn shown(&self, files: &Arc<dyn Vfs>) -> Arc<dyn Vfs> {
-        Arc::new(Guarded::hiding(files.clone(), self.unasked.clone()))
+        Arc::new(Guarded::glance(files.clone(), self.unasked.clone()))
     }
 
     /// Its settings.

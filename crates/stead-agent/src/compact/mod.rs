@@ -71,7 +71,7 @@ impl Live<'_> {
         if self.carry_out(plan, Cause::Overflow, room, told, None).await? {
             return Ok(());
         }
-        let newest = self.session.state.turns.last().map_or(0, |turn| turn.tokens);
+        let newest = self.session.state.turns.last().map_or(0, |turn| turn.tokens());
         let reason = format!(
             "{words}; and there is nothing left to leave out: the newest message is about {newest} tokens, the prompt \
              and the tools about {head}. Use a model with a larger window, or put long texts into files"
@@ -132,8 +132,10 @@ impl Live<'_> {
 
     /// An estimate of the prompt and the tools.
     fn head(&self) -> u64 {
-        let system: u64 = self.system.iter().map(|part| text_tokens(&part.text)).sum();
-        system + self.tools.specs().iter().map(spec_tokens).sum::<u64>()
+        *self.head.get_or_init(|| {
+            let system: u64 = self.system.iter().map(|part| text_tokens(&part.text)).sum();
+            system + self.tools.specs().iter().map(spec_tokens).sum::<u64>()
+        })
     }
 
     fn may_compact(&self) -> bool {
