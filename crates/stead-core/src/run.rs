@@ -129,8 +129,7 @@ impl Run {
     /// This run as one that takes `before` up again, with `raise` more to spend.
     pub(crate) fn after(self, before: &Self, raise: Allowance) -> Self {
         let (carried, mut raised) = (before.spent(), before.raised);
-        raised.usd += raise.usd;
-        raised.tokens = raised.tokens.saturating_add(raise.tokens);
+        raised += raise;
         Self { carried, raised, ..self }
     }
 

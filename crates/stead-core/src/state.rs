@@ -2,7 +2,7 @@
 
 use crate::context::{Shown, Verbatim, message_tokens, show};
 use crate::{
-    Activation, AgentId, CallResult, CallState, Compaction, Decision, Entry, Fork, Kind, Limits, Message, ModelReply,
+    Activation, AgentId, Allowance, CallResult, CallState, Compaction, Decision, Entry, Fork, Kind, Limits, Message, ModelReply,
     Next, Outcome, Pending, Pin, Run, RunEnd, RunId, SessionId, SessionStart, ToolCall, ToolResult, Usage, Usd,
     UserInput, View,
 };
@@ -70,6 +70,9 @@ pub struct SessionState {
     pub usage: Usage,
     /// Money spent in all; absent before the first answer, and once any part is not known.
     pub cost: Option<Usd>,
+    /// What people added to its budgets in all.
+    #[serde(default, skip_serializing_if = "Allowance::is_zero")]
+    pub raised: Allowance,
     /// The first words said, for listings.
     pub title: String,
     /// The model that answered last.
@@ -181,9 +184,11 @@ impl SessionState {
         open.map(|p| Entry::Result(run.lost_call(p))).chain([Entry::End(end)]).collect()
     }
 
-    /// Whether the model still owes an answer: an open run, or one that ended before its answer.
+    /// Whether the model still owes an answer: an open run, or one that ended before its answer, or before the end
+    /// of it.
     pub fn is_resumable(&self) -> bool {
         self.run.is_some()
+            || self.last_outcome == Some(Outcome::Budget)
             || self.turns.last().is_some_and(|turn| match &*turn.message {
                 Message::User { .. } | Message::Tool { .. } => true,
                 Message::Assistant { .. } => false,
@@ -291,6 +296,7 @@ impl SessionState {
             Some(_) | None => run,
         });
         self.runs += 1;
+        self.raised += input.raise;
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! `agent.yaml`: every key typed, unknown keys refused with their place.
 
-use crate::{CompactionSettings, Document, Filesystem, Finding, SessionSettings, Surface};
+use crate::{BudgetSettings, CompactionSettings, Document, Filesystem, Finding, SessionSettings, Surface};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,6 +46,8 @@ pub struct AgentConfig {
     pub memory: MemorySettings,
     /// When the context is full, and what is left out then.
     pub compaction: CompactionSettings,
+    /// The most that may be spent.
+    pub budget: BudgetSettings,
     /// How tools are named to the model; left out, the layout decides.
     pub surface: Option<Surface>,
     /// The time zone of its dates and schedules, by its IANA name: `Europe/Paris`. Default: the machine's.
@@ -264,6 +266,9 @@ impl AgentConfig {
         }
         if let Some(problem) = self.compaction.problem() {
             return Some(found(problem));
+        }
+        if let Some(problem) = self.budget.problem() {
+            return Some(problem);
         }
         let Policy { repeat_nudge, repeat_end, .. } = self.policy;
         if repeat_end > 0 && repeat_nudge > repeat_end {

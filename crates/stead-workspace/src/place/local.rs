@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{AgentId, Owner, Redactor, SessionId, TenantId};
-use stead_store::{ChangeLog, Disk, Fence, FileChanges, FileSessions, FileStore, Sessions, Space, folder_name};
+use stead_store::{
+    ChangeLog, Disk, Fence, FileChanges, FileLines, FileSessions, FileStore, LineLog, Sessions, Space, folder_name,
+};
 use stead_vfs::{Homed, LocalVfs, Overlay, ReadOnly, Routes, Scoped, VPath, Vfs, VfsError};
 
 /// A folder of the local disk. Whoever gives no name works on the folder itself; a named user has a folder
@@ -25,6 +27,8 @@ pub struct LocalPlace {
     home: Option<(VPath, &'static [&'static str])>,
     /// The folder below which runtime state lies, for whoever gives no name.
     runtime: PathBuf,
+    /// The file that says who used how much, where the layout has a place for it.
+    usage: Option<PathBuf>,
     /// Those of the folder itself, which hold open files and an unwritten index.
     own_sessions: Arc<FileSessions>,
 }
@@ -45,7 +49,8 @@ impl LocalPlace {
         let own_sessions = Arc::new(FileSessions::new(dir, agent.clone(), disk.clone(), redactor.clone()));
         let scope = IsolationScope::default();
         let (dir, runtime) = (dir.to_owned(), dir.to_owned());
-        Ok(Self { dir, root, disk, agent, redactor, scope, project: None, home: None, runtime, own_sessions })
+        let (project, home, usage) = (None, None, None);
+        Ok(Self { dir, root, disk, agent, redactor, scope, project, home, runtime, usage, own_sessions })
     }
 
     /// The same with runtime state below the folder `runtime`.
@@ -54,6 +59,12 @@ impl LocalPlace {
         let (agent, disk, redactor) = (self.agent.clone(), self.disk.clone(), self.redactor.clone());
         let own_sessions = Arc::new(FileSessions::new(&runtime, agent, disk, redactor));
         Self { runtime, own_sessions, ..self }
+    }
+
+    /// The same with the file `usage` for who used how much.
+    pub fn with_usage(self, usage: &VPath) -> Self {
+        let usage = usage.parts().fold(self.dir.clone(), |dir, name| dir.join(name));
+        Self { usage: Some(usage), ..self }
     }
 
     /// The same, with `home` for files that are written outside the folders `known`.
@@ -98,8 +109,7 @@ impl LocalPlace {
     fn folder(&self, owner: &Owner) -> Option<String> {
         match self.scope {
             IsolationScope::Agent | IsolationScope::Global if owner.tenant == TenantId::default() => None,
-            // No user has an empty name.
-            IsolationScope::Agent | IsolationScope::Global => Some(folder_name(&[owner.tenant.as_str(), ""])),
+            IsolationScope::Agent | IsolationScope::Global => Some(tenant_folder(&owner.tenant)),
             IsolationScope::Session | IsolationScope::User if *owner == Owner::default() => None,
             IsolationScope::Session | IsolationScope::User if owner.tenant == TenantId::default() => {
                 Some(folder_name(&[owner.user.as_str()]))
@@ -127,6 +137,11 @@ impl LocalPlace {
         let upper = Scoped::new(Arc::new(self.root.clone()), VPath::parse(&folder)?);
         Ok(Arc::new(Overlay::new(Arc::new(upper), without_owned(Arc::new(self.root.clone())))))
     }
+}
+
+/// The folder of what all users of a tenant share. No user has an empty name.
+fn tenant_folder(tenant: &TenantId) -> String {
+    folder_name(&[tenant.as_str(), ""])
 }
 
 impl Place for LocalPlace {
@@ -160,6 +175,16 @@ impl Place for LocalPlace {
     fn state(&self, owner: &Owner) -> State {
         let folder = self.home(owner).join("agents").join(self.agent.as_str());
         State { store: Arc::new(FileStore::new(&folder, self.disk.clone())), space: Space::new(["state"]) }
+    }
+
+    fn usage(&self, owner: &Owner) -> Arc<dyn LineLog> {
+        let of_agent = |home: &Path| home.join("agents").join(self.agent.as_str()).join("token_usage.jsonl");
+        let path = match &self.usage {
+            _ if owner.tenant != TenantId::default() => of_agent(&self.dir.join(tenant_folder(&owner.tenant))),
+            Some(usage) => usage.clone(),
+            None => of_agent(&self.runtime),
+        };
+        Arc::new(FileLines::new(path, self.disk.clone()))
     }
 
     fn sweep<'a>(&'a self, _: &'a Owner, age: Duration) -> BoxFuture<'a, Result<usize, VfsError>> {

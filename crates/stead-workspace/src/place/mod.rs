@@ -15,7 +15,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{Owner, SessionId};
-use stead_store::{ChangeLog, Fence, Sessions, Space, Store, StoreError};
+use stead_store::{ChangeLog, Fence, LineLog, Sessions, Space, Store, StoreError};
 use stead_vfs::{Protected, Rule, Rules, VPath, Vfs, VfsError};
 
 /// Where an attached project appears in the tree.
@@ -36,6 +36,9 @@ pub trait Place: Debug + Send + Sync {
 
     /// Where durable state of `owner` beside files and sessions is kept: queues, marks, budgets.
     fn state(&self, owner: &Owner) -> State;
+
+    /// Where it is kept how much the users of the owner's tenant used.
+    fn usage(&self, owner: &Owner) -> Arc<dyn LineLog>;
 
     /// Removes what crashed processes left behind longer ago than `age`. Gives the number of things removed.
     fn sweep<'a>(&'a self, owner: &'a Owner, age: Duration) -> BoxFuture<'a, Result<usize, VfsError>>;

@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{AgentId, Owner, Redactor, SessionId};
-use stead_store::{ChangeLog, Fence, Sessions, Space, Store, StoreChanges, StoreSessions};
+use stead_store::{ChangeLog, Fence, LineLog, Sessions, Space, Store, StoreChanges, StoreLines, StoreSessions};
 use stead_vfs::{Overlay, StoreVfs, Vfs, VfsError};
 
 /// A store, over a local folder as a template.
@@ -116,6 +116,10 @@ impl Place for StorePlace {
 
     fn state(&self, owner: &Owner) -> State {
         State { store: self.sessions.clone(), space: self.session_space(owner).within("state") }
+    }
+
+    fn usage(&self, owner: &Owner) -> Arc<dyn LineLog> {
+        Arc::new(StoreLines::new(self.sessions.clone(), self.agent_space(owner, &["usage"])))
     }
 
     fn sweep<'a>(&'a self, owner: &'a Owner, age: Duration) -> BoxFuture<'a, Result<usize, VfsError>> {
