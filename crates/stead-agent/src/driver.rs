@@ -20,10 +20,7 @@ impl Live<'_> {
         loop {
             self.halt.check()?;
             match self.session.state.next(&limits) {
-                Next::CallModel => {
-                    let reply = self.ask_model().await?;
-                    self.record(vec![reply]).await?;
-                }
+                Next::CallModel => self.ask_model().await?,
                 Next::RunTools(calls) => self.run_tools(calls).await?,
                 Next::Nudge(text) => {
                     let notice = Notice { run: self.run.clone(), text };
@@ -36,6 +33,7 @@ impl Live<'_> {
                     }
                 }
                 Next::Done(outcome, reason) => {
+                    let (outcome, reason) = self.cut_off().unwrap_or((outcome, reason));
                     let end = RunEnd { run: self.run.clone(), outcome, reason: reason.clone() };
                     self.record(vec![Entry::End(end)]).await?;
                     return Ok(Ending { outcome, reason });
@@ -61,6 +59,7 @@ impl Live<'_> {
             }
             Stop::Model(error) => (Outcome::Failed, error.to_string()),
             Stop::Tool(reason) => (Outcome::Failed, reason),
+            Stop::Budget(exhausted) => (Outcome::Budget, exhausted.to_string()),
             Stop::Journal(error) => return Err(error),
         };
         let entries = self.session.state.close(outcome, &reason);

@@ -5,11 +5,14 @@
 
 mod agent;
 mod approve;
+mod archive;
 mod attach;
+mod budget;
 mod builder;
 mod collect;
 mod driver;
 mod error;
+mod facts;
 mod features;
 mod gate;
 mod halt;
@@ -19,13 +22,17 @@ mod session;
 mod tool_calls;
 mod turn;
 mod undo;
+mod usage;
 
 pub use agent::{Agent, AgentParts};
 pub use approve::{Answer, Approvals, Approver, Question};
+pub use archive::ArchiveTag;
 pub use attach::{attach, fenced};
+pub use budget::{Budget, BudgetError, Reservation};
 pub use builder::{AgentBuilder, BuildError};
 pub use collect::{Collected, Really};
 pub use error::AgentError;
+pub use facts::UNKNOWN_WINDOW_TOKENS;
 pub use features::{Contribution, Feature, TurnCx, own_folder};
 pub use gate::{GateRules, Judged, judge};
 pub use live::{Listener, RunOptions, RunReport};
@@ -33,3 +40,4 @@ pub use session::{RewindPoint, Session};
 pub use tool_calls::Called;
 pub use turn::Turn;
 pub use undo::{Obstacle, Undo, UndoAction, UndoPlan, UndoStep};
+pub use usage::{By, Period, Purpose, Rebuilt, UsageLog, UsageRecord, UsageRow, report as usage_report};

@@ -1,10 +1,10 @@
 //! A run that is going on: the session, its journal, and whoever listens.
 
 use crate::halt::{Halt, Halted};
-use crate::{AgentError, Approvals, Session};
+use crate::{AgentError, Approvals, Budget, BudgetError, Session};
 use std::fmt;
 use std::sync::Arc;
-use stead_core::{Entry, Event, EventKind, Line, Outcome, RunId, SessionId, Usage, Usd};
+use stead_core::{Entry, Event, EventKind, Exhausted, Line, Outcome, RunId, SessionId, Usage, Usd};
 use stead_model::{Encoded, ModelError, SystemPart};
 use stead_store::{JournalWriter, Wait};
 use stead_tools::{ActiveSkills, Registry};
@@ -78,6 +78,8 @@ pub(crate) enum Stop {
     Model(ModelError),
     /// A tool says nobody but a person can help.
     Tool(String),
+    /// Too little money, or too few tokens, are left to ask the model.
+    Budget(Exhausted),
     /// Nothing more can be recorded.
     Journal(AgentError),
 }
@@ -91,6 +93,15 @@ impl From<Halted> for Stop {
 impl From<ModelError> for Stop {
     fn from(error: ModelError) -> Self {
         Self::Model(error)
+    }
+}
+
+impl From<BudgetError> for Stop {
+    fn from(error: BudgetError) -> Self {
+        match error {
+            BudgetError::Exhausted(exhausted) => Self::Budget(exhausted),
+            BudgetError::Store(error) => Self::Journal(error.into()),
+        }
     }
 }
 
@@ -116,6 +127,12 @@ pub(crate) struct Live<'a> {
     pub(crate) tool_files: Arc<dyn Vfs>,
     pub(crate) encoded: Arc<Encoded>,
     pub(crate) events: u64,
+    /// What it may spend.
+    pub(crate) budget: Budget,
+    /// An estimate of the prompt and the tools, once it was needed.
+    pub(crate) head_tokens: Option<u64>,
+    /// Why the newest answer was cut off, if its budget did it.
+    pub(crate) cut: Option<String>,
 }
 
 impl Live<'_> {

@@ -136,6 +136,9 @@ pub fn setting(span: Span, unit: Unit) -> String {
 }
 
 impl Estimate {
+    /// A call that costs nothing.
+    pub const NOTHING: Self = Self { input_tokens: 0, answer_tokens: 0, thinking_tokens: 0, price: None };
+
     /// Whether the call fits into what is left of every account; if only a shorter answer does, how long it may be.
     pub fn fit(&self, accounts: &[Account]) -> Result<Grant, Exhausted> {
         let least = self.thinking_tokens + LEAST_ANSWER_TOKENS.min(self.answer_tokens);
@@ -213,8 +216,7 @@ mod tests {
     // 5.7
     #[test]
     fn a_call_is_granted_whole_or_shortened_or_refused_by_the_tightest_limit() {
-        let estimate =
-            Estimate { input_tokens: 10_000, answer_tokens: 4_000, thinking_tokens: 0, price: Some(PRICE) };
+        let estimate = Estimate { input_tokens: 10_000, answer_tokens: 4_000, thinking_tokens: 0, price: Some(PRICE) };
         // 10,000 at the price of cache writes are 0.04, 4,000 of answer another 0.04.
         let whole = Grant { answer_tokens: 4_000, reserved: spent(0.08, 14_000), shortened_by: None };
         let short = |answer_tokens, by| Grant {
@@ -246,8 +248,7 @@ mod tests {
 
     #[test]
     fn thinking_is_part_of_the_answer_and_is_never_cut_off() {
-        let estimate =
-            Estimate { input_tokens: 1_000, answer_tokens: 500, thinking_tokens: 2_000, price: Some(PRICE) };
+        let estimate = Estimate { input_tokens: 1_000, answer_tokens: 500, thinking_tokens: 2_000, price: Some(PRICE) };
         let fit = |tokens| estimate.fit(&[account(None, Some(tokens), Allowance::default())]);
         assert_eq!(fit(3_500).unwrap().answer_tokens, 500);
         assert_eq!(fit(3_300).unwrap().answer_tokens, 300);

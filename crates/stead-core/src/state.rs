@@ -2,9 +2,9 @@
 
 use crate::context::{Shown, Verbatim, message_tokens, show};
 use crate::{
-    Activation, AgentId, Allowance, CallResult, CallState, Compaction, Decision, Entry, Fork, Kind, Limits, Message, ModelReply,
-    Next, Outcome, Pending, Pin, Run, RunEnd, RunId, SessionId, SessionStart, ToolCall, ToolResult, Usage, Usd,
-    UserInput, View,
+    Activation, AgentId, Allowance, CallResult, CallState, Compaction, Decision, Entry, Fork, Kind, Limits, Message,
+    ModelReply, Next, Outcome, Pending, Pin, Run, RunEnd, RunId, SessionId, SessionStart, ToolCall, ToolResult, Usage,
+    Usd, UserInput, View,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashSet};

@@ -25,9 +25,11 @@
 //! # }
 //! ```
 
+mod abilities;
 mod catalogue;
 mod classify;
 mod connect;
+mod describe;
 mod error;
 mod files;
 mod http;
@@ -39,11 +41,13 @@ mod scripted;
 mod settings;
 mod sse;
 mod tape;
-mod windowed;
+mod told;
 mod wire;
 
+pub use abilities::{Abilities, Ability};
 pub use catalogue::{ModelInfo, known_models, lookup};
 pub use connect::{Env, ModelName, connect, secrets};
+pub use describe::Reported;
 pub use error::ModelError;
 pub use model::{Delta, Encoded, Model, Params, Reply, Request, SystemPart, ToolChoice};
 pub use providers::{KeyNeed, Provider, providers};
