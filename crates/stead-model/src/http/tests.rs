@@ -361,7 +361,8 @@ async fn an_endpoint_is_asked_about_its_model_in_its_own_wording() {
     let list = r#"{"data":[{"id":"m","max_model_len":32768},{"id":"n"}]}"#;
     let (show, props) =
         (r#"{"model_info":{"qwen3.context_length":40960}}"#, r#"{"default_generation_settings":{"n_ctx":16384}}"#);
-    let table: [(&str, &str, Vec<Vec<Act>>, Option<u64>, &[&str]); 9] = [
+    type Case<'a> = (&'a str, &'a str, Vec<Vec<Act>>, Option<u64>, &'a [&'a str]);
+    let table: [Case<'_>; 9] = [
         ("vllm:m", "/v1", vec![ok(list)], Some(32768), &["GET /v1/models"]),
         ("responses:m", "/v1", vec![ok(list)], Some(32768), &["GET /v1/models"]),
         ("ollama:m", "/v1", vec![ok(show)], Some(40960), &["POST /api/show"]),

@@ -91,7 +91,7 @@ mod tests {
     fn what_a_model_cannot_look_at_is_replaced_by_words() {
         let image = Block::Media(Media::inline("image/png", "AA==", Some("a.png".into())));
         let pdf = Block::Media(Media::inline("application/pdf", "AA==", None));
-        let message = Message::User { content: vec![Block::text("look"), image.clone(), pdf.clone()] };
+        let message = Message::User { content: vec![Block::text("look"), image.clone(), pdf] };
         let all = visible(&message, "images,documents".parse().unwrap()).into_owned();
         assert_eq!(all, message);
         let some = visible(&message, "images".parse().unwrap()).into_owned();

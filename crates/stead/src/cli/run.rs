@@ -35,7 +35,7 @@ pub(crate) async fn run(common: &Common, env: &Env, args: RunArgs) -> Result<Exi
             let input = session.input(&text).await;
             session.run(input, options).await
         }
-        None => session.resume(options).await,
+        None => session.resume_with(args.raise.unwrap_or_default(), options).await,
     };
     agent.sessions().flush().await;
     if let Err(AgentError::Store(StoreError::Unavailable { .. } | StoreError::Corrupt { .. })) = &report {
@@ -92,7 +92,8 @@ pub(crate) fn afterword(report: &RunReport, common: &Common) -> Option<String> {
         Outcome::Completed => report.reason.clone(),
         Outcome::Parked => Some(format!("parked: {reason}. Answer with: {command} --approve all (or none)")),
         Outcome::Cancelled => Some(format!("cancelled. Go on with: {command}")),
-        Outcome::StepLimit | Outcome::Budget | Outcome::TimedOut => Some(format!("{reason}. Go on with: {command}")),
+        Outcome::StepLimit | Outcome::TimedOut => Some(format!("{reason}. Go on with: {command}")),
+        Outcome::Budget => Some(format!("{reason}. Go on with: {command} --raise AMOUNT")),
         Outcome::Failed => Some(format!("failed: {reason}. Try again with: {command}")),
     }
 }

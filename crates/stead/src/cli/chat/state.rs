@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::collections::VecDeque;
 use std::time::Duration;
 use stead::agent::{Answer, Question};
-use stead::core::{Block, Event, EventKind, Level, Outcome, SessionState, Usage, Usd};
+use stead::core::{Allowance, Block, Event, EventKind, Level, Outcome, SessionState, Usage, Usd};
 
 /// What the application is to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub(super) enum Command {
     Send(String),
     /// Take up the run that was interrupted or parked.
     Resume,
+    /// Take up the run that used up its budget, with so much more to spend.
+    Raise(Allowance),
     /// Stop the run.
     Cancel,
     /// Answer the open question.
@@ -293,9 +295,10 @@ impl Chat {
             Outcome::Completed => self.note(Tone::Info, reason),
             Outcome::Cancelled => self.note(Tone::Warning, "cancelled; /resume goes on"),
             Outcome::Parked => self.note(Tone::Warning, format!("parked: {reason}; /resume asks again")),
-            Outcome::StepLimit | Outcome::Budget | Outcome::TimedOut => {
+            Outcome::StepLimit | Outcome::TimedOut => {
                 self.note(Tone::Warning, format!("{}: {reason}; /resume goes on", outcome.as_str()));
             }
+            Outcome::Budget => self.note(Tone::Warning, format!("budget: {reason}; /raise AMOUNT goes on")),
             Outcome::Failed => self.note(Tone::Bad, format!("failed: {reason}; /resume tries again")),
         }
     }
@@ -479,9 +482,9 @@ impl Chat {
                 self.note(Tone::Warning, format!("{} waits until the run has ended; Ctrl-C cancels it", text.trim()));
                 Vec::new()
             }
-            (Typed::Do(Command::Resume), Phase::Idle) => {
+            (Typed::Do(command @ (Command::Resume | Command::Raise(_))), Phase::Idle) => {
                 self.run();
-                vec![Command::Resume]
+                vec![command]
             }
             (Typed::Do(command), Phase::Idle) => vec![command],
         }
