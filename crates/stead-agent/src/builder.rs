@@ -68,7 +68,7 @@ type Variables = dyn Fn(&str) -> Option<String> + Send + Sync;
 enum Given {
     #[default]
     Nothing,
-    Settings(ModelSettings),
+    Settings(Box<ModelSettings>),
     Model(Arc<dyn Model>),
 }
 
@@ -134,7 +134,7 @@ impl AgentBuilder {
 
     /// The model, with settings.
     pub fn model_settings(mut self, settings: ModelSettings) -> Self {
-        self.model = Given::Settings(settings);
+        self.model = Given::Settings(Box::new(settings));
         self
     }
 
@@ -242,7 +242,7 @@ impl AgentBuilder {
         let own = config.variables.clone();
         let lookup = |name: &str| own.get(name).cloned().or_else(|| process(name));
         let mut known = config.secrets.clone();
-        let set = config.model.clone().filter(|settings| !settings.name.is_empty());
+        let set = config.model.clone().filter(|settings| !settings.name.is_empty()).map(Box::new);
         let (model, params) = match (self.model, set) {
             (Given::Model(model), set) => (model, set.map(|settings| settings.params()).unwrap_or_default()),
             (Given::Settings(settings), _) | (Given::Nothing, Some(settings)) => {

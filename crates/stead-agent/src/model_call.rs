@@ -1,13 +1,13 @@
 //! One question to the model.
 
 use crate::live::{Live, Stop};
-use crate::{Purpose, Reservation, UsageRecord};
+use crate::{AgentError, Purpose, Reservation, UsageRecord};
 use futures_util::StreamExt;
 use std::borrow::Cow;
 use std::time::Instant;
 use stead_core::{
-    Block, Entry, Estimate, EventKind, LEAST_ANSWER_TOKENS, Level, ModelReply, Outcome, Redactor, StopReason,
-    spec_tokens, text_tokens,
+    Allowance, Block, Entry, Estimate, EventKind, LEAST_ANSWER_TOKENS, Level, ModelReply, Outcome, Redactor,
+    StopReason, spec_tokens, text_tokens,
 };
 use stead_model::{Delta, ModelError, Reply, Request};
 use stead_store::StoreError;
@@ -150,6 +150,13 @@ impl Live<'_> {
             self.emit(EventKind::Notice { level: Level::Warning, text });
         }
         Ok(reservation)
+    }
+
+    /// Opens the run's budget, after what a person added to it is on record.
+    pub(crate) async fn fund(&mut self, raise: Allowance) -> Result<(), AgentError> {
+        self.session.raise_day(raise).await?;
+        self.budget = self.session.budget().await?;
+        Ok(())
     }
 
     /// How the run ends if its budget cut the last answer off.

@@ -194,8 +194,6 @@ impl Session {
             cut: None,
         };
         live.record(opening).await?;
-        live.session.raise_day(raise).await?;
-        live.budget = live.session.budget().await?;
         live.emit(EventKind::RunStarted { session: session.clone(), model, resumed });
         if superseded {
             let text = "the run before was still open; it is closed, and its open calls are skipped".to_owned();
@@ -204,7 +202,11 @@ impl Session {
         if let Some(torn) = torn {
             live.emit(EventKind::Notice { level: Level::Warning, text: torn });
         }
-        let driven = match live.drive().await {
+        let driven = match live.fund(raise).await {
+            Ok(()) => live.drive().await,
+            Err(error) => Err(error.into()),
+        };
+        let driven = match driven {
             Ok(ending) => Ok(ending),
             Err(stop) => live.wind_up(stop).await,
         };

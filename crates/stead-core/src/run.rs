@@ -133,6 +133,11 @@ impl Run {
         Self { carried, raised, ..self }
     }
 
+    /// Whether no model was asked yet, neither for an answer nor for a summary.
+    pub(crate) fn has_spent_nothing(&self) -> bool {
+        self.steps == 0 && self.usage == Usage::default()
+    }
+
     /// What was spent on this run and those it takes up, as far as known.
     pub fn spent(&self) -> Allowance {
         let Allowance { mut usd, tokens } = self.carried;

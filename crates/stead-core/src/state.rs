@@ -307,10 +307,11 @@ impl SessionState {
         }
         let message = Message::Assistant { content: reply.content.clone() };
         let calls: Vec<ToolCall> = message.calls().cloned().collect();
+        let first = run.has_spent_nothing();
         run.steps += 1;
         run.answered = calls.is_empty().then(|| reply.stop.clone());
         run.usage += reply.usage;
-        run.cost = if run.steps == 1 { reply.cost } else { sum(run.cost, reply.cost) };
+        run.cost = if first { reply.cost } else { sum(run.cost, reply.cost) };
         run.pending = calls.into_iter().map(|call| Pending { call, state: CallState::New }).collect();
         self.usage += reply.usage;
         self.cost = if self.model.is_none() { reply.cost } else { sum(self.cost, reply.cost) };
@@ -408,8 +409,11 @@ impl SessionState {
     fn compact(&mut self, seq: u64, compaction: &Compaction) -> Result<(), &'static str> {
         match (&compaction.run, &mut self.run) {
             (Some(id), Some(run)) if run.id == *id && run.pending.is_empty() => {
+                run.cost = match run.has_spent_nothing() {
+                    true => compaction.cost,
+                    false => sum_asked(run.cost, compaction),
+                };
                 run.usage += compaction.usage;
-                run.cost = sum_asked(run.cost, compaction);
             }
             (None, None) => {}
             (Some(_), _) => return Err("it is of no open run, or calls are open"),

@@ -1,5 +1,6 @@
 //! `budget:` in agent.yaml.
 
+use crate::{Disabled, Switch};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stead_core::{Cap, Span, Unit, Usd, setting};
@@ -47,7 +48,14 @@ impl BudgetSettings {
     }
 
     /// What is wrong with them, and the key it is about.
-    pub(crate) fn problem(&self) -> Option<(String, String)> {
+    pub(crate) fn problem(&self, off: &Disabled) -> Option<(String, String)> {
+        let day = self.cap(Span::Day);
+        if day.is_limit() && off.has(Switch::SessionPersistence) {
+            let key = setting(Span::Day, if day.usd.is_some() { Unit::Usd } else { Unit::Tokens });
+            let message =
+                format!("{key} cannot hold with `disable: [session_persistence]`: nothing outlives the process");
+            return Some((key, message));
+        }
         let zero = SPANS.into_iter().find_map(|span| match self.cap(span) {
             Cap { usd: Some(usd), .. } if usd == Usd::default() => Some((span, Unit::Usd)),
             Cap { tokens: Some(0), .. } => Some((span, Unit::Tokens)),
@@ -87,6 +95,7 @@ mod tests {
             ("budget:\n  day_usd: -1", "agent.yaml:2:3: "),
             ("budget:\n  run_tokens: 1.5", "agent.yaml:2:3: "),
             ("budget:\n  run_use: 1", "agent.yaml:2:3: "),
+            ("disable: [session_persistence]\nbudget:\n  day_usd: 1", "agent.yaml:3:3: budget.day_usd cannot hold"),
         ];
         for (text, start) in table {
             let message = parse(text).unwrap_err();

@@ -270,7 +270,7 @@ impl AgentConfig {
         if let Some(problem) = self.compaction.problem() {
             return Some(found(problem));
         }
-        if let Some(problem) = self.budget.problem() {
+        if let Some(problem) = self.budget.problem(&self.disable) {
             return Some(problem);
         }
         let Policy { repeat_nudge, repeat_end, .. } = self.policy;

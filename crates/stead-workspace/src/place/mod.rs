@@ -96,8 +96,17 @@ pub enum PlaceKind {
     Store,
 }
 
-/// What belongs to one owner alone: runtime state, wherever a layout keeps it, and the folders of users.
-const OWNED: [&str; 5] = ["agents", "@@*", "data/agents", ".openharness/data", ".stead/agents"];
+/// What belongs to one owner alone: runtime state and conversations, wherever a layout keeps them, and the folders of
+/// users.
+const OWNED: [&str; 7] = [
+    "agents",
+    "@@*",
+    "data/agents",
+    "data/token_usage.jsonl",
+    "memory/conversations",
+    ".openharness/data",
+    ".stead/agents",
+];
 
 /// A template without what belongs to one owner alone.
 fn without_owned(template: Arc<dyn Vfs>) -> Arc<dyn Vfs> {

@@ -299,8 +299,8 @@ pub(crate) struct RunArgs {
     /// Go on with the session without new input
     #[arg(long, requires = "session", conflicts_with = "input")]
     pub(crate) resume: bool,
-    /// Add to the budget of a run that had used it up: dollars (0.50) or tokens (50000t)
-    #[arg(long, requires = "resume", value_name = "AMOUNT", value_parser = raise)]
+    /// With --resume, add to the budget of a run that had used it up: dollars (0.50) or tokens (50000t)
+    #[arg(long, value_name = "AMOUNT", value_parser = raise)]
     pub(crate) raise: Option<Allowance>,
     #[command(flatten)]
     pub(crate) turn: TurnArgs,

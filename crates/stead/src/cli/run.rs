@@ -16,6 +16,10 @@ use stead::store::StoreError;
 use stead::workspace::Severity;
 
 pub(crate) async fn run(common: &Common, env: &Env, args: RunArgs) -> Result<ExitCode, CliError> {
+    // The parser does not say it where an input stands in the way of --resume.
+    if args.raise.is_some() && !args.resume {
+        return Err(CliError::usage("--raise adds to the budget of a run that is taken up again: give --resume, too"));
+    }
     let input = if args.resume { None } else { Some(read_input(env, args.input.as_deref())?) };
     let id = session_id(args.session.as_deref())?;
     let common = &common.with_model(args.turn.model.as_ref()).with_agent(args.turn.agent.as_ref());
