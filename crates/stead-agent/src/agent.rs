@@ -5,7 +5,7 @@ use crate::{AgentError, GateRules, Session};
 use std::fmt;
 use std::sync::Arc;
 use stead_core::{Owner, SessionId, Usage, Usd};
-use stead_model::{Model, Params, Reply};
+use stead_model::{Model, Params, Reply, Reported};
 use stead_store::Sessions;
 use stead_tools::{Registry, Tool, known_tool};
 use stead_vfs::VPath;
@@ -19,6 +19,8 @@ pub struct Agent {
     pub(crate) features: Vec<Box<dyn Feature>>,
     /// What it can do on every turn: the tools of its features, and those it was given.
     pub(crate) tools: Registry,
+    /// What the model's endpoint said of it, once it was asked.
+    pub(crate) reported: tokio::sync::OnceCell<Reported>,
 }
 
 impl fmt::Debug for AgentParts {
@@ -73,7 +75,7 @@ impl Agent {
         }
         let approvals = parts.workspace.config().approvals.iter().map(|(name, asks)| (canonical(name), *asks));
         let gate = GateRules { approvals: approvals.collect() };
-        Ok(Arc::new(Self { parts, gate, features, tools }))
+        Ok(Arc::new(Self { parts, gate, features, tools, reported: tokio::sync::OnceCell::new() }))
     }
 
     /// A session of this agent and its usual owner. Nothing is read or written until it is used.
@@ -136,8 +138,6 @@ impl Agent {
         if reply.usage == Usage::default() {
             return None;
         }
-        let set = self.parts.workspace.config().prices.get(&reply.model).copied();
-        let price = set.or_else(|| model.price_of(&reply.model))?;
-        Some(price.cost(&reply.usage))
+        Some(self.price_by(model, &reply.model)?.cost(&reply.usage))
     }
 }

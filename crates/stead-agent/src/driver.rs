@@ -22,8 +22,7 @@ impl Live<'_> {
             match self.session.state.next(&limits) {
                 Next::CallModel => {
                     self.make_room().await?;
-                    let reply = self.answer().await?;
-                    self.record(vec![reply]).await?;
+                    self.answer().await?;
                 }
                 Next::RunTools(calls) => self.run_tools(calls).await?,
                 Next::Nudge(text) => {
@@ -37,6 +36,7 @@ impl Live<'_> {
                     }
                 }
                 Next::Done(outcome, reason) => {
+                    let (outcome, reason) = self.cut_off().unwrap_or((outcome, reason));
                     let end = RunEnd { run: self.run.clone(), outcome, reason: reason.clone() };
                     self.record(vec![Entry::End(end)]).await?;
                     return Ok(Ending { outcome, reason });
@@ -62,6 +62,7 @@ impl Live<'_> {
             }
             Stop::Model(error) => (Outcome::Failed, error.to_string()),
             Stop::Tool(reason) => (Outcome::Failed, reason),
+            Stop::Budget(exhausted) => (Outcome::Budget, exhausted.to_string()),
             Stop::Journal(error) => return Err(error),
         };
         let entries = self.session.state.close(outcome, &reason);

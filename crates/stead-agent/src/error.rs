@@ -29,6 +29,23 @@ pub enum AgentError {
         /// The name.
         name: String,
     },
+    /// A limit in dollars, and a model of which nobody knows what it costs.
+    #[error(
+        "{setting} is set, but the price of {model} is not known; set `price:` of the model, or \
+         `prices: {{\"{model}\": {{input: …, output: …}}}}` (dollars per million tokens), or limit tokens instead"
+    )]
+    NoPrice {
+        /// The setting.
+        setting: String,
+        /// The model.
+        model: String,
+    },
+    /// Something was to be added to a budget, and there is none.
+    #[error("there is nothing to raise: agent.yaml sets no budget")]
+    NoBudget,
+    /// Something was to be added to the budget of a run that did not come to its end.
+    #[error("the run of session {0} is still open, so its budget is not used up; go on with it as it is")]
+    StillOpen(SessionId),
     /// An entry did not fit; nothing was done with it.
     #[error(transparent)]
     Unfit(#[from] FoldError),

@@ -1,10 +1,10 @@
 //! A run that is going on: the session, its journal, and whoever listens.
 
 use crate::halt::{Halt, Halted};
-use crate::{AgentError, Approvals, Pinned, Session};
+use crate::{AgentError, Approvals, Budget, BudgetError, Pinned, Session};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
-use stead_core::{Entry, Event, EventKind, Line, Outcome, RunId, SessionId, Usage, Usd};
+use stead_core::{Entry, Event, EventKind, Exhausted, Line, Outcome, RunId, SessionId, Usage, Usd};
 use stead_model::{Encoded, ModelError, SystemPart};
 use stead_store::{JournalWriter, Wait};
 use stead_tools::{ActiveSkills, Registry};
@@ -81,6 +81,8 @@ pub(crate) enum Stop {
     Model(ModelError),
     /// A tool says nobody but a person can help.
     Tool(String),
+    /// Too little money, or too few tokens, are left to ask the model.
+    Budget(Exhausted),
     /// Nothing more can be recorded.
     Journal(AgentError),
 }
@@ -94,6 +96,15 @@ impl From<Halted> for Stop {
 impl From<ModelError> for Stop {
     fn from(error: ModelError) -> Self {
         Self::Model(error)
+    }
+}
+
+impl From<BudgetError> for Stop {
+    fn from(error: BudgetError) -> Self {
+        match error {
+            BudgetError::Exhausted(exhausted) => Self::Budget(exhausted),
+            BudgetError::Store(error) => Self::Journal(error.into()),
+        }
     }
 }
 
@@ -111,6 +122,7 @@ impl From<Stop> for AgentError {
             Stop::Halted(Halted::TakenOver) => Self::Stopped("another process took the session over"),
             Stop::Model(error) => Self::Model(error),
             Stop::Tool(_) => Self::Stopped("a tool stopped it"),
+            Stop::Budget(_) => Self::Stopped("the budget is used up"),
             Stop::Journal(error) => error,
         }
     }
@@ -134,6 +146,10 @@ pub(crate) struct Live<'a> {
     /// An estimate of the prompt and the tools, made when first asked for.
     pub(crate) head: OnceLock<u64>,
     pub(crate) events: u64,
+    /// What it may spend.
+    pub(crate) budget: Budget,
+    /// Why the newest answer was cut off, if its budget did it.
+    pub(crate) cut: Option<String>,
 }
 
 impl Live<'_> {

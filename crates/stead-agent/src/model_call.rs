@@ -1,10 +1,15 @@
 //! One question to the model.
 
 use crate::live::{Live, Stop};
+use crate::{AgentError, Purpose, Reservation, UsageRecord};
 use futures_util::StreamExt;
 use std::borrow::Cow;
-use stead_core::{Block, Entry, EventKind, ModelReply, Redactor};
+use std::time::Instant;
+use stead_core::{
+    Allowance, Block, Entry, Estimate, EventKind, LEAST_ANSWER_TOKENS, Level, ModelReply, Outcome, Redactor, StopReason,
+};
 use stead_model::{Delta, ModelError, Reply, Request};
+use stead_store::StoreError;
 
 /// A call that holds a secret must not run: its arguments are on record without it, and what runs must be
 /// what is on record.
@@ -18,9 +23,27 @@ fn refuse_secrets(content: &mut [Block], redactor: &Redactor) {
     }
 }
 
+/// The longest answer that is reserved for where the model could give a longer one.
+const LONG_ANSWER_TOKENS: u64 = 32_000;
+/// The same where nobody knows how long its answers are.
+const USUAL_ANSWER_TOKENS: u64 = 8_192;
+
+/// Why there is no answer, and whether a part of one had come.
+struct Unheard {
+    stop: Stop,
+    received: Received,
+}
+
+/// Whether anything of an answer has come: only then does it cost something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Received {
+    Nothing,
+    Something,
+}
+
 impl Live<'_> {
-    /// Asks the model; if the context turns out not to fit, once more with a smaller one.
-    pub(crate) async fn answer(&mut self) -> Result<Entry, Stop> {
+    /// Asks the model and records its answer; if the context turns out not to fit, once more with a smaller one.
+    pub(crate) async fn answer(&mut self) -> Result<(), Stop> {
         match self.ask_model().await {
             Err(Stop::Model(ModelError::ContextOverflow(words))) => {
                 let reason = "the context does not fit; it is made smaller".to_owned();
@@ -32,27 +55,75 @@ impl Live<'_> {
         }
     }
 
-    /// Sends the context and returns the whole answer. Deltas go to the listener as they come; nothing
-    /// of an answer counts before its end was seen.
-    async fn ask_model(&mut self) -> Result<Entry, Stop> {
-        let agent = self.session.agent.clone();
+    /// Sends the context and records the whole answer. What it may cost is reserved before, and what it did cost is
+    /// written down after it is on record.
+    async fn ask_model(&mut self) -> Result<(), Stop> {
         let step = self.session.state.run.as_ref().map_or(0, |run| run.steps) + 1;
-        let request = Request {
+        let mut request = Request {
             system: self.system.clone(),
             tools: self.tools.specs(),
             messages: self.session.state.messages(),
-            params: agent.parts.params.clone(),
+            params: self.session.agent.parts.params.clone(),
             encoded: self.encoded.clone(),
         };
+        let mut reservation = self.reserve(&mut request).await?;
+        let begun = Instant::now();
         self.emit(EventKind::ModelStarted { step });
-        let mut stream = agent.parts.model.stream(&request);
-        let halt = self.halt.clone();
-        let reply = loop {
-            let delta = tokio::select! {
+        let reply = match self.hear(&request, &mut reservation).await {
+            Ok(reply) => reply,
+            Err(Unheard { stop, received }) => {
+                let closed = match received {
+                    Received::Nothing => reservation.release().await,
+                    Received::Something => reservation.keep().await,
+                };
+                self.tell_unsettled(closed);
+                return Err(stop);
+            }
+        };
+        let cost = self.session.agent.cost(&reply);
+        let Reply { content, usage, stop, model } = reply;
+        self.cut = reservation.shortened_by().filter(|_| stop == StopReason::MaxTokens);
+        let used = usage.input_tokens + usage.output_tokens;
+        let context_tokens = (used > 0).then_some(used);
+        let context_window = self.session.window();
+        let stopped = stop.clone();
+        self.emit(EventKind::ModelEnded { step, usage, cost, stop: stopped, context_tokens, context_window });
+        let mut content = self.session.state.with_unique_ids(content);
+        refuse_secrets(&mut content, self.session.sessions.redactor());
+        let run = self.run.clone();
+        let reply = ModelReply { run: run.clone(), model: model.clone(), content, usage, cost, stop };
+        let recorded = self.record(vec![Entry::Model(reply)]).await;
+        // Also if it could not be recorded: the money is spent.
+        let settled = reservation.settle(&usage, cost).await;
+        let at = recorded?.first().map(|line| line.at);
+        self.tell_unsettled(settled);
+        let record = UsageRecord::new(self.session.user(), &self.session.id, Purpose::Answer, model);
+        let ms = u64::try_from(begun.elapsed().as_millis()).ok();
+        self.log_usage(UsageRecord { at: at.unwrap_or(record.at), ms, ..record.of_run(&run).used(usage, cost) }).await;
+        Ok(())
+    }
+
+    /// Waits for the whole answer. Deltas go to the listener as they come; nothing of an answer counts before its end
+    /// was seen.
+    async fn hear(&mut self, request: &Request, reservation: &mut Reservation) -> Result<Reply, Unheard> {
+        let model = self.session.agent.parts.model.clone();
+        let mut stream = model.stream(request);
+        let (halt, mut received) = (self.halt.clone(), Received::Nothing);
+        loop {
+            let next = tokio::select! {
                 biased;
-                halted = halt.wait() => return Err(halted.into()),
-                delta = stream.next() => delta.unwrap_or(Err(ModelError::Cut))?,
+                halted = halt.wait() => Err(halted.into()),
+                delta = stream.next() => delta.unwrap_or(Err(ModelError::Cut)).map_err(Stop::from),
             };
+            let delta = next.map_err(|stop| Unheard { stop, received })?;
+            if let Delta::Retry { .. } = &delta {
+                if received == Received::Something {
+                    reservation.again().await.map_err(|error| Unheard { stop: error.into(), received })?;
+                }
+                received = Received::Nothing;
+            } else {
+                received = Received::Something;
+            }
             match delta {
                 Delta::Text(text) => self.emit(EventKind::TextDelta { text }),
                 Delta::Thinking(text) => self.emit(EventKind::ThinkingDelta { text }),
@@ -61,18 +132,64 @@ impl Live<'_> {
                 Delta::Retry { attempt, wait_ms, reason } => {
                     self.emit(EventKind::ModelRetry { attempt, wait_ms, reason });
                 }
-                Delta::Done(reply) => break *reply,
+                Delta::Done(reply) => return Ok(*reply),
             }
+        }
+    }
+
+    /// Reserves the most that a request can come to, and shortens the answer it asks for where it must.
+    async fn reserve(&mut self, request: &mut Request) -> Result<Reservation, Stop> {
+        if !self.budget.is_limited() {
+            return Ok(self.budget.reserve(Estimate::NOTHING).await?);
+        }
+        let agent = &self.session.agent;
+        let input_tokens = self.session.state.used_tokens(self.head());
+        let known = agent.longest_answer().map(|longest| longest.min(LONG_ANSWER_TOKENS));
+        let wanted = request.params.max_output_tokens.map(u64::from).or(known).unwrap_or(USUAL_ANSWER_TOKENS);
+        // What does not fit beside the request cannot be answered either.
+        let room = self.session.window().map_or(u64::MAX, |window| window.saturating_sub(input_tokens));
+        let estimate = Estimate {
+            input_tokens,
+            answer_tokens: wanted.min(room.max(LEAST_ANSWER_TOKENS)),
+            thinking_tokens: request.params.thinking_tokens.map_or(0, u64::from),
+            price: agent.dearest_price(),
         };
-        let cost = agent.cost(&reply);
-        let Reply { content, usage, stop, model } = reply;
-        let used = usage.input_tokens + usage.output_tokens;
-        let context_tokens = (used > 0).then_some(used);
-        let context_window = self.session.window();
-        let stopped = stop.clone();
-        self.emit(EventKind::ModelEnded { step, usage, cost, stop: stopped, context_tokens, context_window });
-        let mut content = self.session.state.with_unique_ids(content);
-        refuse_secrets(&mut content, self.session.sessions.redactor());
-        Ok(Entry::Model(ModelReply { run: self.run.clone(), model, content, usage, cost, stop }))
+        let reservation = self.budget.reserve(estimate).await?;
+        request.params.max_output_tokens = reservation.answer_tokens();
+        if let (Some(setting), Some(tokens)) = (reservation.shortened_by(), reservation.answer_tokens()) {
+            let text = format!("this answer may have {tokens} tokens at most: more is not left ({setting})");
+            self.emit(EventKind::Notice { level: Level::Warning, text });
+        }
+        Ok(reservation)
+    }
+
+    /// Opens the run's budget, after what a person added to it is on record.
+    pub(crate) async fn fund(&mut self, raise: Allowance) -> Result<(), AgentError> {
+        self.session.raise_day(raise).await?;
+        self.budget = self.session.budget().await?;
+        Ok(())
+    }
+
+    /// How the run ends if its budget cut the last answer off.
+    pub(crate) fn cut_off(&mut self) -> Option<(Outcome, Option<String>)> {
+        let setting = self.cut.take()?;
+        let reason = format!("the answer was cut off: the budget is used up ({setting}); --raise adds to it");
+        Some((Outcome::Budget, Some(reason)))
+    }
+
+    /// Writes down what a call used. The journal has it, so that a failure loses nothing.
+    pub(crate) async fn log_usage(&mut self, record: UsageRecord) {
+        let agent = self.session.agent.clone();
+        if let Err(error) = agent.log_usage(&self.session.owner, &record).await {
+            let text = format!("the usage of this call was not written down: {error}; `stead usage --rebuild` does it");
+            self.emit(EventKind::Notice { level: Level::Warning, text });
+        }
+    }
+
+    fn tell_unsettled(&mut self, settled: Result<(), StoreError>) {
+        if let Err(error) = settled {
+            let text = format!("what this call cost could not be taken from the budget: {error}");
+            self.emit(EventKind::Notice { level: Level::Warning, text });
+        }
     }
 }

@@ -3,12 +3,12 @@
 use crate::driver::Ending;
 use crate::halt::Halt;
 use crate::live::Live;
-use crate::{Agent, AgentError, Pinned, RunOptions, RunReport};
+use crate::{Agent, AgentError, Budget, Pinned, RunOptions, RunReport};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use stead_core::{
-    Block, CallState, Entry, EventKind, Fork, Level, Outcome, Owner, Pin, Rewind, Run, RunId, SessionId, SessionState,
-    Turn, UserInput,
+    Allowance, Block, CallState, Entry, EventKind, Fork, Level, Message, Notice, Outcome, Owner, Pin, Rewind, Run,
+    RunId, SessionId, SessionState, Turn, UserInput,
 };
 use stead_store::{JournalWriter, Opened, Position, RunKey, Sessions, StoreError, Wait};
 use stead_tools::{ActiveSkills, Seen};
@@ -43,8 +43,11 @@ pub struct RewindPoint {
 /// What begins a run.
 enum Begin {
     Input(Vec<Block>),
-    Resume,
+    Resume { raise: Allowance },
 }
+
+/// What the model is told when its answer was cut off by a budget that was raised since.
+const GO_ON: &str = "Your last answer was cut off by a limit. Go on exactly where it ended.";
 
 impl Session {
     pub(crate) fn new(agent: Arc<Agent>, owner: Owner, id: SessionId) -> Self {
@@ -63,11 +66,6 @@ impl Session {
         &self.state
     }
 
-    /// Tokens that fit into a request, if known: as set or told by the table, or by a provider's refusal.
-    pub fn window(&self) -> Option<u64> {
-        self.state.window.or_else(|| self.agent.model().window())
-    }
-
     /// Works one input to its end. The input is durable before anything else happens; the session is
     /// begun if there is none yet. A run that was left open is closed first.
     pub async fn run(&mut self, input: Vec<Block>, options: RunOptions) -> Result<RunReport, AgentError> {
@@ -76,7 +74,12 @@ impl Session {
 
     /// Goes on with a session that was interrupted, parked or stopped, without new input.
     pub async fn resume(&mut self, options: RunOptions) -> Result<RunReport, AgentError> {
-        self.go(Begin::Resume, options).await
+        self.go(Begin::Resume { raise: Allowance::default() }, options).await
+    }
+
+    /// The same for a run that had used up its budget, with `raise` more to spend. That is on record.
+    pub async fn resume_with(&mut self, raise: Allowance, options: RunOptions) -> Result<RunReport, AgentError> {
+        self.go(Begin::Resume { raise }, options).await
     }
 
     /// Loads the session's state without changing anything, so that it can be shown.
@@ -147,16 +150,21 @@ impl Session {
     async fn go(&mut self, begin: Begin, options: RunOptions) -> Result<RunReport, AgentError> {
         let missing = match begin {
             Begin::Input(_) => Missing::Create,
-            Begin::Resume => Missing::Fail,
+            Begin::Resume { .. } => Missing::Fail,
         };
-        // First of all: with a workspace that cannot be read nothing is written.
+        self.agent.check_budget()?;
+        let raise = match &begin {
+            Begin::Input(_) => Allowance::default(),
+            Begin::Resume { raise } => *raise,
+        };
+        // With a workspace that cannot be read nothing is written.
         let readable = self.agent.parts.place.files(&self.owner, &self.id, None);
         let turn = self.agent.turn(&self.owner, &self.id, &readable).await?;
         let (writer, torn) = self.take(options.wait, missing).await?;
         let superseded = self.state.run.is_some() && matches!(begin, Begin::Input(_));
         let (mut opening, resumed) = self.opening(begin)?;
         let run = match (&opening.last(), &self.state.run) {
-            (Some(Entry::User(input)), _) => input.run.clone(),
+            (Some(Entry::User(UserInput { run, .. }) | Entry::Notice(Notice { run, .. })), _) => run.clone(),
             (_, Some(run)) => run.id.clone(),
             (_, None) => return Err(AgentError::NothingToResume(self.id.clone())),
         };
@@ -175,7 +183,11 @@ impl Session {
         if let Some(torn) = torn {
             live.emit(EventKind::Notice { level: Level::Warning, text: torn });
         }
-        let driven = match live.drive().await {
+        let driven = match live.fund(raise).await {
+            Ok(()) => live.drive().await,
+            Err(error) => Err(error.into()),
+        };
+        let driven = match driven {
             Ok(ending) => Ok(ending),
             Err(stop) => live.wind_up(stop).await,
         };
@@ -221,6 +233,8 @@ impl Session {
             encoded: Arc::default(),
             head: OnceLock::new(),
             events: 0,
+            budget: Budget::unlimited(),
+            cut: None,
         }
     }
 
@@ -232,11 +246,23 @@ impl Session {
                 entries.push(Entry::User(UserInput::new(RunId::fresh(), content)));
                 Ok((entries, false))
             }
-            Begin::Resume if self.state.run.is_some() => Ok((self.state.repair(), true)),
-            Begin::Resume if self.state.is_resumable() => {
-                Ok((vec![Entry::User(UserInput::new(RunId::fresh(), Vec::new()))], true))
+            Begin::Resume { raise } if !raise.is_zero() && !self.agent.parts.workspace.config().budget.is_limit() => {
+                Err(AgentError::NoBudget)
             }
-            Begin::Resume => Err(AgentError::NothingToResume(self.id.clone())),
+            Begin::Resume { raise } if self.state.run.is_some() && !raise.is_zero() => {
+                Err(AgentError::StillOpen(self.id.clone()))
+            }
+            Begin::Resume { .. } if self.state.run.is_some() => Ok((self.state.repair(), true)),
+            Begin::Resume { raise } if self.state.is_resumable() => {
+                let run = RunId::fresh();
+                let mut entries = vec![Entry::User(UserInput { raise, ..UserInput::new(run.clone(), Vec::new()) })];
+                // No provider goes on from an answer by itself.
+                if matches!(self.state.turns.last().map(|turn| &*turn.message), Some(Message::Assistant { .. })) {
+                    entries.push(Entry::Notice(Notice { run, text: GO_ON.to_owned() }));
+                }
+                Ok((entries, true))
+            }
+            Begin::Resume { .. } => Err(AgentError::NothingToResume(self.id.clone())),
         }
     }
 

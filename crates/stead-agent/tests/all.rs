@@ -7,10 +7,14 @@
 mod appending;
 #[path = "all/approvals.rs"]
 mod approvals;
+#[path = "all/archives.rs"]
+mod archives;
 #[path = "all/attacks.rs"]
 mod attacks;
 #[path = "all/bounds.rs"]
 mod bounds;
+#[path = "all/budgets.rs"]
+mod budgets;
 #[path = "all/compaction.rs"]
 mod compaction;
 #[path = "all/crowd.rs"]

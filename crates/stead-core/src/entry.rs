@@ -163,6 +163,18 @@ impl Allowance {
     pub fn is_zero(&self) -> bool {
         *self == Self::default()
     }
+
+    /// The rest after `other` is taken away, and never less than nothing.
+    pub fn saturating_sub(self, other: Self) -> Self {
+        Self { usd: self.usd.saturating_sub(other.usd), tokens: self.tokens.saturating_sub(other.tokens) }
+    }
+}
+
+impl std::ops::AddAssign for Allowance {
+    fn add_assign(&mut self, other: Self) {
+        self.usd += other.usd;
+        self.tokens = self.tokens.saturating_add(other.tokens);
+    }
 }
 
 /// A whole answer of a model.

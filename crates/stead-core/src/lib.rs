@@ -17,6 +17,7 @@
 //! - [`Message`], [`Block`], [`ToolCall`]: what is said. - [`Entry`], [`Line`]: what is recorded.
 //! - [`SessionState`], [`Run`]: what it adds up to. - [`Event`]: what listeners see.
 
+mod budget;
 mod context;
 mod entry;
 mod event;
@@ -31,6 +32,7 @@ mod state;
 mod tool;
 mod verdict;
 
+pub use budget::{Account, Cap, Estimate, Exhausted, Grant, LEAST_ANSWER_TOKENS, Span, Unit, setting};
 pub use context::{Kept, Plan, Room, View, media_tokens, message_tokens, spec_tokens, text_tokens};
 pub use entry::{
     Activation, Allowance, Ask, CallIntent, CallResult, Cause, Compaction, Decision, Dropped, Entry, FORMAT_VERSION,

@@ -22,6 +22,16 @@ impl Usd {
     pub const fn nanos(self) -> u64 {
         self.nanos
     }
+
+    /// From dollars; none for what is no amount of money.
+    pub fn from_dollars(dollars: f64) -> Option<Self> {
+        (dollars.is_finite() && dollars >= 0.0).then(|| Self { nanos: (dollars * NANOS_PER_USD).round() as u64 })
+    }
+
+    /// The rest after `other` is taken away, and never less than nothing.
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self { nanos: self.nanos.saturating_sub(other.nanos) }
+    }
 }
 
 impl AddAssign for Usd {
@@ -45,10 +55,8 @@ impl Serialize for Usd {
 impl<'de> Deserialize<'de> for Usd {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let dollars = f64::deserialize(deserializer)?;
-        if !dollars.is_finite() || dollars < 0.0 {
-            return Err(serde::de::Error::custom("an amount of dollars must be a number, 0 or more"));
-        }
-        Ok(Self { nanos: (dollars * NANOS_PER_USD).round() as u64 })
+        let refused = || serde::de::Error::custom("an amount of dollars must be a number, 0 or more");
+        Self::from_dollars(dollars).ok_or_else(refused)
     }
 }
 
@@ -97,6 +105,20 @@ pub struct Price {
 }
 
 impl Price {
+    /// The dearer of both, part by part.
+    pub fn or_dearer(self, other: Self) -> Self {
+        let dearer = |a: Option<f64>, b: Option<f64>| match (a, b) {
+            (Some(a), Some(b)) => Some(a.max(b)),
+            (one, other) => one.or(other),
+        };
+        Self {
+            input: self.input.max(other.input),
+            output: self.output.max(other.output),
+            cache_read: dearer(self.cache_read, other.cache_read),
+            cache_write: dearer(self.cache_write, other.cache_write),
+        }
+    }
+
     /// What `usage` costs at this price.
     pub fn cost(&self, usage: &Usage) -> Usd {
         let cached = usage.cache_read_tokens + usage.cache_write_tokens;

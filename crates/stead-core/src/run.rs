@@ -129,9 +129,13 @@ impl Run {
     /// This run as one that takes `before` up again, with `raise` more to spend.
     pub(crate) fn after(self, before: &Self, raise: Allowance) -> Self {
         let (carried, mut raised) = (before.spent(), before.raised);
-        raised.usd += raise.usd;
-        raised.tokens = raised.tokens.saturating_add(raise.tokens);
+        raised += raise;
         Self { carried, raised, ..self }
+    }
+
+    /// Whether no model was asked yet, neither for an answer nor for a summary.
+    pub(crate) fn has_spent_nothing(&self) -> bool {
+        self.steps == 0 && self.usage == Usage::default()
     }
 
     /// What was spent on this run and those it takes up, as far as known.

@@ -2,9 +2,9 @@
 
 use crate::context::{Shown, Verbatim, message_tokens, show};
 use crate::{
-    Activation, AgentId, CallResult, CallState, Compaction, Decision, Entry, Fork, Kind, Limits, Message, ModelReply,
-    Next, Outcome, Pending, Pin, Run, RunEnd, RunId, SessionId, SessionStart, ToolCall, ToolResult, Usage, Usd,
-    UserInput, View,
+    Activation, AgentId, Allowance, CallResult, CallState, Compaction, Decision, Entry, Fork, Kind, Limits, Message,
+    ModelReply, Next, Outcome, Pending, Pin, Run, RunEnd, RunId, SessionId, SessionStart, ToolCall, ToolResult, Usage,
+    Usd, UserInput, View,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -87,6 +87,9 @@ pub struct SessionState {
     pub usage: Usage,
     /// Money spent in all; absent before the first answer, and once any part is not known.
     pub cost: Option<Usd>,
+    /// What people added to its budgets in all.
+    #[serde(default, skip_serializing_if = "Allowance::is_zero")]
+    pub raised: Allowance,
     /// The first words said, for listings.
     pub title: String,
     /// The model that answered last.
@@ -195,9 +198,11 @@ impl SessionState {
         open.map(|p| Entry::Result(run.lost_call(p))).chain([Entry::End(end)]).collect()
     }
 
-    /// Whether the model still owes an answer: an open run, or one that ended before its answer.
+    /// Whether the model still owes an answer: an open run, or one that ended before its answer, or before the end
+    /// of it.
     pub fn is_resumable(&self) -> bool {
         self.run.is_some()
+            || self.last_outcome == Some(Outcome::Budget)
             || self.turns.last().is_some_and(|turn| match &*turn.message {
                 Message::User { .. } | Message::Tool { .. } => true,
                 Message::Assistant { .. } => false,
@@ -303,6 +308,7 @@ impl SessionState {
             Some(_) | None => run,
         });
         self.runs += 1;
+        self.raised += input.raise;
         Ok(())
     }
 
@@ -313,10 +319,11 @@ impl SessionState {
         }
         let message = Message::Assistant { content: reply.content.clone() };
         let calls: Vec<ToolCall> = message.calls().cloned().collect();
+        let first = run.has_spent_nothing();
         run.steps += 1;
         run.answered = calls.is_empty().then(|| reply.stop.clone());
         run.usage += reply.usage;
-        run.cost = if run.steps == 1 { reply.cost } else { sum(run.cost, reply.cost) };
+        run.cost = if first { reply.cost } else { sum(run.cost, reply.cost) };
         run.pending = calls.into_iter().map(|call| Pending { call, state: CallState::New }).collect();
         self.usage += reply.usage;
         self.cost = if self.model.is_none() { reply.cost } else { sum(self.cost, reply.cost) };
@@ -414,8 +421,11 @@ impl SessionState {
     fn compact(&mut self, seq: u64, compaction: &Compaction) -> Result<(), &'static str> {
         match (&compaction.run, &mut self.run) {
             (Some(id), Some(run)) if run.id == *id && run.pending.is_empty() => {
+                run.cost = match run.has_spent_nothing() {
+                    true => compaction.cost,
+                    false => sum_asked(run.cost, compaction),
+                };
                 run.usage += compaction.usage;
-                run.cost = sum_asked(run.cost, compaction);
             }
             (None, None) => {}
             (Some(_), _) => return Err("it is of no open run, or calls are open"),

@@ -343,3 +343,43 @@ fn a_skill_is_active_until_a_rewind_before_its_body() {
     record(&mut state, Entry::Rewind(Rewind { to: 0 }));
     assert_eq!(active(&state), []);
 }
+
+// 5.7
+#[test]
+fn what_a_summary_cost_before_the_first_answer_counts_and_a_run_taken_up_again_goes_on_with_its_budget() {
+    let (first, second) = (run_id(1), run_id(2));
+    let usage = Usage { input_tokens: 100, output_tokens: 10, ..Usage::default() };
+    let cost = |nanos| Some(Usd::from_nanos(nanos));
+    let summary = Compaction {
+        run: Some(first.clone()),
+        cause: Cause::Limit,
+        view: View::default(),
+        dropped: Dropped::default(),
+        before_tokens: 0,
+        after_tokens: 0,
+        window: None,
+        focus: None,
+        fallback: None,
+        model: Some("m".into()),
+        usage,
+        cost: cost(5),
+    };
+    let content = vec![Block::text("cut")];
+    let stop = StopReason::MaxTokens;
+    let reply = ModelReply { run: first.clone(), model: "m".into(), content, usage, cost: cost(2), stop };
+    let raise = Allowance { usd: Usd::from_nanos(9), tokens: 0 };
+    let entries = [
+        Entry::User(UserInput::text(first.clone(), "go")),
+        Entry::Compaction(summary),
+        Entry::Model(reply),
+        Entry::End(RunEnd { run: first, outcome: Outcome::Budget, reason: None }),
+        Entry::User(UserInput { raise, ..UserInput::new(second, Vec::new()) }),
+    ];
+    let mut state = SessionState::default();
+    for (seq, entry) in (1..).zip(&entries) {
+        state.apply(seq, entry).unwrap();
+    }
+    let run = state.run.unwrap();
+    assert_eq!(run.carried, Allowance { usd: Usd::from_nanos(7), tokens: 220 });
+    assert_eq!((run.raised, state.raised), (raise, raise));
+}

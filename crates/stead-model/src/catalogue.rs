@@ -1,6 +1,6 @@
-//! What is known about models by name: windows, limits, prices.
+//! What is known about models by name: windows, limits, abilities, prices.
 
-use crate::providers;
+use crate::{Abilities, providers};
 use stead_core::Price;
 
 /// The table, read line by line on every lookup: some microseconds, and nothing kept in memory.
@@ -15,6 +15,8 @@ pub struct ModelInfo {
     pub max_output_tokens: u32,
     /// What its tokens cost.
     pub price: Price,
+    /// What it can take and do.
+    pub abilities: Abilities,
 }
 
 /// What is known about `provider:model`. A model that is not in the table is unknown, and its cost
@@ -66,6 +68,7 @@ fn row(line: &str) -> Option<Row<'_>> {
             cache_read: columns.next()?.parse().ok(),
             cache_write: columns.next()?.parse().ok(),
         },
+        abilities: columns.next()?.parse().ok()?,
     };
     columns.next().is_none().then_some(Row { provider, model, info })
 }
@@ -86,7 +89,7 @@ mod tests {
             assert!(cache_write.is_none_or(|write| write >= input), "{line}");
             assert!(row.info.max_output_tokens <= row.info.context_tokens, "{line}");
             assert!(
-                line.split_ascii_whitespace().skip(5).all(|cell| cell == "-" || cell.parse::<f64>().is_ok()),
+                line.split_ascii_whitespace().skip(5).take(2).all(|cell| cell == "-" || cell.parse::<f64>().is_ok()),
                 "{line}"
             );
         }
@@ -125,7 +128,8 @@ mod tests {
     #[test]
     fn a_known_model_is_known_in_full() {
         let price = Price { input: 1.0, output: 5.0, cache_read: Some(0.1), cache_write: Some(1.25) };
-        let info = ModelInfo { context_tokens: 200_000, max_output_tokens: 64_000, price };
+        let abilities = "images,documents,thinking,tools".parse().unwrap();
+        let info = ModelInfo { context_tokens: 200_000, max_output_tokens: 64_000, price, abilities };
         assert_eq!(lookup("anthropic:claude-haiku-4-5"), Some(info));
     }
 }

@@ -1,17 +1,18 @@
 //! From a name to a model that can be asked.
 
 use crate::catalogue::lookup;
+use crate::describe::inquiries;
 use crate::http::{HttpModel, HttpSettings, is_loopback};
 use crate::local::{LOCAL, local};
 use crate::providers::{KeyNeed, Provider, WireKind, find, providers};
 use crate::retry::{Fallback, Retrying};
-use crate::windowed::Windowed;
+use crate::told::Told;
 use crate::wire::anthropic::Anthropic;
 use crate::wire::gemini::Gemini;
 use crate::wire::openai::OpenAi;
 use crate::wire::responses::Responses;
 use crate::wire::{Mode, Wire};
-use crate::{Model, ModelError, ModelSettings};
+use crate::{Abilities, Model, ModelError, ModelSettings};
 use std::sync::Arc;
 use stead_core::Price;
 
@@ -61,10 +62,11 @@ pub fn connect(settings: &ModelSettings, env: Env<'_>) -> Result<Arc<dyn Model>,
     let others = settings.fallbacks.iter().map(|name| {
         let own = ModelSettings {
             name: name.clone(),
-            // Endpoint, key, window and price are those of the first model alone.
+            // Endpoint, key and facts are those of the first model alone.
             base_url: None,
             api_key: None,
             context_window: None,
+            abilities: None,
             price: None,
             fallbacks: Vec::new(),
             ..settings.clone()
@@ -87,10 +89,11 @@ pub fn secrets(settings: &ModelSettings, env: Env<'_>) -> Vec<String> {
 fn connect_one(settings: &ModelSettings, env: Env<'_>) -> Result<Arc<dyn Model>, ModelError> {
     let max_retries = settings.max_retries.unwrap_or(DEFAULT_MAX_RETRIES);
     let retrying: Arc<dyn Model> = Arc::new(Retrying::new(bare(settings, env)?, max_retries));
-    Ok(match settings.context_window {
-        Some(window) => Arc::new(Windowed::new(retrying, window.into())),
-        None => retrying,
-    })
+    let (window, abilities) = (settings.context_window.map(u64::from), abilities(settings));
+    if window.is_none() && abilities.is_none() {
+        return Ok(retrying);
+    }
+    Ok(Arc::new(Told { inner: retrying, window, abilities }))
 }
 
 /// The model by itself. Retries go around it, so that a recorder hears every attempt.
@@ -117,6 +120,8 @@ fn http_settings(
         wire: wire(provider.wire, &name.model),
         key,
         price: price(name, settings),
+        abilities: abilities(settings).or_else(|| Some(lookup(&name.to_string())?.abilities)),
+        inquiries: inquiries(provider.wire, &name.model),
         mode: if settings.stream == Some(false) { Mode::Whole } else { Mode::Stream },
         timeouts: settings.timeouts.clone(),
     })
@@ -170,6 +175,10 @@ fn below_version(kind: WireKind, base_url: &str) -> &str {
 
 fn price(name: &ModelName, settings: &ModelSettings) -> Option<Price> {
     settings.price.or_else(|| Some(lookup(&name.to_string())?.price))
+}
+
+fn abilities(settings: &ModelSettings) -> Option<Abilities> {
+    settings.abilities.as_ref().map(|abilities| abilities.iter().copied().collect())
 }
 
 fn missing(name: &ModelName, field: &str, variable: &str) -> ModelError {

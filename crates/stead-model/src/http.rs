@@ -1,12 +1,15 @@
 //! A model behind HTTP: any wire, streamed or whole.
 
 use crate::classify::{classify, retry_after};
+use crate::describe::{Below, Inquiry};
 use crate::sse::SseParser;
 use crate::wire::{self, Decoder, Mode, Wire};
-use crate::{Delta, Model, ModelError, Reply, Request, Timeouts};
+use crate::{Abilities, Delta, Model, ModelError, Reply, Reported, Request, Timeouts};
+use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response, Url};
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -22,6 +25,10 @@ const MAX_IDLE_CONNECTIONS: usize = 64;
 /// How long a finished answer waits for the end of its HTTP body, without which the connection could
 /// not be used again. The end comes with the last event or right after it.
 const DRAIN_MS: u64 = 20;
+/// How long an endpoint may take to describe a model.
+const DESCRIBE_SECONDS: u64 = 3;
+/// Longest description; some endpoints tell of hundreds of models at once.
+const MAX_DESCRIPTION_BYTES: usize = 8 * 1024 * 1024;
 
 /// What an [`HttpModel`] is made of.
 pub(crate) struct HttpSettings {
@@ -31,6 +38,10 @@ pub(crate) struct HttpSettings {
     pub(crate) base_url: String,
     pub(crate) key: Option<String>,
     pub(crate) price: Option<Price>,
+    /// What it can take and do, if known.
+    pub(crate) abilities: Option<Abilities>,
+    /// How its endpoint is asked about it.
+    pub(crate) inquiries: Vec<Inquiry>,
     pub(crate) mode: Mode,
     pub(crate) timeouts: Timeouts,
 }
@@ -40,9 +51,12 @@ pub(crate) struct HttpSettings {
 pub(crate) struct HttpModel {
     name: String,
     wire: Box<dyn Wire>,
+    base_url: String,
     url: Url,
     headers: HeaderMap,
     price: Option<Price>,
+    abilities: Option<Abilities>,
+    inquiries: Vec<Inquiry>,
     mode: Mode,
     limits: Limits,
     redactor: Redactor,
@@ -59,9 +73,10 @@ struct Limits {
 
 impl HttpModel {
     pub(crate) fn new(settings: HttpSettings) -> Result<Self, ModelError> {
-        let HttpSettings { name, wire, base_url, key, price, mode, timeouts } = settings;
+        let HttpSettings { name, wire, base_url, key, price, abilities, inquiries, mode, timeouts } = settings;
+        let base_url = base_url.trim_end_matches('/').to_owned();
         let endpoint = wire.endpoint(mode);
-        let url = format!("{}/{}", base_url.trim_end_matches('/'), endpoint.trim_start_matches('/'));
+        let url = format!("{base_url}/{}", endpoint.trim_start_matches('/'));
         let url = Url::parse(&url).map_err(|error| config(&name, &format!("the base URL is not one: {error}")))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(config(&name, "the base URL must begin with http:// or https://"));
@@ -79,7 +94,8 @@ impl HttpModel {
             total,
         };
         let redactor = Redactor::new(key);
-        Ok(Self { name, wire, url, headers, price, mode, limits, redactor, client: OnceLock::new() })
+        let client = OnceLock::new();
+        Ok(Self { name, wire, base_url, url, headers, price, abilities, inquiries, mode, limits, redactor, client })
     }
 
     fn client(&self) -> Result<&Client, ModelError> {
@@ -87,7 +103,8 @@ impl HttpModel {
     }
 
     async fn open(&self, request: &Request, deadline: Instant) -> Result<Phase, ModelError> {
-        let body = wire::encode(self.wire.as_ref(), request, self.mode);
+        let request = &*self.abilities.map_or(Cow::Borrowed(request), |abilities| abilities.fit(request));
+        let body = wire::encode(self.wire.as_ref(), request, self.mode, self.abilities);
         let call = self.client()?.post(self.url.clone()).headers(self.headers.clone()).body(body);
         let response = self.in_time(deadline, call.send()).await?.map_err(|error| self.unreached(error))?;
         let status = response.status();
@@ -113,6 +130,43 @@ impl HttpModel {
             decoder: self.wire.decoder(),
             received_bytes: 0,
         }))
+    }
+
+    /// What the endpoint says of the model, asked in every way that is known for it until the window is told.
+    async fn ask_about(&self) -> Reported {
+        for inquiry in &self.inquiries {
+            let reported = self.inquire(inquiry).await.unwrap_or_default();
+            if reported.window.is_some() {
+                return reported;
+            }
+        }
+        Reported::default()
+    }
+
+    async fn inquire(&self, inquiry: &Inquiry) -> Option<Reported> {
+        let server = self.url.origin().ascii_serialization();
+        let start = match inquiry.below {
+            Below::Base => &self.base_url,
+            Below::Server => &server,
+        };
+        let (client, url) = (self.client().ok()?, Url::parse(&format!("{start}/{}", inquiry.path)).ok()?);
+        let call = match &inquiry.body {
+            Some(body) => client.post(url).body(body.to_string()),
+            None => client.get(url),
+        };
+        let headers = headers_for(&self.headers, "application/json");
+        let mut response = call.headers(headers).send().await.ok()?;
+        if !response.status().is_success() {
+            return None;
+        }
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.ok()? {
+            if body.len() + chunk.len() > MAX_DESCRIPTION_BYTES {
+                return None;
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Some((inquiry.read)(&serde_json::from_slice(&body).ok()?, self.wire.model()))
     }
 
     /// Why a request did not arrive: where there is nobody, what to look at is the address.
@@ -173,6 +227,11 @@ impl Model for HttpModel {
 
     fn price(&self) -> Option<Price> {
         self.price
+    }
+
+    fn describe(&self) -> BoxFuture<'_, Reported> {
+        let limit = Duration::from_secs(DESCRIBE_SECONDS);
+        Box::pin(async move { tokio::time::timeout(limit, self.ask_about()).await.unwrap_or_default() })
     }
 
     fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {
@@ -347,6 +406,13 @@ fn headers(wire: &dyn Wire, mode: Mode, key: Option<&str>) -> Result<HeaderMap, 
         headers.insert(HeaderName::from_static(name), value);
     }
     Ok(headers)
+}
+
+/// The same headers, for an answer of another type.
+fn headers_for(headers: &HeaderMap, accept: &'static str) -> HeaderMap {
+    let mut headers = headers.clone();
+    headers.insert(ACCEPT, HeaderValue::from_static(accept));
+    headers
 }
 
 pub(crate) fn seconds(name: &str, field: &str, seconds: f64) -> Result<Duration, ModelError> {

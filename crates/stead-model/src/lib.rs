@@ -25,9 +25,11 @@
 //! # }
 //! ```
 
+mod abilities;
 mod catalogue;
 mod classify;
 mod connect;
+mod describe;
 mod embed;
 mod error;
 mod files;
@@ -40,11 +42,13 @@ mod scripted;
 mod settings;
 mod sse;
 mod tape;
-mod windowed;
+mod told;
 mod wire;
 
+pub use abilities::{Abilities, Ability};
 pub use catalogue::{ModelInfo, known_models, lookup};
 pub use connect::{Env, ModelName, connect, secrets};
+pub use describe::Reported;
 pub use embed::{Embedder, EmbeddingSettings};
 pub use error::ModelError;
 pub use model::{Delta, Encoded, Model, Params, Reply, Request, SystemPart, ToolChoice};

@@ -1,6 +1,6 @@
 //! The contract of a model, on one screen.
 
-use crate::ModelError;
+use crate::{Abilities, ModelError, Reported};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
@@ -12,6 +12,11 @@ use stead_core::{Block, Message, Price, StopReason, ToolSpec, Usage};
 pub trait Model: Debug + Send + Sync {
     /// Its name as `provider:model`.
     fn name(&self) -> &str;
+
+    /// Everyone who may answer, as `provider:model`: it, and those that are asked in its place.
+    fn names(&self) -> Vec<&str> {
+        vec![self.name()]
+    }
 
     /// What its tokens cost, if known.
     fn price(&self) -> Option<Price>;
@@ -29,6 +34,16 @@ pub trait Model: Debug + Send + Sync {
     /// The longest answer in tokens, if known.
     fn longest_answer(&self) -> Option<u64> {
         crate::lookup(self.name()).map(|info| u64::from(info.max_output_tokens))
+    }
+
+    /// What it can take and do, if known.
+    fn abilities(&self) -> Option<Abilities> {
+        crate::lookup(self.name()).map(|info| info.abilities)
+    }
+
+    /// What its endpoint says of it. That is another request, with a deadline of its own; what fails says nothing.
+    fn describe(&self) -> BoxFuture<'_, Reported> {
+        Box::pin(std::future::ready(Reported::default()))
     }
 
     /// Asks it. The stream ends with exactly one [`Delta::Done`], or with an error; an answer whose
@@ -174,6 +189,8 @@ pub struct Encoded(pub(crate) Mutex<EncodedPrefix>);
 pub(crate) struct EncodedPrefix {
     /// The dialect that encoded it.
     pub(crate) dialect: &'static str,
+    /// The abilities it was encoded for.
+    pub(crate) abilities: Option<Abilities>,
     /// Everything before the messages.
     pub(crate) head: Option<EncodedHead>,
     /// The messages it stands for, each with where its bytes end.

@@ -1,7 +1,8 @@
 //! Asking again: the same model after a pause, then the next one.
 
-use crate::{Delta, Model, ModelError, Request};
+use crate::{Abilities, Delta, Model, ModelError, Reported, Request};
 use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
 use std::fmt;
 use std::sync::Arc;
@@ -51,6 +52,10 @@ impl Model for Retrying {
         self.inner.name()
     }
 
+    fn names(&self) -> Vec<&str> {
+        self.inner.names()
+    }
+
     fn price(&self) -> Option<Price> {
         self.inner.price()
     }
@@ -61,6 +66,14 @@ impl Model for Retrying {
 
     fn longest_answer(&self) -> Option<u64> {
         self.inner.longest_answer()
+    }
+
+    fn abilities(&self) -> Option<Abilities> {
+        self.inner.abilities()
+    }
+
+    fn describe(&self) -> BoxFuture<'_, Reported> {
+        self.inner.describe()
     }
 
     fn price_of(&self, answered_by: &str) -> Option<Price> {
@@ -129,6 +142,10 @@ impl Model for Fallback {
         self.first.name()
     }
 
+    fn names(&self) -> Vec<&str> {
+        self.models().flat_map(|model| model.names()).collect()
+    }
+
     fn price(&self) -> Option<Price> {
         self.first.price()
     }
@@ -139,6 +156,14 @@ impl Model for Fallback {
 
     fn longest_answer(&self) -> Option<u64> {
         self.first.longest_answer()
+    }
+
+    fn abilities(&self) -> Option<Abilities> {
+        self.first.abilities()
+    }
+
+    fn describe(&self) -> BoxFuture<'_, Reported> {
+        self.first.describe()
     }
 
     fn price_of(&self, answered_by: &str) -> Option<Price> {

@@ -15,7 +15,8 @@ mod print;
 mod tests;
 
 use crate::files::{self, Lines};
-use crate::{Delta, Model, ModelError, Reply, Request};
+use crate::{Abilities, Delta, Model, ModelError, Reply, Reported, Request};
+use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{StreamExt, TryStreamExt};
 use print::Fingerprint;
@@ -95,6 +96,22 @@ impl Model for Recorder {
 
     fn price_of(&self, answered_by: &str) -> Option<Price> {
         self.model.price_of(answered_by)
+    }
+
+    fn window(&self) -> Option<u64> {
+        self.model.window()
+    }
+
+    fn longest_answer(&self) -> Option<u64> {
+        self.model.longest_answer()
+    }
+
+    fn abilities(&self) -> Option<Abilities> {
+        self.model.abilities()
+    }
+
+    fn describe(&self) -> BoxFuture<'_, Reported> {
+        self.model.describe()
     }
 
     fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {

@@ -27,6 +27,7 @@ mod contract;
 mod disk;
 mod error;
 mod filestore;
+mod line_log;
 mod local;
 mod memory;
 mod redis;
@@ -42,9 +43,11 @@ pub use contract::{
 pub use disk::{Disk, OsDisk, open_dir};
 pub use error::StoreError;
 pub use filestore::FileStore;
+pub use line_log::{FileLines, LineLog, Rewrite, StoreLines};
 pub use memory::MemoryStore;
 pub use redis::RedisStore;
 pub use sessions::{
-    FileSessions, Holder, Imported, JournalWriter, Opened, Position, Sessions, StoreSessions, Summary, Torn, Wait,
+    FileSessions, Holder, Imported, JournalWriter, Opened, Position, Sessions, Signature, StoreSessions, Summary, Torn,
+    Wait,
 };
 pub use sql::SqlStore;

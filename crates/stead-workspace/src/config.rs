@@ -1,6 +1,8 @@
 //! `agent.yaml`: every key typed, unknown keys refused with their place.
 
-use crate::{CompactionSettings, Document, Filesystem, Finding, SearchSettings, SessionSettings, Surface};
+use crate::{
+    BudgetSettings, CompactionSettings, Document, Filesystem, Finding, SearchSettings, SessionSettings, Surface,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +19,7 @@ pub struct AgentConfig {
     pub name: Option<AgentId>,
     /// What it is for, in a line.
     pub description: Option<String>,
-    /// The model: `provider:model`, or a map of settings with `name:`.
+    /// The model: `provider:model`, or a map of settings with `name:`, or with `provider:` and `model:`.
     #[serde(deserialize_with = "model")]
     #[schemars(with = "Option<NameOrSettings>")]
     pub model: Option<ModelSettings>,
@@ -48,6 +50,8 @@ pub struct AgentConfig {
     pub search: SearchSettings,
     /// When the context is full, and what is left out then.
     pub compaction: CompactionSettings,
+    /// The most that may be spent.
+    pub budget: BudgetSettings,
     /// How tools are named to the model; left out, the layout decides.
     pub surface: Option<Surface>,
     /// The time zone of its dates and schedules, by its IANA name: `Europe/Paris`. Default: the machine's.
@@ -231,7 +235,10 @@ impl AgentConfig {
 
     /// The settings in `document`, into which variables were put.
     pub fn read(document: &Document) -> Result<Self, Finding> {
-        let config: Self = document.typed()?;
+        let mut config: Self = document.typed()?;
+        let joined = config.model.take().map(ModelSettings::joined).transpose();
+        config.model = joined
+            .map_err(|(key, message)| document.error(&format!("model.{key}"), format!("model.{key}: {message}")))?;
         match config.problem() {
             Some((key, message)) => Err(document.error(&key, message)),
             None => Ok(config),
@@ -269,6 +276,9 @@ impl AgentConfig {
         }
         if let Some(problem) = self.compaction.problem() {
             return Some(found(problem));
+        }
+        if let Some(problem) = self.budget.problem(&self.disable) {
+            return Some(problem);
         }
         let Policy { repeat_nudge, repeat_end, .. } = self.policy;
         if repeat_end > 0 && repeat_nudge > repeat_end {
@@ -317,7 +327,7 @@ fn model<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ModelSetti
     impl<'de> serde::de::Visitor<'de> for Given {
         type Value = Option<ModelSettings>;
         fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            f.write_str("`provider:model`, or a map with `name:`")
+            f.write_str("`provider:model`, or a map with `name:`, or with `provider:` and `model:`")
         }
         fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
             Ok(Some(ModelSettings { name: name.to_owned(), ..ModelSettings::default() }))
@@ -382,6 +392,23 @@ mod tests {
     fn nothing_and_comments_mean_defaults() {
         for text in ["", "# only a comment\n", "\u{feff}\n"] {
             assert_eq!(parse(text).unwrap(), AgentConfig::default());
+        }
+    }
+
+    #[test]
+    fn a_model_may_be_named_in_two_parts_but_not_twice() {
+        let name = |text: &str| parse(text).map(|config| config.model.unwrap().name).map_err(|all| all[0].to_string());
+        assert_eq!(name("model: {provider: ollama, model: 'qwen3:8b'}").as_deref(), Ok("ollama:qwen3:8b"));
+        let table = [
+            ("model:\n  name: a:b\n  provider: a", "agent.yaml:3:3: model.provider: either `name`, or"),
+            ("model:\n  name: a:b\n  model: b", "agent.yaml:3:3: model.model: either `name`, or"),
+            ("model:\n  provider: a", "agent.yaml:2:3: model.provider: which model of a?"),
+            ("model:\n  model: b", "agent.yaml:2:3: model.model: whose model is b?"),
+            ("model:\n  name: a:b\n  abilities: [flying]", "agent.yaml:3:15: "),
+        ];
+        for (text, start) in table {
+            let message = name(text).unwrap_err();
+            assert!(message.starts_with(start), "{text:?}: {message}");
         }
     }
 

@@ -52,6 +52,10 @@ pub struct Tree {
     pub tools: Option<VPath>,
     /// Folder below which `agents/<id>/` holds sessions and other runtime state.
     pub runtime: VPath,
+    /// The file that says who used how much, where it is not with the rest of the runtime state.
+    pub usage: Option<VPath>,
+    /// The folder in which conversations are kept for people to read; none = they are not.
+    pub conversations: Option<VPath>,
     /// Where files go that are written outside every known folder.
     pub home: Option<VPath>,
     /// What no rule can open.

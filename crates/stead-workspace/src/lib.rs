@@ -23,6 +23,7 @@
 //! - [`Section`], [`Prompt`]: what the model is told. [`Reader`]: files that are read for every turn.
 //! - [`skills`]: the Agent Skills standard. [`Place`]: where the tree and its sessions lie.
 
+mod budget;
 mod compaction;
 mod config;
 mod definition;
@@ -47,6 +48,7 @@ mod tool_lists;
 mod variables;
 mod workspace;
 
+pub use budget::BudgetSettings;
 pub use compaction::CompactionSettings;
 pub use config::{AgentConfig, Disabled, MemorySettings, Policy, SkillMode, SkillSettings, Switch, UndoSettings};
 pub use definition::{ContextFile, Definition, FixedText, Nested, Origin, Shown, Tree};

@@ -26,6 +26,8 @@ mod sessions;
 mod skills;
 #[path = "cli/support.rs"]
 mod support;
+#[path = "cli/usage.rs"]
+mod usage;
 #[path = "cli/wires.rs"]
 mod wires;
 #[path = "cli/workspace.rs"]

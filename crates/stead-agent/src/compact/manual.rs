@@ -5,9 +5,6 @@ use crate::{AgentError, RunOptions, Session};
 use stead_core::{Cause, Compaction, Entry, Pin, Room, RunId};
 use stead_store::Wait;
 
-/// A window that is assumed where none is known: only what is kept depends on it.
-const WINDOW: u64 = 128_000;
-
 impl Session {
     /// Makes the context smaller between two runs: a summary stands for all but the newest messages. `focus` is what
     /// it must keep above all. None if there is nothing to leave out.
@@ -23,8 +20,10 @@ impl Session {
             writer.close().await;
             return Err(AgentError::RunOpen(self.id.clone()));
         }
+        let budget = self.budget().await?;
         let mut live = self.live(writer, RunId::fresh(), turn, options);
-        let window = live.session.window().unwrap_or(WINDOW);
+        live.budget = budget;
+        let window = live.session.known_window().await;
         let Room { limit, keep, head } = live.room(window);
         // What a person compacts is often far from full; a quarter of what there is stays at most.
         let keep = keep.min(live.session.state.context_tokens() / 4);

@@ -14,7 +14,8 @@ mod transcript;
 pub use manual::Pinned;
 
 use crate::live::{Live, Stop};
-use stead_core::{Cause, Compaction, Entry, EventKind, Plan, Room, Usage, Usd, View, spec_tokens, text_tokens};
+use crate::{ArchiveTag, Purpose, UsageRecord};
+use stead_core::{Cause, Compaction, Entry, EventKind, Level, Plan, Room, Usage, Usd, View, spec_tokens, text_tokens};
 use stead_model::ModelError;
 use stead_workspace::{CompactionSettings, Switch};
 
@@ -38,11 +39,11 @@ pub(crate) struct Asked {
 impl Live<'_> {
     /// Leaves something out if the next request would be too large.
     pub(crate) async fn make_room(&mut self) -> Result<(), Stop> {
-        let Some(window) = self.session.window() else { return Ok(()) };
-        let settings = self.settings();
         if !self.may_compact() {
             return Ok(());
         }
+        let window = self.session.known_window().await;
+        let settings = self.settings();
         let room = self.room(window);
         let state = &self.session.state;
         let (prefix, open) = state.shown();
@@ -117,9 +118,31 @@ impl Live<'_> {
             usage,
             cost,
         };
-        self.record(vec![Entry::Compaction(compaction)]).await?;
+        let (run, spent) = (compaction.run.clone(), compaction.model.clone().map(|model| (model, usage, cost)));
+        let lines = self.record(vec![Entry::Compaction(compaction)]).await?;
+        if let (Some((model, usage, cost)), Some(line)) = (spent, lines.first()) {
+            let record = UsageRecord::new(self.session.user(), &self.session.id, Purpose::Compaction, model);
+            let record = run.iter().fold(record, |record, run| record.of_run(run)).used(usage, cost);
+            self.log_usage(UsageRecord { at: line.at, ..record }).await;
+        }
         self.emit(EventKind::Compacted { cause, dropped, summarised, before_tokens, after_tokens, fallback });
+        if summarised {
+            self.archive(cause).await;
+        }
         Ok(true)
+    }
+
+    /// Keeps the conversation where the layout keeps conversations. The journal has it, so that a failure loses nothing.
+    async fn archive(&mut self, cause: Cause) {
+        let tag = match cause {
+            Cause::Manual => ArchiveTag::Compact,
+            Cause::Limit | Cause::Overflow => ArchiveTag::AutoCompact,
+        };
+        let agent = self.session.agent.clone();
+        if let Err(error) = agent.archive(&self.session.owner, &self.session.id, tag).await {
+            let text = format!("the conversation was not archived: {error}");
+            self.emit(EventKind::Notice { level: Level::Warning, text });
+        }
     }
 
     /// What there is room for in a window of so many tokens.
@@ -131,7 +154,7 @@ impl Live<'_> {
     }
 
     /// An estimate of the prompt and the tools.
-    fn head(&self) -> u64 {
+    pub(crate) fn head(&self) -> u64 {
         *self.head.get_or_init(|| {
             let system: u64 = self.system.iter().map(|part| text_tokens(&part.text)).sum();
             system + self.tools.specs().iter().map(spec_tokens).sum::<u64>()

@@ -2,14 +2,16 @@
 
 use super::{Asked, Summary, digest, prompt, transcript};
 use crate::live::{Live, Stop};
-use crate::{Agent, Session};
+use crate::{Agent, Budget, BudgetError, Session};
 use std::sync::Arc;
 use std::time::Duration;
-use stead_core::{Cause, Message, Room, ToolSpec, Turn, Usd, View, text_tokens};
+use stead_core::{Cause, Estimate, Message, Room, ToolSpec, Turn, Usd, View, message_tokens, text_tokens};
 use stead_model::{Encoded, Model, ModelError, Params, Reply, Request, SystemPart, ToolChoice};
 
 /// Tokens to leave for the request and the summary itself.
 const RESERVE: u64 = 3_000;
+/// Tokens of a summary at most, as far as a budget is concerned.
+const ANSWER: u64 = 4_096;
 /// A piece is never made smaller than this, in tokens.
 const MIN_PIECE: u64 = 1_000;
 /// A window that is assumed where none is known.
@@ -30,7 +32,8 @@ impl Live<'_> {
         let words = prompt::request(settings.prompt.as_deref(), focus);
         let halt = self.halt.clone();
         let (session, encoded) = (&*self.session, self.encoded.clone());
-        let summariser = Summariser { session, system: self.system.clone(), tools: self.tools.specs(), encoded };
+        let (system, tools, budget) = (self.system.clone(), self.tools.specs(), self.budget.clone());
+        let summariser = Summariser { session, system, tools, encoded, budget };
         let asked = tokio::select! {
             biased;
             halted = halt.wait() => return Err(halted.into()),
@@ -61,15 +64,16 @@ struct Summariser<'a> {
     system: Arc<[SystemPart]>,
     tools: Arc<[ToolSpec]>,
     encoded: Arc<Encoded>,
+    budget: Budget,
 }
 
 impl Summariser<'_> {
     async fn ask(&self, covered: usize, room: &Room, cause: Cause, words: &str) -> Result<(String, Asked), ModelError> {
         let agent = &self.session.agent;
         let window = self.session.window().unwrap_or(WINDOW);
-        let fits = self.session.state.used_tokens(room.head) + text_tokens(words) + RESERVE <= window;
-        if agent.parts.compactor.is_none() && fits && cause != Cause::Overflow {
-            match self.extended(words).await {
+        let size = self.session.state.used_tokens(room.head) + text_tokens(words);
+        if agent.parts.compactor.is_none() && size + RESERVE <= window && cause != Cause::Overflow {
+            match self.extended(words, size).await {
                 Ok(answer) => return Ok(answer),
                 // It may have called a tool, or found the request too long after all.
                 Err(ModelError::Protocol(_) | ModelError::ContextOverflow(_)) => {}
@@ -80,7 +84,7 @@ impl Summariser<'_> {
     }
 
     /// The conversation as it is with one more message: a provider has nearly all of it in its cache.
-    async fn extended(&self, words: &str) -> Result<(String, Asked), ModelError> {
+    async fn extended(&self, words: &str, size: u64) -> Result<(String, Asked), ModelError> {
         let agent = &self.session.agent;
         let mut messages = self.session.state.messages();
         messages.push(Arc::new(Message::user(words)));
@@ -91,8 +95,30 @@ impl Summariser<'_> {
             params: agent.parts.params.clone(),
             encoded: self.encoded.clone(),
         };
-        let reply = agent.parts.model.complete(&request).await?;
+        let reply = self.complete(&*agent.parts.model, request, size).await?;
         read(agent, &*agent.parts.model, reply)
+    }
+
+    /// Asks within the budget: what a summary may cost is reserved before, and what it did cost settled after.
+    async fn complete(&self, model: &dyn Model, mut request: Request, size: u64) -> Result<Reply, ModelError> {
+        let agent = &self.session.agent;
+        let estimate = Estimate {
+            input_tokens: size,
+            answer_tokens: ANSWER,
+            thinking_tokens: request.params.thinking_tokens.map_or(0, u64::from),
+            price: agent.price_by(model, model.name()),
+        };
+        let refused = |error: BudgetError| ModelError::Quota(error.to_string());
+        let reservation = self.budget.reserve(estimate).await.map_err(refused)?;
+        // Left alone where nothing is limited, for the request is to begin with the bytes of the one before it.
+        request.params.max_output_tokens = reservation.answer_tokens().or(request.params.max_output_tokens);
+        let reply = model.complete(&request).await;
+        let closed = match &reply {
+            Ok(reply) => reservation.settle(&reply.usage, agent.cost_of(model, reply)).await,
+            Err(_) => reservation.release().await,
+        };
+        closed.map_err(|error| ModelError::Quota(error.to_string()))?;
+        reply
     }
 
     /// The conversation as text, piece by piece, each with the summary so far. A piece that a model finds too long is
@@ -110,7 +136,9 @@ impl Summariser<'_> {
         let mut total: Option<Asked> = None;
         while !left.is_empty() {
             let piece = transcript::pieces(left, most).into_iter().next().unwrap_or_default();
-            let reply = model.complete(&apart(words, so_far.as_deref(), &piece)).await;
+            let request = apart(words, so_far.as_deref(), &piece);
+            let size = request.messages.iter().map(|message| message_tokens(message)).sum();
+            let reply = self.complete(&**model, request, size).await;
             match reply.and_then(|reply| read(agent, &**model, reply)) {
                 Ok((text, asked)) => {
                     so_far = Some(text);

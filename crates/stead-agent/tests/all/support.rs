@@ -75,22 +75,27 @@ pub(crate) async fn agent_on(
     disk: Arc<dyn Disk>,
     more: Vec<Arc<dyn Tool>>,
 ) -> Arc<Agent> {
+    agent_of(dir, model, Params::default(), disk, more).await
+}
+
+/// An agent in `dir` that asks with `params`.
+pub(crate) async fn agent_asking(dir: &Path, model: Arc<dyn Model>, params: Params) -> Arc<Agent> {
+    agent_of(dir, model, params, Arc::new(OsDisk), Vec::new()).await
+}
+
+async fn agent_of(
+    dir: &Path,
+    model: Arc<dyn Model>,
+    params: Params,
+    disk: Arc<dyn Disk>,
+    tools: Vec<Arc<dyn Tool>>,
+) -> Arc<Agent> {
     let files = Arc::new(LocalVfs::open(dir, disk.clone()).unwrap());
     let workspace = Workspace::open(files, &OpenOptions::default(), &|_| None).await.unwrap();
     let place = LocalPlace::open(dir, workspace.config().agent(), disk, Redactor::default()).unwrap();
     let place = Arc::new(place);
-    let tools = more.into_iter().collect();
-    Agent::new(AgentParts {
-        workspace,
-        model,
-        params: Params::default(),
-        compactor: None,
-        place,
-        owner: Owner::default(),
-        tools,
-        folder: VPath::root(),
-    })
-    .unwrap()
+    let (owner, folder) = (Owner::default(), VPath::root());
+    Agent::new(AgentParts { workspace, model, params, compactor: None, place, owner, tools, folder }).unwrap()
 }
 
 /// The lines of a session and the state they add up to. Panics if the journal is not sound.

@@ -134,6 +134,8 @@ fn model(server: &Server, mode: Mode, timeouts: Timeouts) -> HttpModel {
         base_url: server.url.clone(),
         key: Some(KEY.into()),
         price: None,
+        abilities: None,
+        inquiries: Vec::new(),
         mode,
         timeouts,
     })
@@ -334,4 +336,69 @@ fn a_client_for_plain_http_is_made_without_loading_certificates() {
     client(&url, Duration::from_secs(1)).unwrap();
     let first = start.elapsed();
     assert!(first < Duration::from_millis(50), "{first:?}");
+}
+
+/// The window that the endpoint of `name` reports, and which paths were asked for.
+async fn described(name: &str, below: &str, answers: Vec<Vec<Act>>) -> (Option<u64>, Vec<String>) {
+    let server = server(answers).await;
+    let settings = crate::ModelSettings {
+        name: name.into(),
+        base_url: Some(format!("{}{below}", server.url)),
+        api_key: Some(KEY.into()),
+        ..crate::ModelSettings::default()
+    };
+    let model = crate::connect(&settings, &|_| None).unwrap();
+    let reported = model.describe().await;
+    let seen = server.seen.lock().unwrap();
+    let path = |request: &String| request.split(" HTTP/").next().unwrap_or_default().to_owned();
+    (reported.window, seen.requests.iter().map(path).collect())
+}
+
+#[tokio::test]
+async fn an_endpoint_is_asked_about_its_model_in_its_own_wording() {
+    let none = || plain("404 Not Found", "{}");
+    let ok = |body: &str| plain("200 OK", body);
+    let list = r#"{"data":[{"id":"m","max_model_len":32768},{"id":"n"}]}"#;
+    let (show, props) =
+        (r#"{"model_info":{"qwen3.context_length":40960}}"#, r#"{"default_generation_settings":{"n_ctx":16384}}"#);
+    type Case<'a> = (&'a str, &'a str, Vec<Vec<Act>>, Option<u64>, &'a [&'a str]);
+    let table: [Case<'_>; 9] = [
+        ("vllm:m", "/v1", vec![ok(list)], Some(32768), &["GET /v1/models"]),
+        ("responses:m", "/v1", vec![ok(list)], Some(32768), &["GET /v1/models"]),
+        ("ollama:m", "/v1", vec![ok(show)], Some(40960), &["POST /api/show"]),
+        ("llamacpp:m", "/v1", vec![ok(props)], Some(16384), &["GET /props"]),
+        (
+            "llamacpp:m",
+            "/v1",
+            vec![none(), ok(r#"{"data":[{"id":"x","meta":{"n_ctx_train":8192}}]}"#)],
+            Some(8192),
+            &["GET /props", "GET /v1/models"],
+        ),
+        (
+            "compatible:m",
+            "/v1",
+            vec![ok(r#"{"data":[{"id":"m"}]}"#), none(), ok(show)],
+            Some(40960),
+            &["GET /v1/models", "GET /props", "POST /api/show"],
+        ),
+        ("anthropic:m", "", vec![ok(r#"{"id":"m","max_input_tokens":200000}"#)], Some(200_000), &["GET /v1/models/m"]),
+        ("gemini:m", "/v1beta", vec![ok(r#"{"inputTokenLimit":1048576}"#)], Some(1_048_576), &["GET /v1beta/models/m"]),
+        ("vllm:m", "/v1", vec![ok("<html>")], None, &["GET /v1/models"]),
+    ];
+    for (name, below, answers, window, paths) in table {
+        assert_eq!(
+            described(name, below, answers).await,
+            (window, paths.iter().map(|p| (*p).to_owned()).collect()),
+            "{name}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_endpoint_that_does_not_answer_is_not_waited_for() {
+    let started = Instant::now();
+    let (window, _) = described("vllm:m", "/v1", vec![vec![Act::Hang]]).await;
+    assert_eq!(window, None);
+    let waited = started.elapsed();
+    assert!(waited >= Duration::from_secs(2) && waited < Duration::from_secs(10), "{waited:?}");
 }

@@ -1,8 +1,11 @@
 //! Media by what a provider can do with them.
 
+use super::placeholder;
+use crate::{Abilities, Ability};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use stead_core::Media;
+use std::borrow::Cow;
+use stead_core::{Block, Media, Message, ToolResult};
 
 /// What a piece of media is.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,6 +34,38 @@ pub(super) fn kind(media: &Media) -> Kind {
     }
 }
 
+/// The message as a model of these abilities can see it.
+pub(super) fn visible(message: &Message, abilities: Abilities) -> Cow<'_, Message> {
+    let hidden = |block: &Block| matches!(block, Block::Media(media) if is_hidden(media, abilities));
+    let shown = |blocks: &[Block]| blocks.iter().map(|block| seen(block, abilities)).collect::<Vec<Block>>();
+    match message {
+        Message::User { content } if content.iter().any(hidden) => {
+            Cow::Owned(Message::User { content: shown(content) })
+        }
+        Message::Tool { results } if results.iter().flat_map(|result| &result.content).any(hidden) => {
+            let of = |result: &ToolResult| ToolResult { content: shown(&result.content), ..result.clone() };
+            Cow::Owned(Message::Tool { results: results.iter().map(of).collect() })
+        }
+        Message::User { .. } | Message::Assistant { .. } | Message::Tool { .. } => Cow::Borrowed(message),
+    }
+}
+
+fn seen(block: &Block, abilities: Abilities) -> Block {
+    match block {
+        Block::Media(media) if is_hidden(media, abilities) => Block::text(placeholder::for_media(media)),
+        Block::Text { .. } | Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_) => block.clone(),
+    }
+}
+
+fn is_hidden(media: &Media, abilities: Abilities) -> bool {
+    match kind(media) {
+        Kind::Image => !abilities.has(Ability::Images),
+        Kind::Pdf => !abilities.has(Ability::Documents),
+        Kind::Wav | Kind::Mp3 => !abilities.has(Ability::Audio),
+        Kind::Text(_) | Kind::Other => false,
+    }
+}
+
 fn text(media: &Media) -> Kind {
     let bytes = STANDARD.decode(&media.data).ok();
     bytes.and_then(|bytes| String::from_utf8(bytes).ok()).map_or(Kind::Other, Kind::Text)
@@ -51,6 +86,18 @@ fn label(media: &Media) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_model_cannot_look_at_is_replaced_by_words() {
+        let image = Block::Media(Media::inline("image/png", "AA==", Some("a.png".into())));
+        let pdf = Block::Media(Media::inline("application/pdf", "AA==", None));
+        let message = Message::User { content: vec![Block::text("look"), image.clone(), pdf] };
+        let all = visible(&message, "images,documents".parse().unwrap()).into_owned();
+        assert_eq!(all, message);
+        let some = visible(&message, "images".parse().unwrap()).into_owned();
+        let words = Block::text("[a file of type application/pdf is not shown: this model cannot read it]");
+        assert_eq!(some, Message::User { content: vec![Block::text("look"), image, words] });
+    }
 
     #[test]
     fn media_are_told_apart_by_type_and_text_is_decoded() {

@@ -14,7 +14,9 @@ pub(crate) mod responses;
 mod testing;
 
 use crate::model::{EncodedHead, EncodedPrefix};
-use crate::{Delta, ModelError, Reply, Request};
+use crate::{Abilities, Delta, ModelError, Reply, Request};
+use media::visible;
+use std::borrow::Cow;
 use std::fmt::Debug;
 use std::sync::{Arc, PoisonError};
 use stead_core::Message;
@@ -81,7 +83,9 @@ pub(crate) trait Decoder: Send {
 }
 
 /// The body of a request. Messages that earlier requests of the run have encoded are not encoded again.
-pub(crate) fn encode(wire: &dyn Wire, request: &Request, mode: Mode) -> Vec<u8> {
+/// What the model cannot look at, as far as its `abilities` are known, is replaced by words.
+pub(crate) fn encode(wire: &dyn Wire, request: &Request, mode: Mode, abilities: Option<Abilities>) -> Vec<u8> {
+    let seen = |message| abilities.map_or(Cow::Borrowed(message), |abilities| visible(message, abilities));
     // The last message is never cached: its caching mark moves on with the next turn.
     let (earlier, last) = match request.messages.split_last() {
         Some((last, earlier)) => (earlier, Some(last)),
@@ -89,15 +93,15 @@ pub(crate) fn encode(wire: &dyn Wire, request: &Request, mode: Mode) -> Vec<u8> 
     };
     let mut guard = request.encoded.0.lock().unwrap_or_else(PoisonError::into_inner);
     let cache = &mut *guard;
-    if cache.dialect != wire.dialect() {
-        *cache = EncodedPrefix { dialect: wire.dialect(), ..EncodedPrefix::default() };
+    if (cache.dialect, cache.abilities) != (wire.dialect(), abilities) {
+        *cache = EncodedPrefix { dialect: wire.dialect(), abilities, ..EncodedPrefix::default() };
     }
     let same = |((known, _), now): &(&(Arc<Message>, usize), &Arc<Message>)| Arc::ptr_eq(known, now);
     let known = cache.messages.iter().zip(earlier).take_while(same).count();
     cache.messages.truncate(known);
     cache.bytes.truncate(cache.messages.last().map_or(0, |(_, end)| *end));
     for message in &earlier[known..] {
-        wire.message(message, Place::Earlier, &mut cache.bytes);
+        wire.message(&seen(message), Place::Earlier, &mut cache.bytes);
         cache.bytes.push(b',');
         cache.messages.push((message.clone(), cache.bytes.len()));
     }
@@ -108,7 +112,7 @@ pub(crate) fn encode(wire: &dyn Wire, request: &Request, mode: Mode) -> Vec<u8> 
     };
     let mut end = Vec::new();
     if let Some(last) = last {
-        wire.message(last, Place::Last, &mut end);
+        wire.message(&seen(last), Place::Last, &mut end);
     }
     wire.tail(&mut end);
     // Exactly as much as is needed: a thousand requests may be in flight.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use stead_core::{Block, Media, Message, ResultStatus, Risk, Thinking, ToolCall, ToolResult, ToolSpec};
 
 pub(crate) fn body(wire: &dyn Wire, request: &Request, mode: Mode) -> Value {
-    serde_json::from_slice(&encode(wire, request, mode)).unwrap()
+    serde_json::from_slice(&encode(wire, request, mode, None)).unwrap()
 }
 
 pub(crate) fn request(messages: Vec<Message>) -> Request {

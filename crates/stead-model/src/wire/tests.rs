@@ -102,7 +102,7 @@ fn each_turns_body_extends_the_one_before() {
         for n in 0..20 {
             let mut tail = Vec::new();
             wire.tail(&mut tail);
-            let body = String::from_utf8(encode(wire.as_ref(), &asked, Mode::Stream)).unwrap();
+            let body = String::from_utf8(encode(wire.as_ref(), &asked, Mode::Stream, None)).unwrap();
             let open = body.strip_suffix(std::str::from_utf8(&tail).unwrap()).unwrap().to_owned();
             let (head, messages) = open.split_once(r#""messages":["#).unwrap_or((&open, ""));
             let unmarked = format!("{head}{}", messages.replace(MARK, ""));
@@ -150,8 +150,8 @@ proptest! {
             let messages = asked.messages.iter().take(keep).cloned().chain(new.into_iter().map(Arc::new));
             asked = Request { messages: messages.collect(), ..asked };
             let fresh = Request { encoded: Arc::new(Encoded::default()), ..asked.clone() };
-            let cached = encode(wires[wire].as_ref(), &asked, Mode::Stream);
-            prop_assert_eq!(&cached, &encode(wires[wire].as_ref(), &fresh, Mode::Stream));
+            let cached = encode(wires[wire].as_ref(), &asked, Mode::Stream, None);
+            prop_assert_eq!(&cached, &encode(wires[wire].as_ref(), &fresh, Mode::Stream, None));
             prop_assert!(serde_json::from_slice::<serde_json::Value>(&cached).is_ok());
         }
     }

@@ -25,9 +25,9 @@ impl std::fmt::Display for Holder {
     }
 }
 
-/// A process as it signs a lease: enough to tell, from the same machine, whether it still runs.
+/// A process as it signs what it holds: enough to tell, from the same machine, whether it still runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Signature {
+pub struct Signature {
     /// Different for every lease that is asked for.
     nonce: String,
     host: String,
@@ -41,7 +41,7 @@ pub(super) struct Signature {
 
 impl Signature {
     /// This process, for one lease.
-    pub(super) fn fresh() -> Self {
+    pub fn fresh() -> Self {
         let pid = std::process::id();
         let program = read(&format!("/proc/{pid}/comm"));
         let host = read("/proc/sys/kernel/hostname");
@@ -51,24 +51,24 @@ impl Signature {
     }
 
     /// As it stands in the lease.
-    pub(super) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 
     /// Reads what a lease says; none for words that are not ours.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok()
     }
 
     /// Whether the process is certainly gone: it ran on this machine and does so no more. Of another
     /// machine nothing is known.
-    pub(super) fn is_gone(&self) -> bool {
+    pub fn is_gone(&self) -> bool {
         let here = self.machine == machine() && !machine().is_empty() && self.began > 0;
         here && began(self.pid) != Some(self.began)
     }
 
     /// For people.
-    pub(super) fn holder(&self) -> Holder {
+    pub fn holder(&self) -> Holder {
         let here = self.machine == machine();
         let host = (!here).then(|| self.host.clone());
         Holder { pid: Some(self.pid), program: Some(self.program.clone()), host }

@@ -12,7 +12,7 @@ mod tests;
 
 pub use files::FileSessions;
 pub(crate) use files::{make_dirs, modified_ms};
-pub use holder::Holder;
+pub use holder::{Holder, Signature};
 pub use store::StoreSessions;
 
 use crate::{Fence, StoreError};

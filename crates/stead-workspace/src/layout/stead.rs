@@ -101,6 +101,8 @@ fn tree() -> Tree {
         subagents: Some(path("subagents")),
         tools: Some(path("tools.json")),
         runtime: VPath::root(),
+        usage: None,
+        conversations: None,
         home: None,
         protected: Protected::STEAD,
     }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{AgentId, Owner, Redactor, SessionId};
 use stead_search::{Lazy, Shelf};
-use stead_store::{ChangeLog, Fence, MemoryStore, Sessions, Space, Store, StoreChanges, StoreSessions};
+use stead_store::{
+    ChangeLog, Fence, LineLog, MemoryStore, Sessions, Space, Store, StoreChanges, StoreLines, StoreSessions,
+};
 use stead_vfs::{Vfs, VfsError};
 
 /// The files of another place, with sessions that are kept in memory only.
@@ -51,6 +53,10 @@ impl Place for EphemeralPlace {
 
     fn index(&self, owner: &Owner) -> Arc<Lazy> {
         self.indexes.memory(&Self::space(owner).to_string())
+    }
+
+    fn usage(&self, owner: &Owner) -> Arc<dyn LineLog> {
+        Arc::new(StoreLines::new(self.memory.clone(), Space::new([owner.tenant.as_str()]).within("usage")))
     }
 
     fn sweep<'a>(&'a self, owner: &'a Owner, age: Duration) -> BoxFuture<'a, Result<usize, VfsError>> {

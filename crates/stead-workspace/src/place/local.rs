@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{AgentId, Owner, Redactor, SessionId, TenantId};
 use stead_search::{Lazy, Shelf};
-use stead_store::{ChangeLog, Disk, Fence, FileChanges, FileSessions, FileStore, Sessions, Space, folder_name};
+use stead_store::{
+    ChangeLog, Disk, Fence, FileChanges, FileLines, FileSessions, FileStore, LineLog, Sessions, Space, folder_name,
+};
 use stead_vfs::{Homed, LocalVfs, Overlay, ReadOnly, Routes, Scoped, VPath, Vfs, VfsError};
 
 /// A folder of the local disk. Whoever gives no name works on the folder itself; a named user has a folder
@@ -26,6 +28,8 @@ pub struct LocalPlace {
     home: Option<(VPath, &'static [&'static str])>,
     /// The folder below which runtime state lies, for whoever gives no name.
     runtime: PathBuf,
+    /// The file that says who used how much, where the layout has a place for it.
+    usage: Option<PathBuf>,
     /// Those of the folder itself, which hold open files and an unwritten index.
     own_sessions: Arc<FileSessions>,
     indexes: Shelf,
@@ -57,6 +61,7 @@ impl LocalPlace {
             project: None,
             home: None,
             runtime,
+            usage: None,
             own_sessions,
             indexes: Shelf::default(),
         })
@@ -68,6 +73,12 @@ impl LocalPlace {
         let (agent, disk, redactor) = (self.agent.clone(), self.disk.clone(), self.redactor.clone());
         let own_sessions = Arc::new(FileSessions::new(&runtime, agent, disk, redactor));
         Self { runtime, own_sessions, ..self }
+    }
+
+    /// The same with the file `usage` for who used how much.
+    pub fn with_usage(self, usage: &VPath) -> Self {
+        let usage = usage.parts().fold(self.dir.clone(), |dir, name| dir.join(name));
+        Self { usage: Some(usage), ..self }
     }
 
     /// The same, with `home` for files that are written outside the folders `known`.
@@ -112,8 +123,7 @@ impl LocalPlace {
     fn folder(&self, owner: &Owner) -> Option<String> {
         match self.scope {
             IsolationScope::Agent | IsolationScope::Global if owner.tenant == TenantId::default() => None,
-            // No user has an empty name.
-            IsolationScope::Agent | IsolationScope::Global => Some(folder_name(&[owner.tenant.as_str(), ""])),
+            IsolationScope::Agent | IsolationScope::Global => Some(tenant_folder(&owner.tenant)),
             IsolationScope::Session | IsolationScope::User if *owner == Owner::default() => None,
             IsolationScope::Session | IsolationScope::User if owner.tenant == TenantId::default() => {
                 Some(folder_name(&[owner.user.as_str()]))
@@ -141,6 +151,11 @@ impl LocalPlace {
         let upper = Scoped::new(Arc::new(self.root.clone()), VPath::parse(&folder)?);
         Ok(Arc::new(Overlay::new(Arc::new(upper), without_owned(Arc::new(self.root.clone())))))
     }
+}
+
+/// The folder of what all users of a tenant share. No user has an empty name.
+fn tenant_folder(tenant: &TenantId) -> String {
+    folder_name(&[tenant.as_str(), ""])
 }
 
 impl Place for LocalPlace {
@@ -178,6 +193,16 @@ impl Place for LocalPlace {
 
     fn index(&self, owner: &Owner) -> Arc<Lazy> {
         self.indexes.file(&self.home(owner).join("agents").join(self.agent.as_str()).join("search.sqlite"))
+    }
+
+    fn usage(&self, owner: &Owner) -> Arc<dyn LineLog> {
+        let of_agent = |home: &Path| home.join("agents").join(self.agent.as_str()).join("token_usage.jsonl");
+        let path = match &self.usage {
+            _ if owner.tenant != TenantId::default() => of_agent(&self.dir.join(tenant_folder(&owner.tenant))),
+            Some(usage) => usage.clone(),
+            None => of_agent(&self.runtime),
+        };
+        Arc::new(FileLines::new(path, self.disk.clone()))
     }
 
     fn sweep<'a>(&'a self, _: &'a Owner, age: Duration) -> BoxFuture<'a, Result<usize, VfsError>> {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{Owner, SessionId};
 use stead_search::Lazy;
-use stead_store::{ChangeLog, Fence, Sessions, Space, Store, StoreError};
+use stead_store::{ChangeLog, Fence, LineLog, Sessions, Space, Store, StoreError};
 use stead_vfs::{Protected, Rule, Rules, VPath, Vfs, VfsError};
 
 /// Where an attached project appears in the tree.
@@ -40,6 +40,9 @@ pub trait Place: Debug + Send + Sync {
 
     /// What finds words in the memory and the sessions of `owner`. Derived: it may be deleted at any time.
     fn index(&self, owner: &Owner) -> Arc<Lazy>;
+
+    /// Where it is kept how much the users of the owner's tenant used.
+    fn usage(&self, owner: &Owner) -> Arc<dyn LineLog>;
 
     /// Removes what crashed processes left behind longer ago than `age`. Gives the number of things removed.
     fn sweep<'a>(&'a self, owner: &'a Owner, age: Duration) -> BoxFuture<'a, Result<usize, VfsError>>;
@@ -97,8 +100,17 @@ pub enum PlaceKind {
     Store,
 }
 
-/// What belongs to one owner alone: runtime state, wherever a layout keeps it, and the folders of users.
-const OWNED: [&str; 5] = ["agents", "@@*", "data/agents", ".openharness/data", ".stead/agents"];
+/// What belongs to one owner alone: runtime state and conversations, wherever a layout keeps them, and the folders of
+/// users.
+const OWNED: [&str; 7] = [
+    "agents",
+    "@@*",
+    "data/agents",
+    "data/token_usage.jsonl",
+    "memory/conversations",
+    ".openharness/data",
+    ".stead/agents",
+];
 
 /// A template without what belongs to one owner alone.
 fn without_owned(template: Arc<dyn Vfs>) -> Arc<dyn Vfs> {

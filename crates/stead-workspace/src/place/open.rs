@@ -33,6 +33,10 @@ fn local(dir: &Path, workspace: &Workspace, redactor: Redactor) -> Result<LocalP
         Some(home) => place.with_home(home.clone(), workspace.definition.layout.tops()),
         None => place,
     };
+    let place = match &tree.usage {
+        Some(usage) => place.with_usage(usage),
+        None => place,
+    };
     let Some(project) = settings.project.as_ref().map(Project::settings) else {
         return Ok(match surrounding_project(dir, workspace.definition.layout) {
             Some(project) => place.with_project_files(project, Attached::ReadOnly),

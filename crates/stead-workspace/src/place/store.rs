@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{AgentId, Owner, Redactor, SessionId};
 use stead_search::{Lazy, Shelf};
-use stead_store::{ChangeLog, Fence, Sessions, Space, Store, StoreChanges, StoreSessions};
+use stead_store::{ChangeLog, Fence, LineLog, Sessions, Space, Store, StoreChanges, StoreLines, StoreSessions};
 use stead_vfs::{ContentHash, Overlay, StoreVfs, Vfs, VfsError};
 
 /// A store, over a local folder as a template.
@@ -147,6 +147,10 @@ impl Place for StorePlace {
                 self.indexes.file(&cache.join("search").join(format!("{name}.sqlite")))
             }
         }
+    }
+
+    fn usage(&self, owner: &Owner) -> Arc<dyn LineLog> {
+        Arc::new(StoreLines::new(self.sessions.clone(), self.agent_space(owner, &["usage"])))
     }
 
     fn sweep<'a>(&'a self, owner: &'a Owner, age: Duration) -> BoxFuture<'a, Result<usize, VfsError>> {

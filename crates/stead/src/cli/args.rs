@@ -2,6 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
+use stead::core::{Allowance, Usd};
 use stead::workspace::Layout;
 
 /// A folder of plain files becomes an agent.
@@ -50,6 +51,21 @@ pub(crate) struct Common {
     /// The model over the workspace's own setting; given by the commands that ask one.
     #[arg(skip)]
     pub(crate) model: Option<String>,
+}
+
+/// An amount that is added to a budget: `0.50` is dollars, `50000t` tokens.
+pub(crate) fn raise(text: &str) -> Result<Allowance, String> {
+    let given = match text.strip_suffix('t') {
+        Some(tokens) => tokens.parse().ok().map(|tokens| Allowance { tokens, ..Allowance::default() }),
+        None => text
+            .trim_start_matches('$')
+            .parse()
+            .ok()
+            .and_then(Usd::from_dollars)
+            .map(|usd| Allowance { usd, tokens: 0 }),
+    };
+    let wrong = || format!("{text:?} is no amount: dollars are written as 0.50, tokens as 50000t");
+    given.filter(|amount| !amount.is_zero()).ok_or_else(wrong)
 }
 
 fn layout(text: &str) -> Result<Layout, String> {
@@ -108,8 +124,17 @@ pub(crate) enum Command {
     Gc(GcArgs),
     /// List the workspaces in a folder, whichever their layout
     List(ListArgs),
-    /// Show providers, keys and prices
+    /// Show providers and keys, and what is known about models
+    #[command(after_help = "Examples:
+  stead models                          providers, keys, known models
+  stead models ollama:qwen3             window, answer, abilities and price, and who says so")]
     Models(ModelsArgs),
+    /// Show who used how much: tokens and money by day, session, model or user
+    #[command(after_help = "Examples:
+  stead usage                           by day
+  stead usage --by model --since 2026-03-01
+  stead usage --rebuild                 make the file again from the journals")]
+    Usage(UsageArgs),
     /// Print completions for a shell
     #[command(after_help = "Example:\n  stead completions bash > ~/.local/share/bash-completion/completions/stead")]
     Completions {
@@ -265,7 +290,8 @@ pub(crate) struct InitArgs {
 #[command(after_help = "Examples:
   stead run \"What is in this folder?\"
   echo \"Summarise\" | stead run -s weekly --output json
-  stead run -s weekly --resume --approve all")]
+  stead run -s weekly --resume --approve all
+  stead run -s weekly --resume --raise 0.50       go on after a budget was used up")]
 pub(crate) struct RunArgs {
     /// What to do; `-` or nothing reads standard input. `@path` attaches a file of the workspace
     pub(crate) input: Option<String>,
@@ -278,6 +304,9 @@ pub(crate) struct RunArgs {
     /// Pin the input: the model is shown it word for word however long the session becomes
     #[arg(long, conflicts_with = "resume")]
     pub(crate) pin: bool,
+    /// With --resume, add to the budget of a run that had used it up: dollars (0.50) or tokens (50000t)
+    #[arg(long, value_name = "AMOUNT", value_parser = raise)]
+    pub(crate) raise: Option<Allowance>,
     #[command(flatten)]
     pub(crate) turn: TurnArgs,
     /// What is printed
@@ -424,7 +453,37 @@ pub(crate) enum SettingsFile {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct UsageArgs {
+    /// What is summed up
+    #[arg(long, value_enum, default_value_t = UsageBy::Day)]
+    pub(crate) by: UsageBy,
+    /// The first day, as YYYY-MM-DD, where the agent is
+    #[arg(long, value_name = "DAY")]
+    pub(crate) since: Option<jiff::civil::Date>,
+    /// The last day
+    #[arg(long, value_name = "DAY")]
+    pub(crate) until: Option<jiff::civil::Date>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Make the file again from the journals, and show nothing else
+    #[arg(long, conflicts_with_all = ["by", "since", "until"])]
+    pub(crate) rebuild: bool,
+}
+
+/// What usage is summed up by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum UsageBy {
+    Day,
+    Session,
+    Model,
+    User,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct ModelsArgs {
+    /// The model, as provider:model; without it, all that are known are listed
+    pub(crate) name: Option<String>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

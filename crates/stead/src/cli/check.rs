@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use stead::agent::Agent;
 use stead::core::{AccessKind, VerdictKind};
-use stead::model::{ModelSettings, connect};
+use stead::model::{ModelSettings, connect, lookup};
 use stead::store::{OsDisk, Sessions};
 use stead::vfs::{LocalVfs, VfsError};
 use stead::workspace::skills::{Installation, Layer, Problem, Shadowed};
@@ -221,6 +221,11 @@ fn models(workspace: &Workspace, dir: &Path, env: &Env) -> Vec<Row> {
             (Ok(_), Err(error)) => row(Grade::Warning, "model", error.to_string()),
             (Ok(_), Ok(_)) => row(Grade::Ok, "model", format!("{name} can be asked")),
         });
+        let priced = config.prices.contains_key(name) || settings.price.is_some() || lookup(name).is_some();
+        if let Some(limit) = config.budget.in_money().filter(|_| !priced) {
+            let text = format!("{limit} is set, but the price of {name} is not known; set `price:` of the model");
+            rows.push(row(Grade::Error, "budget", text));
+        }
     }
     if config.model.as_ref().is_none_or(|model| model.name.is_empty()) {
         let text = "none is set here: give -m, or set a provider's key".to_owned();

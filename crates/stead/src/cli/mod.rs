@@ -29,6 +29,7 @@ mod style;
 mod tool;
 mod transcript;
 mod undo;
+mod usage;
 mod workspace;
 
 use args::{Cli, Command};
@@ -71,10 +72,11 @@ pub(crate) fn main() -> ExitCode {
 async fn dispatch(cli: Cli, env: &Env) -> Result<ExitCode, CliError> {
     let common = cli.common;
     // These work on no workspace; to take one and ignore it would be a lie.
-    let placeless = matches!(
-        cli.command,
-        Command::Demo(_) | Command::List(_) | Command::Models(_) | Command::Schema(_) | Command::Completions { .. }
-    );
+    let placeless = match &cli.command {
+        Command::Demo(_) | Command::List(_) | Command::Schema(_) | Command::Completions { .. } => true,
+        Command::Models(args) => args.name.is_none(),
+        _ => false,
+    };
     if placeless && common.workspace.is_some() {
         return Err(CliError::usage("-C has no meaning for this command (`demo` takes --dir, `list` a folder)"));
     }
@@ -105,7 +107,8 @@ async fn dispatch(cli: Cli, env: &Env) -> Result<ExitCode, CliError> {
         Command::Skills(args) => skills::skills(&common, env, args.command).await,
         Command::Gc(args) => gc::gc(&common, env, &args).await,
         Command::List(args) => list::list(env, &args).await,
-        Command::Models(args) => models::models(env, &args).await,
+        Command::Models(args) => models::models(&common, env, &args).await,
+        Command::Usage(args) => usage::usage(&common, env, &args).await,
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "stead", &mut script);

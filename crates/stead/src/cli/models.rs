@@ -1,15 +1,32 @@
-//! `stead models`: who can be asked, and at what price.
+//! `stead models`: who can be asked, and what is known about them.
 
-use super::args::ModelsArgs;
+use super::args::{Common, ModelsArgs};
 use super::env::Env;
 use super::error::CliError;
+use super::locate::{open_options, workspace_dir};
+use super::open::{in_workspace, open_workspace, variable, without_model};
 use super::print::outln;
 use super::style::Style;
-use serde_json::json;
+use super::usage::grouped;
+use serde_json::{Value, json};
 use std::process::ExitCode;
-use stead::model::{KeyNeed, known_models, providers};
+use stead::agent::UNKNOWN_WINDOW_TOKENS;
+use stead::core::Price;
+use stead::model::{
+    Abilities, Ability, KeyNeed, ModelName, ModelSettings, Reported, connect, known_models, lookup, providers,
+};
 
-pub(crate) async fn models(env: &Env, args: &ModelsArgs) -> Result<ExitCode, CliError> {
+pub(crate) async fn models(common: &Common, env: &Env, args: &ModelsArgs) -> Result<ExitCode, CliError> {
+    match &args.name {
+        Some(name) => one(common, env, name, args).await,
+        None => {
+            list(env, args);
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn list(env: &Env, args: &ModelsArgs) {
     let style = Style::stdout(env);
     if !args.json {
         outln!("{}", style.bold("Providers (use as provider:model)"));
@@ -42,10 +59,126 @@ pub(crate) async fn models(env: &Env, args: &ModelsArgs) -> Result<ExitCode, Cli
     for (name, info) in known_models() {
         let (window, output, price) = (info.context_tokens, info.max_output_tokens, info.price);
         if args.json {
-            outln!("{}", json!({"model": name, "context_tokens": window, "max_output_tokens": output, "price": price}));
+            let abilities = names(info.abilities);
+            outln!(
+                "{}",
+                json!({"model": name, "context_tokens": window, "max_output_tokens": output, "price": price,
+                       "abilities": abilities})
+            );
         } else {
-            outln!("  {name:<40} {window:>9} window  {:>7.3} in  {:>7.3} out", price.input, price.output);
+            outln!(
+                "  {name:<40} {window:>9} window {output:>7} answer  {:>7.3} in  {:>7.3} out  {}",
+                price.input,
+                price.output,
+                info.abilities
+            );
         }
     }
+}
+
+/// A fact, and who says so.
+struct Fact<T> {
+    value: T,
+    from: &'static str,
+}
+
+const SETTINGS: &str = "settings";
+const TABLE: &str = "table";
+const ENDPOINT: &str = "endpoint";
+
+/// The first that is known, in the order in which they count.
+fn first<T>(known: impl IntoIterator<Item = (&'static str, Option<T>)>) -> Option<Fact<T>> {
+    known.into_iter().find_map(|(from, value)| Some(Fact { value: value?, from }))
+}
+
+async fn one(common: &Common, env: &Env, name: &str, args: &ModelsArgs) -> Result<ExitCode, CliError> {
+    let parsed: ModelName = name.parse()?;
+    let name = parsed.to_string();
+    let dir = workspace_dir(common, env)?;
+    let workspace = open_workspace(&dir, without_model(open_options(common, env)?), env).await?;
+    let config = workspace.config();
+    let own = config.model.clone().filter(|settings| settings.name == name);
+    let settings = own.unwrap_or_else(|| ModelSettings { name: name.clone(), ..ModelSettings::default() });
+    let table = lookup(&name);
+    let unknown = settings.context_window.is_none() && table.is_none();
+    let (reported, unasked) = match unknown {
+        false => (Reported::default(), None),
+        true => match connect(&in_workspace(settings.clone(), &dir), &|name| variable(&workspace, env, name)) {
+            Ok(model) => (model.describe().await, None),
+            Err(error) => (Reported::default(), Some(error.to_string())),
+        },
+    };
+    let set = settings.abilities.as_ref().map(|all| all.iter().copied().collect::<Abilities>());
+    let facts = Facts {
+        window: first([
+            (SETTINGS, settings.context_window.map(u64::from)),
+            (TABLE, table.map(|info| info.context_tokens.into())),
+            (ENDPOINT, reported.window),
+        ]),
+        answer: first([
+            (SETTINGS, settings.max_output_tokens.map(u64::from)),
+            (TABLE, table.map(|info| info.max_output_tokens.into())),
+            (ENDPOINT, reported.longest_answer),
+        ]),
+        abilities: first([(SETTINGS, set), (TABLE, table.map(|info| info.abilities))]),
+        price: first([
+            (SETTINGS, config.prices.get(&name).copied().or(settings.price)),
+            (TABLE, table.map(|info| info.price)),
+        ]),
+    };
+    match args.json {
+        true => outln!("{}", facts.json(&name)),
+        false => facts.print(&name, unasked.as_deref(), Style::stdout(env)),
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What is known about one model.
+struct Facts {
+    window: Option<Fact<u64>>,
+    answer: Option<Fact<u64>>,
+    abilities: Option<Fact<Abilities>>,
+    price: Option<Fact<Price>>,
+}
+
+impl Facts {
+    fn json(&self, name: &str) -> Value {
+        fn fact<T>(fact: &Option<Fact<T>>, value: impl Fn(&T) -> Value) -> Value {
+            fact.as_ref().map_or(Value::Null, |fact| json!({"value": value(&fact.value), "from": fact.from}))
+        }
+        json!({
+            "model": name,
+            "context_window": fact(&self.window, |tokens| json!(tokens)),
+            "max_output_tokens": fact(&self.answer, |tokens| json!(tokens)),
+            "abilities": fact(&self.abilities, |abilities| json!(names(*abilities))),
+            "price": fact(&self.price, |price| json!(price)),
+        })
+    }
+
+    fn print(&self, name: &str, unasked: Option<&str>, style: Style) {
+        let row = |title: &str, known: Option<(String, &str)>, otherwise: &str| match known {
+            Some((value, from)) => outln!("  {title:<10} {value}  {}", style.dim(&format!("({from})"))),
+            None => outln!("  {title:<10} {}", style.dim(otherwise)),
+        };
+        outln!("{}", style.bold(name));
+        let unknown_window = format!("unknown; {} tokens are believed to fit", grouped(UNKNOWN_WINDOW_TOKENS));
+        let tokens = |fact: &Fact<u64>| (format!("{} tokens", grouped(fact.value)), fact.from);
+        row("window", self.window.as_ref().map(tokens), &unknown_window);
+        row("answer", self.answer.as_ref().map(tokens), "unknown");
+        row("abilities", self.abilities.as_ref().map(|fact| (fact.value.to_string(), fact.from)), "unknown");
+        row("price", self.price.as_ref().map(|fact| (in_words(&fact.value), fact.from)), "unknown; set model.price");
+        if let Some(why) = unasked {
+            outln!("  {}", style.dim(&format!("its endpoint was not asked: {why}")));
+        }
+    }
+}
+
+fn in_words(price: &Price) -> String {
+    let cached = |name: &str, amount: Option<f64>| amount.map_or(String::new(), |amount| format!(", {amount} {name}"));
+    let (read, write) = (cached("cache read", price.cache_read), cached("cache write", price.cache_write));
+    format!("${} in, ${} out{read}{write} per million tokens", price.input, price.output)
+}
+
+fn names(abilities: Abilities) -> Vec<&'static str> {
+    abilities.iter().map(Ability::as_str).collect()
 }

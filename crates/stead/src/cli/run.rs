@@ -16,6 +16,10 @@ use stead::store::StoreError;
 use stead::workspace::Severity;
 
 pub(crate) async fn run(common: &Common, env: &Env, args: RunArgs) -> Result<ExitCode, CliError> {
+    // The parser does not say it where an input stands in the way of --resume.
+    if args.raise.is_some() && !args.resume {
+        return Err(CliError::usage("--raise adds to the budget of a run that is taken up again: give --resume, too"));
+    }
     let input = if args.resume { None } else { Some(read_input(env, args.input.as_deref())?) };
     let id = session_id(args.session.as_deref())?;
     let common = &common.with_model(args.turn.model.as_ref()).with_agent(args.turn.agent.as_ref());
@@ -36,7 +40,7 @@ pub(crate) async fn run(common: &Common, env: &Env, args: RunArgs) -> Result<Exi
             let input = session.input(&text).await;
             session.run(input, options).await
         }
-        None => session.resume(options).await,
+        None => session.resume_with(args.raise.unwrap_or_default(), options).await,
     };
     agent.sessions().flush().await;
     if let Err(AgentError::Store(StoreError::Unavailable { .. } | StoreError::Corrupt { .. })) = &report {
@@ -93,7 +97,8 @@ pub(crate) fn afterword(report: &RunReport, common: &Common) -> Option<String> {
         Outcome::Completed => report.reason.clone(),
         Outcome::Parked => Some(format!("parked: {reason}. Answer with: {command} --approve all (or none)")),
         Outcome::Cancelled => Some(format!("cancelled. Go on with: {command}")),
-        Outcome::StepLimit | Outcome::Budget | Outcome::TimedOut => Some(format!("{reason}. Go on with: {command}")),
+        Outcome::StepLimit | Outcome::TimedOut => Some(format!("{reason}. Go on with: {command}")),
+        Outcome::Budget => Some(format!("{reason}. Go on with: {command} --raise AMOUNT")),
         Outcome::Failed => Some(format!("failed: {reason}. Try again with: {command}")),
     }
 }

@@ -48,8 +48,8 @@ impl Kind {
     fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let root = self.folder.path().join("kind");
         let paths = self.folder.files().into_iter().filter(|path| path.starts_with(&root));
-        let state =
-            |path: &Path| path.components().any(|part| part.as_os_str() == "agents" || part.as_os_str() == ".stead");
+        const STATE: [&str; 3] = ["agents", ".stead", "token_usage.jsonl"];
+        let state = |path: &Path| path.components().any(|part| STATE.iter().any(|name| part.as_os_str() == *name));
         let kept = paths.filter(|path| !state(path) || path.ends_with("build.md") || path.ends_with("plan.md"));
         kept.map(|path| (path.clone(), std::fs::read(path).unwrap())).collect()
     }

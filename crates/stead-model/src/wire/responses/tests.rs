@@ -33,7 +33,7 @@ fn a_body_has_the_documented_shape() {
         thinking_tokens: Some(8_000),
         tool_choice: ToolChoice::None,
     };
-    let text = String::from_utf8(crate::wire::encode(&wire(), &request, Mode::Stream)).unwrap();
+    let text = String::from_utf8(crate::wire::encode(&wire(), &request, Mode::Stream, None)).unwrap();
     let golden = concat!(
         r#"{"model":"gpt-5","store":false,"stream":true,"include":["reasoning.encrypted_content"],"#,
         r#""max_output_tokens":512,"temperature":0.5,"reasoning":{"effort":"medium","summary":"auto"},"#,

@@ -68,6 +68,8 @@ fn tree() -> Tree {
         subagents: None,
         tools: Some(path("tools.json")),
         runtime: path(".stead"),
+        usage: None,
+        conversations: None,
         home: None,
         protected: Protected::AGENTSCOPE_PY,
     }

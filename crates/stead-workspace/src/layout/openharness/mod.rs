@@ -101,6 +101,8 @@ fn tree() -> Tree {
         subagents: None,
         tools: None,
         runtime: path(".openharness/data"),
+        usage: None,
+        conversations: None,
         home: None,
         protected: Protected::OPENHARNESS,
     }

@@ -236,6 +236,8 @@ fn tree(form: Form) -> Tree {
         subagents: None,
         tools: None,
         runtime: path("data"),
+        usage: Some(path("data/token_usage.jsonl")),
+        conversations: Some(path("memory/conversations")),
         home: Some(path("workspace")),
         protected: Protected::OPENPAW,
     }

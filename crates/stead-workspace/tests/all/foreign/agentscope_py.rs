@@ -31,6 +31,8 @@ async fn servers_skills_and_sessions_arrive() {
         subagents: None,
         tools: Some(path("tools.json")),
         runtime: path(".stead"),
+        usage: None,
+        conversations: None,
         home: None,
         protected: Protected::AGENTSCOPE_PY,
     };

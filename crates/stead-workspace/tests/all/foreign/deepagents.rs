@@ -19,6 +19,8 @@ fn parts(context: &[&str], skills: &[&str]) -> Tree {
         subagents: None,
         tools: Some(path("tools.json")),
         runtime: path(".stead"),
+        usage: None,
+        conversations: None,
         home: None,
         protected: Protected::DEEPAGENTS,
     }

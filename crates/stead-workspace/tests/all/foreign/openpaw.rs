@@ -65,6 +65,8 @@ async fn persona_model_limits_and_secrets_arrive_where_they_should() {
         subagents: None,
         tools: None,
         runtime: path("data"),
+        usage: Some(path("data/token_usage.jsonl")),
+        conversations: Some(path("memory/conversations")),
         home: Some(path("workspace")),
         protected: Protected::OPENPAW,
     };

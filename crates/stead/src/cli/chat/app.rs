@@ -17,8 +17,8 @@ use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use stead::agent::{Agent, AgentError, Answer, Approvals, Pinned, RunOptions, Session};
-use stead::core::{Block, Outcome, SessionId};
+use stead::agent::{Agent, AgentError, Answer, Approvals, ArchiveTag, Pinned, RunOptions, Session};
+use stead::core::{Allowance, Block, Outcome, SessionId};
 use stead::store::StoreError;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
@@ -35,7 +35,9 @@ const SESSIONS_SHOWN: usize = 20;
 /// What begins a run.
 enum Begin {
     Input(Vec<Block>),
-    Resume,
+    Resume {
+        raise: Allowance,
+    },
     /// No run: only the context is made smaller.
     Compact(Option<String>),
 }
@@ -193,7 +195,8 @@ impl<'a> App<'a> {
                 self.chat.attached(&content);
                 self.start(Begin::Input(content));
             }
-            Command::Resume => self.start(Begin::Resume),
+            Command::Resume => self.start(Begin::Resume { raise: Allowance::default() }),
+            Command::Raise(raise) => self.start(Begin::Resume { raise }),
             Command::Cancel => {
                 self.reply = None;
                 self.cancel.cancel();
@@ -213,9 +216,10 @@ impl<'a> App<'a> {
                 });
             }
             Command::New => {
+                let archived = self.archive().await?;
                 let fresh = self.agent.session(SessionId::fresh());
                 self.sit(fresh);
-                self.chat.note(Tone::Info, format!("new session {}", self.id));
+                self.chat.note(Tone::Info, format!("new session {}{archived}", self.id));
             }
             Command::Model(None) => {
                 let name = self.agent.model().name().to_owned();
@@ -241,6 +245,15 @@ impl<'a> App<'a> {
             Command::Quit => self.leave(INTERRUPTED),
         }
         Ok(())
+    }
+
+    /// Archives the conversation, where the layout keeps conversations, and says where.
+    async fn archive(&mut self) -> Result<String, CliError> {
+        if self.chat.info.turns == 0 {
+            return Ok(String::new());
+        }
+        let archived = self.agent.archive(self.agent.owner(), &self.id, ArchiveTag::Manual).await?;
+        Ok(archived.map_or(String::new(), |path| format!("; the last one is archived in {path}")))
     }
 
     fn leave(&mut self, code: u8) {
@@ -271,7 +284,9 @@ impl<'a> App<'a> {
         self.runs.spawn(async move {
             let report = match begin {
                 Begin::Input(content) => session.run(content, options).await.map(|report| Done::Run(report.outcome)),
-                Begin::Resume => session.resume(options).await.map(|report| Done::Run(report.outcome)),
+                Begin::Resume { raise } => {
+                    session.resume_with(raise, options).await.map(|report| Done::Run(report.outcome))
+                }
                 Begin::Compact(focus) => session.compact(focus, options).await.map(|made| match made {
                     Some(_) => Done::Compacted,
                     None => Done::NothingToCompact,

@@ -1,6 +1,7 @@
 //! The commands that begin with a slash.
 
 use super::state::Command;
+use crate::cli::args::raise;
 
 /// A command a person can type.
 pub(super) struct Slash {
@@ -10,7 +11,7 @@ pub(super) struct Slash {
 }
 
 /// All of them, as `/help` lists them.
-pub(super) const SLASHES: [Slash; 11] = [
+pub(super) const SLASHES: [Slash; 12] = [
     Slash { name: "/help", argument: "", help: "what there is" },
     Slash { name: "/new", argument: "", help: "begin a new session" },
     Slash { name: "/status", argument: "", help: "session, model, tokens, cost, journal" },
@@ -18,6 +19,7 @@ pub(super) const SLASHES: [Slash; 11] = [
     Slash { name: "/sessions", argument: "[ID]", help: "list the sessions, or go to one" },
     Slash { name: "/rewind", argument: "[N]", help: "list the turns, or continue before turn N" },
     Slash { name: "/resume", argument: "", help: "go on with a run that was interrupted or parked" },
+    Slash { name: "/raise", argument: "AMOUNT", help: "the same for one that used up its budget: 0.50 or 50000t" },
     Slash { name: "/compact", argument: "[FOCUS]", help: "make the context smaller, keeping FOCUS above all" },
     Slash { name: "/pin", argument: "[N]", help: "keep the input of turn N word for word; without N, the newest" },
     Slash { name: "/unpin", argument: "N", help: "pin it no longer" },
@@ -54,6 +56,11 @@ pub(super) fn parse(input: &str) -> Typed {
         ("/new", None) => Typed::Do(Command::New),
         ("/resume", None) => Typed::Do(Command::Resume),
         ("/quit" | "/exit", None) => Typed::Do(Command::Quit),
+        ("/raise", None) => Typed::Wrong("/raise takes an amount: 0.50 is dollars, 50000t tokens".to_owned()),
+        ("/raise", Some(amount)) => match raise(amount) {
+            Ok(amount) => Typed::Do(Command::Raise(amount)),
+            Err(why) => Typed::Wrong(format!("/raise: {why}")),
+        },
         ("/model", argument) => Typed::Do(Command::Model(argument.map(str::to_owned))),
         ("/sessions", argument) => Typed::Do(Command::Sessions(argument.map(str::to_owned))),
         ("/compact", focus) => Typed::Do(Command::Compact(focus.map(str::to_owned))),
@@ -108,6 +115,7 @@ Ctrl-D             leave";
 #[cfg(test)]
 mod tests {
     use super::*;
+    use stead::core::Allowance;
 
     #[test]
     fn inputs_are_told_from_commands_and_mistakes_are_answered_with_the_nearest() {
@@ -123,6 +131,8 @@ mod tests {
             ("/rewind 2", Typed::Do(Command::Rewind(Some(2)))),
             ("/exit", Typed::Do(Command::Quit)),
             ("/rewind x", wrong("/rewind takes the number of a turn, not \"x\"; /rewind lists them")),
+            ("/raise 50000t", Typed::Do(Command::Raise(Allowance { tokens: 50_000, ..Allowance::default() }))),
+            ("/raise lots", wrong("/raise: \"lots\" is no amount: dollars are written as 0.50, tokens as 50000t")),
             ("/new now", wrong("/new takes no argument")),
             ("/stauts", wrong("there is no /stauts; did you mean /status?")),
             ("/zzzzz", wrong("there is no /zzzzz; /help lists the commands")),

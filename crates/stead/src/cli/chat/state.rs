@@ -10,7 +10,7 @@ use crossterm::event::KeyCode;
 use std::collections::VecDeque;
 use std::time::Duration;
 use stead::agent::{Answer, Question};
-use stead::core::{Block, Outcome, SessionState, Usage, Usd};
+use stead::core::{Allowance, Block, Outcome, SessionState, Usage, Usd};
 
 /// What the application is to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub(super) enum Command {
     Send(String),
     /// Take up the run that was interrupted or parked.
     Resume,
+    /// Take up the run that used up its budget, with so much more to spend.
+    Raise(Allowance),
     /// Stop the run.
     Cancel,
     /// Answer the open question.

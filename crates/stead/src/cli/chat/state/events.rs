@@ -90,7 +90,8 @@ impl Chat {
             Outcome::Completed => self.note(Tone::Info, reason),
             Outcome::Cancelled => self.note(Tone::Warning, "cancelled; /resume goes on"),
             Outcome::Parked => self.note(Tone::Warning, format!("parked: {reason}; /resume asks again")),
-            Outcome::StepLimit | Outcome::Budget | Outcome::TimedOut => {
+            Outcome::Budget => self.note(Tone::Warning, format!("budget: {reason}; /raise AMOUNT goes on")),
+            Outcome::StepLimit | Outcome::TimedOut => {
                 self.note(Tone::Warning, format!("{}: {reason}; /resume goes on", outcome.as_str()));
             }
             Outcome::Failed => self.note(Tone::Bad, format!("failed: {reason}; /resume tries again")),

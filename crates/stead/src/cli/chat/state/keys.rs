@@ -216,7 +216,7 @@ impl Chat {
                 self.note(Tone::Warning, format!("{} waits until the run has ended; Ctrl-C cancels it", text.trim()));
                 Vec::new()
             }
-            (Typed::Do(command @ (Command::Resume | Command::Compact(_))), Phase::Idle) => {
+            (Typed::Do(command @ (Command::Resume | Command::Raise(_) | Command::Compact(_))), Phase::Idle) => {
                 self.run();
                 vec![command]
             }

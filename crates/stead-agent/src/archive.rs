@@ -1,0 +1,221 @@
+//! Conversations as people read them, where a layout keeps them: Markdown, and JSON for programs.
+
+use crate::{Agent, AgentError};
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use stead_core::{Block, Line, Message, Owner, SessionId, SessionState};
+use stead_vfs::{Expect, ReadRange, VPath, Vfs, VfsError};
+
+/// How many conversations may end in one microsecond.
+const MAX_TWINS: usize = 100;
+/// Largest archive that is looked at to see whose it is.
+const MAX_READ_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Why a conversation is archived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ArchiveTag {
+    /// Another one begins.
+    Manual,
+    /// It goes on from a summary.
+    Compact,
+    /// The same, because it had grown too long.
+    AutoCompact,
+}
+
+impl ArchiveTag {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Manual => "manual",
+            Self::Compact => "compact",
+            Self::AutoCompact => "auto-compact",
+        }
+    }
+}
+
+/// A conversation, as it is kept.
+#[derive(Debug, Serialize)]
+struct Archive {
+    conversation_id: String,
+    session_key: String,
+    workspace_name: String,
+    started_at: Timestamp,
+    ended_at: Timestamp,
+    message_count: usize,
+    summary: Option<String>,
+    tags: Vec<&'static str>,
+    messages: Vec<Said>,
+    /// The entry of the journal up to which it goes.
+    seq: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Said {
+    timestamp: Timestamp,
+    role: &'static str,
+    content: String,
+    tool_calls: Vec<Called>,
+    tool_call_id: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Called {
+    id: String,
+    name: String,
+    args: Value,
+}
+
+impl Agent {
+    /// Keeps the conversation of a session as it stands, where the layout has a place for conversations; tells where.
+    /// Done twice for the same point of a session, it is there once.
+    pub async fn archive(
+        &self,
+        owner: &Owner,
+        session: &SessionId,
+        tag: ArchiveTag,
+    ) -> Result<Option<VPath>, AgentError> {
+        let Some(folder) = &self.parts.workspace.definition.tree.conversations else { return Ok(None) };
+        let lines = self.parts.place.sessions(owner).read(session).await?;
+        let mut state = SessionState::default();
+        for line in &lines {
+            state.apply(line.seq, &line.entry)?;
+        }
+        let workspace = self.parts.workspace.config().agent().to_string();
+        let Some(mut archive) = archive(session, &workspace, tag, &lines, &state) else { return Ok(None) };
+        let files = self.parts.place.files(owner, session, None);
+        let started = archive.conversation_id.clone();
+        let file = |id: &str, kind: &str| folder.join(&format!("{id}.{kind}")).map_err(VfsError::from);
+        for twin in 1..=MAX_TWINS {
+            if twin > 1 {
+                archive.conversation_id = format!("{started}-{twin}");
+            }
+            let json = file(&archive.conversation_id, "json")?;
+            let text = format!("{:#}\n", serde_json::json!(archive));
+            match files.write(&json, text.into(), Expect::Absent).await {
+                Ok(_) => {}
+                Err(VfsError::Exists(_) | VfsError::Changed(_)) if is_same(&*files, &json, &archive).await? => {}
+                Err(VfsError::Exists(_) | VfsError::Changed(_)) => continue,
+                Err(error) => return Err(error.into()),
+            }
+            let markdown = file(&archive.conversation_id, "md")?;
+            let zone = self.parts.workspace.config().timezone.as_deref();
+            return match files.write(&markdown, in_markdown(&archive, zone).into(), Expect::Absent).await {
+                Ok(_) | Err(VfsError::Exists(_) | VfsError::Changed(_)) => Ok(Some(markdown)),
+                Err(error) => Err(error.into()),
+            };
+        }
+        Err(VfsError::Exists(file(&started, "json")?).into())
+    }
+}
+
+/// Whether the file at `path` is the archive of the same session up to the same entry.
+async fn is_same(files: &dyn Vfs, path: &VPath, archive: &Archive) -> Result<bool, AgentError> {
+    let (bytes, _) = files.read(path, ReadRange { offset: 0, len: MAX_READ_BYTES }).await?;
+    let Ok(found) = serde_json::from_slice::<Value>(&bytes) else { return Ok(false) };
+    Ok(found["session_key"] == archive.session_key && found["seq"] == archive.seq)
+}
+
+/// The conversation as it stands; none if nothing was said.
+fn archive(
+    session: &SessionId,
+    workspace: &str,
+    tag: ArchiveTag,
+    lines: &[Line],
+    state: &SessionState,
+) -> Option<Archive> {
+    let times: BTreeMap<u64, Timestamp> = lines.iter().map(|line| (line.seq, line.at)).collect();
+    let at = |seq: u64| times.get(&seq).copied();
+    let mut messages = Vec::new();
+    for turn in &state.turns {
+        said(&turn.message, at(turn.seq)?, &mut messages);
+    }
+    let last = state.turns.last()?;
+    let (started_at, ended_at) = (at(state.turns.first()?.seq)?, at(last.seq)?);
+    Some(Archive {
+        conversation_id: ended_at.strftime("conv_%Y-%m-%dT%H-%M-%S-%6f").to_string(),
+        session_key: session.to_string(),
+        workspace_name: workspace.to_owned(),
+        started_at,
+        ended_at,
+        message_count: messages.len(),
+        summary: state.view().and_then(|view| view.summary.clone()),
+        tags: vec![tag.as_str()],
+        messages,
+        seq: last.seq,
+    })
+}
+
+fn said(message: &Message, timestamp: Timestamp, out: &mut Vec<Said>) {
+    let plain = |role, content| Said { timestamp, role, content, tool_calls: Vec::new(), tool_call_id: None };
+    match message {
+        Message::User { content } => out.push(plain("human", words(content))),
+        Message::Assistant { content } => {
+            let called = |block: &Block| match block {
+                Block::ToolCall(call) => {
+                    Some(Called { id: call.id.clone(), name: call.name.clone(), args: call.args.clone() })
+                }
+                Block::Text { .. } | Block::Media(_) | Block::Thinking(_) => None,
+            };
+            out.push(Said { tool_calls: content.iter().filter_map(called).collect(), ..plain("ai", words(content)) });
+        }
+        Message::Tool { results } => {
+            let of = |id: &str, content: &[Block]| Said {
+                tool_call_id: Some(id.to_owned()),
+                ..plain("tool", words(content))
+            };
+            out.extend(results.iter().map(|result| of(&result.id, &result.content)));
+        }
+    }
+}
+
+/// What was said, without thinking and calls; media by name.
+fn words(blocks: &[Block]) -> String {
+    let parts = blocks.iter().filter_map(|block| match block {
+        Block::Text { text } => Some(text.clone()),
+        Block::Media(media) => Some(format!("[{}]", media.name.as_deref().unwrap_or(&media.mime))),
+        Block::Thinking(_) | Block::ToolCall(_) => None,
+    });
+    parts.collect::<Vec<String>>().join("\n")
+}
+
+fn in_markdown(archive: &Archive, timezone: Option<&str>) -> String {
+    let time = |at: Timestamp| match timezone.and_then(|zone| at.in_tz(zone).ok()) {
+        Some(there) => there.strftime("%Y-%m-%d %H:%M:%S %Z").to_string(),
+        None => at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
+    };
+    let mut out = format!(
+        "# Conversation\n\n- **ID:** {}\n- **Session:** {}\n- **Workspace:** {}\n- **Started:** {}\n- **Ended:** {}\n- **Messages:** {}\n",
+        archive.conversation_id,
+        archive.session_key,
+        archive.workspace_name,
+        time(archive.started_at),
+        time(archive.ended_at),
+        archive.message_count,
+    );
+    if let Some(summary) = &archive.summary {
+        let _ = write!(out, "\n## Summary\n\n{summary}\n");
+    }
+    for said in &archive.messages {
+        let who = match said.role {
+            "human" => "User",
+            "ai" => "Agent",
+            _ => "Tool Result",
+        };
+        let _ = write!(out, "\n---\n\n");
+        if !said.content.is_empty() || said.tool_calls.is_empty() {
+            let _ = write!(out, "**[{who}]** {}\n\n{}\n", time(said.timestamp), said.content);
+        }
+        for call in &said.tool_calls {
+            let _ = write!(
+                out,
+                "\n**[Tool Call: {}]** {}\n\n```json\n{:#}\n```\n",
+                call.name,
+                time(said.timestamp),
+                call.args
+            );
+        }
+    }
+    out
+}

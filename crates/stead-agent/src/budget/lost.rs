@@ -1,0 +1,52 @@
+//! Calls that broke off, so that no journal says what they cost. A limit counts them all the same.
+
+use super::ledger;
+use serde::{Deserialize, Serialize};
+use stead_core::{Allowance, SessionId};
+use stead_store::StoreError;
+use stead_workspace::State;
+
+/// Most of them that are told apart; older ones are added up.
+const MAX_KEPT: usize = 1000;
+
+/// The calls of one session that broke off.
+#[derive(Debug)]
+pub(super) struct Lost {
+    state: State,
+    key: String,
+    /// Where the journal stood when the run was opened.
+    seq: u64,
+}
+
+/// One of them.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Broken {
+    /// Where the journal stood.
+    pub(super) seq: u64,
+    /// The most it can have cost.
+    pub(super) amount: Allowance,
+}
+
+impl Lost {
+    pub(super) fn new(state: State, session: &SessionId, seq: u64) -> Self {
+        Self { state, key: format!("budget/session/{session}"), seq }
+    }
+
+    pub(super) async fn all(&self) -> Result<Vec<Broken>, StoreError> {
+        ledger::read(&self.state, &self.key).await
+    }
+
+    pub(super) async fn add(&self, amount: Allowance) -> Result<(), StoreError> {
+        let add = |all: &mut Vec<Broken>| -> Result<(), StoreError> {
+            all.push(Broken { seq: self.seq, amount });
+            if all.len() > MAX_KEPT {
+                let oldest = all.remove(0);
+                if let Some(next) = all.first_mut() {
+                    next.amount += oldest.amount;
+                }
+            }
+            Ok(())
+        };
+        ledger::change(&self.state, &self.key, add).await
+    }
+}

@@ -1,0 +1,64 @@
+//! Who used how much: one line for every call of a model.
+
+mod rebuild;
+mod record;
+mod report;
+
+pub use rebuild::Rebuilt;
+pub use record::{Purpose, UsageRecord};
+pub use report::{By, Period, UsageRow, report};
+
+use crate::{Agent, AgentError, Session};
+use record::Form;
+use stead_core::{Owner, UserId};
+
+/// The date of a moment in a time zone, or where the machine is.
+pub(crate) fn date_in(at: jiff::Timestamp, timezone: Option<&str>) -> jiff::civil::Date {
+    let named = timezone.and_then(|zone| at.in_tz(zone).ok());
+    named.unwrap_or_else(|| at.to_zoned(jiff::tz::TimeZone::system())).date()
+}
+
+/// What was used, as far as it can be read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UsageLog {
+    /// Every call, oldest first.
+    pub records: Vec<UsageRecord>,
+    /// Lines that say nothing that can be understood.
+    pub unreadable: usize,
+}
+
+impl Agent {
+    /// What the users of the owner's tenant used.
+    pub async fn usage(&self, owner: &Owner) -> Result<UsageLog, AgentError> {
+        let lines = self.parts.place.usage(owner).read().await?;
+        let records: Vec<UsageRecord> = lines.iter().filter_map(|line| UsageRecord::parse(line)).collect();
+        let unreadable = lines.len() - records.len();
+        Ok(UsageLog { records, unreadable })
+    }
+
+    /// Writes down what a call of a model used.
+    pub async fn log_usage(&self, owner: &Owner, record: &UsageRecord) -> Result<(), AgentError> {
+        Ok(self.parts.place.usage(owner).append(record.line(&self.usage_form())).await?)
+    }
+
+    /// The date of a moment where the agent is.
+    pub fn date(&self, at: jiff::Timestamp) -> jiff::civil::Date {
+        date_in(at, self.parts.workspace.config().timezone.as_deref())
+    }
+
+    /// How lines are written: where the layout has a file of its own, also with the names that are usual there.
+    fn usage_form(&self) -> Form {
+        let config = self.parts.workspace.config();
+        match &self.parts.workspace.definition.tree.usage {
+            Some(_) => Form::Openpaw { workspace: config.agent().to_string() },
+            None => Form::Stead,
+        }
+    }
+}
+
+impl Session {
+    /// The user that its calls are counted for.
+    pub(crate) fn user(&self) -> &UserId {
+        &self.owner.user
+    }
+}

@@ -1,0 +1,88 @@
+//! Making the lines again from the journals.
+
+use super::record::{Purpose, UsageRecord};
+use crate::{Agent, AgentError};
+use std::collections::BTreeSet;
+use stead_core::{Entry, Line, Owner, SessionId};
+
+/// What was made again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct Rebuilt {
+    /// Calls that the journals told.
+    pub made: usize,
+    /// Lines that no journal of this user has: of other users, of sessions that are gone, of memories.
+    pub kept: usize,
+}
+
+impl Agent {
+    /// Makes the lines of `owner` again from the journals. Lines that no journal has are kept.
+    pub async fn rebuild_usage(&self, owner: &Owner) -> Result<Rebuilt, AgentError> {
+        // What comes while we read is left as it is written then.
+        let started = jiff::Timestamp::now();
+        let sessions = self.parts.place.sessions(owner);
+        let (mut made, mut told) = (Vec::new(), BTreeSet::new());
+        for summary in sessions.list().await? {
+            let lines = sessions.read(&summary.id).await?;
+            made.extend(records_of(owner, &summary.id, &lines).into_iter().filter(|record| record.at <= started));
+            told.insert(summary.id.to_string());
+        }
+        let (user, form, count) = (owner.user.to_string(), self.usage_form(), made.len());
+        let (tell, hear) = tokio::sync::oneshot::channel();
+        let rewrite = move |lines: Vec<String>| {
+            let is_told = |record: &UsageRecord| {
+                let in_journal = match record.purpose {
+                    Purpose::Answer | Purpose::Compaction => true,
+                    Purpose::Memory => false,
+                };
+                in_journal && record.at <= started && record.user == user && told.contains(&record.session)
+            };
+            let old: Vec<UsageRecord> = lines.iter().filter_map(|line| UsageRecord::parse(line)).collect();
+            let mut all: Vec<UsageRecord> = old.into_iter().filter(|record| !is_told(record)).collect();
+            // Whoever asked has gone; the lines are right all the same.
+            let _ = tell.send(all.len());
+            all.extend(made);
+            all.sort_by_key(|record| record.at);
+            all.iter().map(|record| record.line(&form)).collect()
+        };
+        self.parts.place.usage(owner).rewrite(Box::new(rewrite)).await?;
+        Ok(Rebuilt { made: count, kept: hear.await.unwrap_or_default() })
+    }
+}
+
+/// The calls of a journal. What a fork copied is told by the session it was copied from.
+fn records_of(owner: &Owner, session: &SessionId, lines: &[Line]) -> Vec<UsageRecord> {
+    let copied = lines.first().map_or(0, |line| match &line.entry {
+        Entry::Session(start) => start.parent.as_ref().map_or(0, |parent| parent.seq),
+        _ => 0,
+    });
+    let record = |line: &Line| {
+        let new = |purpose, model: &str| UsageRecord {
+            at: line.at,
+            ..UsageRecord::new(&owner.user, session, purpose, model)
+        };
+        match &line.entry {
+            Entry::Model(reply) => {
+                Some(new(Purpose::Answer, &reply.model).of_run(&reply.run).used(reply.usage, reply.cost))
+            }
+            Entry::Compaction(compaction) => {
+                let record =
+                    new(Purpose::Compaction, compaction.model.as_deref()?).used(compaction.usage, compaction.cost);
+                Some(match &compaction.run {
+                    Some(run) => record.of_run(run),
+                    None => record,
+                })
+            }
+            Entry::Session(_)
+            | Entry::User(_)
+            | Entry::Call(_)
+            | Entry::Result(_)
+            | Entry::Ask(_)
+            | Entry::Decision(_)
+            | Entry::Notice(_)
+            | Entry::Pin(_)
+            | Entry::Rewind(_)
+            | Entry::End(_) => None,
+        }
+    };
+    lines.iter().filter(|line| line.seq > copied).filter_map(record).collect()
+}

@@ -1,0 +1,143 @@
+//! Sums of what was used.
+
+use super::UsageRecord;
+use jiff::civil::Date;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use stead_core::{Usage, Usd};
+
+/// What is summed up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// Each day.
+    Day,
+    /// Each session.
+    Session,
+    /// Each model.
+    Model,
+    /// Each user.
+    User,
+}
+
+/// From one day to another, both included.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Period {
+    /// The first day; none = from the beginning.
+    pub since: Option<Date>,
+    /// The last day; none = until now.
+    pub until: Option<Date>,
+}
+
+impl Period {
+    /// Whether a day lies in it.
+    pub fn has(&self, day: Date) -> bool {
+        self.since.is_none_or(|since| day >= since) && self.until.is_none_or(|until| day <= until)
+    }
+}
+
+/// One sum.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct UsageRow {
+    /// What it is the sum of: a day, a session, a model or a user.
+    pub key: String,
+    /// Calls of a model.
+    pub calls: u64,
+    /// Tokens.
+    #[serde(flatten)]
+    pub usage: Usage,
+    /// Money, as far as known.
+    pub cost: Usd,
+    /// Calls of which nobody knows what they cost.
+    pub unpriced_calls: u64,
+}
+
+impl UsageRow {
+    fn add(&mut self, record: &UsageRecord) {
+        self.calls += 1;
+        self.usage += record.usage;
+        match record.cost {
+            Some(cost) => self.cost += cost,
+            None => self.unpriced_calls += 1,
+        }
+    }
+
+    /// The part of the prompt that was read from the provider's cache, in hundredths.
+    pub fn cached_percent(&self) -> u64 {
+        (self.usage.cache_read_tokens * 100).checked_div(self.usage.input_tokens).unwrap_or(0)
+    }
+}
+
+/// Sums of `records`, and the sum of all: days in their order, others by what they cost. `date` tells the day of a
+/// moment.
+pub fn report<'a>(
+    records: impl IntoIterator<Item = &'a UsageRecord>,
+    by: By,
+    period: Period,
+    date: impl Fn(jiff::Timestamp) -> Date,
+) -> (Vec<UsageRow>, UsageRow) {
+    let (mut rows, mut total) = (BTreeMap::new(), UsageRow { key: "total".to_owned(), ..UsageRow::default() });
+    for record in records {
+        let day = date(record.at);
+        if !period.has(day) {
+            continue;
+        }
+        let key = match by {
+            By::Day => day.to_string(),
+            By::Session => record.session.clone(),
+            By::Model => record.model.clone(),
+            By::User => record.user.clone(),
+        };
+        rows.entry(key.clone()).or_insert_with(|| UsageRow { key, ..UsageRow::default() }).add(record);
+        total.add(record);
+    }
+    let mut rows: Vec<UsageRow> = rows.into_values().collect();
+    if by != By::Day {
+        let tokens = |row: &UsageRow| row.usage.input_tokens + row.usage.output_tokens;
+        rows.sort_by_key(|row| std::cmp::Reverse((row.cost, tokens(row))));
+    }
+    (rows, total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::usage::{Purpose, date_in};
+
+    fn record(at: &str, session: &str, input_tokens: u64, cost: Option<u64>) -> UsageRecord {
+        UsageRecord {
+            at: at.parse().unwrap(),
+            user: "u".into(),
+            session: session.into(),
+            run: None,
+            purpose: Purpose::Answer,
+            model: "a:b".into(),
+            usage: Usage { input_tokens, ..Usage::default() },
+            cost: cost.map(Usd::from_nanos),
+            ms: None,
+        }
+    }
+
+    #[test]
+    fn days_are_those_of_the_time_zone_and_a_period_includes_both_its_ends() {
+        let records = [
+            record("2026-03-01T10:00:00Z", "a", 1, Some(1)),
+            record("2026-03-01T23:30:00Z", "b", 2, None),
+            record("2026-03-02T23:30:00Z", "a", 4, Some(9)),
+        ];
+        let sums = |by, period, zone: &'static str| {
+            let (rows, total) = report(&records, by, period, |at| date_in(at, Some(zone)));
+            let rows = rows.into_iter().map(|row| (row.key, row.usage.input_tokens, row.cost.nanos()));
+            (rows.collect::<Vec<_>>(), total.calls, total.unpriced_calls)
+        };
+        let row = |key: &str, tokens, nanos| (key.to_owned(), tokens, nanos);
+        let all = Period::default();
+        assert_eq!(sums(By::Day, all, "UTC"), (vec![row("2026-03-01", 3, 1), row("2026-03-02", 4, 9)], 3, 1));
+        let berlin = vec![row("2026-03-01", 1, 1), row("2026-03-02", 2, 0), row("2026-03-03", 4, 9)];
+        assert_eq!(sums(By::Day, all, "Europe/Berlin"), (berlin, 3, 1));
+        assert_eq!(sums(By::Session, all, "UTC"), (vec![row("a", 5, 10), row("b", 2, 0)], 3, 1));
+        let day = Some("2026-03-02".parse().unwrap());
+        let one = Period { since: day, until: day };
+        assert_eq!(sums(By::Day, one, "Europe/Berlin"), (vec![row("2026-03-02", 2, 0)], 1, 1));
+        assert_eq!(sums(By::Model, Period { since: day, until: None }, "UTC").1, 1);
+    }
+}

@@ -1,0 +1,276 @@
+//! How much a call may spend. Decided here, without doing anything; the driver keeps the accounts.
+
+use crate::{Allowance, Price, Usd};
+use std::fmt;
+
+/// The shortest answer worth asking for, in tokens.
+pub const LEAST_ANSWER_TOKENS: u64 = 256;
+
+/// What a limit is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Span {
+    /// One run, and those that take it up again.
+    Run,
+    /// One session.
+    Session,
+    /// One day of one owner, whichever sessions and processes.
+    Day,
+}
+
+impl Span {
+    /// The name it has in settings: `run` of `budget.run_usd`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Session => "session",
+            Self::Day => "day",
+        }
+    }
+}
+
+/// What a limit counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Unit {
+    /// Money.
+    Usd,
+    /// Tokens, sent and received.
+    Tokens,
+}
+
+/// The most that may be spent; none = as much as it takes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cap {
+    /// Money.
+    pub usd: Option<Usd>,
+    /// Tokens.
+    pub tokens: Option<u64>,
+}
+
+impl Cap {
+    /// Whether anything is limited.
+    pub fn is_limit(&self) -> bool {
+        *self != Self::default()
+    }
+}
+
+/// A limit, and how much of it is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Account {
+    /// What it is about.
+    pub span: Span,
+    /// The limit.
+    pub cap: Cap,
+    /// What a person added to it.
+    pub raised: Allowance,
+    /// What is spent, and what is reserved for calls on their way.
+    pub gone: Allowance,
+}
+
+/// What one call may come to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    /// Tokens of the request.
+    pub input_tokens: u64,
+    /// Tokens of the longest answer, without thinking.
+    pub answer_tokens: u64,
+    /// Tokens that thinking may take beside it.
+    pub thinking_tokens: u64,
+    /// What they cost, where that is known.
+    pub price: Option<Price>,
+}
+
+/// A call that may be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grant {
+    /// Tokens of the longest answer it may ask for, without thinking.
+    pub answer_tokens: u64,
+    /// The most it will come to.
+    pub reserved: Allowance,
+    /// The limit that made the answer shorter, if one did.
+    pub shortened_by: Option<(Span, Unit)>,
+}
+
+/// A limit that leaves too little for a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub struct Exhausted {
+    /// What the limit is about.
+    pub span: Span,
+    /// What it counts.
+    pub unit: Unit,
+    /// The limit, with what a person added to it.
+    pub limit: Allowance,
+    /// How much of it is gone.
+    pub gone: Allowance,
+    /// The least that the call takes.
+    pub needed: Allowance,
+}
+
+impl fmt::Display for Exhausted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { span, unit, limit, gone, needed } = self;
+        let (key, span) = (setting(*span, *unit), span.as_str());
+        match unit {
+            Unit::Usd => write!(
+                f,
+                "the budget of this {span} is used up: {} of {} is gone ({key}), and the next call takes {} or more; \
+                 --raise 0.50 adds half a dollar",
+                gone.usd, limit.usd, needed.usd
+            ),
+            Unit::Tokens => write!(
+                f,
+                "the budget of this {span} is used up: {} of {} tokens are gone ({key}), and the next call takes {} \
+                 or more; --raise 50000t adds 50000",
+                gone.tokens, limit.tokens, needed.tokens
+            ),
+        }
+    }
+}
+
+/// The setting that gives a limit.
+pub fn setting(span: Span, unit: Unit) -> String {
+    let unit = match unit {
+        Unit::Usd => "usd",
+        Unit::Tokens => "tokens",
+    };
+    format!("budget.{}_{unit}", span.as_str())
+}
+
+impl Estimate {
+    /// A call that costs nothing.
+    pub const NOTHING: Self = Self { input_tokens: 0, answer_tokens: 0, thinking_tokens: 0, price: None };
+
+    /// Whether the call fits into what is left of every account; if only a shorter answer does, how long it may be.
+    pub fn fit(&self, accounts: &[Account]) -> Result<Grant, Exhausted> {
+        let least = self.thinking_tokens + LEAST_ANSWER_TOKENS.min(self.answer_tokens);
+        let (mut output, mut shortened_by) = (self.thinking_tokens + self.answer_tokens, None);
+        for account in accounts {
+            for (unit, room) in self.rooms(account) {
+                let Some(room) = room.filter(|room| *room >= least) else {
+                    return Err(self.exhausted(account, unit, least));
+                };
+                if room < output {
+                    (output, shortened_by) = (room, Some((account.span, unit)));
+                }
+            }
+        }
+        let answer_tokens = output - self.thinking_tokens;
+        Ok(Grant { answer_tokens, reserved: self.with_output(output), shortened_by })
+    }
+
+    /// Tokens of output that each limit of `account` has room for; none if not even the request fits.
+    fn rooms(&self, account: &Account) -> impl Iterator<Item = (Unit, Option<u64>)> {
+        let Account { cap, raised, gone, .. } = *account;
+        let input = self.with_output(0);
+        let tokens = cap.tokens.map(|cap| {
+            let left = cap.saturating_add(raised.tokens).saturating_sub(gone.tokens);
+            (Unit::Tokens, left.checked_sub(input.tokens))
+        });
+        let per_token = self.price.map_or(0.0, |price| price.output);
+        let usd = cap.usd.map(|cap| {
+            let left = cap.nanos().saturating_add(raised.usd.nanos()).saturating_sub(gone.usd.nanos());
+            let room = left.checked_sub(input.usd.nanos()).map(|left| match per_token > 0.0 {
+                true => (left as f64 / (per_token * NANOS_PER_TOKEN)) as u64,
+                false => u64::MAX,
+            });
+            (Unit::Usd, room)
+        });
+        usd.into_iter().chain(tokens)
+    }
+
+    /// What the call comes to at most with so much output.
+    fn with_output(&self, output_tokens: u64) -> Allowance {
+        let tokens = self.input_tokens.saturating_add(output_tokens);
+        let Some(price) = self.price else { return Allowance { usd: Usd::default(), tokens } };
+        // Nobody knows before how much of the request is cached, or will be.
+        let input = price.input.max(price.cache_write.unwrap_or(0.0)).max(price.cache_read.unwrap_or(0.0));
+        let dollars_per_million = self.input_tokens as f64 * input + output_tokens as f64 * price.output;
+        Allowance { usd: Usd::from_nanos((dollars_per_million * NANOS_PER_TOKEN).round() as u64), tokens }
+    }
+
+    fn exhausted(&self, account: &Account, unit: Unit, least_output: u64) -> Exhausted {
+        let Account { span, cap, raised, gone } = *account;
+        let mut limit = Allowance { usd: cap.usd.unwrap_or_default(), tokens: cap.tokens.unwrap_or_default() };
+        limit += raised;
+        Exhausted { span, unit, limit, gone, needed: self.with_output(least_output) }
+    }
+}
+
+/// Billionths of a dollar for one token at a dollar per million.
+const NANOS_PER_TOKEN: f64 = 1e3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PRICE: Price = Price { input: 2.0, output: 10.0, cache_read: Some(0.2), cache_write: Some(4.0) };
+
+    fn account(usd: Option<f64>, tokens: Option<u64>, gone: Allowance) -> Account {
+        let cap = Cap { usd: usd.and_then(Usd::from_dollars), tokens };
+        Account { span: Span::Run, cap, raised: Allowance::default(), gone }
+    }
+
+    fn spent(dollars: f64, tokens: u64) -> Allowance {
+        Allowance { usd: Usd::from_dollars(dollars).unwrap(), tokens }
+    }
+
+    // 5.7
+    #[test]
+    fn a_call_is_granted_whole_or_shortened_or_refused_by_the_tightest_limit() {
+        let estimate = Estimate { input_tokens: 10_000, answer_tokens: 4_000, thinking_tokens: 0, price: Some(PRICE) };
+        // 10,000 at the price of cache writes are 0.04, 4,000 of answer another 0.04.
+        let whole = Grant { answer_tokens: 4_000, reserved: spent(0.08, 14_000), shortened_by: None };
+        let short = |answer_tokens, by| Grant {
+            answer_tokens,
+            reserved: spent(0.04 + answer_tokens as f64 * 1e-5, 10_000 + answer_tokens),
+            shortened_by: Some((Span::Run, by)),
+        };
+        let none = Allowance::default();
+        let table = [
+            (vec![], Ok(whole)),
+            (vec![account(None, None, none)], Ok(whole)),
+            (vec![account(Some(0.08), Some(14_000), none)], Ok(whole)),
+            (vec![account(Some(0.07), None, none)], Ok(short(3_000, Unit::Usd))),
+            (vec![account(None, Some(11_000), none)], Ok(short(1_000, Unit::Tokens))),
+            (vec![account(Some(0.07), Some(10_256), none)], Ok(short(256, Unit::Tokens))),
+            (vec![account(None, Some(10_255), none)], Err(Unit::Tokens)),
+            (vec![account(Some(0.0425), None, none)], Err(Unit::Usd)),
+            (vec![account(Some(0.01), None, none)], Err(Unit::Usd)),
+            (vec![account(Some(1.0), None, spent(0.93, 0))], Ok(short(3_000, Unit::Usd))),
+            (vec![account(Some(1.0), None, spent(2.0, 0))], Err(Unit::Usd)),
+        ];
+        for (accounts, want) in table {
+            let got = estimate.fit(&accounts);
+            assert_eq!(got.map_err(|exhausted| exhausted.unit), want, "{accounts:?}");
+        }
+        let raised = Account { raised: spent(0.07, 0), ..account(Some(1.0), None, spent(1.0, 0)) };
+        assert_eq!(estimate.fit(&[raised]), Ok(short(3_000, Unit::Usd)), "what a person adds counts");
+    }
+
+    #[test]
+    fn thinking_is_part_of_the_answer_and_is_never_cut_off() {
+        let estimate = Estimate { input_tokens: 1_000, answer_tokens: 500, thinking_tokens: 2_000, price: Some(PRICE) };
+        let fit = |tokens| estimate.fit(&[account(None, Some(tokens), Allowance::default())]);
+        assert_eq!(fit(3_500).unwrap().answer_tokens, 500);
+        assert_eq!(fit(3_300).unwrap().answer_tokens, 300);
+        assert!(fit(3_255).is_err());
+    }
+
+    #[test]
+    fn a_refusal_names_the_limit_the_amounts_and_the_way_on() {
+        let estimate = Estimate { input_tokens: 1_000, answer_tokens: 500, thinking_tokens: 0, price: Some(PRICE) };
+        let by_tokens = account(None, Some(2_000), spent(0.0, 1_900));
+        let said = estimate.fit(&[by_tokens]).unwrap_err().to_string();
+        assert_eq!(
+            said,
+            "the budget of this run is used up: 1900 of 2000 tokens are gone (budget.run_tokens), and the next call \
+             takes 1256 or more; --raise 50000t adds 50000"
+        );
+        let by_money = Account { span: Span::Day, ..account(Some(0.5), None, spent(0.499, 0)) };
+        let said = estimate.fit(&[by_money]).unwrap_err().to_string();
+        assert_eq!(
+            said,
+            "the budget of this day is used up: $0.4990 of $0.5000 is gone (budget.day_usd), and the next call takes \
+             $0.0066 or more; --raise 0.50 adds half a dollar"
+        );
+    }
+}

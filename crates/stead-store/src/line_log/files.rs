@@ -1,0 +1,122 @@
+//! A log of lines as one file that `cat` and `grep` can read.
+
+use super::{LineLog, Rewrite};
+use crate::sessions::make_dirs;
+use crate::{Disk, StoreError, open_dir};
+use futures_util::future::BoxFuture;
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const FILE_MODE: u32 = 0o644;
+
+/// A file of lines.
+///
+/// Whoever appends shares the lock, whoever rewrites has it alone: so no line goes to a file that is being replaced.
+#[derive(Debug)]
+pub struct FileLines {
+    path: PathBuf,
+    disk: Arc<dyn Disk>,
+}
+
+impl FileLines {
+    /// The file at `path`, which is made by the first line.
+    pub fn new(path: PathBuf, disk: Arc<dyn Disk>) -> Self {
+        Self { path, disk }
+    }
+
+    fn append_now(&self, line: &str) -> io::Result<()> {
+        let file = self.locked(FlockOperation::LockShared)?;
+        // A line that was cut off must not take this one with it.
+        let start = if ends_in_a_line(&file)? { "" } else { "\n" };
+        self.disk.write_all(&file, format!("{start}{line}\n").as_bytes())
+    }
+
+    fn rewrite_now(&self, rewrite: Rewrite) -> io::Result<()> {
+        let file = self.locked(FlockOperation::LockExclusive)?;
+        let text: String = rewrite(lines_of(&file)?).into_iter().flat_map(|line| [line, "\n".to_owned()]).collect();
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        let name = Path::new(self.path.file_name().unwrap_or_default());
+        self.disk.replace(open_dir(folder)?.as_fd(), name, text.as_bytes(), FILE_MODE)
+    }
+
+    /// The file that is at the path now, locked.
+    fn locked(&self, lock: FlockOperation) -> io::Result<File> {
+        loop {
+            let file = self.open()?;
+            rustix::fs::flock(&file, lock)?;
+            // While we waited it may have been replaced.
+            if std::fs::metadata(&self.path).is_ok_and(|now| same(&file, &now)) {
+                return Ok(file);
+            }
+        }
+    }
+
+    fn open(&self) -> io::Result<File> {
+        match self.open_existing() {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            opened => return opened,
+        }
+        make_dirs(&*self.disk, self.path.parent().unwrap_or(Path::new(".")))?;
+        match self.disk.create(CWD, &self.path, FILE_MODE) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => self.open_existing(),
+            created => created,
+        }
+    }
+
+    fn open_existing(&self) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let file: File = rustix::fs::openat(CWD, &self.path, flags, Mode::empty())?.into();
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::new(ErrorKind::InvalidInput, "it is not a regular file"));
+        }
+        Ok(file)
+    }
+}
+
+fn same(file: &File, now: &std::fs::Metadata) -> bool {
+    file.metadata().is_ok_and(|ours| (ours.dev(), ours.ino()) == (now.dev(), now.ino()))
+}
+
+fn ends_in_a_line(file: &File) -> io::Result<bool> {
+    let Some(last) = file.metadata()?.len().checked_sub(1) else { return Ok(true) };
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, last)?;
+    Ok(byte == *b"\n")
+}
+
+fn lines_of(mut file: &File) -> io::Result<Vec<String>> {
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    let text = String::from_utf8_lossy(&bytes);
+    Ok(text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect())
+}
+
+impl LineLog for FileLines {
+    fn append(&self, line: String) -> BoxFuture<'_, Result<(), StoreError>> {
+        // Handing one small write to another thread takes longer than doing it.
+        Box::pin(async move { self.append_now(&line).map_err(|cause| StoreError::io(&self.path, cause)) })
+    }
+
+    fn read(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
+        Box::pin(async move {
+            let read = self.open_existing().and_then(|file| lines_of(&file));
+            match read {
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+                read => read.map_err(|cause| StoreError::io(&self.path, cause)),
+            }
+        })
+    }
+
+    fn rewrite(&self, rewrite: Rewrite) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move { self.rewrite_now(rewrite).map_err(|cause| StoreError::io(&self.path, cause)) })
+    }
+
+    fn locate(&self) -> String {
+        self.path.display().to_string()
+    }
+}

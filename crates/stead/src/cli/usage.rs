@@ -1,0 +1,157 @@
+//! `stead usage`: who used how much, as a table and, in a terminal, as a chart.
+
+use super::args::{Common, UsageArgs, UsageBy};
+use super::env::Env;
+use super::error::CliError;
+use super::open::{Needs, open_agent};
+use super::print::{errln, outln};
+use super::style::Style;
+use serde_json::json;
+use std::process::ExitCode;
+use std::sync::Arc;
+use stead::agent::{Agent, By, Period, Rebuilt, UsageLog, UsageRow, usage_report};
+use stead::core::Usd;
+
+/// The longest bar, in characters.
+const BAR_CHARS: u64 = 30;
+/// The longest name that is shown whole.
+const KEY_CHARS: usize = 44;
+
+pub(crate) async fn usage(common: &Common, env: &Env, args: &UsageArgs) -> Result<ExitCode, CliError> {
+    let agent = open_agent(common, env, Needs::FilesOnly).await?;
+    if args.rebuild {
+        return rebuild(&agent, args).await;
+    }
+    let period = Period { since: args.since, until: args.until };
+    if let Period { since: Some(since), until: Some(until) } = period
+        && since > until
+    {
+        return Err(CliError::usage(format!("--since {since} comes after --until {until}")));
+    }
+    let UsageLog { mut records, unreadable } = agent.usage(agent.owner()).await?;
+    if unreadable > 0 {
+        errln!("{unreadable} lines cannot be read and are not counted; `stead usage --rebuild` makes them again");
+    }
+    if let Some(user) = &common.user {
+        records.retain(|record| record.user == *user);
+    }
+    let (rows, total) = usage_report(&records, args.by.into(), period, |at| agent.date(at));
+    if args.json {
+        outln!("{}", json!({"by": args.by.name(), "rows": rows, "total": total}));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if rows.is_empty() {
+        outln!("nothing was used");
+        return Ok(ExitCode::SUCCESS);
+    }
+    print(Style::stdout(env), args.by.name(), &rows, &total, env.stdout_is_terminal.then_some(BAR_CHARS));
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn rebuild(agent: &Arc<Agent>, args: &UsageArgs) -> Result<ExitCode, CliError> {
+    let Rebuilt { made, kept } = agent.rebuild_usage(agent.owner()).await?;
+    let place = agent.place().usage(agent.owner()).locate();
+    match args.json {
+        true => outln!("{}", json!({"made": made, "kept": kept, "file": place})),
+        false => outln!("{made} calls made again from the journals, {kept} lines kept: {place}"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(style: Style, title: &str, rows: &[UsageRow], total: &UsageRow, bar_chars: Option<u64>) {
+    let width = rows.iter().map(|row| shown(&row.key).chars().count()).chain([title.len(), 5]).max().unwrap_or(5);
+    let head =
+        format!("{title:<width$} {:>7} {:>13} {:>7} {:>11} {:>11}", "calls", "input", "cached", "output", "cost");
+    outln!("{}", style.bold(&head));
+    let most = rows.iter().map(weight).max().unwrap_or(0);
+    for row in rows {
+        let bar = bar_chars.map_or(String::new(), |chars| bar(weight(row), most, chars));
+        let line = format!("{}  {}", line(row, width), style.accent(&bar));
+        outln!("{}", style.safe(line.trim_end()));
+    }
+    outln!("{}", style.bold(&line(total, width)));
+    if total.unpriced_calls > 0 {
+        outln!("{}", style.dim(&format!("+ {} calls of which nobody knows what they cost", total.unpriced_calls)));
+    }
+}
+
+fn line(row: &UsageRow, width: usize) -> String {
+    let UsageRow { key, calls, usage, cost, unpriced_calls } = row;
+    let cost = if *cost == Usd::default() && *unpriced_calls > 0 { "unknown".to_owned() } else { cost.to_string() };
+    let cached = format!("{}%", row.cached_percent());
+    let (input, output) = (grouped(usage.input_tokens), grouped(usage.output_tokens));
+    format!("{:<width$} {calls:>7} {input:>13} {cached:>7} {output:>11} {cost:>11}", shown(key))
+}
+
+/// What a bar stands for: money, and tokens where nobody knows the money.
+fn weight(row: &UsageRow) -> u64 {
+    match row.cost.nanos() {
+        0 => row.usage.input_tokens + row.usage.output_tokens,
+        nanos => nanos,
+    }
+}
+
+/// A bar in eighths of a character; what is more than nothing is always seen.
+fn bar(value: u64, most: u64, chars: u64) -> String {
+    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let eighths = u128::from(value) * u128::from(chars * 8) / u128::from(most.max(1));
+    let eighths = usize::try_from(eighths).unwrap_or(0).max(usize::from(value > 0));
+    "█".repeat(eighths / 8) + EIGHTHS[eighths % 8]
+}
+
+fn shown(key: &str) -> String {
+    match key.char_indices().nth(KEY_CHARS) {
+        Some((end, _)) => format!("{}…", &key[..end]),
+        None => key.to_owned(),
+    }
+}
+
+/// A number with its thousands apart.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let first = digits.len() % 3;
+    let mut parts: Vec<&str> = Vec::new();
+    if first > 0 {
+        parts.push(&digits[..first]);
+    }
+    parts.extend((first..digits.len()).step_by(3).map(|at| &digits[at..at + 3]));
+    parts.join(",")
+}
+
+impl UsageBy {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Day => "day",
+            Self::Session => "session",
+            Self::Model => "model",
+            Self::User => "user",
+        }
+    }
+}
+
+impl From<UsageBy> for By {
+    fn from(by: UsageBy) -> Self {
+        match by {
+            UsageBy::Day => Self::Day,
+            UsageBy::Session => Self::Session,
+            UsageBy::Model => Self::Model,
+            UsageBy::User => Self::User,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_bars_are_as_long_as_they_should_be() {
+        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(grouped(number), text);
+        }
+        for (value, want) in [(0, ""), (1, "▏"), (50, "█"), (75, "█▌"), (100, "██")] {
+            assert_eq!(bar(value, 100, 2), want, "{value}");
+        }
+        assert_eq!(bar(u64::MAX, u64::MAX, 2), "██");
+    }
+}
