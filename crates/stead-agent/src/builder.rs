@@ -251,10 +251,14 @@ impl AgentBuilder {
             }
             (Given::Nothing, None) => return Err(BuildError::NoModel),
         };
+        let memory_model = match &workspace.config().memory.model {
+            Some(name) => Some(connect(&ModelSettings { name: name.clone(), ..ModelSettings::default() }, &lookup)?),
+            None => None,
+        };
         workspace.definition.tools.extend(self.lists);
         workspace.definition.surface = self.surface.unwrap_or(workspace.definition.surface);
         let place = open_place(&dir, &workspace, Redactor::new(known)).await?;
         let (owner, tools, folder) = (self.owner, self.tools, self.folder.unwrap_or(VPath::root()));
-        Ok(Agent::new(AgentParts { workspace, model, params, place, owner, tools, folder })?)
+        Ok(Agent::new(AgentParts { workspace, model, memory_model, params, place, owner, tools, folder })?)
     }
 }

@@ -14,8 +14,10 @@ mod features;
 mod gate;
 mod halt;
 mod live;
+mod memory;
 mod model_call;
 mod session;
+mod standing;
 mod tool_calls;
 mod turn;
 mod undo;
@@ -27,8 +29,13 @@ pub use builder::{AgentBuilder, BuildError};
 pub use collect::{Collected, Really};
 pub use error::AgentError;
 pub use features::{Contribution, Feature, TurnCx, own_folder};
-pub use gate::{GateRules, Judged, judge};
+pub use gate::{GateRules, Judged, Tainted, judge};
 pub use live::{Listener, RunOptions, RunReport};
+pub use memory::{
+    Background, Blamed, Consolidated, DeadJob, Fact, Flushed, Forgotten, Ledger, MAX_FACT_CHARS, MemoryError,
+    MemoryFiles, MemoryJob, MemoryStatus, Placed, Record, Review, Shown, Source, Which, WorkOptions, Worked,
+    without_sources,
+};
 pub use session::{RewindPoint, Session};
 pub use tool_calls::Called;
 pub use turn::Turn;

@@ -56,6 +56,8 @@ pub struct TurnCx<'a> {
     pub workspace: &'a Workspace,
     /// The tree as this session sees it.
     pub files: &'a Arc<dyn Vfs>,
+    /// The same without any guard, for what the harness itself keeps there.
+    pub bare: &'a Arc<dyn Vfs>,
     /// Whose session it is.
     pub owner: &'a Owner,
     /// The folder of this user's own versions of parts of the workspace, if there is one.

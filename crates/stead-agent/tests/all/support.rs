@@ -76,13 +76,16 @@ pub(crate) async fn agent_on(
     more: Vec<Arc<dyn Tool>>,
 ) -> Arc<Agent> {
     let files = Arc::new(LocalVfs::open(dir, disk.clone()).unwrap());
-    let workspace = Workspace::open(files, &OpenOptions::default(), &|_| None).await.unwrap();
+    let mut workspace = Workspace::open(files, &OpenOptions::default(), &|_| None).await.unwrap();
+    // What is remembered has tests of its own; here it would only add to what is counted.
+    workspace.definition.config.memory.flush.get_or_insert(false);
     let place = LocalPlace::open(dir, workspace.config().agent(), disk, Redactor::default()).unwrap();
     let place = Arc::new(place);
     let tools = more.into_iter().collect();
     Agent::new(AgentParts {
         workspace,
         model,
+        memory_model: None,
         params: Params::default(),
         place,
         owner: Owner::default(),

@@ -81,6 +81,7 @@ impl World {
         let agent = Agent::new(AgentParts {
             workspace,
             model,
+            memory_model: None,
             params,
             place,
             owner: Owner::default(),

@@ -98,17 +98,13 @@ fn engine(draft: &mut Draft<'_>, document: &Document, engine: &Engine) {
     let is = |part: &Option<Part>, wanted: bool| part.as_ref().is_some_and(|part| part.enabled == Some(wanted));
     draft.inactive(
         document,
-        &[
-            ("engine.compact.enabled", "making room when the context is full comes in a later version"),
-            ("engine.session_memory.enabled", "memory of a session comes in a later version"),
-        ],
+        &[("engine.compact.enabled", "making room when the context is full comes in a later version")],
     );
     if is(&engine.compact, false) {
         draft.config.disable.0.insert(Switch::Compaction);
     }
-    if is(&engine.workspace_memory, true) {
-        let what = "memories are shown; extracting them after each run comes in a later version";
-        draft.inactive(document, &[("engine.workspace_memory.enabled", what)]);
+    if is(&engine.workspace_memory, true) || is(&engine.session_memory, true) {
+        draft.config.memory.flush = Some(true);
     }
     if is(&engine.workspace_memory, false) {
         draft.tree.memory = None;
