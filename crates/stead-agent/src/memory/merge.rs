@@ -116,18 +116,17 @@ pub(super) fn apply(
         lines.dedup();
         merge.combine(text, &lines, &new);
     }
-    // What a bullet stands for is not needless.
+    // What a bullet stands for is not needless, and what is needless is no reason.
     let used: HashSet<&String> = decision.bullets.iter().flat_map(|bullet| &bullet.from).collect();
-    let mut dropped: HashSet<&str> = HashSet::new();
+    let needless: HashSet<&String> = decision.dropped.iter().map(|dropped| &dropped.id).collect();
     for Dropped { id, by } in &decision.dropped {
-        let stays = |by: &str| facts.iter().any(|fact| fact.id() == by) || merge.line_of(by).is_some();
-        if id == by || used.contains(id) || dropped.contains(by.as_str()) || !stays(by) {
+        let is_known = facts.iter().any(|fact| fact.id() == by) || away.contains(by) || merge.line_of(by).is_some();
+        if used.contains(id) || needless.contains(by) || !is_known {
             continue;
         }
-        if fresh.remove(id.as_str()).is_some() {
-            dropped.insert(id);
-        } else if let Some(line) = merge.line_of(id).filter(|line| merge.line_of(by) != Some(*line)) {
-            dropped.insert(id);
+        if fresh.remove(id.as_str()).is_none()
+            && let Some(line) = merge.line_of(id).filter(|line| merge.line_of(by) != Some(*line))
+        {
             merge.archive(line);
         }
     }
