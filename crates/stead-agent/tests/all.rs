@@ -17,6 +17,8 @@ mod crowd;
 mod faults;
 #[path = "all/kills.rs"]
 mod kills;
+#[path = "all/memory/mod.rs"]
+mod memory;
 #[path = "all/oracle.rs"]
 mod oracle;
 #[path = "all/parties.rs"]

@@ -6,7 +6,7 @@
 
 use super::error::MemoryError;
 use super::fact::Fact;
-use super::home::Home;
+use super::home::{FORGOTTEN, Home};
 use super::marks::{Kept, Merged, MergedDay, expected, put};
 use super::merge::{Decision, apply};
 use super::record::{Record, Shown};
@@ -60,24 +60,32 @@ impl Agent {
     pub async fn consolidate(&self, owner: &Owner, scope: Option<&str>) -> Result<Consolidated, MemoryError> {
         let home = self.home_of_scope(owner, scope.unwrap_or(super::home::EVERY_SESSION))?;
         let mut done = Consolidated::default();
+        let mut fresh = Vec::new();
         for _ in 0..MAX_BATCHES {
             let merged: Option<Kept<Merged>> = home.get(&home.merged_key()).await?;
-            let fresh = home.fresh_facts().await?;
+            if fresh.is_empty() {
+                fresh = home.fresh_facts().await?;
+            }
             let Some(plan) = self.plan(&home, &merged, &fresh, &mut done).await? else {
                 if fresh.is_empty() {
                     done.days = home.put_days_away(self.workspace().config().memory.archive_days).await?;
                     return Ok(done);
                 }
+                fresh.clear();
                 continue;
             };
             done.fallback = plan.value.by.clone().err();
             done.facts += plan.value.facts.len();
-            let planned: HashSet<&str> = plan.value.facts.iter().map(|(_, id)| id.as_str()).collect();
-            let facts: Vec<Fact> =
-                fresh.into_iter().map(|(_, fact)| fact).filter(|fact| planned.contains(fact.id())).collect();
+            let planned: HashSet<String> = plan.value.facts.iter().map(|(_, id)| id.clone()).collect();
+            let forgotten = home.files.read(&home.files.archive(FORGOTTEN)?).await?.0.ids();
+            let is_wanted = |fact: &&Fact| planned.contains(fact.id()) && !forgotten.contains(fact.id());
+            let facts: Vec<Fact> = fresh.iter().map(|(_, fact)| fact).filter(is_wanted).cloned().collect();
             let plan = self.carry_out(&home, plan, &facts, &mut done).await?;
-            // If not, another worker was faster.
-            home.settle(&merged, plan).await?;
+            match home.settle(&merged, plan).await? {
+                true => fresh.retain(|(_, fact)| !planned.contains(fact.id())),
+                // Another worker was faster; who knows what is left.
+                false => fresh.clear(),
+            }
         }
         Err(MemoryError::Contended(home.files.memory))
     }

@@ -115,7 +115,7 @@ impl Agent {
         };
         let (trusted, outside) = (facts(&extraction.trusted), facts(&extraction.outside));
         let facts = home.files.append(&home.files.day(extraction.date)?, &trusted).await?;
-        let quarantined = home.files.append(&home.files.quarantine(extraction.date)?, &outside).await?;
+        let quarantined = home.files.hold_back(extraction.date, &outside).await?;
         if !trusted.is_empty() {
             // Before the mark moves: a crash in between would leave facts that nobody merges.
             self.enqueue_consolidation(home).await?;

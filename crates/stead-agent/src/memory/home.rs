@@ -1,7 +1,7 @@
 //! Where the memory of one owner lies: files that people read, and documents that keep the progress of jobs.
 
 use super::error::MemoryError;
-use super::fact::Fact;
+use super::fact::{Fact, normalised};
 use super::ledger::Ledger;
 use crate::Agent;
 use jiff::Timestamp;
@@ -44,8 +44,7 @@ impl Agent {
     pub(super) fn home(&self, owner: &Owner, session: &SessionId) -> Result<Home, MemoryError> {
         let place = &self.parts.place;
         let files = MemoryFiles::new(&self.workspace().definition, place.files(owner, session, None))?;
-        let mut state = place.state(owner);
-        state.space = state.space.within("memory");
+        let state = self.memory_state(owner);
         let scope = match self.workspace().config().filesystem.scope {
             IsolationScope::Session => session.to_string(),
             IsolationScope::User | IsolationScope::Agent | IsolationScope::Global => EVERY_SESSION.to_owned(),
@@ -184,6 +183,18 @@ impl MemoryFiles {
             ledger.append(facts, &known)
         })
         .await
+    }
+}
+
+impl MemoryFiles {
+    /// Adds facts to those that wait for a person, but none in words that wait already or were rejected.
+    pub(crate) async fn hold_back(&self, date: Date, facts: &[Fact]) -> Result<usize, MemoryError> {
+        let mut said: HashSet<String> = HashSet::new();
+        for path in [self.archive(REJECTED)?, self.quarantine(date)?] {
+            said.extend(self.read(&path).await?.0.facts().map(|(_, fact)| normalised(&fact.text)));
+        }
+        let news: Vec<Fact> = facts.iter().filter(|fact| said.insert(normalised(&fact.text))).cloned().collect();
+        self.append(&self.quarantine(date)?, &news).await
     }
 }
 

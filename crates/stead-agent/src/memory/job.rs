@@ -60,16 +60,16 @@ impl Agent {
         definition.flushes() && kept && self.memory_model().is_some()
     }
 
-    /// Sees to it that a session is looked through up to entry `seq`, by whichever process works next. Asked again
-    /// for the same entry, nothing more happens.
+    /// Sees to it that a session is looked through up to entry `seq`, by whichever process works next. Of two jobs for
+    /// the same entry the second finds the mark there and does nothing.
     pub async fn enqueue_flush(&self, owner: &Owner, session: &SessionId, seq: u64) -> Result<(), MemoryError> {
         if !self.flushes() {
             return Ok(());
         }
         let job = MemoryJob::Flush { session: session.clone(), upto: seq };
-        let mut state = self.parts.place.state(owner);
-        state.space = state.space.within("memory");
-        enqueue(&state, &job, format!("flush/{session}/{seq}"), Duration::ZERO).await
+        let state = self.memory_state(owner);
+        // A key of session and entry would keep out a new session under an old name.
+        enqueue(&state, &job, None, Duration::ZERO).await
     }
 
     /// Sees to it that new facts are merged, when it is time.
@@ -80,14 +80,14 @@ impl Agent {
         let due_ms = merged.at_ms + i64::from(self.workspace().config().memory.consolidate_minutes) * 60_000;
         let delay = due_ms.saturating_sub(Timestamp::now().as_millisecond()).max(0);
         let dedup = format!("consolidate/{}/{}", home.scope, merged.generation);
-        enqueue(&home.state, &job, dedup, Duration::from_millis(delay.unsigned_abs())).await
+        enqueue(&home.state, &job, Some(dedup), Duration::from_millis(delay.unsigned_abs())).await
     }
 }
 
-async fn enqueue(state: &State, job: &MemoryJob, dedup: String, delay: Duration) -> Result<(), MemoryError> {
+async fn enqueue(state: &State, job: &MemoryJob, dedup: Option<String>, delay: Duration) -> Result<(), MemoryError> {
     let payload = serde_json::to_vec(job)
         .map_err(|error| MemoryError::Unreadable { key: "a job".to_owned(), cause: error.to_string() })?;
-    let job = stead_store::Job { payload: payload.into(), dedup: Some(dedup), delay, max_attempts: MAX_ATTEMPTS };
+    let job = stead_store::Job { payload: payload.into(), dedup, delay, max_attempts: MAX_ATTEMPTS };
     state.store.enqueue(&state.space, QUEUE, job).await?;
     Ok(())
 }

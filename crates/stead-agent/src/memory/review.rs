@@ -58,7 +58,7 @@ pub struct Blamed {
 pub struct MemoryStatus {
     /// Whether facts are extracted after runs.
     pub flushes: bool,
-    /// The model that is asked.
+    /// The model that is asked, if it is not the agent's own.
     pub model: Option<String>,
     /// Where curated memory lies.
     pub memory: String,
@@ -130,8 +130,8 @@ impl Agent {
             reason: dead.reason,
         });
         Ok(MemoryStatus {
-            flushes: self.flushes(),
-            model: self.memory_model().map(|model| model.name().to_owned()),
+            flushes: self.workspace().definition.flushes(),
+            model: self.workspace().config().memory.model.clone(),
             memory: home.files.memory.to_string(),
             unmerged: home.fresh_count().await?,
             quarantined: home.files.waiting().await?.len(),

@@ -87,8 +87,7 @@ impl TypedTool for Save {
         let fact = fact.ok_or_else(|| ToolError::Tell("content is empty: say what to remember".to_owned()))?;
         let id = fact.id().to_owned();
         if let Some(seq) = origin.tainted {
-            let path = self.files.quarantine(date).map_err(told)?;
-            self.files.append(&path, &[fact.noted("trust", "outside")]).await.map_err(told)?;
+            self.files.hold_back(date, &[fact.noted("trust", "outside")]).await.map_err(told)?;
             return Ok(Output::text(format!(
                 "Noted as {id}, and held back until a person approves it (`stead memory review`): since entry {seq} \
                  this session holds words from outside that nobody vouches for."

@@ -70,9 +70,15 @@ pub(super) struct Chunk {
 /// What was said after entry `after`, up to entry `upto`. What was rewound was not said.
 pub(super) fn pieces(lines: &[Line], after: u64, upto: u64) -> Vec<Piece> {
     let (mut pieces, mut tools, mut tainted) = (Vec::<Piece>::new(), BTreeMap::<&str, &str>::new(), None::<u64>);
-    for line in lines.iter().take_while(|line| line.seq <= upto) {
+    for line in lines {
         let seq = line.seq;
         match &line.entry {
+            // What was taken back later was not said either.
+            Entry::Rewind(rewind) => {
+                pieces.retain(|piece| piece.seq <= rewind.to);
+                tainted = tainted.filter(|seq| *seq <= rewind.to);
+            }
+            _ if seq > upto => {}
             Entry::User(input) => pieces.extend(of_input(seq, input, tainted)),
             Entry::Model(reply) => pieces.extend(of_reply(seq, reply, tainted)),
             Entry::Call(intent) => {
@@ -85,10 +91,6 @@ pub(super) fn pieces(lines: &[Line], after: u64, upto: u64) -> Vec<Piece> {
                 // A name that no tool has is the model's own word.
                 let tool = tools.get(result.id.as_str()).copied().unwrap_or("a tool");
                 pieces.extend(of_result(seq, result, tool, tainted));
-            }
-            Entry::Rewind(rewind) => {
-                pieces.retain(|piece| piece.seq <= rewind.to);
-                tainted = tainted.filter(|seq| *seq <= rewind.to);
             }
             Entry::Session(_)
             | Entry::Ask(_)

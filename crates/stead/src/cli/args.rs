@@ -1,5 +1,6 @@
 //! Every command and flag, in one table.
 
+use super::memory::args::MemoryArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use stead::workspace::Layout;
@@ -102,6 +103,8 @@ pub(crate) enum Command {
     /// Install, list, update, remove, publish or check skills
     #[command(alias = "skill")]
     Skills(SkillsArgs),
+    /// Show, review, edit and merge what is remembered across sessions
+    Memory(MemoryArgs),
     /// Remove what is no longer needed: old before-images, leftovers of crashes
     Gc(GcArgs),
     /// List the workspaces in a folder, whichever their layout
@@ -278,6 +281,9 @@ pub(crate) struct RunArgs {
     /// What is printed
     #[arg(long, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,
+    /// Leave no process behind that looks through what was said; the next run's does it
+    #[arg(long)]
+    pub(crate) no_background: bool,
 }
 
 /// How a run is carried out.

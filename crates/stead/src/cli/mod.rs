@@ -13,6 +13,7 @@ mod gc;
 mod init;
 mod list;
 mod locate;
+mod memory;
 mod models;
 mod open;
 mod print;
@@ -100,6 +101,7 @@ async fn dispatch(cli: Cli, env: &Env) -> Result<ExitCode, CliError> {
         Command::Sessions(args) => sessions::sessions(&common, env, args.command).await,
         Command::Workspace(args) => workspace::workspace(&common, env, args.command).await,
         Command::Skills(args) => skills::skills(&common, env, args.command).await,
+        Command::Memory(args) => memory::memory(&common, env, args.command).await,
         Command::Gc(args) => gc::gc(&common, env, &args).await,
         Command::List(args) => list::list(env, &args).await,
         Command::Models(args) => models::models(env, &args).await,

@@ -43,7 +43,15 @@ pub(crate) async fn open_agent(common: &Common, env: &Env, needs: Needs) -> Resu
             (connect(&settings, &lookup)?, settings.params())
         }
     };
-    let parts = Made { model, params, secrets: known, owner: owner(common)?, folder: working_folder(&dir, env) };
+    let memory_model = match (needs, &workspace.config().memory.model) {
+        (Needs::Model, Some(name)) => {
+            let settings = ModelSettings { name: name.clone(), ..ModelSettings::default() };
+            Some(connect(&in_workspace(settings, &dir), &lookup)?)
+        }
+        (Needs::Model, None) | (Needs::FilesOnly, _) => None,
+    };
+    let (owner, folder) = (owner(common)?, working_folder(&dir, env));
+    let parts = Made { model, memory_model, params, secrets: known, owner, folder };
     assemble(&dir, workspace, parts).await
 }
 
@@ -106,6 +114,7 @@ async fn patiently<T>(connecting: impl Future<Output = T>) -> T {
 /// What an agent is made of beside its workspace.
 pub(crate) struct Made {
     pub(crate) model: Arc<dyn Model>,
+    pub(crate) memory_model: Option<Arc<dyn Model>>,
     pub(crate) params: Params,
     /// No journal ever holds any of these.
     pub(crate) secrets: Vec<String>,
@@ -118,15 +127,15 @@ impl Made {
     /// A model, and nothing special.
     pub(crate) fn of(model: Arc<dyn Model>) -> Self {
         let (params, owner, folder) = (Params::default(), Owner::default(), VPath::root());
-        Self { model, params, secrets: Vec::new(), owner, folder }
+        Self { model, memory_model: None, params, secrets: Vec::new(), owner, folder }
     }
 }
 
 /// An agent over `workspace`.
 pub(crate) async fn assemble(dir: &Path, workspace: Workspace, made: Made) -> Result<Arc<Agent>, CliError> {
-    let Made { model, params, secrets, owner, folder } = made;
+    let Made { model, memory_model, params, secrets, owner, folder } = made;
     let place = open_place(dir, &workspace, secrets).await?;
-    Ok(Agent::new(AgentParts { workspace, model, params, place, owner, tools: Vec::new(), folder })?)
+    Ok(Agent::new(AgentParts { workspace, model, memory_model, params, place, owner, tools: Vec::new(), folder })?)
 }
 
 /// The model to use: the flag, the workspace's setting, or the first provider whose key is set.
