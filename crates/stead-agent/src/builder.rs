@@ -68,7 +68,7 @@ type Variables = dyn Fn(&str) -> Option<String> + Send + Sync;
 enum Given {
     #[default]
     Nothing,
-    Settings(ModelSettings),
+    Settings(Box<ModelSettings>),
     Model(Arc<dyn Model>),
 }
 
@@ -134,7 +134,7 @@ impl AgentBuilder {
 
     /// The model, with settings.
     pub fn model_settings(mut self, settings: ModelSettings) -> Self {
-        self.model = Given::Settings(settings);
+        self.model = Given::Settings(Box::new(settings));
         self
     }
 
@@ -245,11 +245,15 @@ impl AgentBuilder {
         let set = config.model.clone().filter(|settings| !settings.name.is_empty());
         let (model, params) = match (self.model, set) {
             (Given::Model(model), set) => (model, set.map(|settings| settings.params()).unwrap_or_default()),
-            (Given::Settings(settings), _) | (Given::Nothing, Some(settings)) => {
+            (given, set) => {
+                let settings = match given {
+                    Given::Settings(settings) => Some(*settings),
+                    Given::Nothing | Given::Model(_) => set,
+                };
+                let settings = settings.ok_or(BuildError::NoModel)?;
                 known.extend(secrets(&settings, &lookup));
                 (connect(&settings, &lookup)?, settings.params())
             }
-            (Given::Nothing, None) => return Err(BuildError::NoModel),
         };
         let memory_model = match &workspace.config().memory.model {
             Some(name) => Some(connect(&ModelSettings { name: name.clone(), ..ModelSettings::default() }, &lookup)?),

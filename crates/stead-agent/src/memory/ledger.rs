@@ -131,7 +131,7 @@ mod tests {
             last in prop::bool::ANY,
         ) {
             let text = lines.join(end) + if last { end } else { "" };
-            prop_assert_eq!(Ledger::parse(&text).text(), text.clone());
+            prop_assert!(Ledger::parse(&text).text() == text);
             let mut ledger = Ledger::parse(&text);
             ledger.append([&fact("new")], &HashSet::new());
             let after = ledger.text();

@@ -22,6 +22,9 @@ use stead_workspace::{AgentConfig, LocalPlace, OpenOptions, Place, Workspace};
 /// What a test's model says to a conversation.
 type Talk = dyn Fn(&Request) -> Vec<Block> + Send + Sync;
 
+/// What happens while it is asked about memory.
+pub(super) type Before = Box<dyn FnMut(&str) -> Result<(), ModelError> + Send>;
+
 /// A model that does as it is told. In a conversation it says what the test wants. Asked for facts, it repeats every
 /// line that says `fact:`, whoever said it. Asked how to merge, it keeps every fact as a bullet of its own.
 pub(super) struct Obedient {
@@ -30,7 +33,7 @@ pub(super) struct Obedient {
     /// The questions about memory, in order.
     pub(super) asked: Mutex<Vec<String>>,
     /// What it does before it answers a question about memory.
-    pub(super) before: Mutex<Option<Box<dyn FnMut(&str) -> Result<(), ModelError> + Send>>>,
+    pub(super) before: Mutex<Option<Before>>,
 }
 
 impl std::fmt::Debug for Obedient {

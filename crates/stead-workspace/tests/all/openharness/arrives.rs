@@ -6,7 +6,8 @@ use stead_core::AccessKind::{Read, Write};
 use stead_model::ModelSettings;
 use stead_vfs::Rules;
 use stead_workspace::{
-    AgentConfig, AgentMode, AgentSpec, ContextFile, FixedText, Policy, SpecPolicy, Surface, ToolLists, order,
+    AgentConfig, AgentMode, AgentSpec, ContextFile, FixedText, MemorySettings, Policy, SpecPolicy, Surface, ToolLists,
+    order,
 };
 
 fn names(names: &[&str]) -> Vec<String> {
@@ -107,8 +108,9 @@ async fn every_part_of_a_workspace_arrives_where_it_belongs() {
     let definition = open(fixture("workspace"), &on_platform()).await.map_err(|all| lines(&all)).unwrap();
     assert_eq!(definition.agents, agents());
     assert_eq!(definition.active.as_deref(), Some("plan"));
-    let config =
-        AgentConfig { model: Some(gpt(0.3)), secrets: definition.config.secrets.clone(), ..AgentConfig::default() };
+    let memory = MemorySettings { flush: Some(true), ..MemorySettings::default() };
+    let secrets = definition.config.secrets.clone();
+    let config = AgentConfig { model: Some(gpt(0.3)), memory, secrets, ..AgentConfig::default() };
     assert_eq!(definition.config, config);
     let mut secrets = definition.config.secrets.clone();
     secrets.sort();
