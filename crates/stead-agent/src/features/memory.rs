@@ -33,6 +33,9 @@ impl Feature for Memory {
             };
             let section = |title: &str, order, text| Section::new(title, self.name(), order, text);
             let mut sections = Vec::new();
+            if off(Switch::WorkspaceContext) {
+                return Ok(Contribution { sections, tools });
+            }
             if !off(Switch::MemoryTools) {
                 sections.extend(recall(cx, path).map(|text| section("memory recall", order::MEMORY_RECALL, text)));
             }

@@ -155,8 +155,8 @@ pub(crate) fn all(definition: &Definition) -> Vec<Box<dyn Feature>> {
     if on(Switch::WorkspaceContext) {
         features.push(Box::new(context::Context));
         features.push(Box::new(knowledge::Knowledge));
-        features.push(Box::new(memory::Memory));
     }
+    features.push(Box::new(memory::Memory));
     features.push(Box::new(skills::Skills::default()));
     if on(Switch::Subagents) {
         features.push(Box::new(subagents::Subagents));
