@@ -38,6 +38,8 @@ pub struct AgentParts {
     pub workspace: Workspace,
     /// The model it asks.
     pub model: Arc<dyn Model>,
+    /// The model that extracts and merges what is remembered; none = the same.
+    pub memory_model: Option<Arc<dyn Model>>,
     /// Settings of each request.
     pub params: Params,
     /// The model that writes summaries, if it is another.

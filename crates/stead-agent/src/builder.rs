@@ -242,23 +242,30 @@ impl AgentBuilder {
         let own = config.variables.clone();
         let lookup = |name: &str| own.get(name).cloned().or_else(|| process(name));
         let mut known = config.secrets.clone();
-        let set = config.model.clone().filter(|settings| !settings.name.is_empty()).map(Box::new);
+        let set = config.model.clone().filter(|settings| !settings.name.is_empty());
         let (model, params) = match (self.model, set) {
             (Given::Model(model), set) => (model, set.map(|settings| settings.params()).unwrap_or_default()),
-            (Given::Settings(settings), _) | (Given::Nothing, Some(settings)) => {
+            (given, set) => {
+                let settings = match given {
+                    Given::Settings(settings) => Some(*settings),
+                    Given::Nothing | Given::Model(_) => set,
+                };
+                let settings = settings.ok_or(BuildError::NoModel)?;
                 known.extend(secrets(&settings, &lookup));
                 (connect(&settings, &lookup)?, settings.params())
             }
-            (Given::Nothing, None) => return Err(BuildError::NoModel),
         };
         workspace.definition.tools.extend(self.lists);
         workspace.definition.surface = self.surface.unwrap_or(workspace.definition.surface);
         let place = open_place(&dir, &workspace, Redactor::new(known)).await?;
         let (owner, tools, folder) = (self.owner, self.tools, self.folder.unwrap_or(VPath::root()));
-        let own = workspace.config().model.as_ref();
-        let side = workspace.config().compaction.model.as_ref().map(|name| side_model(name, own));
-        let compactor = side.map(|settings| connect(&settings, &lookup)).transpose()?;
-        Ok(Agent::new(AgentParts { workspace, model, params, compactor, place, owner, tools, folder })?)
+        let config = workspace.config();
+        let side = |name: &Option<String>| {
+            let settings = name.as_ref().map(|name| side_model(name, config.model.as_ref()));
+            settings.map(|settings| connect(&settings, &lookup)).transpose()
+        };
+        let (compactor, memory_model) = (side(&config.compaction.model)?, side(&config.memory.model)?);
+        Ok(Agent::new(AgentParts { workspace, model, memory_model, params, compactor, place, owner, tools, folder })?)
     }
 }
 

@@ -15,6 +15,17 @@ pub struct Judged {
     pub files: Option<Verdict>,
     /// What may be done to an attached project, if the call would change something in it.
     pub project: Option<Attached>,
+    /// What later prompts are made from and the call would change, if its session took in words from outside.
+    pub tainted: Option<Tainted>,
+}
+
+/// A change that would let words from outside speak to later sessions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tainted {
+    /// The result that first brought them in.
+    pub seq: u64,
+    /// What would be changed, as the call names it.
+    pub path: String,
 }
 
 /// The rules of an agent that are about tools.
@@ -31,7 +42,8 @@ pub fn judge(rules: &GateRules, call: &Judged) -> Verdict {
     let asks = |tool: &&str| rules.approvals.get(*tool).copied().unwrap_or(false);
     let approvals = [Some(call.tool.as_str()), covered].into_iter().flatten().find(asks);
     let approvals = approvals.map(|tool| Verdict::ask(format!("approvals: {tool}: true")));
-    let all = [call.files.clone(), call.project.map(project), approvals, Some(default_mode(call.effect))];
+    let tainted = call.tainted.as_ref().map(tainted);
+    let all = [call.files.clone(), call.project.map(project), tainted, approvals, Some(default_mode(call.effect))];
     // Every rule can only narrow: the strictest verdict holds, and those who agree give the reason together.
     let strictest = all.iter().flatten().map(|verdict| verdict.kind).max().unwrap_or(VerdictKind::Deny);
     let agree = all.into_iter().flatten().filter(|verdict| verdict.kind == strictest);
@@ -43,6 +55,12 @@ fn project(attached: Attached) -> Verdict {
         Attached::ReadOnly => Verdict::deny("the project is attached read-only (filesystem.project.writable)"),
         Attached::Writable => Verdict::ask("mode default: changes to the attached project ask"),
     }
+}
+
+fn tainted(Tainted { seq, path }: &Tainted) -> Verdict {
+    Verdict::ask(format!(
+        "tainted: entry {seq} brought in words from outside, and later prompts are made from {path:?}"
+    ))
 }
 
 fn default_mode(effect: Effect) -> Verdict {
@@ -82,7 +100,7 @@ mod tests {
             ("wait", Effect::Reads, None, Verdict::allow("mode default: reads are allowed")),
         ];
         for (tool, effect, files, expected) in table {
-            let call = Judged { tool: tool.into(), effect, files, project: None };
+            let call = Judged { tool: tool.into(), effect, files, project: None, tainted: None };
             assert_eq!(judge(&rules, &call), expected, "{tool}");
         }
     }
@@ -90,11 +108,30 @@ mod tests {
     #[test]
     fn an_attached_project_is_changed_only_if_it_may_and_a_person_agrees() {
         let verdict = |project| {
-            let call = Judged { tool: "write_file".into(), effect: Effect::Writes, files: None, project };
+            let call =
+                Judged { tool: "write_file".into(), effect: Effect::Writes, files: None, project, tainted: None };
             judge(&GateRules::default(), &call).kind
         };
         assert_eq!(verdict(None), VerdictKind::Allow);
         assert_eq!(verdict(Some(Attached::Writable)), VerdictKind::Ask);
         assert_eq!(verdict(Some(Attached::ReadOnly)), VerdictKind::Deny);
+    }
+
+    #[test]
+    fn what_later_prompts_are_made_from_is_changed_only_with_a_person_once_words_came_from_outside() {
+        let verdict = |files: Verdict| {
+            let tainted = Some(Tainted { seq: 7, path: "MEMORY.md".into() });
+            let call = Judged {
+                tool: "write_file".into(),
+                effect: Effect::Writes,
+                files: Some(files),
+                project: None,
+                tainted,
+            };
+            judge(&GateRules::default(), &call)
+        };
+        let rule = "tainted: entry 7 brought in words from outside, and later prompts are made from \"MEMORY.md\"";
+        assert_eq!(verdict(Verdict::allow("permissions[0]: allow write MEMORY.md")), Verdict::ask(rule));
+        assert_eq!(verdict(Verdict::deny("permissions[0]")), Verdict::deny("permissions[0]"));
     }
 }

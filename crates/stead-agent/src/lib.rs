@@ -19,8 +19,10 @@ mod gate;
 mod halt;
 mod live;
 mod lookup;
+mod memory;
 mod model_call;
 mod session;
+mod standing;
 mod tool_calls;
 mod turn;
 mod undo;
@@ -37,9 +39,13 @@ pub use compact::Pinned;
 pub use error::AgentError;
 pub use facts::UNKNOWN_WINDOW_TOKENS;
 pub use features::{Contribution, Feature, TurnCx, own_folder};
-pub use gate::{GateRules, Judged, judge};
+pub use gate::{GateRules, Judged, Tainted, judge};
 pub use live::{Listener, RunOptions, RunReport};
 pub use lookup::{Looked, Lookup, LookupError, MemoryFiles, Said, said, since, until};
+pub use memory::{
+    Background, Blamed, Consolidated, DeadJob, Fact, Flushed, Forgotten, Ledger, MAX_FACT_CHARS, MemoryError,
+    MemoryJob, MemoryStatus, Placed, Record, Review, Shown, Source, Which, WorkOptions, Worked, without_sources,
+};
 pub use session::{RewindPoint, Session};
 pub use tool_calls::Called;
 pub use turn::Turn;

@@ -93,6 +93,14 @@ impl Session {
         Ok(())
     }
 
+    /// Sees to it that what was said is looked through for what to remember. A run without an answer taught nothing.
+    async fn remember_later(&self, report: &RunReport) {
+        if report.steps > 0 && report.outcome != Outcome::Parked {
+            // A queue that cannot be written loses nothing: the next job begins where the last one ended.
+            let _ = self.agent.enqueue_flush(&self.owner, &self.id, self.state.seq).await;
+        }
+    }
+
     /// Keeps the memory of undo within its bounds, after one run in fifty: looking through it takes a while.
     async fn collect_sometimes(&self, run: &RunId) {
         let sum: u32 = run.as_str().bytes().map(u32::from).sum();
@@ -202,6 +210,7 @@ impl Session {
         let writer = live.writer;
         self.sessions.derive(&self.state, writer.position()).await;
         writer.close().await;
+        self.remember_later(&report).await;
         self.collect_sometimes(&report.run).await;
         Ok(report)
     }

@@ -3,17 +3,18 @@
 use crate::gate::{is_allowed, judge};
 use crate::halt::Halt;
 use crate::live::{Live, Stop};
-use crate::{Agent, Answer, Approvals, Judged, Question};
+use crate::standing::Standing;
+use crate::{Agent, Answer, Approvals, Judged, Question, Tainted};
 use futures_util::{FutureExt, StreamExt};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead_core::{
-    Access, AccessKind, Ask, Block, CallIntent, CallResult, CallState, Decision, Effect, Entry, EventKind, Pending,
-    ResultStatus, Risk, RunId, SessionId, ToolCall, Verdict, VerdictKind, args_hash,
+    Access, AccessKind, Ask, Block, CallIntent, CallResult, CallState, Decision, Effect, Entry, EventKind, Owner,
+    Pending, ResultStatus, Risk, RunId, SessionId, ToolCall, Verdict, VerdictKind, args_hash,
 };
-use stead_tools::{ActiveSkills, Output, Registry, Seen, Tool, ToolCx, ToolError};
+use stead_tools::{ActiveSkills, Origin, Output, Registry, Seen, Tool, ToolCx, ToolError};
 use stead_vfs::{Guarded, VPath, Vfs};
 use stead_workspace::PROJECT;
 use tokio_util::sync::CancellationToken;
@@ -32,11 +33,20 @@ pub struct Called {
     pub content: Vec<Block>,
 }
 
+/// The conversation that a call is part of, as far as the gate must know it.
+struct Conversation<'a> {
+    owner: &'a Owner,
+    /// The result that first brought in words from outside.
+    tainted: Option<u64>,
+}
+
 /// A call that may run.
 struct Ready {
     call: ToolCall,
     tool: Arc<dyn Tool>,
     args: Value,
+    /// Whether its result brings in words from outside.
+    outside: bool,
 }
 
 /// What the gate and the registry made of a call.
@@ -53,7 +63,9 @@ impl Live<'_> {
         let mut together: Vec<Ready> = Vec::new();
         for pending in calls {
             let call = pending.call.clone();
-            match self.session.agent.admit(&self.tools, &*self.files, &self.run, pending).await {
+            let conversation = Conversation { owner: &self.session.owner, tainted: self.session.state.tainted };
+            let admitted = self.session.agent.admit(&self.tools, &*self.files, &self.run, pending, &conversation);
+            match admitted.await {
                 Admission::Run(ready) if ready.tool.spec().risk.parallel_safe => together.push(ready),
                 Admission::Run(ready) => {
                     self.run_batch(std::mem::take(&mut together)).await?;
@@ -121,7 +133,13 @@ impl Live<'_> {
             let (id, name) = (ready.call.id.clone(), ready.tool.spec().name.clone());
             self.emit(EventKind::ToolStarted { id, name, args: ready.args.clone() });
             let known = (self.session.seen.clone(), self.session.active.clone());
-            let cx = tool_cx(self.tool_files.clone(), known, &self.halt);
+            let origin = Origin {
+                session: self.session.id.clone(),
+                seq: self.session.state.seq,
+                call: ready.call.id.clone(),
+                tainted: self.session.state.tainted,
+            };
+            let cx = tool_cx(self.tool_files.clone(), known, origin, &self.halt);
             let late = leaves_no_trace(ready.tool.spec().risk).then(|| Entry::Call(intent(&self.run, &ready)));
             let work = execute(self.run.clone(), ready, cx, self.halt.clone(), limit);
             running.push(async move { (late, work.await) });
@@ -163,7 +181,9 @@ impl Agent {
             }
         };
         let call = ToolCall { id: "call_1".to_owned(), name: name.to_owned(), args, invalid: None, signature: None };
-        let admission = self.admit(&tools, &*files, &run, Pending { call: call.clone(), state: CallState::New }).await;
+        let outside = Conversation { owner: &self.parts.owner, tainted: None };
+        let pending = Pending { call: call.clone(), state: CallState::New };
+        let admission = self.admit(&tools, &*files, &run, pending, &outside).await;
         let ready = match admission {
             Admission::Run(ready) => ready,
             Admission::Refuse(status, text) => return Called { status, content: vec![Block::text(text)] },
@@ -177,7 +197,7 @@ impl Agent {
                         return Called { status: ResultStatus::Denied, content: vec![Block::text(text)] };
                     }
                 };
-                match self.admit(&tools, &*files, &run, Pending { call, state }).await {
+                match self.admit(&tools, &*files, &run, Pending { call, state }, &outside).await {
                     Admission::Run(ready) => ready,
                     Admission::Refuse(status, text) => return Called { status, content: vec![Block::text(text)] },
                     Admission::Ask(ask) => {
@@ -189,7 +209,7 @@ impl Agent {
         };
         let limit = Duration::from_secs(self.policy().tool_timeout_seconds);
         let halt = Halt::new(cancel, limit.saturating_mul(2), CancellationToken::new());
-        let cx = tool_cx(self.guard(files), Default::default(), &halt);
+        let cx = tool_cx(self.guard(files), Default::default(), Origin::default(), &halt);
         let (_, result, _) = execute(run, ready, cx, halt, limit).await;
         Called { status: result.status, content: result.content }
     }
@@ -198,7 +218,8 @@ impl Agent {
     pub async fn explain(&self, name: &str, args: Value) -> Result<Verdict, String> {
         let tools = self.outside_turn().await.map_err(|error| error.to_string())?.tools;
         let (tool, args) = tools.prepare(name, args)?;
-        Ok(self.judge(&*self.outside_files(), &*tool, &args).await)
+        let outside = Conversation { owner: &self.parts.owner, tainted: None };
+        Ok(self.judge(&*self.outside_files(), &*tool, &args, &outside).await)
     }
 
     /// The tree as its usual owner sees it outside any session.
@@ -211,7 +232,14 @@ impl Agent {
         Arc::new(Guarded::new(files, self.parts.workspace.rules.clone()))
     }
 
-    async fn admit(&self, tools: &Registry, files: &dyn Vfs, run: &RunId, pending: Pending) -> Admission {
+    async fn admit(
+        &self,
+        tools: &Registry,
+        files: &dyn Vfs,
+        run: &RunId,
+        pending: Pending,
+        conversation: &Conversation<'_>,
+    ) -> Admission {
         let Pending { call, state } = pending;
         if let CallState::Rejected { by } = &state {
             return Admission::Refuse(ResultStatus::Denied, format!("denied: {by} said no to this call"));
@@ -223,12 +251,12 @@ impl Agent {
             Ok(prepared) => prepared,
             Err(message) => return Admission::Refuse(ResultStatus::Error, message),
         };
-        let verdict = self.judge(files, &*tool, &args).await;
+        let verdict = self.judge(files, &*tool, &args, conversation).await;
         let hash = args_hash(&call.args);
         let approved = state == CallState::Approved { args_hash: hash.clone() };
         match verdict.kind {
-            _ if is_allowed(&verdict) => Admission::Run(Ready { call, tool, args }),
-            VerdictKind::Ask if approved => Admission::Run(Ready { call, tool, args }),
+            _ if is_allowed(&verdict) => Admission::Run(self.ready(call, tool, args)),
+            VerdictKind::Ask if approved => Admission::Run(self.ready(call, tool, args)),
             VerdictKind::Ask => {
                 Admission::Ask(Ask { run: run.clone(), id: call.id, args_hash: hash, rule: verdict.rule })
             }
@@ -238,14 +266,60 @@ impl Agent {
         }
     }
 
-    async fn judge(&self, files: &dyn Vfs, tool: &dyn Tool, args: &Value) -> Verdict {
+    async fn judge(&self, files: &dyn Vfs, tool: &dyn Tool, args: &Value, conversation: &Conversation<'_>) -> Verdict {
         let (workspace, spec, accesses) = (&self.parts.workspace, tool.spec(), tool.accesses(args));
+        let tainted = self.tainted(files, &spec.name, &accesses, conversation).await;
         let project = self.parts.place.project().filter(|_| accesses.iter().any(changes_project));
         match stead_vfs::judge(&workspace.rules, files, &accesses).await {
             Ok(files) => {
-                judge(&self.gate, &Judged { tool: spec.name.clone(), effect: spec.risk.effect, files, project })
+                let (tool, effect) = (spec.name.clone(), spec.risk.effect);
+                judge(&self.gate, &Judged { tool, effect, files, project, tainted })
             }
             Err(error) => Verdict::deny(error.to_string()),
+        }
+    }
+
+    /// What the call would change of what later prompts are made from, in a session with words from outside.
+    async fn tainted(
+        &self,
+        files: &dyn Vfs,
+        tool: &str,
+        accesses: &[Access],
+        conversation: &Conversation<'_>,
+    ) -> Option<Tainted> {
+        let seq = conversation.tainted?;
+        // It sees to it itself: what it is given then waits for approval.
+        if tool == "memory_save" {
+            return None;
+        }
+        let mut resolved = BTreeMap::new();
+        for access in accesses {
+            let Ok(path) = VPath::parse(&access.path) else { continue };
+            // What cannot be resolved is refused by the file rules.
+            if let Ok(real) = files.resolve(&path).await {
+                resolved.insert(access.path.clone(), real);
+            }
+        }
+        let standing = Standing::new(&self.parts.workspace.definition.tree, conversation.owner);
+        let path = standing.touched(accesses, |path| resolved.get(path).cloned())?.to_owned();
+        Some(Tainted { seq, path })
+    }
+
+    fn ready(&self, call: ToolCall, tool: Arc<dyn Tool>, args: Value) -> Ready {
+        let outside = self.is_from_outside(&*tool, &args);
+        Ready { call, tool, args, outside }
+    }
+
+    /// Whether a result holds words that nobody here vouches for: those of other machines and programs, and what is
+    /// on record of other sessions, which may hold the same.
+    fn is_from_outside(&self, tool: &dyn Tool, args: &Value) -> bool {
+        let runtime = self.parts.workspace.definition.tree.runtime.join("agents");
+        let of_sessions = |access: &Access| {
+            VPath::parse(&access.path).is_ok_and(|path| runtime.as_ref().is_ok_and(|runtime| runtime.contains(&path)))
+        };
+        match tool.spec().risk.effect {
+            Effect::Network | Effect::Executes => true,
+            Effect::Reads | Effect::Writes => tool.accesses(args).iter().any(of_sessions),
         }
     }
 }
@@ -256,8 +330,8 @@ fn changes_project(access: &Access) -> bool {
     access.kind == AccessKind::Write && inside()
 }
 
-fn tool_cx(vfs: Arc<dyn Vfs>, (seen, active): (Arc<Seen>, Arc<ActiveSkills>), halt: &Halt) -> ToolCx {
-    ToolCx { vfs, seen, active, cancel: halt.cancel.child_token() }
+fn tool_cx(vfs: Arc<dyn Vfs>, (seen, active): (Arc<Seen>, Arc<ActiveSkills>), origin: Origin, halt: &Halt) -> ToolCx {
+    ToolCx { vfs, seen, active, cancel: halt.cancel.child_token(), origin }
 }
 
 /// Runs one call to its result, whatever happens: time limit, cancellation and panic included.
@@ -268,7 +342,7 @@ async fn execute(
     halt: Halt,
     limit: Duration,
 ) -> (String, CallResult, Option<String>) {
-    let Ready { call, tool, args } = ready;
+    let Ready { call, tool, args, outside } = ready;
     let name = tool.spec().name.clone();
     let started = Instant::now();
     let mut work = std::panic::AssertUnwindSafe(tool.call(&cx, args)).catch_unwind();
@@ -305,7 +379,7 @@ async fn execute(
         content: output.content,
         seen: output.seen,
         activates: output.activates,
-        untrusted: false,
+        untrusted: outside || output.untrusted,
         ms: started.elapsed().as_millis() as u64,
     };
     (name, result, stop)

@@ -30,7 +30,7 @@ impl Agent {
     /// What a turn of `session` begins with. Files that did not change since the last turn are not read again.
     pub async fn turn(&self, owner: &Owner, session: &SessionId, files: &Arc<dyn Vfs>) -> Result<Turn, AgentError> {
         let (workspace, place) = (&self.parts.workspace, &self.parts.place);
-        let files = &workspace.shown(files);
+        let (bare, files) = (files, &workspace.shown(files));
         let own = own_folder(owner, &**files).await;
         let listed = workspace.tools_config(&**files).await?.lists;
         // Another harness may have tools of its own that its lists name; a typo in ours would leave a tool in.
@@ -45,6 +45,7 @@ impl Agent {
         let cx = TurnCx {
             workspace,
             files,
+            bare,
             owner,
             own,
             session,

@@ -25,6 +25,8 @@ mod faults;
 mod kills;
 #[path = "all/lookup.rs"]
 mod lookup;
+#[path = "all/memory/mod.rs"]
+mod memory;
 #[path = "all/oracle.rs"]
 mod oracle;
 #[path = "all/parties.rs"]

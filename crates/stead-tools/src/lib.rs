@@ -37,5 +37,5 @@ pub use known::{Here, KnownTool, known_tool, known_tools};
 pub use registry::{Registry, RegistryError};
 pub use surface::Surface;
 pub use title::{TitleForm, Titled};
-pub use tool::{ActiveSkills, Output, Seen, Spellings, Tool, ToolCx, ToolError};
+pub use tool::{ActiveSkills, Origin, Output, Seen, Spellings, Tool, ToolCx, ToolError};
 pub use typed::{TypedTool, typed};

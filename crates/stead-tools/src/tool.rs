@@ -5,7 +5,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use stead_core::{Access, Activation, ActiveSkill, Block, ToolSpec};
+use stead_core::{Access, Activation, ActiveSkill, Block, SessionId, ToolSpec};
 use stead_vfs::{VPath, Version, Vfs};
 use tokio_util::sync::CancellationToken;
 
@@ -52,6 +52,28 @@ pub struct ToolCx {
     pub active: Arc<ActiveSkills>,
     /// Fires when the run is cancelled or the call's time is up; long work must watch it.
     pub cancel: CancellationToken,
+    /// Where in which conversation the call stands.
+    pub origin: Origin,
+}
+
+/// Where a call comes from, for tools that note it down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// The session.
+    pub session: SessionId,
+    /// The entry of its journal before the call.
+    pub seq: u64,
+    /// The call.
+    pub call: String,
+    /// The result that first brought in words that nobody here vouches for, if one did.
+    pub tainted: Option<u64>,
+}
+
+impl Default for Origin {
+    /// Outside any session.
+    fn default() -> Self {
+        Self { session: SessionId::outside(), seq: 0, call: String::new(), tainted: None }
+    }
 }
 
 /// What a call gives back.
@@ -63,6 +85,8 @@ pub struct Output {
     pub seen: BTreeMap<String, String>,
     /// The skill whose body this is.
     pub activates: Option<Activation>,
+    /// Whether it holds words of people or machines that nobody here vouches for, whatever the tool's risk says.
+    pub untrusted: bool,
 }
 
 impl Output {

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use stead_core::Block;
 use stead_store::OsDisk;
-use stead_tools::{Output, Registry, Seen, Surface, ToolCx, ToolError, file_tools};
+use stead_tools::{Origin, Output, Registry, Seen, Surface, ToolCx, ToolError, file_tools};
 use stead_vfs::LocalVfs;
 use tokio_util::sync::CancellationToken;
 
@@ -33,8 +33,13 @@ impl Session {
     fn new() -> Self {
         let temp = tempfile::tempdir().unwrap();
         let vfs = Arc::new(LocalVfs::open(temp.path(), Arc::new(OsDisk)).unwrap());
-        let cx =
-            ToolCx { vfs, seen: Arc::new(Seen::default()), active: Arc::default(), cancel: CancellationToken::new() };
+        let cx = ToolCx {
+            vfs,
+            seen: Arc::new(Seen::default()),
+            active: Arc::default(),
+            cancel: CancellationToken::new(),
+            origin: Origin::default(),
+        };
         Self { temp, cx, tools: Registry::new(file_tools()).unwrap() }
     }
 

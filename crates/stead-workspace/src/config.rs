@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use stead_core::{AgentId, Limits, Price};
-use stead_model::ModelSettings;
+use stead_model::{ModelName, ModelSettings};
 use stead_vfs::Rule;
 
 /// The settings of an agent. All are optional.
@@ -213,11 +213,30 @@ pub enum SkillMode {
 pub struct MemorySettings {
     /// Tokens of `MEMORY.md` in the prompt (default 8000); the newest are kept.
     pub max_tokens: u32,
+    /// Whether facts are extracted from what was said, after each run. Left out, the layout decides.
+    pub flush: Option<bool>,
+    /// The model that extracts and merges facts, as `provider:model`; left out, the agent's own.
+    pub model: Option<String>,
+    /// Minutes between two merges of new facts into `MEMORY.md` (default 30, 0 = after every extraction).
+    pub consolidate_minutes: u32,
+    /// Days after which the facts of a day move to `memory/archive/` (default 90).
+    pub archive_days: u32,
 }
 
 impl Default for MemorySettings {
     fn default() -> Self {
-        Self { max_tokens: 8000 }
+        Self { max_tokens: 8000, flush: None, model: None, consolidate_minutes: 30, archive_days: 90 }
+    }
+}
+
+impl MemorySettings {
+    /// What is wrong with them, and the key it is about.
+    fn problem(&self) -> Option<(&'static str, String)> {
+        if self.archive_days == 0 {
+            return Some(("memory.archive_days", "memory.archive_days must be at least 1".to_owned()));
+        }
+        let wrong = self.model.as_ref()?.parse::<ModelName>().err()?;
+        Some(("memory.model", format!("memory.model: {wrong}")))
     }
 }
 
@@ -274,7 +293,7 @@ impl AgentConfig {
         if let Some(problem) = self.search.problem() {
             return Some(found(problem));
         }
-        if let Some(problem) = self.compaction.problem() {
+        if let Some(problem) = self.compaction.problem().or_else(|| self.memory.problem()) {
             return Some(found(problem));
         }
         if let Some(problem) = self.budget.problem(&self.disable) {
@@ -452,6 +471,27 @@ mod tests {
                 format!("name: main\npermissions:\n- {{operations: [read], paths: [b], mode: allow}}\n- {rule}\n");
             let error = parse(&text).unwrap_err()[0].to_string();
             assert!(error.starts_with("agent.yaml:4:") && error.contains(said), "{rule}: {error}");
+        }
+    }
+
+    #[test]
+    fn settings_of_memory_that_make_no_sense_are_refused_with_their_place() {
+        let set = parse("memory: {flush: false, model: 'openai:gpt-5-mini', consolidate_minutes: 0}").unwrap().memory;
+        let want = MemorySettings {
+            flush: Some(false),
+            model: Some("openai:gpt-5-mini".to_owned()),
+            consolidate_minutes: 0,
+            ..MemorySettings::default()
+        };
+        assert_eq!(set, want);
+        let table = [
+            ("memory:\n  archive_days: 0", "agent.yaml:2:3: memory.archive_days must be at least 1"),
+            ("memory:\n  model: gpt", "agent.yaml:2:3: memory.model: \"gpt\" is no model name"),
+            ("memory:\n  flsh: true", "agent.yaml:2:3: "),
+        ];
+        for (text, start) in table {
+            let message = parse(text).unwrap_err()[0].to_string();
+            assert!(message.starts_with(start), "{text:?}: {message}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! What a folder says an agent is, whichever layout it has.
 
 use crate::skills::Flavor;
-use crate::{AgentConfig, AgentSpec, Finding, Layout, Spot, Surface, ToolLists};
+use crate::{AgentConfig, AgentSpec, Finding, Layout, Spot, Surface, Switch, ToolLists};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use stead_vfs::{Protected, VPath};
@@ -166,6 +166,16 @@ pub struct Origin {
 }
 
 impl Definition {
+    /// Whether facts are extracted from what was said, after each run: as set, or as the layout's own users expect.
+    pub fn flushes(&self) -> bool {
+        let by_layout = match self.layout {
+            Layout::Stead | Layout::Agentscope => true,
+            Layout::Openharness | Layout::Openpaw | Layout::Deepagents | Layout::AgentscopePy => false,
+        };
+        let wanted = self.config.memory.flush.unwrap_or(by_layout);
+        wanted && self.tree.memory.is_some() && !self.config.disable.has(Switch::MemoryHooks)
+    }
+
     /// The agent's own definition, if it is one of [`Definition::agents`].
     pub fn active_spec(&self) -> Option<&AgentSpec> {
         self.agents.get(self.active.as_ref()?)

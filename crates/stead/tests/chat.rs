@@ -28,7 +28,14 @@ fn workspace(files: &[(&str, &str)]) -> TempDir {
 
 fn stead(dir: &Path, model: &str, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_stead"));
-    command.args(args).arg("-C").arg(dir).args(["-m", model]).env_remove("NO_COLOR").env_remove("STEAD_WORKSPACE");
+    command
+        .args(args)
+        .arg("-C")
+        .arg(dir)
+        .args(["-m", model])
+        .env("STEAD_BACKGROUND", "0")
+        .env_remove("NO_COLOR")
+        .env_remove("STEAD_WORKSPACE");
     command
 }
 

@@ -12,6 +12,8 @@ mod layouts;
 mod list;
 #[path = "cli/malformed.rs"]
 mod malformed;
+#[path = "cli/memory.rs"]
+mod memory;
 #[path = "cli/pipes.rs"]
 mod pipes;
 #[path = "cli/places.rs"]

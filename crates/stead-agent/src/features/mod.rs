@@ -63,6 +63,8 @@ pub struct TurnCx<'a> {
     pub workspace: &'a Workspace,
     /// The tree as this session sees it.
     pub files: &'a Arc<dyn Vfs>,
+    /// The same without any guard, for what the harness itself keeps there.
+    pub bare: &'a Arc<dyn Vfs>,
     /// Whose session it is.
     pub owner: &'a Owner,
     /// The folder of this user's own versions of parts of the workspace, if there is one.
@@ -162,8 +164,8 @@ pub(crate) fn all(definition: &Definition) -> Vec<Box<dyn Feature>> {
     if on(Switch::WorkspaceContext) {
         features.push(Box::new(context::Context));
         features.push(Box::new(knowledge::Knowledge));
-        features.push(Box::new(memory::Memory));
     }
+    features.push(Box::new(memory::Memory));
     features.push(Box::new(skills::Skills::default()));
     if on(Switch::MemoryTools) {
         features.push(Box::new(lookup::LookUp));

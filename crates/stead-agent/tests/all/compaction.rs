@@ -369,6 +369,7 @@ fn a_cheaper_model_summarises_in_pieces_that_fit_it() {
             workspace,
             model: windowed(&server, Wire::Messages, Some(WINDOW)),
             params: Default::default(),
+            memory_model: None,
             compactor: Some(windowed(&cheap, Wire::Chat, Some(8_000))),
             place: Arc::new(place.unwrap()),
             owner: Default::default(),

@@ -139,6 +139,9 @@ impl World {
         if parts.iter().any(secret) || parts.windows(2).any(|two| two == [".aws", "credentials"]) {
             return true;
         }
+        if parts.starts_with(&["memory", "quarantine"]) {
+            return true;
+        }
         let settings = ["agent.yaml", "tools.json", "hooks", "crons", "agents", ".stead"];
         let marks = [
             "AGENT.md",

@@ -91,11 +91,13 @@ async fn agent_of(
     tools: Vec<Arc<dyn Tool>>,
 ) -> Arc<Agent> {
     let files = Arc::new(LocalVfs::open(dir, disk.clone()).unwrap());
-    let workspace = Workspace::open(files, &OpenOptions::default(), &|_| None).await.unwrap();
+    let mut workspace = Workspace::open(files, &OpenOptions::default(), &|_| None).await.unwrap();
+    // What is remembered has tests of its own; here it would only add to what is counted.
+    workspace.definition.config.memory.flush.get_or_insert(false);
     let place = LocalPlace::open(dir, workspace.config().agent(), disk, Redactor::default()).unwrap();
     let place = Arc::new(place);
-    let (owner, folder) = (Owner::default(), VPath::root());
-    Agent::new(AgentParts { workspace, model, params, compactor: None, place, owner, tools, folder }).unwrap()
+    let (owner, folder, memory_model, compactor) = (Owner::default(), VPath::root(), None, None);
+    Agent::new(AgentParts { workspace, model, memory_model, params, compactor, place, owner, tools, folder }).unwrap()
 }
 
 /// The lines of a session and the state they add up to. Panics if the journal is not sound.

@@ -74,13 +74,15 @@ impl World {
         sessions: usize,
     ) -> Self {
         let files = Arc::new(LocalVfs::open(folder, Arc::new(OsDisk)).unwrap());
-        let workspace = Workspace::open(files, &OpenOptions::default(), &|_| None).await.unwrap();
+        let mut workspace = Workspace::open(files, &OpenOptions::default(), &|_| None).await.unwrap();
+        workspace.definition.config.memory.flush = Some(false);
         let witness = Arc::new(Witness::new(scope, 7));
         let (model, tools) = (witness.clone(), Vec::new());
         let params = Params::default();
         let agent = Agent::new(AgentParts {
             workspace,
             model,
+            memory_model: None,
             params,
             compactor: None,
             place,

@@ -37,13 +37,16 @@ pub struct Protected {
     writable: &'static [&'static [&'static str]],
     /// The folder in which `agents/<id>/` lies; empty for the root.
     runtime: &'static str,
+    /// The folder in which facts wait for a person's approval; empty for none.
+    quarantine: &'static str,
 }
 
 impl Protected {
     /// Of the stead layout: settings, hooks, schedules, journals, what was installed, and the marks of layouts.
-    pub const STEAD: Self = Self { unwritable: &marked!["hooks", "crons", "agents"], ..Self::NONE };
+    pub const STEAD: Self =
+        Self { unwritable: &marked!["hooks", "crons", "agents"], quarantine: "memory/quarantine", ..Self::NONE };
     /// Of a tree that is no workspace: only secrets.
-    pub const NONE: Self = Self { unwritable: &[], hidden: &[], writable: &[], runtime: "" };
+    pub const NONE: Self = Self { unwritable: &[], hidden: &[], writable: &[], runtime: "", quarantine: "" };
     /// Of a folder that is the template of others: what belongs to its owner alone is not there.
     pub const TEMPLATE: Self = Self { hidden: &["agents"], ..Self::NONE };
     /// Of the openpaw layout: its settings and journals, and what is kept of conversations.
@@ -59,6 +62,7 @@ impl Protected {
         writable: &[&[".deepagents", "AGENTS.md"], &[".deepagents", "skills"]],
         hidden: &[".stead/agents"],
         runtime: ".stead",
+        ..Self::NONE
     };
     /// Of the agentscope-py layout: settings and what is kept of sessions; journals, and tool servers with their
     /// keys, are not seen.
@@ -69,6 +73,7 @@ impl Protected {
         unwritable: &marked![],
         writable: &[&[".openharness", "memory"]],
         runtime: ".openharness/data",
+        quarantine: ".openharness/memory/quarantine",
         ..Self::NONE
     };
 }
@@ -113,6 +118,8 @@ pub(crate) enum Kept {
     Users,
     /// It is what undo remembers.
     Undo,
+    /// It waits for a person's approval.
+    Quarantine,
 }
 
 impl Kept {
@@ -124,6 +131,9 @@ impl Kept {
             Self::Secret(name) => format!("protected: {name} holds secrets"),
             Self::Users => "protected: the folders of users are theirs".to_owned(),
             Self::Undo => "protected: what undo remembers cannot be read or changed by the agent".to_owned(),
+            Self::Quarantine => "protected: facts that wait for approval cannot be read or changed by the agent; \
+                                 `stead memory review` shows them"
+                .to_owned(),
         }
     }
 }
@@ -145,6 +155,10 @@ impl Protected {
             && undo.eq_ignore_ascii_case("undo")
         {
             return Some(Kept::Undo);
+        }
+        // Read back, words from outside would look like words of the workspace.
+        if !self.quarantine.is_empty() && below(self.quarantine, names).is_some() {
+            return Some(Kept::Quarantine);
         }
         if let Some(name) = self.hidden.iter().find(|path| below(path, names).is_some()) {
             return Some(Kept::Secret(name));
@@ -170,7 +184,8 @@ impl Protected {
         let secrets = SECRETS.iter().map(|(entry, secret)| (secret.at_root(), Kept::Secret(entry)));
         let fixed = fixed.iter().map(|name| ((*name).to_owned(), Kept::Fixed(name)));
         let hidden = self.hidden.iter().map(|name| ((*name).to_owned(), Kept::Secret(name)));
-        fixed.chain(hidden).chain(secrets)
+        let waiting = (!self.quarantine.is_empty()).then(|| (self.quarantine.to_owned(), Kept::Quarantine));
+        fixed.chain(hidden).chain(waiting).chain(secrets)
     }
 }
 

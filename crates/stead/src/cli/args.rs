@@ -1,5 +1,6 @@
 //! Every command and flag, in one table.
 
+use super::memory::args::MemoryArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use stead::core::{Allowance, Usd};
@@ -113,13 +114,13 @@ pub(crate) enum Command {
     /// List, show, search, fork, rewind, undo, replay, export or remove sessions
     #[command(alias = "session")]
     Sessions(SessionsArgs),
-    /// Search what is remembered across sessions
-    Memory(MemoryArgs),
     /// Move a workspace between places: a folder, a store
     Workspace(WorkspaceArgs),
     /// Install, list, update, remove, publish or check skills
     #[command(alias = "skill")]
     Skills(SkillsArgs),
+    /// Show, search, review, edit and merge what is remembered across sessions
+    Memory(MemoryArgs),
     /// Remove what is no longer needed: old before-images, leftovers of crashes
     Gc(GcArgs),
     /// List the workspaces in a folder, whichever their layout
@@ -312,6 +313,9 @@ pub(crate) struct RunArgs {
     /// What is printed
     #[arg(long, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,
+    /// Leave no process behind that looks through what was said; the next run's does it
+    #[arg(long)]
+    pub(crate) no_background: bool,
 }
 
 /// How a run is carried out.
@@ -521,23 +525,6 @@ fn until(text: &str) -> Result<jiff::Timestamp, String> {
 }
 
 const NO_DATE: &str = "this is no date; write 2026-11-16 or 2026-11-16T09:30:00Z";
-
-#[derive(Debug, Args)]
-pub(crate) struct MemoryArgs {
-    #[command(subcommand)]
-    pub(crate) command: MemoryCommand,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum MemoryCommand {
-    /// Find lines of memory
-    Search {
-        /// Words to look for, the best matches first; "words in quotes" must stand together
-        text: String,
-        #[command(flatten)]
-        bounds: SearchBounds,
-    },
-}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsCommand {

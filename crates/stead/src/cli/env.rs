@@ -10,6 +10,10 @@ pub(crate) struct Env {
     variables: BTreeMap<String, String>,
     /// Where the command was typed.
     pub(crate) folder: PathBuf,
+    /// This program.
+    pub(crate) executable: Option<PathBuf>,
+    /// Where files lie that nobody needs for long.
+    pub(crate) temporary: PathBuf,
     pub(crate) stdin_is_terminal: bool,
     pub(crate) stdout_is_terminal: bool,
     pub(crate) stderr_is_terminal: bool,
@@ -22,6 +26,8 @@ impl Env {
                 .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
                 .collect(),
             folder: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
+            executable: std::env::current_exe().ok(),
+            temporary: std::env::temp_dir(),
             stdin_is_terminal: std::io::stdin().is_terminal(),
             stdout_is_terminal: std::io::stdout().is_terminal(),
             stderr_is_terminal: std::io::stderr().is_terminal(),

@@ -1,7 +1,7 @@
 //! Errors by exit code.
 
 use std::process::ExitCode;
-use stead::agent::AgentError;
+use stead::agent::{AgentError, MemoryError};
 use stead::model::ModelError;
 use stead::store::StoreError;
 use stead::workspace::{PlaceError, WorkspaceError};
@@ -88,6 +88,24 @@ impl From<AgentError> for CliError {
             AgentError::Model(error) => Self::Failed(error.into()),
             AgentError::Stopped(_) => Self::Failed(error.into()),
             AgentError::Tools(_) | AgentError::NoSuchTool { .. } => Self::Usage(error.to_string()),
+        }
+    }
+}
+
+impl From<MemoryError> for CliError {
+    fn from(error: MemoryError) -> Self {
+        match error {
+            MemoryError::Store(error) => error.into(),
+            MemoryError::Model(error) => error.into(),
+            MemoryError::NoMemory(_) | MemoryError::NoModel | MemoryError::NoSuchFact(_) => {
+                Self::Usage(error.to_string())
+            }
+            MemoryError::Files(_)
+            | MemoryError::Answer(_)
+            | MemoryError::Slow(_)
+            | MemoryError::NotText { .. }
+            | MemoryError::Contended(_)
+            | MemoryError::Unreadable { .. } => Self::Failed(error.into()),
         }
     }
 }

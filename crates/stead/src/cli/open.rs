@@ -45,8 +45,15 @@ pub(crate) async fn open_agent(common: &Common, env: &Env, needs: Needs) -> Resu
             (connect(&settings, &lookup)?, settings.params(), side)
         }
     };
+    let memory_model = match (needs, &workspace.config().memory.model) {
+        (Needs::Model, Some(name)) => {
+            let settings = side_model(name, workspace.config().model.as_ref());
+            Some(connect(&in_workspace(settings, &dir), &lookup)?)
+        }
+        (Needs::Model, None) | (Needs::FilesOnly, _) => None,
+    };
     let (owner, folder) = (owner(common)?, working_folder(&dir, env));
-    let parts = Made { model, params, compactor, secrets: known, owner, folder };
+    let parts = Made { model, memory_model, params, compactor, secrets: known, owner, folder };
     assemble(&dir, workspace, parts).await
 }
 
@@ -109,6 +116,7 @@ async fn patiently<T>(connecting: impl Future<Output = T>) -> T {
 /// What an agent is made of beside its workspace.
 pub(crate) struct Made {
     pub(crate) model: Arc<dyn Model>,
+    pub(crate) memory_model: Option<Arc<dyn Model>>,
     pub(crate) params: Params,
     /// The model that writes summaries, if it is another.
     pub(crate) compactor: Option<Arc<dyn Model>>,
@@ -123,16 +131,16 @@ impl Made {
     /// A model, and nothing special.
     pub(crate) fn of(model: Arc<dyn Model>) -> Self {
         let (params, owner, folder) = (Params::default(), Owner::default(), VPath::root());
-        Self { model, params, compactor: None, secrets: Vec::new(), owner, folder }
+        Self { model, memory_model: None, params, compactor: None, secrets: Vec::new(), owner, folder }
     }
 }
 
 /// An agent over `workspace`.
 pub(crate) async fn assemble(dir: &Path, workspace: Workspace, made: Made) -> Result<Arc<Agent>, CliError> {
-    let Made { model, params, compactor, secrets, owner, folder } = made;
+    let Made { model, memory_model, params, compactor, secrets, owner, folder } = made;
     let place = open_place(dir, &workspace, secrets).await?;
     let tools = Vec::new();
-    Ok(Agent::new(AgentParts { workspace, model, params, compactor, place, owner, tools, folder })?)
+    Ok(Agent::new(AgentParts { workspace, model, memory_model, params, compactor, place, owner, tools, folder })?)
 }
 
 /// The model to use: the flag, the workspace's setting, or the first provider whose key is set.

@@ -3,6 +3,7 @@
 use super::args::{Common, RunArgs};
 use super::env::Env;
 use super::error::CliError;
+use super::memory::background;
 use super::open::{Needs, open_agent, session_id};
 use super::print::errln;
 use super::render::Renderer;
@@ -48,6 +49,9 @@ pub(crate) async fn run(common: &Common, env: &Env, args: RunArgs) -> Result<Exi
     }
     let report = report?;
     renderer.finish(&report, common)?;
+    if !args.no_background {
+        background::start(common, env, &agent);
+    }
     Ok(exit_code(report.outcome))
 }
 

@@ -3,7 +3,7 @@
 use super::args::{Common, Format, Output, SearchBounds, SessionsCommand};
 use super::env::Env;
 use super::error::CliError;
-use super::memory::{show as show_hits, told};
+use super::memory::{show_found as show_hits, told};
 use super::open::{Needs, open_agent, session_id};
 use super::print::outln;
 use super::render::{Renderer, tokens};

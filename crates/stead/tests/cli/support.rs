@@ -52,14 +52,25 @@ impl Folder {
     /// The binary with this folder as its workspace and nothing in its environment.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(STEAD);
-        command.env_clear().env("HOME", self.0.path()).current_dir(self.0.path()).args(args).timeout(DEADLINE);
+        command
+            .env_clear()
+            .env("HOME", self.0.path())
+            .env("STEAD_BACKGROUND", "0")
+            .current_dir(self.0.path())
+            .args(args)
+            .timeout(DEADLINE);
         command
     }
 
     /// The same as a plain process, for tests that send signals.
     pub(crate) fn process(&self, args: &[&str]) -> std::process::Command {
         let mut command = std::process::Command::new(STEAD);
-        command.env_clear().env("HOME", self.0.path()).current_dir(self.0.path()).args(args);
+        command
+            .env_clear()
+            .env("HOME", self.0.path())
+            .env("STEAD_BACKGROUND", "0")
+            .current_dir(self.0.path())
+            .args(args);
         command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped());
         command.stderr(std::process::Stdio::piped());
         command

@@ -83,7 +83,7 @@ pub(super) async fn read(draft: &mut Draft<'_>) -> Option<Settings> {
             ("imports", "templates of workspaces come in a later version"),
         ],
     );
-    engine(draft, &document, &written.engine.unwrap_or_default());
+    engine(draft, &written.engine.unwrap_or_default());
     skill_dirs(draft, &document, &written.skill_dirs.unwrap_or_default()).await;
     Some(Settings {
         default_agent: written.default_agent,
@@ -94,15 +94,13 @@ pub(super) async fn read(draft: &mut Draft<'_>) -> Option<Settings> {
     })
 }
 
-fn engine(draft: &mut Draft<'_>, document: &Document, engine: &Engine) {
+fn engine(draft: &mut Draft<'_>, engine: &Engine) {
     let is = |part: &Option<Part>, wanted: bool| part.as_ref().is_some_and(|part| part.enabled == Some(wanted));
-    draft.inactive(document, &[("engine.session_memory.enabled", "memory of a session comes in a later version")]);
     if is(&engine.compact, false) {
         draft.config.disable.0.insert(Switch::Compaction);
     }
-    if is(&engine.workspace_memory, true) {
-        let what = "memories are shown; extracting them after each run comes in a later version";
-        draft.inactive(document, &[("engine.workspace_memory.enabled", what)]);
+    if is(&engine.workspace_memory, true) || is(&engine.session_memory, true) {
+        draft.config.memory.flush = Some(true);
     }
     if is(&engine.workspace_memory, false) {
         draft.tree.memory = None;

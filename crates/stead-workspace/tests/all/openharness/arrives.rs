@@ -6,7 +6,8 @@ use stead_core::AccessKind::{Read, Write};
 use stead_model::ModelSettings;
 use stead_vfs::Rules;
 use stead_workspace::{
-    AgentConfig, AgentMode, AgentSpec, ContextFile, FixedText, Policy, SpecPolicy, Surface, ToolLists, order,
+    AgentConfig, AgentMode, AgentSpec, ContextFile, FixedText, MemorySettings, Policy, SpecPolicy, Surface, ToolLists,
+    order,
 };
 
 fn names(names: &[&str]) -> Vec<String> {
@@ -107,8 +108,9 @@ async fn every_part_of_a_workspace_arrives_where_it_belongs() {
     let definition = open(fixture("workspace"), &on_platform()).await.map_err(|all| lines(&all)).unwrap();
     assert_eq!(definition.agents, agents());
     assert_eq!(definition.active.as_deref(), Some("plan"));
-    let config =
-        AgentConfig { model: Some(gpt(0.3)), secrets: definition.config.secrets.clone(), ..AgentConfig::default() };
+    let memory = MemorySettings { flush: Some(true), ..MemorySettings::default() };
+    let secrets = definition.config.secrets.clone();
+    let config = AgentConfig { model: Some(gpt(0.3)), memory, secrets, ..AgentConfig::default() };
     assert_eq!(definition.config, config);
     let mut secrets = definition.config.secrets.clone();
     secrets.sort();
@@ -174,8 +176,6 @@ async fn what_comes_later_is_told_with_its_place() {
     let expected = [
         ".openharness/settings.yaml:3:1: not active yet: runtime: templates of workspaces come in a later version",
         ".openharness/settings.yaml:18:1: not active yet: imports: templates of workspaces come in a later version",
-        ".openharness/settings.yaml:15:5: not active yet: engine.session_memory.enabled: memory of a session comes in a later version",
-        ".openharness/settings.yaml:17:5: not active yet: engine.workspace_memory.enabled: memories are shown; extracting them after each run comes in a later version",
         ".openharness/models/local.yaml:5:3: not active yet: 本地.metadata: is used in a later version",
         ".openharness/agents/build.md:7:1: not active yet: system_reminder: agents are switched in a later version",
         ".openharness/agents/build.md:37:1: not active yet: background: subagents run in a later version",

@@ -10,6 +10,7 @@ use super::view::{Colours, View};
 use crate::cli::args::{Approve, ChatArgs, Common};
 use crate::cli::env::Env;
 use crate::cli::error::CliError;
+use crate::cli::memory::background;
 use crate::cli::open::{Needs, open_agent, session_id};
 use crate::cli::print::outln;
 use crate::cli::render::tokens;
@@ -17,7 +18,7 @@ use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use stead::agent::{Agent, AgentError, Answer, Approvals, ArchiveTag, Pinned, RunOptions, Session};
+use stead::agent::{Agent, AgentError, Answer, Approvals, ArchiveTag, Background, Pinned, RunOptions, Session};
 use stead::core::{Allowance, Block, Outcome, SessionId};
 use stead::store::StoreError;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -80,6 +81,8 @@ pub(super) struct App<'a> {
     asks: mpsc::Receiver<Asked>,
     reply: Option<oneshot::Sender<Answer>>,
     leaving: Leaving,
+    /// Looks through what was said, beside the conversation.
+    memory: Option<Background>,
 }
 
 impl<'a> App<'a> {
@@ -106,12 +109,20 @@ impl<'a> App<'a> {
             asks,
             reply: None,
             leaving: Leaving::No,
+            memory: None,
         };
+        app.remember_beside();
         app.sit(session);
         if app.chat.items().is_empty() {
             app.chat.note(Tone::Info, "Say what to do. /help lists commands and keys, @path attaches a file.");
         }
         Ok(app)
+    }
+
+    /// Begins to work on memory beside the conversation, if there is anything to do for it.
+    fn remember_beside(&mut self) {
+        let wanted = background::is_wanted(self.env) && self.agent.flushes();
+        self.memory = wanted.then(|| self.agent.background(self.agent.owner().clone()));
     }
 
     /// Runs until the person leaves.
@@ -165,6 +176,10 @@ impl<'a> App<'a> {
         };
         drop(screen);
         self.agent.sessions().flush().await;
+        // What is not done yet goes on in a process of its own.
+        if self.memory.take().is_some() && self.chat.info.turns > 0 {
+            background::start(&self.common, self.env, &self.agent);
+        }
         if self.chat.info.turns > 0 {
             outln!("session {0} · go on with: stead chat -s {0}", self.id);
         }
@@ -305,6 +320,7 @@ impl<'a> App<'a> {
     async fn on_finished(&mut self, finished: Result<Finished, JoinError>) {
         self.take_events();
         self.reply = None;
+        self.memory.iter().for_each(Background::wake);
         let outcome = match finished {
             Ok(Finished { session, report }) => {
                 self.session = Some(session);
@@ -357,6 +373,7 @@ impl<'a> App<'a> {
         let session = load(&agent, &self.id).await?;
         self.agent.sessions().flush().await;
         (self.common, self.agent) = (common, agent);
+        self.remember_beside();
         self.chat.info = info(&self.agent, &session);
         self.session = Some(session);
         self.chat.note(Tone::Info, format!("{} is asked from now on", self.chat.info.model));

@@ -1,0 +1,83 @@
+//! One question to the model that extracts and merges.
+
+use super::error::MemoryError;
+use crate::Agent;
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+use std::time::Duration;
+use stead_core::{Block, Message};
+use stead_model::{Model, Params, Request, SystemPart, ToolChoice};
+
+/// Longest wait for one answer.
+const PATIENCE: Duration = Duration::from_secs(180);
+/// Longest answer that is wanted.
+const ANSWER_TOKENS: u64 = 8_000;
+/// The window of a model that nobody knows.
+const UNKNOWN_WINDOW: u64 = 32_000;
+
+impl Agent {
+    /// The model that extracts and merges facts: the one that was set, or else the agent's own. A script or a tape
+    /// answers only what it was made for.
+    pub fn memory_model(&self) -> Option<&Arc<dyn Model>> {
+        let own = &self.parts.model;
+        let is_asked = !["scripted:", "replay:", "none"].iter().any(|kind| own.name().starts_with(kind));
+        self.parts.memory_model.as_ref().or(Some(own).filter(|_| is_asked))
+    }
+
+    /// Tokens that one question about memory may have: never more than half of the window.
+    pub(super) fn question_tokens(&self) -> u64 {
+        self.memory_model().and_then(|model| model.window()).unwrap_or(UNKNOWN_WINDOW) / 2
+    }
+
+    /// Asks for JSON, and takes nothing else for an answer.
+    pub(super) async fn ask_for<T: DeserializeOwned>(&self, system: &str, question: String) -> Result<T, MemoryError> {
+        let model = self.memory_model().ok_or(MemoryError::NoModel)?;
+        let longest = model.longest_answer().unwrap_or(ANSWER_TOKENS).min(ANSWER_TOKENS);
+        let params =
+            Params { max_output_tokens: Some(longest as u32), tool_choice: ToolChoice::None, ..Params::default() };
+        let request = Request {
+            system: [SystemPart { text: system.to_owned(), stable: true }].into(),
+            messages: vec![Arc::new(Message::user(question))],
+            params,
+            ..Request::default()
+        };
+        let reply = tokio::time::timeout(PATIENCE, model.complete(&request)).await;
+        let reply = reply.map_err(|_| MemoryError::Slow(PATIENCE.as_secs()))??;
+        let text = reply.content.iter().filter_map(|block| match block {
+            Block::Text { text } => Some(text.as_str()),
+            Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_) => None,
+        });
+        json_in(&text.collect::<String>())
+    }
+}
+
+/// The JSON in an answer, which may stand between other words or in a fence.
+fn json_in<T: DeserializeOwned>(answer: &str) -> Result<T, MemoryError> {
+    let (first, last) = (answer.find(['[', '{']), answer.rfind([']', '}']));
+    let (Some(first), Some(last)) = (first, last.filter(|last| first.is_some_and(|first| first < *last))) else {
+        return Err(MemoryError::Answer("there is no JSON in it".to_owned()));
+    };
+    serde_json::from_str(&answer[first..=last]).map_err(|error| MemoryError::Answer(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_found_among_other_words_and_nothing_else_is_taken_for_it() {
+        let table = [
+            ("[1, 2]", Some(vec![1, 2])),
+            ("Here:\n```json\n[3]\n```\nDone.", Some(vec![3])),
+            ("[]", Some(vec![])),
+            ("", None),
+            ("none", None),
+            ("] [", None),
+            ("[1, 2", None),
+            ("{\"a\": 1}", None),
+        ];
+        for (answer, want) in table {
+            assert_eq!(json_in::<Vec<u32>>(answer).ok(), want, "{answer:?}");
+        }
+    }
+}

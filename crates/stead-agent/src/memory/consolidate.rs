@@ -1,0 +1,282 @@
+//! Merging: facts of the days become part of curated memory.
+//!
+//! As with looking through a session, what was decided is on record before anything is written, and merging the same
+//! decision twice changes nothing: a crash at any point, or a second worker, does no harm. A file that someone else
+//! changed meanwhile is read again, and the same decision is made on what it says now.
+
+use super::error::MemoryError;
+use super::fact::Fact;
+use super::home::{FORGOTTEN, Home};
+use super::marks::{Kept, Merged, MergedDay, expected, put};
+use super::merge::{Decision, apply};
+use super::record::{Record, Shown};
+use crate::Agent;
+use jiff::civil::Date;
+use jiff::{Timestamp, ToSpan};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use stead_core::{Owner, text_tokens};
+use stead_store::{Change, Expected};
+use stead_vfs::VfsError;
+
+/// Most facts that are merged at once.
+const MAX_BATCH: usize = 200;
+/// How often a file that others change is read again before it is left for later.
+const TRIES: usize = 5;
+/// Merges of one job.
+const MAX_BATCHES: usize = 10_000;
+/// Merges that can be looked at again.
+const RECORDS: u64 = 50;
+
+/// What merging came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Consolidated {
+    /// Facts that were looked at.
+    pub facts: usize,
+    /// Bullets that left curated memory.
+    pub archived: usize,
+    /// Files of days that were put away.
+    pub days: usize,
+    /// Why the model had no part in it, if it had none.
+    pub fallback: Option<String>,
+}
+
+/// What is to be merged, and how.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Plan {
+    generation: u64,
+    facts: Vec<(Date, String)>,
+    decision: Decision,
+    /// The model, or why there is none.
+    by: Result<String, String>,
+    /// The month whose archive takes what leaves.
+    month: String,
+    /// What is about to change, once that is known.
+    shown: Option<Shown>,
+}
+
+impl Agent {
+    /// Merges all new facts of `owner` into curated memory, and puts old days away.
+    pub async fn consolidate(&self, owner: &Owner, scope: Option<&str>) -> Result<Consolidated, MemoryError> {
+        let home = self.home_of_scope(owner, scope.unwrap_or(super::home::EVERY_SESSION))?;
+        let mut done = Consolidated::default();
+        let mut fresh = Vec::new();
+        for _ in 0..MAX_BATCHES {
+            let merged: Option<Kept<Merged>> = home.get(&home.merged_key()).await?;
+            if fresh.is_empty() {
+                fresh = home.fresh_facts().await?;
+            }
+            let Some(plan) = self.plan(&home, &merged, &fresh, &mut done).await? else {
+                if fresh.is_empty() {
+                    done.days = home.put_days_away(self.workspace().config().memory.archive_days).await?;
+                    return Ok(done);
+                }
+                fresh.clear();
+                continue;
+            };
+            done.fallback = plan.value.by.clone().err();
+            done.facts += plan.value.facts.len();
+            let planned: HashSet<String> = plan.value.facts.iter().map(|(_, id)| id.clone()).collect();
+            let forgotten = home.files.read(&home.files.archive(FORGOTTEN)?).await?.0.ids();
+            let is_wanted = |fact: &&Fact| planned.contains(fact.id()) && !forgotten.contains(fact.id());
+            let facts: Vec<Fact> = fresh.iter().map(|(_, fact)| fact).filter(is_wanted).cloned().collect();
+            let plan = self.carry_out(&home, plan, &facts, &mut done).await?;
+            match home.settle(&merged, plan).await? {
+                true => fresh.retain(|(_, fact)| !planned.contains(fact.id())),
+                // Another worker was faster; who knows what is left.
+                false => fresh.clear(),
+            }
+        }
+        Err(MemoryError::Contended(home.files.memory))
+    }
+
+    /// What to do next, on record: from an earlier attempt, or decided now. None if there is nothing, or if another
+    /// worker was faster.
+    async fn plan(
+        &self,
+        home: &Home,
+        merged: &Option<Kept<Merged>>,
+        fresh: &[(Date, Fact)],
+        done: &mut Consolidated,
+    ) -> Result<Option<Kept<Plan>>, MemoryError> {
+        let generation = merged.as_ref().map_or(0, |kept| kept.value.generation);
+        let known: Option<Kept<Plan>> = home.get(&home.plan_key()).await?;
+        let current = |kept: &Kept<Plan>| kept.value.generation == generation;
+        if let Some(known) = known.as_ref().filter(|known| current(known)) {
+            return Ok(Some(known.clone()));
+        }
+        if fresh.is_empty() {
+            return Ok(None);
+        }
+        let batch = self.batch(fresh);
+        let facts: Vec<Fact> = batch.iter().map(|(_, fact)| fact.clone()).collect();
+        // A model that just failed is not asked again at once.
+        let decided = match &done.fallback {
+            Some(reason) => Err(reason.clone()),
+            None => {
+                let (memory, _) = home.files.read(&home.files.memory).await?;
+                self.decide_merge(&memory, &facts).await.map_err(|error| error.to_string())
+            }
+        };
+        let by = match &decided {
+            Ok(_) => Ok(self.memory_model().map_or_else(String::new, |model| model.name().to_owned())),
+            Err(reason) => Err(reason.clone()),
+        };
+        let today = home.files.date(Timestamp::now());
+        let plan = Plan {
+            generation,
+            facts: batch.iter().map(|(date, fact)| (*date, fact.id().to_owned())).collect(),
+            decision: decided.unwrap_or_default(),
+            by,
+            month: today.strftime("%Y-%m").to_string(),
+            shown: None,
+        };
+        let still = Change::Check { key: home.merged_key(), expect: expected(merged) };
+        home.commit(vec![still, put(home.plan_key(), &plan, expected(&known))?]).await?;
+        // Whoever came first: theirs is the one.
+        let kept: Option<Kept<Plan>> = home.get(&home.plan_key()).await?;
+        Ok(kept.filter(current))
+    }
+
+    /// The oldest new facts that fit into one question.
+    fn batch<'a>(&self, fresh: &'a [(Date, Fact)]) -> &'a [(Date, Fact)] {
+        let most = self.question_tokens() / 2;
+        let mut used = 0;
+        let fits = |(_, fact): &&(Date, Fact)| {
+            used += text_tokens(&fact.text) + 10;
+            used <= most
+        };
+        let count = fresh.iter().take(MAX_BATCH).take_while(fits).count();
+        &fresh[..count.max(1)]
+    }
+
+    /// Writes the memory as planned, and before it what leaves it.
+    async fn carry_out(
+        &self,
+        home: &Home,
+        mut plan: Kept<Plan>,
+        facts: &[Fact],
+        done: &mut Consolidated,
+    ) -> Result<Kept<Plan>, MemoryError> {
+        let max_tokens = u64::from(self.workspace().config().memory.max_tokens);
+        let put_away = home.files.archive(&format!("MEMORY-{}", plan.value.month))?;
+        for _ in 0..TRIES {
+            let (before, version) = home.files.read(&home.files.memory).await?;
+            let away = home.files.read(&put_away).await?.0.ids();
+            let applied = apply(&before.text(), facts, &plan.value.decision, &away, max_tokens);
+            if applied.memory == before {
+                return Ok(plan);
+            }
+            let shown = Shown::new(&before.text(), &applied.memory.text());
+            let Some(noted) = home.note(&plan, shown).await? else { return Ok(plan) };
+            plan = noted;
+            home.files.change(&put_away, |ledger| ledger.append(&applied.archived, &ledger.ids())).await?;
+            match home.files.write(&home.files.memory, &applied.memory, version).await {
+                Ok(_) => {
+                    done.archived += applied.archived.len();
+                    return Ok(plan);
+                }
+                Err(VfsError::Changed(_) | VfsError::Exists(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(MemoryError::Contended(home.files.memory.clone()))
+    }
+}
+
+impl Home {
+    /// Facts of the days that were not merged yet, oldest first.
+    async fn fresh_facts(&self) -> Result<Vec<(Date, Fact)>, MemoryError> {
+        let mut fresh = Vec::new();
+        for date in self.files.dates("").await? {
+            fresh.extend(self.fresh_of(date).await?.into_iter().map(|fact| (date, fact)));
+        }
+        Ok(fresh)
+    }
+
+    /// Facts of one day that were not merged yet.
+    async fn fresh_of(&self, date: Date) -> Result<Vec<Fact>, MemoryError> {
+        let merged: Option<Kept<MergedDay>> = self.get(&self.day_key(date)).await?;
+        let merged = merged.map(|kept| kept.value.0).unwrap_or_default();
+        let (ledger, _) = self.files.read(&self.files.day(date)?).await?;
+        let mut seen = HashSet::new();
+        let facts = ledger.facts().map(|(_, fact)| fact);
+        Ok(facts.filter(|fact| !merged.contains(fact.id()) && seen.insert(fact.id().to_owned())).collect())
+    }
+
+    /// How many facts of the days were not merged yet.
+    pub(super) async fn fresh_count(&self) -> Result<usize, MemoryError> {
+        Ok(self.fresh_facts().await?.len())
+    }
+
+    /// Notes what is about to change, so that it can be told also after a crash. None if another worker was faster.
+    async fn note(&self, plan: &Kept<Plan>, shown: Shown) -> Result<Option<Kept<Plan>>, MemoryError> {
+        let value = Plan { shown: Some(shown), ..plan.value.clone() };
+        if !self.commit(vec![put(self.plan_key(), &value, Expected::Version(plan.version))?]).await? {
+            return Ok(None);
+        }
+        let kept: Option<Kept<Plan>> = self.get(&self.plan_key()).await?;
+        Ok(kept.filter(|kept| kept.value.generation == value.generation))
+    }
+
+    /// The plan is carried out: its facts are merged, the throttle begins anew, and it is told what was done.
+    async fn settle(&self, merged: &Option<Kept<Merged>>, plan: Kept<Plan>) -> Result<bool, MemoryError> {
+        let Kept { value: plan, version } = plan;
+        let now = Timestamp::now();
+        let next = Merged { generation: plan.generation + 1, at_ms: now.as_millisecond() };
+        let mut changes = vec![
+            put(self.merged_key(), &next, expected(merged))?,
+            Change::Delete { key: self.plan_key(), expect: Expected::Version(version) },
+        ];
+        let mut days: BTreeMap<Date, BTreeSet<String>> = BTreeMap::new();
+        for (date, id) in &plan.facts {
+            days.entry(*date).or_default().insert(id.clone());
+        }
+        for (date, ids) in days {
+            let known: Option<Kept<MergedDay>> = self.get(&self.day_key(date)).await?;
+            let mut all = known.as_ref().map(|kept| kept.value.0.clone()).unwrap_or_default();
+            all.extend(ids);
+            changes.push(put(self.day_key(date), &MergedDay(all), expected(&known))?);
+        }
+        let facts = plan.facts.into_iter().map(|(_, id)| id).collect();
+        let record = Record { at: now, facts, by: plan.by, shown: plan.shown.unwrap_or_default() };
+        changes.push(put(self.record_key(next.generation), &record, Expected::Any)?);
+        if let Some(old) = next.generation.checked_sub(RECORDS) {
+            changes.push(Change::Delete { key: self.record_key(old), expect: Expected::Any });
+        }
+        self.commit(changes).await
+    }
+
+    /// Moves the files of old days, all of whose facts were merged, to the archive.
+    async fn put_days_away(&self, archive_days: u32) -> Result<usize, MemoryError> {
+        let today = self.files.date(Timestamp::now());
+        let Ok(oldest) = today.checked_sub(i64::from(archive_days).days()) else { return Ok(0) };
+        let mut moved = 0;
+        for date in self.files.dates("").await?.into_iter().filter(|date| *date < oldest) {
+            let (from, to) = (self.files.day(date)?, self.files.archive(&date.to_string())?);
+            if !self.fresh_of(date).await?.is_empty() {
+                continue;
+            }
+            match self.files.files.rename(&from, &to).await {
+                Ok(()) => {}
+                // It was put away before, and something came later.
+                Err(VfsError::Exists(_)) => {
+                    let (late, _) = self.files.read(&from).await?;
+                    let add = |ledger: &mut super::ledger::Ledger| {
+                        let there: HashSet<String> = ledger.lines().iter().map(|line| line.trim().to_owned()).collect();
+                        late.lines().iter().filter(|line| !there.contains(line.trim())).for_each(|line| {
+                            ledger.push(line.trim_end_matches(['\r', '\n']));
+                        });
+                    };
+                    self.files.change(&to, add).await?;
+                    self.files.files.remove(&from).await?;
+                }
+                Err(VfsError::NotFound(_)) => continue,
+                Err(error) => return Err(error.into()),
+            }
+            self.commit(vec![Change::Delete { key: self.day_key(date), expect: Expected::Any }]).await?;
+            moved += 1;
+        }
+        Ok(moved)
+    }
+}

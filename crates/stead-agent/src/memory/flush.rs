@@ -1,0 +1,134 @@
+//! Looking through a session: what is new since the mark becomes facts of a day.
+//!
+//! The order makes a crash harmless at any point. What the model found is on record before the first fact is
+//! written, under the condition that the mark is where it was; the facts have ids and are written once; the mark
+//! moves last, and takes the record with it.
+
+use super::error::MemoryError;
+use super::extract::{About, EXTRACT};
+use super::fact::Fact;
+use super::home::Home;
+use super::marks::{Extraction, Found, Kept, Mark, expected, put};
+use super::transcript::{Chunk, chunk, pieces};
+use crate::Agent;
+use stead_core::{ChainSum, Entry, Line, Owner, SessionId, text_tokens};
+use stead_store::{Change, Expected, StoreError};
+
+/// Which part of a question is kept free, for estimates err.
+const SPARE_PART: u64 = 8;
+/// What is shown at least, however small the window.
+const LEAST_TOKENS: u64 = 64;
+/// How often two workers may get in each other's way before one gives up for now.
+const TRIES: usize = 1_000;
+
+/// What looking through a session came to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Flushed {
+    /// Facts that were added to the file of their day.
+    pub facts: usize,
+    /// Facts that wait for a person.
+    pub quarantined: usize,
+}
+
+impl Agent {
+    /// Looks through a session up to entry `upto`.
+    pub async fn flush(&self, owner: &Owner, session: &SessionId, upto: u64) -> Result<Flushed, MemoryError> {
+        let home = self.home(owner, session)?;
+        let lines = match self.parts.place.sessions(owner).read(session).await {
+            Ok(lines) => lines,
+            // Removed since: there is nothing left to look through.
+            Err(StoreError::NotFound(_)) => return Ok(Flushed::default()),
+            Err(error) => return Err(error.into()),
+        };
+        let Some(first) = lines.first() else { return Ok(Flushed::default()) };
+        let born = first.sum;
+        let mut flushed = Flushed::default();
+        for _ in 0..TRIES {
+            let mark: Option<Kept<Mark>> = home.get(&Home::mark_key(session)).await?;
+            let from = begin(first, mark.as_ref().map(|kept| kept.value));
+            if from >= upto {
+                return Ok(flushed);
+            }
+            let Some(extraction) = self.found(owner, &home, session, &lines, (from, upto), &mark).await? else {
+                continue;
+            };
+            let written = self.remember(&home, &extraction.value).await?;
+            flushed.facts += written.facts;
+            flushed.quarantined += written.quarantined;
+            let moved = Mark { seq: extraction.value.upto, born };
+            let changes = vec![
+                put(Home::mark_key(session), &moved, expected(&mark))?,
+                Change::Delete { key: Home::extraction_key(session), expect: Expected::Version(extraction.version) },
+            ];
+            // If not, another worker was faster, with the same facts.
+            home.commit(changes).await?;
+        }
+        Err(MemoryError::Contended(home.files.days))
+    }
+
+    /// What the model found after the mark, on record: from an earlier attempt, or asked for now. None if the mark
+    /// moved in the meantime.
+    async fn found(
+        &self,
+        owner: &Owner,
+        home: &Home,
+        session: &SessionId,
+        lines: &[Line],
+        (from, upto): (u64, u64),
+        mark: &Option<Kept<Mark>>,
+    ) -> Result<Option<Kept<Extraction>>, MemoryError> {
+        let key = Home::extraction_key(session);
+        let born = lines.first().map_or(ChainSum::START, |line| line.sum);
+        let known: Option<Kept<Extraction>> = home.get(&key).await?;
+        if let Some(known) = &known
+            && known.value.from == from
+            && known.value.born == born
+        {
+            return Ok(Some(known.clone()));
+        }
+        let part = self.next_chunk(lines, from, upto);
+        let last = part.as_ref().map_or(upto, |chunk| chunk.upto);
+        let at = lines.iter().rev().find(|line| line.seq <= last).map(|line| line.at).unwrap_or_default();
+        let date = home.files.date(at);
+        let sessions = self.parts.place.sessions(owner);
+        let about = About { session, born, from, date, redactor: sessions.redactor() };
+        let extraction = match &part {
+            Some(chunk) => self.extract(chunk, &about).await?,
+            None => Extraction { from, upto, born, date, trusted: Vec::new(), outside: Vec::new() },
+        };
+        let still = Change::Check { key: Home::mark_key(session), expect: expected(mark) };
+        home.commit(vec![still, put(key.clone(), &extraction, expected(&known))?]).await?;
+        // Whoever came first: theirs is the one.
+        let kept: Option<Kept<Extraction>> = home.get(&key).await?;
+        Ok(kept.filter(|kept| kept.value.from == from && kept.value.born == born))
+    }
+
+    fn next_chunk(&self, lines: &[Line], from: u64, upto: u64) -> Option<Chunk> {
+        let most = self.question_tokens();
+        let room = most.saturating_sub(text_tokens(EXTRACT) + most / SPARE_PART);
+        chunk(pieces(lines, from, upto), upto, room.max(LEAST_TOKENS))
+    }
+
+    async fn remember(&self, home: &Home, extraction: &Extraction) -> Result<Flushed, MemoryError> {
+        let facts = |found: &[Found]| -> Vec<Fact> {
+            found.iter().map(|f| Fact { text: f.text.clone(), sources: vec![f.source.clone()] }).collect()
+        };
+        let (trusted, outside) = (facts(&extraction.trusted), facts(&extraction.outside));
+        let facts = home.files.append(&home.files.day(extraction.date)?, &trusted).await?;
+        let quarantined = home.files.hold_back(extraction.date, &outside).await?;
+        if !trusted.is_empty() {
+            // Before the mark moves: a crash in between would leave facts that nobody merges.
+            self.enqueue_consolidation(home).await?;
+        }
+        Ok(Flushed { facts, quarantined })
+    }
+}
+
+/// The entry after which a session is looked through. What a fork copied was looked through where it was said.
+fn begin(first: &Line, mark: Option<Mark>) -> u64 {
+    if let Some(mark) = mark.filter(|mark| mark.born == first.sum) {
+        return mark.seq;
+    }
+    let Entry::Session(start) = &first.entry else { return 0 };
+    start.parent.as_ref().map_or(0, |parent| parent.seq)
+}

@@ -1,0 +1,176 @@
+//! How new facts become part of curated memory. Pure: the same memory, facts and decision give the same text, and
+//! doing it twice is the same as once.
+
+use super::fact::{Fact, normalised, one_line, without_sources};
+use super::ledger::Ledger;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashSet};
+use stead_core::text_tokens;
+
+/// Bytes that a token has at least: the same measure by which a prompt is cut.
+const BYTES_PER_TOKEN: u64 = 3;
+/// What a memory begins with that was not there.
+const TITLE: &str = "# Memory";
+
+/// What is to become of new facts, and of old ones that they touch. Everything is named by id.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Decision {
+    /// Bullets that say what several facts said.
+    pub(super) bullets: Vec<Bullet>,
+    /// Facts that another one makes needless.
+    pub(super) dropped: Vec<Dropped>,
+}
+
+/// A bullet, and the facts it stands for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Bullet {
+    pub(super) text: String,
+    pub(super) from: Vec<String>,
+}
+
+/// A fact that is needless because of another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Dropped {
+    pub(super) id: String,
+    pub(super) by: String,
+}
+
+/// A memory after a merge.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Applied {
+    pub(super) memory: Ledger,
+    /// Bullets that are no longer in it.
+    pub(super) archived: Vec<Fact>,
+}
+
+/// A memory while it is changed.
+struct Merge {
+    ledger: Ledger,
+    /// Machine-written bullets with their lines; those that were used up are gone from here.
+    old: BTreeMap<usize, Fact>,
+    gone: HashSet<usize>,
+    archived: Vec<Fact>,
+}
+
+impl Merge {
+    /// The line of the bullet that holds `id`.
+    fn line_of(&self, id: &str) -> Option<usize> {
+        self.old.iter().find(|(_, fact)| fact.ids().any(|known| known == id)).map(|(line, _)| *line)
+    }
+
+    fn archive(&mut self, line: usize) {
+        if let Some(fact) = self.old.remove(&line) {
+            self.archived.push(fact);
+            self.gone.insert(line);
+        }
+    }
+
+    /// Puts one bullet in the place of old ones, or at the end.
+    fn combine(&mut self, text: String, lines: &[usize], fresh: &[&Fact]) {
+        let olds: Vec<Fact> = lines.iter().filter_map(|line| self.old.remove(line)).collect();
+        let sources = olds.iter().chain(fresh.iter().copied()).flat_map(|fact| fact.sources.clone());
+        let fact = Fact { sources: sources.collect(), text };
+        match lines.split_first() {
+            Some((first, rest)) => {
+                self.ledger.replace(*first, &fact);
+                self.gone.extend(rest);
+            }
+            None => self.ledger.push(&fact.to_string()),
+        }
+        self.archived.extend(olds.into_iter().filter(|old| old.text != fact.text));
+    }
+}
+
+/// Merges `facts` into the memory `text`. Lines that a person wrote stay as they are. Every fact is used, or
+/// dropped because of another that stays, or added as it is; those in `away` were put away before. Beyond
+/// `max_tokens` the oldest machine-written bullets leave.
+pub(super) fn apply(
+    text: &str,
+    facts: &[Fact],
+    decision: &Decision,
+    away: &HashSet<String>,
+    max_tokens: u64,
+) -> Applied {
+    let ledger = Ledger::parse(text);
+    let old: BTreeMap<usize, Fact> = ledger.facts().collect();
+    let there = ledger.ids();
+    let mut fresh: BTreeMap<&str, &Fact> = facts
+        .iter()
+        .filter(|fact| !there.contains(fact.id()) && !away.contains(fact.id()))
+        .map(|fact| (fact.id(), fact))
+        .collect();
+    let mut merge = Merge { ledger, old, gone: HashSet::new(), archived: Vec::new() };
+    if merge.ledger.lines().is_empty() && !fresh.is_empty() {
+        merge.ledger.push(TITLE);
+        merge.ledger.push("");
+    }
+    for bullet in &decision.bullets {
+        let text = one_line(&bullet.text);
+        let new: Vec<&Fact> = bullet.from.iter().filter_map(|id| fresh.get(id.as_str()).copied()).collect();
+        if text.is_empty() || new.is_empty() {
+            continue;
+        }
+        fresh.retain(|id, _| !new.iter().any(|fact| fact.id() == *id));
+        let mut lines: Vec<usize> = bullet.from.iter().filter_map(|id| merge.line_of(id)).collect();
+        lines.sort_unstable();
+        lines.dedup();
+        merge.combine(text, &lines, &new);
+    }
+    // What a bullet stands for is not needless, and what is needless is no reason.
+    let used: HashSet<&String> = decision.bullets.iter().flat_map(|bullet| &bullet.from).collect();
+    let needless: HashSet<&String> = decision.dropped.iter().map(|dropped| &dropped.id).collect();
+    for Dropped { id, by } in &decision.dropped {
+        let is_known = facts.iter().any(|fact| fact.id() == by) || away.contains(by) || merge.line_of(by).is_some();
+        if used.contains(id) || needless.contains(by) || !is_known {
+            continue;
+        }
+        if fresh.remove(id.as_str()).is_none()
+            && let Some(line) = merge.line_of(id).filter(|line| merge.line_of(by) != Some(*line))
+        {
+            merge.archive(line);
+        }
+    }
+    add_rest(&mut merge, facts, &fresh);
+    merge.ledger.take(&merge.gone);
+    let Merge { mut ledger, mut archived, .. } = merge;
+    archived.extend(within(&mut ledger, max_tokens));
+    Applied { memory: ledger, archived }
+}
+
+/// Adds what nobody decided about, but nothing that is said already.
+fn add_rest(merge: &mut Merge, facts: &[Fact], fresh: &BTreeMap<&str, &Fact>) {
+    let gone = &merge.gone;
+    let lines = merge.ledger.lines().iter().enumerate().filter(|(at, _)| !gone.contains(at));
+    let mut said: HashSet<String> = lines.map(|(_, line)| normalised(without_sources(line))).collect();
+    for fact in facts.iter().filter(|fact| fresh.contains_key(fact.id())) {
+        if said.insert(normalised(&fact.text)) {
+            merge.ledger.push(&fact.to_string());
+        }
+    }
+}
+
+/// Takes out the oldest machine-written bullets until the rest fits.
+fn within(ledger: &mut Ledger, max_tokens: u64) -> Vec<Fact> {
+    let costs: Vec<u64> = ledger.lines().iter().map(|line| cost(line)).collect();
+    let mut total: u64 = costs.iter().sum();
+    let (mut leaving, mut left) = (HashSet::new(), Vec::new());
+    for (at, fact) in ledger.facts() {
+        if total <= max_tokens {
+            break;
+        }
+        total -= costs[at];
+        leaving.insert(at);
+        left.push(fact);
+    }
+    ledger.take(&leaving);
+    left
+}
+
+/// What a line takes of a prompt, where nothing of its sources is shown.
+fn cost(line: &str) -> u64 {
+    let shown = without_sources(line);
+    text_tokens(shown).max((shown.len() as u64 + 1).div_ceil(BYTES_PER_TOKEN))
+}
+
+#[cfg(test)]
+mod tests;

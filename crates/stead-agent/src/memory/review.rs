@@ -1,0 +1,310 @@
+//! What a person sees of memory, and does to it.
+
+use super::error::MemoryError;
+use super::fact::{Fact, Source, normalised};
+use super::home::{FORGOTTEN, Home, MemoryFiles, REJECTED};
+use super::job::{MemoryJob, QUEUE};
+use super::ledger::Ledger;
+use super::marks::{Kept, Merged};
+use super::record::Record;
+use crate::Agent;
+use jiff::{Timestamp, ToSpan};
+use serde::Serialize;
+use std::collections::HashSet;
+use stead_core::{Owner, SessionId};
+use stead_store::Documents;
+use stead_vfs::VPath;
+
+/// Jobs that failed for good, as many as are told.
+const MAX_DEAD: usize = 50;
+/// Candidates that are named when a text fits several facts.
+const MAX_CANDIDATES: usize = 20;
+
+/// A fact, and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Placed {
+    /// The file.
+    pub path: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// Its id.
+    pub id: String,
+    /// What is remembered.
+    pub text: String,
+    /// Where it is from.
+    #[serde(serialize_with = "as_maps")]
+    pub sources: Vec<Source>,
+}
+
+fn as_maps<S: serde::Serializer>(sources: &[Source], serializer: S) -> Result<S::Ok, S::Error> {
+    let maps = sources.iter().map(|source| source.0.iter().cloned().collect::<std::collections::BTreeMap<_, _>>());
+    serializer.collect_seq(maps)
+}
+
+/// A line of curated memory and where it is from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Blamed {
+    /// The line, from 1.
+    pub line: usize,
+    /// What it says, without its sources.
+    pub text: String,
+    /// Where it is from; empty if a person wrote it.
+    #[serde(serialize_with = "as_maps")]
+    pub sources: Vec<Source>,
+}
+
+/// How memory stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MemoryStatus {
+    /// Whether facts are extracted after runs.
+    pub flushes: bool,
+    /// The model that is asked, if it is not the agent's own.
+    pub model: Option<String>,
+    /// Where curated memory lies.
+    pub memory: String,
+    /// Facts of the days that were not merged yet.
+    pub unmerged: usize,
+    /// Facts that wait for a person.
+    pub quarantined: usize,
+    /// Merges so far.
+    pub merges: u64,
+    /// When the last was.
+    pub merged_at: Option<Timestamp>,
+    /// Jobs that failed for good.
+    pub dead: Vec<DeadJob>,
+}
+
+/// A job that failed for good.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DeadJob {
+    /// What it was to do.
+    pub job: String,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// Why it failed.
+    pub reason: String,
+}
+
+/// What forgetting came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Forgotten {
+    /// These lines are no longer remembered.
+    Done(Vec<Placed>),
+    /// The words fit several facts, and nothing was forgotten.
+    Several(Vec<Placed>),
+    /// Nothing fits.
+    Nothing,
+}
+
+/// What a person says about facts that wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Review {
+    /// They may be remembered.
+    Approve,
+    /// They may not.
+    Reject,
+}
+
+/// Which facts are meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Which {
+    /// All that wait.
+    All,
+    /// Those with these ids.
+    Ids(Vec<String>),
+}
+
+impl Agent {
+    fn review_home(&self, owner: &Owner) -> Result<Home, MemoryError> {
+        self.home(owner, &SessionId::outside())
+    }
+
+    /// How the memory of `owner` stands.
+    pub async fn memory_status(&self, owner: &Owner) -> Result<MemoryStatus, MemoryError> {
+        let home = self.review_home(owner)?;
+        let merged: Option<Kept<Merged>> = home.get(&home.merged_key()).await?;
+        let dead = home.state.store.dead(&home.state.space, QUEUE, None, MAX_DEAD).await?;
+        let dead = dead.into_iter().map(|dead| DeadJob {
+            job: MemoryJob::parse(&dead.payload).map_or_else(|error| error.to_string(), |job| job.in_words()),
+            attempts: dead.attempts,
+            reason: dead.reason,
+        });
+        Ok(MemoryStatus {
+            flushes: self.workspace().definition.flushes(),
+            model: self.workspace().config().memory.model.clone(),
+            memory: home.files.memory.to_string(),
+            unmerged: home.fresh_count().await?,
+            quarantined: home.files.waiting().await?.len(),
+            merges: merged.as_ref().map_or(0, |kept| kept.value.generation),
+            merged_at: merged.and_then(|kept| Timestamp::from_millisecond(kept.value.at_ms).ok()),
+            dead: dead.collect(),
+        })
+    }
+
+    /// The facts that wait for a person, oldest first.
+    pub async fn memory_review(&self, owner: &Owner) -> Result<Vec<Placed>, MemoryError> {
+        self.review_home(owner)?.files.waiting().await
+    }
+
+    /// The facts that are remembered: curated first, then day by day.
+    pub async fn memory_list(&self, owner: &Owner) -> Result<Vec<Placed>, MemoryError> {
+        self.review_home(owner)?.files.remembered().await
+    }
+
+    /// Every line of curated memory and where it is from.
+    pub async fn memory_blame(&self, owner: &Owner) -> Result<Vec<Blamed>, MemoryError> {
+        let files = self.review_home(owner)?.files;
+        let (ledger, _) = files.read(&files.memory).await?;
+        let blamed = ledger.lines().iter().enumerate().map(|(at, line)| match Fact::parse(line) {
+            Some(fact) => Blamed { line: at + 1, text: format!("- {}", fact.text), sources: fact.sources },
+            None => Blamed { line: at + 1, text: line.trim_end().to_owned(), sources: Vec::new() },
+        });
+        Ok(blamed.collect())
+    }
+
+    /// The last merges, newest first.
+    pub async fn memory_records(&self, owner: &Owner, limit: usize) -> Result<Vec<Record>, MemoryError> {
+        const PAGE: usize = 100;
+        let home = self.review_home(owner)?;
+        let listed = Documents::list(&*home.state.store, &home.state.space, &home.record_prefix(), None, PAGE).await?;
+        let mut records = Vec::new();
+        for entry in listed.into_iter().rev().take(limit) {
+            records.extend(home.get::<Record>(&entry.key).await?.map(|kept| kept.value));
+        }
+        Ok(records)
+    }
+
+    /// Moves facts that wait to the file of their day, or to those that were rejected. `by` is who said so.
+    pub async fn memory_decide(
+        &self,
+        owner: &Owner,
+        which: &Which,
+        review: Review,
+        by: &str,
+    ) -> Result<Vec<Placed>, MemoryError> {
+        let home = self.review_home(owner)?;
+        let waiting = home.files.waiting().await?;
+        if let Which::Ids(ids) = which
+            && let Some(unknown) = ids.iter().find(|id| !waiting.iter().any(|placed| placed.id == **id))
+        {
+            return Err(MemoryError::NoSuchFact(unknown.clone()));
+        }
+        let meant = |placed: &Placed| match which {
+            Which::All => true,
+            Which::Ids(ids) => ids.contains(&placed.id),
+        };
+        let meant: Vec<Placed> = waiting.into_iter().filter(meant).collect();
+        let today = home.files.date(Timestamp::now());
+        let days = i64::from(self.workspace().config().memory.archive_days);
+        for placed in &meant {
+            let fact = Fact { text: placed.text.clone(), sources: placed.sources.clone() };
+            let (fact, to) = match review {
+                Review::Approve => {
+                    let said = placed.sources.iter().find_map(|source| source.get("on")?.parse().ok());
+                    // The file of an old day may be put away by now.
+                    let recent = today.checked_sub(days.days()).unwrap_or(today);
+                    let date = said.filter(|date| *date >= recent).unwrap_or(today);
+                    (fact.noted("approved_by", by), home.files.day(date)?)
+                }
+                Review::Reject => (fact.noted("rejected_by", by), home.files.archive(REJECTED)?),
+            };
+            // First there, then gone from here: a crash in between leaves both, and the next try removes one.
+            home.files.append(&to, &[fact]).await?;
+            home.files.take(&placed.path, &placed.id).await?;
+        }
+        if review == Review::Approve && !meant.is_empty() {
+            self.enqueue_consolidation(&home).await?;
+        }
+        Ok(meant)
+    }
+}
+
+impl MemoryFiles {
+    /// The facts that wait for a person, oldest first.
+    pub(super) async fn waiting(&self) -> Result<Vec<Placed>, MemoryError> {
+        let mut waiting = Vec::new();
+        for date in self.dates("quarantine").await? {
+            waiting.extend(self.placed(&self.quarantine(date)?).await?);
+        }
+        Ok(waiting)
+    }
+
+    /// The facts that are remembered: curated first, then day by day.
+    pub(super) async fn remembered(&self) -> Result<Vec<Placed>, MemoryError> {
+        let mut facts = self.placed(&self.memory).await?;
+        for date in self.dates("").await? {
+            facts.extend(self.placed(&self.day(date)?).await?);
+        }
+        Ok(facts)
+    }
+
+    async fn placed(&self, path: &VPath) -> Result<Vec<Placed>, MemoryError> {
+        let (ledger, _) = self.read(path).await?;
+        let placed = ledger.facts().map(|(at, fact)| Placed {
+            path: path.to_string(),
+            line: at + 1,
+            id: fact.id().to_owned(),
+            text: fact.text,
+            sources: fact.sources,
+        });
+        Ok(placed.collect())
+    }
+
+    /// Takes the fact `id` out of a file.
+    async fn take(&self, path: &str, id: &str) -> Result<(), MemoryError> {
+        let path = VPath::parse(path).map_err(|error| MemoryError::Files(error.into()))?;
+        self.change(&path, |ledger| {
+            let lines = lines_of(ledger, id);
+            ledger.take(&lines);
+        })
+        .await
+    }
+
+    /// Moves what is remembered under an id, or in words that only one fact has, to what was forgotten.
+    pub(crate) async fn forget(&self, query: &str, by: &Source) -> Result<Forgotten, MemoryError> {
+        let all = self.remembered().await?;
+        let wanted = normalised(query);
+        let has_id = |placed: &&Placed| placed.sources.iter().any(|source| source.id() == query.trim());
+        let mut found: Vec<Placed> = all.iter().filter(has_id).cloned().collect();
+        if found.is_empty() && !wanted.is_empty() {
+            found = all.iter().filter(|placed| normalised(&placed.text) == wanted).cloned().collect();
+        }
+        if found.is_empty() && !wanted.is_empty() {
+            found = all.iter().filter(|placed| normalised(&placed.text).contains(&wanted)).cloned().collect();
+        }
+        // The same fact in the file of its day and in curated memory is one.
+        let texts: HashSet<String> = found.iter().map(|placed| normalised(&placed.text)).collect();
+        match texts.len() {
+            0 => return Ok(Forgotten::Nothing),
+            1 => {}
+            _ if found.iter().all(|placed| has_id(&placed)) => {}
+            _ => {
+                found.truncate(MAX_CANDIDATES);
+                return Ok(Forgotten::Several(found));
+            }
+        }
+        let kept: Vec<Fact> = found
+            .iter()
+            .map(|placed| Fact { text: placed.text.clone(), sources: placed.sources.clone() })
+            .map(|fact| by.0.iter().fold(fact, |fact, (key, value)| fact.noted(key, value)))
+            .collect();
+        let forgotten = self.archive(FORGOTTEN)?;
+        self.change(&forgotten, |ledger| {
+            for fact in &kept {
+                let line = fact.to_string();
+                if !ledger.lines().iter().any(|known| known.trim_end() == line) {
+                    ledger.push(&line);
+                }
+            }
+        })
+        .await?;
+        for placed in &found {
+            self.take(&placed.path, &placed.id).await?;
+        }
+        Ok(Forgotten::Done(found))
+    }
+}
+
+fn lines_of(ledger: &Ledger, id: &str) -> HashSet<usize> {
+    ledger.facts().filter(|(_, fact)| fact.id() == id).map(|(at, _)| at).collect()
+}

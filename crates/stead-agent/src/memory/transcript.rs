@@ -1,0 +1,209 @@
+//! What was said since the mark, in pieces, each with whether it may be trusted.
+//!
+//! Trust does not depend on how well a model behaves. Before anything came in from outside, all is trusted. From
+//! the first untrusted result on, only what the person typed is: an answer may repeat what a page told it to, and a
+//! file may be one that the agent wrote while it was told so.
+
+use std::collections::BTreeMap;
+use stead_core::{Block, CallResult, Entry, Line, ModelReply, UserInput, text_tokens};
+
+/// Characters of a call's arguments that are shown.
+const ARGS_CHARS: usize = 500;
+/// Characters of a result that are shown.
+const RESULT_CHARS: usize = 1_000;
+/// Characters of what a person said, or a model answered, that are shown.
+const SAID_CHARS: usize = 20_000;
+/// How files begin that an input attaches.
+const ATTACHED: &str = "Attached file ";
+/// What a request wraps around a piece, or puts in its place.
+const PIECE_TOKENS: u64 = 24;
+
+/// Who said something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Who {
+    /// The person.
+    User,
+    /// A file that the person attached.
+    Attachment,
+    /// The agent.
+    Agent,
+    /// A tool.
+    Tool(String),
+}
+
+impl Who {
+    /// As provenance names it.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Self::User => "user",
+            Self::Attachment => "file",
+            Self::Agent => "agent",
+            Self::Tool(_) => "tool",
+        }
+    }
+}
+
+/// Whether anybody here vouches for something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Trust {
+    Trusted,
+    Outside,
+}
+
+/// Something that was said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub(super) seq: u64,
+    pub(super) who: Who,
+    pub(super) text: String,
+    pub(super) trust: Trust,
+}
+
+/// A part of a session that fits into one request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Chunk {
+    pub(super) pieces: Vec<Piece>,
+    /// The last entry it is about.
+    pub(super) upto: u64,
+}
+
+/// What was said after entry `after`, up to entry `upto`. What was rewound was not said.
+pub(super) fn pieces(lines: &[Line], after: u64, upto: u64) -> Vec<Piece> {
+    let (mut pieces, mut tools, mut tainted) = (Vec::<Piece>::new(), BTreeMap::<&str, &str>::new(), None::<u64>);
+    for line in lines {
+        let seq = line.seq;
+        match &line.entry {
+            // What was taken back later was not said either.
+            Entry::Rewind(rewind) => {
+                pieces.retain(|piece| piece.seq <= rewind.to);
+                tainted = tainted.filter(|seq| *seq <= rewind.to);
+            }
+            _ if seq > upto => {}
+            Entry::User(input) => pieces.extend(of_input(seq, input, tainted)),
+            Entry::Model(reply) => pieces.extend(of_reply(seq, reply, tainted)),
+            Entry::Call(intent) => {
+                tools.insert(&intent.id, &intent.tool);
+            }
+            Entry::Result(result) => {
+                if result.untrusted {
+                    tainted = tainted.or(Some(seq));
+                }
+                // A name that no tool has is the model's own word.
+                let tool = tools.get(result.id.as_str()).copied().unwrap_or("a tool");
+                pieces.extend(of_result(seq, result, tool, tainted));
+            }
+            Entry::Session(_)
+            | Entry::Ask(_)
+            | Entry::Decision(_)
+            | Entry::Notice(_)
+            | Entry::Pin(_)
+            | Entry::Compaction(_)
+            | Entry::End(_) => {}
+        }
+    }
+    pieces.retain(|piece| piece.seq > after);
+    pieces
+}
+
+fn trust(tainted: Option<u64>) -> Trust {
+    if tainted.is_some() { Trust::Outside } else { Trust::Trusted }
+}
+
+fn of_input(seq: u64, input: &UserInput, tainted: Option<u64>) -> Vec<Piece> {
+    let piece = |block: &Block| match block {
+        Block::Text { text } if text.starts_with(ATTACHED) => {
+            Some(Piece { seq, who: Who::Attachment, text: clipped(text, RESULT_CHARS), trust: trust(tainted) })
+        }
+        Block::Text { text } => {
+            Some(Piece { seq, who: Who::User, text: clipped(text, SAID_CHARS), trust: Trust::Trusted })
+        }
+        Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_) => None,
+    };
+    input.content.iter().filter_map(piece).collect()
+}
+
+fn of_reply(seq: u64, reply: &ModelReply, tainted: Option<u64>) -> Option<Piece> {
+    let said = reply.content.iter().filter_map(|block| match block {
+        Block::Text { text } => Some(clipped(text, SAID_CHARS)),
+        Block::ToolCall(call) => Some(format!("[calls {} {}]", call.name, clipped(&call.args.to_string(), ARGS_CHARS))),
+        Block::Media(_) | Block::Thinking(_) => None,
+    });
+    let text = said.collect::<Vec<_>>().join("\n");
+    (!text.trim().is_empty()).then(|| Piece { seq, who: Who::Agent, text, trust: trust(tainted) })
+}
+
+fn of_result(seq: u64, result: &CallResult, tool: &str, tainted: Option<u64>) -> Option<Piece> {
+    let text = stead_core::Message::User { content: result.content.clone() }.text();
+    let text = clipped(&text, RESULT_CHARS);
+    (!text.trim().is_empty()).then(|| Piece { seq, who: Who::Tool(tool.to_owned()), text, trust: trust(tainted) })
+}
+
+fn clipped(text: &str, chars: usize) -> String {
+    match text.char_indices().nth(chars) {
+        None => text.to_owned(),
+        Some((at, _)) => format!("{} […]", &text[..at]),
+    }
+}
+
+/// The first pieces that come to at most `tokens`; one that is larger alone is cut. None if there is nothing.
+pub(super) fn chunk(pieces: Vec<Piece>, upto: u64, tokens: u64) -> Option<Chunk> {
+    let mut taken: Vec<Piece> = Vec::new();
+    let mut used = 0;
+    for mut piece in pieces {
+        let cost = text_tokens(&piece.text) + PIECE_TOKENS;
+        // Pieces of one entry stay together: the mark stands between entries.
+        let same_entry = taken.last().is_some_and(|last| last.seq == piece.seq);
+        if used + cost > tokens && !taken.is_empty() && !same_entry {
+            let upto = taken.last().map_or(upto, |last| last.seq);
+            return Some(Chunk { pieces: taken, upto });
+        }
+        let left = tokens.saturating_sub(used);
+        if cost > left {
+            piece.text = fitting(&piece.text, left.saturating_sub(PIECE_TOKENS));
+        }
+        used += cost;
+        taken.push(piece);
+    }
+    (!taken.is_empty()).then_some(Chunk { pieces: taken, upto })
+}
+
+/// The beginning of a text that has at most so many tokens.
+pub(super) fn fitting(text: &str, tokens: u64) -> String {
+    let mut end = text.len();
+    while end > 0 && text_tokens(&text[..end]) > tokens {
+        end = text.floor_char_boundary(end / 2);
+    }
+    text[..end].to_owned()
+}
+
+impl Chunk {
+    /// Whether anything of it came from outside.
+    pub(super) fn has_outside(&self) -> bool {
+        self.pieces.iter().any(|piece| piece.trust == Trust::Outside)
+    }
+
+    /// Whether anything of it can be trusted.
+    pub(super) fn has_trusted(&self) -> bool {
+        self.pieces.iter().any(|piece| piece.trust == Trust::Trusted)
+    }
+
+    /// What the extractor of trusted facts is shown: nothing of what came from outside.
+    pub(super) fn trusted_view(&self) -> String {
+        self.render(|piece| match (piece.trust, &piece.who) {
+            (Trust::Trusted, _) => piece.text.clone(),
+            (Trust::Outside, Who::Tool(name)) => format!("[left out: output of {name}]"),
+            (Trust::Outside, Who::Agent) => "[left out: an answer given after words from outside came in]".to_owned(),
+            (Trust::Outside, Who::Attachment | Who::User) => "[left out: an attached file]".to_owned(),
+        })
+    }
+
+    /// All of it.
+    pub(super) fn whole_view(&self) -> String {
+        self.render(|piece| piece.text.clone())
+    }
+
+    fn render(&self, text: impl Fn(&Piece) -> String) -> String {
+        let line = |piece: &Piece| format!("[{}] {}: {}", piece.seq, piece.who.name(), text(piece));
+        self.pieces.iter().map(line).collect::<Vec<_>>().join("\n\n")
+    }
+}

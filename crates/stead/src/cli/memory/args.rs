@@ -1,0 +1,115 @@
+//! The commands about what is remembered.
+
+use crate::cli::args::SearchBounds;
+use clap::{Args, Subcommand};
+
+#[derive(Debug, Args)]
+pub(crate) struct MemoryArgs {
+    #[command(subcommand)]
+    pub(crate) command: MemoryCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum MemoryCommand {
+    /// Find lines of memory, the best matches first
+    #[command(after_help = "Examples:
+  stead memory search 'where does heron live'
+  stead memory search '\"exact words\"' --since 2026-11-01 --json")]
+    Search {
+        /// Words to look for; "words in quotes" must stand together
+        text: String,
+        #[command(flatten)]
+        bounds: SearchBounds,
+    },
+    /// How memory stands: what waits, what was merged, what went wrong
+    Status(JsonArgs),
+    /// Show the facts that came from outside and wait for you
+    #[command(after_help = "Examples:
+  stead memory review
+  stead memory approve 4f0c12ab34cd      then it may be remembered
+  stead memory reject --all              none of them may")]
+    Review(JsonArgs),
+    /// Let facts that wait be remembered
+    #[command(after_help = "Examples:\n  stead memory approve 4f0c12ab34cd 77aa01fe2b90\n  stead memory approve --all")]
+    Approve(WhichArgs),
+    /// Put facts that wait away
+    #[command(after_help = "Example:\n  stead memory reject 4f0c12ab34cd")]
+    Reject(WhichArgs),
+    /// List the facts that are remembered, with their ids
+    List(JsonArgs),
+    /// Show each line of curated memory with its date, session, entry and who said it
+    #[command(after_help = "Example:\n  stead memory blame | grep agent")]
+    Blame(JsonArgs),
+    /// Show what the last merges changed
+    #[command(
+        after_help = "Examples:\n  stead memory diff          the last one\n  stead memory diff -n 5     the last five"
+    )]
+    Diff {
+        /// How many merges, newest first
+        #[arg(short, long, default_value_t = 1, value_name = "N")]
+        number: usize,
+        #[command(flatten)]
+        form: JsonArgs,
+    },
+    /// Edit curated memory in $EDITOR; what someone else wrote meanwhile is never lost
+    Edit,
+    /// Look through sessions for what to remember, now
+    #[command(
+        after_help = "Examples:\n  stead memory flush             all sessions\n  stead memory flush -s plan     one of them"
+    )]
+    Flush {
+        /// The session [default: all]
+        #[arg(short, long, value_name = "ID")]
+        session: Option<String>,
+        #[command(flatten)]
+        model: ModelArgs,
+        #[command(flatten)]
+        form: JsonArgs,
+    },
+    /// Merge new facts into curated memory, now
+    Consolidate {
+        #[command(flatten)]
+        model: ModelArgs,
+        #[command(flatten)]
+        form: JsonArgs,
+    },
+    /// Do what was put off, until nothing is due
+    #[command(hide = true)]
+    Work {
+        #[command(flatten)]
+        model: ModelArgs,
+        /// At most this long
+        #[arg(long, default_value_t = 600, value_name = "SECONDS")]
+        seconds: u64,
+    },
+}
+
+/// How something is printed.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct JsonArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Which facts are meant.
+#[derive(Debug, Clone, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct WhichArgs {
+    /// The facts, by id
+    pub(crate) ids: Vec<String>,
+    /// All that wait
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+/// Which agent and model.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ModelArgs {
+    /// The agent, of a workspace that defines several
+    #[arg(short = 'a', long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// The agent's model as provider:model; asked unless memory.model is set
+    #[arg(short, long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+}

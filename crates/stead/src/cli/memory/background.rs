@@ -1,0 +1,41 @@
+//! A process of its own that does what was put off, so that nobody waits for it.
+
+use crate::cli::args::Common;
+use crate::cli::env::Env;
+use std::process::Stdio;
+use stead::agent::Agent;
+use tokio::process::Command;
+
+/// The variable that keeps commands from leaving a process behind.
+const SWITCH: &str = "STEAD_BACKGROUND";
+
+/// Whether a process may be left behind.
+pub(crate) fn is_wanted(env: &Env) -> bool {
+    env.get(SWITCH).as_deref() != Some("0")
+}
+
+/// Starts `stead memory work` for the same workspace, user, agent and model, and does not wait for it. If it cannot
+/// be started nothing is lost: the next one does the work.
+pub(crate) fn start(common: &Common, env: &Env, agent: &Agent) {
+    let Some(executable) = env.executable.as_ref().filter(|_| is_wanted(env) && agent.flushes()) else { return };
+    let mut command = Command::new(executable);
+    command.args(["memory", "work"]).current_dir(&env.folder);
+    if let Some(dir) = &common.workspace {
+        command.arg("-C").arg(dir);
+    }
+    let layout = common.layout.map(|layout| layout.to_string());
+    let flags = [("--layout", &layout), ("-u", &common.user), ("-m", &common.model), ("-a", &common.agent)];
+    for (flag, value) in flags {
+        if let Some(value) = value {
+            command.arg(flag).arg(value);
+        }
+    }
+    let started = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    drop(started);
+}
+
+/// Leaves the terminal of whoever started this process, so that closing it does not end the work.
+pub(super) fn own_session() {
+    // The leader of a group, as in a shell's foreground, stays where it is: somebody is watching.
+    let _ = rustix::process::setsid();
+}

@@ -1,0 +1,123 @@
+//! What is remembered, line by line.
+
+use super::args::JsonArgs;
+use super::printed;
+use crate::cli::env::Env;
+use crate::cli::error::CliError;
+use crate::cli::print::outln;
+use crate::cli::style::Style;
+use serde_json::json;
+use similar::TextDiff;
+use std::process::ExitCode;
+use stead::agent::{Agent, Record, Source};
+
+/// Lines around a change that are shown.
+const CONTEXT_LINES: usize = 3;
+
+pub(super) async fn status(agent: &Agent, form: JsonArgs) -> Result<ExitCode, CliError> {
+    let status = agent.memory_status(agent.owner()).await?;
+    if printed(form, &status)? {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let on = if status.flushes { "on" } else { "off (memory.flush, or disable: [memory_hooks])" };
+    outln!("curated memory   {}", status.memory);
+    outln!("extraction       {on}");
+    outln!("not merged yet   {} facts", status.unmerged);
+    outln!("waiting for you  {} facts (stead memory review)", status.quarantined);
+    match status.merged_at {
+        Some(at) => outln!("merged           {} times, last at {at:.0}", status.merges),
+        None => outln!("merged           never"),
+    }
+    for dead in &status.dead {
+        outln!("given up         {}, after {} attempts: {}", dead.job, dead.attempts, dead.reason);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) async fn list(agent: &Agent, env: &Env, form: JsonArgs) -> Result<ExitCode, CliError> {
+    let facts = agent.memory_list(agent.owner()).await?;
+    if printed(form, &facts)? {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let style = Style::stdout(env);
+    for fact in &facts {
+        let place = style.dim(&format!("{}:{}", fact.path, fact.line));
+        outln!("{}  {}  {place}", fact.id, style.safe(&fact.text));
+    }
+    if facts.is_empty() {
+        outln!("nothing is remembered yet");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) async fn blame(agent: &Agent, env: &Env, form: JsonArgs) -> Result<ExitCode, CliError> {
+    let lines = agent.memory_blame(agent.owner()).await?;
+    if printed(form, &lines)? {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let style = Style::stdout(env);
+    for line in &lines {
+        let from: Vec<String> = line.sources.iter().map(origin).collect();
+        let from = if from.is_empty() { "by hand".to_owned() } else { from.join("; ") };
+        outln!("{:>4}  {}  {}", line.line, style.safe(&line.text), style.dim(&style.safe(&from)));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Date, session, entry and who, as far as known.
+pub(super) fn origin(source: &Source) -> String {
+    let noted = |key: &str| source.get(key).filter(|value| !value.is_empty());
+    let approved = noted("approved_by").map(|by| format!("approved by {by}"));
+    let parts = [
+        noted("on").map(str::to_owned),
+        noted("session").map(|session| format!("session {session}")),
+        noted("seq").map(|seq| format!("entry {seq}")),
+        noted("by").map(|by| format!("by {by}")),
+        noted("through").map(|tools| format!("through {tools}")),
+        approved,
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+pub(super) async fn diff(agent: &Agent, env: &Env, number: usize, form: JsonArgs) -> Result<ExitCode, CliError> {
+    let records = agent.memory_records(agent.owner(), number).await?;
+    let memory = agent.memory_status(agent.owner()).await?.memory;
+    let shown: Vec<_> = records
+        .iter()
+        .map(|record| {
+            let (model, fallback) = (record.by.as_ref().ok(), record.by.as_ref().err());
+            let (at, facts) = (record.at, &record.facts);
+            json!({"at": at, "facts": facts, "model": model, "fallback": fallback, "diff": unified(record, &memory)})
+        })
+        .collect();
+    if printed(form, &shown)? {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let style = Style::stdout(env);
+    for record in &records {
+        let by = match &record.by {
+            Ok(model) => format!("decided by {model}"),
+            Err(reason) => format!("without a model: {reason}"),
+        };
+        outln!("{}", style.bold(&format!("{:.0}  {} facts, {by}", record.at, record.facts.len())));
+        outln!("{}", style.safe(&unified(record, &memory)));
+    }
+    if records.is_empty() {
+        outln!("nothing was merged yet");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The change as a patch.
+fn unified(record: &Record, memory: &str) -> String {
+    let (before, after) = (&record.shown.before, &record.shown.after);
+    if before == after {
+        return format!("{memory} stayed as it was");
+    }
+    let diff = TextDiff::from_lines(before.as_str(), after.as_str());
+    let patch = diff.unified_diff().context_radius(CONTEXT_LINES).header(memory, memory).to_string();
+    match record.shown.skipped {
+        0 => patch,
+        skipped => format!("(line numbers count from line {})\n{patch}", skipped + 1),
+    }
+}
