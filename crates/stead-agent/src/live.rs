@@ -1,7 +1,7 @@
 //! A run that is going on: the session, its journal, and whoever listens.
 
 use crate::halt::{Halt, Halted};
-use crate::{AgentError, Approvals, Budget, BudgetError, Pinned, Session};
+use crate::{AgentError, Approvals, Budget, BudgetError, Pinned, Session, UsageRecord};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use stead_core::{Entry, Event, EventKind, Exhausted, Line, Outcome, RunId, SessionId, Usage, Usd};
@@ -145,6 +145,8 @@ pub(crate) struct Live<'a> {
     pub(crate) encoded: Arc<Encoded>,
     /// An estimate of the prompt and the tools, made when first asked for.
     pub(crate) head: OnceLock<u64>,
+    /// What calls used and is not written down yet.
+    pub(crate) unlogged: Vec<UsageRecord>,
     pub(crate) events: u64,
     /// What it may spend.
     pub(crate) budget: Budget,

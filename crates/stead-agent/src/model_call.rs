@@ -10,6 +10,7 @@ use stead_core::{
 };
 use stead_model::{Delta, ModelError, Reply, Request};
 use stead_store::StoreError;
+use stead_workspace::PlaceKind;
 
 /// A call that holds a secret must not run: its arguments are on record without it, and what runs must be
 /// what is on record.
@@ -27,6 +28,9 @@ fn refuse_secrets(content: &mut [Block], redactor: &Redactor) {
 const LONG_ANSWER_TOKENS: u64 = 32_000;
 /// The same where nobody knows how long its answers are.
 const USUAL_ANSWER_TOKENS: u64 = 8_192;
+
+/// Calls whose usage is written down together at most.
+const MAX_UNLOGGED: usize = 100;
 
 /// Why there is no answer, and whether a part of one had come.
 struct Unheard {
@@ -177,10 +181,24 @@ impl Live<'_> {
         Some((Outcome::Budget, Some(reason)))
     }
 
-    /// Writes down what a call used. The journal has it, so that a failure loses nothing.
+    /// Sees to it that what a call used is written down: at once where that is one small write to a file, at the end
+    /// of the run where it is a question to a store.
     pub(crate) async fn log_usage(&mut self, record: UsageRecord) {
+        self.unlogged.push(record);
+        match self.session.agent.place().kind() {
+            PlaceKind::Store if self.unlogged.len() < MAX_UNLOGGED => {}
+            PlaceKind::Store | PlaceKind::Local => self.write_usage().await,
+        }
+    }
+
+    /// Writes down what was used. The journal has it, so that a failure loses nothing.
+    pub(crate) async fn write_usage(&mut self) {
+        let records = std::mem::take(&mut self.unlogged);
+        if records.is_empty() {
+            return;
+        }
         let agent = self.session.agent.clone();
-        if let Err(error) = agent.log_usage(&self.session.owner, &record).await {
+        if let Err(error) = agent.log_usage(&self.session.owner, &records).await {
             let text = format!("the usage of this call was not written down: {error}; `stead usage --rebuild` does it");
             self.emit(EventKind::Notice { level: Level::Warning, text });
         }

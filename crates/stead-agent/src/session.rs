@@ -206,6 +206,7 @@ impl Session {
                 return Err(error);
             }
         };
+        live.write_usage().await;
         let report = live.report(&session, &ending);
         let writer = live.writer;
         self.sessions.derive(&self.state, writer.position()).await;
@@ -241,6 +242,7 @@ impl Session {
             files,
             encoded: Arc::default(),
             head: OnceLock::new(),
+            unlogged: Vec::new(),
             events: 0,
             budget: Budget::unlimited(),
             cut: None,

@@ -31,6 +31,7 @@ impl Session {
         let plan = live.session.state.plan_summary(&room);
         let before = live.session.state.seq;
         let done = live.carry_out(plan, Cause::Manual, room, None, focus).await;
+        live.write_usage().await;
         let writer = live.writer;
         let done = done.map_err(AgentError::from);
         self.sessions.derive(&self.state, writer.position()).await;

@@ -90,6 +90,11 @@ impl Live<'_> {
         focus: Option<String>,
     ) -> Result<bool, Stop> {
         let before_tokens = self.session.state.used_tokens(room.head);
+        if let Plan::Summarise(view) = &plan {
+            // What is about to be covered is looked through for what to remember; a queue that cannot be written loses
+            // nothing, for the next job begins where the last one ended.
+            let _ = self.session.agent.enqueue_flush(&self.session.owner, &self.session.id, view.covers).await;
+        }
         let (view, summary) = match plan {
             Plan::Nothing => return Ok(false),
             Plan::Shorten(view) => (view, None),

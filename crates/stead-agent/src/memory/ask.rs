@@ -1,11 +1,12 @@
 //! One question to the model that extracts and merges.
 
 use super::error::MemoryError;
-use crate::Agent;
+use super::home::Home;
+use crate::{Agent, Purpose, UsageRecord};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
-use std::time::Duration;
-use stead_core::{Block, Message};
+use std::time::{Duration, Instant};
+use stead_core::{Block, Estimate, Message, message_tokens, text_tokens};
 use stead_model::{Model, Params, Request, SystemPart, ToolChoice};
 
 /// Longest wait for one answer.
@@ -29,8 +30,14 @@ impl Agent {
         self.memory_model().and_then(|model| model.window()).unwrap_or(UNKNOWN_WINDOW) / 2
     }
 
-    /// Asks for JSON, and takes nothing else for an answer.
-    pub(super) async fn ask_for<T: DeserializeOwned>(&self, system: &str, question: String) -> Result<T, MemoryError> {
+    /// Asks for JSON, and takes nothing else for an answer. What it costs is taken from the day's budget, and written
+    /// down.
+    pub(super) async fn ask_for<T: DeserializeOwned>(
+        &self,
+        home: &Home,
+        system: &str,
+        question: String,
+    ) -> Result<T, MemoryError> {
         let model = self.memory_model().ok_or(MemoryError::NoModel)?;
         let longest = model.longest_answer().unwrap_or(ANSWER_TOKENS).min(ANSWER_TOKENS);
         let params =
@@ -41,8 +48,31 @@ impl Agent {
             params,
             ..Request::default()
         };
-        let reply = tokio::time::timeout(PATIENCE, model.complete(&request)).await;
-        let reply = reply.map_err(|_| MemoryError::Slow(PATIENCE.as_secs()))??;
+        let estimate = Estimate {
+            input_tokens: text_tokens(system) + request.messages.iter().map(|said| message_tokens(said)).sum::<u64>(),
+            answer_tokens: longest,
+            thinking_tokens: 0,
+            price: self.price_by(&**model, model.name()),
+        };
+        let reservation = self.budget(&home.owner).reserve(estimate).await?;
+        let begun = Instant::now();
+        let reply = match tokio::time::timeout(PATIENCE, model.complete(&request)).await {
+            Ok(Ok(reply)) => reply,
+            Ok(Err(error)) => {
+                reservation.release().await?;
+                return Err(error.into());
+            }
+            Err(_) => {
+                reservation.keep().await?;
+                return Err(MemoryError::Slow(PATIENCE.as_secs()));
+            }
+        };
+        let cost = self.cost_of(&**model, &reply);
+        reservation.settle(&reply.usage, cost).await?;
+        let record = UsageRecord::new(&home.owner.user, &home.session, Purpose::Memory, &reply.model);
+        let ms = u64::try_from(begun.elapsed().as_millis()).ok();
+        // What could not be written down is missing in a list, and nothing else.
+        let _ = self.log_usage(&home.owner, &[UsageRecord { ms, ..record.used(reply.usage, cost) }]).await;
         let text = reply.content.iter().filter_map(|block| match block {
             Block::Text { text } => Some(text.as_str()),
             Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_) => None,

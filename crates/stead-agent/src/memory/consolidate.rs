@@ -115,7 +115,7 @@ impl Agent {
             Some(reason) => Err(reason.clone()),
             None => {
                 let (memory, _) = home.files.read(&home.files.memory).await?;
-                self.decide_merge(&memory, &facts).await.map_err(|error| error.to_string())
+                self.decide_merge(home, &memory, &facts).await.map_err(|error| error.to_string())
             }
         };
         let by = match &decided {

@@ -2,6 +2,7 @@
 
 use super::error::MemoryError;
 use super::fact::Fact;
+use super::home::Home;
 use super::ledger::Ledger;
 use super::merge::{Bullet, Decision, Dropped};
 use super::transcript::fitting;
@@ -50,9 +51,14 @@ enum Why {
 
 impl Agent {
     /// Asks how `facts` fit into `memory`.
-    pub(super) async fn decide_merge(&self, memory: &Ledger, facts: &[Fact]) -> Result<Decision, MemoryError> {
+    pub(super) async fn decide_merge(
+        &self,
+        home: &Home,
+        memory: &Ledger,
+        facts: &[Fact],
+    ) -> Result<Decision, MemoryError> {
         let (question, ids) = question(memory, facts, self.question_tokens() / 2);
-        let answer: Answer = self.ask_for(MERGE, question).await?;
+        let answer: Answer = self.ask_for(home, MERGE, question).await?;
         if answer.bullets.is_empty() && answer.dropped.is_empty() && facts.len() > 1 {
             return Err(MemoryError::Answer("it decides nothing".to_owned()));
         }

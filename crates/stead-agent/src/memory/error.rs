@@ -25,6 +25,9 @@ pub enum MemoryError {
     /// The model failed.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// Too little of the day's budget is left.
+    #[error(transparent)]
+    Budget(#[from] crate::BudgetError),
     /// The model answered something else than it was asked for.
     #[error("the model's answer cannot be used: {0}")]
     Answer(String),

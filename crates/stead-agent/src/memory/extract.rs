@@ -2,6 +2,7 @@
 
 use super::error::MemoryError;
 use super::fact::{Source, id_of, normalised, one_line};
+use super::home::Home;
 use super::marks::{Extraction, Found};
 use super::transcript::{Chunk, Trust, Who};
 use crate::Agent;
@@ -42,13 +43,18 @@ pub(super) struct About<'a> {
 impl Agent {
     /// Asks for the facts in a part of a session: once about what can be trusted, and once about all of it if
     /// something came from outside.
-    pub(super) async fn extract(&self, chunk: &Chunk, about: &About<'_>) -> Result<Extraction, MemoryError> {
+    pub(super) async fn extract(
+        &self,
+        home: &Home,
+        chunk: &Chunk,
+        about: &About<'_>,
+    ) -> Result<Extraction, MemoryError> {
         let trusted = match chunk.has_trusted() {
-            true => self.ask_for(EXTRACT, chunk.trusted_view()).await?,
+            true => self.ask_for(home, EXTRACT, chunk.trusted_view()).await?,
             false => Vec::new(),
         };
         let outside = match chunk.has_outside() {
-            true => self.ask_for(EXTRACT, chunk.whole_view()).await?,
+            true => self.ask_for(home, EXTRACT, chunk.whole_view()).await?,
             false => Vec::new(),
         };
         let trusted = found(trusted, chunk, about, Trust::Trusted);

@@ -93,7 +93,7 @@ impl Agent {
         let sessions = self.parts.place.sessions(owner);
         let about = About { session, born, from, date, redactor: sessions.redactor() };
         let extraction = match &part {
-            Some(chunk) => self.extract(chunk, &about).await?,
+            Some(chunk) => self.extract(home, chunk, &about).await?,
             None => Extraction { from, upto, born, date, trusted: Vec::new(), outside: Vec::new() },
         };
         let still = Change::Check { key: Home::mark_key(session), expect: expected(mark) };

@@ -35,6 +35,9 @@ pub(crate) struct MemoryFiles {
 pub(super) struct Home {
     pub(super) files: MemoryFiles,
     pub(super) state: State,
+    /// Whose it is, and the session that is looked through.
+    pub(super) owner: Owner,
+    pub(super) session: SessionId,
     /// Which of the owner's memories: one for all sessions, or that of one session.
     pub(super) scope: String,
 }
@@ -49,7 +52,7 @@ impl Agent {
             IsolationScope::Session => session.to_string(),
             IsolationScope::User | IsolationScope::Agent | IsolationScope::Global => EVERY_SESSION.to_owned(),
         };
-        Ok(Home { files, state, scope })
+        Ok(Home { files, state, owner: owner.clone(), session: session.clone(), scope })
     }
 
     /// The memory of `owner` under the name of a scope.

@@ -36,9 +36,10 @@ impl Agent {
         Ok(UsageLog { records, unreadable })
     }
 
-    /// Writes down what a call of a model used.
-    pub async fn log_usage(&self, owner: &Owner, record: &UsageRecord) -> Result<(), AgentError> {
-        Ok(self.parts.place.usage(owner).append(record.line(&self.usage_form())).await?)
+    /// Writes down what calls of a model used.
+    pub async fn log_usage(&self, owner: &Owner, records: &[UsageRecord]) -> Result<(), AgentError> {
+        let form = self.usage_form();
+        Ok(self.parts.place.usage(owner).append(records.iter().map(|record| record.line(&form)).collect()).await?)
     }
 
     /// The date of a moment where the agent is.

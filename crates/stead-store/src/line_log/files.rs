@@ -97,9 +97,9 @@ fn lines_of(mut file: &File) -> io::Result<Vec<String>> {
 }
 
 impl LineLog for FileLines {
-    fn append(&self, line: String) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn append(&self, lines: Vec<String>) -> BoxFuture<'_, Result<(), StoreError>> {
         // Handing one small write to another thread takes longer than doing it.
-        Box::pin(async move { self.append_now(&line).map_err(|cause| StoreError::io(&self.path, cause)) })
+        Box::pin(async move { self.append_now(&lines.join("\n")).map_err(|cause| StoreError::io(&self.path, cause)) })
     }
 
     fn read(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {

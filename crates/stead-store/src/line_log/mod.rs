@@ -18,8 +18,8 @@ pub type Rewrite = Box<dyn FnOnce(Vec<String>) -> Vec<String> + Send>;
 
 /// A log of lines that many append to at once.
 pub trait LineLog: Debug + Send + Sync {
-    /// Adds a line (without its end). Survives the end of the process.
-    fn append(&self, line: String) -> BoxFuture<'_, Result<(), StoreError>>;
+    /// Adds lines (without their ends), all or none. Survives the end of the process.
+    fn append(&self, lines: Vec<String>) -> BoxFuture<'_, Result<(), StoreError>>;
 
     /// All lines, oldest first. One that was not written whole is among them as it stands.
     fn read(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>>;
@@ -49,7 +49,7 @@ mod tests {
         for log in logs(dir.path()) {
             assert_eq!(log.read().await.unwrap(), Vec::<String>::new());
             for line in ["a", "b", "c"] {
-                log.append(line.to_owned()).await.unwrap();
+                log.append(vec![line.to_owned()]).await.unwrap();
             }
             assert_eq!(log.read().await.unwrap(), ["a", "b", "c"]);
             let without_b = |lines: Vec<String>| {
@@ -58,7 +58,7 @@ mod tests {
                 kept
             };
             log.rewrite(Box::new(without_b)).await.unwrap();
-            log.append("e".to_owned()).await.unwrap();
+            log.append(vec!["e".to_owned()]).await.unwrap();
             assert_eq!(log.read().await.unwrap(), ["a", "c", "d", "e"]);
         }
     }
@@ -74,7 +74,7 @@ mod tests {
                 let log = log.clone();
                 tasks.spawn(async move {
                     for n in 0..LINES {
-                        log.append(format!("{writer}/{n}")).await.unwrap();
+                        log.append(vec![format!("{writer}/{n}")]).await.unwrap();
                     }
                 });
             }
@@ -103,7 +103,7 @@ mod tests {
         let path = dir.path().join("log.jsonl");
         std::fs::write(&path, "whole\n{\"cut").unwrap();
         let log = FileLines::new(path, Arc::new(OsDisk));
-        log.append("next".to_owned()).await.unwrap();
+        log.append(vec!["next".to_owned()]).await.unwrap();
         assert_eq!(log.read().await.unwrap(), ["whole", "{\"cut", "next"]);
     }
 }

@@ -46,8 +46,8 @@ fn text(listed: &Listed) -> String {
 }
 
 impl LineLog for StoreLines {
-    fn append(&self, line: String) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(async move { self.store.commit(&self.space, vec![added(line)], None).await })
+    fn append(&self, lines: Vec<String>) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move { self.store.commit(&self.space, lines.into_iter().map(added).collect(), None).await })
     }
 
     fn read(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {

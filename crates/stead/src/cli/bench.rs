@@ -17,7 +17,7 @@ use stead::core::{
 };
 use stead::model::{ModelSettings, connect};
 use stead::store::{FileSessions, OsDisk, Sessions, Wait};
-use stead::workspace::OpenOptions;
+use stead::workspace::{OpenOptions, Switch};
 use tokio::task::JoinSet;
 
 pub(crate) async fn bench(env: &Env, command: BenchCommand) -> Result<ExitCode, CliError> {
@@ -125,6 +125,8 @@ async fn agent(common: &BenchCommon, env: &Env) -> Result<Arc<Agent>, CliError> 
     workspace.definition.config.policy.max_steps = u32::MAX;
     workspace.definition.config.policy.repeat_nudge = 0;
     workspace.definition.config.policy.repeat_end = 0;
+    // The peers remember nothing after a run.
+    workspace.definition.config.disable.0.insert(Switch::MemoryHooks);
     let Some(base) = &common.base_url else {
         return Err(CliError::usage("--base-url is needed"));
     };

@@ -101,6 +101,7 @@ impl From<MemoryError> for CliError {
                 Self::Usage(error.to_string())
             }
             MemoryError::Files(_)
+            | MemoryError::Budget(_)
             | MemoryError::Answer(_)
             | MemoryError::Slow(_)
             | MemoryError::NotText { .. }
