@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use std::time::Instant;
-use stead_tools::{Registry, Seen, ToolCx, file_tools};
+use stead_tools::{Registry, Seen, Spills, ToolCx, file_tools};
 use stead_vfs::LocalVfs;
 use tokio_util::sync::CancellationToken;
 
@@ -15,7 +15,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let times: usize = times.first().map_or(Ok(1), |times| times.parse())?;
     let vfs = Arc::new(LocalVfs::open(dir.as_ref(), Arc::new(stead_store::OsDisk))?);
-    let cx = ToolCx { vfs, seen: Arc::new(Seen::default()), active: Arc::default(), cancel: CancellationToken::new() };
+    let cx = ToolCx {
+        vfs,
+        seen: Arc::new(Seen::default()),
+        active: Arc::default(),
+        cancel: CancellationToken::new(),
+        spills: Spills::default(),
+    };
     let (tool, args) = Registry::new(file_tools())?.prepare(name, serde_json::from_str(json)?)?;
     for _ in 0..times {
         let start = Instant::now();

@@ -1,6 +1,6 @@
 //! `agent.yaml`: every key typed, unknown keys refused with their place.
 
-use crate::{CompactionSettings, Document, Filesystem, Finding, SessionSettings, Surface};
+use crate::{CompactionSettings, Document, Filesystem, Finding, OffloadSettings, SessionSettings, Surface};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,6 +46,8 @@ pub struct AgentConfig {
     pub memory: MemorySettings,
     /// When the context is full, and what is left out then.
     pub compaction: CompactionSettings,
+    /// When a text is too long for the conversation and goes to a file.
+    pub offload: OffloadSettings,
     /// How tools are named to the model; left out, the layout decides.
     pub surface: Option<Surface>,
     /// The time zone of its dates and schedules, by its IANA name: `Europe/Paris`. Default: the machine's.
@@ -139,7 +141,7 @@ pub enum Switch {
     Shell,
     /// Making room when the context is full.
     Compaction,
-    /// Moving large results to files.
+    /// Moving long results and messages, and media, to files.
     Offload,
     /// Attaching files that an input names as `@path`.
     AtPaths,
@@ -164,7 +166,7 @@ impl Switch {
 
     /// Whether what it switches off comes in a later version.
     pub fn is_for_later(self) -> bool {
-        matches!(self, Self::Shell | Self::Offload)
+        matches!(self, Self::Shell)
     }
 }
 
@@ -263,6 +265,9 @@ impl AgentConfig {
             return Some(found(("sessions.url", "sessions.url has no meaning with filesystem.mode: local".to_owned())));
         }
         if let Some(problem) = self.compaction.problem() {
+            return Some(found(problem));
+        }
+        if let Some(problem) = self.offload.problem() {
             return Some(found(problem));
         }
         let Policy { repeat_nudge, repeat_end, .. } = self.policy;

@@ -4,7 +4,7 @@ use crate::support::*;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use stead_core::{Activation, Block};
-use stead_tools::{Output, Registry, ToolCx};
+use stead_tools::{Output, Registry, Spills, ToolCx};
 use stead_vfs::ContentHash;
 use stead_workspace::skills::*;
 use tokio_util::sync::CancellationToken;
@@ -43,6 +43,7 @@ impl Bench {
             seen: Arc::default(),
             active: Arc::default(),
             cancel: CancellationToken::new(),
+            spills: Spills::default(),
         };
         Self { folder, tools, cx }
     }
