@@ -27,7 +27,7 @@ impl Live<'_> {
         let request = Request {
             system: self.system.clone(),
             tools: self.tools.specs(),
-            messages: self.session.state.messages(),
+            messages: self.messages().await,
             params: agent.parts.params.clone(),
             encoded: self.encoded.clone(),
         };

@@ -3,6 +3,7 @@
 use crate::driver::Ending;
 use crate::halt::Halt;
 use crate::live::Live;
+use crate::offload::{Loader, Offload};
 use crate::{Agent, AgentError, RunOptions, RunReport};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +12,9 @@ use stead_core::{
     UserInput,
 };
 use stead_store::{JournalWriter, Opened, Position, RunKey, Sessions, StoreError, Wait};
-use stead_tools::{ActiveSkills, Seen};
-use stead_vfs::Recorded;
+use stead_tools::{ActiveSkills, Readers, Registry, Seen};
+use stead_vfs::{Recorded, Vfs};
+use stead_workspace::Switch;
 
 /// One conversation of an agent. Owned by one task; between runs it holds no file and no lock.
 #[derive(Debug)]
@@ -134,6 +136,7 @@ impl Session {
         fork.adopt(opened.state.take().unwrap_or_default());
         let lines = journals.read(&self.id).await?;
         let entries = lines.into_iter().skip(1).filter(|line| line.seq <= upto).map(|line| line.entry).collect();
+        let entries = self.carried_to(&fork, entries).await?;
         fork.write(&mut *opened.writer, entries).await?;
         if fork.state.run.is_some() {
             let close = fork.state.close(Outcome::Cancelled, "forked while this run was open");
@@ -154,21 +157,28 @@ impl Session {
         let crate::Turn { prompt, tools } = self.agent.turn(&self.owner, &self.id, &readable).await?;
         let system = prompt.parts().into();
         let (writer, torn) = self.take(options.wait, missing).await?;
+        let place = self.agent.parts.place.clone();
+        let files = place.files(&self.owner, &self.id, writer.fence());
+        let offload = self.offload(&files, &tools)?;
         let superseded = self.state.run.is_some() && matches!(begin, Begin::Input(_));
-        let (opening, resumed) = self.opening(begin)?;
+        let fresh = RunId::fresh();
+        let begin = match (begin, &offload) {
+            (Begin::Input(content), Some(offload)) => Begin::Input(offload.input(&fresh, content, self.window()).await),
+            (begin @ (Begin::Input(_) | Begin::Resume), _) => begin,
+        };
+        let (opening, resumed) = self.opening(begin, fresh)?;
         let run = match (&opening.last(), &self.state.run) {
             (Some(Entry::User(input)), _) => input.run.clone(),
             (_, Some(run)) => run.id.clone(),
             (_, None) => return Err(AgentError::NothingToResume(self.id.clone())),
         };
-        let place = self.agent.parts.place.clone();
-        let files = place.files(&self.owner, &self.id, writer.fence());
         let limit = Duration::from_secs(self.agent.policy().run_timeout_seconds);
         let halt = Halt::new(options.cancel.clone(), limit, writer.lost());
         let (session, model) = (self.id.clone(), self.agent.parts.model.name().to_owned());
         let key = RunKey { session: self.id.clone(), run: run.clone() };
         let recorded = Arc::new(Recorded::new(files.clone(), place.changes(&self.owner), key));
         let tool_files = self.agent.guard(recorded);
+        let loader = Loader::new(files.clone(), self.agent.workspace().definition.tree.runtime.clone());
         let mut live = Live {
             session: self,
             writer,
@@ -179,6 +189,8 @@ impl Session {
             halt,
             files,
             tool_files,
+            offload,
+            loader,
             encoded: Arc::default(),
             events: 0,
         };
@@ -210,17 +222,28 @@ impl Session {
         Ok(report)
     }
 
+    /// Takes what is too long for the conversation, unless that is switched off.
+    fn offload(&self, files: &Arc<dyn Vfs>, tools: &Registry) -> Result<Option<Offload>, AgentError> {
+        let workspace = self.agent.workspace();
+        if workspace.config().disable.has(Switch::Offload) {
+            return Ok(None);
+        }
+        let readers = Readers::among(tools, workspace.definition.surface);
+        let redactor = self.sessions.redactor().clone();
+        Ok(Some(Offload::new(workspace, &self.id, files.clone(), redactor, readers)?))
+    }
+
     /// The entries that begin the run, and whether it takes an earlier one up.
-    fn opening(&self, begin: Begin) -> Result<(Vec<Entry>, bool), AgentError> {
+    fn opening(&self, begin: Begin, fresh: RunId) -> Result<(Vec<Entry>, bool), AgentError> {
         match begin {
             Begin::Input(content) => {
                 let mut entries = self.state.close(Outcome::Cancelled, "a new input came before this run was done");
-                entries.push(Entry::User(UserInput::new(RunId::fresh(), content)));
+                entries.push(Entry::User(UserInput::new(fresh, content)));
                 Ok((entries, false))
             }
             Begin::Resume if self.state.run.is_some() => Ok((self.state.repair(), true)),
             Begin::Resume if self.state.is_resumable() => {
-                Ok((vec![Entry::User(UserInput::new(RunId::fresh(), Vec::new()))], true))
+                Ok((vec![Entry::User(UserInput::new(fresh, Vec::new()))], true))
             }
             Begin::Resume => Err(AgentError::NothingToResume(self.id.clone())),
         }

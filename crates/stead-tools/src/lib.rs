@@ -40,7 +40,7 @@ pub use arguments::nearest;
 pub use files::file_tools;
 pub use function::function;
 pub use known::{Here, KnownTool, known_tool, known_tools};
-pub use preview::{Preview, Readers};
+pub use preview::{Noun, Preview, Readers};
 pub use process::{Capture, Captured, capture};
 pub use registry::{Registry, RegistryError};
 pub use spill::{Quota, Room, Spill, SpillSite, Spills};

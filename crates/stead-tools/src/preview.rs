@@ -50,11 +50,19 @@ pub(crate) enum Kept<'a> {
     Nothing,
 }
 
+/// What a long text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Noun {
+    /// What a tool gave back.
+    Output,
+    /// What a person said.
+    Message,
+}
+
 /// The two ends of a text, and how long it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Preview<'a> {
-    /// What it is, in a word: `output`.
-    noun: &'static str,
+    noun: Noun,
     bytes: u64,
     lines: u64,
     /// How it begins; none if it is not text.
@@ -63,7 +71,7 @@ pub struct Preview<'a> {
 
 impl<'a> Preview<'a> {
     /// Of a whole text, so short that it is not longer than a text of `limit_tokens`.
-    pub fn of(noun: &'static str, text: &'a str, limit_tokens: u64) -> Self {
+    pub fn of(noun: Noun, text: &'a str, limit_tokens: u64) -> Self {
         let limit = usize::try_from(limit_tokens).unwrap_or(MAX_CHARS);
         // Ends never meet: where characters have many tokens each, a long text is a short one to look at.
         let chars = MAX_CHARS.min(limit).min(text.len() / 16).max(1);
@@ -74,7 +82,7 @@ impl<'a> Preview<'a> {
     /// Of a text of so many bytes and lines of which only what is around its two ends is at hand.
     pub(crate) fn of_ends(bytes: u64, lines: u64, around: Option<(&'a str, &'a str)>) -> Self {
         let ends = around.map(|(start, end)| (head(start, MAX_CHARS), tail(end, MAX_CHARS)));
-        Self { noun: "output", bytes, lines, ends }
+        Self { noun: Noun::Output, bytes, lines, ends }
     }
 
     /// What a model is told of a text that lies in the file `path`.
@@ -88,7 +96,11 @@ impl<'a> Preview<'a> {
     }
 
     pub(crate) fn told(&self, kept: Kept<'_>, readers: &Readers, why: &str) -> String {
-        let Self { noun, bytes, lines, ends } = self;
+        let Self { bytes, lines, ends, .. } = self;
+        let noun = match self.noun {
+            Noun::Output => "output",
+            Noun::Message => "message",
+        };
         let lines = if *lines == 1 { "1 line".to_owned() } else { format!("{lines} lines") };
         let shown = ends.map_or(0, |(head, _)| head.bytes().filter(|&byte| byte == b'\n').count() as u64);
         let hint = if ends.is_some() { readers.hint(shown) } else { String::new() };
@@ -102,7 +114,12 @@ impl<'a> Preview<'a> {
         match ends {
             Some((head, tail)) => {
                 let between = bytes.saturating_sub((head.len() + tail.len()) as u64);
-                format!("[{note}]\n{head}{}[… {between} bytes …]\n{tail}", if head.ends_with('\n') { "" } else { "\n" })
+                let end = if head.ends_with('\n') { "" } else { "\n" };
+                match self.noun {
+                    // What a person said begins as they said it.
+                    Noun::Message => format!("{head}{end}[… {between} bytes … {note}]\n{tail}"),
+                    Noun::Output => format!("[{note}]\n{head}{end}[… {between} bytes …]\n{tail}"),
+                }
             }
             None => format!("[{note} It is binary data, which cannot be shown.]"),
         }
@@ -176,7 +193,7 @@ mod tests {
             (Readers::default(), ""),
         ];
         for (readers, hint) in cases {
-            let shown = Preview::of("output", &text, 20_000).kept(&path, &readers);
+            let shown = Preview::of(Noun::Output, &text, 20_000).kept(&path, &readers);
             let want = format!(
                 "[The output has 8893 bytes in 1000 lines. All of it is in agents/main/offload/s/c1.txt{hint}.]\n\
                  {first}[… {} bytes …]\n{last}",
@@ -184,6 +201,10 @@ mod tests {
             );
             assert_eq!(shown, want);
         }
+        let message = Preview::of(Noun::Message, &text, 20_000).lost("there is no room");
+        let note = "The message has 8893 bytes in 1000 lines. Only its ends are shown: there is no room.";
+        let between = 8893 - first.len() - last.len();
+        assert_eq!(message, format!("{first}[… {between} bytes … {note}]\n{last}"));
     }
 
     #[test]
@@ -208,7 +229,7 @@ mod tests {
         // 5.8
         #[test]
         fn the_ends_are_those_of_the_text_and_never_overlap(text in "[a-zé日\u{1f600}\n]{16,3000}", limit in 1u64..3000) {
-            let preview = Preview::of("output", &text, limit);
+            let preview = Preview::of(Noun::Output, &text, limit);
             let (head, tail) = preview.ends.unwrap();
             prop_assert!(text.starts_with(head) && text.ends_with(tail));
             prop_assert!(!head.is_empty() && !tail.is_empty());

@@ -201,7 +201,7 @@ impl Spill {
     /// Begins the file with what is held.
     async fn begin(&self) -> Place {
         let Some(made) = &self.made else {
-            return Place::Nowhere("outside a session no more is kept".to_owned());
+            return Place::Nowhere("there is no session that keeps more".to_owned());
         };
         let number = match self.number {
             0 => String::new(),

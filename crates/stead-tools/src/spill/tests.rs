@@ -76,7 +76,7 @@ async fn a_long_output_is_in_the_file_to_the_last_byte() {
         }
         let name = if number == 0 { "c1.txt".to_owned() } else { format!("c1-{}.txt", number + 1) };
         let readers = held.spills.0.as_ref().unwrap().site.readers;
-        let want = Preview::of("output", &whole, 20_000).kept(&path(&format!("offload/s/{name}")), &readers);
+        let want = Preview::of(crate::Noun::Output, &whole, 20_000).kept(&path(&format!("offload/s/{name}")), &readers);
         assert_eq!(text(&spill.finish().await), want);
         assert!(held.content(&name).await == whole.as_bytes(), "{name}");
     }
@@ -123,10 +123,10 @@ async fn beyond_the_cap_and_the_quota_only_the_true_end_is_kept_and_the_writer_i
 #[tokio::test]
 async fn binary_data_is_kept_as_it_is_and_not_shown() {
     let held = held(SpillSite::CAP_BYTES, 512 * MB as u64, &[]);
-    let data: Vec<u8> = (0..300_000u32).map(|n| (n * n % 251) as u8).collect();
+    let data: Vec<u8> = (0..300_000u64).map(|n| (n * n % 251) as u8).collect();
     let mut spill = held.spills.spill();
     spill.write(&data).await;
-    let lines = data.iter().filter(|&&byte| byte == b'\n').count() + 1;
+    let lines = data.split_inclusive(|&byte| byte == b'\n').count();
     let want = format!(
         "[The output has 300000 bytes in {lines} lines. All of it is in offload/s/c1.bin. It is binary data, which cannot \
          be shown.]"
@@ -180,6 +180,7 @@ async fn outside_a_session_the_ends_are_kept() {
     let mut spill = Spills::default().spill();
     assert_eq!(spill.write(&vec![b'x'; MB]).await, Room::Full);
     let told = spill.finish().await;
-    let want = "[The output has 1048576 bytes in 1 line. Only its ends are shown: outside a session no more is kept.]";
+    let want =
+        "[The output has 1048576 bytes in 1 line. Only its ends are shown: there is no session that keeps more.]";
     assert!(text(&told).starts_with(want), "{}", text(&told));
 }
