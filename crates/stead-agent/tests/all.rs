@@ -13,10 +13,14 @@ mod attacks;
 mod bounds;
 #[path = "all/crowd.rs"]
 mod crowd;
+#[path = "all/endless.rs"]
+mod endless;
 #[path = "all/faults.rs"]
 mod faults;
 #[path = "all/kills.rs"]
 mod kills;
+#[path = "all/offload.rs"]
+mod offload;
 #[path = "all/oracle.rs"]
 mod oracle;
 #[path = "all/parties.rs"]

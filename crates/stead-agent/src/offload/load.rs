@@ -104,7 +104,11 @@ impl Loader {
             Err(error) => Err(error.into()),
         };
         match read {
-            Ok((data, _)) => Block::Media(Media { data: BASE64_STANDARD.encode(&data), ..media.clone() }),
+            // As if it had never been anywhere else: what is asked does not depend on where it was kept.
+            Ok((data, _)) => {
+                let data = BASE64_STANDARD.encode(&data);
+                Block::Media(Media::inline(media.mime.clone(), data, media.name.clone()))
+            }
             Err(VfsError::NotFound(path)) => described(media, &format!("its file {path} is missing")),
             Err(error) => described(media, &format!("its file cannot be read: {error}")),
         }

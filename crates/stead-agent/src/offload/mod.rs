@@ -88,21 +88,21 @@ impl Offload {
         content: Vec<Block>,
         window: Option<u64>,
     ) -> Vec<Block> {
-        let content = self.without_media(content).await;
-        match length {
+        let content = match length {
             Length::Bounded => content,
             Length::Any => {
                 let limit = self.settings.result_limit(window);
                 self.shortened(Noun::Output, &format!("{call}.txt"), content, limit).await
             }
-        }
+        };
+        self.without_media(content).await
     }
 
     /// A message as it goes on record.
     pub(crate) async fn input(&self, run: &RunId, content: Vec<Block>, window: Option<u64>) -> Vec<Block> {
-        let content = self.without_media(content).await;
         let limit = self.settings.message_limit(window);
-        self.shortened(Noun::Message, &format!("input-{run}.md"), content, limit).await
+        let content = self.shortened(Noun::Message, &format!("input-{run}.md"), content, limit).await;
+        self.without_media(content).await
     }
 
     /// Where the output of a call goes while it runs.

@@ -199,7 +199,7 @@ impl Spill {
     }
 
     /// Begins the file with what is held.
-    async fn begin(&self) -> Place {
+    async fn begin(&mut self) -> Place {
         let Some(made) = &self.made else {
             return Place::Nowhere("there is no session that keeps more".to_owned());
         };

@@ -123,7 +123,7 @@ async fn beyond_the_cap_and_the_quota_only_the_true_end_is_kept_and_the_writer_i
 #[tokio::test]
 async fn binary_data_is_kept_as_it_is_and_not_shown() {
     let held = held(SpillSite::CAP_BYTES, 512 * MB as u64, &[]);
-    let data: Vec<u8> = (0..300_000u64).map(|n| (n * n % 251) as u8).collect();
+    let data: Vec<u8> = (0..300_000u64).map(|n| (n * 7 % 251) as u8).collect();
     let mut spill = held.spills.spill();
     spill.write(&data).await;
     let lines = data.split_inclusive(|&byte| byte == b'\n').count();
@@ -183,4 +183,12 @@ async fn outside_a_session_the_ends_are_kept() {
     let want =
         "[The output has 1048576 bytes in 1 line. Only its ends are shown: there is no session that keeps more.]";
     assert!(text(&told).starts_with(want), "{}", text(&told));
+}
+
+#[test]
+fn a_spill_can_be_held_by_a_call_on_any_thread() {
+    fn sent<T: Send>(_: T) {}
+    let mut spill = Spills::default().spill();
+    sent(spill.write(b"x"));
+    sent(spill.finish());
 }

@@ -26,7 +26,7 @@ async fn media_come_back_and_whatever_cannot_says_so() {
     let cases = [
         (Block::text("text"), Block::text("text")),
         (inline.clone(), inline),
-        (Block::Media(reference(at)), Block::Media(Media { data: "cG5n".into(), ..reference(at) })),
+        (Block::Media(reference(at)), Block::Media(Media::inline("image/png", "cG5n", Some("a.png".into())))),
         (
             Block::Media(reference("data/agents/main/offload/s/gone.png")),
             Block::text("[image/png a.png: its file data/agents/main/offload/s/gone.png is missing]"),
@@ -43,7 +43,9 @@ async fn media_come_back_and_whatever_cannot_says_so() {
         ),
         (
             Block::Media(reference("../x")),
-            Block::text("[image/png a.png: its file cannot be read: \"../x\" leads out of the workspace]"),
+            Block::text(
+                "[image/png a.png: its file cannot be read: \"../x\" contains `..`; paths cannot leave the workspace]",
+            ),
         ),
     ];
     for (block, want) in cases {
