@@ -21,6 +21,8 @@ mod faults;
 mod kills;
 #[path = "all/offload.rs"]
 mod offload;
+#[path = "all/offload_kills.rs"]
+mod offload_kills;
 #[path = "all/oracle.rs"]
 mod oracle;
 #[path = "all/parties.rs"]
