@@ -10,6 +10,8 @@ mod layouts;
 mod list;
 #[path = "cli/malformed.rs"]
 mod malformed;
+#[path = "cli/offload.rs"]
+mod offload;
 #[path = "cli/pipes.rs"]
 mod pipes;
 #[path = "cli/places.rs"]

@@ -92,11 +92,13 @@ impl Ends<'_> {
             )));
         }
         let agent = workspace.config().agent();
-        let place = LocalPlace::open(dir, agent.clone(), Arc::new(OsDisk), Redactor::default());
-        let place = place.map_err(|error| CliError::usage(format!("{name}: {error}")))?;
+        let open = || LocalPlace::open(dir, agent.clone(), Arc::new(OsDisk), Redactor::default());
+        let failed = |error| CliError::usage(format!("{name}: {error}"));
+        let place = open().map_err(failed)?;
         let files = place.own(&self.owner).map_err(anyhow::Error::from)?;
         let (sessions, owner) = (place.sessions(&self.owner), self.owner.clone());
-        Ok(End { files, sessions, name, place: Arc::new(place), owner, agent })
+        let place: Arc<dyn Place> = Arc::new(open().map_err(failed)?.with_scope(workspace.config().filesystem.scope));
+        Ok(End { files, sessions, name: name.clone(), place, owner, agent: agent.clone() })
     }
 
     /// A store, in which the agent is found by the settings of the workspace the command is about.
