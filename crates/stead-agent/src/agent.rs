@@ -38,6 +38,8 @@ pub struct AgentParts {
     pub model: Arc<dyn Model>,
     /// Settings of each request.
     pub params: Params,
+    /// The model that writes summaries, if it is another.
+    pub compactor: Option<Arc<dyn Model>>,
     /// Where its files and sessions lie.
     pub place: Arc<dyn Place>,
     /// Whose sessions they are, unless said otherwise.
@@ -125,12 +127,17 @@ impl Agent {
 
     /// What an answer cost, if the price of the model that gave it is known.
     pub(crate) fn cost(&self, reply: &Reply) -> Option<Usd> {
+        self.cost_of(&*self.parts.model, reply)
+    }
+
+    /// The same for an answer of `model`.
+    pub(crate) fn cost_of(&self, model: &dyn Model, reply: &Reply) -> Option<Usd> {
         // A provider that reports no usage did not work for nothing.
         if reply.usage == Usage::default() {
             return None;
         }
         let set = self.parts.workspace.config().prices.get(&reply.model).copied();
-        let price = set.or_else(|| self.parts.model.price_of(&reply.model))?;
+        let price = set.or_else(|| model.price_of(&reply.model))?;
         Some(price.cost(&reply.usage))
     }
 }

@@ -68,7 +68,7 @@ type Variables = dyn Fn(&str) -> Option<String> + Send + Sync;
 enum Given {
     #[default]
     Nothing,
-    Settings(ModelSettings),
+    Settings(Box<ModelSettings>),
     Model(Arc<dyn Model>),
 }
 
@@ -134,7 +134,7 @@ impl AgentBuilder {
 
     /// The model, with settings.
     pub fn model_settings(mut self, settings: ModelSettings) -> Self {
-        self.model = Given::Settings(settings);
+        self.model = Given::Settings(Box::new(settings));
         self
     }
 
@@ -242,7 +242,7 @@ impl AgentBuilder {
         let own = config.variables.clone();
         let lookup = |name: &str| own.get(name).cloned().or_else(|| process(name));
         let mut known = config.secrets.clone();
-        let set = config.model.clone().filter(|settings| !settings.name.is_empty());
+        let set = config.model.clone().filter(|settings| !settings.name.is_empty()).map(Box::new);
         let (model, params) = match (self.model, set) {
             (Given::Model(model), set) => (model, set.map(|settings| settings.params()).unwrap_or_default()),
             (Given::Settings(settings), _) | (Given::Nothing, Some(settings)) => {
@@ -255,6 +255,19 @@ impl AgentBuilder {
         workspace.definition.surface = self.surface.unwrap_or(workspace.definition.surface);
         let place = open_place(&dir, &workspace, Redactor::new(known)).await?;
         let (owner, tools, folder) = (self.owner, self.tools, self.folder.unwrap_or(VPath::root()));
-        Ok(Agent::new(AgentParts { workspace, model, params, place, owner, tools, folder })?)
+        let own = workspace.config().model.as_ref();
+        let side = workspace.config().compaction.model.as_ref().map(|name| side_model(name, own));
+        let compactor = side.map(|settings| connect(&settings, &lookup)).transpose()?;
+        Ok(Agent::new(AgentParts { workspace, model, params, compactor, place, owner, tools, folder })?)
     }
+}
+
+/// The settings of a model that does side work, such as summaries: endpoint and key are those of the agent's own
+/// model if both have the same provider.
+pub fn side_model(name: &str, main: Option<&ModelSettings>) -> ModelSettings {
+    let provider = |name: &str| name.split_once(':').map(|(provider, _)| provider.to_owned());
+    let same = main.filter(|main| provider(&main.name) == provider(name));
+    let (base_url, api_key) = same.map_or((None, None), |main| (main.base_url.clone(), main.api_key.clone()));
+    let (max_retries, timeouts) = main.map_or_else(Default::default, |main| (main.max_retries, main.timeouts.clone()));
+    ModelSettings { name: name.to_owned(), base_url, api_key, max_retries, timeouts, ..ModelSettings::default() }
 }

@@ -21,7 +21,8 @@ impl Live<'_> {
             self.halt.check()?;
             match self.session.state.next(&limits) {
                 Next::CallModel => {
-                    let reply = self.ask_model().await?;
+                    self.make_room().await?;
+                    let reply = self.answer().await?;
                     self.record(vec![reply]).await?;
                 }
                 Next::RunTools(calls) => self.run_tools(calls).await?,

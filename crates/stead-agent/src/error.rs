@@ -35,6 +35,15 @@ pub enum AgentError {
     /// Resume was asked for and nothing is open.
     #[error("session {0} has nothing to resume: its last answer is complete")]
     NothingToResume(SessionId),
+    /// Something was asked for that must not happen during a run.
+    #[error("session {0} has an open run: let it end, answer its questions, or resume it first")]
+    RunOpen(SessionId),
+    /// The model, outside any run.
+    #[error(transparent)]
+    Model(#[from] stead_model::ModelError),
+    /// It was stopped before it was done.
+    #[error("stopped before it was done: {0}")]
+    Stopped(&'static str),
     /// No such turn.
     #[error("session {session} has no turn {turn}; it has {turns}")]
     NoSuchTurn {

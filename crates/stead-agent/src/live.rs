@@ -2,9 +2,9 @@
 
 use crate::halt::{Halt, Halted};
 use crate::offload::{Loader, Offload};
-use crate::{AgentError, Approvals, Session};
+use crate::{AgentError, Approvals, Pinned, Session};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use stead_core::{Entry, Event, EventKind, Line, Message, Outcome, RunId, SessionId, Usage, Usd};
 use stead_model::{Encoded, ModelError, SystemPart};
 use stead_store::{JournalWriter, Wait};
@@ -27,6 +27,8 @@ pub struct RunOptions {
     pub approvals: Approvals,
     /// Whether to wait for a session that another process writes.
     pub wait: Wait,
+    /// Whether the input is pinned: shown word for word whatever else is left out later.
+    pub pin: Pinned,
 }
 
 impl Default for RunOptions {
@@ -36,6 +38,7 @@ impl Default for RunOptions {
             cancel: CancellationToken::new(),
             approvals: Approvals::default(),
             wait: Wait::No,
+            pin: Pinned::No,
         }
     }
 }
@@ -101,6 +104,19 @@ impl From<AgentError> for Stop {
     }
 }
 
+impl From<Stop> for AgentError {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Halted(Halted::Cancelled) => Self::Stopped("cancelled"),
+            Stop::Halted(Halted::TimedOut) => Self::Stopped("the time was up"),
+            Stop::Halted(Halted::TakenOver) => Self::Stopped("another process took the session over"),
+            Stop::Model(error) => Self::Model(error),
+            Stop::Tool(_) => Self::Stopped("a tool stopped it"),
+            Stop::Journal(error) => error,
+        }
+    }
+}
+
 /// A run that is going on.
 pub(crate) struct Live<'a> {
     pub(crate) session: &'a mut Session,
@@ -120,6 +136,8 @@ pub(crate) struct Live<'a> {
     /// Loads what was taken of it.
     pub(crate) loader: Loader,
     pub(crate) encoded: Arc<Encoded>,
+    /// An estimate of the prompt and the tools, made when first asked for.
+    pub(crate) head: OnceLock<u64>,
     pub(crate) events: u64,
 }
 

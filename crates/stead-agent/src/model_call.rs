@@ -19,9 +19,22 @@ fn refuse_secrets(content: &mut [Block], redactor: &Redactor) {
 }
 
 impl Live<'_> {
+    /// Asks the model; if the context turns out not to fit, once more with a smaller one.
+    pub(crate) async fn answer(&mut self) -> Result<Entry, Stop> {
+        match self.ask_model().await {
+            Err(Stop::Model(ModelError::ContextOverflow(words))) => {
+                let reason = "the context does not fit; it is made smaller".to_owned();
+                self.emit(EventKind::ModelRetry { attempt: 2, wait_ms: 0, reason });
+                self.recover(words).await?;
+                self.ask_model().await
+            }
+            other => other,
+        }
+    }
+
     /// Sends the context and returns the whole answer. Deltas go to the listener as they come; nothing
     /// of an answer counts before its end was seen.
-    pub(crate) async fn ask_model(&mut self) -> Result<Entry, Stop> {
+    async fn ask_model(&mut self) -> Result<Entry, Stop> {
         let agent = self.session.agent.clone();
         let step = self.session.state.run.as_ref().map_or(0, |run| run.steps) + 1;
         let request = Request {

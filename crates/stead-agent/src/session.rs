@@ -4,12 +4,12 @@ use crate::driver::Ending;
 use crate::halt::Halt;
 use crate::live::Live;
 use crate::offload::{Loader, Offload};
-use crate::{Agent, AgentError, RunOptions, RunReport};
-use std::sync::Arc;
+use crate::{Agent, AgentError, Pinned, RunOptions, RunReport};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use stead_core::{
-    Block, CallState, Entry, EventKind, Fork, Level, Outcome, Owner, Rewind, Run, RunId, SessionId, SessionState, Turn,
-    UserInput,
+    Block, CallState, Entry, EventKind, Fork, Level, Outcome, Owner, Pin, Rewind, Run, RunId, SessionId, SessionState,
+    Turn, UserInput,
 };
 use stead_store::{JournalWriter, Opened, Position, RunKey, Sessions, StoreError, Wait};
 use stead_tools::{ActiveSkills, Readers, Registry, Seen};
@@ -154,46 +154,29 @@ impl Session {
         };
         // First of all: with a workspace that cannot be read nothing is written.
         let readable = self.agent.parts.place.files(&self.owner, &self.id, None);
-        let crate::Turn { prompt, tools } = self.agent.turn(&self.owner, &self.id, &readable).await?;
-        let system = prompt.parts().into();
+        let turn = self.agent.turn(&self.owner, &self.id, &readable).await?;
         let (writer, torn) = self.take(options.wait, missing).await?;
-        let place = self.agent.parts.place.clone();
-        let files = place.files(&self.owner, &self.id, writer.fence());
-        let offload = self.offload(&files, &tools)?;
         let superseded = self.state.run.is_some() && matches!(begin, Begin::Input(_));
         let fresh = RunId::fresh();
-        let begin = match (begin, &offload) {
-            (Begin::Input(content), Some(offload)) => Begin::Input(offload.input(&fresh, content, self.window()).await),
-            (begin @ (Begin::Input(_) | Begin::Resume), _) => begin,
+        let begin = match begin {
+            Begin::Input(content) => {
+                let files = self.agent.parts.place.files(&self.owner, &self.id, writer.fence());
+                Begin::Input(self.shortened(self.offload(&files, &turn.tools), &fresh, content).await)
+            }
+            Begin::Resume => Begin::Resume,
         };
-        let (opening, resumed) = self.opening(begin, fresh)?;
+        let (mut opening, resumed) = self.opening(begin, fresh)?;
         let run = match (&opening.last(), &self.state.run) {
             (Some(Entry::User(input)), _) => input.run.clone(),
             (_, Some(run)) => run.id.clone(),
             (_, None) => return Err(AgentError::NothingToResume(self.id.clone())),
         };
-        let limit = Duration::from_secs(self.agent.policy().run_timeout_seconds);
-        let halt = Halt::new(options.cancel.clone(), limit, writer.lost());
+        if options.pin == Pinned::Yes && !resumed {
+            let seq = writer.position().seq + opening.len() as u64;
+            opening.push(Entry::Pin(Pin { seq, pinned: true }));
+        }
         let (session, model) = (self.id.clone(), self.agent.parts.model.name().to_owned());
-        let key = RunKey { session: self.id.clone(), run: run.clone() };
-        let recorded = Arc::new(Recorded::new(files.clone(), place.changes(&self.owner), key));
-        let tool_files = self.agent.guard(recorded);
-        let loader = Loader::new(files.clone(), self.agent.workspace().definition.tree.runtime.clone());
-        let mut live = Live {
-            session: self,
-            writer,
-            run: run.clone(),
-            system,
-            tools,
-            options,
-            halt,
-            files,
-            tool_files,
-            offload,
-            loader,
-            encoded: Arc::default(),
-            events: 0,
-        };
+        let mut live = self.live(writer, run, turn, options);
         live.record(opening).await?;
         live.emit(EventKind::RunStarted { session: session.clone(), model, resumed });
         if superseded {
@@ -222,15 +205,57 @@ impl Session {
         Ok(report)
     }
 
-    /// Takes what is too long for the conversation, unless that is switched off.
-    fn offload(&self, files: &Arc<dyn Vfs>, tools: &Registry) -> Result<Option<Offload>, AgentError> {
+    /// What a run works with.
+    pub(crate) fn live(
+        &mut self,
+        writer: Box<dyn JournalWriter>,
+        run: RunId,
+        turn: crate::Turn,
+        options: RunOptions,
+    ) -> Live<'_> {
+        let place = self.agent.parts.place.clone();
+        let files = place.files(&self.owner, &self.id, writer.fence());
+        let limit = Duration::from_secs(self.agent.policy().run_timeout_seconds);
+        let halt = Halt::new(options.cancel.clone(), limit, writer.lost());
+        let key = RunKey { session: self.id.clone(), run: run.clone() };
+        let recorded = Arc::new(Recorded::new(files.clone(), place.changes(&self.owner), key));
+        let offload = self.offload(&files, &turn.tools);
+        let loader = Loader::new(files.clone(), self.agent.workspace().definition.tree.runtime.clone());
+        Live {
+            tool_files: self.agent.guard(recorded),
+            session: self,
+            writer,
+            run,
+            system: turn.prompt.parts().into(),
+            tools: turn.tools,
+            options,
+            halt,
+            files,
+            offload,
+            loader,
+            encoded: Arc::default(),
+            head: OnceLock::new(),
+            events: 0,
+        }
+    }
+
+    /// Takes what is too long for the conversation; none if that is switched off, or no path could name its folder.
+    fn offload(&self, files: &Arc<dyn Vfs>, tools: &Registry) -> Option<Offload> {
         let workspace = self.agent.workspace();
         if workspace.config().disable.has(Switch::Offload) {
-            return Ok(None);
+            return None;
         }
         let readers = Readers::among(tools, workspace.definition.surface);
         let redactor = self.sessions.redactor().clone();
-        Ok(Some(Offload::new(workspace, &self.id, files.clone(), redactor, readers)?))
+        Offload::new(workspace, &self.id, files.clone(), redactor, readers).ok()
+    }
+
+    /// An input as it goes on record.
+    async fn shortened(&self, offload: Option<Offload>, run: &RunId, content: Vec<Block>) -> Vec<Block> {
+        match offload {
+            Some(offload) => offload.input(run, content, self.window()).await,
+            None => content,
+        }
     }
 
     /// The entries that begin the run, and whether it takes an earlier one up.
@@ -250,7 +275,7 @@ impl Session {
     }
 
     /// Takes the session for writing and brings our state up to date. Also returns what was torn.
-    async fn take(
+    pub(crate) async fn take(
         &mut self,
         wait: Wait,
         missing: Missing,
@@ -281,7 +306,11 @@ impl Session {
         self.state = state;
     }
 
-    async fn write(&mut self, writer: &mut dyn JournalWriter, entries: Vec<Entry>) -> Result<(), AgentError> {
+    pub(crate) async fn write(
+        &mut self,
+        writer: &mut dyn JournalWriter,
+        entries: Vec<Entry>,
+    ) -> Result<(), AgentError> {
         let lines = writer.append(entries).await?;
         self.apply(&lines)?;
         self.position = Some(writer.position());
@@ -299,7 +328,7 @@ impl Session {
 
 /// What to do about a session that does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Missing {
+pub(crate) enum Missing {
     Create,
     Fail,
 }

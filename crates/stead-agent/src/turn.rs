@@ -40,7 +40,8 @@ impl Agent {
             return Err(AgentError::NoSuchTool { setting: "tools.json", name });
         }
         let lists: Vec<ToolLists> = workspace.definition.tools.iter().cloned().chain([listed]).collect();
-        let names: Vec<String> = self.tools.specs().iter().map(|spec| spec.name.clone()).collect();
+        let brought = self.features.iter().flat_map(|feature| feature.brings()).map(|name| (*name).to_owned());
+        let names = self.tools.specs().iter().map(|spec| spec.name.clone()).chain(brought).collect::<Vec<_>>();
         let cx = TurnCx {
             workspace,
             files,
@@ -50,6 +51,7 @@ impl Agent {
             agent: workspace.config().agent(),
             folder: &self.parts.folder,
             sessions: place.sessions(owner),
+            index: place.index(owner),
             place: (place.kind(), place.describe()),
             project: place.project(),
             lists: &lists,

@@ -11,6 +11,8 @@ mod approvals;
 mod attacks;
 #[path = "all/bounds.rs"]
 mod bounds;
+#[path = "all/compaction.rs"]
+mod compaction;
 #[path = "all/crowd.rs"]
 mod crowd;
 #[path = "all/endless.rs"]
@@ -19,6 +21,8 @@ mod endless;
 mod faults;
 #[path = "all/kills.rs"]
 mod kills;
+#[path = "all/lookup.rs"]
+mod lookup;
 #[path = "all/offload.rs"]
 mod offload;
 #[path = "all/offload_kills.rs"]

@@ -122,6 +122,9 @@ pub struct ToolResult {
     pub status: ResultStatus,
     /// Text and media for the model.
     pub content: Vec<Block>,
+    /// The journal's entry of it; 0 where there is none.
+    #[serde(skip)]
+    pub seq: u64,
 }
 
 impl Message {

@@ -8,7 +8,7 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A message with the sequence number of the entry that completed it.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,8 +19,25 @@ pub struct Turn {
     pub message: Arc<Message>,
     /// The run that began here, if this is a person's input.
     pub opens: Option<RunId>,
+    /// An estimate of its tokens, made when first asked for.
+    tokens: Tokens,
+}
+
+impl Turn {
     /// An estimate of its tokens.
-    pub tokens: u64,
+    pub fn tokens(&self) -> u64 {
+        *self.tokens.0.get_or_init(|| message_tokens(&self.message))
+    }
+}
+
+/// An estimate that may not have been made yet. It follows from the message, so it tells no two turns apart.
+#[derive(Debug, Clone, Default)]
+struct Tokens(OnceLock<u64>);
+
+impl PartialEq for Tokens {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 /// A skill that is part of the conversation.
@@ -35,11 +52,11 @@ pub struct ActiveSkill {
     pub call: String,
 }
 
-/// What a provider counted, and our estimate of the same.
+/// What a provider counted, and how many turns there were then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Counted {
-    pub(crate) tokens: u64,
-    pub(crate) estimate: u64,
+    tokens: u64,
+    turns: usize,
 }
 
 /// All that is known about a session, derived from its journal and nothing else.
@@ -91,9 +108,6 @@ pub struct SessionState {
     /// How the conversation is shown, newest last; with none, as it is.
     #[serde(skip)]
     pub(crate) views: Vec<Shown>,
-    /// An estimate of the turns that are shown as they are.
-    #[serde(skip)]
-    pub(crate) open_tokens: u64,
     /// What the newest answer's provider counted; none once the context became another.
     #[serde(skip)]
     pub(crate) counted: Option<Counted>,
@@ -231,7 +245,8 @@ impl SessionState {
 
     /// An estimate of the conversation as it is shown.
     pub fn context_tokens(&self) -> u64 {
-        self.open_tokens + self.views.last().map_or(0, |shown| shown.tokens)
+        let open: u64 = self.shown().1.iter().map(Turn::tokens).sum();
+        open + self.views.last().map_or(0, |shown| shown.tokens)
     }
 
     /// Tokens of the next request as far as known: what the provider counted last, and an estimate of what came
@@ -239,12 +254,9 @@ impl SessionState {
     /// believed.
     pub fn used_tokens(&self, head: u64) -> u64 {
         let estimate = head + self.context_tokens();
-        match self.counted {
-            Some(counted) if counted.tokens >= (head + counted.estimate) / 2 => {
-                counted.tokens + self.context_tokens().saturating_sub(counted.estimate)
-            }
-            Some(_) | None => estimate,
-        }
+        let Some(Counted { tokens, turns }) = self.counted else { return estimate };
+        let since: u64 = self.turns[turns.min(self.turns.len())..].iter().map(Turn::tokens).sum();
+        if tokens >= (estimate - since) / 2 { tokens + since } else { estimate }
     }
 
     /// The text of the newest answer.
@@ -315,7 +327,7 @@ impl SessionState {
             self.say(seq, message, None);
         }
         let tokens = reply.usage.input_tokens + reply.usage.output_tokens;
-        self.counted = (reply.usage.input_tokens > 0).then(|| Counted { tokens, estimate: self.context_tokens() });
+        self.counted = (reply.usage.input_tokens > 0).then_some(Counted { tokens, turns: self.turns.len() });
         Ok(())
     }
 
@@ -339,7 +351,7 @@ impl SessionState {
         let Some(run) = &mut self.run else { return Ok(()) };
         for pending in run.pending.iter_mut().filter(|p| p.call.id == result.id) {
             let (id, name) = (pending.call.id.clone(), pending.call.name.clone());
-            let result = ToolResult { id, name, status: result.status, content: result.content.clone() };
+            let result = ToolResult { id, name, status: result.status, content: result.content.clone(), seq };
             pending.state = CallState::Done { result };
         }
         if let Some(results) = run.take_results() {
@@ -378,7 +390,7 @@ impl SessionState {
         self.pins.retain(|seq| *seq <= to);
         self.tainted = self.tainted.filter(|seq| *seq <= to);
         self.views.retain(|shown| shown.seq <= to);
-        self.recount();
+        self.counted = None;
         self.last_outcome = None;
         Ok(())
     }
@@ -436,18 +448,13 @@ impl SessionState {
         let verbatim = Verbatim { pins: &self.pins, skills: &self.skills, task };
         let shown = show(&self.turns, view, seq, verbatim);
         self.views.push(shown);
-        self.recount();
+        self.counted = None;
     }
 
     /// How many tokens `view` would show, and what it would leave out.
     pub(crate) fn tried(&self, view: View) -> Shown {
         let task = self.run.as_ref().and_then(|run| self.task_of(&run.id));
         show(&self.turns, view, 0, Verbatim { pins: &self.pins, skills: &self.skills, task })
-    }
-
-    fn recount(&mut self) {
-        self.open_tokens = self.shown().1.iter().map(|turn| turn.tokens).sum();
-        self.counted = None;
     }
 
     fn end(&mut self, end: &RunEnd) -> Result<(), &'static str> {
@@ -462,9 +469,7 @@ impl SessionState {
     }
 
     fn say(&mut self, seq: u64, message: Message, opens: Option<RunId>) {
-        let tokens = message_tokens(&message);
-        self.open_tokens += tokens;
-        self.turns.push(Turn { seq, message: Arc::new(message), opens, tokens });
+        self.turns.push(Turn { seq, message: Arc::new(message), opens, tokens: Tokens::default() });
     }
 
     fn open_run(&mut self, id: &RunId) -> Result<&mut Run, &'static str> {

@@ -85,7 +85,8 @@ pub(crate) fn classify(status: u16, retry_after: Option<Duration>, body: &[u8]) 
     let any = |wordings: &[&str]| wordings.iter().any(|wording| said.words.contains(wording));
 
     // "Request too large" per minute is a 429 and no overflow: only the code may say so there.
-    if any(OVERFLOW) && (status != 429 || said.words.contains("context_length_exceeded")) || status == 413 {
+    let overflows = any(OVERFLOW) || sounds_like_overflow(&said.words);
+    if overflows && (status != 429 || said.words.contains("context_length_exceeded")) || status == 413 {
         return ModelError::ContextOverflow(message);
     }
     if any(QUOTA) || status == 402 {
@@ -104,6 +105,18 @@ pub(crate) fn classify(status: u16, retry_after: Option<Duration>, body: &[u8]) 
         300..=399 => ModelError::BadRequest(format!("the endpoint redirects; check the base URL ({message})")),
         _ => ModelError::BadRequest(message),
     }
+}
+
+/// Whether words that are in no table say that the prompt is too long: what it is about, and that it is too much.
+/// A limit of the answer alone is another matter, for a shorter prompt does not help there.
+fn sounds_like_overflow(words: &str) -> bool {
+    const ABOUT: [&str; 7] =
+        ["context length", "context window", "context size", "context limit", "prompt", "input token", "input length"];
+    const TOO_MUCH: [&str; 8] =
+        ["exceed", "too long", "too large", "longer than", "too many tokens", "over the limit", "overflow", "beyond"];
+    const ANSWER: [&str; 3] = ["max_tokens", "max_output_tokens", "max_completion_tokens"];
+    let has = |list: &[&str]| list.iter().any(|wording| words.contains(wording));
+    (words.contains("token") || words.contains("context")) && has(&ABOUT) && has(&TOO_MUCH) && !has(&ANSWER)
 }
 
 /// How long the headers ask to wait: `retry-after-ms`, or `retry-after` in seconds or as a date.

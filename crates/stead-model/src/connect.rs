@@ -110,17 +110,7 @@ fn http_settings(
     settings: &ModelSettings,
     env: Env<'_>,
 ) -> Result<HttpSettings, ModelError> {
-    let given = |text: Option<String>| text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
-    let base_url = given(settings.base_url.clone())
-        .or_else(|| given(env(provider.base_url_variable)))
-        .or_else(|| provider.base_url.map(str::to_owned))
-        .ok_or_else(|| missing(name, "base_url", provider.base_url_variable))?;
-    let key = given(settings.api_key.clone())
-        .or_else(|| provider.key_variables.iter().find_map(|variable| given(env(variable))));
-    let local = reqwest::Url::parse(&base_url).is_ok_and(|url| is_loopback(&url));
-    if key.is_none() && provider.key == KeyNeed::Required && !local {
-        return Err(missing(name, "api_key", provider.key_variables.first().copied().unwrap_or_default()));
-    }
+    let Reach { base_url, key } = reach(provider, name, settings.base_url.as_ref(), settings.api_key.as_ref(), env)?;
     Ok(HttpSettings {
         name: name.to_string(),
         base_url: below_version(provider.wire, &base_url).to_owned(),
@@ -130,6 +120,34 @@ fn http_settings(
         mode: if settings.stream == Some(false) { Mode::Whole } else { Mode::Stream },
         timeouts: settings.timeouts.clone(),
     })
+}
+
+/// Where a provider is reached, and with what.
+pub(crate) struct Reach {
+    pub(crate) base_url: String,
+    pub(crate) key: Option<String>,
+}
+
+/// Where `provider` is reached: as set, or by its variables, or where it is at home.
+pub(crate) fn reach(
+    provider: &'static Provider,
+    name: &ModelName,
+    base_url: Option<&String>,
+    api_key: Option<&String>,
+    env: Env<'_>,
+) -> Result<Reach, ModelError> {
+    let given = |text: Option<String>| text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+    let base_url = given(base_url.cloned())
+        .or_else(|| given(env(provider.base_url_variable)))
+        .or_else(|| provider.base_url.map(str::to_owned))
+        .ok_or_else(|| missing(name, "base_url", provider.base_url_variable))?;
+    let key =
+        given(api_key.cloned()).or_else(|| provider.key_variables.iter().find_map(|variable| given(env(variable))));
+    let local = reqwest::Url::parse(&base_url).is_ok_and(|url| is_loopback(&url));
+    if key.is_none() && provider.key == KeyNeed::Required && !local {
+        return Err(missing(name, "api_key", provider.key_variables.first().copied().unwrap_or_default()));
+    }
+    Ok(Reach { base_url, key })
 }
 
 fn wire(kind: WireKind, model: &str) -> Box<dyn Wire> {

@@ -98,11 +98,11 @@ impl HttpModel {
             let body = self.read_error(response, deadline).await;
             return Err(classify(status.as_u16(), wait, &body));
         }
-        let content_type = response.headers().get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
-        if content_type.starts_with(b"text/html") {
+        if is_web_page(&response) {
             let words = "the endpoint answered with a web page; check the base URL";
             return Err(ModelError::NotFound(words.to_owned()));
         }
+        let content_type = content_type(&response);
         // Some servers answer whole whatever they were asked for.
         if self.mode == Mode::Whole || content_type.starts_with(b"application/json") {
             return self.read_whole(response, deadline).await.map(Phase::Whole);
@@ -291,7 +291,7 @@ async fn drain(mut response: Response) {
     let _ = tokio::time::timeout(Duration::from_millis(DRAIN_MS), rest).await;
 }
 
-fn client(url: &Url, connect_timeout: Duration) -> Result<Client, ModelError> {
+pub(crate) fn client(url: &Url, connect_timeout: Duration) -> Result<Client, ModelError> {
     let builder = Client::builder()
         .user_agent(concat!("stead/", env!("CARGO_PKG_VERSION")))
         .tcp_nodelay(true)
@@ -317,6 +317,15 @@ fn tls(url: &Url) -> Result<rustls::ClientConfig, rustls::Error> {
     Ok(config)
 }
 
+fn content_type(response: &Response) -> &[u8] {
+    response.headers().get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes)
+}
+
+/// Whether the answer is for people: nothing that speaks a protocol of ours gives one.
+pub(crate) fn is_web_page(response: &Response) -> bool {
+    content_type(response).starts_with(b"text/html")
+}
+
 /// Whether `url` points at this machine.
 pub(crate) fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
@@ -340,7 +349,7 @@ fn headers(wire: &dyn Wire, mode: Mode, key: Option<&str>) -> Result<HeaderMap, 
     Ok(headers)
 }
 
-fn seconds(name: &str, field: &str, seconds: f64) -> Result<Duration, ModelError> {
+pub(crate) fn seconds(name: &str, field: &str, seconds: f64) -> Result<Duration, ModelError> {
     // Longer than a year is no limit, and would overflow the clock.
     const YEAR_SECONDS: f64 = 365.0 * 86_400.0;
     match Duration::try_from_secs_f64(seconds.min(YEAR_SECONDS)) {
@@ -357,7 +366,7 @@ fn too_long() -> ModelError {
     ModelError::Protocol(format!("the answer has more than {MAX_ANSWER_BYTES} bytes"))
 }
 
-fn network(error: reqwest::Error) -> ModelError {
+pub(crate) fn network(error: reqwest::Error) -> ModelError {
     let kind = if error.is_timeout() { ModelError::TimedOut } else { ModelError::Network };
     // The URL may hold a key.
     kind(causes(&error.without_url()))

@@ -28,6 +28,7 @@
 mod catalogue;
 mod classify;
 mod connect;
+mod embed;
 mod error;
 mod files;
 mod http;
@@ -44,6 +45,7 @@ mod wire;
 
 pub use catalogue::{ModelInfo, known_models, lookup};
 pub use connect::{Env, ModelName, connect, secrets};
+pub use embed::{Embedder, EmbeddingSettings};
 pub use error::ModelError;
 pub use model::{Delta, Encoded, Model, Params, Reply, Request, SystemPart, ToolChoice};
 pub use providers::{KeyNeed, Provider, providers};

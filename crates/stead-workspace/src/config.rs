@@ -1,6 +1,8 @@
 //! `agent.yaml`: every key typed, unknown keys refused with their place.
 
-use crate::{CompactionSettings, Document, Filesystem, Finding, OffloadSettings, SessionSettings, Surface};
+use crate::{
+    CompactionSettings, Document, Filesystem, Finding, OffloadSettings, SearchSettings, SessionSettings, Surface,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,6 +46,8 @@ pub struct AgentConfig {
     pub skills: SkillSettings,
     /// What is remembered across sessions.
     pub memory: MemorySettings,
+    /// How memory and sessions are searched.
+    pub search: SearchSettings,
     /// When the context is full, and what is left out then.
     pub compaction: CompactionSettings,
     /// When a text is too long for the conversation and goes to a file.
@@ -263,6 +267,9 @@ impl AgentConfig {
         }
         if self.sessions.url.is_some() && self.filesystem.mode == crate::Mode::Local {
             return Some(found(("sessions.url", "sessions.url has no meaning with filesystem.mode: local".to_owned())));
+        }
+        if let Some(problem) = self.search.problem() {
+            return Some(found(problem));
         }
         if let Some(problem) = self.compaction.problem() {
             return Some(found(problem));

@@ -7,8 +7,10 @@ use crate::{
     Window,
 };
 use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use stead_core::VerdictKind;
+use stead_search::Embed;
 use stead_vfs::{Guarded, Protected, Rule, RuleError, Rules, VPath, Vfs, VfsError};
 
 /// A workspace: its files, and what they say the agent is.
@@ -24,6 +26,10 @@ pub struct Workspace {
     pub library: SkillLibrary,
     /// The person's own folder, which has skills for all workspaces.
     pub home: Option<Arc<dyn Vfs>>,
+    /// Where this machine keeps what is derived from places that are not folders.
+    pub cache: Option<PathBuf>,
+    /// What tells the meaning of texts to searches, where the settings name it.
+    pub meaning: Option<Arc<dyn Embed>>,
     specs: Specs,
     /// What the agent may read and write, compiled from its `permissions:`.
     pub rules: Arc<Rules>,
@@ -103,6 +109,11 @@ impl Workspace {
         let cx = LoadCx { files: &files, variables: lookup, options };
         let mut definition = load(layout, &cx).await.map_err(WorkspaceError::Invalid)?;
         definition.config.secrets.extend(secrets_of_tools(&files, &definition, lookup).await);
+        let own = definition.config.variables.clone();
+        let known = |name: &str| own.get(name).cloned().or_else(|| lookup(name));
+        let meaning = definition.config.search.meaning(&known).map(|meaning| Arc::new(meaning) as Arc<dyn Embed>);
+        let key = definition.config.search.embedding.as_ref().and_then(|settings| settings.api_key.clone());
+        definition.config.secrets.extend(key);
         let permissions = &definition.config.permissions;
         let rules = Arc::new(Rules::new(permissions, definition.tree.protected)?);
         let unasked: Vec<Rule> = permissions.iter().cloned().map(unasked).collect();
@@ -116,6 +127,8 @@ impl Workspace {
             reader: Reader::default(),
             library: SkillLibrary::default(),
             home,
+            cache: options.cache.clone(),
+            meaning,
             unasked,
             specs: Specs::default(),
         })
@@ -123,7 +136,7 @@ impl Workspace {
 
     /// `files` as the prompt shows them: what may not be read, or only after asking, is not there.
     pub fn shown(&self, files: &Arc<dyn Vfs>) -> Arc<dyn Vfs> {
-        Arc::new(Guarded::hiding(files.clone(), self.unasked.clone()))
+        Arc::new(Guarded::glance(files.clone(), self.unasked.clone()))
     }
 
     /// Its settings.

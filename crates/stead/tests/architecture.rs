@@ -7,8 +7,17 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The rooms, top to bottom: a crate may use those after it.
-const HOUSE: [&str; 8] =
-    ["stead", "stead-agent", "stead-workspace", "stead-tools", "stead-model", "stead-vfs", "stead-store", "stead-core"];
+const HOUSE: [&str; 9] = [
+    "stead",
+    "stead-agent",
+    "stead-workspace",
+    "stead-tools",
+    "stead-model",
+    "stead-vfs",
+    "stead-search",
+    "stead-store",
+    "stead-core",
+];
 const MAX_LINES: usize = 800;
 
 fn crates() -> PathBuf {
@@ -76,7 +85,16 @@ fn no_file_is_longer_than_can_be_read() {
 fn doors_to_the_outside_stay_in_their_homes() {
     // What is looked for, and the places where it may stand.
     let doors: [(&str, &[&str]); 5] = [
-        ("std::fs::", &["stead-store/", "stead-vfs/src/local", "stead-model/src/files.rs", "stead/src/cli/"]),
+        (
+            "std::fs::",
+            &[
+                "stead-store/",
+                "stead-search/src/file.rs",
+                "stead-vfs/src/local",
+                "stead-model/src/files.rs",
+                "stead/src/cli/",
+            ],
+        ),
         ("std::env::var", &["stead/src/cli/env.rs"]),
         ("tokio::spawn(", &[]),
         ("std::process::Command", &[]),

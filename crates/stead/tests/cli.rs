@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "cli/context.rs"]
+mod context;
 #[path = "cli/endings.rs"]
 mod endings;
 #[path = "cli/layouts.rs"]

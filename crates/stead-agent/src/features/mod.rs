@@ -7,6 +7,7 @@ mod base;
 mod context;
 mod files;
 mod knowledge;
+mod lookup;
 mod memory;
 mod skills;
 mod subagents;
@@ -15,6 +16,7 @@ use futures_util::future::BoxFuture;
 use std::fmt::Debug;
 use std::sync::Arc;
 use stead_core::{AgentId, Owner, SessionId};
+use stead_search::Lazy;
 use stead_store::Sessions;
 use stead_tools::Tool;
 use stead_vfs::{VPath, Vfs};
@@ -28,6 +30,11 @@ pub trait Feature: Debug + Send + Sync {
     /// The tools it always has.
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
         Vec::new()
+    }
+
+    /// Tools that it may add to a turn, by canonical name.
+    fn brings(&self) -> &'static [&'static str] {
+        &[]
     }
 
     /// What it adds to a turn.
@@ -68,13 +75,15 @@ pub struct TurnCx<'a> {
     pub folder: &'a VPath,
     /// Where its sessions are kept.
     pub sessions: Arc<dyn Sessions>,
+    /// What finds words in memory and sessions.
+    pub index: Arc<Lazy>,
     /// What kind of place the tree lies in, and in words.
     pub place: (PlaceKind, String),
     /// What may be done to an attached project.
     pub project: Option<Attached>,
     /// Which tools there are, as all lists together say.
     pub lists: &'a [ToolLists],
-    /// Tools that are there on every turn, by canonical name.
+    /// Tools that there may be, before lists narrow them, by canonical name.
     pub tool_names: &'a [String],
     /// Today, as `YYYY-MM-DD`.
     pub date: String,
@@ -156,6 +165,9 @@ pub(crate) fn all(definition: &Definition) -> Vec<Box<dyn Feature>> {
         features.push(Box::new(memory::Memory));
     }
     features.push(Box::new(skills::Skills::default()));
+    if on(Switch::MemoryTools) {
+        features.push(Box::new(lookup::LookUp));
+    }
     if on(Switch::Subagents) {
         features.push(Box::new(subagents::Subagents));
     }

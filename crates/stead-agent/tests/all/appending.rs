@@ -24,7 +24,7 @@ async fn agent(folder: &Path, place: Arc<dyn Place>) -> Arc<Agent> {
     let workspace = Workspace::open(files, &OpenOptions::default(), &|_| None).await.unwrap();
     let model = super::support::model(&FakeModel::start(Vec::new()), stead_testkit::Wire::Chat);
     let (params, owner, tools, folder) = (Params::default(), Owner::default(), Vec::new(), VPath::root());
-    Agent::new(AgentParts { workspace, model, params, place, owner, tools, folder }).unwrap()
+    Agent::new(AgentParts { workspace, model, params, compactor: None, place, owner, tools, folder }).unwrap()
 }
 
 async fn append(folder: &Path, places: Vec<Arc<dyn Place>>) {

@@ -84,6 +84,7 @@ pub(crate) async fn agent_on(
         workspace,
         model,
         params: Params::default(),
+        compactor: None,
         place,
         owner: Owner::default(),
         tools,

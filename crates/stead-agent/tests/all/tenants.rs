@@ -82,6 +82,7 @@ impl World {
             workspace,
             model,
             params,
+            compactor: None,
             place,
             owner: Owner::default(),
             tools,

@@ -74,22 +74,25 @@ fn each_switch_removes_its_tools_and_sections_and_nothing_else() {
     ];
     #[rustfmt::skip]
     let all_tools = [
-        "delete_file", "edit_file", "file_info", "glob_files", "grep_files", "load_skill", "ls", "overwrite_file",
-        "read_file", "write_file",
+        "delete_file", "edit_file", "file_info", "glob_files", "grep_files", "load_skill", "ls", "memory_get",
+        "memory_search", "overwrite_file", "read_file", "recall", "session_history", "session_list", "session_search",
+        "write_file",
     ];
+    let lookup = vec!["memory_get", "memory_search", "recall", "session_history", "session_list", "session_search"];
     let context =
         ["domain knowledge", "memory recall", "memory persistence", "persona", "memory", "knowledge", "SOUL.md"];
-    let file_tools: Vec<&str> = all_tools.into_iter().filter(|tool| *tool != "load_skill").collect();
+    let file_tools: Vec<&str> =
+        all_tools.into_iter().filter(|tool| *tool != "load_skill" && !lookup.contains(tool)).collect();
     #[rustfmt::skip]
     let table: [Case<'_>; 10] = [
         (vec![], vec![], vec![], vec![]),
         (vec![Switch::WorkspaceContext], context.to_vec(), vec![], vec![]),
-        (vec![Switch::MemoryTools], vec!["memory recall"], vec![], vec![]),
+        (vec![Switch::MemoryTools], vec!["memory recall"], lookup.clone(), vec![]),
         (vec![Switch::MemoryHooks], vec!["memory persistence"], vec![], vec![]),
-        (vec![Switch::MemoryTools, Switch::MemoryHooks], vec!["memory recall", "memory persistence", "memory"], vec![], vec![]),
+        (vec![Switch::MemoryTools, Switch::MemoryHooks], vec!["memory recall", "memory persistence", "memory"], lookup, vec![]),
         (vec![Switch::Subagents], vec!["subagents"], vec![], vec![]),
         (vec![Switch::ToolsConfig], vec![], vec![], vec!["move_file"]),
-        (vec![Switch::FilesystemTools], vec!["workspace", "memory recall", "memory persistence"], file_tools, vec![]),
+        (vec![Switch::FilesystemTools], vec!["workspace", "memory persistence"], file_tools, vec![]),
         // These change no section and no tool of this version: what they switch off is shown elsewhere, or comes later.
         (vec![Switch::DynamicSkills, Switch::SessionPersistence, Switch::AtPaths], vec![], vec![], vec![]),
         (vec![Switch::Shell, Switch::Compaction, Switch::Offload], vec![], vec![], vec![]),

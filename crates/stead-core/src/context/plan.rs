@@ -70,7 +70,7 @@ impl SessionState {
     /// Tokens of the conversation under `view`; `SUMMARY` where its summary is still missing.
     pub fn tokens_of(&self, view: &View) -> u64 {
         let shown = self.tried(view.clone());
-        let open: u64 = self.turns[shown.from..].iter().map(|turn| turn.tokens).sum();
+        let open: u64 = self.turns[shown.from..].iter().map(|turn| turn.tokens()).sum();
         let missing = if view.covers > 0 && view.summary.is_none() { SUMMARY } else { 0 };
         shown.tokens + open + missing
     }
@@ -125,7 +125,7 @@ impl SessionState {
         let mut kept = 0;
         let newest = self.newest_step();
         let outside = self.turns[..newest].iter().rposition(|turn| {
-            kept += turn.tokens;
+            kept += turn.tokens();
             kept > keep
         });
         outside.map_or(0, |index| self.turns[index].seq)
@@ -137,7 +137,7 @@ impl SessionState {
         let shown = self.tried(View { covers: 0, summary: None, ..view.clone() });
         let tokens = |index: usize| match shown.prefix.get(index) {
             Some(message) => super::message_tokens(message),
-            None => self.turns[index].tokens,
+            None => self.turns[index].tokens(),
         };
         let newest = self.newest_step();
         let (mut at, mut kept) = (self.turns.len(), 0);

@@ -157,7 +157,7 @@ fn shortened(turn: &Turn, view: &View, verbatim: Verbatim<'_>) -> Arc<Message> {
             if turn.seq > view.cut_results || !results.iter().any(long) {
                 return whole();
             }
-            let cut = |result: &ToolResult| if long(result) { cut_result(result, turn.seq) } else { result.clone() };
+            let cut = |result: &ToolResult| if long(result) { cut_result(result) } else { result.clone() };
             Arc::new(Message::Tool { results: results.iter().map(cut).collect() })
         }
     }
@@ -196,7 +196,8 @@ fn is_long(result: &ToolResult) -> bool {
     })
 }
 
-fn cut_result(result: &ToolResult, seq: u64) -> ToolResult {
+fn cut_result(result: &ToolResult) -> ToolResult {
+    let seq = result.seq;
     let content = result.content.iter().map(|block| match block {
         Block::Text { text } if text.len() > LONG_RESULT => Block::text(format!(
             "{}\n[older output, shown in part; recall(seq={seq}) shows all]",

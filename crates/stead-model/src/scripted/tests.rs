@@ -34,7 +34,7 @@ impl Talk {
 
     fn result(&mut self, text: &str) -> &mut Self {
         let content = vec![Block::text(text)];
-        let result = ToolResult { id: String::new(), name: "ls".into(), status: ResultStatus::Ok, content };
+        let result = ToolResult { id: String::new(), name: "ls".into(), status: ResultStatus::Ok, content, seq: 0 };
         self.0.messages.push(Arc::new(Message::Tool { results: vec![result] }));
         self
     }

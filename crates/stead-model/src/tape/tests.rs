@@ -110,7 +110,7 @@ async fn ids_that_a_session_made_up_do_not_matter() {
             signature: None,
         };
         let content = vec![Block::text("out")];
-        let result = ToolResult { id: id.into(), name: "ls".into(), status: ResultStatus::Ok, content };
+        let result = ToolResult { id: id.into(), name: "ls".into(), status: ResultStatus::Ok, content, seq: 0 };
         request.messages.push(Arc::new(Message::Assistant { content: vec![Block::ToolCall(call)] }));
         request.messages.push(Arc::new(Message::Tool { results: vec![result] }));
         request

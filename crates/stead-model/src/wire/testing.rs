@@ -53,5 +53,5 @@ pub(crate) fn call(id: &str, path: &str) -> Block {
 }
 
 pub(crate) fn result(id: &str, status: ResultStatus, content: Vec<Block>) -> ToolResult {
-    ToolResult { id: id.into(), name: "ls".into(), status, content }
+    ToolResult { id: id.into(), name: "ls".into(), status, content, seq: 0 }
 }

@@ -84,12 +84,19 @@ pub(super) struct Judge<'a> {
     rules: &'a Rules,
     vfs: &'a dyn Vfs,
     links: Links,
+    /// What protected names lead to for readers, if that is known.
+    known: Option<&'a Links>,
     below: BTreeMap<VPath, Arc<Below>>,
 }
 
 impl<'a> Judge<'a> {
     pub(super) fn new(rules: &'a Rules, vfs: &'a dyn Vfs) -> Self {
-        Self { rules, vfs, links: Links::default(), below: BTreeMap::new() }
+        Self { rules, vfs, links: Links::default(), known: None, below: BTreeMap::new() }
+    }
+
+    /// The same where it is known what protected names lead to for readers.
+    pub(super) fn knowing(self, known: Option<&'a Links>) -> Self {
+        Self { known, ..self }
     }
 
     /// The strictest verdict, and which touch it is about. The first denial ends it.
@@ -101,7 +108,11 @@ impl<'a> Judge<'a> {
             }
         }
         let writes = touches.iter().any(|touch| touch.kind == AccessKind::Write);
-        self.links = links(self.rules, self.vfs, if writes { AccessKind::Write } else { AccessKind::Read }).await;
+        self.links = match self.known {
+            Some(known) if !writes => known.clone(),
+            Some(_) | None if writes => links(self.rules, self.vfs, AccessKind::Write).await,
+            Some(_) | None => links(self.rules, self.vfs, AccessKind::Read).await,
+        };
         let mut strictest: Option<(Verdict, usize)> = None;
         for (at, touch) in touches.iter().enumerate() {
             let verdict = self.touch(touch).await?;

@@ -26,6 +26,7 @@ use futures_util::future::BoxFuture;
 use judge::{Extent, Judge, Stands, Touch, links, stands};
 use std::sync::Arc;
 use stead_core::{AccessKind, VerdictKind};
+use tokio::sync::OnceCell;
 
 /// How much of a tree is looked at at once, at least.
 const WALK_PAGE: usize = 1000;
@@ -36,6 +37,8 @@ pub struct Guarded {
     inner: Arc<dyn Vfs>,
     rules: Arc<Rules>,
     refusal: Refusal,
+    /// What protected names lead to for readers, found out once; none where it is looked up each time.
+    once: Option<Arc<OnceCell<Links>>>,
 }
 
 /// What a denied path answers.
@@ -50,17 +53,37 @@ enum Refusal {
 impl Guarded {
     /// `inner`, behind `rules`.
     pub fn new(inner: Arc<dyn Vfs>, rules: Arc<Rules>) -> Self {
-        Self { inner, rules, refusal: Refusal::Denied }
+        Self { inner, rules, refusal: Refusal::Denied, once: None }
     }
 
     /// `inner` without what `rules` deny: it answers as if it were not there.
     pub fn hiding(inner: Arc<dyn Vfs>, rules: Arc<Rules>) -> Self {
-        Self { inner, rules, refusal: Refusal::Absent }
+        Self { inner, rules, refusal: Refusal::Absent, once: None }
+    }
+
+    /// The same for a short look: what protected names lead to is found out once, not with every question.
+    pub fn glance(inner: Arc<dyn Vfs>, rules: Arc<Rules>) -> Self {
+        Self { once: Some(Arc::default()), ..Self::hiding(inner, rules) }
+    }
+
+    /// What protected names lead to for readers, where that is found out once.
+    async fn known(&self) -> Option<&Links> {
+        let once = self.once.as_ref()?;
+        Some(once.get_or_init(|| links(&self.rules, &*self.inner, AccessKind::Read)).await)
+    }
+
+    /// What protected names lead to for readers.
+    async fn read_links(&self) -> Links {
+        match self.known().await {
+            Some(known) => known.clone(),
+            None => links(&self.rules, &*self.inner, AccessKind::Read).await,
+        }
     }
 
     /// Refuses if one of the touches is denied, naming its path and no other.
     async fn require(&self, touches: &[Touch]) -> Result<(), VfsError> {
-        match Judge::new(&self.rules, &*self.inner).all(touches).await? {
+        let known = self.known().await;
+        match Judge::new(&self.rules, &*self.inner).knowing(known).all(touches).await? {
             Some((verdict, at)) if verdict.kind == VerdictKind::Deny => Err(match self.refusal {
                 Refusal::Denied => VfsError::Denied(touches[at].path.clone()),
                 Refusal::Absent => VfsError::NotFound(touches[at].path.clone()),
@@ -96,7 +119,7 @@ impl Guarded {
         self.content(AccessKind::Read, path).await?;
         let Stands { end, .. } = stands(&*self.inner, path).await?;
         let end = end.map_err(|error| about(path, Some(error)))?;
-        Ok((end, links(&self.rules, &*self.inner, AccessKind::Read).await))
+        Ok((end, self.read_links().await))
     }
 
     /// Where a path leads, for those who may read it; and who may only write must be able to say where to.

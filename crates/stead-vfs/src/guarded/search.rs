@@ -1,6 +1,6 @@
 //! Searching behind rules: what may not be read does not exist, neither in the results nor in their number.
 
-use super::judge::{links, stands};
+use super::judge::stands;
 use super::{Guarded, about};
 use crate::VPath;
 use crate::rules::Decided;
@@ -24,7 +24,7 @@ impl Guarded {
     /// `bounds` in which only what the search may tell is visible.
     async fn bounded(&self, root: &VPath, bounds: Bounds, tells: Tells) -> Result<(Bounds, LeftOut), SearchError> {
         self.content(AccessKind::Read, root).await?;
-        let links = links(&self.rules, &*self.inner, AccessKind::Read).await;
+        let links = self.read_links().await;
         // Where the root itself asks, somebody was asked, and the answer holds for all that the same rule covers.
         let answered: Vec<usize> = stands(&*self.inner, root)
             .await?
@@ -58,7 +58,7 @@ impl Guarded {
 
     /// Of the parts that could not be searched, those that may be known.
     async fn tellable(&self, failed: Vec<String>) -> Vec<String> {
-        let links = links(&self.rules, &*self.inner, AccessKind::Read).await;
+        let links = self.read_links().await;
         let part = |text: &str| VPath::parse(text.split(": ").next().unwrap_or(text)).ok();
         failed
             .into_iter()

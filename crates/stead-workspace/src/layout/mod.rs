@@ -19,6 +19,7 @@ pub(crate) use subagents::parse as parse_subagent;
 use crate::{Definition, Finding};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 use stead_vfs::{VPath, Vfs};
@@ -108,6 +109,8 @@ pub struct OpenOptions {
     pub skills: Vec<String>,
     /// The person's own folder, which has skills for all workspaces; none if it is the workspace itself.
     pub home: Option<Arc<dyn Vfs>>,
+    /// Where this machine keeps what is derived from places that are not folders; none = nowhere.
+    pub cache: Option<PathBuf>,
 }
 
 /// Whether a model will be asked.

@@ -5,6 +5,7 @@ use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{AgentId, Owner, Redactor, SessionId};
+use stead_search::{Lazy, Shelf};
 use stead_store::{ChangeLog, Fence, MemoryStore, Sessions, Space, Store, StoreChanges, StoreSessions};
 use stead_vfs::{Routes, StoreVfs, VPath, Vfs, VfsError};
 
@@ -15,6 +16,7 @@ pub struct EphemeralPlace {
     agent: AgentId,
     redactor: Redactor,
     memory: Arc<dyn Store>,
+    indexes: Shelf,
     /// The folder of the tree that belongs to sessions, and so is not kept either.
     offload: Option<VPath>,
 }
@@ -22,7 +24,8 @@ pub struct EphemeralPlace {
 impl EphemeralPlace {
     /// The files of `files`; nothing else of it.
     pub fn new(files: Arc<dyn Place>, agent: AgentId, redactor: Redactor) -> Self {
-        Self { files, agent, redactor, memory: Arc::new(MemoryStore::default()), offload: None }
+        let (memory, indexes) = (Arc::new(MemoryStore::default()), Shelf::default());
+        Self { files, agent, redactor, memory, indexes, offload: None }
     }
 
     /// The same, with what sessions put into the folder `offload` of the tree in memory too.
@@ -56,6 +59,10 @@ impl Place for EphemeralPlace {
 
     fn state(&self, owner: &Owner) -> State {
         State { store: self.memory.clone(), space: Self::space(owner).within("state") }
+    }
+
+    fn index(&self, owner: &Owner) -> Arc<Lazy> {
+        self.indexes.memory(&Self::space(owner).to_string())
     }
 
     fn sweep<'a>(&'a self, owner: &'a Owner, age: Duration) -> BoxFuture<'a, Result<usize, VfsError>> {

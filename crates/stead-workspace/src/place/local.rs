@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{AgentId, Owner, Redactor, SessionId, TenantId};
+use stead_search::{Lazy, Shelf};
 use stead_store::{ChangeLog, Disk, Fence, FileChanges, FileSessions, FileStore, Sessions, Space, folder_name};
 use stead_vfs::{Homed, LocalVfs, Overlay, ReadOnly, Routes, Scoped, VPath, Vfs, VfsError};
 
@@ -27,6 +28,7 @@ pub struct LocalPlace {
     runtime: PathBuf,
     /// Those of the folder itself, which hold open files and an unwritten index.
     own_sessions: Arc<FileSessions>,
+    indexes: Shelf,
 }
 
 /// What may be done to an attached project.
@@ -45,7 +47,19 @@ impl LocalPlace {
         let own_sessions = Arc::new(FileSessions::new(dir, agent.clone(), disk.clone(), redactor.clone()));
         let scope = IsolationScope::default();
         let (dir, runtime) = (dir.to_owned(), dir.to_owned());
-        Ok(Self { dir, root, disk, agent, redactor, scope, project: None, home: None, runtime, own_sessions })
+        Ok(Self {
+            dir,
+            root,
+            disk,
+            agent,
+            redactor,
+            scope,
+            project: None,
+            home: None,
+            runtime,
+            own_sessions,
+            indexes: Shelf::default(),
+        })
     }
 
     /// The same with runtime state below the folder `runtime`.
@@ -160,6 +174,10 @@ impl Place for LocalPlace {
     fn state(&self, owner: &Owner) -> State {
         let folder = self.home(owner).join("agents").join(self.agent.as_str());
         State { store: Arc::new(FileStore::new(&folder, self.disk.clone())), space: Space::new(["state"]) }
+    }
+
+    fn index(&self, owner: &Owner) -> Arc<Lazy> {
+        self.indexes.file(&self.home(owner).join("agents").join(self.agent.as_str()).join("search.sqlite"))
     }
 
     fn sweep<'a>(&'a self, _: &'a Owner, age: Duration) -> BoxFuture<'a, Result<usize, VfsError>> {

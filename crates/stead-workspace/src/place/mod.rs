@@ -15,6 +15,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{Owner, SessionId};
+use stead_search::Lazy;
 use stead_store::{ChangeLog, Fence, Sessions, Space, Store, StoreError};
 use stead_vfs::{Protected, Rule, Rules, VPath, Vfs, VfsError};
 
@@ -36,6 +37,9 @@ pub trait Place: Debug + Send + Sync {
 
     /// Where durable state of `owner` beside files and sessions is kept: queues, marks, budgets.
     fn state(&self, owner: &Owner) -> State;
+
+    /// What finds words in the memory and the sessions of `owner`. Derived: it may be deleted at any time.
+    fn index(&self, owner: &Owner) -> Arc<Lazy>;
 
     /// Removes what crashed processes left behind longer ago than `age`. Gives the number of things removed.
     fn sweep<'a>(&'a self, owner: &'a Owner, age: Duration) -> BoxFuture<'a, Result<usize, VfsError>>;

@@ -89,7 +89,9 @@ pub async fn open_store_place(dir: &Path, workspace: &Workspace, redactor: Redac
         Some(url) => connect_store(Base::Workspace(dir), url).await?,
         None => store.clone(),
     };
-    StorePlace::new(store, sessions, workspace.files.clone(), workspace.config().agent(), settings, redactor)
+    let (files, agent) = (workspace.files.clone(), workspace.config().agent());
+    let place = StorePlace::new(store, sessions, files, agent, settings, redactor)?;
+    Ok(place.with_cache(workspace.cache.clone()))
 }
 
 /// Where a store that is a file begins, if its path is relative.

@@ -3,11 +3,13 @@
 use super::{Attached, Place, PlaceError, PlaceKind, State, without_owned};
 use crate::{Filesystem, IsolationScope};
 use futures_util::future::BoxFuture;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{AgentId, Owner, Redactor, SessionId};
+use stead_search::{Lazy, Shelf};
 use stead_store::{ChangeLog, Fence, Sessions, Space, Store, StoreChanges, StoreSessions};
-use stead_vfs::{Overlay, StoreVfs, Vfs, VfsError};
+use stead_vfs::{ContentHash, Overlay, StoreVfs, Vfs, VfsError};
 
 /// A store, over a local folder as a template.
 ///
@@ -23,6 +25,9 @@ pub struct StorePlace {
     scope: IsolationScope,
     namespace: Option<String>,
     redactor: Redactor,
+    /// Where this machine keeps what is derived; none = nowhere.
+    cache: Option<PathBuf>,
+    indexes: Shelf,
 }
 
 impl StorePlace {
@@ -40,7 +45,22 @@ impl StorePlace {
             return Err(PlaceError::LocalSessions { files, sessions });
         }
         let (scope, namespace) = (settings.scope, settings.namespace.clone());
-        Ok(Self { store, sessions, local: without_owned(local), agent, scope, namespace, redactor })
+        Ok(Self {
+            store,
+            sessions,
+            local: without_owned(local),
+            agent,
+            scope,
+            namespace,
+            redactor,
+            cache: None,
+            indexes: Shelf::default(),
+        })
+    }
+
+    /// The same with a folder of this machine for what is derived.
+    pub fn with_cache(self, cache: Option<PathBuf>) -> Self {
+        Self { cache, ..self }
     }
 
     /// The template that was pushed to the store.
@@ -116,6 +136,17 @@ impl Place for StorePlace {
 
     fn state(&self, owner: &Owner) -> State {
         State { store: self.sessions.clone(), space: self.session_space(owner).within("state") }
+    }
+
+    fn index(&self, owner: &Owner) -> Arc<Lazy> {
+        let key = format!("{}\n{}\n{}", self.store.place(), self.sessions.place(), self.session_space(owner));
+        match &self.cache {
+            None => self.indexes.memory(&key),
+            Some(cache) => {
+                let name = ContentHash::of(key.as_bytes()).to_string();
+                self.indexes.file(&cache.join("search").join(format!("{name}.sqlite")))
+            }
+        }
     }
 
     fn sweep<'a>(&'a self, owner: &'a Owner, age: Duration) -> BoxFuture<'a, Result<usize, VfsError>> {

@@ -97,6 +97,8 @@ pub(crate) enum Command {
     /// List, show, search, fork, rewind, undo, replay, export or remove sessions
     #[command(alias = "session")]
     Sessions(SessionsArgs),
+    /// Search what is remembered across sessions
+    Memory(MemoryArgs),
     /// Move a workspace between places: a folder, a store
     Workspace(WorkspaceArgs),
     /// Install, list, update, remove, publish or check skills
@@ -273,6 +275,9 @@ pub(crate) struct RunArgs {
     /// Go on with the session without new input
     #[arg(long, requires = "session", conflicts_with = "input")]
     pub(crate) resume: bool,
+    /// Pin the input: the model is shown it word for word however long the session becomes
+    #[arg(long, conflicts_with = "resume")]
+    pub(crate) pin: bool,
     #[command(flatten)]
     pub(crate) turn: TurnArgs,
     /// What is printed
@@ -431,6 +436,50 @@ pub(crate) struct SessionsArgs {
     pub(crate) command: SessionsCommand,
 }
 
+/// What narrows a search.
+#[derive(Debug, Args)]
+pub(crate) struct SearchBounds {
+    /// Print JSON, one hit a line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// At most this many hits
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=300))]
+    pub(crate) limit: u16,
+    /// Only from this day on: 2026-11-16, or a moment
+    #[arg(long, value_name = "DAY", value_parser = since)]
+    pub(crate) since: Option<jiff::Timestamp>,
+    /// Only up to this day, which counts
+    #[arg(long, value_name = "DAY", value_parser = until)]
+    pub(crate) until: Option<jiff::Timestamp>,
+}
+
+fn since(text: &str) -> Result<jiff::Timestamp, String> {
+    stead::agent::since(text).ok_or_else(|| NO_DATE.to_owned())
+}
+
+fn until(text: &str) -> Result<jiff::Timestamp, String> {
+    stead::agent::until(text).ok_or_else(|| NO_DATE.to_owned())
+}
+
+const NO_DATE: &str = "this is no date; write 2026-11-16 or 2026-11-16T09:30:00Z";
+
+#[derive(Debug, Args)]
+pub(crate) struct MemoryArgs {
+    #[command(subcommand)]
+    pub(crate) command: MemoryCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum MemoryCommand {
+    /// Find lines of memory
+    Search {
+        /// Words to look for, the best matches first; "words in quotes" must stand together
+        text: String,
+        #[command(flatten)]
+        bounds: SearchBounds,
+    },
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsCommand {
     /// What there is, newest first
@@ -452,14 +501,10 @@ pub(crate) enum SessionsCommand {
     },
     /// Find text in all sessions
     Search {
-        /// What to look for, ignoring case
+        /// Words to look for, the best matches first; "words in quotes" must stand together
         text: String,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-        /// At most this many hits
-        #[arg(long, default_value_t = 50)]
-        limit: usize,
+        #[command(flatten)]
+        bounds: SearchBounds,
     },
     /// Copy a session, whole or up to the point before a turn
     Fork {
@@ -482,6 +527,34 @@ pub(crate) enum SessionsCommand {
         /// Take back what was done to files since then, too; refused if someone else changed them
         #[arg(long)]
         files: bool,
+    },
+    /// Make the context of a session smaller: a summary stands for all but the newest messages; nothing is erased
+    #[command(after_help = "Examples:
+  stead sessions compact weekly
+  stead sessions compact weekly --focus 'the decisions about the database'")]
+    Compact {
+        /// The session
+        id: String,
+        /// What the summary must keep above all
+        #[arg(long, value_name = "TEXT")]
+        focus: Option<String>,
+        /// The model as provider:model, over the workspace's own setting
+        #[arg(short, long, value_name = "MODEL")]
+        model: Option<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Pin an input: the model is shown it word for word however long the session becomes
+    Pin {
+        /// The session
+        id: String,
+        /// The turn (as `show` numbers them)
+        #[arg(long, value_name = "TURN")]
+        turn: usize,
+        /// No longer
+        #[arg(long)]
+        off: bool,
     },
     /// Take back what a run did to files; refused if someone else changed them since
     #[command(after_help = "Examples:
@@ -582,6 +655,15 @@ pub(crate) enum BenchCommand {
         #[arg(long)]
         workdir: PathBuf,
         #[arg(long, default_value_t = 20)]
+        rounds: usize,
+    },
+    /// Questions to an index of many lines
+    Search {
+        #[arg(long)]
+        workdir: PathBuf,
+        #[arg(long, default_value_t = 100_000)]
+        lines: usize,
+        #[arg(long, default_value_t = 400)]
         rounds: usize,
     },
     /// Many sessions, kept live

@@ -78,6 +78,7 @@ pub(crate) async fn bench(env: &Env, command: BenchCommand) -> Result<ExitCode, 
             Ok(ExitCode::SUCCESS)
         }
         BenchCommand::Turn { workdir, rounds } => turns(&workdir, rounds, env).await,
+        BenchCommand::Search { workdir, lines, rounds } => super::bench_search::search(&workdir, lines, rounds).await,
         BenchCommand::Place(args) => super::bench_place::place(env, &args).await,
     }
 }
@@ -88,9 +89,12 @@ impl BenchCommand {
         match self {
             Self::Many { .. } | Self::Hold { .. } => true,
             Self::Place(args) => args.clients > 1,
-            Self::Run { .. } | Self::Dump { .. } | Self::Turn { .. } | Self::Save { .. } | Self::Restore { .. } => {
-                false
-            }
+            Self::Run { .. }
+            | Self::Dump { .. }
+            | Self::Turn { .. }
+            | Self::Search { .. }
+            | Self::Save { .. }
+            | Self::Restore { .. } => false,
         }
     }
 }

@@ -33,6 +33,12 @@ impl Env {
         self.get("HOME").map(PathBuf::from)
     }
 
+    /// Where this person keeps what can be made again.
+    pub(crate) fn cache(&self) -> Option<PathBuf> {
+        let named = self.get("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+        named.or_else(|| self.home().map(|home| home.join(".cache"))).map(|cache| cache.join("stead"))
+    }
+
     /// A variable that is set and not empty.
     pub(crate) fn get(&self, name: &str) -> Option<String> {
         self.variables.get(name).filter(|value| !value.is_empty()).cloned()

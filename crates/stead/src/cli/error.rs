@@ -77,9 +77,13 @@ impl From<AgentError> for CliError {
         match error {
             AgentError::Store(error) => error.into(),
             AgentError::Workspace(error) => error.into(),
-            AgentError::NothingToResume(_) | AgentError::NoSuchTurn { .. } => Self::Usage(error.to_string()),
+            AgentError::NothingToResume(_) | AgentError::NoSuchTurn { .. } | AgentError::RunOpen(_) => {
+                Self::Usage(error.to_string())
+            }
             AgentError::Files(error) => Self::Failed(error.into()),
             AgentError::Unfit(error) => Self::Failed(error.into()),
+            AgentError::Model(error) => Self::Failed(error.into()),
+            AgentError::Stopped(_) => Self::Failed(error.into()),
             AgentError::Tools(_) | AgentError::NoSuchTool { .. } => Self::Usage(error.to_string()),
         }
     }

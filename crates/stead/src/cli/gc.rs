@@ -5,12 +5,15 @@ use super::env::Env;
 use super::error::CliError;
 use super::open::{Needs, open_agent};
 use super::print::outln;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 use stead::agent::Really;
 
 /// What looks abandoned may be a slow writer's; after this long it is not.
 const LEFT_FOR: Duration = Duration::from_secs(60 * 60);
+/// A search index of a store that nobody asked for so long is removed; it is made again when it is needed.
+const UNUSED_FOR: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 
 pub(crate) async fn gc(common: &Common, env: &Env, args: &GcArgs) -> Result<ExitCode, CliError> {
     let agent = open_agent(common, env, Needs::FilesOnly).await?;
@@ -19,6 +22,8 @@ pub(crate) async fn gc(common: &Common, env: &Env, args: &GcArgs) -> Result<Exit
     if really == Really::Do {
         let swept = agent.place().sweep(agent.owner(), LEFT_FOR).await;
         collected.leftovers = swept.map_err(anyhow::Error::from)?;
+        agent.lookup(agent.owner()).tidy(&*agent.sessions()).await.map_err(anyhow::Error::from)?;
+        collected.leftovers += env.cache().map_or(0, |cache| forget_unused(&cache.join("search")));
     }
     if args.json {
         outln!("{}", serde_json::to_string(&collected).map_err(anyhow::Error::from)?);
@@ -37,4 +42,14 @@ pub(crate) async fn gc(common: &Common, env: &Env, args: &GcArgs) -> Result<Exit
         collected.leftovers
     );
     Ok(ExitCode::SUCCESS)
+}
+
+/// Removes what was not used for long from a folder of derived files. Gives the number of files.
+fn forget_unused(folder: &Path) -> usize {
+    let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
+    let is_old = |entry: &std::fs::DirEntry| {
+        let changed = entry.metadata().and_then(|meta| meta.modified()).ok();
+        changed.and_then(|at| at.elapsed().ok()).is_some_and(|age| age > UNUSED_FOR)
+    };
+    entries.flatten().filter(|entry| is_old(entry) && std::fs::remove_file(entry.path()).is_ok()).count()
 }

@@ -97,6 +97,7 @@ pub(crate) fn open_options(common: &Common, env: &Env) -> Result<OpenOptions, Cl
         memory: common.memory.clone(),
         skills: common.skills.clone(),
         home: home(env, workspace_dir(common, env).ok().as_deref()),
+        cache: env.cache(),
     })
 }
 

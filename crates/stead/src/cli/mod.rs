@@ -3,6 +3,7 @@
 mod args;
 mod bench;
 mod bench_place;
+mod bench_search;
 mod chat;
 mod check;
 mod demo;
@@ -13,6 +14,7 @@ mod gc;
 mod init;
 mod list;
 mod locate;
+mod memory;
 mod models;
 mod open;
 mod print;
@@ -98,6 +100,7 @@ async fn dispatch(cli: Cli, env: &Env) -> Result<ExitCode, CliError> {
         Command::Explain(args) => explain::explain(&common, env, &args).await,
         Command::Schema(args) => Ok(schema::schema(&args)),
         Command::Sessions(args) => sessions::sessions(&common, env, args.command).await,
+        Command::Memory(args) => memory::memory(&common, env, args.command).await,
         Command::Workspace(args) => workspace::workspace(&common, env, args.command).await,
         Command::Skills(args) => skills::skills(&common, env, args.command).await,
         Command::Gc(args) => gc::gc(&common, env, &args).await,

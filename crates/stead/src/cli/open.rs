@@ -9,7 +9,7 @@ use futures_util::stream::BoxStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use stead::agent::{Agent, AgentParts, Answer, Approvals, Approver, Question};
+use stead::agent::{Agent, AgentParts, Answer, Approvals, Approver, Question, side_model};
 use stead::core::{Owner, Price, Redactor, SessionId, UserId};
 use stead::model::{Delta, Model, ModelError, ModelSettings, Params, Request, connect, secrets};
 use stead::store::{OsDisk, Store, Wait};
@@ -35,15 +35,18 @@ pub(crate) async fn open_agent(common: &Common, env: &Env, needs: Needs) -> Resu
     // Every key that is known is kept out of journals, whichever model is asked.
     let mut known = workspace.config().secrets.clone();
     known.extend(workspace.config().model.iter().flat_map(|settings| secrets(settings, &lookup)));
-    let (model, params): (Arc<dyn Model>, Params) = match needs {
-        Needs::FilesOnly => (Arc::new(NoModel), Params::default()),
+    let (model, params, compactor): (Arc<dyn Model>, Params, _) = match needs {
+        Needs::FilesOnly => (Arc::new(NoModel), Params::default(), None),
         Needs::Model => {
             let settings = model_settings(common, env, &dir, &workspace)?;
             known.extend(secrets(&settings, &lookup));
-            (connect(&settings, &lookup)?, settings.params())
+            let side = workspace.config().compaction.model.as_ref().map(|name| side_model(name, Some(&settings)));
+            let side = side.map(|settings| connect(&in_workspace(settings, &dir), &lookup)).transpose()?;
+            (connect(&settings, &lookup)?, settings.params(), side)
         }
     };
-    let parts = Made { model, params, secrets: known, owner: owner(common)?, folder: working_folder(&dir, env) };
+    let (owner, folder) = (owner(common)?, working_folder(&dir, env));
+    let parts = Made { model, params, compactor, secrets: known, owner, folder };
     assemble(&dir, workspace, parts).await
 }
 
@@ -107,6 +110,8 @@ async fn patiently<T>(connecting: impl Future<Output = T>) -> T {
 pub(crate) struct Made {
     pub(crate) model: Arc<dyn Model>,
     pub(crate) params: Params,
+    /// The model that writes summaries, if it is another.
+    pub(crate) compactor: Option<Arc<dyn Model>>,
     /// No journal ever holds any of these.
     pub(crate) secrets: Vec<String>,
     pub(crate) owner: Owner,
@@ -118,15 +123,16 @@ impl Made {
     /// A model, and nothing special.
     pub(crate) fn of(model: Arc<dyn Model>) -> Self {
         let (params, owner, folder) = (Params::default(), Owner::default(), VPath::root());
-        Self { model, params, secrets: Vec::new(), owner, folder }
+        Self { model, params, compactor: None, secrets: Vec::new(), owner, folder }
     }
 }
 
 /// An agent over `workspace`.
 pub(crate) async fn assemble(dir: &Path, workspace: Workspace, made: Made) -> Result<Arc<Agent>, CliError> {
-    let Made { model, params, secrets, owner, folder } = made;
+    let Made { model, params, compactor, secrets, owner, folder } = made;
     let place = open_place(dir, &workspace, secrets).await?;
-    Ok(Agent::new(AgentParts { workspace, model, params, place, owner, tools: Vec::new(), folder })?)
+    let tools = Vec::new();
+    Ok(Agent::new(AgentParts { workspace, model, params, compactor, place, owner, tools, folder })?)
 }
 
 /// The model to use: the flag, the workspace's setting, or the first provider whose key is set.

@@ -10,7 +10,7 @@ use super::signals::Signals;
 use std::io::Read;
 use std::process::ExitCode;
 use std::sync::Arc;
-use stead::agent::{Agent, AgentError, RunOptions, RunReport};
+use stead::agent::{Agent, AgentError, Pinned, RunOptions, RunReport};
 use stead::core::{Outcome, SessionId};
 use stead::store::StoreError;
 use stead::workspace::Severity;
@@ -28,6 +28,7 @@ pub(crate) async fn run(common: &Common, env: &Env, args: RunArgs) -> Result<Exi
         cancel: signals.cancel.clone(),
         approvals: args.turn.approve.approvals(env),
         wait: args.turn.wait(),
+        pin: if args.pin { Pinned::Yes } else { Pinned::No },
     };
     let mut session = agent.session(id);
     let report = match input {

@@ -1,11 +1,13 @@
 //! `stead sessions`: what happened, and going back to it.
 
-use super::args::{Common, Format, SessionsCommand};
+use super::args::{Common, Format, Output, SearchBounds, SessionsCommand};
 use super::env::Env;
 use super::error::CliError;
+use super::memory::{show as show_hits, told};
 use super::open::{Needs, open_agent, session_id};
-use super::print::{errln, outln};
-use super::render::tokens;
+use super::print::outln;
+use super::render::{Renderer, tokens};
+use super::signals::Signals;
 use super::style::Style;
 use super::transcript::{self, Detail};
 use super::undo::{self, Wanted};
@@ -13,17 +15,21 @@ use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use stead::agent::{Agent, Really};
+use stead::agent::{Agent, Pinned, Really, RunOptions};
 use stead::core::{Entry, Line, SessionId, SessionState};
 use stead::store::Wait;
 
 pub(crate) async fn sessions(common: &Common, env: &Env, command: SessionsCommand) -> Result<ExitCode, CliError> {
-    let agent = open_agent(common, env, Needs::FilesOnly).await?;
     let style = Style::stdout(env);
+    let (common, needs) = match &command {
+        SessionsCommand::Compact { model, .. } => (&common.with_model(model.as_ref()), Needs::Model),
+        _ => (common, Needs::FilesOnly),
+    };
+    let agent = open_agent(common, env, needs).await?;
     match command {
         SessionsCommand::List { json } => list(&agent, style, json).await,
         SessionsCommand::Show { id, full, json } => show(&agent, style, &id, full, json).await,
-        SessionsCommand::Search { text, json, limit } => search(&agent, style, &text, json, limit).await,
+        SessionsCommand::Search { text, bounds } => search(&agent, style, &text, &bounds).await,
         SessionsCommand::Fork { id, before, to } => {
             let mut session = agent.session(find(&agent, &id).await?);
             let fork = session.fork(session_id(to.as_deref())?, before).await?;
@@ -49,6 +55,15 @@ pub(crate) async fn sessions(common: &Common, env: &Env, command: SessionsComman
             let point = session.rewind(before, Wait::No).await?;
             agent.sessions().flush().await;
             outln!("{id} continues before turn {before}: {}", first_line(&point.text));
+            Ok(ExitCode::SUCCESS)
+        }
+        SessionsCommand::Compact { id, focus, json, .. } => compact(&agent, env, &id, focus, json).await,
+        SessionsCommand::Pin { id, turn, off } => {
+            let mut session = agent.session(find(&agent, &id).await?);
+            let pinned = if off { Pinned::No } else { Pinned::Yes };
+            session.pin(turn, pinned, Wait::No).await?;
+            agent.sessions().flush().await;
+            outln!("turn {turn} of {id} is {}", if off { "no longer pinned" } else { "pinned" });
             Ok(ExitCode::SUCCESS)
         }
         SessionsCommand::Replay { id, json } => replay(&agent, style, &id, json).await,
@@ -115,41 +130,17 @@ async fn show(agent: &Arc<Agent>, style: Style, id: &str, full: bool, as_json: b
     Ok(ExitCode::SUCCESS)
 }
 
-async fn search(
-    agent: &Arc<Agent>,
-    style: Style,
-    text: &str,
-    as_json: bool,
-    limit: usize,
-) -> Result<ExitCode, CliError> {
-    let wanted = text.to_lowercase();
-    let mut hits = 0;
-    for summary in agent.sessions().list().await? {
-        let lines = match agent.sessions().read(&summary.id).await {
-            Ok(lines) => lines,
-            Err(error) => {
-                errln!("{error}");
-                continue;
-            }
-        };
-        for line in &lines {
-            let said = transcript::plain(&line.entry);
-            let Some(found) = said.lines().find(|row| row.to_lowercase().contains(&wanted)) else { continue };
-            if hits == limit {
-                errln!("more than {limit} hits; raise it with --limit");
-                return Ok(ExitCode::SUCCESS);
-            }
-            hits += 1;
-            let found: String = found.trim().chars().take(200).collect();
-            if as_json {
-                outln!("{}", json!({"session": summary.id, "seq": line.seq, "at": line.at, "text": found}));
-            } else {
-                outln!("{}:{} {found}", style.accent(summary.id.as_str()), line.seq);
-            }
+async fn search(agent: &Arc<Agent>, style: Style, text: &str, bounds: &SearchBounds) -> Result<ExitCode, CliError> {
+    let looked = agent.lookup(agent.owner()).sessions(&*agent.sessions(), &bounds.query(text)).await;
+    Ok(show_hits(&looked.map_err(told)?, bounds, |hit| {
+        if bounds.json {
+            let (session, who) = (&hit.source, hit.voice.as_str());
+            let at = hit.at.map(|at| at.to_string());
+            outln!("{}", json!({"session": session, "seq": hit.place, "at": at, "who": who, "text": hit.text}));
+        } else {
+            outln!("{}:{} {}", style.accent(&hit.source), hit.place, style.safe(&hit.text));
         }
-    }
-    // As grep does: nothing found is not a success.
-    Ok(ExitCode::from(u8::from(hits == 0)))
+    }))
 }
 
 /// Plays the journal through the machine again: every recorded step must be what the machine asks for.
@@ -174,6 +165,30 @@ async fn replay(agent: &Arc<Agent>, style: Style, id: &str, as_json: bool) -> Re
         let models = lines.iter().filter(|line| matches!(line.entry, Entry::Model(_))).count();
         let text = format!("replayed {} entries, {models} answers, no model and no tool called", lines.len());
         outln!("{}", style.dim(&text));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn compact(
+    agent: &Arc<Agent>,
+    env: &Env,
+    id: &str,
+    focus: Option<String>,
+    as_json: bool,
+) -> Result<ExitCode, CliError> {
+    let mut session = agent.session(find(agent, id).await?);
+    let signals = Signals::watch()?;
+    let renderer = Arc::new(Renderer::new(env, Output::Text, signals.cancel.clone()));
+    let options = RunOptions { listener: renderer.listener(), cancel: signals.cancel.clone(), ..RunOptions::default() };
+    let compaction = session.compact(focus, options).await?;
+    agent.sessions().flush().await;
+    match compaction {
+        Some(compaction) if as_json => {
+            outln!("{}", serde_json::to_string(&compaction).map_err(anyhow::Error::from)?);
+        }
+        Some(compaction) => outln!("{}", transcript::compaction_line(&compaction)),
+        None if as_json => outln!("null"),
+        None => outln!("{id} has nothing that could be left out"),
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -31,24 +31,6 @@ pub(crate) fn line_json(line: &Line) -> serde_json::Value {
     value
 }
 
-/// All words of an entry, for searching.
-pub(crate) fn plain(entry: &Entry) -> String {
-    match entry {
-        Entry::User(input) => blocks_text(&input.content),
-        Entry::Model(reply) => blocks_text(&reply.content),
-        Entry::Result(result) => blocks_text(&result.content),
-        Entry::Notice(notice) => notice.text.clone(),
-        Entry::Compaction(compaction) => compaction.view.summary.clone().unwrap_or_default(),
-        Entry::Session(_)
-        | Entry::Call(_)
-        | Entry::Ask(_)
-        | Entry::Decision(_)
-        | Entry::Pin(_)
-        | Entry::Rewind(_)
-        | Entry::End(_) => String::new(),
-    }
-}
-
 /// The journal for a terminal.
 pub(crate) fn terminal(lines: &[Line], detail: Detail, style: Style) -> Result<String, CliError> {
     // Made safe entry by entry, before our own colours are added.
@@ -168,7 +150,7 @@ fn chronicle(lines: &[Line], style: Style) -> String {
 }
 
 /// What a compaction did, in a line.
-fn compaction_line(compaction: &Compaction) -> String {
+pub(crate) fn compaction_line(compaction: &Compaction) -> String {
     let Compaction { before_tokens, after_tokens, dropped, fallback, .. } = compaction;
     let why = fallback.as_ref().map_or(String::new(), |why| format!(" (no summary by a model: {why})"));
     format!("context compacted, {before_tokens} to about {after_tokens} tokens: {}{why}", dropped.in_words())

@@ -1,7 +1,7 @@
 //! Acceptance 2: what `stead sessions` shows, and going back.
 
 use crate::support::Folder;
-use serde_json::json;
+use serde_json::{Value, json};
 use stead_testkit::{FakeModel, reply};
 
 /// A session `s` of two turns, `first` and `second`, and its server.
@@ -156,4 +156,35 @@ fn a_rewind_takes_files_along_and_gc_keeps_the_space_bounded() {
         (&json!(1), &json!(1), false)
     );
     assert!(folder.run(&["sessions", "undo"]).exits(2).err.contains("no run"));
+}
+
+// 5.6
+#[test]
+fn memory_and_sessions_are_searched_ranked_and_within_dates() {
+    let folder = Folder::new();
+    folder.put("MEMORY.md", "The staging server is called heron\nDeploys happen on Tuesdays\n数据库用 PostgreSQL\n");
+    std::fs::create_dir(folder.path().join("memory")).unwrap();
+    folder.put("memory/2026-11-02.md", "- heron was moved to Frankfurt\n- heron got more memory\n");
+    let run = |args: &[&str]| folder.run(args);
+
+    let found = run(&["memory", "search", "where is heron frankfurt"]).exits(0).out;
+    assert_eq!(
+        found,
+        "memory/2026-11-02.md:1 (2026-11-02) - heron was moved to Frankfurt\n\
+         memory/2026-11-02.md:2 (2026-11-02) - heron got more memory\n\
+         MEMORY.md:1 The staging server is called heron\n"
+    );
+    let hits = run(&["memory", "search", "数据库", "--json"]).exits(0).lines();
+    assert_eq!((&hits[0]["path"], &hits[0]["line"], &hits[0]["date"]), (&json!("MEMORY.md"), &json!(3), &Value::Null));
+    let dated =
+        run(&["memory", "search", "heron", "--since", "2026-11-02", "--until", "2026-11-02", "--limit", "1"]).exits(0);
+    assert_eq!((dated.out.lines().count(), dated.err.as_str()), (1, "more than 1 hits; raise it with --limit\n"));
+    run(&["memory", "search", "heron", "--until", "2001-01-01"]).exits(1);
+    assert!(run(&["memory", "search", "heron", "--since", "soon"]).exits(2).err.contains("this is no date"));
+    assert!(run(&["memory", "search", " "]).exits(2).err.contains("the query is empty"));
+    assert!(run(&["memory", "search", "x", "--limit", "0"]).exits(2).err.contains("1..=300"));
+    run(&["sessions", "search", "\"((", "--limit", "3"]).exits(1);
+    // Nobody looks for it, and nothing breaks without it.
+    std::fs::remove_file(folder.path().join("agents/main/search.sqlite")).unwrap();
+    assert_eq!(run(&["memory", "search", "where is heron frankfurt"]).exits(0).out, found);
 }

@@ -51,7 +51,9 @@ async fn media_come_back_and_whatever_cannot_says_so() {
     for (block, want) in cases {
         let result = |block: &Block| {
             let (id, name, status) = ("c".to_owned(), "t".to_owned(), ResultStatus::Ok);
-            Arc::new(Message::Tool { results: vec![ToolResult { id, name, status, content: vec![block.clone()] }] })
+            Arc::new(Message::Tool {
+                results: vec![ToolResult { id, name, status, content: vec![block.clone()], seq: 0 }],
+            })
         };
         let loaded = loader.load(vec![user(vec![block.clone()]), result(&block)]).await;
         assert_eq!(loaded, [user(vec![want.clone()]), result(&want)], "{block:?}");

@@ -96,13 +96,7 @@ pub(super) async fn read(draft: &mut Draft<'_>) -> Option<Settings> {
 
 fn engine(draft: &mut Draft<'_>, document: &Document, engine: &Engine) {
     let is = |part: &Option<Part>, wanted: bool| part.as_ref().is_some_and(|part| part.enabled == Some(wanted));
-    draft.inactive(
-        document,
-        &[
-            ("engine.compact.enabled", "making room when the context is full comes in a later version"),
-            ("engine.session_memory.enabled", "memory of a session comes in a later version"),
-        ],
-    );
+    draft.inactive(document, &[("engine.session_memory.enabled", "memory of a session comes in a later version")]);
     if is(&engine.compact, false) {
         draft.config.disable.0.insert(Switch::Compaction);
     }

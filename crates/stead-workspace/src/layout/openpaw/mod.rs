@@ -14,7 +14,7 @@ pub use name::{WorkspaceNameError, workspace_name};
 use super::{Draft, Layout, LoadCx, stead};
 use crate::{ContextFile, Finding, Severity, Shown, SkillMode, Tree};
 use merge::Layers;
-use settings::Settings;
+use settings::{Memory, Settings};
 use std::collections::BTreeMap;
 use stead_core::AgentId;
 use stead_vfs::{Protected, VPath};
@@ -140,6 +140,17 @@ fn take(draft: &mut Draft<'_>, layers: &Layers, settings: &Settings, catalogue: 
     policy.tool_timeout_seconds = tool_seconds.unwrap_or(policy.tool_timeout_seconds);
     draft.config.description = settings.description.clone();
     draft.config.timezone = settings.timezone.clone();
+    if let Some(compact) = &settings.auto_compact {
+        let compaction = &mut draft.config.compaction;
+        compaction.enabled = compact.enabled.unwrap_or(compaction.enabled);
+        compaction.trigger = compact.trigger.filter(|part| *part > 0.0).unwrap_or(compaction.trigger);
+        compaction.model = compact.summary_model.clone();
+    }
+    draft.config.search.embedding = settings.memory.as_ref().and_then(Memory::embedding);
+    if draft.config.search.embedding.is_none() {
+        let off = "words alone are searched unless memory.enabled is true";
+        layers.inactive(draft, &[("memory.embedding", off), ("memory.enabled", off)]);
+    }
     tools::deny(draft, layers, settings);
     tools::gate(draft, layers, settings);
     later(draft, layers, settings, catalogue);
@@ -174,8 +185,7 @@ fn later(draft: &mut Draft<'_>, layers: &Layers, settings: &Settings, catalogue:
             ("heartbeat", "check-ins come in a later version"),
             ("approval_gates.timeout_seconds", "a question waits until it is answered"),
             ("approval_gates.default_action", "a question waits until it is answered"),
-            ("memory", "search over conversations comes in a later version"),
-            ("auto_compact", "compaction comes in a later version"),
+            ("memory.vector_store", "vectors are kept in the search index"),
             ("session_ttl_minutes", "sessions of groups come with channels"),
             ("lifecycle", "notices come with channels"),
             ("tool_timeouts.overrides", "limits of single tools come in a later version"),

@@ -6,6 +6,7 @@ use super::model::ModelSpec;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use stead_model::EmbeddingSettings;
 
 /// The settings of a workspace. All are optional.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -136,11 +137,20 @@ impl Default for Gate {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Memory {
-    #[serde(rename = "enabled")]
-    _enabled: bool,
+    enabled: bool,
     vector_store: Option<VectorStore>,
-    #[serde(rename = "embedding")]
-    _embedding: Option<Embedding>,
+    embedding: Embedding,
+}
+
+impl Memory {
+    /// Who tells the meaning of what was said; nobody unless it is switched on, for it leaves the machine.
+    pub(super) fn embedding(&self) -> Option<EmbeddingSettings> {
+        let Embedding { provider, model, api_key } = &self.embedding;
+        let (provider, model) = (provider.as_deref().unwrap_or("openai"), model.as_deref());
+        let name = format!("{provider}:{}", model.unwrap_or("text-embedding-3-small"));
+        let api_key = api_key.clone();
+        self.enabled.then(|| EmbeddingSettings { name, api_key, ..EmbeddingSettings::default() })
+    }
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -154,23 +164,18 @@ struct VectorStore {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Embedding {
-    #[serde(rename = "provider")]
-    _provider: Option<String>,
-    #[serde(rename = "model")]
-    _model: Option<String>,
-    #[serde(rename = "api_key")]
-    _api_key: Option<String>,
+    provider: Option<String>,
+    model: Option<String>,
+    api_key: Option<String>,
 }
 
 /// Making room when the context is nearly full.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct AutoCompact {
-    #[serde(rename = "enabled")]
-    _enabled: bool,
-    trigger: Option<f64>,
-    #[serde(rename = "summary_model")]
-    _summary_model: Option<String>,
+    pub(super) enabled: Option<bool>,
+    pub(super) trigger: Option<f64>,
+    pub(super) summary_model: Option<String>,
 }
 
 /// What a channel is told of.

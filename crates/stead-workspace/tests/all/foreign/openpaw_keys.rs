@@ -31,6 +31,10 @@ fn model(config: &mut AgentConfig) -> &mut stead_model::ModelSettings {
     config.model.get_or_insert_with(|| stead_model::ModelSettings { name: "openai:m".to_owned(), ..Default::default() })
 }
 
+fn embedding(config: &mut AgentConfig) -> &mut stead_model::EmbeddingSettings {
+    config.search.embedding.get_or_insert_default()
+}
+
 fn with_model(config: &mut AgentConfig) {
     model(config);
 }
@@ -39,7 +43,7 @@ fn with_model(config: &mut AgentConfig) {
 #[tokio::test]
 async fn every_key_has_an_effect_or_is_told_to_be_for_later() {
     #[rustfmt::skip]
-    let table: [(&str, Comes); 79] = [
+    let table: [(&str, Comes); 82] = [
         ("name: Ann", To(|c| c.name = stead_core::AgentId::new("ann").ok())),
         ("description: d", To(|c| c.description = Some("d".into()))),
         ("timezone: Europe/Paris", To(|c| c.timezone = Some("Europe/Paris".into()))),
@@ -103,12 +107,15 @@ async fn every_key_has_an_effect_or_is_told_to_be_for_later() {
         ("approval_gates: {tools: {ls: {}}}", Doubt("nothing waits for a person without `enabled: true`")),
         ("approval_gates: {enabled: true, timeout_seconds: 120}", Later("approval_gates.timeout_seconds")),
         ("approval_gates: {enabled: true, default_action: deny}", Later("approval_gates.default_action")),
-        ("memory: {enabled: true}", Later("memory")),
-        ("memory: {vector_store: {provider: sqlite_vec, dimensions: 1536}}", Later("memory")),
-        ("memory: {embedding: {provider: openai, model: text-embedding-3-small, api_key: k}}", Later("memory")),
-        ("auto_compact: {enabled: true}", Later("auto_compact")),
-        ("auto_compact: {trigger: 0.8}", Later("auto_compact")),
-        ("auto_compact: {summary_model: openai:m}", Later("auto_compact")),
+        ("memory: {enabled: true}", To(|c| embedding(c).name = "openai:text-embedding-3-small".into())),
+        ("memory: {enabled: true, embedding: {provider: ollama, model: m}}", To(|c| embedding(c).name = "ollama:m".into())),
+        ("memory: {enabled: false}", Later("memory.enabled")),
+        ("memory: {vector_store: {provider: sqlite_vec, dimensions: 1536}}", Later("memory.vector_store")),
+        ("memory: {embedding: {provider: openai, model: text-embedding-3-small, api_key: k}}", Later("memory.embedding")),
+        ("auto_compact: {enabled: true}", To(|c| c.compaction.enabled = true)),
+        ("auto_compact: {enabled: false}", To(|c| c.compaction.enabled = false)),
+        ("auto_compact: {trigger: 0.7}", To(|c| c.compaction.trigger = 0.7)),
+        ("auto_compact: {summary_model: openai:m}", To(|c| c.compaction.model = Some("openai:m".into()))),
         ("session_ttl_minutes: 0", Later("session_ttl_minutes")),
         ("lifecycle: {notify_startup: false}", Later("lifecycle")),
         ("lifecycle: {notify_shutdown: true}", Later("lifecycle")),

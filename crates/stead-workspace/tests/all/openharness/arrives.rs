@@ -174,7 +174,6 @@ async fn what_comes_later_is_told_with_its_place() {
     let expected = [
         ".openharness/settings.yaml:3:1: not active yet: runtime: templates of workspaces come in a later version",
         ".openharness/settings.yaml:18:1: not active yet: imports: templates of workspaces come in a later version",
-        ".openharness/settings.yaml:13:5: not active yet: engine.compact.enabled: making room when the context is full comes in a later version",
         ".openharness/settings.yaml:15:5: not active yet: engine.session_memory.enabled: memory of a session comes in a later version",
         ".openharness/settings.yaml:17:5: not active yet: engine.workspace_memory.enabled: memories are shown; extracting them after each run comes in a later version",
         ".openharness/models/local.yaml:5:3: not active yet: 本地.metadata: is used in a later version",

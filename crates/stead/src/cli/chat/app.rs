@@ -17,8 +17,8 @@ use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use stead::agent::{Agent, AgentError, Answer, Approvals, RunOptions, RunReport, Session};
-use stead::core::{Block, SessionId};
+use stead::agent::{Agent, AgentError, Answer, Approvals, Pinned, RunOptions, Session};
+use stead::core::{Block, Outcome, SessionId};
 use stead::store::StoreError;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
@@ -36,12 +36,21 @@ const SESSIONS_SHOWN: usize = 20;
 enum Begin {
     Input(Vec<Block>),
     Resume,
+    /// No run: only the context is made smaller.
+    Compact(Option<String>),
 }
 
 /// A run that has given its session back.
 struct Finished {
     session: Session,
-    report: Result<RunReport, AgentError>,
+    report: Result<Done, AgentError>,
+}
+
+/// What came to its end.
+enum Done {
+    Run(Outcome),
+    Compacted,
+    NothingToCompact,
 }
 
 /// Whether and how the interface is being left.
@@ -220,6 +229,12 @@ impl<'a> App<'a> {
                 session.load().await?;
                 self.sit(session);
             }
+            Command::Compact(focus) => self.start(Begin::Compact(focus)),
+            Command::Pin(turn) => {
+                let newest = self.session.as_ref().map_or(0, |session| session.rewind_points().len());
+                self.pin(turn.unwrap_or(newest), Pinned::Yes).await?;
+            }
+            Command::Unpin(turn) => self.pin(turn, Pinned::No).await?,
             Command::Rewind(None) => self.list_turns(),
             Command::Rewind(Some(turn)) => self.rewind(turn).await?,
             Command::Quit if self.runs.is_empty() => self.leave(0),
@@ -251,11 +266,16 @@ impl<'a> App<'a> {
             cancel: self.cancel.clone(),
             approvals,
             wait: self.args.turn.wait(),
+            pin: Pinned::No,
         };
         self.runs.spawn(async move {
             let report = match begin {
-                Begin::Input(content) => session.run(content, options).await,
-                Begin::Resume => session.resume(options).await,
+                Begin::Input(content) => session.run(content, options).await.map(|report| Done::Run(report.outcome)),
+                Begin::Resume => session.resume(options).await.map(|report| Done::Run(report.outcome)),
+                Begin::Compact(focus) => session.compact(focus, options).await.map(|made| match made {
+                    Some(_) => Done::Compacted,
+                    None => Done::NothingToCompact,
+                }),
             };
             Finished { session, report }
         });
@@ -274,7 +294,12 @@ impl<'a> App<'a> {
             Ok(Finished { session, report }) => {
                 self.session = Some(session);
                 match report {
-                    Ok(report) => Some(report.outcome),
+                    Ok(Done::Run(outcome)) => Some(outcome),
+                    Ok(Done::Compacted) => Some(Outcome::Completed),
+                    Ok(Done::NothingToCompact) => {
+                        self.chat.note(Tone::Info, "there is nothing that could be left out");
+                        Some(Outcome::Completed)
+                    }
                     Err(error) => {
                         self.chat.note(Tone::Bad, error.to_string());
                         None
@@ -348,6 +373,17 @@ impl<'a> App<'a> {
             false => format!("{}\n/rewind N continues before turn N; nothing is erased", rows.join("\n")),
         };
         self.chat.note(Tone::Info, text);
+    }
+
+    async fn pin(&mut self, turn: usize, pinned: Pinned) -> Result<(), CliError> {
+        let Some(session) = &mut self.session else { return Ok(()) };
+        session.pin(turn, pinned, self.args.turn.wait()).await?;
+        let words = match pinned {
+            Pinned::Yes => "is pinned: it is shown to the model word for word whatever else is left out",
+            Pinned::No => "is no longer pinned",
+        };
+        self.chat.note(Tone::Info, format!("the input of turn {turn} {words}"));
+        Ok(())
     }
 
     async fn rewind(&mut self, turn: usize) -> Result<(), CliError> {

@@ -10,7 +10,7 @@ pub(super) struct Slash {
 }
 
 /// All of them, as `/help` lists them.
-pub(super) const SLASHES: [Slash; 8] = [
+pub(super) const SLASHES: [Slash; 11] = [
     Slash { name: "/help", argument: "", help: "what there is" },
     Slash { name: "/new", argument: "", help: "begin a new session" },
     Slash { name: "/status", argument: "", help: "session, model, tokens, cost, journal" },
@@ -18,6 +18,9 @@ pub(super) const SLASHES: [Slash; 8] = [
     Slash { name: "/sessions", argument: "[ID]", help: "list the sessions, or go to one" },
     Slash { name: "/rewind", argument: "[N]", help: "list the turns, or continue before turn N" },
     Slash { name: "/resume", argument: "", help: "go on with a run that was interrupted or parked" },
+    Slash { name: "/compact", argument: "[FOCUS]", help: "make the context smaller, keeping FOCUS above all" },
+    Slash { name: "/pin", argument: "[N]", help: "keep the input of turn N word for word; without N, the newest" },
+    Slash { name: "/unpin", argument: "N", help: "pin it no longer" },
     Slash { name: "/quit", argument: "", help: "leave" },
 ];
 
@@ -53,6 +56,14 @@ pub(super) fn parse(input: &str) -> Typed {
         ("/quit" | "/exit", None) => Typed::Do(Command::Quit),
         ("/model", argument) => Typed::Do(Command::Model(argument.map(str::to_owned))),
         ("/sessions", argument) => Typed::Do(Command::Sessions(argument.map(str::to_owned))),
+        ("/compact", focus) => Typed::Do(Command::Compact(focus.map(str::to_owned))),
+        ("/pin", None) => Typed::Do(Command::Pin(None)),
+        ("/unpin", None) => Typed::Wrong("/unpin takes the number of a turn; /rewind lists them".to_owned()),
+        ("/pin" | "/unpin", Some(turn)) => match turn.parse() {
+            Ok(turn) if name == "/pin" => Typed::Do(Command::Pin(Some(turn))),
+            Ok(turn) => Typed::Do(Command::Unpin(turn)),
+            Err(_) => Typed::Wrong(format!("{name} takes the number of a turn, not {turn:?}; /rewind lists them")),
+        },
         ("/rewind", None) => Typed::Do(Command::Rewind(None)),
         ("/rewind", Some(turn)) => match turn.parse() {
             Ok(turn) => Typed::Do(Command::Rewind(Some(turn))),

@@ -1,15 +1,16 @@
 //! The interface as a pure machine: keys and events go in, commands come out.
 
+mod events;
+mod keys;
+
 use super::complete::{self, Popup, Wanted};
-use super::editor::{Editor, Move};
-use super::slash::{self, Typed};
-use super::transcript::{self, Body, Call, Details, Item, Stage, Tone};
-use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use serde_json::Value;
+use super::editor::Editor;
+use super::transcript::{self, Body, Item, Stage, Tone};
+use crossterm::event::KeyCode;
 use std::collections::VecDeque;
 use std::time::Duration;
 use stead::agent::{Answer, Question};
-use stead::core::{Block, Event, EventKind, Level, Outcome, SessionState, Usage, Usd};
+use stead::core::{Block, Outcome, SessionState, Usage, Usd};
 
 /// What the application is to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +33,12 @@ pub(super) enum Command {
     Sessions(Option<String>),
     /// Continue before a turn, or list them.
     Rewind(Option<usize>),
+    /// Make the context smaller, keeping this above all.
+    Compact(Option<String>),
+    /// Pin the input of a turn, or the newest.
+    Pin(Option<usize>),
+    /// Pin it no longer.
+    Unpin(usize),
     /// Leave; a run that goes on is cancelled.
     Quit,
 }
@@ -209,284 +216,6 @@ impl Chat {
         Vec::new()
     }
 
-    pub(super) fn on_event(&mut self, event: &Event) {
-        match &event.kind {
-            EventKind::RunStarted { model, resumed, .. } => {
-                self.info.model.clone_from(model);
-                if !resumed {
-                    self.info.turns += 1;
-                }
-            }
-            EventKind::ModelStarted { step } => {
-                self.step_start = self.items.len();
-                if let Phase::Running(run) = &mut self.phase {
-                    run.step = *step;
-                }
-                self.doing(Doing::Waiting);
-            }
-            EventKind::TextDelta { text } => {
-                self.doing(Doing::Answering);
-                self.say(text);
-            }
-            EventKind::ThinkingDelta { .. } => self.doing(Doing::Thinking),
-            EventKind::ToolCallStarted { name, .. } => self.doing(Doing::Calling(name.clone())),
-            EventKind::ToolArgsDelta { .. } => {}
-            EventKind::ModelRetry { attempt, wait_ms, reason } => {
-                let step_start = self.step_start;
-                let mut at = 0;
-                self.items.retain(|item| {
-                    at += 1;
-                    at <= step_start || !matches!(item.body, Body::Answer(_))
-                });
-                let seconds = *wait_ms as f64 / 1000.0;
-                self.note(Tone::Warning, format!("attempt {attempt} in {seconds:.1} s: {reason}"));
-                self.doing(Doing::Waiting);
-            }
-            EventKind::ModelEnded { usage, cost, context_tokens, context_window, .. } => {
-                self.info.context = context_tokens.map(|used| (used, *context_window));
-                self.info.usage += *usage;
-                self.info.cost = match (self.info.cost, cost) {
-                    (Some(mut total), Some(part)) => {
-                        total += *part;
-                        Some(total)
-                    }
-                    (Some(_) | None, None) | (None, Some(_)) => None,
-                };
-            }
-            EventKind::ToolStarted { id, name, args } => {
-                self.doing(Doing::Tools);
-                self.call(id, name, args, Stage::Running(String::new()));
-            }
-            EventKind::ToolOutputDelta { id, text } => self.output(id, text),
-            EventKind::ToolEnded { id, name, status, preview, ms } => {
-                let ended = Stage::Ended { status: *status, preview: preview.clone(), ms: Some(*ms) };
-                self.call(id, name, &Value::Null, ended);
-            }
-            EventKind::Ask { id, name, args, rule } => self.call(id, name, args, Stage::Asked(rule.clone())),
-            EventKind::Decision { id, .. } => {
-                if self.question.as_ref().is_some_and(|question| question.id == *id) {
-                    self.question = None;
-                }
-            }
-            EventKind::Notice { level, text } => {
-                let tone = match level {
-                    Level::Info => Tone::Info,
-                    Level::Warning => Tone::Warning,
-                };
-                self.note(tone, text.clone());
-            }
-            EventKind::CompactionStarted { .. } => self.doing(Doing::Summarising),
-            EventKind::Compacted { dropped, before_tokens, after_tokens, fallback, .. } => {
-                let why = fallback.as_ref().map_or(String::new(), |why| format!("; no summary by a model: {why}"));
-                let text = format!("context {before_tokens} → {after_tokens} tokens: {}{why}", dropped.in_words());
-                self.note(Tone::Info, text);
-                self.info.context = Some((*after_tokens, self.info.context.and_then(|(_, window)| window)));
-            }
-            EventKind::RunEnded { outcome, reason, .. } => self.run_ended(*outcome, reason.as_deref()),
-        }
-    }
-
-    fn run_ended(&mut self, outcome: Outcome, reason: Option<&str>) {
-        let reason = reason.unwrap_or("");
-        match outcome {
-            Outcome::Completed if reason.is_empty() => {}
-            Outcome::Completed => self.note(Tone::Info, reason),
-            Outcome::Cancelled => self.note(Tone::Warning, "cancelled; /resume goes on"),
-            Outcome::Parked => self.note(Tone::Warning, format!("parked: {reason}; /resume asks again")),
-            Outcome::StepLimit | Outcome::Budget | Outcome::TimedOut => {
-                self.note(Tone::Warning, format!("{}: {reason}; /resume goes on", outcome.as_str()));
-            }
-            Outcome::Failed => self.note(Tone::Bad, format!("failed: {reason}; /resume tries again")),
-        }
-    }
-
-    pub(super) fn on_paste(&mut self, text: &str) -> Vec<Command> {
-        self.editor.insert(text);
-        self.suggest()
-    }
-
-    pub(super) fn on_key(&mut self, key: KeyEvent) -> Vec<Command> {
-        if key.kind == KeyEventKind::Release {
-            return Vec::new();
-        }
-        self.tab_waits = false;
-        let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
-        let alt = key.modifiers.contains(KeyModifiers::ALT);
-        let shift = key.modifiers.contains(KeyModifiers::SHIFT);
-        if let (KeyCode::Char('c'), true) = (key.code, ctrl) {
-            return self.interrupt();
-        }
-        if let (KeyCode::Char('d'), true, true) = (key.code, ctrl, self.editor.is_empty()) {
-            return vec![Command::Quit];
-        }
-        if let (KeyCode::Char(letter), false, false) = (key.code, ctrl, alt)
-            && let Some(answer) = self.answer_for(letter)
-        {
-            self.question = None;
-            return vec![Command::Answer(answer)];
-        }
-        if let Some(commands) = self.on_popup_key(key.code) {
-            return commands;
-        }
-        match key.code {
-            KeyCode::Enter if alt || shift || ctrl => self.editor.insert("\n"),
-            KeyCode::Char('j') if ctrl => self.editor.insert("\n"),
-            KeyCode::Enter => return self.submit(),
-            KeyCode::Tab => {
-                self.tab_waits = true;
-                return Vec::new();
-            }
-            KeyCode::PageUp => self.scroll += self.page,
-            KeyCode::PageDown => self.scroll = self.scroll.saturating_sub(self.page),
-            KeyCode::Char('o') if ctrl => self.toggle_details(),
-            KeyCode::Up if ctrl => self.choose(Step::Back),
-            KeyCode::Down if ctrl => self.choose(Step::On),
-            KeyCode::Up => self.editor.up(),
-            KeyCode::Down => self.editor.down(),
-            KeyCode::Left if ctrl || alt => self.editor.go(Move::WordLeft),
-            KeyCode::Right if ctrl || alt => self.editor.go(Move::WordRight),
-            KeyCode::Char('b') if alt => self.editor.go(Move::WordLeft),
-            KeyCode::Char('f') if alt => self.editor.go(Move::WordRight),
-            KeyCode::Left => self.editor.go(Move::Left),
-            KeyCode::Right => self.editor.go(Move::Right),
-            KeyCode::Home => self.editor.go(Move::LineStart),
-            KeyCode::End => self.editor.go(Move::LineEnd),
-            KeyCode::Char('a') if ctrl => self.editor.go(Move::LineStart),
-            KeyCode::Char('e') if ctrl => self.editor.go(Move::LineEnd),
-            KeyCode::Char('u') if ctrl => self.editor.kill(Move::LineStart),
-            KeyCode::Char('k') if ctrl => self.editor.kill(Move::LineEnd),
-            KeyCode::Char('w') if ctrl => self.editor.kill(Move::WordLeft),
-            KeyCode::Backspace if ctrl || alt => self.editor.kill(Move::WordLeft),
-            KeyCode::Char('h') if ctrl => self.editor.kill(Move::Left),
-            KeyCode::Backspace => self.editor.kill(Move::Left),
-            KeyCode::Char('d') if ctrl => self.editor.kill(Move::Right),
-            KeyCode::Delete => self.editor.kill(Move::Right),
-            KeyCode::Char(letter) if !ctrl && !alt => self.editor.insert(letter.encode_utf8(&mut [0; 4])),
-            _ => return Vec::new(),
-        }
-        self.suggest()
-    }
-
-    /// Ctrl-C: stops the run, then leaves; with nothing to stop it clears the input, then leaves.
-    fn interrupt(&mut self) -> Vec<Command> {
-        self.popup = None;
-        match &mut self.phase {
-            Phase::Running(run) if run.doing == Doing::Cancelling => vec![Command::Quit],
-            Phase::Running(run) => {
-                run.doing = Doing::Cancelling;
-                self.question = None;
-                vec![Command::Cancel]
-            }
-            Phase::Idle if self.editor.is_empty() => vec![Command::Quit],
-            Phase::Idle => {
-                self.editor.clear();
-                Vec::new()
-            }
-        }
-    }
-
-    /// One key answers a question, but never a key that goes on with something half written.
-    fn answer_for(&self, letter: char) -> Option<Answer> {
-        self.question.as_ref().filter(|_| self.editor.is_empty())?;
-        match letter.to_ascii_lowercase() {
-            'y' => Some(Answer::Yes),
-            'n' => Some(Answer::No),
-            'l' => Some(Answer::Later),
-            _ => None,
-        }
-    }
-
-    /// Keys that the list of choices takes; none if it is closed or does not want this one.
-    fn on_popup_key(&mut self, code: KeyCode) -> Option<Vec<Command>> {
-        let popup = self.popup.as_mut()?;
-        match code {
-            KeyCode::Esc => self.popup = None,
-            KeyCode::Up => popup.previous(),
-            KeyCode::Down => popup.next(),
-            KeyCode::Tab | KeyCode::BackTab if popup.choices.len() > 1 => {
-                match (popup.cycling, code) {
-                    (false, _) => {}
-                    (true, KeyCode::BackTab) => popup.previous(),
-                    (true, _) => popup.next(),
-                }
-                popup.cycling = true;
-                let text = popup.choice().map(|choice| choice.text.clone()).unwrap_or_default();
-                self.editor.replace(popup.start, &text);
-            }
-            KeyCode::Tab | KeyCode::BackTab => return Some(self.accept()),
-            KeyCode::Enter => {
-                let word = &self.editor.text()[popup.start..self.editor.cursor()];
-                if !popup.cycling && popup.choice().is_some_and(|choice| choice.text == word) {
-                    self.popup = None;
-                    return None;
-                }
-                return Some(self.accept());
-            }
-            _ => return None,
-        }
-        Some(Vec::new())
-    }
-
-    fn accept(&mut self) -> Vec<Command> {
-        let Some(popup) = self.popup.take() else { return Vec::new() };
-        let Some(choice) = popup.choice() else { return Vec::new() };
-        self.editor.replace(popup.start, &format!("{}{}", choice.text, choice.after));
-        // A directory can be gone into at once; anything else is complete.
-        if choice.text.ends_with('/') { self.suggest() } else { Vec::new() }
-    }
-
-    /// Opens, renews or closes the list of choices after an edit.
-    fn suggest(&mut self) -> Vec<Command> {
-        match complete::target(self.editor.text(), self.editor.cursor()) {
-            Some((range, Wanted::Command)) => {
-                self.popup = Popup::new(range.start, complete::commands(&self.editor.text()[range]));
-                Vec::new()
-            }
-            Some((range, Wanted::Path(query))) => {
-                // Until the new paths are there, those of before that still fit are shown.
-                let before = self.popup.take().filter(|popup| popup.start == range.start);
-                self.popup = before.and_then(|popup| popup.narrowed(&query));
-                vec![Command::Lookup(query)]
-            }
-            None => {
-                self.popup = None;
-                Vec::new()
-            }
-        }
-    }
-
-    fn submit(&mut self) -> Vec<Command> {
-        self.popup = None;
-        if self.editor.text().trim().is_empty() {
-            return Vec::new();
-        }
-        let text = self.editor.take();
-        self.scroll = 0;
-        match (slash::parse(&text), &self.phase) {
-            (Typed::Input, Phase::Idle) => self.begin(text),
-            (Typed::Input, Phase::Running(_)) => {
-                self.queued.push_back(text);
-                Vec::new()
-            }
-            (Typed::Help, _) => self.say_info(slash::help()),
-            (Typed::Status, _) => self.say_info(self.status()),
-            (Typed::Wrong(why), _) => {
-                self.note(Tone::Warning, why);
-                Vec::new()
-            }
-            (Typed::Do(Command::Quit), _) => vec![Command::Quit],
-            (Typed::Do(_), Phase::Running(_)) => {
-                self.note(Tone::Warning, format!("{} waits until the run has ended; Ctrl-C cancels it", text.trim()));
-                Vec::new()
-            }
-            (Typed::Do(Command::Resume), Phase::Idle) => {
-                self.run();
-                vec![Command::Resume]
-            }
-            (Typed::Do(command), Phase::Idle) => vec![command],
-        }
-    }
-
     fn say_info(&mut self, text: String) -> Vec<Command> {
         self.note(Tone::Info, text);
         Vec::new()
@@ -527,92 +256,10 @@ impl Chat {
         (usage.cache_read_tokens > 0).then(|| usage.cache_read_tokens * 100 / usage.input_tokens.max(1))
     }
 
-    fn doing(&mut self, now: Doing) {
-        if let Phase::Running(run) = &mut self.phase
-            && run.doing != Doing::Cancelling
-        {
-            run.doing = now;
-        }
-    }
-
     fn push(&mut self, body: Body) {
         self.next_id += 1;
         self.items.push(Item { id: self.next_id, revision: 0, body });
     }
-
-    fn say(&mut self, text: &str) {
-        let last = self.items.len().saturating_sub(1);
-        if last >= self.step_start
-            && let Some(item) = self.items.last_mut()
-            && let Body::Answer(answer) = &mut item.body
-        {
-            answer.push_str(text);
-            item.revision += 1;
-            return;
-        }
-        self.push(Body::Answer(text.to_owned()));
-    }
-
-    /// Brings a call to a stage; one that is not on the screen yet is put there.
-    fn call(&mut self, id: &str, name: &str, args: &Value, stage: Stage) {
-        if let Some((item_revision, call)) = self.find_call(id) {
-            *item_revision += 1;
-            call.stage = stage;
-            return;
-        }
-        let (id, name, args) = (id.to_owned(), name.to_owned(), args.clone());
-        self.push(Body::Call(Call { id, name, args, stage, details: Details::Hidden }));
-    }
-
-    fn output(&mut self, id: &str, text: &str) {
-        if let Some((item_revision, call)) = self.find_call(id)
-            && let Stage::Running(output) = &mut call.stage
-        {
-            output.push_str(text);
-            *item_revision += 1;
-        }
-    }
-
-    fn find_call(&mut self, id: &str) -> Option<(&mut u64, &mut Call)> {
-        self.items.iter_mut().rev().find_map(|item| match &mut item.body {
-            Body::Call(call) if call.id == id => Some((&mut item.revision, call)),
-            Body::Call(_) | Body::User { .. } | Body::Answer(_) | Body::Note(..) => None,
-        })
-    }
-
-    fn toggle_details(&mut self) {
-        let chosen = self.chosen;
-        let wanted = |item: &&mut Item| matches!(item.body, Body::Call(_)) && chosen.is_none_or(|id| item.id == id);
-        if let Some(item) = self.items.iter_mut().rev().find(wanted)
-            && let Body::Call(call) = &mut item.body
-        {
-            item.revision += 1;
-            call.details = match call.details {
-                Details::Hidden => Details::Shown,
-                Details::Shown => Details::Hidden,
-            };
-        }
-    }
-
-    /// Chooses the call before or after; after the newest, none is chosen.
-    fn choose(&mut self, step: Step) {
-        let calls = self.items.iter().filter(|item| matches!(item.body, Body::Call(_)));
-        let ids: Vec<u64> = calls.map(|item| item.id).collect();
-        let at = self.chosen.and_then(|id| ids.iter().position(|&call| call == id));
-        let next = match (step, at) {
-            (Step::Back, Some(at)) => Some(at.saturating_sub(1)),
-            (Step::Back, None) => ids.len().checked_sub(1),
-            (Step::On, Some(at)) => Some(at + 1),
-            (Step::On, None) => None,
-        };
-        self.chosen = next.and_then(|at| ids.get(at).copied());
-    }
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Step {
-    Back,
-    On,
 }
 
 #[cfg(test)]

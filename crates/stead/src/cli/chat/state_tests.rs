@@ -1,6 +1,8 @@
+use super::super::transcript::{Call, Details};
 use super::*;
+use crossterm::event::{KeyEvent, KeyModifiers};
 use serde_json::json;
-use stead::core::{ResultStatus, RunId, StopReason};
+use stead::core::{Event, EventKind, ResultStatus, RunId, StopReason};
 
 fn chat() -> Chat {
     Chat::new(Info {

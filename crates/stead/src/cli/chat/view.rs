@@ -370,11 +370,19 @@ fn draw_input(rows: &[String], cursor: (usize, usize), area: Rect, buffer: &mut 
 fn footer(chat: &Chat, width: usize) -> Line<'static> {
     let info = &chat.info;
     let cache = chat.cache_hits().map_or(String::new(), |percent| format!(" · cache {percent}%"));
-    let context = chat.context().map_or(String::new(), |context| format!("ctx {context} · "));
+    let context = info.context.map_or(String::new(), |(used, window)| match window {
+        Some(window) => format!("{}/{} · ", thousands(used), thousands(window)),
+        None => format!("{} · ", thousands(used)),
+    });
     let numbers = clip(&format!("{context}{}{cache}", tokens(&info.usage, info.cost)), width);
     let names = clip(&format!("{} · {}", short(&info.session), info.model), width.saturating_sub(numbers.width() + 1));
     let blank = " ".repeat(width.saturating_sub(names.width() + numbers.width()));
     Line::styled(format!("{names}{blank}{numbers}"), QUIET)
+}
+
+/// Tokens in a few letters: `900`, `12k`, `1050k`.
+fn thousands(tokens: u64) -> String {
+    if tokens < 1_000 { tokens.to_string() } else { format!("{}k", tokens / 1_000) }
 }
 
 /// The end of a long id: that of a generated one tells it apart, its beginning does not.

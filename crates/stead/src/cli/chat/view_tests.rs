@@ -99,7 +99,7 @@ fn the_screen_shows_the_conversation_what_goes_on_and_the_numbers() {
         "────────────────────────────────────────────────────────────",
         "› more",
         "────────────────────────────────────────────────────────────",
-        "plan · fake:m     1200 in, 34 out · cost unknown · cache 50%",
+        "plan ·… 2k/200k · 1200 in, 34 out · cost unknown · cache 50%",
     ];
     assert_eq!(screen(&mut chat, &mut View::new(Colours::On), 60, 15), want);
 }

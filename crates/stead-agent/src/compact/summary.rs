@@ -1,0 +1,185 @@
+//! Asking for a summary.
+
+use super::{Asked, Summary, digest, prompt, transcript};
+use crate::live::{Live, Stop};
+use crate::{Agent, Session};
+use std::sync::Arc;
+use std::time::Duration;
+use stead_core::{Cause, Message, Room, ToolSpec, Turn, Usd, View, text_tokens};
+use stead_model::{Encoded, Model, ModelError, Params, Reply, Request, SystemPart, ToolChoice};
+
+/// Tokens to leave for the request and the summary itself.
+const RESERVE: u64 = 3_000;
+/// A piece is never made smaller than this, in tokens.
+const MIN_PIECE: u64 = 1_000;
+/// A window that is assumed where none is known.
+const WINDOW: u64 = 32_000;
+
+impl Live<'_> {
+    /// A summary of what `view` covers. If no model gives one, a digest.
+    pub(super) async fn summary(
+        &mut self,
+        view: &View,
+        room: &Room,
+        cause: Cause,
+        focus: Option<&str>,
+    ) -> Result<Summary, Stop> {
+        let covered = self.session.state.turns.partition_point(|turn| turn.seq <= view.covers);
+        let settings = self.settings();
+        let limit = Duration::from_secs(settings.timeout_seconds);
+        let words = prompt::request(settings.prompt.as_deref(), focus);
+        let halt = self.halt.clone();
+        let messages = self.messages().await;
+        let (session, encoded) = (&*self.session, self.encoded.clone());
+        let (system, tools) = (self.system.clone(), self.tools.specs());
+        let summariser = Summariser { session, messages, system, tools, encoded };
+        let asked = tokio::select! {
+            biased;
+            halted = halt.wait() => return Err(halted.into()),
+            asked = tokio::time::timeout(limit, summariser.ask(covered, room, cause, &words)) => asked,
+        };
+        let state = &self.session.state;
+        let turns = &state.turns[..covered];
+        let failed = match asked {
+            Ok(Ok((text, asked))) => {
+                let text = prompt::completed(&text, &digest::touched(turns));
+                // A summary that takes what it was to give is none.
+                let most = (room.limit / 4).max(MIN_PIECE) as usize * 3;
+                return Ok(Summary { text: transcript::cut(&text, most), asked: Some(asked), fallback: None });
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("no answer within {} s (compaction.timeout_seconds)", limit.as_secs()),
+        };
+        let earlier = state.view().and_then(|view| view.summary.as_deref());
+        let since = state.view().map_or(0, |view| view.covers);
+        let fresh = turns.partition_point(|turn| turn.seq <= since);
+        Ok(Summary { text: digest::digest(&turns[fresh..], earlier), asked: None, fallback: Some(failed) })
+    }
+}
+
+/// What a summary is made from.
+struct Summariser<'a> {
+    session: &'a Session,
+    /// The conversation as the model is sent it.
+    messages: Vec<Arc<Message>>,
+    system: Arc<[SystemPart]>,
+    tools: Arc<[ToolSpec]>,
+    encoded: Arc<Encoded>,
+}
+
+impl Summariser<'_> {
+    async fn ask(&self, covered: usize, room: &Room, cause: Cause, words: &str) -> Result<(String, Asked), ModelError> {
+        let agent = &self.session.agent;
+        let window = self.session.window().unwrap_or(WINDOW);
+        let fits = self.session.state.used_tokens(room.head) + text_tokens(words) + RESERVE <= window;
+        if agent.parts.compactor.is_none() && fits && cause != Cause::Overflow {
+            match self.extended(words).await {
+                Ok(answer) => return Ok(answer),
+                // It may have called a tool, or found the request too long after all.
+                Err(ModelError::Protocol(_) | ModelError::ContextOverflow(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.in_pieces(covered, words).await
+    }
+
+    /// The conversation as it is with one more message: a provider has nearly all of it in its cache.
+    async fn extended(&self, words: &str) -> Result<(String, Asked), ModelError> {
+        let agent = &self.session.agent;
+        let mut messages = self.messages.clone();
+        messages.push(Arc::new(Message::user(words)));
+        let request = Request {
+            system: self.system.clone(),
+            tools: self.tools.clone(),
+            messages,
+            params: agent.parts.params.clone(),
+            encoded: self.encoded.clone(),
+        };
+        let reply = agent.parts.model.complete(&request).await?;
+        read(agent, &*agent.parts.model, reply)
+    }
+
+    /// The conversation as text, piece by piece, each with the summary so far. A piece that a model finds too long is
+    /// halved.
+    async fn in_pieces(&self, covered: usize, words: &str) -> Result<(String, Asked), ModelError> {
+        let agent = &self.session.agent;
+        let model = agent.parts.compactor.as_ref().unwrap_or(&agent.parts.model);
+        let state = &self.session.state;
+        let since = state.view().map_or(0, |view| view.covers);
+        let fresh = state.turns[..covered].partition_point(|turn| turn.seq <= since);
+        let mut left: &[Turn] = &state.turns[fresh..covered];
+        let window = if agent.parts.compactor.is_some() { model.window() } else { self.session.window() };
+        let mut most = (window.unwrap_or(WINDOW) / 2).saturating_sub(RESERVE).max(MIN_PIECE);
+        let mut so_far = state.view().and_then(|view| view.summary.clone());
+        let mut total: Option<Asked> = None;
+        while !left.is_empty() {
+            let piece = transcript::pieces(left, most).into_iter().next().unwrap_or_default();
+            let reply = model.complete(&apart(words, so_far.as_deref(), &piece)).await;
+            match reply.and_then(|reply| read(agent, &**model, reply)) {
+                Ok((text, asked)) => {
+                    so_far = Some(text);
+                    total = Some(added(total, asked));
+                    left = &left[taken(left, most)..];
+                }
+                Err(ModelError::ContextOverflow(_)) if most > MIN_PIECE => most = (most / 2).max(MIN_PIECE),
+                Err(error) => return Err(error),
+            }
+        }
+        match (so_far, total) {
+            (Some(text), Some(asked)) => Ok((text, asked)),
+            (_, None) | (None, _) => Err(ModelError::Protocol("there was nothing to summarise".to_owned())),
+        }
+    }
+}
+
+/// How many turns the first piece of at most `most` tokens holds.
+fn taken(turns: &[Turn], most: u64) -> usize {
+    let mut sum = 0;
+    let fits = turns.iter().take_while(|turn| {
+        sum += text_tokens(&transcript::rendered(turn)).min(most);
+        sum <= most
+    });
+    fits.count().max(1)
+}
+
+/// A request that stands alone.
+fn apart(words: &str, so_far: Option<&str>, piece: &str) -> Request {
+    let earlier =
+        so_far.map_or(String::new(), |text| format!("The summary so far:\n<summary>\n{text}\n</summary>\n\n"));
+    let text = format!(
+        "{earlier}The conversation{}:\n<conversation>\n{piece}</conversation>\n\n{words}",
+        if so_far.is_some() { " since then" } else { "" }
+    );
+    let system = [SystemPart { text: prompt::SYSTEM.to_owned(), stable: true }];
+    Request {
+        system: system.into(),
+        messages: vec![Arc::new(Message::user(text))],
+        params: Params { tool_choice: ToolChoice::Auto, ..Params::default() },
+        ..Request::default()
+    }
+}
+
+/// The words of an answer; an answer without any is an error.
+fn read(agent: &Agent, model: &dyn Model, reply: Reply) -> Result<(String, Asked), ModelError> {
+    let text = Message::Assistant { content: reply.content.clone() }.text();
+    let has_calls = Message::Assistant { content: reply.content.clone() }.calls().next().is_some();
+    if text.trim().is_empty() || has_calls && text.len() < 200 {
+        return Err(ModelError::Protocol("the model gave no summary".to_owned()));
+    }
+    let cost = agent.cost_of(model, &reply);
+    Ok((text, Asked { model: reply.model, usage: reply.usage, cost }))
+}
+
+/// The sum of two askings.
+fn added(total: Option<Asked>, more: Asked) -> Asked {
+    let Some(mut total) = total else { return more };
+    total.usage += more.usage;
+    total.cost = match (total.cost, more.cost) {
+        (Some(mut sum), Some(part)) => {
+            sum += part;
+            Some(sum)
+        }
+        (Some(_) | None, None) | (None, Some(_)) => None::<Usd>,
+    };
+    total
+}

@@ -1,0 +1,138 @@
+//! `memory_search` and `memory_get`.
+
+use super::words::{answer, dated, query, told};
+use crate::lookup::{Lookup, MemoryFiles};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use stead_core::{Access, AccessKind, Reach, Risk};
+use stead_tools::{Length, Output, Spellings, ToolCx, ToolError, TypedTool};
+use stead_vfs::{LineRange, VPath};
+
+/// Lines that one call gives.
+const MAX_LINES: u64 = 2000;
+/// Bytes of one line, and of all lines, that one call gives.
+const MAX_LINE_BYTES: usize = 4096;
+const MAX_BYTES: usize = 64 * 1024;
+
+/// Searches memory.
+pub(super) struct MemorySearch {
+    pub(super) lookup: Lookup,
+    pub(super) memory: MemoryFiles,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MemorySearchArgs {
+    /// Words to look for; the best matches come first. Words in "quotes" must stand together.
+    query: String,
+    /// At most this many hits.
+    #[serde(default = "ten")]
+    #[schemars(range(min = 1, max = 50))]
+    limit: usize,
+    /// Only from this day on: YYYY-MM-DD.
+    #[serde(default)]
+    since: Option<String>,
+    /// Only up to this day: YYYY-MM-DD.
+    #[serde(default)]
+    until: Option<String>,
+}
+
+fn ten() -> usize {
+    10
+}
+
+impl TypedTool for MemorySearch {
+    type Args = MemorySearchArgs;
+    const NAME: &'static str = "memory_search";
+    const DESCRIPTION: &'static str = "Search what earlier sessions left to remember: the curated memory and the notes of \
+        each day. Gives ranked hits as `path:line (date) text`; read around a hit with memory_get.";
+    const RISK: Risk = Risk::READS;
+    const LENGTH: Length = Length::Bounded;
+    const SPELLINGS: Spellings = Spellings { names: &[("maxResults", "limit"), ("max_results", "limit")], values: &[] };
+
+    fn accesses(&self, _: &MemorySearchArgs) -> Vec<Access> {
+        // What the rules hide, or would ask about, is not in the view that is searched.
+        Vec::new()
+    }
+
+    async fn call(&self, _: &ToolCx, args: MemorySearchArgs) -> Result<Output, ToolError> {
+        let query = query(args.query, args.limit, args.since.as_deref(), args.until.as_deref())?;
+        let looked = self.lookup.memory(&self.memory, &query).await.map_err(told)?;
+        let rows = looked
+            .found
+            .hits
+            .iter()
+            .map(|hit| format!("{}:{}{} {}", self.memory.path(&hit.source), hit.place, dated(hit.at), hit.text));
+        Ok(Output::text(answer(&looked, "nothing in memory matches; try other words, or session_search", rows)))
+    }
+}
+
+/// Reads a file of memory.
+pub(super) struct MemoryGet {
+    pub(super) memory: MemoryFiles,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MemoryGetArgs {
+    /// A file of memory, as memory_search names it.
+    path: String,
+    /// The first line, from 1.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    start_line: Option<u64>,
+    /// The last line; left out, as much as one call gives.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    end_line: Option<u64>,
+}
+
+impl TypedTool for MemoryGet {
+    type Args = MemoryGetArgs;
+    const NAME: &'static str = "memory_get";
+    const DESCRIPTION: &'static str =
+        "Read lines of a file of memory, numbered. Only files of memory can be read with it.";
+    const RISK: Risk = Risk::READS;
+    const LENGTH: Length = Length::Bounded;
+    const SPELLINGS: Spellings =
+        Spellings { names: &[("startLine", "start_line"), ("endLine", "end_line")], values: &[] };
+
+    fn accesses(&self, args: &MemoryGetArgs) -> Vec<Access> {
+        vec![Access { path: args.path.clone(), kind: AccessKind::Read, reach: Reach::Content }]
+    }
+
+    async fn call(&self, cx: &ToolCx, args: MemoryGetArgs) -> Result<Output, ToolError> {
+        let tell = |text: String| ToolError::Tell(text);
+        let path = VPath::parse(&args.path).map_err(|error| tell(error.to_string()))?;
+        // By where it leads: a link may give another file the name of a memory.
+        let real = cx.vfs.resolve(&path).await.map_err(|error| tell(error.to_string()))?;
+        if !self.memory.holds(&real) {
+            return Err(tell(format!("{path} is no file of memory; memory_search names those there are")));
+        }
+        let first = args.start_line.unwrap_or(1).max(1);
+        let last = args.end_line.unwrap_or(u64::MAX);
+        if last < first {
+            return Err(tell(format!("end_line {last} comes before start_line {first}")));
+        }
+        let take = usize::try_from((last - first).saturating_add(1).min(MAX_LINES)).unwrap_or(usize::MAX);
+        let range = LineRange { skip: first - 1, take, max_line_bytes: MAX_LINE_BYTES, max_bytes: MAX_BYTES };
+        let lines = cx.vfs.read_lines(&path, range).await.map_err(|error| tell(error.to_string()))?;
+        let mut rows: Vec<String> = lines.lines.iter().zip(first..).map(|(line, n)| numbered(line, n)).collect();
+        let next = first + rows.len() as u64;
+        let more = lines.total.map_or(rows.len() == take, |total| next <= total);
+        if rows.is_empty() {
+            rows.push(format!("{path} has no line {first}"));
+        } else if next <= last && more {
+            rows.push(format!("[more: memory_get(path=\"{path}\", start_line={next})]"));
+        }
+        Ok(Output::text(rows.join("\n")))
+    }
+}
+
+fn numbered(line: &stead_vfs::Line, number: u64) -> String {
+    let text = String::from_utf8_lossy(&line.text);
+    match line.dropped_bytes {
+        0 => format!("{number}|{text}"),
+        dropped => format!("{number}|{text}… [{dropped} more bytes]"),
+    }
+}

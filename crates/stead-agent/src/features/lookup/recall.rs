@@ -1,0 +1,95 @@
+//! `recall`: the whole of the running session, whatever the model is still shown of it.
+
+use super::words::{answer, dated, page, query, told};
+use crate::lookup::{Lookup, said};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::sync::Arc;
+use stead_core::{Access, Risk, SessionId};
+use stead_store::{Sessions, StoreError};
+use stead_tools::{Length, Output, ToolCx, ToolError, TypedTool};
+
+/// Finds and reads what was said earlier in this session.
+pub(super) struct Recall {
+    pub(super) lookup: Lookup,
+    pub(super) sessions: Arc<dyn Sessions>,
+    pub(super) session: SessionId,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RecallArgs {
+    /// Words to look for in this session; the best matches come first.
+    #[serde(default)]
+    query: Option<String>,
+    /// At most this many hits.
+    #[serde(default = "eight")]
+    #[schemars(range(min = 1, max = 50))]
+    limit: usize,
+    /// Instead of query: give this entry whole.
+    #[serde(default)]
+    seq: Option<u64>,
+    /// With seq: characters to skip.
+    #[serde(default)]
+    offset: usize,
+}
+
+fn eight() -> usize {
+    8
+}
+
+impl TypedTool for Recall {
+    type Args = RecallArgs;
+    const NAME: &'static str = "recall";
+    const DESCRIPTION: &'static str = "Find what was said earlier in this session, also what is no longer shown because \
+        the conversation became too long. With query: ranked hits as `seq (date) who: text`. With seq: that entry, whole.";
+    const RISK: Risk = Risk::READS;
+    const LENGTH: Length = Length::Bounded;
+
+    fn accesses(&self, _: &RecallArgs) -> Vec<Access> {
+        Vec::new()
+    }
+
+    async fn call(&self, _: &ToolCx, args: RecallArgs) -> Result<Output, ToolError> {
+        match (args.query, args.seq) {
+            (Some(_), Some(_)) => Err(ToolError::Tell("give query or seq, not both".to_owned())),
+            (None, None) => {
+                Err(ToolError::Tell("give query, the words to look for, or seq, the entry to read".to_owned()))
+            }
+            (Some(_), None) if args.offset > 0 => Err(ToolError::Tell("offset is for seq only".to_owned())),
+            (Some(text), None) => self.search(text, args.limit).await,
+            (None, Some(seq)) => self.read(seq, args.offset).await,
+        }
+    }
+}
+
+impl Recall {
+    async fn search(&self, text: String, limit: usize) -> Result<Output, ToolError> {
+        let query = query(text, limit, None, None)?;
+        let looked = match self.lookup.session(&*self.sessions, &self.session, &query).await {
+            Err(crate::LookupError::Sessions(StoreError::NotFound(_))) => {
+                return Err(ToolError::Tell("there is no session yet to recall anything from".to_owned()));
+            }
+            looked => looked.map_err(told)?,
+        };
+        let rows = looked
+            .found
+            .hits
+            .iter()
+            .map(|hit| format!("{}{} {}: {}", hit.place, dated(hit.at), hit.voice.as_str(), hit.text));
+        Ok(Output::text(answer(&looked, "nothing in this session matches; try other words, or session_search", rows)))
+    }
+
+    async fn read(&self, seq: u64, offset: usize) -> Result<Output, ToolError> {
+        let lines = self.sessions.read(&self.session).await.map_err(|error| ToolError::Tell(error.to_string()))?;
+        let Some(line) = lines.iter().find(|line| line.seq == seq) else {
+            return Err(ToolError::Tell(format!("there is no entry {seq}; this session has {}", lines.len())));
+        };
+        let Some(said) = said(&line.entry) else {
+            return Err(ToolError::Tell(format!("entry {seq} holds no words; recall with query finds those that do")));
+        };
+        let page = page(&said.text, offset);
+        let more = page.next.map_or(String::new(), |next| format!("\n[more: recall(seq={seq}, offset={next})]"));
+        Ok(Output::text(format!("{seq} {:.0} {}: {}{more}", line.at, said.voice.as_str(), page.text)))
+    }
+}

@@ -1,0 +1,197 @@
+//! `session_search`, `session_list` and `session_history`.
+
+use super::words::{answer, dated, page, query, told};
+use crate::lookup::{Lookup, said};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::sync::Arc;
+use stead_core::{Access, Line, Risk, SessionId};
+use stead_store::Sessions;
+use stead_tools::{Length, Output, Spellings, ToolCx, ToolError, TypedTool};
+
+/// Characters of one message in a history.
+const MAX_MESSAGE_CHARS: usize = 500;
+
+/// Searches all sessions.
+pub(super) struct SessionSearch {
+    pub(super) lookup: Lookup,
+    pub(super) sessions: Arc<dyn Sessions>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SessionSearchArgs {
+    /// Words to look for; the best matches come first. Words in "quotes" must stand together.
+    query: String,
+    /// At most this many hits.
+    #[serde(default = "ten")]
+    #[schemars(range(min = 1, max = 50))]
+    limit: usize,
+    /// Only from this day on: YYYY-MM-DD.
+    #[serde(default)]
+    since: Option<String>,
+    /// Only up to this day: YYYY-MM-DD.
+    #[serde(default)]
+    until: Option<String>,
+}
+
+fn ten() -> usize {
+    10
+}
+
+impl TypedTool for SessionSearch {
+    type Args = SessionSearchArgs;
+    const NAME: &'static str = "session_search";
+    const ALIASES: &'static [&'static str] = &["search_conversations"];
+    const DESCRIPTION: &'static str = "Search everything that was said in all sessions, this one included. Gives ranked \
+        hits as `session:seq (date) who: text`; read around a hit with session_history.";
+    const RISK: Risk = Risk::READS;
+    const LENGTH: Length = Length::Bounded;
+    const SPELLINGS: Spellings = Spellings { names: &[("maxResults", "limit"), ("max_results", "limit")], values: &[] };
+
+    fn accesses(&self, _: &SessionSearchArgs) -> Vec<Access> {
+        Vec::new()
+    }
+
+    async fn call(&self, _: &ToolCx, args: SessionSearchArgs) -> Result<Output, ToolError> {
+        let query = query(args.query, args.limit, args.since.as_deref(), args.until.as_deref())?;
+        let looked = self.lookup.sessions(&*self.sessions, &query).await.map_err(told)?;
+        let rows =
+            looked.found.hits.iter().map(|hit| {
+                format!("{}:{}{} {}: {}", hit.source, hit.place, dated(hit.at), hit.voice.as_str(), hit.text)
+            });
+        Ok(Output::text(answer(&looked, "nothing in any session matches; try other words, or memory_search", rows)))
+    }
+}
+
+/// Lists the sessions.
+pub(super) struct SessionList {
+    pub(super) sessions: Arc<dyn Sessions>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SessionListArgs {
+    /// At most this many, the newest first.
+    #[serde(default = "twenty")]
+    #[schemars(range(min = 1, max = 200))]
+    limit: usize,
+}
+
+fn twenty() -> usize {
+    20
+}
+
+impl TypedTool for SessionList {
+    type Args = SessionListArgs;
+    const NAME: &'static str = "session_list";
+    const DESCRIPTION: &'static str =
+        "List the sessions there are, the newest first: id, last change, entries, first words.";
+    const RISK: Risk = Risk::READS;
+    const LENGTH: Length = Length::Bounded;
+
+    fn accesses(&self, _: &SessionListArgs) -> Vec<Access> {
+        Vec::new()
+    }
+
+    async fn call(&self, _: &ToolCx, args: SessionListArgs) -> Result<Output, ToolError> {
+        let all = self.sessions.list().await.map_err(|error| ToolError::Tell(error.to_string()))?;
+        let mut rows: Vec<String> = all
+            .iter()
+            .take(args.limit)
+            .map(|session| {
+                let at = Timestamp::from_millisecond(session.updated_ms).map_or(String::new(), |at| format!("{at:.0}"));
+                let damaged = if session.damage.is_some() { ", damaged" } else { "" };
+                format!("{} {at} ({} entries{damaged}) {}", session.id, session.entries, session.title)
+            })
+            .collect();
+        match all.len() {
+            0 => rows.push("there are no sessions yet".to_owned()),
+            count if count > args.limit => rows.push(format!("[{} more; raise limit]", count - args.limit)),
+            _ => {}
+        }
+        Ok(Output::text(rows.join("\n")))
+    }
+}
+
+/// Reads a session.
+pub(super) struct SessionHistory {
+    pub(super) sessions: Arc<dyn Sessions>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SessionHistoryArgs {
+    /// The session's id, as session_list and session_search give it.
+    session: String,
+    /// Begin at this entry; left out, the last messages are given.
+    #[serde(default)]
+    from_seq: Option<u64>,
+    /// How many messages. With from_seq and last_n 1, that message is given whole.
+    #[serde(default = "twenty")]
+    #[schemars(range(min = 1, max = 200))]
+    last_n: usize,
+    /// Of a message that is given whole: characters to skip.
+    #[serde(default)]
+    offset: usize,
+}
+
+impl TypedTool for SessionHistory {
+    type Args = SessionHistoryArgs;
+    const NAME: &'static str = "session_history";
+    const DESCRIPTION: &'static str = "Read what was said in a session: `seq time who: text`, long messages shortened.";
+    const RISK: Risk = Risk::READS;
+    const LENGTH: Length = Length::Bounded;
+    const SPELLINGS: Spellings =
+        Spellings { names: &[("sessionId", "session"), ("session_id", "session"), ("lastN", "last_n")], values: &[] };
+
+    fn accesses(&self, _: &SessionHistoryArgs) -> Vec<Access> {
+        Vec::new()
+    }
+
+    async fn call(&self, _: &ToolCx, args: SessionHistoryArgs) -> Result<Output, ToolError> {
+        let tell = |text: String| ToolError::Tell(text);
+        let id = SessionId::new(args.session.trim()).map_err(|error| tell(format!("session: {error}")))?;
+        let lines = self.sessions.read(&id).await.map_err(|error| tell(error.to_string()))?;
+        let spoken: Vec<(&Line, _)> = lines.iter().filter_map(|line| Some((line, said(&line.entry)?))).collect();
+        let begin = match args.from_seq {
+            Some(seq) => spoken.partition_point(|(line, _)| line.seq < seq),
+            None => spoken.len().saturating_sub(args.last_n),
+        };
+        let shown = &spoken[begin..(begin + args.last_n).min(spoken.len())];
+        if let ([(line, said)], Some(_), 1) = (shown, args.from_seq, args.last_n) {
+            let page = page(&said.text, args.offset);
+            let head = format!("{} {:.0} {}:", line.seq, line.at, said.voice.as_str());
+            let more = page.next.map_or(String::new(), |next| format!("\n[more: the same with offset={next}]"));
+            return Ok(Output::text(format!("{head} {}{more}", page.text)));
+        }
+        if args.offset > 0 {
+            return Err(tell("offset is for one message: give from_seq, and last_n 1".to_owned()));
+        }
+        let mut rows: Vec<String> = shown
+            .iter()
+            .map(|(line, said)| {
+                let text = shortened(&said.text, line.seq);
+                format!("{} {:.0} {}: {text}", line.seq, line.at, said.voice.as_str())
+            })
+            .collect();
+        if rows.is_empty() {
+            rows.push(format!("session {id} has no messages there; it has {} entries", lines.len()));
+        }
+        if let Some((next, _)) = spoken.get(begin + args.last_n) {
+            rows.push(format!("[more: from_seq={}]", next.seq));
+        }
+        Ok(Output::text(rows.join("\n")))
+    }
+}
+
+fn shortened(text: &str, seq: u64) -> String {
+    match text.char_indices().nth(MAX_MESSAGE_CHARS) {
+        None => text.to_owned(),
+        Some((end, _)) => {
+            let rest = text[end..].chars().count();
+            format!("{}… [{rest} more characters: from_seq={seq}, last_n=1]", &text[..end])
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! How these tools read their arguments and word their answers.
+
+use crate::lookup::{self, Looked, LookupError};
+use jiff::Timestamp;
+use stead_core::text_tokens;
+use stead_search::{Query, Ranking};
+use stead_tools::ToolError;
+
+/// Tokens of one page of a text that is given whole.
+pub(super) const MAX_PAGE_TOKENS: u64 = 20_000;
+/// Characters that are counted at once.
+const STEP_CHARS: usize = 2000;
+
+/// A question in the words of a tool's arguments.
+pub(super) fn query(text: String, limit: usize, since: Option<&str>, until: Option<&str>) -> Result<Query, ToolError> {
+    let since = since.map(|text| moment("since", text, lookup::since(text))).transpose()?;
+    let until = until.map(|text| moment("until", text, lookup::until(text))).transpose()?;
+    Ok(Query { since, until, ..Query::new(text).limit(limit) })
+}
+
+fn moment(name: &str, text: &str, moment: Option<Timestamp>) -> Result<Timestamp, ToolError> {
+    let wrong = || ToolError::Tell(format!("{name}: {text:?} is no date; write 2026-11-16 or 2026-11-16T09:30:00Z"));
+    moment.ok_or_else(wrong)
+}
+
+pub(super) fn told(error: LookupError) -> ToolError {
+    ToolError::Tell(error.to_string())
+}
+
+/// The date of a moment, in brackets and with a blank before it.
+pub(super) fn dated(at: Option<Timestamp>) -> String {
+    at.map_or_else(String::new, |at| format!(" ({})", at.strftime("%Y-%m-%d")))
+}
+
+/// The hits, one row each, and what a reader should know about them.
+pub(super) fn answer(looked: &Looked, nothing: &str, rows: impl Iterator<Item = String>) -> String {
+    let mut rows: Vec<String> = rows.collect();
+    if rows.is_empty() {
+        rows.push(nothing.to_owned());
+    }
+    match &looked.found.ranking {
+        Ranking::Lexical | Ranking::Hybrid { unknown: 0 } => {}
+        Ranking::Hybrid { unknown } => rows.push(format!("[{unknown} lines were ranked by their words only]")),
+        Ranking::LexicalOnly { why } => rows.push(format!("[ranked by words only: {why}]")),
+    }
+    rows.extend(looked.unread.iter().map(|why| format!("[not searched: {why}]")));
+    rows.join("\n")
+}
+
+/// A page of a text.
+pub(super) struct Page<'a> {
+    pub(super) text: &'a str,
+    /// Where the next one begins, in characters.
+    pub(super) next: Option<usize>,
+}
+
+/// The part of `text` from the character `offset` on that fits a page.
+pub(super) fn page(text: &str, offset: usize) -> Page<'_> {
+    let start = text.char_indices().nth(offset).map_or(text.len(), |(at, _)| at);
+    let rest = &text[start..];
+    let (mut end, mut tokens) = (0, 0);
+    while end < rest.len() {
+        let step = rest[end..].char_indices().nth(STEP_CHARS).map_or(rest.len() - end, |(at, _)| at);
+        tokens += text_tokens(&rest[end..end + step]);
+        if tokens > MAX_PAGE_TOKENS && end > 0 {
+            break;
+        }
+        end += step;
+    }
+    let shown = &rest[..end];
+    let next = (end < rest.len()).then(|| offset + shown.chars().count());
+    Page { text: shown, next }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_together_are_the_text() {
+        let text = "数据 and words ".repeat(20_000);
+        let (mut offset, mut all) = (0, String::new());
+        loop {
+            let page = page(&text, offset);
+            assert!(text_tokens(page.text) <= MAX_PAGE_TOKENS);
+            all.push_str(page.text);
+            match page.next {
+                Some(next) => offset = next,
+                None => break,
+            }
+        }
+        assert!(all == text);
+        assert_eq!(page("short", 9).text, "");
+    }
+}

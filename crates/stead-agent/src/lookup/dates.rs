@@ -1,0 +1,49 @@
+//! Days and moments as people and models write them. Days are those of UTC, as in journals.
+
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan};
+
+/// The beginning of the day, or the moment, that `text` names.
+pub fn since(text: &str) -> Option<Timestamp> {
+    match day(text) {
+        Some(day) => beginning(day),
+        None => text.trim().parse().ok(),
+    }
+}
+
+/// The end of the day, or the moment, that `text` names: the day itself counts.
+pub fn until(text: &str) -> Option<Timestamp> {
+    match day(text) {
+        Some(day) => beginning(day.checked_add(1.day()).ok()?),
+        None => text.trim().parse().ok(),
+    }
+}
+
+fn day(text: &str) -> Option<Date> {
+    // A moment would be read as its day, too.
+    text.trim().parse().ok().filter(|_| !text.contains(['T', 't', ' ']))
+}
+
+fn beginning(day: Date) -> Option<Timestamp> {
+    Some(day.to_zoned(TimeZone::UTC).ok()?.timestamp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_counts_whole_and_a_moment_as_it_is() {
+        let table = [
+            ("2026-11-16", "2026-11-16T00:00:00Z", "2026-11-17T00:00:00Z"),
+            ("2026-11-16T01:00:00+01:00", "2026-11-16T00:00:00Z", "2026-11-16T00:00:00Z"),
+        ];
+        for (text, first, last) in table {
+            assert_eq!((since(text), until(text)), (first.parse().ok(), last.parse().ok()), "{text}");
+        }
+        for text in ["yesterday", "", "2026-13-01", "2026-11-16T"] {
+            assert_eq!((since(text), until(text)), (None, None), "{text}");
+        }
+    }
+}

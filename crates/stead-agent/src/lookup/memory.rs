@@ -1,0 +1,191 @@
+//! The files of memory, as they are searched: only what is trusted.
+
+use super::{Filled, LookupError};
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use stead_core::SessionId;
+use stead_search::{Index, Kind, Line, Scope, Source};
+use stead_vfs::{DirEntry, FileKind, ReadRange, VPath, Vfs, VfsError};
+use stead_workspace::{IsolationScope, Workspace};
+
+/// What of one file is searched.
+const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
+/// Files that are searched; the rest is told.
+const MAX_FILES: usize = 10_000;
+/// Below the folder of days: days that were merged into the curated memory.
+const ARCHIVE: &str = "archive";
+
+/// Where the memory of a workspace lies. What waits for approval (`quarantine/`) is no part of it.
+#[derive(Debug, Clone)]
+pub struct MemoryFiles {
+    files: Arc<dyn Vfs>,
+    curated: Option<VPath>,
+    days: Option<VPath>,
+    /// Before the names of sources where each session has files of its own.
+    prefix: String,
+}
+
+impl MemoryFiles {
+    /// The memory of `workspace` in the tree `files`, as `session` sees it. None if its layout has none.
+    pub fn of(workspace: &Workspace, session: &SessionId, files: Arc<dyn Vfs>) -> Option<Self> {
+        let tree = &workspace.definition.tree;
+        if tree.memory.is_none() && tree.days.is_none() {
+            return None;
+        }
+        let prefix = match workspace.config().filesystem.scope {
+            IsolationScope::Session => format!("{session}:"),
+            IsolationScope::User | IsolationScope::Agent | IsolationScope::Global => String::new(),
+        };
+        Some(Self { files, curated: tree.memory.clone(), days: tree.days.clone(), prefix })
+    }
+
+    /// The path of a source of this memory.
+    pub fn path<'a>(&self, source: &'a str) -> &'a str {
+        source.strip_prefix(&self.prefix).unwrap_or(source)
+    }
+
+    /// Whether `path` is one of its files.
+    pub fn holds(&self, path: &VPath) -> bool {
+        if self.curated.as_ref() == Some(path) {
+            return true;
+        }
+        let Some(rest) = self.days.as_ref().and_then(|days| path.as_str().strip_prefix(&format!("{days}/"))) else {
+            return false;
+        };
+        let archived = rest.strip_prefix(ARCHIVE).is_some_and(|rest| rest.starts_with('/'));
+        is_text(rest) && (archived || !rest.contains('/'))
+    }
+
+    /// Brings `index` up to date with the files.
+    pub(super) async fn sync(&self, index: &Index) -> Result<Filled, LookupError> {
+        let known = index.sources(Kind::Memory).await?;
+        let (files, mut unread) = self.list().await?;
+        let mut names = Vec::new();
+        for (path, version) in files {
+            let name = format!("{}{path}", self.prefix);
+            if known.get(&name) != Some(&version) {
+                let source = Source::new(Kind::Memory, &name);
+                match self.files.read(&path, ReadRange { offset: 0, len: MAX_FILE_BYTES }).await {
+                    Ok((bytes, _)) => {
+                        let lines = lines(&path, &String::from_utf8_lossy(&bytes));
+                        index.sync(&source, &version, &lines).await?;
+                    }
+                    // It went away, or a rule hides it, since it was listed.
+                    Err(VfsError::NotFound(_) | VfsError::Denied(_)) => continue,
+                    Err(error @ VfsError::Unavailable { .. }) => return Err(error.into()),
+                    Err(error) => {
+                        unread.push(error.to_string());
+                        continue;
+                    }
+                }
+            }
+            names.push(name);
+        }
+        for gone in known.keys().filter(|name| !names.contains(name) && self.is_own(name)) {
+            index.remove(&Source::new(Kind::Memory, gone)).await?;
+        }
+        Ok(Filled { scope: Scope::Sources(Kind::Memory, names), unread })
+    }
+
+    /// Whether a source is of this memory, and not of another session's.
+    fn is_own(&self, source: &str) -> bool {
+        let path = source.strip_prefix(&self.prefix).map(VPath::parse);
+        matches!(path, Some(Ok(path)) if self.holds(&path))
+    }
+
+    /// The files with their versions, in the order of paths.
+    async fn list(&self) -> Result<(BTreeMap<VPath, String>, Vec<String>), VfsError> {
+        let (mut all, mut unread) = (BTreeMap::new(), Vec::new());
+        if let Some(path) = &self.curated {
+            match self.files.stat(path).await {
+                Ok(stat) if stat.kind == FileKind::File => drop(all.insert(path.clone(), stat.version.to_string())),
+                Ok(_) | Err(VfsError::NotFound(_) | VfsError::Denied(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if let Some(days) = &self.days {
+            for entry in absent_is_empty(self.files.list(days).await)? {
+                if let Ok(path) = days.join(&entry.name) {
+                    self.add(&mut all, path, &entry);
+                }
+            }
+            if let Ok(archive) = days.join(ARCHIVE) {
+                let walk = self.files.walk(&archive, None, MAX_FILES).await;
+                let walk = absent_is_empty(walk.map(|walk| {
+                    if walk.truncated {
+                        unread.push(format!("{archive} has more than {MAX_FILES} files; the rest is not searched"));
+                    }
+                    walk.entries
+                }))?;
+                walk.iter().for_each(|(path, entry)| self.add(&mut all, path.clone(), entry));
+            }
+        }
+        Ok((all, unread))
+    }
+
+    fn add(&self, all: &mut BTreeMap<VPath, String>, path: VPath, entry: &DirEntry) {
+        if entry.kind == FileKind::File && self.holds(&path) {
+            let hash = entry.hash.map_or(String::new(), |hash| hash.to_string());
+            all.insert(path, format!("{}:{}:{hash}", entry.size, entry.modified_ms));
+        }
+    }
+}
+
+fn is_text(name: &str) -> bool {
+    name.ends_with(".md") || name.ends_with(".txt")
+}
+
+fn absent_is_empty<T>(listed: Result<Vec<T>, VfsError>) -> Result<Vec<T>, VfsError> {
+    match listed {
+        Err(VfsError::NotFound(_) | VfsError::NotDirectory(_) | VfsError::Denied(_)) => Ok(Vec::new()),
+        listed => listed,
+    }
+}
+
+/// The lines of a file that say something, each with its day: the one it names, or else the file's.
+fn lines(path: &VPath, text: &str) -> Vec<Line> {
+    let day = date_in(path.name());
+    let numbered = text.lines().zip(1..).filter(|(line, _)| line.chars().any(char::is_alphanumeric));
+    let line = |(text, place): (&str, u64)| {
+        let line = Line::note(place, text.trim());
+        match date_in(text).or(day) {
+            Some(at) => line.at(at),
+            None => line,
+        }
+    };
+    numbered.map(line).collect()
+}
+
+/// The beginning of the first day, `YYYY-MM-DD`, that a text names.
+fn date_in(text: &str) -> Option<Timestamp> {
+    const LENGTH: usize = "YYYY-MM-DD".len();
+    let bytes = text.as_bytes();
+    let looks_like = |at: usize| {
+        let window = &bytes[at..at + LENGTH];
+        let before = at == 0 || !bytes[at - 1].is_ascii_alphanumeric();
+        before && window[4] == b'-' && window[7] == b'-' && window[0].is_ascii_digit()
+    };
+    let at = (0..bytes.len().saturating_sub(LENGTH - 1)).find(|&at| looks_like(at))?;
+    let date: Date = text.get(at..at + LENGTH)?.parse().ok()?;
+    Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_of_the_day_it_names_or_of_its_files() {
+        let day = |text: &str| Some(format!("{text}T00:00:00Z").parse::<Timestamp>().unwrap());
+        let of = |path: &str, text: &str| lines(&VPath::parse(path).unwrap(), text);
+        assert_eq!(of("MEMORY.md", "\n# A\n---\nb")[1], Line::note(4, "b"));
+        let dated = of("memory/2026-11-02.md", "a\nsince 2025-01-31: b\n(2026-13-45) c\nx2025-01-31");
+        assert_eq!(
+            dated.iter().map(|line| line.at).collect::<Vec<_>>(),
+            [day("2026-11-02"), day("2025-01-31"), day("2026-11-02"), day("2026-11-02")]
+        );
+    }
+}

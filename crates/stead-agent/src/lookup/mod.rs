@@ -1,0 +1,232 @@
+//! Finding what was remembered and what was said: one index, kept in step with files and journals.
+//!
+//! The index is brought up to date by each search, from what changed since the last: there is no other moment at
+//! which it must be told, and nothing is lost if it is deleted.
+
+mod dates;
+mod journal;
+mod memory;
+
+pub use dates::{since, until};
+pub use journal::{Said, said};
+pub use memory::MemoryFiles;
+
+use crate::Agent;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use stead_core::{Owner, SessionId};
+use stead_search::{Appended, Embed, Found, Hybrid, Index, Kind, Lazy, Query, Scope, SearchError, Source, Synced};
+use stead_store::{Sessions, StoreError, Summary};
+use stead_vfs::VfsError;
+
+/// How long a search waits for meanings before it goes on with words alone.
+const EMBED_DEADLINE: Duration = Duration::from_secs(5);
+/// How often an index that turns out to be damaged is filled anew before the search gives up.
+const MAX_REBUILDS: usize = 2;
+
+/// Finds what was remembered and what was said.
+#[derive(Debug, Clone)]
+pub struct Lookup {
+    index: Arc<Lazy>,
+    embed: Option<Arc<dyn Embed>>,
+}
+
+/// What was found, and what could not be looked at.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Looked {
+    /// The hits.
+    pub found: Found,
+    /// Sessions and files that could not be read, with the reason.
+    pub unread: Vec<String>,
+}
+
+/// Why nothing can be found.
+#[derive(Debug, thiserror::Error)]
+pub enum LookupError {
+    /// The index.
+    #[error(transparent)]
+    Search(#[from] SearchError),
+    /// The sessions.
+    #[error(transparent)]
+    Sessions(#[from] StoreError),
+    /// The files.
+    #[error(transparent)]
+    Files(#[from] VfsError),
+}
+
+impl Lookup {
+    /// Searches `index`; by meaning too, if `embed` tells it.
+    pub fn new(index: Arc<Lazy>, embed: Option<Arc<dyn Embed>>) -> Self {
+        Self { index, embed }
+    }
+
+    /// Searches files of memory. The scope of `query` is set here.
+    pub async fn memory(&self, memory: &MemoryFiles, query: &Query) -> Result<Looked, LookupError> {
+        self.filled(What::Memory(memory), query).await
+    }
+
+    /// Searches all sessions. The scope of `query` is set here.
+    pub async fn sessions(&self, sessions: &dyn Sessions, query: &Query) -> Result<Looked, LookupError> {
+        self.filled(What::Sessions(sessions), query).await
+    }
+
+    /// Searches one session, up to its newest entry. The scope of `query` is set here.
+    pub async fn session(&self, sessions: &dyn Sessions, id: &SessionId, query: &Query) -> Result<Looked, LookupError> {
+        self.filled(What::Session(sessions, id), query).await
+    }
+
+    /// Forgets sessions that are gone and gives back their space. An index that was never made stays so.
+    pub async fn tidy(&self, sessions: &dyn Sessions) -> Result<(), LookupError> {
+        if !self.index.is_made() {
+            return Ok(());
+        }
+        let index = self.index.get().await?;
+        forget_gone(&index, &sessions.list().await?).await?;
+        Ok(index.compact().await?)
+    }
+
+    /// Fills the index and asks it; once more if it was damaged.
+    async fn filled(&self, what: What<'_>, query: &Query) -> Result<Looked, LookupError> {
+        let index = self.index.get().await?;
+        let mut rebuilds = 0;
+        loop {
+            match self.look(&index, what, query).await {
+                Err(LookupError::Search(SearchError::Rebuilt)) if rebuilds < MAX_REBUILDS => rebuilds += 1,
+                outcome => return outcome,
+            }
+        }
+    }
+
+    async fn look(&self, index: &Index, what: What<'_>, query: &Query) -> Result<Looked, LookupError> {
+        let Filled { scope, unread } = what.fill(index).await?;
+        let found = self.ask(index, &query.clone().within(scope)).await?;
+        Ok(Looked { found, unread })
+    }
+
+    async fn ask(&self, index: &Index, query: &Query) -> Result<Found, SearchError> {
+        match &self.embed {
+            None => index.search(query).await,
+            Some(embed) => {
+                let hybrid = Hybrid { embed: &**embed, deadline: EMBED_DEADLINE };
+                index.search_hybrid(query, hybrid).await
+            }
+        }
+    }
+}
+
+impl Agent {
+    /// Finds what was remembered and said for `owner`.
+    pub fn lookup(&self, owner: &Owner) -> Lookup {
+        Lookup::new(self.parts.place.index(owner), self.parts.workspace.meaning.clone())
+    }
+
+    /// The memory of `owner` outside any session, as far as the rules show it. None if the layout has none.
+    pub fn memory_files(&self, owner: &Owner) -> Option<MemoryFiles> {
+        let session = SessionId::outside();
+        let files = self.parts.workspace.shown(&self.parts.place.files(owner, &session, None));
+        MemoryFiles::of(&self.parts.workspace, &session, files)
+    }
+}
+
+/// What is searched.
+#[derive(Clone, Copy)]
+enum What<'a> {
+    Memory(&'a MemoryFiles),
+    Sessions(&'a dyn Sessions),
+    Session(&'a dyn Sessions, &'a SessionId),
+}
+
+impl What<'_> {
+    /// Brings `index` up to date with it.
+    async fn fill(self, index: &Index) -> Result<Filled, LookupError> {
+        match self {
+            Self::Memory(memory) => memory.sync(index).await,
+            Self::Sessions(sessions) => sync_sessions(index, sessions).await,
+            Self::Session(sessions, id) => {
+                let lines = sessions.read(id).await?;
+                sync_session(index, id, None, &lines).await?;
+                Ok(Filled { scope: Scope::Sources(Kind::Session, vec![id.to_string()]), unread: Vec::new() })
+            }
+        }
+    }
+}
+
+/// What an index holds now.
+pub(crate) struct Filled {
+    scope: Scope,
+    unread: Vec<String>,
+}
+
+/// Brings the index up to date with all sessions.
+async fn sync_sessions(index: &Index, sessions: &dyn Sessions) -> Result<Filled, LookupError> {
+    let known = index.sources(Kind::Session).await?;
+    let mut listed = sessions.list().await?;
+    // In the same order everywhere, so that every place gives the same answers.
+    listed.sort_by(|a, b| a.id.cmp(&b.id));
+    let mut unread = Vec::new();
+    for summary in &listed {
+        let mark = format!("{}:{}:", summary.entries, summary.bytes);
+        if known.get(summary.id.as_str()).is_some_and(|version| version.starts_with(&mark)) {
+            continue;
+        }
+        match sessions.read(&summary.id).await {
+            Ok(lines) => sync_session(index, &summary.id, Some(summary.bytes), &lines).await?,
+            // It was removed since it was listed.
+            Err(StoreError::NotFound(_)) => {}
+            Err(error @ (StoreError::Unavailable { .. } | StoreError::Setup(_))) => return Err(error.into()),
+            Err(error) => unread.push(error.to_string()),
+        }
+    }
+    forget_gone(index, &listed).await?;
+    let names = listed.into_iter().map(|summary| summary.id.to_string()).collect();
+    Ok(Filled { scope: Scope::Sources(Kind::Session, names), unread })
+}
+
+/// Forgets sessions that are not among those that are `listed`.
+async fn forget_gone(index: &Index, listed: &[Summary]) -> Result<(), LookupError> {
+    let here: BTreeSet<&str> = listed.iter().map(|summary| summary.id.as_str()).collect();
+    for gone in index.sources(Kind::Session).await?.keys().filter(|name| !here.contains(name.as_str())) {
+        index.remove(&Source::new(Kind::Session, gone)).await?;
+    }
+    Ok(())
+}
+
+/// Brings the index up to date with one session, whose journal has `lines`. What was known of it and only grew is
+/// added to.
+async fn sync_session(
+    index: &Index,
+    id: &SessionId,
+    bytes: Option<u64>,
+    lines: &[stead_core::Line],
+) -> Result<(), LookupError> {
+    let Some(last) = lines.last() else { return Ok(()) };
+    let source = Source::new(Kind::Session, id.as_str());
+    let bytes = bytes.map_or_else(|| "-".to_owned(), |bytes| bytes.to_string());
+    let version = format!("{}:{bytes}:{}", last.seq, last.sum);
+    let all = journal::searched(lines);
+    if let Some(known) = index.version(&source).await?
+        && let Some(upto) = grew_from(&known, lines)
+    {
+        if upto == last.seq && bytes == "-" {
+            return Ok(());
+        }
+        let more: Vec<_> = all.iter().filter(|line| line.place > upto).cloned().collect();
+        match index.append(&source, &known, &version, &more).await? {
+            Appended::Added => return Ok(()),
+            // Another process was faster; what it left is compared below.
+            Appended::Stale => {}
+        }
+    }
+    match index.sync(&source, &version, &all).await? {
+        Synced::Unchanged | Synced::Replaced => Ok(()),
+    }
+}
+
+/// The entry up to which a journal is known, if its `lines` go on from there.
+fn grew_from(known: &str, lines: &[stead_core::Line]) -> Option<u64> {
+    let mut parts = known.split(':');
+    let (seq, _, sum) = (parts.next()?.parse::<u64>().ok()?, parts.next()?, parts.next()?);
+    let line = lines.get(usize::try_from(seq.checked_sub(1)?).ok()?)?;
+    (line.seq == seq && line.sum.to_string() == sum).then_some(seq)
+}

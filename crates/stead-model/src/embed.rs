@@ -1,0 +1,197 @@
+//! Texts as vectors, from any endpoint that speaks OpenAI's `POST /embeddings`.
+
+use crate::classify::{classify, retry_after};
+use crate::connect::{Reach, reach};
+use crate::http::{client, is_web_page, network, seconds};
+use crate::providers::{WireKind, find};
+use crate::{Env, ModelError, ModelName};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Client, Response, Url};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::sync::OnceLock;
+use std::time::Duration;
+use stead_core::Redactor;
+
+/// Texts in one request.
+const BATCH_TEXTS: usize = 64;
+/// Longest answer to one request.
+const MAX_ANSWER_BYTES: usize = 32 * 1024 * 1024;
+/// A longer text is cut: no endpoint takes more, and its beginning says what it is about.
+const MAX_TEXT_CHARS: usize = 8000;
+
+/// How texts become vectors, as `agent.yaml` gives it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct EmbeddingSettings {
+    /// `provider:model`, for example `openai:text-embedding-3-small` or `ollama:nomic-embed-text`.
+    pub name: String,
+    /// Endpoint, where it is not the provider's own.
+    pub base_url: Option<String>,
+    /// Key, where it is not in the provider's usual variable.
+    pub api_key: Option<String>,
+    /// Numbers per vector, where the model lets one choose.
+    pub dimensions: Option<u32>,
+    /// Seconds for one request (default 10).
+    pub timeout_seconds: f64,
+}
+
+impl Default for EmbeddingSettings {
+    fn default() -> Self {
+        Self { name: String::new(), base_url: None, api_key: None, dimensions: None, timeout_seconds: 10.0 }
+    }
+}
+
+impl EmbeddingSettings {
+    /// What is wrong with the settings, whatever the environment.
+    pub fn problem(&self) -> Option<String> {
+        self.provider()
+            .and_then(|_| seconds(&self.name, "timeout_seconds", self.timeout_seconds))
+            .err()
+            .map(|e| e.to_string())
+    }
+
+    fn provider(&self) -> Result<(ModelName, &'static crate::Provider), ModelError> {
+        let name: ModelName = self.name.parse()?;
+        let Some(provider) = find(&name.provider) else {
+            return Err(ModelError::Config(format!("{name}: no provider is named {:?}", name.provider)));
+        };
+        match provider.wire {
+            WireKind::OpenAi(_) | WireKind::Responses => Ok((name, provider)),
+            WireKind::Anthropic | WireKind::Gemini => Err(ModelError::Config(format!(
+                "{name}: {} has no embeddings endpoint of OpenAI's kind; name another provider, or \
+                 openai-compatible:MODEL with its base_url",
+                provider.name
+            ))),
+        }
+    }
+}
+
+/// Asks an endpoint for vectors.
+#[derive(Debug)]
+pub struct Embedder {
+    name: String,
+    model: String,
+    dimensions: Option<u32>,
+    url: Url,
+    headers: HeaderMap,
+    timeout: Duration,
+    redactor: Redactor,
+    /// Made on first use: loading root certificates takes milliseconds.
+    client: OnceLock<Result<Client, ModelError>>,
+}
+
+impl Embedder {
+    /// The endpoint that `settings` describe. Nothing is sent yet; what is missing or wrong is said now.
+    pub fn new(settings: &EmbeddingSettings, env: Env<'_>) -> Result<Self, ModelError> {
+        let (name, provider) = settings.provider()?;
+        let Reach { base_url, key } =
+            reach(provider, &name, settings.base_url.as_ref(), settings.api_key.as_ref(), env)?;
+        let config = |problem: &str| ModelError::Config(format!("{name}: {problem}"));
+        let url = Url::parse(&format!("{}/embeddings", base_url.trim_end_matches('/')));
+        let url = url.ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+        let url = url.ok_or_else(|| config("the base URL must begin with http:// or https://"))?;
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        if let Some(key) = &key {
+            let value = HeaderValue::from_str(&format!("Bearer {key}"));
+            let mut value = value.map_err(|_| config("the key has characters that no header may have"))?;
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+        }
+        Ok(Self {
+            model: name.model.clone(),
+            dimensions: settings.dimensions,
+            url,
+            headers,
+            timeout: seconds(&settings.name, "timeout_seconds", settings.timeout_seconds)?,
+            redactor: Redactor::new(key),
+            client: OnceLock::new(),
+            name: name.to_string(),
+        })
+    }
+
+    /// `provider:model`, with what else tells its vectors from others.
+    pub fn name(&self) -> String {
+        match self.dimensions {
+            None => self.name.clone(),
+            Some(dimensions) => format!("{}/{dimensions}", self.name),
+        }
+    }
+
+    /// One vector per text, in their order. Asked once: whoever searches does not wait for a second try.
+    pub async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, ModelError> {
+        let mut vectors = Vec::with_capacity(texts.len());
+        for batch in texts.chunks(BATCH_TEXTS) {
+            let answer = tokio::time::timeout(self.timeout, self.ask(batch)).await;
+            let answer =
+                answer.unwrap_or_else(|_| Err(ModelError::TimedOut(format!("no vectors within {:?}", self.timeout))));
+            vectors.extend(answer.map_err(|error| error.map_words(|words| self.redactor.clean(&words).into_owned()))?);
+        }
+        Ok(vectors)
+    }
+
+    async fn ask(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, ModelError> {
+        let input: Vec<String> = texts.iter().map(|text| text.chars().take(MAX_TEXT_CHARS).collect()).collect();
+        let mut body = json!({"model": self.model, "input": input, "encoding_format": "float"});
+        if let Some(dimensions) = self.dimensions {
+            body["dimensions"] = dimensions.into();
+        }
+        let client = self.client.get_or_init(|| client(&self.url, self.timeout)).as_ref().map_err(Clone::clone)?;
+        let call = client.post(self.url.clone()).headers(self.headers.clone()).body(body.to_string());
+        let response = call.send().await.map_err(network)?;
+        let status = response.status();
+        let header = |name: &str| response.headers().get(name)?.to_str().ok().map(str::to_owned);
+        let (ms, wait) = (header("retry-after-ms"), header("retry-after"));
+        if is_web_page(&response) && status.is_success() {
+            return Err(ModelError::NotFound("the endpoint answered with a web page; check the base URL".to_owned()));
+        }
+        let body = read(response).await?;
+        if !status.is_success() {
+            let header = |name: &str| if name == "retry-after-ms" { ms.as_deref() } else { wait.as_deref() };
+            return Err(classify(status.as_u16(), retry_after(header, jiff::Timestamp::now()), &body));
+        }
+        parse(&body, texts.len())
+    }
+}
+
+async fn read(mut response: Response) -> Result<Vec<u8>, ModelError> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(network)? {
+        if body.len() + chunk.len() > MAX_ANSWER_BYTES {
+            return Err(ModelError::Protocol(format!("the answer has more than {MAX_ANSWER_BYTES} bytes")));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+/// The vectors of an answer, in the order of the `count` texts: it may list them in another.
+fn parse(body: &[u8], count: usize) -> Result<Vec<Vec<f32>>, ModelError> {
+    #[derive(Deserialize)]
+    struct Answer {
+        data: Vec<Item>,
+    }
+    #[derive(Deserialize)]
+    struct Item {
+        index: Option<usize>,
+        embedding: Vec<f32>,
+    }
+    let odd = |words: String| ModelError::Protocol(words);
+    let answer: Answer = serde_json::from_slice(body).map_err(|error| odd(error.to_string()))?;
+    let mut vectors = vec![Vec::new(); count];
+    for (at, item) in answer.data.into_iter().enumerate() {
+        let index = item.index.unwrap_or(at);
+        let place = vectors.get_mut(index).ok_or_else(|| odd(format!("a vector has the index {index} of {count}")))?;
+        *place = item.embedding;
+    }
+    let length = vectors.first().map_or(0, Vec::len);
+    if vectors.iter().any(|vector| vector.is_empty() || vector.len() != length) {
+        return Err(odd(format!("not every one of {count} texts got a vector of the same length")));
+    }
+    Ok(vectors)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,200 @@
+//! Which rows are worth a closer look: found with the index alone, without reading a text.
+
+use crate::query::Terms;
+use crate::{Query, Scope};
+use sqlx::sqlite::SqliteArguments;
+use sqlx::{AssertSqlSafe, Row, Sqlite, SqlitePool};
+use std::collections::HashMap;
+
+/// Rows of one word that are looked at, those indexed last first. A word that is in more lines says little.
+const SCANNED_ROWS: i64 = 4000;
+/// Rows that are ranked by their text.
+const RANKED_ROWS: usize = 400;
+/// What a word tells that is everywhere.
+const LEAST_WEIGHT: f64 = 0.1;
+/// Sources of a scope that are named in the question to the index; more are compared row by row.
+const NAMED_SOURCES: usize = 32;
+
+/// The rows that a scope and a time cover.
+#[derive(Debug)]
+pub(crate) struct Field {
+    sources: Sources,
+    since_ms: Option<i64>,
+    until_ms: Option<i64>,
+    /// How many rows the scope has, whatever their time.
+    pub(crate) rows: i64,
+}
+
+#[derive(Debug, PartialEq)]
+enum Sources {
+    All,
+    Kind(i64),
+    Ids(Vec<i64>),
+}
+
+/// The rows to rank, and in how many rows each word is.
+#[derive(Debug)]
+pub(crate) struct Candidates {
+    pub(crate) ids: Vec<i64>,
+    /// What each word of the query tells, by its index.
+    pub(crate) weights: Vec<f64>,
+}
+
+impl Field {
+    /// What `query` asks to look at.
+    pub(crate) async fn of(pool: &SqlitePool, query: &Query) -> sqlx::Result<Self> {
+        let all = sqlx::query("SELECT id, kind, name, rows FROM sources").fetch_all(pool).await?;
+        let (mut ids, mut rows) = (Vec::new(), 0);
+        for row in &all {
+            let (kind, name): (i64, String) = (row.try_get(1)?, row.try_get(2)?);
+            let covered = match &query.scope {
+                Scope::All => true,
+                Scope::Kind(wanted) => wanted.code() == kind,
+                Scope::Under(wanted, prefix) => wanted.code() == kind && name.starts_with(prefix.as_str()),
+                Scope::Sources(wanted, names) => wanted.code() == kind && names.contains(&name),
+            };
+            if covered {
+                ids.push(row.try_get(0)?);
+                rows += row.try_get::<i64, _>(3)?;
+            }
+        }
+        let sources = match &query.scope {
+            _ if ids.len() == all.len() => Sources::All,
+            Scope::All => Sources::All,
+            Scope::Kind(kind) => Sources::Kind(kind.code()),
+            Scope::Under(..) | Scope::Sources(..) => Sources::Ids(ids),
+        };
+        let ms = |at: Option<jiff::Timestamp>| at.map(|at| at.as_millisecond());
+        Ok(Self { sources, since_ms: ms(query.since), until_ms: ms(query.until), rows })
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    /// What the index must find beside the words, as it wants to be asked.
+    fn marks(&self) -> Option<String> {
+        match &self.sources {
+            Sources::All => None,
+            Sources::Kind(kind) => Some(format!("scope : \"k{kind}\"")),
+            Sources::Ids(ids) if ids.len() > NAMED_SOURCES => None,
+            Sources::Ids(ids) => {
+                let names: Vec<String> = ids.iter().map(|id| format!("\"s{id}\"")).collect();
+                Some(format!("scope : ({})", names.join(" OR ")))
+            }
+        }
+    }
+
+    /// Conditions on a row `r`, with the values for their three parameters, after `first - 1` others.
+    pub(crate) fn conditions(&self, first: usize) -> (String, Bound) {
+        let mut all = Vec::new();
+        if self.since_ms.is_some() {
+            all.push(format!("r.at_ms >= ?{first}"));
+        }
+        if self.until_ms.is_some() {
+            all.push(format!("r.at_ms < ?{}", first + 1));
+        }
+        let sources = match &self.sources {
+            Sources::All => None,
+            Sources::Kind(kind) => {
+                all.push(format!("r.source IN (SELECT id FROM sources WHERE kind = ?{})", first + 2));
+                Some(kind.to_string())
+            }
+            Sources::Ids(ids) => {
+                all.push(format!("r.source IN (SELECT value FROM json_each(?{}))", first + 2));
+                Some(serde_json::Value::from(ids.clone()).to_string())
+            }
+        };
+        let text = if all.is_empty() { "1".to_owned() } else { all.join(" AND ") };
+        (text, Bound { since_ms: self.since_ms, until_ms: self.until_ms, sources })
+    }
+
+    /// Whether rows must be compared beside what the index finds.
+    fn compares(&self) -> bool {
+        let many = matches!(&self.sources, Sources::Ids(ids) if ids.len() > NAMED_SOURCES);
+        many || self.since_ms.is_some() || self.until_ms.is_some()
+    }
+
+    /// The rows that match `wanted`, in the language of FTS5; the last indexed first.
+    async fn matching(&self, pool: &SqlitePool, wanted: &str) -> sqlx::Result<Vec<i64>> {
+        let question = match self.marks() {
+            Some(marks) => format!("{marks} AND {wanted}"),
+            None => wanted.to_owned(),
+        };
+        let (conditions, bound) = self.conditions(2);
+        let rows = match self.compares() {
+            false => "words WHERE words MATCH ?1".to_owned(),
+            true => format!("words JOIN rows r ON r.id = words.rowid WHERE words MATCH ?1 AND {conditions}"),
+        };
+        // One row of JSON: a row each would cost more than finding them.
+        let sql = format!(
+            "SELECT json_group_array(id) FROM \
+             (SELECT words.rowid AS id FROM {rows} ORDER BY words.rowid DESC LIMIT {SCANNED_ROWS})"
+        );
+        let query = sqlx::query(AssertSqlSafe(sql)).bind(question);
+        let query = if self.compares() { bound.to(query) } else { query };
+        let list: String = query.fetch_one(pool).await?.try_get(0)?;
+        serde_json::from_str(&list).map_err(|error| sqlx::Error::Decode(error.into()))
+    }
+}
+
+/// Values for the conditions of a [`Field`].
+pub(crate) struct Bound {
+    since_ms: Option<i64>,
+    until_ms: Option<i64>,
+    sources: Option<String>,
+}
+
+type Question<'q> = sqlx::query::Query<'q, Sqlite, SqliteArguments>;
+
+impl Bound {
+    pub(crate) fn to(self, query: Question<'_>) -> Question<'_> {
+        query.bind(self.since_ms).bind(self.until_ms).bind(self.sources)
+    }
+}
+
+/// Finds the rows worth ranking: those with the words that tell most, and those with all words.
+pub(crate) async fn candidates(pool: &SqlitePool, field: &Field, terms: &Terms) -> sqlx::Result<Candidates> {
+    let mut weights = vec![0.0; terms.words.len()];
+    let mut scores: HashMap<i64, f64> = HashMap::new();
+    for at in terms.wanted() {
+        let rows = field.matching(pool, &word(&terms.words[at])).await?;
+        weights[at] = weight(rows.len(), field.rows);
+        for row in rows {
+            *scores.entry(row).or_default() += weights[at];
+        }
+    }
+    let present: Vec<String> =
+        terms.wanted_parts().filter(|&at| weights[at] > 0.0).map(|at| word(&terms.words[at])).collect();
+    if present.len() > 1 {
+        let all: f64 = terms.wanted_parts().map(|at| weights[at]).sum();
+        for row in field.matching(pool, &present.join(" AND ")).await? {
+            scores.insert(row, all);
+        }
+    }
+    for phrase in &terms.phrases {
+        let together = format!("sequence : \"{}\"", phrase.join(" "));
+        let rows: std::collections::HashSet<i64> = field.matching(pool, &together).await?.into_iter().collect();
+        // A phrase of frequent words may be where none of them was looked at.
+        rows.iter().for_each(|&row| *scores.entry(row).or_default() += 1.0);
+        scores.retain(|row, _| rows.contains(row));
+    }
+    let mut best: Vec<(i64, f64)> = scores.into_iter().collect();
+    best.sort_by(|a, b| b.1.total_cmp(&a.1).then(b.0.cmp(&a.0)));
+    best.truncate(RANKED_ROWS);
+    Ok(Candidates { ids: best.into_iter().map(|(id, _)| id).collect(), weights })
+}
+
+/// Words hold neither quotes nor anything else that FTS5 would read as its own.
+fn word(text: &str) -> String {
+    format!("{{sequence beside}} : \"{text}\"")
+}
+
+/// What a word in `found` of `all` rows tells: the rarer the more. Words that are nowhere tell nothing.
+fn weight(found: usize, all: i64) -> f64 {
+    if found == 0 {
+        return 0.0;
+    }
+    let (found, all) = (found as f64, all as f64);
+    (1.0 + (all - found + 0.5).max(0.0) / (found + 0.5)).ln().max(LEAST_WEIGHT)
+}

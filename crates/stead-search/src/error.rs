@@ -1,0 +1,55 @@
+//! What can go wrong with an index.
+
+/// A failed operation. What the index holds is derived, so nothing is ever lost with it.
+#[derive(Debug, thiserror::Error)]
+pub enum SearchError {
+    /// There is nothing to look for.
+    #[error("the query is empty: give one word or more")]
+    EmptyQuery,
+    /// The index was damaged and is empty now: what it should hold must be given again.
+    #[error("the search index was damaged and has been made anew; search again")]
+    Rebuilt,
+    /// Another process wrote for too long.
+    #[error("the search index is being written by another process; search again in a moment")]
+    Busy,
+    /// The file cannot be used.
+    #[error("the search index {place}: {cause}")]
+    Unavailable {
+        /// The file, or what else it lies in.
+        place: String,
+        /// The system's words.
+        cause: String,
+    },
+}
+
+/// What an error of SQLite means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    Damaged,
+    Busy,
+    Other,
+}
+
+/// By SQLite's extended result codes, whose lowest byte is the plain one.
+pub(crate) fn fault(error: &sqlx::Error) -> Fault {
+    const ERROR: i32 = 1;
+    const BUSY: i32 = 5;
+    const LOCKED: i32 = 6;
+    const CORRUPT: i32 = 11;
+    const NOTADB: i32 = 26;
+    let sqlx::Error::Database(error) = error else { return Fault::Other };
+    let code = error.code().and_then(|code| code.parse::<i32>().ok()).unwrap_or_default();
+    match code & 0xff {
+        CORRUPT | NOTADB => Fault::Damaged,
+        // A table that we made is gone or is another: the file is not what it says it is.
+        ERROR
+            if ["no such table", "no such column", "vtable constructor"]
+                .iter()
+                .any(|w| error.message().contains(w)) =>
+        {
+            Fault::Damaged
+        }
+        BUSY | LOCKED => Fault::Busy,
+        _ => Fault::Other,
+    }
+}

@@ -1,0 +1,122 @@
+//! The file of an index: opened if it is one of ours, made anew if it is anything else.
+
+use crate::error::{Fault, fault};
+use crate::schema::{APPLICATION, FORMAT, TABLES};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{AssertSqlSafe, ConnectOptions, Row, SqlitePool};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long another process may write before we give up.
+const BUSY: Duration = Duration::from_secs(10);
+const READERS: u32 = 3;
+
+/// The connections to one index.
+#[derive(Debug, Clone)]
+pub(crate) struct Connections {
+    /// One: writers queue here, in order, rather than asking the file again and again.
+    pub(crate) writer: SqlitePool,
+    pub(crate) readers: SqlitePool,
+}
+
+/// An index that ends with the process.
+pub(crate) async fn in_memory() -> Result<Connections, sqlx::Error> {
+    // Each connection would have a database of its own, so there is only one, and it is never closed.
+    let options = SqliteConnectOptions::new().in_memory(true).disable_statement_logging();
+    let pool = pool(1, options).await?;
+    make_tables(&pool).await?;
+    Ok(Connections { writer: pool.clone(), readers: pool })
+}
+
+/// Opens the index at `path`. What is there and is none, or is damaged, or of another format, is replaced.
+pub(crate) async fn open(path: &Path) -> Result<Connections, sqlx::Error> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(sqlx::Error::Io)?;
+    }
+    match connect(path).await {
+        Ok(Some(connections)) => return Ok(connections),
+        Ok(None) => {}
+        Err(error) if fault(&error) == Fault::Damaged => {}
+        Err(error) => return Err(error),
+    }
+    replace(path).await
+}
+
+/// Puts an empty index in the place of what is at `path`. Of several processes that find the same damage, one does.
+pub(crate) async fn replace(path: &Path) -> Result<Connections, sqlx::Error> {
+    let lock = beside(path, "-lock");
+    let _held = tokio::task::spawn_blocking(move || File::create(lock).and_then(|file| file.lock().map(|()| file)))
+        .await
+        .map_err(|error| sqlx::Error::Io(std::io::Error::other(error)))?
+        .map_err(sqlx::Error::Io)?;
+    if let Ok(Some(connections)) = connect(path).await
+        && is_sound(&connections).await
+    {
+        return Ok(connections);
+    }
+    tracing::info!(index = %path.display(), "the search index is made anew");
+    for file in [path.to_owned(), beside(path, "-wal"), beside(path, "-shm")] {
+        match std::fs::remove_file(file) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(sqlx::Error::Io(error)),
+            _ => {}
+        }
+    }
+    let made = connect(path).await?;
+    made.ok_or_else(|| sqlx::Error::Io(std::io::Error::other("another program keeps its own data there")))
+}
+
+async fn is_sound(connections: &Connections) -> bool {
+    let checked = sqlx::query("PRAGMA quick_check(1)").fetch_one(&connections.writer).await;
+    let scanned = sqlx::query("INSERT INTO words (words, rank) VALUES ('integrity-check', 0)");
+    checked.is_ok_and(|row| row.try_get::<String, _>(0).is_ok_and(|said| said == "ok"))
+        && scanned.execute(&connections.writer).await.is_ok()
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// The index at `path`, made if there is no file; none if the file is another's or of another format.
+async fn connect(path: &Path) -> Result<Option<Connections>, sqlx::Error> {
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(true)
+        .busy_timeout(BUSY)
+        .journal_mode(SqliteJournalMode::Wal)
+        // A power cut may take the last commits, never more; they are derived.
+        .synchronous(SqliteSynchronous::Normal)
+        .disable_statement_logging();
+    let writer = pool(1, options.clone()).await?;
+    let number = async |sql: &'static str| sqlx::query(sql).fetch_one(&writer).await?.try_get::<i64, _>(0);
+    let marks = (number("PRAGMA application_id").await?, number("PRAGMA user_version").await?);
+    match marks {
+        (APPLICATION, FORMAT) => {}
+        (0, 0) if number("SELECT COUNT(*) FROM sqlite_schema").await? == 0 => make_tables(&writer).await?,
+        _ => {
+            writer.close().await;
+            return Ok(None);
+        }
+    }
+    let readers = pool(READERS, options).await?;
+    Ok(Some(Connections { writer, readers }))
+}
+
+async fn pool(max: u32, options: SqliteConnectOptions) -> Result<SqlitePool, sqlx::Error> {
+    // The first connection is made at once, so that what is wrong with the file is known now.
+    let pool = SqlitePoolOptions::new().max_connections(max).test_before_acquire(false);
+    pool.idle_timeout(None).max_lifetime(None).acquire_timeout(BUSY).connect_with(options).await
+}
+
+async fn make_tables(writer: &SqlitePool) -> Result<(), sqlx::Error> {
+    let mut tx = writer.begin_with("BEGIN IMMEDIATE").await?;
+    // Another process may have been faster.
+    let made = sqlx::query("SELECT COUNT(*) FROM sqlite_schema").fetch_one(&mut *tx).await?.try_get::<i64, _>(0)?;
+    if made == 0 {
+        let marks = format!("PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {FORMAT};");
+        sqlx::raw_sql(AssertSqlSafe(format!("{TABLES}{marks}"))).execute(&mut *tx).await?;
+    }
+    tx.commit().await
+}

@@ -1,0 +1,238 @@
+//! The index: what it is told, and what it knows.
+
+use crate::error::{Fault, fault};
+use crate::file::{self, Connections};
+use crate::rows::{BATCH_ROWS, rows};
+use crate::{Kind, Line, SearchError, Source};
+use serde_json::Value;
+use sqlx::{Row, SqliteConnection};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock};
+
+/// Lines of sources, ready to be searched. Derived: it may be deleted at any time, and several processes may use
+/// one file at once.
+#[derive(Debug)]
+pub struct Index {
+    /// None in memory.
+    path: Option<PathBuf>,
+    connections: RwLock<Connections>,
+    /// Taken by whoever puts a new file in the place of a damaged one.
+    mending: tokio::sync::Mutex<()>,
+}
+
+/// What came of telling an index about a source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Synced {
+    /// It knew this version.
+    Unchanged,
+    /// It knows it now.
+    Replaced,
+}
+
+/// What came of telling an index how a source grew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Appended {
+    /// It knows the new lines.
+    Added,
+    /// It knows another version than the one that grew: it must be given all lines.
+    Stale,
+}
+
+impl Index {
+    /// The index in the file `path`, made if there is none. A file that is no index of this format, or is damaged,
+    /// is replaced by an empty one.
+    pub async fn open(path: impl AsRef<Path>) -> Result<Self, SearchError> {
+        let path = path.as_ref();
+        let opened = file::open(path).await.map_err(|error| unavailable(&path.display().to_string(), &error))?;
+        Ok(Self::of(Some(path.to_owned()), opened))
+    }
+
+    /// An index that ends with the process.
+    pub async fn in_memory() -> Result<Self, SearchError> {
+        let opened = file::in_memory().await.map_err(|error| unavailable(MEMORY, &error))?;
+        Ok(Self::of(None, opened))
+    }
+
+    fn of(path: Option<PathBuf>, connections: Connections) -> Self {
+        Self { path, connections: RwLock::new(connections), mending: tokio::sync::Mutex::default() }
+    }
+
+    /// Makes `lines` all that is known of `source`, unless `version` is what is known already.
+    pub async fn sync(&self, source: &Source, version: &str, lines: &[Line]) -> Result<Synced, SearchError> {
+        let done = self.try_sync(source, version, lines).await;
+        self.checked(done).await
+    }
+
+    async fn try_sync(&self, source: &Source, version: &str, lines: &[Line]) -> sqlx::Result<Synced> {
+        let mut tx = self.connections().writer.begin_with("BEGIN IMMEDIATE").await?;
+        let known = known(&mut tx, source).await?;
+        if known.as_ref().is_some_and(|known| known.version == version) {
+            return Ok(Synced::Unchanged);
+        }
+        let id = match known {
+            Some(known) => {
+                forget_rows(&mut tx, known.id).await?;
+                known.id
+            }
+            None => {
+                let made = sqlx::query("INSERT INTO sources (kind, name, version, rows) VALUES (?, ?, '', 0)");
+                made.bind(source.kind.code()).bind(&source.name).execute(&mut *tx).await?.last_insert_rowid()
+            }
+        };
+        let count = add_rows(&mut tx, source, id, lines).await?;
+        let set = sqlx::query("UPDATE sources SET version = ?, rows = ? WHERE id = ?");
+        set.bind(version).bind(count).bind(id).execute(&mut *tx).await?;
+        tx.commit().await?;
+        Ok(Synced::Replaced)
+    }
+
+    /// Adds `lines` to a source that only grew from version `from` to `version`.
+    pub async fn append(
+        &self,
+        source: &Source,
+        from: &str,
+        version: &str,
+        lines: &[Line],
+    ) -> Result<Appended, SearchError> {
+        let done = self.try_append(source, from, version, lines).await;
+        self.checked(done).await
+    }
+
+    async fn try_append(&self, source: &Source, from: &str, version: &str, lines: &[Line]) -> sqlx::Result<Appended> {
+        let mut tx = self.connections().writer.begin_with("BEGIN IMMEDIATE").await?;
+        // Another process may have added the same lines in the meantime.
+        let Some(known) = known(&mut tx, source).await?.filter(|known| known.version == from) else {
+            return Ok(Appended::Stale);
+        };
+        let count = add_rows(&mut tx, source, known.id, lines).await?;
+        let set = sqlx::query("UPDATE sources SET version = ?, rows = rows + ? WHERE id = ?");
+        set.bind(version).bind(count).bind(known.id).execute(&mut *tx).await?;
+        tx.commit().await?;
+        Ok(Appended::Added)
+    }
+
+    /// Forgets a source.
+    pub async fn remove(&self, source: &Source) -> Result<(), SearchError> {
+        let done = self.try_remove(source).await;
+        self.checked(done).await
+    }
+
+    async fn try_remove(&self, source: &Source) -> sqlx::Result<()> {
+        let mut tx = self.connections().writer.begin_with("BEGIN IMMEDIATE").await?;
+        let Some(known) = known(&mut tx, source).await? else { return Ok(()) };
+        forget_rows(&mut tx, known.id).await?;
+        sqlx::query("DELETE FROM sources WHERE id = ?").bind(known.id).execute(&mut *tx).await?;
+        sqlx::query("DELETE FROM vectors WHERE hash NOT IN (SELECT hash FROM rows)").execute(&mut *tx).await?;
+        tx.commit().await
+    }
+
+    /// Gives back the space of what was forgotten.
+    pub async fn compact(&self) -> Result<(), SearchError> {
+        let writer = self.connections().writer;
+        let merged = sqlx::query("INSERT INTO words (words) VALUES ('optimize')").execute(&writer).await;
+        self.checked(merged).await?;
+        let compacted = sqlx::raw_sql("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)").execute(&writer).await;
+        self.checked(compacted).await.map(drop)
+    }
+
+    /// The sources of one kind that are known, with their versions.
+    pub async fn sources(&self, kind: Kind) -> Result<BTreeMap<String, String>, SearchError> {
+        let rows = sqlx::query("SELECT name, version FROM sources WHERE kind = ?").bind(kind.code());
+        let rows = rows.fetch_all(&self.connections().readers).await;
+        let pairs = rows.and_then(|rows| rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect());
+        self.checked(pairs).await
+    }
+
+    /// The version that is known of `source`.
+    pub async fn version(&self, source: &Source) -> Result<Option<String>, SearchError> {
+        let row = sqlx::query("SELECT version FROM sources WHERE kind = ? AND name = ?");
+        let row = row.bind(source.kind.code()).bind(&source.name).fetch_optional(&self.connections().readers).await;
+        let version = row.and_then(|row| row.map(|row| row.try_get(0)).transpose());
+        self.checked(version).await
+    }
+
+    pub(crate) fn connections(&self) -> Connections {
+        self.connections.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What came of an operation; if the file turns out to be damaged, it is replaced.
+    pub(crate) async fn checked<T>(&self, outcome: sqlx::Result<T>) -> Result<T, SearchError> {
+        let error = match outcome {
+            Ok(value) => return Ok(value),
+            Err(error) => error,
+        };
+        match (fault(&error), &self.path) {
+            (Fault::Busy, _) => Err(SearchError::Busy),
+            (Fault::Damaged, Some(path)) => {
+                tracing::warn!(index = %path.display(), %error, "the search index is damaged");
+                let _one = self.mending.lock().await;
+                let old = self.connections();
+                old.writer.close().await;
+                old.readers.close().await;
+                let made = file::replace(path).await;
+                let made = made.map_err(|error| unavailable(&path.display().to_string(), &error))?;
+                *self.connections.write().unwrap_or_else(PoisonError::into_inner) = made;
+                Err(SearchError::Rebuilt)
+            }
+            // Another call may have found the damage first.
+            (Fault::Other, Some(_)) if matches!(error, sqlx::Error::PoolClosed) => {
+                let _one = self.mending.lock().await;
+                Err(SearchError::Rebuilt)
+            }
+            (Fault::Damaged | Fault::Other, path) => {
+                let place = path.as_ref().map_or_else(|| MEMORY.to_owned(), |path| path.display().to_string());
+                Err(unavailable(&place, &error))
+            }
+        }
+    }
+}
+
+const MEMORY: &str = "in memory";
+
+fn unavailable(place: &str, error: &sqlx::Error) -> SearchError {
+    SearchError::Unavailable { place: place.to_owned(), cause: error.to_string() }
+}
+
+struct Known {
+    id: i64,
+    version: String,
+}
+
+async fn known(conn: &mut SqliteConnection, source: &Source) -> sqlx::Result<Option<Known>> {
+    let row = sqlx::query("SELECT id, version FROM sources WHERE kind = ? AND name = ?");
+    let row = row.bind(source.kind.code()).bind(&source.name).fetch_optional(conn).await?;
+    row.map(|row| Ok(Known { id: row.try_get(0)?, version: row.try_get(1)? })).transpose()
+}
+
+async fn forget_rows(conn: &mut SqliteConnection, source: i64) -> sqlx::Result<()> {
+    let words = sqlx::query("DELETE FROM words WHERE rowid IN (SELECT id FROM rows WHERE source = ?)");
+    words.bind(source).execute(&mut *conn).await?;
+    sqlx::query("DELETE FROM rows WHERE source = ?").bind(source).execute(conn).await.map(drop)
+}
+
+/// Adds the rows of `lines`; gives their number.
+async fn add_rows(conn: &mut SqliteConnection, source: &Source, id: i64, lines: &[Line]) -> sqlx::Result<i64> {
+    let last = sqlx::query("SELECT COALESCE(MAX(id), 0) FROM rows").fetch_one(&mut *conn).await?;
+    let mut all = rows(source, id, lines, last.try_get::<i64, _>(0)? + 1);
+    let mut count = 0;
+    loop {
+        let batch: Vec<Value> = all.by_ref().take(BATCH_ROWS).collect();
+        if batch.is_empty() {
+            return Ok(count);
+        }
+        count += i64::try_from(batch.len()).unwrap_or(i64::MAX);
+        let batch = Value::Array(batch).to_string();
+        let text = sqlx::query(
+            "INSERT INTO rows (id, source, place, at_ms, voice, hash, text) \
+             SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6 \
+             FROM json_each(?)",
+        );
+        text.bind(&batch).execute(&mut *conn).await?;
+        let words = sqlx::query(
+            "INSERT INTO words (rowid, scope, sequence, beside) \
+             SELECT value ->> 0, value ->> 7, value ->> 8, value ->> 9 FROM json_each(?)",
+        );
+        words.bind(&batch).execute(&mut *conn).await?;
+    }
+}

@@ -1,0 +1,46 @@
+//! One search engine for memory and sessions.
+//!
+//! An [`Index`] is derived from files and journals and can be deleted at any time. It is told what each
+//! [`Source`] says ([`Index::sync`], [`Index::append`]), and answers a [`Query`] with ranked [`Hit`]s. One way of
+//! cutting text into words serves English, scripts without spaces, and code; nothing that a person types is an
+//! error of syntax.
+//!
+//! ```
+//! use stead_search::{Index, Kind, Line, Query, Source};
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! let index = Index::in_memory().await.unwrap();
+//! let memory = Source::new(Kind::Memory, "MEMORY.md");
+//! index.sync(&memory, "v1", &[Line::note(1, "Deploys happen on Tuesdays"), Line::note(2, "数据库用 PostgreSQL")]).await.unwrap();
+//!
+//! let found = index.search(&Query::new("which day to deploy?")).await.unwrap();
+//! assert_eq!((found.hits[0].place, found.hits[0].text.as_str()), (1, "Deploys happen on Tuesdays"));
+//! let found = index.search(&Query::new("库")).await.unwrap();
+//! assert_eq!(found.hits[0].place, 2);
+//! # });
+//! ```
+
+mod candidates;
+mod embed;
+mod error;
+mod file;
+mod index;
+mod line;
+mod literal;
+mod query;
+mod rank;
+mod rows;
+mod schema;
+mod search;
+mod shelf;
+mod snippet;
+mod vectors;
+mod words;
+
+pub use embed::{Embed, EmbedError, Hybrid};
+pub use error::SearchError;
+pub use index::{Appended, Index, Synced};
+pub use line::{Kind, Line, Source, Voice};
+pub use query::{MAX_LIMIT, Query, Scope};
+pub use search::{Found, Hit, Ranking};
+pub use shelf::{Lazy, Shelf};

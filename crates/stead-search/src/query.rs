@@ -1,0 +1,232 @@
+//! What is asked, and how it is read.
+
+use crate::words::{Sort, Word, words};
+use crate::{Kind, SearchError};
+use jiff::Timestamp;
+
+/// Most hits that are given at once.
+pub const MAX_LIMIT: usize = 301;
+const DEFAULT_LIMIT: usize = 10;
+/// Longer queries are cut: nobody remembers more words of what they look for.
+const MAX_QUERY_CHARS: usize = 1000;
+const MAX_TERMS: usize = 48;
+
+/// English words that say nothing about what is looked for; left out if others remain.
+const EMPTY_WORDS: &str = "a an the and or of to in on at by for from with about as is are was were be been it its this \
+    that these those what which who whom when where why how do did does we i you he she they our my your me us them \
+    there here can could should would will shall may might must have has had not no any some if then than so";
+
+/// A question to an index.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Query {
+    /// What a person typed. Words between `"` must stand together.
+    pub text: String,
+    /// Where to look.
+    pub scope: Scope,
+    /// Not before.
+    pub since: Option<Timestamp>,
+    /// Before.
+    pub until: Option<Timestamp>,
+    /// At most so many hits; [`MAX_LIMIT`] at the most.
+    pub limit: usize,
+}
+
+impl Query {
+    /// A question to everything.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), scope: Scope::All, since: None, until: None, limit: DEFAULT_LIMIT }
+    }
+
+    /// The same in a part.
+    pub fn within(self, scope: Scope) -> Self {
+        Self { scope, ..self }
+    }
+
+    /// The same with another limit.
+    pub fn limit(self, limit: usize) -> Self {
+        Self { limit, ..self }
+    }
+
+    pub(crate) fn bounded_limit(&self) -> usize {
+        self.limit.clamp(1, MAX_LIMIT)
+    }
+}
+
+/// The part of an index that is looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    /// All of it.
+    All,
+    /// Sources of one kind.
+    Kind(Kind),
+    /// Sources of one kind whose names begin so.
+    Under(Kind, String),
+    /// These sources of one kind.
+    Sources(Kind, Vec<String>),
+}
+
+/// A query as it is looked up.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Parsed {
+    Words(Terms),
+    /// It has no words: its signs are looked for as they stand.
+    Signs(String),
+}
+
+/// The words of a query.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Terms {
+    /// Each word once.
+    pub(crate) words: Vec<String>,
+    /// What should be there: names and words, as indexes into `words`.
+    pub(crate) groups: Vec<Group>,
+    /// The words in the order in which they were typed.
+    pub(crate) sequence: Vec<usize>,
+    /// What must stand together.
+    pub(crate) phrases: Vec<Vec<String>>,
+}
+
+/// A thing that is looked for: all of its parts, or its whole.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Group {
+    pub(crate) parts: Vec<usize>,
+    pub(crate) wholes: Vec<usize>,
+}
+
+/// Reads what a person typed.
+pub(crate) fn parse(text: &str) -> Result<Parsed, SearchError> {
+    let text: String = text.trim().chars().take(MAX_QUERY_CHARS).collect();
+    if text.is_empty() {
+        return Err(SearchError::EmptyQuery);
+    }
+    let mut terms = Terms::default();
+    for quoted in quoted(&text) {
+        let sequence = words(quoted).all.into_iter().filter(|word| word.sort.is_sequence());
+        let phrase: Vec<String> = sequence.map(|word| word.text).take(MAX_TERMS).collect();
+        if !phrase.is_empty() {
+            terms.phrases.push(phrase);
+        }
+    }
+    let found = words(&text);
+    let mut start = 0;
+    for end in found.groups {
+        terms.add(&found.all[start..end]);
+        start = end;
+    }
+    if terms.words.is_empty() {
+        return Ok(Parsed::Signs(text));
+    }
+    terms.leave_out_empty_words();
+    Ok(Parsed::Words(terms))
+}
+
+/// What stands between quotes; a quote that is not closed quotes nothing.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    let is_quote = |c: char| matches!(c, '"' | '“' | '”' | '「' | '」');
+    let pieces: Vec<&str> = text.split(is_quote).collect();
+    let closed = pieces.len() - usize::from(pieces.len().is_multiple_of(2));
+    pieces.into_iter().take(closed).skip(1).step_by(2)
+}
+
+impl Terms {
+    fn add(&mut self, name: &[Word]) {
+        let mut group = Group::default();
+        for word in name {
+            let wanted = match word.sort {
+                Sort::Plain | Sort::Alone | Sort::Pair => &mut group.parts,
+                Sort::Whole => &mut group.wholes,
+                // The pairs it is in say more.
+                Sort::Character => continue,
+            };
+            let known = self.words.iter().position(|known| *known == word.text);
+            let Some(at) = known.or_else(|| (self.words.len() < MAX_TERMS).then_some(self.words.len())) else {
+                continue;
+            };
+            if known.is_none() {
+                self.words.push(word.text.clone());
+            }
+            wanted.push(at);
+            if word.sort != Sort::Whole {
+                self.sequence.push(at);
+            }
+        }
+        if !group.parts.is_empty() && !self.groups.contains(&group) {
+            self.groups.push(group);
+        }
+    }
+
+    fn leave_out_empty_words(&mut self) {
+        let is_empty = |word: &str| EMPTY_WORDS.split_whitespace().any(|empty| empty == word);
+        let says_nothing =
+            |group: &Group| group.wholes.is_empty() && group.parts.iter().all(|&at| is_empty(&self.words[at]));
+        if self.groups.iter().all(says_nothing) {
+            return;
+        }
+        let groups: Vec<bool> = self.groups.iter().map(says_nothing).collect();
+        let mut left_out = groups.into_iter();
+        self.groups.retain(|_| !left_out.next().unwrap_or_default());
+    }
+
+    /// The words that should all be there.
+    pub(crate) fn wanted_parts(&self) -> impl Iterator<Item = usize> {
+        let mut all: Vec<usize> = self.groups.iter().flat_map(|group| group.parts.iter().copied()).collect();
+        all.sort_unstable();
+        all.dedup();
+        all.into_iter()
+    }
+
+    /// The words that make a line a candidate.
+    pub(crate) fn wanted(&self) -> Vec<usize> {
+        let mut all: Vec<usize> =
+            self.groups.iter().flat_map(|group| group.parts.iter().chain(&group.wholes)).copied().collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Case = (&'static str, &'static [&'static str], &'static [&'static [&'static str]]);
+
+    fn terms(text: &str) -> (Vec<String>, Vec<Vec<String>>) {
+        match parse(text).unwrap() {
+            Parsed::Signs(signs) => panic!("{signs} has words"),
+            Parsed::Words(terms) => {
+                let wanted = terms.wanted().into_iter().map(|at| terms.words[at].clone()).collect();
+                (wanted, terms.phrases)
+            }
+        }
+    }
+
+    // 5.6
+    #[test]
+    fn a_query_is_its_words_and_what_must_stand_together() {
+        #[rustfmt::skip]
+        let table: &[Case] = &[
+            ("which database do we use?", &["databas", "use"], &[]),
+            ("who are you", &["who", "are", "you"], &[]),
+            ("\"exact phrase\" more", &["exact", "phrase", "more"], &[&["exact", "phrase"]]),
+            ("an \"open quote", &["open", "quot"], &[]),
+            ("“数据库” 表", &["数据", "据库", "表"], &[&["数", "据", "库"]]),
+            ("库", &["库"], &[]),
+            ("read_lines", &["read", "line", "read_lines", "readlin"], &[]),
+            ("NEAR(a b) OR col:x* AND -y", &["near", "b", "col", "x", "col_x", "colx", "y"], &[]),
+        ];
+        for (text, wanted, phrases) in table {
+            let wanted: Vec<String> = wanted.iter().map(|&w| w.into()).collect();
+            let phrases: Vec<Vec<String>> = phrases.iter().map(|p| p.iter().map(|&w| w.into()).collect()).collect();
+            assert_eq!(terms(text), (wanted, phrases), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_query_without_words_is_looked_for_as_it_stands() {
+        for signs in ["=>", "\"\"", "?!", "🎉", "***"] {
+            assert_eq!(parse(signs).unwrap(), Parsed::Signs(signs.to_owned()));
+        }
+        assert!(matches!(parse(" \n "), Err(SearchError::EmptyQuery)));
+    }
+}

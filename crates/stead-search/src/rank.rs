@@ -1,0 +1,93 @@
+//! How well a text answers a query. Pure: the same text, weights and query give the same score everywhere.
+
+use crate::query::Terms;
+use crate::words::{Sort, Words};
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// How fast more of the same word stops to count (the k1 of BM25).
+const SATURATION: f64 = 1.2;
+/// How much long texts are held back (its b).
+const LENGTH: f64 = 0.4;
+/// Words of an ordinary line.
+const ORDINARY_WORDS: f64 = 20.0;
+/// What two words of the query that stand together add, of what the lesser of them tells.
+const ADJACENT: f64 = 0.6;
+/// What the query in its own words adds, of all that its words tell.
+const LITERAL: f64 = 0.5;
+/// What the newest gets beside what it says.
+const NEWEST: f64 = 0.05;
+/// After so many days, half of that.
+const HALF_DAYS: f64 = 30.0;
+
+/// How well a text answers, and where.
+#[derive(Debug)]
+pub(crate) struct Ranked {
+    pub(crate) score: f64,
+    /// Where words of the query stand, with their index.
+    pub(crate) matches: Vec<(usize, Range<usize>)>,
+}
+
+/// Ranks `text`, whose words are `words`.
+pub(crate) fn rank(terms: &Terms, weights: &[f64], query: &str, text: &str, words: &Words) -> Ranked {
+    let known: HashMap<&str, usize> = terms.words.iter().enumerate().map(|(at, word)| (word.as_str(), at)).collect();
+    let mut counts = vec![0_u32; terms.words.len()];
+    let mut matches = Vec::new();
+    let mut order: Vec<Option<usize>> = Vec::new();
+    let mut length = 0.0;
+    for word in &words.all {
+        let at = known.get(word.text.as_str()).copied();
+        if let Some(at) = at {
+            counts[at] += 1;
+            matches.push((at, word.span.clone()));
+        }
+        match word.sort {
+            Sort::Plain | Sort::Pair | Sort::Alone => order.push(at),
+            Sort::Character | Sort::Whole => {}
+        }
+        length += if word.sort.is_sequence() { 1.0 } else { 0.0 };
+    }
+    let dampening = SATURATION * (1.0 - LENGTH + LENGTH * length / ORDINARY_WORDS);
+    let told: f64 = terms
+        .wanted()
+        .into_iter()
+        .map(|at| (weights[at], f64::from(counts[at])))
+        .map(|(weight, count)| weight * count * (SATURATION + 1.0) / (count + dampening))
+        .sum();
+    let all: f64 = terms.wanted_parts().map(|at| weights[at]).sum();
+    let literal = terms.sequence.len() > 1 && text.to_lowercase().contains(&bare(query));
+    let bonus = if literal { LITERAL * all } else { 0.0 };
+    let score = told * (0.5 + coverage(terms, weights, &counts)) + adjacent(terms, weights, &order) + bonus;
+    matches.retain(|(at, _)| weights[*at] > 0.0);
+    Ranked { score, matches }
+}
+
+/// A query as it would stand in a text.
+fn bare(query: &str) -> String {
+    query.trim().trim_matches(['"', '“', '”']).to_lowercase()
+}
+
+/// The part of what is looked for that is there, by what it tells; words that are nowhere count as the rarest.
+fn coverage(terms: &Terms, weights: &[f64], counts: &[u32]) -> f64 {
+    let rarest = weights.iter().copied().fold(1.0, f64::max);
+    let telling = |at: usize| if weights[at] > 0.0 { weights[at] } else { rarest };
+    let (mut there, mut wanted) = (0.0, 0.0);
+    for group in &terms.groups {
+        let all: f64 = group.parts.iter().map(|&at| telling(at)).sum();
+        let found: f64 = group.parts.iter().filter(|&&at| counts[at] > 0).map(|&at| telling(at)).sum();
+        there += if group.wholes.iter().any(|&at| counts[at] > 0) { all } else { found };
+        wanted += all;
+    }
+    if wanted > 0.0 { there / wanted } else { 0.0 }
+}
+
+fn adjacent(terms: &Terms, weights: &[f64], order: &[Option<usize>]) -> f64 {
+    let pairs = terms.sequence.windows(2).filter(|pair| pair[0] != pair[1]);
+    let together = pairs.filter(|pair| order.windows(2).any(|next| next == [Some(pair[0]), Some(pair[1])]));
+    together.map(|pair| ADJACENT * weights[pair[0]].min(weights[pair[1]])).sum()
+}
+
+/// What being new adds: `age_days` behind the newest of all that was found.
+pub(crate) fn recency(age_days: f64) -> f64 {
+    1.0 + NEWEST * 0.5_f64.powf(age_days / HALF_DAYS)
+}

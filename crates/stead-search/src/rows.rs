@@ -1,0 +1,93 @@
+//! Lines as they are kept: in pieces of bounded size, with their words.
+
+use crate::words::words;
+use crate::{Line, Source};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+/// A longer line is kept in pieces, so that a hit in it can be told apart.
+const MAX_PIECE_BYTES: usize = 1200;
+/// What of one line is searched.
+const MAX_LINE_BYTES: usize = 4 * 1024 * 1024;
+/// Rows that are written with one statement.
+pub(crate) const BATCH_ROWS: usize = 500;
+
+/// The rows of a line as JSON: id, source, place, at, voice, hash, text, scope, sequence, beside.
+pub(crate) fn rows<'a>(
+    source: &'a Source,
+    source_id: i64,
+    lines: &'a [Line],
+    first_id: i64,
+) -> impl Iterator<Item = Value> + 'a {
+    let scope = format!("k{} s{source_id}", source.kind.code());
+    let pieces = lines.iter().flat_map(|line| pieces(&line.text).into_iter().map(move |piece| (line, piece)));
+    pieces.zip(first_id..).map(move |((line, piece), id)| {
+        let (mut sequence, mut beside) = (String::new(), String::new());
+        for word in words(&piece).all {
+            let column = if word.sort.is_sequence() { &mut sequence } else { &mut beside };
+            column.push_str(&word.text);
+            column.push(' ');
+        }
+        json!([
+            id,
+            source_id,
+            line.place,
+            line.at.map(|at| at.as_millisecond()),
+            line.voice.code(),
+            hash(&piece),
+            piece,
+            scope,
+            sequence,
+            beside
+        ])
+    })
+}
+
+/// What tells a text from others.
+pub(crate) fn hash(text: &str) -> i64 {
+    let mut first = [0; 8];
+    first.copy_from_slice(&Sha256::digest(text.as_bytes())[..8]);
+    i64::from_le_bytes(first)
+}
+
+/// A text in pieces that end at the end of a row or of a word where they can.
+fn pieces(text: &str) -> Vec<String> {
+    // SQLite ends a text at a NUL.
+    let text: String = text.chars().map(|c| if c == '\0' { ' ' } else { c }).collect();
+    let mut rest = &text[..floor(&text, MAX_LINE_BYTES)];
+    let mut pieces = Vec::new();
+    while rest.len() > MAX_PIECE_BYTES {
+        let window = &rest[..floor(rest, MAX_PIECE_BYTES)];
+        let late = floor(window, MAX_PIECE_BYTES / 2);
+        let end = [window[late..].rfind('\n'), window[late..].rfind(char::is_whitespace)].into_iter().flatten().next();
+        let end = end.map_or(window.len(), |end| late + end);
+        pieces.push(rest[..end].trim().to_owned());
+        rest = &rest[end..];
+    }
+    pieces.push(rest.trim().to_owned());
+    pieces.retain(|piece| !piece.is_empty());
+    pieces
+}
+
+/// The last boundary of a character at or before `at`.
+pub(crate) fn floor(text: &str, at: usize) -> usize {
+    text.floor_char_boundary(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_line_is_kept_in_pieces_without_losing_a_word() {
+        for word in ["word ", "数据库", "row\n", "longwithoutend"] {
+            let text = word.repeat(2000);
+            let pieces = pieces(&text);
+            assert!(pieces.iter().all(|piece| piece.len() <= MAX_PIECE_BYTES), "{word}");
+            let strip = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
+            assert_eq!(strip(&pieces.concat()), strip(&text), "{word}");
+        }
+        assert_eq!(pieces(" a\0b "), ["a b"]);
+        assert_eq!(pieces(" \n "), Vec::<String>::new());
+    }
+}

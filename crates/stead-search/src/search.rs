@@ -1,0 +1,167 @@
+//! From a query to its hits.
+
+use crate::candidates::{Field, candidates};
+use crate::index::Index;
+use crate::query::{Parsed, Terms, parse};
+use crate::rank::{Ranked, rank, recency};
+use crate::snippet::snippet;
+use crate::words::words;
+use crate::{Kind, Query, SearchError, Source, Voice, literal};
+use jiff::Timestamp;
+use serde::Serialize;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Row, SqlitePool};
+use std::collections::HashSet;
+
+const DAY_MS: f64 = 86_400_000.0;
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Found {
+    /// The best first; of equals, by source and place.
+    pub hits: Vec<Hit>,
+    /// How they were ranked.
+    pub ranking: Ranking,
+}
+
+/// How hits were ranked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ranking {
+    /// By their words.
+    Lexical,
+    /// By their words and their meaning.
+    Hybrid {
+        /// Lines whose meaning is not known yet; the next searches make it known.
+        unknown: usize,
+    },
+    /// By their words, since their meaning could not be had.
+    LexicalOnly {
+        /// Why.
+        why: String,
+    },
+}
+
+/// A line that was found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Hit {
+    /// What kind of source it is in.
+    pub kind: Kind,
+    /// The source.
+    pub source: String,
+    /// Where in it.
+    pub place: u64,
+    /// When it was said.
+    pub at: Option<Timestamp>,
+    /// Who said it.
+    pub voice: Voice,
+    /// The part of it that matches, on one row.
+    pub text: String,
+    /// How well it matches; comparable within one answer only.
+    pub score: f64,
+}
+
+impl Index {
+    /// The lines that answer `query` best.
+    pub async fn search(&self, query: &Query) -> Result<Found, SearchError> {
+        let hits = self.lexical(query, query.bounded_limit()).await?;
+        Ok(Found { hits, ranking: Ranking::Lexical })
+    }
+
+    pub(crate) async fn lexical(&self, query: &Query, limit: usize) -> Result<Vec<Hit>, SearchError> {
+        let parsed = parse(&query.text)?;
+        let pool = self.connections().readers;
+        let found = async {
+            let field = Field::of(&pool, query).await?;
+            if field.is_empty() {
+                return Ok(Vec::new());
+            }
+            match &parsed {
+                Parsed::Signs(signs) => literal::search(&pool, &field, signs, limit).await,
+                Parsed::Words(terms) => ranked(&pool, &field, query, terms, limit).await,
+            }
+        };
+        let found = found.await;
+        self.checked(found).await
+    }
+}
+
+async fn ranked(
+    pool: &SqlitePool,
+    field: &Field,
+    query: &Query,
+    terms: &Terms,
+    limit: usize,
+) -> sqlx::Result<Vec<Hit>> {
+    let found = candidates(pool, field, terms).await?;
+    let rows = read_rows(pool, &found.ids).await?;
+    let newest = rows.iter().filter_map(|row| row.at_ms).max();
+    let mut all: Vec<(StoredRow, Ranked)> = Vec::with_capacity(rows.len());
+    for row in rows {
+        let mut ranked = rank(terms, &found.weights, &query.text, &row.text, &words(&row.text));
+        if let (Some(newest), Some(at)) = (newest, row.at_ms) {
+            ranked.score *= recency((newest - at) as f64 / DAY_MS);
+        }
+        // Rounded: sums of floats differ in their last digit with the order of their parts.
+        ranked.score = (ranked.score * 1e6).round() / 1e6;
+        all.push((row, ranked));
+    }
+    all.sort_by(|(a, x), (b, y)| y.score.total_cmp(&x.score).then_with(|| a.cmp_place(b)));
+    // Of a long line, the best piece.
+    let mut seen = HashSet::new();
+    all.retain(|(row, _)| seen.insert((row.kind, row.source.clone(), row.place)));
+    all.truncate(limit);
+    Ok(all.into_iter().map(|(row, ranked)| row.hit(ranked.score, &ranked.matches)).collect())
+}
+
+/// A row as it is kept.
+#[derive(Debug)]
+pub(crate) struct StoredRow {
+    pub(crate) kind: Kind,
+    pub(crate) source: String,
+    pub(crate) place: u64,
+    pub(crate) at_ms: Option<i64>,
+    voice: Voice,
+    pub(crate) text: String,
+}
+
+impl StoredRow {
+    /// Columns that [`StoredRow::read`] wants, of `rows r JOIN sources s`.
+    pub(crate) const COLUMNS: &str = "s.kind, s.name, r.place, r.at_ms, r.voice, r.text";
+
+    pub(crate) fn read(row: &SqliteRow) -> sqlx::Result<Self> {
+        let odd = |what: &str| sqlx::Error::Decode(format!("{what} is unknown").into());
+        Ok(Self {
+            kind: Kind::of(row.try_get(0)?).ok_or_else(|| odd("a kind"))?,
+            source: row.try_get(1)?,
+            place: u64::try_from(row.try_get::<i64, _>(2)?).map_err(|_| odd("a place"))?,
+            at_ms: row.try_get(3)?,
+            voice: Voice::of(row.try_get(4)?).ok_or_else(|| odd("a voice"))?,
+            text: row.try_get(5)?,
+        })
+    }
+
+    pub(crate) fn cmp_place(&self, other: &Self) -> std::cmp::Ordering {
+        (self.kind, &self.source, self.place, &self.text).cmp(&(other.kind, &other.source, other.place, &other.text))
+    }
+
+    pub(crate) fn hit(self, score: f64, matches: &[(usize, std::ops::Range<usize>)]) -> Hit {
+        let text = snippet(&self.text, matches);
+        let at = self.at_ms.and_then(|ms| Timestamp::from_millisecond(ms).ok());
+        Hit { kind: self.kind, source: self.source, place: self.place, at, voice: self.voice, text, score }
+    }
+
+    pub(crate) fn as_source(&self) -> (Source, u64) {
+        (Source::new(self.kind, &self.source), self.place)
+    }
+}
+
+pub(crate) async fn read_rows(pool: &SqlitePool, ids: &[i64]) -> sqlx::Result<Vec<StoredRow>> {
+    let sql = format!(
+        "SELECT {} FROM json_each(?) wanted JOIN rows r ON r.id = wanted.value JOIN sources s ON s.id = r.source",
+        StoredRow::COLUMNS
+    );
+    let wanted = serde_json::Value::from(ids.to_vec()).to_string();
+    let rows = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(wanted).fetch_all(pool).await?;
+    rows.iter().map(StoredRow::read).collect()
+}

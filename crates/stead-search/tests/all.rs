@@ -1,0 +1,42 @@
+//! What the engine promises: relevance on a fixed corpus, files that may be damaged or shared, lines that grow.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+#[path = "all/files.rs"]
+mod files;
+#[path = "all/growth.rs"]
+mod growth;
+#[path = "all/hybrid.rs"]
+mod hybrid;
+#[path = "all/queries.rs"]
+mod queries;
+#[path = "all/relevance.rs"]
+mod relevance;
+#[path = "all/speed.rs"]
+mod speed;
+
+use stead_search::{Found, Index, Kind, Line, Query, Source};
+
+fn memory(name: &str) -> Source {
+    Source::new(Kind::Memory, name)
+}
+
+fn notes(texts: &[&str]) -> Vec<Line> {
+    texts.iter().zip(1..).map(|(text, place)| Line::note(place, *text)).collect()
+}
+
+/// An index of one file with these lines.
+async fn index_of(texts: &[&str]) -> Index {
+    let index = Index::in_memory().await.unwrap();
+    index.sync(&memory("a.md"), "1", &notes(texts)).await.unwrap();
+    index
+}
+
+/// The places that were found, best first.
+fn places(found: &Found) -> Vec<(String, u64)> {
+    found.hits.iter().map(|hit| (hit.source.clone(), hit.place)).collect()
+}
+
+async fn found(index: &Index, query: &str) -> Vec<u64> {
+    index.search(&Query::new(query)).await.unwrap().hits.iter().map(|hit| hit.place).collect()
+}

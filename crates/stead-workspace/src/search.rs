@@ -1,0 +1,94 @@
+//! How memory and sessions are searched.
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+use stead_model::{Embedder, EmbeddingSettings, Env, ModelError};
+use stead_search::{Embed, EmbedError};
+
+/// How memory and sessions are searched.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SearchSettings {
+    /// What tells the meaning of texts, beside their words: `provider:model`, or a map of settings with `name:`. Left
+    /// out, words alone are ranked, and no key is needed.
+    #[serde(deserialize_with = "embedding")]
+    #[schemars(with = "Option<NameOrSettings>")]
+    pub embedding: Option<EmbeddingSettings>,
+}
+
+impl SearchSettings {
+    /// What is wrong with them: the key, and why.
+    pub(crate) fn problem(&self) -> Option<(&'static str, String)> {
+        Some(("search.embedding", self.embedding.as_ref()?.problem()?))
+    }
+
+    /// Who tells the meaning of texts.
+    pub(crate) fn meaning(&self, env: Env<'_>) -> Option<Meaning> {
+        self.embedding.as_ref().map(|settings| Meaning::new(settings, env))
+    }
+}
+
+/// A name by itself, or settings with a name.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum NameOrSettings {
+    Name(String),
+    Settings(EmbeddingSettings),
+}
+
+fn embedding<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<EmbeddingSettings>, D::Error> {
+    struct Given;
+    impl<'de> serde::de::Visitor<'de> for Given {
+        type Value = Option<EmbeddingSettings>;
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("`provider:model`, or a map with `name:`")
+        }
+        fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
+            Ok(Some(EmbeddingSettings { name: name.to_owned(), ..EmbeddingSettings::default() }))
+        }
+        fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+            EmbeddingSettings::deserialize(serde::de::value::MapAccessDeserializer::new(map)).map(Some)
+        }
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok(None)
+        }
+        fn visit_none<E>(self) -> Result<Self::Value, E> {
+            Ok(None)
+        }
+    }
+    deserializer.deserialize_any(Given)
+}
+
+/// Tells the meaning of texts by asking an endpoint. One that cannot be asked is no reason not to open a workspace:
+/// searches go by words, and say why.
+#[derive(Debug)]
+pub struct Meaning {
+    name: String,
+    embedder: Result<Embedder, ModelError>,
+}
+
+impl Meaning {
+    fn new(settings: &EmbeddingSettings, env: Env<'_>) -> Self {
+        let embedder = Embedder::new(settings, env);
+        let name = embedder.as_ref().map_or_else(|_| settings.name.clone(), Embedder::name);
+        Self { name, embedder }
+    }
+}
+
+impl Embed for Meaning {
+    fn model(&self) -> &str {
+        &self.name
+    }
+
+    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, EmbedError>> {
+        async move {
+            let told = |error: &ModelError| EmbedError(error.to_string());
+            let embedder = self.embedder.as_ref().map_err(told)?;
+            embedder.embed(texts).await.map_err(|error| told(&error))
+        }
+        .boxed()
+    }
+}

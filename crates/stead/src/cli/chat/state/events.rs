@@ -1,0 +1,147 @@
+//! What the events of a run change on the screen.
+
+use super::super::transcript::{Body, Call, Details, Stage, Tone};
+use super::{Chat, Doing, Phase};
+use serde_json::Value;
+use stead::core::{Event, EventKind, Level, Outcome};
+
+impl Chat {
+    pub(in crate::cli::chat) fn on_event(&mut self, event: &Event) {
+        match &event.kind {
+            EventKind::RunStarted { model, resumed, .. } => {
+                self.info.model.clone_from(model);
+                if !resumed {
+                    self.info.turns += 1;
+                }
+            }
+            EventKind::ModelStarted { step } => {
+                self.step_start = self.items.len();
+                if let Phase::Running(run) = &mut self.phase {
+                    run.step = *step;
+                }
+                self.doing(Doing::Waiting);
+            }
+            EventKind::TextDelta { text } => {
+                self.doing(Doing::Answering);
+                self.say(text);
+            }
+            EventKind::ThinkingDelta { .. } => self.doing(Doing::Thinking),
+            EventKind::ToolCallStarted { name, .. } => self.doing(Doing::Calling(name.clone())),
+            EventKind::ToolArgsDelta { .. } => {}
+            EventKind::ModelRetry { attempt, wait_ms, reason } => {
+                let step_start = self.step_start;
+                let mut at = 0;
+                self.items.retain(|item| {
+                    at += 1;
+                    at <= step_start || !matches!(item.body, Body::Answer(_))
+                });
+                let seconds = *wait_ms as f64 / 1000.0;
+                self.note(Tone::Warning, format!("attempt {attempt} in {seconds:.1} s: {reason}"));
+                self.doing(Doing::Waiting);
+            }
+            EventKind::ModelEnded { usage, cost, context_tokens, context_window, .. } => {
+                self.info.context = context_tokens.map(|used| (used, *context_window));
+                self.info.usage += *usage;
+                self.info.cost = match (self.info.cost, cost) {
+                    (Some(mut total), Some(part)) => {
+                        total += *part;
+                        Some(total)
+                    }
+                    (Some(_) | None, None) | (None, Some(_)) => None,
+                };
+            }
+            EventKind::ToolStarted { id, name, args } => {
+                self.doing(Doing::Tools);
+                self.call(id, name, args, Stage::Running(String::new()));
+            }
+            EventKind::ToolOutputDelta { id, text } => self.output(id, text),
+            EventKind::ToolEnded { id, name, status, preview, ms } => {
+                let ended = Stage::Ended { status: *status, preview: preview.clone(), ms: Some(*ms) };
+                self.call(id, name, &Value::Null, ended);
+            }
+            EventKind::Ask { id, name, args, rule } => self.call(id, name, args, Stage::Asked(rule.clone())),
+            EventKind::Decision { id, .. } => {
+                if self.question.as_ref().is_some_and(|question| question.id == *id) {
+                    self.question = None;
+                }
+            }
+            EventKind::Notice { level, text } => {
+                let tone = match level {
+                    Level::Info => Tone::Info,
+                    Level::Warning => Tone::Warning,
+                };
+                self.note(tone, text.clone());
+            }
+            EventKind::CompactionStarted { .. } => self.doing(Doing::Summarising),
+            EventKind::Compacted { dropped, before_tokens, after_tokens, fallback, .. } => {
+                let why = fallback.as_ref().map_or(String::new(), |why| format!("; no summary by a model: {why}"));
+                let text = format!("context {before_tokens} → {after_tokens} tokens: {}{why}", dropped.in_words());
+                self.note(Tone::Info, text);
+                self.info.context = Some((*after_tokens, self.info.context.and_then(|(_, window)| window)));
+            }
+            EventKind::RunEnded { outcome, reason, .. } => self.run_ended(*outcome, reason.as_deref()),
+        }
+    }
+
+    pub(super) fn run_ended(&mut self, outcome: Outcome, reason: Option<&str>) {
+        let reason = reason.unwrap_or("");
+        match outcome {
+            Outcome::Completed if reason.is_empty() => {}
+            Outcome::Completed => self.note(Tone::Info, reason),
+            Outcome::Cancelled => self.note(Tone::Warning, "cancelled; /resume goes on"),
+            Outcome::Parked => self.note(Tone::Warning, format!("parked: {reason}; /resume asks again")),
+            Outcome::StepLimit | Outcome::Budget | Outcome::TimedOut => {
+                self.note(Tone::Warning, format!("{}: {reason}; /resume goes on", outcome.as_str()));
+            }
+            Outcome::Failed => self.note(Tone::Bad, format!("failed: {reason}; /resume tries again")),
+        }
+    }
+
+    pub(super) fn say(&mut self, text: &str) {
+        let last = self.items.len().saturating_sub(1);
+        if last >= self.step_start
+            && let Some(item) = self.items.last_mut()
+            && let Body::Answer(answer) = &mut item.body
+        {
+            answer.push_str(text);
+            item.revision += 1;
+            return;
+        }
+        self.push(Body::Answer(text.to_owned()));
+    }
+
+    /// Brings a call to a stage; one that is not on the screen yet is put there.
+    pub(super) fn call(&mut self, id: &str, name: &str, args: &Value, stage: Stage) {
+        if let Some((item_revision, call)) = self.find_call(id) {
+            *item_revision += 1;
+            call.stage = stage;
+            return;
+        }
+        let (id, name, args) = (id.to_owned(), name.to_owned(), args.clone());
+        self.push(Body::Call(Call { id, name, args, stage, details: Details::Hidden }));
+    }
+
+    pub(super) fn output(&mut self, id: &str, text: &str) {
+        if let Some((item_revision, call)) = self.find_call(id)
+            && let Stage::Running(output) = &mut call.stage
+        {
+            output.push_str(text);
+            *item_revision += 1;
+        }
+    }
+
+    pub(super) fn find_call(&mut self, id: &str) -> Option<(&mut u64, &mut Call)> {
+        self.items.iter_mut().rev().find_map(|item| match &mut item.body {
+            Body::Call(call) if call.id == id => Some((&mut item.revision, call)),
+            Body::Call(_) | Body::User { .. } | Body::Answer(_) | Body::Note(..) => None,
+        })
+    }
+
+    pub(super) fn doing(&mut self, now: Doing) {
+        if let Phase::Running(run) = &mut self.phase
+            && run.doing != Doing::Cancelling
+        {
+            run.doing = now;
+        }
+    }
+}

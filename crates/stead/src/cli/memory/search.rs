@@ -1,0 +1,68 @@
+//! `stead memory search`, and what it shares with `stead sessions search`.
+
+use super::super::args::SearchBounds;
+use super::super::error::CliError;
+use super::super::print::{errln, outln};
+use super::super::style::Style;
+use serde_json::json;
+use std::process::ExitCode;
+use std::sync::Arc;
+use stead::agent::{Agent, Looked};
+use stead::search::{Hit, Query, Ranking};
+
+/// Lines of memory that match, as `path:line`.
+pub(super) async fn search(
+    agent: &Arc<Agent>,
+    style: Style,
+    text: &str,
+    bounds: &SearchBounds,
+) -> Result<ExitCode, CliError> {
+    let Some(memory) = agent.memory_files(agent.owner()) else {
+        return Err(CliError::usage("a workspace of this layout keeps no memory"));
+    };
+    let looked = agent.lookup(agent.owner()).memory(&memory, &bounds.query(text)).await;
+    let looked = looked.map_err(told)?;
+    Ok(show(&looked, bounds, |hit| {
+        let (path, date) = (memory.path(&hit.source), hit.at.map(|at| at.strftime("%Y-%m-%d").to_string()));
+        if bounds.json {
+            outln!("{}", json!({"path": path, "line": hit.place, "date": date, "text": hit.text, "score": hit.score}));
+        } else {
+            let date = date.map_or(String::new(), |date| style.dim(&format!(" ({date})")));
+            outln!("{}:{}{date} {}", style.accent(path), hit.place, style.safe(&hit.text));
+        }
+    }))
+}
+
+/// Shows each hit within the bounds, and says what a person should know about them. As with grep, nothing found is no
+/// success.
+pub(crate) fn show(looked: &Looked, bounds: &SearchBounds, hit: impl FnMut(&Hit)) -> ExitCode {
+    let (hits, limit) = (&looked.found.hits, usize::from(bounds.limit));
+    looked.unread.iter().for_each(|why| errln!("{why}"));
+    hits.iter().take(limit).for_each(hit);
+    if hits.len() > limit {
+        errln!("more than {limit} hits; raise it with --limit");
+    }
+    match &looked.found.ranking {
+        Ranking::Lexical | Ranking::Hybrid { unknown: 0 } => {}
+        Ranking::Hybrid { unknown } => errln!("{unknown} lines were ranked by their words only; search again"),
+        Ranking::LexicalOnly { why } => errln!("ranked by words only: {why}"),
+    }
+    ExitCode::from(u8::from(hits.is_empty()))
+}
+
+impl SearchBounds {
+    /// The question, with one hit more than is shown: the proof that there are more.
+    pub(crate) fn query(&self, text: &str) -> Query {
+        Query { since: self.since, until: self.until, ..Query::new(text).limit(usize::from(self.limit) + 1) }
+    }
+}
+
+/// A search that could not be made.
+pub(crate) fn told(error: stead::agent::LookupError) -> CliError {
+    use stead::agent::LookupError;
+    use stead::search::SearchError;
+    match error {
+        LookupError::Search(SearchError::EmptyQuery) => CliError::usage(SearchError::EmptyQuery.to_string()),
+        error => CliError::Failed(error.into()),
+    }
+}
