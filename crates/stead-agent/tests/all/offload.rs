@@ -174,11 +174,8 @@ fn what_is_long_is_readable_and_not_writable_in_every_layout() {
             let (glob, file_type, syntax, case) = (None, None, Syntax::Regex, Case::Sensitive);
             let query = GrepQuery { pattern, syntax, case, root, glob, file_type, mode };
             let found = guarded.search().grep(query, Bounds::new(10, Default::default())).await.unwrap();
-            assert_eq!(
-                found.files.iter().map(|file| file.path.clone()).collect::<Vec<_>>(),
-                [file.clone()],
-                "{layout}"
-            );
+            let paths: Vec<&str> = found.files.iter().map(|file| file.path.as_str()).collect();
+            assert_eq!(paths, [file.as_str()], "{layout}");
             assert!(guarded.write(&file, "x".into(), Expect::Any).await.is_err(), "{layout}");
             assert!(guarded.remove(&folder).await.is_err(), "{layout}");
         }
