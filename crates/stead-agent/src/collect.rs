@@ -1,5 +1,6 @@
-//! Keeping the memory of undo within its bounds.
+//! Keeping what sessions leave behind within its bounds: the memory of undo, and offloaded files.
 
+use crate::offload::abandoned;
 use crate::{Agent, AgentError};
 use std::collections::{BTreeMap, BTreeSet};
 use stead_core::{Owner, SessionId};
@@ -22,6 +23,10 @@ pub struct Collected {
     pub bytes: u64,
     /// What is still kept.
     pub kept_bytes: u64,
+    /// Sessions that are gone and whose offloaded files are no longer kept.
+    pub offloads: usize,
+    /// The size of those files.
+    pub offloaded_bytes: u64,
     /// Things that crashed processes had left behind.
     pub leftovers: usize,
 }
@@ -37,9 +42,11 @@ pub enum Really {
 
 impl Agent {
     /// Forgets how to undo runs that are too old, whose session is gone, or that do not fit into the space
-    /// that is set for it (`undo:` in agent.yaml), oldest first.
+    /// that is set for it (`undo:` in agent.yaml), oldest first. Removes what sessions that are gone had offloaded.
     pub async fn collect(&self, owner: &Owner, really: Really) -> Result<Collected, AgentError> {
         let log = self.parts.place.changes(owner);
+        // Before the sessions: one that begins meanwhile is not taken for one that is gone.
+        let folders = self.offload_folders(owner).await?;
         let listed = self.parts.place.sessions(owner).list().await?;
         let sessions: BTreeSet<_> = listed.iter().map(|summary| &summary.id).collect();
         // A run that is going on, or waits, may add to what it has on record.
@@ -76,11 +83,18 @@ impl Agent {
             kept.iter().flat_map(|(_, contents)| contents).chain(pinned.iter().flatten()).collect();
         let unused = images.iter().filter(|image| !referred.contains(&image.hash) && image.kept_ms < now_ms - GRACE_MS);
         let unused: Vec<_> = unused.collect();
+        let abandoned = abandoned(&folders, &sessions);
+        let mut offloaded_bytes = 0;
+        for folder in &abandoned {
+            offloaded_bytes += self.offloaded_bytes(owner, folder).await?;
+        }
         let collected = Collected {
             runs: forgotten.len(),
             contents: unused.len(),
             bytes: unused.iter().map(|image| image.bytes).sum(),
             kept_bytes: total(&kept),
+            offloads: abandoned.len(),
+            offloaded_bytes,
             leftovers: 0,
         };
         if really == Really::Do {
@@ -89,6 +103,9 @@ impl Agent {
             }
             for image in unused {
                 log.drop_image(&image.hash).await?;
+            }
+            for folder in abandoned {
+                self.remove_offloaded(owner, folder).await?;
             }
         }
         Ok(collected)

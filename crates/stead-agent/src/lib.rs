@@ -21,6 +21,7 @@ mod live;
 mod lookup;
 mod memory;
 mod model_call;
+mod offload;
 mod session;
 mod standing;
 mod tool_calls;
@@ -46,6 +47,7 @@ pub use memory::{
     Background, Blamed, Consolidated, DeadJob, Fact, Flushed, Forgotten, Ledger, MAX_FACT_CHARS, MemoryError,
     MemoryJob, MemoryStatus, Placed, Record, Review, Shown, Source, Which, WorkOptions, Worked, without_sources,
 };
+pub use offload::copy_offloaded;
 pub use session::{RewindPoint, Session};
 pub use tool_calls::Called;
 pub use turn::Turn;

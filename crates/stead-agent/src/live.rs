@@ -1,10 +1,11 @@
 //! A run that is going on: the session, its journal, and whoever listens.
 
 use crate::halt::{Halt, Halted};
+use crate::offload::{Loader, Offload};
 use crate::{AgentError, Approvals, Budget, BudgetError, Pinned, Session, UsageRecord};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
-use stead_core::{Entry, Event, EventKind, Exhausted, Line, Outcome, RunId, SessionId, Usage, Usd};
+use stead_core::{Entry, Event, EventKind, Exhausted, Line, Message, Outcome, RunId, SessionId, Usage, Usd};
 use stead_model::{Encoded, ModelError, SystemPart};
 use stead_store::{JournalWriter, Wait};
 use stead_tools::{ActiveSkills, Registry};
@@ -142,6 +143,10 @@ pub(crate) struct Live<'a> {
     pub(crate) files: Arc<dyn Vfs>,
     /// The same as its tools see it: rules hold, and every change is remembered.
     pub(crate) tool_files: Arc<dyn Vfs>,
+    /// Takes what is too long for the conversation; none if that is switched off.
+    pub(crate) offload: Option<Offload>,
+    /// Loads what was taken of it.
+    pub(crate) loader: Loader,
     pub(crate) encoded: Arc<Encoded>,
     /// An estimate of the prompt and the tools, made when first asked for.
     pub(crate) head: OnceLock<u64>,
@@ -162,6 +167,11 @@ impl Live<'_> {
         self.session.apply(&lines)?;
         self.session.position = Some(self.writer.position());
         Ok(lines)
+    }
+
+    /// The conversation as a model is sent it, with all that is shown in it.
+    pub(crate) async fn messages(&mut self) -> Vec<Arc<Message>> {
+        self.loader.load(self.session.state.messages()).await
     }
 
     /// Tells the listener, but no secret.

@@ -66,7 +66,7 @@ impl Live<'_> {
         let mut request = Request {
             system: self.system.clone(),
             tools: self.tools.specs(),
-            messages: self.session.state.messages(),
+            messages: self.messages().await,
             params: self.session.agent.parts.params.clone(),
             encoded: self.encoded.clone(),
         };

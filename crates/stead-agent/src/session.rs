@@ -3,6 +3,7 @@
 use crate::driver::Ending;
 use crate::halt::Halt;
 use crate::live::Live;
+use crate::offload::{Loader, Offload};
 use crate::{Agent, AgentError, Budget, Pinned, RunOptions, RunReport};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -11,8 +12,9 @@ use stead_core::{
     RunId, SessionId, SessionState, Turn, UserInput,
 };
 use stead_store::{JournalWriter, Opened, Position, RunKey, Sessions, StoreError, Wait};
-use stead_tools::{ActiveSkills, Seen};
-use stead_vfs::Recorded;
+use stead_tools::{ActiveSkills, Readers, Registry, Seen};
+use stead_vfs::{Recorded, Vfs};
+use stead_workspace::Switch;
 
 /// One conversation of an agent. Owned by one task; between runs it holds no file and no lock.
 #[derive(Debug)]
@@ -145,6 +147,7 @@ impl Session {
         fork.adopt(opened.state.take().unwrap_or_default());
         let lines = journals.read(&self.id).await?;
         let entries = lines.into_iter().skip(1).filter(|line| line.seq <= upto).map(|line| line.entry).collect();
+        let entries = self.carried_to(&fork, entries).await?;
         fork.write(&mut *opened.writer, entries).await?;
         if fork.state.run.is_some() {
             let close = fork.state.close(Outcome::Cancelled, "forked while this run was open");
@@ -170,7 +173,15 @@ impl Session {
         let turn = self.agent.turn(&self.owner, &self.id, &readable).await?;
         let (writer, torn) = self.take(options.wait, missing).await?;
         let superseded = self.state.run.is_some() && matches!(begin, Begin::Input(_));
-        let (mut opening, resumed) = self.opening(begin)?;
+        let fresh = RunId::fresh();
+        let begin = match begin {
+            Begin::Input(content) => {
+                let files = self.agent.parts.place.files(&self.owner, &self.id, writer.fence());
+                Begin::Input(self.shortened(self.offload(&files, &turn.tools), &fresh, content).await)
+            }
+            resume @ Begin::Resume { .. } => resume,
+        };
+        let (mut opening, resumed) = self.opening(begin, fresh)?;
         let run = match (&opening.last(), &self.state.run) {
             (Some(Entry::User(UserInput { run, .. }) | Entry::Notice(Notice { run, .. })), _) => run.clone(),
             (_, Some(run)) => run.id.clone(),
@@ -230,6 +241,8 @@ impl Session {
         let halt = Halt::new(options.cancel.clone(), limit, writer.lost());
         let key = RunKey { session: self.id.clone(), run: run.clone() };
         let recorded = Arc::new(Recorded::new(files.clone(), place.changes(&self.owner), key));
+        let offload = self.offload(&files, &turn.tools);
+        let loader = Loader::new(files.clone(), self.agent.workspace().definition.tree.runtime.clone());
         Live {
             tool_files: self.agent.guard(recorded),
             session: self,
@@ -240,6 +253,8 @@ impl Session {
             options,
             halt,
             files,
+            offload,
+            loader,
             encoded: Arc::default(),
             head: OnceLock::new(),
             unlogged: Vec::new(),
@@ -249,12 +264,31 @@ impl Session {
         }
     }
 
+    /// Takes what is too long for the conversation; none if that is switched off, or no path could name its folder.
+    fn offload(&self, files: &Arc<dyn Vfs>, tools: &Registry) -> Option<Offload> {
+        let workspace = self.agent.workspace();
+        if workspace.config().disable.has(Switch::Offload) {
+            return None;
+        }
+        let readers = Readers::among(tools, workspace.definition.surface);
+        let redactor = self.sessions.redactor().clone();
+        Offload::new(workspace, &self.id, files.clone(), redactor, readers).ok()
+    }
+
+    /// An input as it goes on record.
+    async fn shortened(&self, offload: Option<Offload>, run: &RunId, content: Vec<Block>) -> Vec<Block> {
+        match offload {
+            Some(offload) => offload.input(run, content, self.window()).await,
+            None => content,
+        }
+    }
+
     /// The entries that begin the run, and whether it takes an earlier one up.
-    fn opening(&self, begin: Begin) -> Result<(Vec<Entry>, bool), AgentError> {
+    fn opening(&self, begin: Begin, fresh: RunId) -> Result<(Vec<Entry>, bool), AgentError> {
         match begin {
             Begin::Input(content) => {
                 let mut entries = self.state.close(Outcome::Cancelled, "a new input came before this run was done");
-                entries.push(Entry::User(UserInput::new(RunId::fresh(), content)));
+                entries.push(Entry::User(UserInput::new(fresh, content)));
                 Ok((entries, false))
             }
             Begin::Resume { raise } if !raise.is_zero() && !self.agent.parts.workspace.config().budget.is_limit() => {
@@ -265,7 +299,7 @@ impl Session {
             }
             Begin::Resume { .. } if self.state.run.is_some() => Ok((self.state.repair(), true)),
             Begin::Resume { raise } if self.state.is_resumable() => {
-                let run = RunId::fresh();
+                let run = fresh;
                 let mut entries = vec![Entry::User(UserInput { raise, ..UserInput::new(run.clone(), Vec::new()) })];
                 // No provider goes on from an answer by itself.
                 if matches!(self.state.turns.last().map(|turn| &*turn.message), Some(Message::Assistant { .. })) {

@@ -14,13 +14,16 @@ use stead_core::{
     Access, AccessKind, Ask, Block, CallIntent, CallResult, CallState, Decision, Effect, Entry, EventKind, Owner,
     Pending, ResultStatus, Risk, RunId, SessionId, ToolCall, Verdict, VerdictKind, args_hash,
 };
-use stead_tools::{ActiveSkills, Origin, Output, Registry, Seen, Tool, ToolCx, ToolError};
+use stead_tools::{ActiveSkills, Origin, Output, Registry, Seen, Spills, Tool, ToolCx, ToolError};
 use stead_vfs::{Guarded, VPath, Vfs};
 use stead_workspace::PROJECT;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 /// How long a cancelled tool may take to come to its own end.
 const CANCEL_GRACE: Duration = Duration::from_millis(500);
+/// Pieces of output that wait to be told; more are left out.
+const MAX_WAITING_DELTAS: usize = 64;
 /// How much of a result an event shows.
 const PREVIEW_CHARS: usize = 400;
 
@@ -128,6 +131,7 @@ impl Live<'_> {
         }
         let policy = self.session.agent.policy();
         let (limit, width) = (Duration::from_secs(policy.tool_timeout_seconds), policy.parallel_tool_calls as usize);
+        let (deltas, mut told) = mpsc::channel(MAX_WAITING_DELTAS);
         let mut running = Vec::with_capacity(batch.len());
         for ready in batch {
             let (id, name) = (ready.call.id.clone(), ready.tool.spec().name.clone());
@@ -139,14 +143,33 @@ impl Live<'_> {
                 call: ready.call.id.clone(),
                 tainted: self.session.state.tainted,
             };
-            let cx = tool_cx(self.tool_files.clone(), known, origin, &self.halt);
+            let spills = self.spills(&ready.call.id, &deltas);
+            let cx = ToolCx { spills, ..tool_cx(self.tool_files.clone(), known, origin, &self.halt) };
+            let length = ready.tool.length();
             let late = leaves_no_trace(ready.tool.spec().risk).then(|| Entry::Call(intent(&self.run, &ready)));
             let work = execute(self.run.clone(), ready, cx, self.halt.clone(), limit);
-            running.push(async move { (late, work.await) });
+            running.push(async move { (late, length, work.await) });
         }
         let mut running = futures_util::stream::iter(running).buffer_unordered(width.max(1));
         let mut fatal = None;
-        while let Some((late, (name, result, stop))) = running.next().await {
+        loop {
+            let (late, length, (name, mut result, stop)) = tokio::select! {
+                biased;
+                Some((id, text)) = told.recv() => {
+                    self.emit(EventKind::ToolOutputDelta { id, text });
+                    continue;
+                }
+                done = running.next() => match done {
+                    Some(done) => done,
+                    None => break,
+                },
+            };
+            while let Ok((id, text)) = told.try_recv() {
+                self.emit(EventKind::ToolOutputDelta { id, text });
+            }
+            if let Some(offload) = &self.offload {
+                result.content = offload.result(&result.id, length, result.content, self.session.window()).await;
+            }
             self.record_result(&name, late, result).await?;
             fatal = fatal.or(stop);
         }
@@ -154,6 +177,13 @@ impl Live<'_> {
             Some(reason) => Err(Stop::Tool(reason)),
             None => Ok(()),
         }
+    }
+
+    /// Where the output of a call goes while it runs; listeners hear of it as far as they keep up.
+    fn spills(&self, call: &str, deltas: &mpsc::Sender<(String, String)>) -> Spills {
+        let Some(offload) = &self.offload else { return Spills::default() };
+        let (id, deltas) = (call.to_owned(), deltas.clone());
+        offload.spills(call, Arc::new(move |text| drop(deltas.try_send((id.clone(), text)))))
     }
 
     async fn record_result(&mut self, name: &str, late: Option<Entry>, result: CallResult) -> Result<(), Stop> {
@@ -331,7 +361,7 @@ fn changes_project(access: &Access) -> bool {
 }
 
 fn tool_cx(vfs: Arc<dyn Vfs>, (seen, active): (Arc<Seen>, Arc<ActiveSkills>), origin: Origin, halt: &Halt) -> ToolCx {
-    ToolCx { vfs, seen, active, cancel: halt.cancel.child_token(), origin }
+    ToolCx { vfs, seen, active, cancel: halt.cancel.child_token(), origin, spills: Spills::default() }
 }
 
 /// Runs one call to its result, whatever happens: time limit, cancellation and panic included.

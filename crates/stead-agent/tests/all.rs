@@ -19,6 +19,8 @@ mod budgets;
 mod compaction;
 #[path = "all/crowd.rs"]
 mod crowd;
+#[path = "all/endless.rs"]
+mod endless;
 #[path = "all/faults.rs"]
 mod faults;
 #[path = "all/kills.rs"]
@@ -27,6 +29,10 @@ mod kills;
 mod lookup;
 #[path = "all/memory/mod.rs"]
 mod memory;
+#[path = "all/offload.rs"]
+mod offload;
+#[path = "all/offload_kills.rs"]
+mod offload_kills;
 #[path = "all/oracle.rs"]
 mod oracle;
 #[path = "all/parties.rs"]

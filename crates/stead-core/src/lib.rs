@@ -43,7 +43,7 @@ pub use ids::{AgentId, IdError, NameError, Owner, RunId, SessionId, TenantId, Us
 pub use line::{ChainSum, Line, LineError, decode_line, encode_line};
 pub use message::{Block, Media, Message, Thinking, ToolCall, ToolResult};
 pub use money::{Price, StopReason, Usage, Usd};
-pub use redact::Redactor;
+pub use redact::{RedactStream, Redactor};
 pub use repeat::{RepeatGuard, Repeated};
 pub use run::{CallState, Limits, Next, Pending, Run};
 pub use state::{ActiveSkill, FoldError, SessionState, Turn};

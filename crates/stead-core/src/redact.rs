@@ -1,5 +1,7 @@
 //! Removes known secrets from text before it is written anywhere.
 
+use memchr::memmem::Finder;
+
 /// Shorter values are left alone: replacing them would garble ordinary text.
 const MIN_SECRET_BYTES: usize = 6;
 
@@ -55,6 +57,66 @@ impl Redactor {
         }
         .unwrap_or(text)
     }
+
+    /// The same for bytes that come piece by piece.
+    pub fn stream(&self) -> RedactStream {
+        let longest = self.secrets.first().map_or(0, |(secret, _)| secret.len());
+        let finders = self.secrets.iter().map(|(secret, _)| Finder::new(secret).into_owned());
+        RedactStream { finders: finders.collect(), held: Vec::new(), held_bytes: longest.saturating_sub(1) }
+    }
+}
+
+/// Removes secrets from a stream: the end of each piece is held back as long as a secret may have begun in it.
+pub struct RedactStream {
+    /// One for each secret, longest first.
+    finders: Vec<Finder<'static>>,
+    held: Vec<u8>,
+    held_bytes: usize,
+}
+
+impl std::fmt::Debug for RedactStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "RedactStream({} secrets)", self.finders.len())
+    }
+}
+
+impl RedactStream {
+    /// What of all pieces so far is clean and was not given yet.
+    pub fn push<'a>(&mut self, piece: &'a [u8]) -> std::borrow::Cow<'a, [u8]> {
+        if self.finders.is_empty() {
+            return std::borrow::Cow::Borrowed(piece);
+        }
+        self.held.extend_from_slice(piece);
+        let end = self.held.len().saturating_sub(self.held_bytes);
+        std::borrow::Cow::Owned(self.give(end))
+    }
+
+    /// The rest.
+    pub fn finish(&mut self) -> Vec<u8> {
+        self.give(self.held.len())
+    }
+
+    /// What is held up to `end`, or further if a secret goes on there.
+    fn give(&mut self, end: usize) -> Vec<u8> {
+        let mut clean = Vec::with_capacity(end);
+        let mut at = 0;
+        while let Some((start, len)) = self.first_secret(at).filter(|(start, _)| *start < end) {
+            clean.extend_from_slice(&self.held[at..start]);
+            clean.extend_from_slice(MASK.as_bytes());
+            at = start + len;
+        }
+        let end = end.max(at);
+        clean.extend_from_slice(&self.held[at..end]);
+        self.held.drain(..end);
+        clean
+    }
+
+    /// Where the next secret begins, the longest if several do, and its length.
+    fn first_secret(&self, from: usize) -> Option<(usize, usize)> {
+        let rest = &self.held[from..];
+        let found = self.finders.iter().filter_map(|finder| Some((from + finder.find(rest)?, finder.needle().len())));
+        found.min_by_key(|(start, len)| (*start, std::cmp::Reverse(*len)))
+    }
 }
 
 #[cfg(test)]
@@ -72,6 +134,27 @@ mod tests {
             assert!(clean.contains(MASK) && !clean.contains("1234"), "{clean}");
         }
         assert!(matches!(redactor.clean("ab stays"), std::borrow::Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn a_secret_is_gone_wherever_a_stream_is_cut() {
+        let redactor = Redactor::new(["secret".to_owned(), "secret-longer".to_owned(), "longer-yet".to_owned()]);
+        let text = "x secret-longer y secret z secre \u{fffd} secret-longe secret";
+        for first in 0..=text.len() {
+            for second in first..=text.len() {
+                let mut stream = redactor.stream();
+                let bytes = text.as_bytes();
+                let mut clean = stream.push(&bytes[..first]).into_owned();
+                clean.extend_from_slice(&stream.push(&bytes[first..second]));
+                clean.extend_from_slice(&stream.push(&bytes[second..]));
+                clean.extend(stream.finish());
+                let want = "x [redacted] y [redacted] z secre \u{fffd} [redacted]-longe [redacted]";
+                assert_eq!(String::from_utf8(clean).unwrap(), want, "cut at {first} and {second}");
+            }
+        }
+        let mut nothing = Redactor::default().stream();
+        assert!(matches!(nothing.push(b"as it is"), std::borrow::Cow::Borrowed(b"as it is")));
+        assert_eq!(nothing.finish(), b"");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use std::time::Instant;
-use stead_tools::{Origin, Registry, Seen, ToolCx, file_tools};
+use stead_tools::{Origin, Registry, Seen, Spills, ToolCx, file_tools};
 use stead_vfs::LocalVfs;
 use tokio_util::sync::CancellationToken;
 
@@ -21,6 +21,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         active: Arc::default(),
         cancel: CancellationToken::new(),
         origin: Origin::default(),
+        spills: Spills::default(),
     };
     let (tool, args) = Registry::new(file_tools())?.prepare(name, serde_json::from_str(json)?)?;
     for _ in 0..times {

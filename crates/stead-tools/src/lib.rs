@@ -16,6 +16,9 @@
 //! # Ok::<(), stead_tools::RegistryError>(())
 //! ```
 //!
+//! Output that may be longer than memory should hold goes through a [`Spill`], that of a child process through
+//! [`capture`].
+//!
 //! To add a tool, implement [`TypedTool`] and wrap it with [`typed`]: the schema comes from the type of
 //! its arguments.
 
@@ -23,8 +26,11 @@ mod arguments;
 mod files;
 mod function;
 mod known;
+mod preview;
+mod process;
 mod registry;
 mod schema;
+mod spill;
 mod surface;
 mod title;
 mod tool;
@@ -34,8 +40,11 @@ pub use arguments::nearest;
 pub use files::file_tools;
 pub use function::function;
 pub use known::{Here, KnownTool, known_tool, known_tools};
+pub use preview::{Noun, Preview, Readers};
+pub use process::{Capture, Captured, capture};
 pub use registry::{Registry, RegistryError};
+pub use spill::{Quota, Room, Spill, SpillSite, Spills};
 pub use surface::Surface;
 pub use title::{TitleForm, Titled};
-pub use tool::{ActiveSkills, Origin, Output, Seen, Spellings, Tool, ToolCx, ToolError};
+pub use tool::{ActiveSkills, Length, Origin, Output, Seen, Spellings, Tool, ToolCx, ToolError};
 pub use typed::{TypedTool, typed};

@@ -26,7 +26,7 @@ const TITLES: [(&str, &str); 7] = [
 
 impl Surface {
     /// The number by which the line after `skipped` ones is asked for here.
-    pub(crate) fn offset(self, skipped: u64) -> u64 {
+    pub fn offset(self, skipped: u64) -> u64 {
         match self {
             Self::Snake => skipped,
             Self::Title => skipped.saturating_add(1),

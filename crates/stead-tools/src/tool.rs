@@ -1,6 +1,6 @@
 //! The contract of a tool, on one screen.
 
-use crate::TitleForm;
+use crate::{Spill, Spills, TitleForm};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -28,8 +28,23 @@ pub trait Tool: Send + Sync {
         None
     }
 
+    /// How long its answers may be.
+    fn length(&self) -> Length {
+        Length::Any
+    }
+
     /// Does it. Arguments have been validated against the schema.
     fn call<'a>(&'a self, cx: &'a ToolCx, args: Value) -> BoxFuture<'a, Result<Output, ToolError>>;
+}
+
+/// How long the answers of a tool may be.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Length {
+    /// As long as it comes: a long one goes to a file, and the model is shown its two ends.
+    #[default]
+    Any,
+    /// Never too long, for the tool sees to it and says how to go on: it is always shown as it is.
+    Bounded,
 }
 
 /// How else arguments may be spelled.
@@ -54,6 +69,15 @@ pub struct ToolCx {
     pub cancel: CancellationToken,
     /// Where in which conversation the call stands.
     pub origin: Origin,
+    /// Where output goes that is too long to be held.
+    pub spills: Spills,
+}
+
+impl ToolCx {
+    /// Takes output of any length while the call runs.
+    pub fn spill(&self) -> Spill {
+        self.spills.spill()
+    }
 }
 
 /// Where a call comes from, for tools that note it down.

@@ -1,7 +1,7 @@
 //! Tools whose arguments are a Rust type.
 
 use crate::schema;
-use crate::{Output, Spellings, TitleForm, Tool, ToolCx, ToolError};
+use crate::{Length, Output, Spellings, TitleForm, Tool, ToolCx, ToolError};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -23,6 +23,8 @@ pub trait TypedTool: Send + Sync + 'static {
     const DESCRIPTION: &'static str;
     /// What a call can do.
     const RISK: Risk;
+    /// How long its answers may be.
+    const LENGTH: Length = Length::Any;
     /// How else arguments may be spelled.
     const SPELLINGS: Spellings = Spellings { names: &[], values: &[] };
 
@@ -70,6 +72,10 @@ impl<T: TypedTool> Tool for Typed<T> {
 
     fn titled(&self) -> Option<TitleForm> {
         self.tool.titled()
+    }
+
+    fn length(&self) -> Length {
+        T::LENGTH
     }
 
     fn call<'a>(&'a self, cx: &'a ToolCx, args: Value) -> BoxFuture<'a, Result<Output, ToolError>> {

@@ -6,6 +6,8 @@
 mod changing;
 #[path = "all/finding.rs"]
 mod finding;
+#[path = "all/process.rs"]
+mod process;
 #[path = "all/reading.rs"]
 mod reading;
 #[path = "all/registry.rs"]
@@ -18,7 +20,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use stead_core::Block;
 use stead_store::OsDisk;
-use stead_tools::{Origin, Output, Registry, Seen, Surface, ToolCx, ToolError, file_tools};
+use stead_tools::{Origin, Output, Registry, Seen, Spills, Surface, ToolCx, ToolError, file_tools};
 use stead_vfs::LocalVfs;
 use tokio_util::sync::CancellationToken;
 
@@ -39,6 +41,7 @@ impl Session {
             active: Arc::default(),
             cancel: CancellationToken::new(),
             origin: Origin::default(),
+            spills: Spills::default(),
         };
         Self { temp, cx, tools: Registry::new(file_tools()).unwrap() }
     }

@@ -5,6 +5,7 @@ use crate::search::{Bounds, GlobQuery, GlobResult, GrepQuery, GrepResult, Search
 use crate::{DirEntry, Expect, ReadRange, Stat, VPath, Version, Vfs, VfsError, Walk, relocate};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
 use std::sync::Arc;
 
 /// Shows `inner` as it is, and takes paths that begin with no name it knows as paths in its home:
@@ -124,6 +125,17 @@ impl Vfs for Homed {
         Box::pin(async move {
             let lies = self.lies(path).await?;
             self.inner.write(lies.path(), data, expect).await.map_err(|error| self.told(&lies, error))
+        })
+    }
+
+    fn write_stream<'a>(
+        &'a self,
+        path: &'a VPath,
+        source: BoxStream<'a, Bytes>,
+    ) -> BoxFuture<'a, Result<Version, VfsError>> {
+        Box::pin(async move {
+            let lies = self.lies(path).await?;
+            self.inner.write_stream(lies.path(), source).await.map_err(|error| self.told(&lies, error))
         })
     }
 

@@ -5,6 +5,7 @@ use crate::search::{Bounds, GlobQuery, GlobResult, GrepQuery, GrepResult, Search
 use crate::{DirEntry, Expect, FileKind, ReadRange, Stat, VPath, Version, Vfs, VfsError, Walk, find, relocate};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
 use std::sync::Arc;
 
 /// The subtree of `inner` at `prefix`, with that as its root. No path and no error shows the prefix.
@@ -113,6 +114,20 @@ impl Vfs for Scoped {
             }
             let full = self.within(path).await?;
             self.inner.write(&full, data, expect).await.map_err(|e| self.shown(e))
+        })
+    }
+
+    fn write_stream<'a>(
+        &'a self,
+        path: &'a VPath,
+        source: BoxStream<'a, Bytes>,
+    ) -> BoxFuture<'a, Result<Version, VfsError>> {
+        Box::pin(async move {
+            if path.is_root() {
+                return Err(VfsError::IsDirectory(path.clone()));
+            }
+            let full = self.within(path).await?;
+            self.inner.write_stream(&full, source).await.map_err(|e| self.shown(e))
         })
     }
 

@@ -2,13 +2,18 @@
 
 use crate::lines::{self, LineRange, Lines};
 use crate::{PathError, Search, VPath, walk};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
 use sha2::{Digest, Sha256};
 use std::fmt;
 
 /// Hashing more than this would keep others from the thread.
 const HASHED_HERE_BYTES: usize = 256 * 1024;
+
+/// What a place holds in memory that has no better way to take a content piece by piece.
+const MAX_GATHERED_BYTES: u64 = 64 * 1024 * 1024;
 
 /// A place where files live. Every write is atomic: a reader sees the old content or the new.
 pub trait Vfs: fmt::Debug + Send + Sync {
@@ -28,6 +33,16 @@ pub trait Vfs: fmt::Debug + Send + Sync {
 
     /// Replaces or creates a file as `expect` allows, making parent directories. Durable on return.
     fn write<'a>(&'a self, path: &'a VPath, data: Bytes, expect: Expect) -> BoxFuture<'a, Result<Version, VfsError>>;
+
+    /// Replaces or creates a file with all that `source` gives, in memory of the size of its pieces. As atomic
+    /// as [`Vfs::write`]: nothing of it is seen before the source has ended, and nothing ever if this is dropped.
+    fn write_stream<'a>(
+        &'a self,
+        path: &'a VPath,
+        source: BoxStream<'a, Bytes>,
+    ) -> BoxFuture<'a, Result<Version, VfsError>> {
+        Box::pin(async move { self.write(path, gather(path, source).await?, Expect::Any).await })
+    }
 
     /// Removes a file, or a directory with all that is in it. A link is removed, never followed.
     fn remove<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>>;
@@ -58,6 +73,19 @@ pub trait Vfs: fmt::Debug + Send + Sync {
 
     /// Finding files and lines here.
     fn search(&self) -> &dyn Search;
+}
+
+/// All that `source` gives, if that is not too much to be held.
+async fn gather(path: &VPath, mut source: BoxStream<'_, Bytes>) -> Result<Bytes, VfsError> {
+    let mut all = BytesMut::new();
+    while let Some(piece) = source.next().await {
+        let size = all.len() as u64 + piece.len() as u64;
+        if size > MAX_GATHERED_BYTES {
+            return Err(VfsError::TooLarge { path: path.clone(), size, limit: MAX_GATHERED_BYTES });
+        }
+        all.extend_from_slice(&piece);
+    }
+    Ok(all.freeze())
 }
 
 /// Which bytes of a file to read.

@@ -1,7 +1,8 @@
 //! `agent.yaml`: every key typed, unknown keys refused with their place.
 
 use crate::{
-    BudgetSettings, CompactionSettings, Document, Filesystem, Finding, SearchSettings, SessionSettings, Surface,
+    BudgetSettings, CompactionSettings, Document, Filesystem, Finding, OffloadSettings, SearchSettings,
+    SessionSettings, Surface,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -52,6 +53,8 @@ pub struct AgentConfig {
     pub compaction: CompactionSettings,
     /// The most that may be spent.
     pub budget: BudgetSettings,
+    /// When a text is too long for the conversation and goes to a file.
+    pub offload: OffloadSettings,
     /// How tools are named to the model; left out, the layout decides.
     pub surface: Option<Surface>,
     /// The time zone of its dates and schedules, by its IANA name: `Europe/Paris`. Default: the machine's.
@@ -145,7 +148,7 @@ pub enum Switch {
     Shell,
     /// Making room when the context is full.
     Compaction,
-    /// Moving large results to files.
+    /// Moving long results and messages, and media, to files.
     Offload,
     /// Attaching files that an input names as `@path`.
     AtPaths,
@@ -170,7 +173,7 @@ impl Switch {
 
     /// Whether what it switches off comes in a later version.
     pub fn is_for_later(self) -> bool {
-        matches!(self, Self::Shell | Self::Offload)
+        matches!(self, Self::Shell)
     }
 }
 
@@ -298,6 +301,9 @@ impl AgentConfig {
         }
         if let Some(problem) = self.budget.problem(&self.disable) {
             return Some(problem);
+        }
+        if let Some(problem) = self.offload.problem() {
+            return Some(found(problem));
         }
         let Policy { repeat_nudge, repeat_end, .. } = self.policy;
         if repeat_end > 0 && repeat_nudge > repeat_end {

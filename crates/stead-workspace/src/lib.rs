@@ -33,6 +33,7 @@ mod filesystem;
 mod finding;
 mod front_matter;
 mod layout;
+mod offload;
 pub mod order;
 mod place;
 mod prompt;
@@ -58,6 +59,7 @@ pub use filesystem::{Filesystem, IsolationScope, Mode, Project, ProjectSettings,
 pub use finding::{Finding, Severity, Spot};
 pub use front_matter::FrontMatter;
 pub use layout::{Asks, Layout, LoadCx, OpenOptions, WorkspaceNameError, detect, recognise, workspace_name};
+pub use offload::{OffloadSettings, offload_folder};
 pub use place::{
     Attached, Base, EphemeralPlace, LocalPlace, PROJECT, Place, PlaceError, PlaceKind, State, StorePlace,
     connect_store, open_place, open_store_place,

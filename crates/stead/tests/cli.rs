@@ -14,6 +14,8 @@ mod list;
 mod malformed;
 #[path = "cli/memory.rs"]
 mod memory;
+#[path = "cli/offload.rs"]
+mod offload;
 #[path = "cli/pipes.rs"]
 mod pipes;
 #[path = "cli/places.rs"]

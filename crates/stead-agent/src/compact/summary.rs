@@ -31,9 +31,10 @@ impl Live<'_> {
         let limit = Duration::from_secs(settings.timeout_seconds);
         let words = prompt::request(settings.prompt.as_deref(), focus);
         let halt = self.halt.clone();
+        let messages = self.messages().await;
         let (session, encoded) = (&*self.session, self.encoded.clone());
         let (system, tools, budget) = (self.system.clone(), self.tools.specs(), self.budget.clone());
-        let summariser = Summariser { session, system, tools, encoded, budget };
+        let summariser = Summariser { session, messages, system, tools, encoded, budget };
         let asked = tokio::select! {
             biased;
             halted = halt.wait() => return Err(halted.into()),
@@ -61,6 +62,8 @@ impl Live<'_> {
 /// What a summary is made from.
 struct Summariser<'a> {
     session: &'a Session,
+    /// The conversation as the model is sent it.
+    messages: Vec<Arc<Message>>,
     system: Arc<[SystemPart]>,
     tools: Arc<[ToolSpec]>,
     encoded: Arc<Encoded>,
@@ -86,7 +89,7 @@ impl Summariser<'_> {
     /// The conversation as it is with one more message: a provider has nearly all of it in its cache.
     async fn extended(&self, words: &str, size: u64) -> Result<(String, Asked), ModelError> {
         let agent = &self.session.agent;
-        let mut messages = self.session.state.messages();
+        let mut messages = self.messages.clone();
         messages.push(Arc::new(Message::user(words)));
         let request = Request {
             system: self.system.clone(),

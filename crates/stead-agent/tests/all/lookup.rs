@@ -175,6 +175,8 @@ fn a_running_session_recalls_its_newest_words_and_not_its_own_search() {
 #[test]
 fn an_entry_is_recalled_whole_and_long_ones_page_by_page() {
     let dir = tempfile::tempdir().unwrap();
+    // What is so long would be in a file otherwise.
+    std::fs::write(dir.path().join("agent.yaml"), "disable: [offload]\n").unwrap();
     block_on(async {
         let long = format!("begin {} end", "数据".repeat(20_000));
         let script = "

@@ -20,7 +20,7 @@
 //! ```
 //!
 //! - [`cases`]: every operation on every kind of path. - [`script`]: random operations.
-//! - [`races`], [`races_between`]: many at once. - [`matrix`]: searches.
+//! - [`races`], [`races_between`]: many at once. - [`matrix`]: searches. - [`streams`]: contents that come in pieces.
 
 mod cases;
 mod matrix;
@@ -30,12 +30,14 @@ mod oracle_search;
 mod races;
 mod rng;
 mod script;
+mod streams;
 
 pub use cases::cases;
 pub use matrix::matrix;
 pub use oracle::Oracle;
 pub use races::{races, races_between};
 pub use script::{Transcript, oracle_of, scatter, script, script_from, tree};
+pub use streams::streams;
 
 use std::sync::Arc;
 use stead_vfs::Vfs;
@@ -48,5 +50,6 @@ pub async fn all(vfs: Arc<dyn Vfs>, seed: u64) -> Transcript {
     cases(Arc::clone(&vfs)).await;
     matrix(Arc::clone(&vfs)).await;
     races(Arc::clone(&vfs)).await;
+    streams(Arc::clone(&vfs)).await;
     script(&*vfs, seed, SCRIPT_OPERATIONS).await
 }

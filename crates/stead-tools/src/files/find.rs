@@ -2,7 +2,7 @@
 
 use super::{MAX_OUTPUT_CHARS, count, explain, here, path, reads};
 use crate::title;
-use crate::{Output, Spellings, Surface, TitleForm, ToolCx, ToolError, TypedTool, typed};
+use crate::{Length, Output, Spellings, Surface, TitleForm, ToolCx, ToolError, TypedTool, typed};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::{Access, Risk};
@@ -35,6 +35,7 @@ impl TypedTool for GlobFiles {
     const DESCRIPTION: &'static str = "Finds files by pattern, sorted by path. Ignored files (.gitignore) are left out, and \
         hidden ones unless the pattern names a segment with a dot (`.github/**`).";
     const RISK: Risk = Risk::READS;
+    const LENGTH: Length = Length::Bounded;
 
     fn accesses(&self, args: &GlobArgs) -> Vec<Access> {
         reads(&args.path)
@@ -159,6 +160,7 @@ impl TypedTool for GrepFiles {
     const DESCRIPTION: &'static str = "Searches the content of files. Binary files and ignored ones (.gitignore) are left \
         out, and hidden ones unless `glob` names a segment with a dot.";
     const RISK: Risk = Risk::READS;
+    const LENGTH: Length = Length::Bounded;
     const SPELLINGS: Spellings = Spellings {
         names: &[
             ("file_path", "path"),

@@ -2,7 +2,7 @@
 
 use super::{FILE_PATH, count, explain, here, media, path, reads};
 use crate::title;
-use crate::{Output, Spellings, Surface, TitleForm, ToolCx, ToolError, TypedTool, typed};
+use crate::{Length, Output, Spellings, Surface, TitleForm, ToolCx, ToolError, TypedTool, typed};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::fmt::Write;
@@ -33,6 +33,7 @@ impl TypedTool for Ls {
     const ALIASES: &'static [&'static str] = &["LS", "list_files", "list_dir"];
     const DESCRIPTION: &'static str = "Lists a directory, hidden files included. Directories end with `/`.";
     const RISK: Risk = Risk::READS;
+    const LENGTH: Length = Length::Bounded;
     const SPELLINGS: Spellings = Spellings { names: &[("file_path", "path"), ("directory", "path")], values: &[] };
 
     fn accesses(&self, args: &LsArgs) -> Vec<Access> {
@@ -87,6 +88,7 @@ impl TypedTool for FileInfo {
     const ALIASES: &'static [&'static str] = &["stat"];
     const DESCRIPTION: &'static str = "Tells kind, size, number of lines, time of change, mode and type of a file.";
     const RISK: Risk = Risk::READS;
+    const LENGTH: Length = Length::Bounded;
     const SPELLINGS: Spellings = FILE_PATH;
 
     fn accesses(&self, args: &InfoArgs) -> Vec<Access> {

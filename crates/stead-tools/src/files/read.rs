@@ -3,7 +3,7 @@
 use super::media::{self, Shown};
 use super::{FILE_PATH, MAX_OUTPUT_CHARS, count, explain, path, reads};
 use crate::title;
-use crate::{Output, Spellings, Surface, TitleForm, ToolCx, ToolError, TypedTool, typed};
+use crate::{Length, Output, Spellings, Surface, TitleForm, ToolCx, ToolError, TypedTool, typed};
 use base64::Engine;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -49,6 +49,7 @@ impl TypedTool for ReadFile {
     const DESCRIPTION: &'static str = "Reads a file. Text comes with line numbers, which are not part of the file; \
         use offset and limit to page through a long one. Images, PDF, audio and video are shown as such.";
     const RISK: Risk = Risk::READS;
+    const LENGTH: Length = Length::Bounded;
     const SPELLINGS: Spellings = FILE_PATH;
 
     fn accesses(&self, args: &Args) -> Vec<Access> {

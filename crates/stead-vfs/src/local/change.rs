@@ -13,6 +13,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use stead_store::Disk;
 
 /// Directories nested deeper than this are not removed: each level holds a descriptor open.
 const MAX_REMOVE_DEPTH: usize = 256;
@@ -33,24 +35,18 @@ impl Local {
         let before = place.stat().map_err(|e| failed(e.into()))?;
         check(path, before.as_ref(), expect)?;
 
-        let mut temporary = Temporary::create(self, &place).map_err(failed)?;
-        temporary.fill(data, before.map(|stat| stat.st_mode & 0o7777)).map_err(failed)?;
-        {
-            let _held = self.hold(path, &place)?;
-            if let Expect::Version(_) = expect {
-                check(path, place.stat().map_err(|e| failed(e.into()))?.as_ref(), expect)?;
-            }
-            let flags = match expect {
-                Expect::Absent => RenameFlags::NOREPLACE,
-                Expect::Any | Expect::Version(_) => RenameFlags::empty(),
-            };
-            let (dir, name) = (place.dir.as_fd(), place.name());
-            self.disk.rename(dir, &temporary.name, dir, name, flags).map_err(failed)?;
-            temporary.fate = Fate::Kept;
-        }
-        self.disk.sync(&place.dir).map_err(failed)?;
-        let written = rustix::fs::fstat(&temporary.file).map_err(|e| failed(e.into()))?;
-        Ok(root::version(&written))
+        let temporary = Temporary::create(self, place, before.map(|stat| stat.st_mode & 0o7777)).map_err(failed)?;
+        temporary.push(data).map_err(failed)?;
+        temporary.publish(self, path, expect)
+    }
+
+    /// A file that is to be written piece by piece, and then put in the place of what is at `path`.
+    pub(super) fn begin(&self, path: &VPath) -> Result<Temporary, VfsError> {
+        let place = self.root.content(path, Parents::Made(&*self.disk))?;
+        let before = place.stat().map_err(|e| error::at(path, e))?;
+        check(path, before.as_ref(), &Expect::Any)?;
+        let mode = before.map(|stat| stat.st_mode & 0o7777);
+        Temporary::create(self, place, mode).map_err(|e| error::at(path, e))
     }
 
     pub(super) fn remove(&self, path: &VPath) -> Result<(), VfsError> {
@@ -137,45 +133,70 @@ pub(super) fn names(dir: &File) -> io::Result<Vec<OsString>> {
 }
 
 /// A file that goes away unless it is kept.
-struct Temporary<'a> {
-    local: &'a Local,
-    dir: BorrowedFd<'a>,
+#[derive(Debug)]
+pub(super) struct Temporary {
+    disk: Arc<dyn Disk>,
+    /// Where it is to go.
+    place: Place,
     name: PathBuf,
     file: File,
+    /// The permission bits it is to have, if not those of any new file.
+    mode: Option<u32>,
     fate: Fate,
 }
 
+#[derive(Debug)]
 enum Fate {
     Removed,
     Kept,
 }
 
-impl<'a> Temporary<'a> {
-    fn create(local: &'a Local, place: &'a Place) -> io::Result<Self> {
+impl Temporary {
+    fn create(local: &Local, place: Place, mode: Option<u32>) -> io::Result<Self> {
         // Not derived from the file's own name, which may be as long as a name can be; and random, for
         // one left behind by a killed process must not be in the way.
         let random = RandomState::new().build_hasher().finish();
         let name = PathBuf::from(format!(".stead-{random:016x}.tmp"));
-        let dir = place.dir.as_fd();
-        let file = local.disk.create(dir, &name, 0o666)?;
-        Ok(Self { local, dir, name, file, fate: Fate::Removed })
+        let file = local.disk.create(place.dir.as_fd(), &name, 0o666)?;
+        Ok(Self { disk: local.disk.clone(), place, name, file, mode, fate: Fate::Removed })
     }
 
-    fn fill(&self, data: &[u8], mode: Option<u32>) -> io::Result<()> {
-        self.local.disk.write_all(&self.file, data)?;
-        if let Some(mode) = mode {
-            self.local.disk.set_mode(&self.file, mode)?;
+    pub(super) fn push(&self, data: &[u8]) -> io::Result<()> {
+        self.disk.write_all(&self.file, data)
+    }
+
+    /// Puts it in its place, if what is there is as expected.
+    pub(super) fn publish(mut self, local: &Local, path: &VPath, expect: &Expect) -> Result<Version, VfsError> {
+        let failed = |e: io::Error| error::at(path, e);
+        if let Some(mode) = self.mode {
+            self.disk.set_mode(&self.file, mode).map_err(failed)?;
         }
-        self.local.disk.sync(&self.file)
+        self.disk.sync(&self.file).map_err(failed)?;
+        {
+            let _held = local.hold(path, &self.place)?;
+            if let Expect::Version(_) = expect {
+                check(path, self.place.stat().map_err(|e| failed(e.into()))?.as_ref(), expect)?;
+            }
+            let flags = match expect {
+                Expect::Absent => RenameFlags::NOREPLACE,
+                Expect::Any | Expect::Version(_) => RenameFlags::empty(),
+            };
+            let (dir, name) = (self.place.dir.as_fd(), self.place.name());
+            self.disk.rename(dir, &self.name, dir, name, flags).map_err(failed)?;
+            self.fate = Fate::Kept;
+        }
+        self.disk.sync(&self.place.dir).map_err(failed)?;
+        let written = rustix::fs::fstat(&self.file).map_err(|e| failed(e.into()))?;
+        Ok(root::version(&written))
     }
 }
 
-impl Drop for Temporary<'_> {
+impl Drop for Temporary {
     fn drop(&mut self) {
         match self.fate {
             Fate::Kept => {}
             // The failure that led here is the one to report.
-            Fate::Removed => drop(self.local.disk.remove(self.dir, &self.name, AtFlags::empty())),
+            Fate::Removed => drop(self.disk.remove(self.place.dir.as_fd(), &self.name, AtFlags::empty())),
         }
     }
 }

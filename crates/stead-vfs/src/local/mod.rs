@@ -14,7 +14,9 @@ use crate::lines::{self, BLOCK_BYTES, LineIndex, LineRange, Lines, Scan};
 use crate::search::{Bounds, GlobQuery, GlobResult, GrepQuery, GrepResult, Search, SearchError};
 use crate::{DirEntry, Expect, FileKind, ReadRange, Stat, VPath, Version, Vfs, VfsError};
 use bytes::Bytes;
+use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
 use root::Root;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -113,6 +115,22 @@ impl Vfs for LocalVfs {
 
     fn write<'a>(&'a self, path: &'a VPath, data: Bytes, expect: Expect) -> BoxFuture<'a, Result<Version, VfsError>> {
         self.blocking(path, move |local, path| local.write(path, &data, &expect))
+    }
+
+    fn write_stream<'a>(
+        &'a self,
+        path: &'a VPath,
+        mut source: BoxStream<'a, Bytes>,
+    ) -> BoxFuture<'a, Result<Version, VfsError>> {
+        Box::pin(async move {
+            let mut begun = self.blocking(path, Local::begin).await?;
+            while let Some(piece) = source.next().await {
+                let push =
+                    move |_: &Local, path: &VPath| begun.push(&piece).map(|()| begun).map_err(|e| error::at(path, e));
+                begun = self.blocking(path, push).await?;
+            }
+            self.blocking(path, move |local, path| begun.publish(local, path, &Expect::Any)).await
+        })
     }
 
     fn remove<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {

@@ -5,6 +5,7 @@ use super::{Layer, Overlay};
 use crate::copy::{self, At};
 use crate::{Expect, FileKind, Stat, VPath, Version, VfsError, relocate};
 use bytes::Bytes;
+use futures_util::stream::BoxStream;
 
 impl Overlay {
     pub(super) async fn write_upper(&self, path: &VPath, data: Bytes, expect: Expect) -> Result<Version, VfsError> {
@@ -18,6 +19,28 @@ impl Overlay {
             Expect::Version(version) => self.write_known(path, data, &version).await,
         }?;
         Ok(Layer::Upper.tagged(&written))
+    }
+
+    pub(super) async fn stream_upper(&self, path: &VPath, source: BoxStream<'_, Bytes>) -> Result<Version, VfsError> {
+        if path.is_root() {
+            return Err(VfsError::IsDirectory(path.clone()));
+        }
+        require_free(path)?;
+        let lower = match self.find(path).await {
+            Ok((_, stat)) if stat.kind != FileKind::File => return Err(not_a_file(path, stat.kind)),
+            Ok((Layer::Lower, stat)) => Some(stat),
+            Ok((Layer::Upper, _)) | Err(VfsError::NotFound(_)) => None,
+            Err(other) => return Err(other),
+        };
+        let written = self.upper.write_stream(path, source).await?;
+        let version = match lower.and_then(|stat| stat.mode) {
+            Some(mode) => {
+                self.upper.set_mode(path, mode).await?;
+                self.upper.stat(path).await?.version
+            }
+            None => written,
+        };
+        Ok(Layer::Upper.tagged(&version))
     }
 
     async fn write_new(&self, path: &VPath, data: Bytes) -> Result<Version, VfsError> {

@@ -9,6 +9,7 @@ use crate::search::{Bounds, GlobQuery, GlobResult, GrepQuery, GrepResult, Search
 use crate::{DirEntry, Expect, ReadRange, Stat, VPath, Version, Vfs, VfsError, find};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
 use masks::MaskFile;
 use std::sync::Arc;
 
@@ -85,6 +86,14 @@ impl Vfs for Overlay {
 
     fn write<'a>(&'a self, path: &'a VPath, data: Bytes, expect: Expect) -> BoxFuture<'a, Result<Version, VfsError>> {
         Box::pin(self.write_upper(path, data, expect))
+    }
+
+    fn write_stream<'a>(
+        &'a self,
+        path: &'a VPath,
+        source: BoxStream<'a, Bytes>,
+    ) -> BoxFuture<'a, Result<Version, VfsError>> {
+        Box::pin(self.stream_upper(path, source))
     }
 
     fn remove<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {

@@ -9,6 +9,7 @@ use crate::search::{Bounds, GlobQuery, GlobResult, GrepQuery, GrepResult, Search
 use crate::{DirEntry, Expect, ReadRange, Stat, VPath, Version, Vfs, VfsError, Walk, relocate};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -103,6 +104,20 @@ impl Vfs for Routes {
 
     fn write<'a>(&'a self, path: &'a VPath, data: Bytes, expect: Expect) -> BoxFuture<'a, Result<Version, VfsError>> {
         Box::pin(self.write_routed(path, data, expect))
+    }
+
+    fn write_stream<'a>(
+        &'a self,
+        path: &'a VPath,
+        source: BoxStream<'a, Bytes>,
+    ) -> BoxFuture<'a, Result<Version, VfsError>> {
+        Box::pin(async move {
+            if self.is_fixed(path) && !path.is_root() {
+                return Err(VfsError::IsDirectory(path.clone()));
+            }
+            let route = self.route(path)?;
+            route.vfs.write_stream(&route.own, source).await.map_err(|e| route.shown(e))
+        })
     }
 
     fn remove<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {

@@ -160,7 +160,8 @@ impl Protected {
         if !self.quarantine.is_empty() && below(self.quarantine, names).is_some() {
             return Some(Kept::Quarantine);
         }
-        if let Some(name) = self.hidden.iter().find(|path| below(path, names).is_some()) {
+        let hidden = self.hidden.iter().find(|path| below(path, names).is_some());
+        if let Some(name) = hidden.filter(|_| !self.is_offloaded(names)) {
             return Some(Kept::Secret(name));
         }
         match (kind, names.first()) {
@@ -173,6 +174,18 @@ impl Protected {
                 fixed.filter(|_| !open).map(|name| Kept::Fixed(name))
             }
         }
+    }
+
+    /// Whether this is the agent's own long output, which it was told to read there. A template's is not: it
+    /// belongs to somebody else.
+    fn is_offloaded(&self, names: &[&str]) -> bool {
+        let offloaded = match below(self.runtime, names) {
+            Some([agents, _, offload, ..]) => {
+                agents.eq_ignore_ascii_case("agents") && offload.eq_ignore_ascii_case("offload")
+            }
+            Some(_) | None => false,
+        };
+        offloaded && *self != Self::TEMPLATE
     }
 
     /// Paths which, if they are links, protect from `kind` what they lead to.

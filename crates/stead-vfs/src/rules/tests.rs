@@ -198,3 +198,34 @@ fn rules_that_never_decide_are_told_with_the_reason() {
     let literals: Vec<String> = rules.literals().into_iter().map(|(path, _)| path.to_string()).collect();
     assert_eq!(literals, ["a", "a/b", "c", "c", "agent.yaml", ".env", "agent.yaml"]);
 }
+
+// 5.8
+#[test]
+fn what_was_offloaded_can_be_read_and_not_changed_in_every_layout() {
+    let layouts = [
+        (Protected::STEAD, "agents"),
+        (Protected::OPENPAW, "data/agents"),
+        (Protected::OPENHARNESS, ".openharness/data/agents"),
+        (Protected::DEEPAGENTS, ".stead/agents"),
+        (Protected::AGENTSCOPE_PY, ".stead/agents"),
+    ];
+    for (protected, agents) in layouts {
+        let rules = Rules::new(&[], protected).unwrap();
+        for path in ["main/offload", "main/offload/s/call_1.txt", "main/offload/s/media/00.png"] {
+            let path = VPath::parse(&format!("{agents}/{path}")).unwrap();
+            assert_eq!(rules.decide(Read, &path).kind, Allow, "{path}");
+            assert_eq!(rules.decide(Write, &path).kind, Deny, "{path}");
+        }
+    }
+    for (protected, path) in [
+        (Protected::DEEPAGENTS, ".stead/agents/main"),
+        (Protected::DEEPAGENTS, ".stead/agents/main/sessions/offload"),
+        (Protected::DEEPAGENTS, ".stead/agents/offload"),
+        (Protected::AGENTSCOPE_PY, ".stead/agents/main/undo/offload"),
+        (Protected::TEMPLATE, "agents/main/offload/s/call_1.txt"),
+        (Protected::STEAD, "agents/main/undo/offload"),
+    ] {
+        let rules = Rules::new(&[], protected).unwrap();
+        assert_eq!(rules.decide(Read, &VPath::parse(path).unwrap()).kind, Deny, "{path}");
+    }
+}

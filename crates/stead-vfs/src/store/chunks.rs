@@ -10,7 +10,7 @@ use stead_store::{Change, DocVersion, Document, Expected};
 
 /// A content up to this size is the body of its node.
 pub(super) const INLINE_BYTES: usize = 64 * 1024;
-const CHUNK_BYTES: usize = 512 * 1024;
+pub(super) const CHUNK_BYTES: usize = 512 * 1024;
 /// Chunks in one commit: what a store takes in one piece.
 const CHUNKS_PER_COMMIT: usize = 8;
 /// Chunks removed in the commit that gives them up; more are removed afterwards.
@@ -35,7 +35,7 @@ impl Marker {
 #[derive(Debug)]
 pub(super) struct Uploaded {
     pub(super) chunks: Chunks,
-    marker: DocVersion,
+    pub(super) marker: DocVersion,
 }
 
 impl Uploaded {

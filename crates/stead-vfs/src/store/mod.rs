@@ -18,6 +18,7 @@ mod error;
 mod node;
 mod parents;
 mod read;
+mod stream;
 mod sweep;
 mod tree;
 mod tries;
@@ -28,6 +29,7 @@ use crate::search::{Bounds, GlobQuery, GlobResult, GrepQuery, GrepResult, Search
 use crate::{DirEntry, Expect, ReadRange, Stat, VPath, Version, Vfs, VfsError, Walk, find};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
 use parents::Directories;
 use std::sync::Arc;
 use stead_store::{Change, Documents, Fence, MemoryStore, Space, StoreError};
@@ -103,6 +105,14 @@ impl Vfs for StoreVfs {
 
     fn write<'a>(&'a self, path: &'a VPath, data: Bytes, expect: Expect) -> BoxFuture<'a, Result<Version, VfsError>> {
         Box::pin(self.write_file(path, data, expect))
+    }
+
+    fn write_stream<'a>(
+        &'a self,
+        path: &'a VPath,
+        source: BoxStream<'a, Bytes>,
+    ) -> BoxFuture<'a, Result<Version, VfsError>> {
+        Box::pin(self.write_pieces(path, source))
     }
 
     fn remove<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {

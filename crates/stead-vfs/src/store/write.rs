@@ -36,7 +36,7 @@ impl StoreVfs {
         let mut tries = Tries::default();
         while tries.again().await {
             let look = if tries.is_first() && !is_large { Look::IfNeeded } else { Look::First };
-            let (replaced, mut changes) = self.before_write(path, expect, look).await?;
+            let before = self.before_write(path, expect, look).await?;
             let hash = match hash {
                 Some(hash) => hash,
                 None => *hash.insert(ContentHash::of_large(path, data).await?),
@@ -53,26 +53,63 @@ impl StoreVfs {
                     continue;
                 }
             }
-            let chunks = uploaded.as_ref().map(|uploaded| uploaded.chunks.clone());
             let body = if is_large { Bytes::new() } else { data.clone() };
-            let document = Meta::file(data.len(), hash, chunks, replaced.as_ref()).document(path, body)?;
-            let version = document.version;
-            let expect = replaced.as_ref().map_or(Expected::Absent, |node| Expected::Version(node.version));
-            changes.push(Change::Put { key: node::key(path), document, expect });
-            changes.extend(uploaded.as_ref().map(Uploaded::taken));
-            let left = match replaced.as_ref().and_then(|node| node.meta.chunks.as_ref()) {
-                Some(old) => self.give_up(path, old, &mut changes)?,
-                None => Left::Nothing,
-            };
-            if self.commit(path, changes).await? == Committed::Made {
-                if let Left::Chunks(old) = left {
-                    // The file is written; what stays of the old content has its marker.
-                    let _ = self.erase(path, &old).await;
-                }
-                return Ok(node::version(version));
+            let content = Content { size: data.len(), hash, body, uploaded: uploaded.as_ref() };
+            if let Some(version) = self.put_file(path, before, content).await? {
+                return Ok(version);
             }
         }
         Err(error::contended(path))
+    }
+
+    /// Makes a content that is in the store the one of `path`.
+    pub(super) async fn take_uploaded(
+        &self,
+        path: &VPath,
+        size: usize,
+        hash: ContentHash,
+        uploaded: &Uploaded,
+    ) -> Result<Version, VfsError> {
+        let mut tries = Tries::default();
+        while tries.again().await {
+            let before = self.before_write(path, &Expect::Any, Look::First).await?;
+            let content = Content { size, hash, body: Bytes::new(), uploaded: Some(uploaded) };
+            if let Some(version) = self.put_file(path, before, content).await? {
+                return Ok(version);
+            }
+            if !self.is_kept(path, uploaded).await? {
+                break;
+            }
+        }
+        Err(error::contended(path))
+    }
+
+    /// Puts the node of a file in place of what was found before; none if that is no longer so.
+    async fn put_file(
+        &self,
+        path: &VPath,
+        (replaced, mut changes): (Option<Node>, Vec<Change>),
+        content: Content<'_>,
+    ) -> Result<Option<Version>, VfsError> {
+        let Content { size, hash, body, uploaded } = content;
+        let chunks = uploaded.map(|uploaded| uploaded.chunks.clone());
+        let document = Meta::file(size, hash, chunks, replaced.as_ref()).document(path, body)?;
+        let version = document.version;
+        let expect = replaced.as_ref().map_or(Expected::Absent, |node| Expected::Version(node.version));
+        changes.push(Change::Put { key: node::key(path), document, expect });
+        changes.extend(uploaded.map(Uploaded::taken));
+        let left = match replaced.as_ref().and_then(|node| node.meta.chunks.as_ref()) {
+            Some(old) => self.give_up(path, old, &mut changes)?,
+            None => Left::Nothing,
+        };
+        if self.commit(path, changes).await? == Committed::Conflict {
+            return Ok(None);
+        }
+        if let Left::Chunks(old) = left {
+            // The file is written; what stays of the old content has its marker.
+            let _ = self.erase(path, &old).await;
+        }
+        Ok(Some(node::version(version)))
     }
 
     /// What is to be replaced, and what the commit must hold besides, if `expect` allows the write.
@@ -156,6 +193,14 @@ impl StoreVfs {
         }
         Err(error::contended(path))
     }
+}
+
+/// What a file is to hold: the body of its node, or what was uploaded.
+struct Content<'a> {
+    size: usize,
+    hash: ContentHash,
+    body: Bytes,
+    uploaded: Option<&'a Uploaded>,
 }
 
 /// Whether to look at what is there before the first try.

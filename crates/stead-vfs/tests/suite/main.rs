@@ -97,6 +97,12 @@ macro_rules! suite {
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+            async fn streams() {
+                let place = $place;
+                vfs_suite::streams(place.vfs).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
             async fn script() {
                 let place = $place;
                 let memory = vfs_suite::script(&StoreVfs::in_memory(), 11, vfs_suite::SCRIPT_OPERATIONS).await;

@@ -9,7 +9,7 @@ use stead_search::{Lazy, Shelf};
 use stead_store::{
     ChangeLog, Fence, LineLog, MemoryStore, Sessions, Space, Store, StoreChanges, StoreLines, StoreSessions,
 };
-use stead_vfs::{Vfs, VfsError};
+use stead_vfs::{Routes, StoreVfs, VPath, Vfs, VfsError};
 
 /// The files of another place, with sessions that are kept in memory only.
 #[derive(Debug)]
@@ -19,12 +19,20 @@ pub struct EphemeralPlace {
     redactor: Redactor,
     memory: Arc<dyn Store>,
     indexes: Shelf,
+    /// The folder of the tree that belongs to sessions, and so is not kept either.
+    offload: Option<VPath>,
 }
 
 impl EphemeralPlace {
     /// The files of `files`; nothing else of it.
     pub fn new(files: Arc<dyn Place>, agent: AgentId, redactor: Redactor) -> Self {
-        Self { files, agent, redactor, memory: Arc::new(MemoryStore::default()), indexes: Shelf::default() }
+        let (memory, indexes) = (Arc::new(MemoryStore::default()), Shelf::default());
+        Self { files, agent, redactor, memory, indexes, offload: None }
+    }
+
+    /// The same, with what sessions put into the folder `offload` of the tree in memory too.
+    pub fn with_offload(self, offload: VPath) -> Self {
+        Self { offload: Some(offload), ..self }
     }
 
     fn space(owner: &Owner) -> Space {
@@ -40,7 +48,11 @@ impl Place for EphemeralPlace {
 
     fn files(&self, owner: &Owner, session: &SessionId, _: Option<&Fence>) -> Arc<dyn Vfs> {
         // A fence of our own sessions means nothing to the store of the files.
-        self.files.files(owner, session, None)
+        let files = self.files.files(owner, session, None);
+        let Some(offload) = &self.offload else { return files };
+        let offloaded = StoreVfs::new(self.memory.clone(), Self::space(owner).within("offload"));
+        let mounts: [(VPath, Arc<dyn Vfs>); 1] = [(offload.clone(), Arc::new(offloaded))];
+        Arc::new(Routes::new(files, mounts.into()))
     }
 
     fn changes(&self, owner: &Owner) -> Arc<dyn ChangeLog> {

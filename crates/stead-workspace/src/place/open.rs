@@ -1,7 +1,7 @@
 //! From settings to the place they name.
 
 use super::{Attached, EphemeralPlace, LocalPlace, PROJECT, Place, PlaceError, StorePlace, hiding};
-use crate::{Layout, Mode, Project, Switch, Workspace};
+use crate::{Layout, Mode, Project, Switch, Workspace, offload_folder};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use stead_core::Redactor;
@@ -19,7 +19,11 @@ pub async fn open_place(dir: &Path, workspace: &Workspace, redactor: Redactor) -
         Mode::Store => Arc::new(open_store_place(dir, workspace, redactor.clone()).await?),
     };
     if config.disable.has(Switch::SessionPersistence) {
-        return Ok(Arc::new(EphemeralPlace::new(place, config.agent(), redactor)));
+        let ephemeral = EphemeralPlace::new(place, config.agent(), redactor);
+        return Ok(match offload_folder(&workspace.definition.tree.runtime, &config.agent()) {
+            Ok(offload) => Arc::new(ephemeral.with_offload(offload)),
+            Err(_) => Arc::new(ephemeral),
+        });
     }
     Ok(place)
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::sync::Arc;
 use stead_core::{Access, AccessKind, Activation, Effect, Reach, Risk, ToolSpec};
-use stead_tools::{Output, Spellings, TitleForm, Titled, Tool, ToolCx, ToolError, nearest};
+use stead_tools::{Length, Output, Spellings, TitleForm, Titled, Tool, ToolCx, ToolError, nearest};
 use stead_vfs::{ContentHash, FileKind, ReadRange, VPath, VfsError};
 
 /// With more skills than this, names are not part of the schema.
@@ -113,6 +113,10 @@ impl Tool for LoadSkill {
 
     fn titled(&self) -> Option<TitleForm> {
         Some(TitleForm::of::<SkillForm>(Arc::new(self.clone())))
+    }
+
+    fn length(&self) -> Length {
+        Length::Bounded
     }
 
     fn call<'a>(&'a self, cx: &'a ToolCx, args: Value) -> BoxFuture<'a, Result<Output, ToolError>> {

@@ -4,7 +4,7 @@ use crate::support::*;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use stead_core::{Activation, Block};
-use stead_tools::{Origin, Output, Registry, ToolCx};
+use stead_tools::{Origin, Output, Registry, Spills, ToolCx};
 use stead_vfs::ContentHash;
 use stead_workspace::skills::*;
 use tokio_util::sync::CancellationToken;
@@ -44,6 +44,7 @@ impl Bench {
             active: Arc::default(),
             cancel: CancellationToken::new(),
             origin: Origin::default(),
+            spills: Spills::default(),
         };
         Self { folder, tools, cx }
     }

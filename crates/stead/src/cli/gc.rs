@@ -31,10 +31,13 @@ pub(crate) async fn gc(common: &Common, env: &Env, args: &GcArgs) -> Result<Exit
     }
     let verb = if args.dry_run { "would be forgotten" } else { "forgotten" };
     outln!(
-        "{verb}: {} runs, {} earlier contents ({} KB); kept: {} KB; leftovers of crashes removed: {}",
+        "{verb}: {} runs, {} earlier contents ({} KB), offloaded files of {} sessions ({} KB); kept: {} KB; leftovers of \
+         crashes removed: {}",
         collected.runs,
         collected.contents,
         collected.bytes / 1024,
+        collected.offloads,
+        collected.offloaded_bytes / 1024,
         collected.kept_bytes / 1024,
         collected.leftovers
     );

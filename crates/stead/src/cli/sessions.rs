@@ -73,6 +73,7 @@ pub(crate) async fn sessions(common: &Common, env: &Env, command: SessionsComman
                 let id = find(&agent, &id).await?;
                 agent.sessions().remove(&id).await?;
                 agent.forget_changes(agent.owner(), &id).await?;
+                agent.forget_offloaded(agent.owner(), &id).await?;
                 outln!("removed {id}");
             }
             Ok(ExitCode::SUCCESS)

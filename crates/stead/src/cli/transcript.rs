@@ -263,7 +263,9 @@ fn blocks_text(blocks: &[Block]) -> String {
     let texts = blocks.iter().map(|block| match block {
         Block::Text { text } => text.clone(),
         Block::Media(media) => {
-            format!("[{}{}]", media.mime, media.name.as_ref().map_or(String::new(), |n| format!(" {n}")))
+            let name = media.name.as_ref().map_or(String::new(), |name| format!(" {name}"));
+            let file = media.file.as_ref().map_or(String::new(), |file| format!(" in {file}"));
+            format!("[{}{name}{file}]", media.mime)
         }
         Block::Thinking(thinking) => thinking.text.clone(),
         Block::ToolCall(call) => format!("{} {}", call.name, call.args),

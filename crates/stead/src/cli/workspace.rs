@@ -13,16 +13,28 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use stead::agent::copy_offloaded;
 use stead::core::{AgentId, Owner, Redactor, SessionId};
 use stead::store::{Imported, OsDisk, Sessions, StoreError};
 use stead::vfs::{CopyAction, CopyPlan, Included, Overlay, StoreVfs, VPath, Vfs, is_secret};
-use stead::workspace::{Base, Definition, LocalPlace, OpenOptions, Place, StorePlace};
+use stead::workspace::{Base, Definition, LocalPlace, OpenOptions, Place, StorePlace, offload_folder};
 
 /// One end of a copy: a tree and its sessions.
 struct End {
     files: Arc<dyn Vfs>,
     sessions: Arc<dyn Sessions>,
     name: String,
+    /// Where it lies, for what each session has of its own.
+    place: Arc<dyn Place>,
+    owner: Owner,
+    agent: AgentId,
+}
+
+impl End {
+    /// The tree as a session sees it.
+    fn tree(&self, session: &SessionId) -> Arc<dyn Vfs> {
+        self.place.files(&self.owner, session, None)
+    }
 }
 
 pub(crate) async fn workspace(common: &Common, env: &Env, command: WorkspaceCommand) -> Result<ExitCode, CliError> {
@@ -80,10 +92,13 @@ impl Ends<'_> {
             )));
         }
         let agent = workspace.config().agent();
-        let place = LocalPlace::open(dir, agent, Arc::new(OsDisk), Redactor::default());
-        let place = place.map_err(|error| CliError::usage(format!("{name}: {error}")))?;
+        let open = || LocalPlace::open(dir, agent.clone(), Arc::new(OsDisk), Redactor::default());
+        let failed = |error| CliError::usage(format!("{name}: {error}"));
+        let place = open().map_err(failed)?;
         let files = place.own(&self.owner).map_err(anyhow::Error::from)?;
-        Ok(End { files, sessions: place.sessions(&self.owner), name })
+        let (sessions, owner) = (place.sessions(&self.owner), self.owner.clone());
+        let place: Arc<dyn Place> = Arc::new(open().map_err(failed)?.with_scope(workspace.config().filesystem.scope));
+        Ok(End { files, sessions, name: name.clone(), place, owner, agent: agent.clone() })
     }
 
     /// A store, in which the agent is found by the settings of the workspace the command is about.
@@ -110,7 +125,7 @@ impl Ends<'_> {
         let mut settings = config.filesystem.clone();
         settings.namespace = self.how.namespace.clone().or(settings.namespace);
         let empty = Arc::new(StoreVfs::in_memory());
-        let place = StorePlace::new(store.clone(), store, empty, agent, &settings, Redactor::default());
+        let place = StorePlace::new(store.clone(), store, empty, agent.clone(), &settings, Redactor::default());
         let place = place.map_err(|error| CliError::usage(error.to_string()))?;
         let own = place.own(&self.owner, &SessionId::outside());
         // What nobody in particular pushes is for all; what they pull is what they see.
@@ -119,7 +134,8 @@ impl Ends<'_> {
             (None, Side::To) => Arc::new(place.template(&self.owner)),
             (None, Side::From) => Arc::new(Overlay::new(Arc::new(own), Arc::new(place.template(&self.owner)))),
         };
-        Ok(End { files, sessions: place.sessions(&self.owner), name })
+        let (sessions, owner) = (place.sessions(&self.owner), self.owner.clone());
+        Ok(End { files, sessions, name, place: Arc::new(place), owner, agent })
     }
 
     async fn named(&self, text: &str, side: Side) -> Result<End, CliError> {
@@ -178,6 +194,8 @@ struct Moved {
     sessions: Vec<String>,
     same: usize,
     differ: Vec<String>,
+    /// Files that sessions had offloaded.
+    offloaded: usize,
 }
 
 async fn sessions(from: &End, to: &End, how: &CopyArgs) -> Result<Moved, CliError> {
@@ -199,9 +217,16 @@ async fn sessions(from: &End, to: &End, how: &CopyArgs) -> Result<Moved, CliErro
         match to.sessions.import(&id, lines).await {
             Ok(Imported::New | Imported::Extended) => moved.sessions.push(id.to_string()),
             Ok(Imported::Same) => moved.same += 1,
-            Err(StoreError::Exists(_)) => moved.differ.push(id.to_string()),
+            Err(StoreError::Exists(_)) => {
+                moved.differ.push(id.to_string());
+                continue;
+            }
             Err(error) => return Err(error.into()),
         }
+        // Also of one that was there already: the last time may have been cut short.
+        let folder = offload_folder(&VPath::root(), &from.agent).and_then(|folder| folder.join(id.as_str()));
+        let folder = folder.map_err(anyhow::Error::from)?;
+        moved.offloaded += copy_offloaded(from.tree(&id), to.tree(&id), &folder).await.map_err(anyhow::Error::from)?;
     }
     Ok(moved)
 }
@@ -220,7 +245,7 @@ fn report(env: &Env, from: &End, to: &End, how: &CopyArgs, plan: &CopyPlan, move
         let report = json!({
             "from": from.name, "to": to.name, "done": !how.dry_run, "steps": steps, "unchanged": plan.unchanged,
             "bytes": plan.bytes, "skipped": skipped, "sessions": moved.sessions, "sessions_same": moved.same,
-            "sessions_differ": moved.differ,
+            "sessions_differ": moved.differ, "offloaded": moved.offloaded,
         });
         outln!("{report}");
         return;

@@ -5,7 +5,7 @@ use crate::lookup::{Lookup, MemoryFiles};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::{Access, AccessKind, Reach, Risk};
-use stead_tools::{Output, Spellings, ToolCx, ToolError, TypedTool};
+use stead_tools::{Length, Output, Spellings, ToolCx, ToolError, TypedTool};
 use stead_vfs::{LineRange, VPath};
 
 /// Lines that one call gives.
@@ -47,6 +47,7 @@ impl TypedTool for MemorySearch {
     const DESCRIPTION: &'static str = "Search what earlier sessions left to remember: the curated memory and the notes of \
         each day. Gives ranked hits as `path:line (date) text`; read around a hit with memory_get.";
     const RISK: Risk = Risk::READS;
+    const LENGTH: Length = Length::Bounded;
     const SPELLINGS: Spellings = Spellings { names: &[("maxResults", "limit"), ("max_results", "limit")], values: &[] };
 
     fn accesses(&self, _: &MemorySearchArgs) -> Vec<Access> {
@@ -92,6 +93,7 @@ impl TypedTool for MemoryGet {
     const DESCRIPTION: &'static str =
         "Read lines of a file of memory, numbered. Only files of memory can be read with it.";
     const RISK: Risk = Risk::READS;
+    const LENGTH: Length = Length::Bounded;
     const SPELLINGS: Spellings =
         Spellings { names: &[("startLine", "start_line"), ("endLine", "end_line")], values: &[] };
 

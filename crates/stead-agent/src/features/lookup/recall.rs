@@ -7,7 +7,7 @@ use serde::Deserialize;
 use std::sync::Arc;
 use stead_core::{Access, Risk, SessionId};
 use stead_store::{Sessions, StoreError};
-use stead_tools::{Output, ToolCx, ToolError, TypedTool};
+use stead_tools::{Length, Output, ToolCx, ToolError, TypedTool};
 
 /// Finds and reads what was said earlier in this session.
 pub(super) struct Recall {
@@ -44,6 +44,7 @@ impl TypedTool for Recall {
     const DESCRIPTION: &'static str = "Find what was said earlier in this session, also what is no longer shown because \
         the conversation became too long. With query: ranked hits as `seq (date) who: text`. With seq: that entry, whole.";
     const RISK: Risk = Risk::READS;
+    const LENGTH: Length = Length::Bounded;
 
     fn accesses(&self, _: &RecallArgs) -> Vec<Access> {
         Vec::new()

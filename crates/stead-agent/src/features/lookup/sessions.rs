@@ -8,7 +8,7 @@ use serde::Deserialize;
 use std::sync::Arc;
 use stead_core::{Access, Line, Risk, SessionId};
 use stead_store::Sessions;
-use stead_tools::{Output, Spellings, ToolCx, ToolError, TypedTool};
+use stead_tools::{Length, Output, Spellings, ToolCx, ToolError, TypedTool};
 
 /// Characters of one message in a history.
 const MAX_MESSAGE_CHARS: usize = 500;
@@ -47,6 +47,7 @@ impl TypedTool for SessionSearch {
     const DESCRIPTION: &'static str = "Search everything that was said in all sessions, this one included. Gives ranked \
         hits as `session:seq (date) who: text`; read around a hit with session_history.";
     const RISK: Risk = Risk::READS;
+    const LENGTH: Length = Length::Bounded;
     const SPELLINGS: Spellings = Spellings { names: &[("maxResults", "limit"), ("max_results", "limit")], values: &[] };
 
     fn accesses(&self, _: &SessionSearchArgs) -> Vec<Access> {
@@ -88,6 +89,7 @@ impl TypedTool for SessionList {
     const DESCRIPTION: &'static str =
         "List the sessions there are, the newest first: id, last change, entries, first words.";
     const RISK: Risk = Risk::READS;
+    const LENGTH: Length = Length::Bounded;
 
     fn accesses(&self, _: &SessionListArgs) -> Vec<Access> {
         Vec::new()
@@ -140,6 +142,7 @@ impl TypedTool for SessionHistory {
     const NAME: &'static str = "session_history";
     const DESCRIPTION: &'static str = "Read what was said in a session: `seq time who: text`, long messages shortened.";
     const RISK: Risk = Risk::READS;
+    const LENGTH: Length = Length::Bounded;
     const SPELLINGS: Spellings =
         Spellings { names: &[("sessionId", "session"), ("session_id", "session"), ("lastN", "last_n")], values: &[] };
 

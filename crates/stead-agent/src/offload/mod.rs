@@ -1,0 +1,142 @@
+//! What is too long for the conversation goes to files of the session, before it is on record.
+//!
+//! ```text
+//! <runtime>/agents/<agent>/offload/<session>/<call>.txt          a long result
+//! <runtime>/agents/<agent>/offload/<session>/input-<run>.md      a long message
+//! <runtime>/agents/<agent>/offload/<session>/media/<sha256>.png  an image, once
+//! ```
+//!
+//! The folder is part of the tree: the agent can read and search it, and change nothing in it. It goes with its
+//! session, and what it may take is bounded.
+
+mod collect;
+mod copy;
+mod load;
+mod media;
+mod text;
+
+pub(crate) use collect::abandoned;
+pub use copy::copy_offloaded;
+pub(crate) use load::Loader;
+
+use bytes::Bytes;
+use std::sync::Arc;
+use stead_core::{AccessKind, Block, Redactor, RunId, SessionId, VerdictKind};
+use stead_tools::{Length, Noun, Quota, Readers, SpillSite, Spills};
+use stead_vfs::{Expect, Rules, VPath, Vfs, VfsError};
+use stead_workspace::{OffloadSettings, Workspace, offload_folder};
+
+/// What cannot be written stays in the conversation if it is shorter than this.
+const STAYS_BYTES: usize = 1024 * 1024;
+
+/// Where one session puts what is too long.
+#[derive(Debug)]
+pub(crate) struct Offload {
+    files: Arc<dyn Vfs>,
+    /// The session's own folder.
+    folder: VPath,
+    quota: Arc<Quota>,
+    settings: OffloadSettings,
+    rules: Arc<Rules>,
+    redactor: Redactor,
+    readers: Readers,
+}
+
+/// Why something is not in a file.
+#[derive(Debug)]
+enum Unkept {
+    /// There is no more room for files of this session.
+    Quota(String),
+    /// It could not be written, or nobody could read it there.
+    Failed(String),
+}
+
+impl Unkept {
+    fn into_text(self) -> String {
+        match self {
+            Self::Quota(why) | Self::Failed(why) => why,
+        }
+    }
+}
+
+/// The folder of a session.
+pub(crate) fn session_folder(workspace: &Workspace, session: &SessionId) -> Result<VPath, VfsError> {
+    let (runtime, agent) = (&workspace.definition.tree.runtime, workspace.config().agent());
+    Ok(offload_folder(runtime, &agent)?.join(session.as_str())?)
+}
+
+impl Offload {
+    /// For `session`, whose files are `files`.
+    pub(crate) fn new(
+        workspace: &Workspace,
+        session: &SessionId,
+        files: Arc<dyn Vfs>,
+        redactor: Redactor,
+        readers: Readers,
+    ) -> Result<Self, VfsError> {
+        let folder = session_folder(workspace, session)?;
+        let settings = workspace.config().offload.clone();
+        let quota = Arc::new(Quota::new(files.clone(), folder.clone(), settings.max_bytes()));
+        Ok(Self { files, folder, quota, settings, rules: workspace.rules.clone(), redactor, readers })
+    }
+
+    /// The result of a call as it goes on record, where `window` tokens fit into a request.
+    pub(crate) async fn result(
+        &self,
+        call: &str,
+        length: Length,
+        content: Vec<Block>,
+        window: Option<u64>,
+    ) -> Vec<Block> {
+        let content = match length {
+            Length::Bounded => content,
+            Length::Any => {
+                let limit = self.settings.result_limit(window);
+                self.shortened(Noun::Output, &format!("{call}.txt"), content, limit).await
+            }
+        };
+        self.without_media(content).await
+    }
+
+    /// A message as it goes on record.
+    pub(crate) async fn input(&self, run: &RunId, content: Vec<Block>, window: Option<u64>) -> Vec<Block> {
+        let limit = self.settings.message_limit(window);
+        let content = self.shortened(Noun::Message, &format!("input-{run}.md"), content, limit).await;
+        self.without_media(content).await
+    }
+
+    /// Where the output of a call goes while it runs.
+    pub(crate) fn spills(&self, call: &str, listener: Arc<dyn Fn(String) + Send + Sync>) -> Spills {
+        Spills::at(SpillSite {
+            files: self.files.clone(),
+            folder: self.folder.clone(),
+            name: call.to_owned(),
+            cap_bytes: SpillSite::CAP_BYTES,
+            quota: self.quota.clone(),
+            redactor: self.redactor.clone(),
+            readers: self.readers,
+            listener,
+        })
+    }
+
+    /// Writes a file that the agent can read.
+    async fn put(&self, path: &VPath, data: Bytes, expect: Expect) -> Result<(), Unkept> {
+        if self.rules.decide(AccessKind::Read, path).kind == VerdictKind::Deny {
+            return Err(Unkept::Failed(format!("permissions keep {path} from being read")));
+        }
+        let bytes = data.len() as u64;
+        if !self.quota.take_all(bytes).await {
+            return Err(Unkept::Quota(self.quota.sentence()));
+        }
+        match self.files.write(path, data, expect).await {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                self.quota.give_back(bytes);
+                match error {
+                    VfsError::Exists(_) => Ok(()),
+                    error => Err(Unkept::Failed(format!("it could not be written: {error}"))),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! A long text as a model is shown it: where it lies, and its two ends.
+
+use crate::{Registry, Surface};
+use stead_vfs::VPath;
+
+/// Lines of each end.
+const MAX_LINES: usize = 20;
+/// Characters of each end.
+const MAX_CHARS: usize = 2_000;
+
+/// The tools by which a model can read on, as it knows them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Readers {
+    surface: Surface,
+    read: Option<&'static str>,
+    grep: Option<&'static str>,
+}
+
+impl Readers {
+    /// Those that are among `tools`, as `surface` names them.
+    pub fn among(tools: &Registry, surface: Surface) -> Self {
+        let named = |tool: &'static str| tools.find(tool).map(|_| surface.name(tool));
+        Self { surface, read: named("read_file"), grep: named("grep_files") }
+    }
+
+    /// How to go on after `lines` lines.
+    fn hint(&self, lines: u64) -> String {
+        let offset = self.surface.offset(lines);
+        match (self.read, self.grep) {
+            (Some(read), Some(grep)) => {
+                format!(
+                    "; {read} with offset={offset} goes on where the beginning stops, {grep} with that path searches it"
+                )
+            }
+            (Some(read), None) => format!("; {read} with offset={offset} goes on where the beginning stops"),
+            (None, Some(grep)) => format!("; {grep} with that path searches it"),
+            (None, None) => String::new(),
+        }
+    }
+}
+
+/// How much of a text was kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kept<'a> {
+    /// All of it, in this file.
+    All(&'a VPath),
+    /// Its beginning, so many bytes in this file.
+    Part(&'a VPath, u64),
+    /// Nothing but what is shown.
+    Nothing,
+}
+
+/// What a long text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Noun {
+    /// What a tool gave back.
+    Output,
+    /// What a person said.
+    Message,
+}
+
+/// The two ends of a text, and how long it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Preview<'a> {
+    noun: Noun,
+    bytes: u64,
+    lines: u64,
+    /// How it begins; none if it is not text.
+    ends: Option<(&'a str, &'a str)>,
+}
+
+impl<'a> Preview<'a> {
+    /// Of a whole text, so short that it is not longer than a text of `limit_tokens`.
+    pub fn of(noun: Noun, text: &'a str, limit_tokens: u64) -> Self {
+        let limit = usize::try_from(limit_tokens).unwrap_or(MAX_CHARS);
+        // Ends never meet: where characters have many tokens each, a long text is a short one to look at.
+        let chars = MAX_CHARS.min(limit).min(text.len() / 16).max(1);
+        let ends = Some((head(text, chars), tail(text, chars)));
+        Self { noun, bytes: text.len() as u64, lines: count_lines(text.as_bytes()), ends }
+    }
+
+    /// Of a text of so many bytes and lines of which only what is around its two ends is at hand.
+    pub(crate) fn of_ends(bytes: u64, lines: u64, around: Option<(&'a str, &'a str)>) -> Self {
+        let ends = around.map(|(start, end)| (head(start, MAX_CHARS), tail(end, MAX_CHARS)));
+        Self { noun: Noun::Output, bytes, lines, ends }
+    }
+
+    /// What a model is told of a text that lies in the file `path`.
+    pub fn kept(&self, path: &VPath, readers: &Readers) -> String {
+        self.told(Kept::All(path), readers, "")
+    }
+
+    /// What a model is told of a text that lies nowhere, and why.
+    pub fn lost(&self, why: &str) -> String {
+        self.told(Kept::Nothing, &Readers::default(), why)
+    }
+
+    pub(crate) fn told(&self, kept: Kept<'_>, readers: &Readers, why: &str) -> String {
+        let Self { bytes, lines, ends, .. } = self;
+        let noun = match self.noun {
+            Noun::Output => "output",
+            Noun::Message => "message",
+        };
+        let lines = if *lines == 1 { "1 line".to_owned() } else { format!("{lines} lines") };
+        let shown = ends.map_or(0, |(head, _)| head.bytes().filter(|&byte| byte == b'\n').count() as u64);
+        let hint = if ends.is_some() { readers.hint(shown) } else { String::new() };
+        let note = match kept {
+            Kept::All(path) => format!("The {noun} has {bytes} bytes in {lines}. All of it is in {path}{hint}."),
+            Kept::Part(path, held) => format!(
+                "The {noun} has {bytes} bytes in {lines}. Its first {held} bytes are in {path}{hint}. The rest is lost: {why}."
+            ),
+            Kept::Nothing => format!("The {noun} has {bytes} bytes in {lines}. Only its ends are shown: {why}."),
+        };
+        match ends {
+            Some((head, tail)) => {
+                let between = bytes.saturating_sub((head.len() + tail.len()) as u64);
+                let end = if head.ends_with('\n') { "" } else { "\n" };
+                match self.noun {
+                    // What a person said begins as they said it.
+                    Noun::Message => format!("{head}{end}[… {between} bytes … {note}]\n{tail}"),
+                    Noun::Output => format!("[{note}]\n{head}{end}[… {between} bytes …]\n{tail}"),
+                }
+            }
+            None => format!("[{note} It is binary data, which cannot be shown.]"),
+        }
+    }
+}
+
+/// Lines of a text; one without an end counts.
+fn count_lines(text: &[u8]) -> u64 {
+    let ends = memchr::memchr_iter(b'\n', text).count() as u64;
+    ends + u64::from(text.last().is_some_and(|&byte| byte != b'\n'))
+}
+
+/// The first lines; of a line that is longer than all that is shown, its beginning.
+fn head(text: &str, chars: usize) -> &str {
+    let limit = text.char_indices().nth(chars).map_or(text.len(), |(at, _)| at);
+    let mut end = 0;
+    for line in text[..limit].split_inclusive('\n').take(MAX_LINES) {
+        if !line.ends_with('\n') && limit < text.len() && end > limit / 2 {
+            break;
+        }
+        end += line.len();
+    }
+    &text[..end]
+}
+
+/// The last lines; of a line that is longer than all that is shown, its end.
+fn tail(text: &str, chars: usize) -> &str {
+    let limit = text.char_indices().rev().nth(chars.saturating_sub(1)).map_or(0, |(at, _)| at);
+    let shown = &text[limit..];
+    let is_cut = limit > 0 && !text[..limit].ends_with('\n');
+    let mut start = text.len();
+    for line in shown.split_inclusive('\n').rev().take(MAX_LINES) {
+        let is_first = start - line.len() == limit;
+        if is_first && is_cut && text.len() - start > shown.len() / 2 {
+            break;
+        }
+        start -= line.len();
+    }
+    &text[start..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn numbered(lines: std::ops::RangeInclusive<usize>) -> String {
+        lines.map(|n| format!("line {n}\n")).collect()
+    }
+
+    #[test]
+    fn a_preview_says_where_the_text_is_and_how_to_read_on() {
+        let text = numbered(1..=1000);
+        let path = VPath::parse("agents/main/offload/s/c1.txt").unwrap();
+        let (first, last) = (numbered(1..=20), numbered(981..=1000));
+        let tools = Registry::new(crate::file_tools()).unwrap();
+        let only_read = tools.keep(|name| name == "read_file");
+        let cases = [
+            (
+                Readers::among(&tools, Surface::Snake),
+                "; read_file with offset=20 goes on where the beginning stops, grep_files with that path searches it",
+            ),
+            (
+                Readers::among(&tools, Surface::Title),
+                "; Read with offset=21 goes on where the beginning stops, Grep with that path searches it",
+            ),
+            (
+                Readers::among(&only_read, Surface::Snake),
+                "; read_file with offset=20 goes on where the beginning stops",
+            ),
+            (Readers::default(), ""),
+        ];
+        for (readers, hint) in cases {
+            let shown = Preview::of(Noun::Output, &text, 20_000).kept(&path, &readers);
+            let want = format!(
+                "[The output has 8893 bytes in 1000 lines. All of it is in agents/main/offload/s/c1.txt{hint}.]\n\
+                 {first}[… {} bytes …]\n{last}",
+                8893 - first.len() - last.len()
+            );
+            assert_eq!(shown, want);
+        }
+        let message = Preview::of(Noun::Message, &text, 20_000).lost("there is no room");
+        let note = "The message has 8893 bytes in 1000 lines. Only its ends are shown: there is no room.";
+        let between = 8893 - first.len() - last.len();
+        assert_eq!(message, format!("{first}[… {between} bytes … {note}]\n{last}"));
+    }
+
+    #[test]
+    fn ends_are_cut_at_lines_where_lines_are_short_and_at_characters_elsewhere() {
+        let (x, y) = ("x".repeat(5000), "é".repeat(5000));
+        let short_then_long = format!("a\n{x}");
+        let long_then_short = format!("{y}\nb");
+        let many = format!("{}\n", "z".repeat(150)).repeat(40);
+        let cases: [(&str, &str, &str, &str); 5] = [
+            ("one long line", &x, &x[..2000], &x[..2000]),
+            ("characters stay whole", &y, &y[..4000], &y[..4000]),
+            ("a long line after a short one", &short_then_long, &short_then_long[..2000], &x[..2000]),
+            ("a long line before a short one", &long_then_short, &y[..4000], &long_then_short[10_000 - 2 * 1998..]),
+            ("whole lines within the limit", &many, &many[..151 * 13], &many[..151 * 13]),
+        ];
+        for (name, text, first, last) in cases {
+            assert_eq!((head(text, MAX_CHARS), tail(text, MAX_CHARS)), (first, last), "{name}");
+        }
+    }
+
+    proptest! {
+        // 5.8
+        #[test]
+        fn the_ends_are_those_of_the_text_and_never_overlap(text in "[a-zé日\u{1f600}\n]{16,3000}", limit in 1u64..3000) {
+            let preview = Preview::of(Noun::Output, &text, limit);
+            let (head, tail) = preview.ends.unwrap();
+            prop_assert!(text.starts_with(head) && text.ends_with(tail));
+            prop_assert!(!head.is_empty() && !tail.is_empty());
+            prop_assert!(head.len() + tail.len() <= text.len());
+            prop_assert!(head.chars().count() <= MAX_CHARS && tail.chars().count() <= MAX_CHARS);
+            prop_assert_eq!(preview.lines, text.lines().count() as u64);
+        }
+    }
+}

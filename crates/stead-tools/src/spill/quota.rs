@@ -1,0 +1,68 @@
+//! How much the files of a session may take.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use stead_vfs::{VPath, Vfs};
+use tokio::sync::OnceCell;
+
+/// Entries of the folder that are counted; a session has a few, whoever put more there has used the quota up.
+const MAX_ENTRIES: usize = 100_000;
+
+/// The space that the files of one session may take, shared by all who write them.
+#[derive(Debug)]
+pub struct Quota {
+    files: Arc<dyn Vfs>,
+    folder: VPath,
+    max_bytes: u64,
+    /// Counted when it is first needed: most runs never write.
+    used: OnceCell<AtomicU64>,
+}
+
+impl Quota {
+    /// At most `max_bytes` in `folder` of `files`.
+    pub fn new(files: Arc<dyn Vfs>, folder: VPath, max_bytes: u64) -> Self {
+        Self { files, folder, max_bytes, used: OnceCell::new() }
+    }
+
+    /// Takes up to `wanted` bytes; how many there were.
+    pub async fn take(&self, wanted: u64) -> u64 {
+        let used = self.used().await;
+        let room = |used: u64| wanted.min(self.max_bytes.saturating_sub(used));
+        let taken = used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| Some(used + room(used)));
+        taken.map_or(0, room)
+    }
+
+    /// Takes all of `wanted` bytes or nothing; whether there were as many.
+    pub async fn take_all(&self, wanted: u64) -> bool {
+        let used = self.used().await;
+        let taken = used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+            used.checked_add(wanted).filter(|used| *used <= self.max_bytes)
+        });
+        taken.is_ok()
+    }
+
+    /// Gives back what was taken and not used after all.
+    pub fn give_back(&self, bytes: u64) {
+        if let Some(used) = self.used.get() {
+            used.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// In words, for whoever met it.
+    pub fn sentence(&self) -> String {
+        format!("the files of this session have reached {} MB (offload.max_mb)", self.max_bytes / (1024 * 1024))
+    }
+
+    async fn used(&self) -> &AtomicU64 {
+        self.used.get_or_init(|| async { AtomicU64::new(self.count().await) }).await
+    }
+
+    /// What lies in the folder now; a folder that is not there is empty.
+    async fn count(&self) -> u64 {
+        match self.files.walk(&self.folder, None, MAX_ENTRIES).await {
+            Ok(walk) if walk.truncated => self.max_bytes,
+            Ok(walk) => walk.entries.iter().map(|(_, entry)| entry.size).sum(),
+            Err(_) => 0,
+        }
+    }
+}

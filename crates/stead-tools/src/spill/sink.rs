@@ -1,0 +1,104 @@
+//! The file that an output goes to as it comes.
+
+use super::{Quota, SpillSite};
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use futures_util::{StreamExt, stream};
+use std::sync::Arc;
+use stead_vfs::{VPath, Version, VfsError};
+use tokio::sync::mpsc;
+
+/// Pieces that wait for the file.
+const WAITING_PIECES: usize = 2;
+
+/// A file that is being written.
+pub(super) struct Sink {
+    path: VPath,
+    pieces: Option<mpsc::Sender<Bytes>>,
+    /// It is polled by whoever writes: no task of its own outlives the call.
+    writing: BoxFuture<'static, Result<Version, VfsError>>,
+    quota: Arc<Quota>,
+    cap_bytes: u64,
+    written: u64,
+    /// Why nothing more is written.
+    full: Option<Full>,
+}
+
+enum Full {
+    /// All that may be is.
+    Bound(String),
+    /// It could not be written.
+    Failed(VfsError),
+}
+
+/// What came of a file.
+pub(super) enum Ended {
+    /// It holds everything.
+    Whole(VPath),
+    /// It holds the first bytes.
+    Part { path: VPath, bytes: u64, why: String },
+    /// There is none.
+    Failed(String),
+}
+
+impl Sink {
+    pub(super) fn open(site: &SpillSite, path: VPath) -> Self {
+        let (pieces, mut waiting) = mpsc::channel::<Bytes>(WAITING_PIECES);
+        let (files, target) = (site.files.clone(), path.clone());
+        let writing = Box::pin(async move {
+            let source = stream::poll_fn(move |cx| waiting.poll_recv(cx)).boxed();
+            files.write_stream(&target, source).await
+        });
+        let (quota, cap_bytes) = (site.quota.clone(), site.cap_bytes);
+        Self { path, pieces: Some(pieces), writing, quota, cap_bytes, written: 0, full: None }
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.full.is_some()
+    }
+
+    pub(super) async fn push(&mut self, piece: &[u8]) {
+        let (Some(pieces), None) = (&self.pieces, &self.full) else { return };
+        let below_cap = (piece.len() as u64).min(self.cap_bytes - self.written);
+        let taken = self.quota.take(below_cap).await;
+        self.written += taken;
+        if taken < below_cap {
+            self.full = Some(Full::Bound(self.quota.sentence()));
+        } else if below_cap < piece.len() as u64 || self.written == self.cap_bytes {
+            let cap = self.cap_bytes / (1024 * 1024);
+            self.full = Some(Full::Bound(format!("of one output {cap} MB are kept")));
+        }
+        let piece = Bytes::copy_from_slice(&piece[..taken as usize]);
+        tokio::select! {
+            biased;
+            failed = &mut self.writing => {
+                self.pieces = None;
+                let lost = || VfsError::Io { path: self.path.clone(), source: std::io::Error::other("ended early") };
+                self.full = Some(Full::Failed(failed.err().unwrap_or_else(lost)));
+            }
+            // It fails only if the receiver is gone, and then the branch above is ready.
+            _ = pieces.send(piece) => {}
+        }
+    }
+
+    /// Brings the file to its place.
+    pub(super) async fn end(mut self) -> Ended {
+        let failed = |quota: &Quota, written, error: VfsError| {
+            quota.give_back(written);
+            Ended::Failed(format!("the rest could not be written: {error}"))
+        };
+        if let (0, Some(Full::Bound(why))) = (self.written, &self.full) {
+            return Ended::Failed(why.clone());
+        }
+        if self.pieces.take().is_some()
+            && let Err(error) = (&mut self.writing).await
+        {
+            return failed(&self.quota, self.written, error);
+        }
+        match self.full {
+            None => Ended::Whole(self.path),
+            Some(Full::Bound(why)) => Ended::Part { path: self.path, bytes: self.written, why },
+            Some(Full::Failed(error)) => failed(&self.quota, self.written, error),
+        }
+    }
+}

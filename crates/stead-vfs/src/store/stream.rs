@@ -1,0 +1,98 @@
+//! Contents that come piece by piece.
+
+use super::chunks::{CHUNK_BYTES, INLINE_BYTES, Marker, Uploaded};
+use super::error;
+use super::node::{self, Chunks};
+use super::{Committed, StoreVfs};
+use crate::{ContentHash, Expect, VPath, Version, VfsError};
+use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
+use sha2::{Digest, Sha256};
+use stead_store::{Change, DocVersion, Document, Expected};
+
+/// Bytes that are put into the store at once.
+const BATCH_BYTES: usize = 4 * CHUNK_BYTES;
+
+/// A content that is not whole yet.
+struct Growing {
+    /// What is not in the store yet.
+    pending: BytesMut,
+    hash: Sha256,
+    size: usize,
+    /// What is, as its marker says.
+    uploaded: Option<Uploaded>,
+}
+
+impl StoreVfs {
+    pub(super) async fn write_pieces(
+        &self,
+        path: &VPath,
+        mut source: BoxStream<'_, Bytes>,
+    ) -> Result<Version, VfsError> {
+        node::check_length(path)?;
+        if path.is_root() {
+            return Err(VfsError::IsDirectory(path.clone()));
+        }
+        let mut growing = Growing { pending: BytesMut::new(), hash: Sha256::new(), size: 0, uploaded: None };
+        let written = self.grow(path, &mut source, &mut growing).await;
+        if let (Err(_), Some(uploaded)) = (&written, &growing.uploaded) {
+            // The failure that led here is the one to report; what stays is swept later.
+            let _ = self.abandon(path, uploaded).await;
+        }
+        written
+    }
+
+    async fn grow(
+        &self,
+        path: &VPath,
+        source: &mut BoxStream<'_, Bytes>,
+        growing: &mut Growing,
+    ) -> Result<Version, VfsError> {
+        while let Some(piece) = source.next().await {
+            growing.hash.update(&piece);
+            growing.size += piece.len();
+            growing.pending.extend_from_slice(&piece);
+            while growing.pending.len() >= BATCH_BYTES {
+                let batch = growing.pending.split_to(BATCH_BYTES).freeze();
+                self.upload_more(path, growing, batch).await?;
+            }
+        }
+        let rest = growing.pending.split().freeze();
+        if growing.uploaded.is_none() && rest.len() <= INLINE_BYTES {
+            return self.write_file(path, rest, Expect::Any).await;
+        }
+        if !rest.is_empty() {
+            self.upload_more(path, growing, rest).await?;
+        }
+        let hash = ContentHash(growing.hash.clone().finalize().into());
+        match &growing.uploaded {
+            Some(uploaded) => self.take_uploaded(path, growing.size, hash, uploaded).await,
+            None => Err(error::contended(path)),
+        }
+    }
+
+    /// Puts more of a content into the store, and says so in its marker: if the writer dies, all of it is swept.
+    async fn upload_more(&self, path: &VPath, growing: &mut Growing, batch: Bytes) -> Result<(), VfsError> {
+        let known = growing.uploaded.as_ref();
+        let begun = known.map_or_else(
+            || Chunks { blob: DocVersion::fresh().to_string(), bytes: CHUNK_BYTES as u64, count: 0 },
+            |uploaded| uploaded.chunks.clone(),
+        );
+        let chunks = Chunks { count: begun.count + batch.len().div_ceil(CHUNK_BYTES) as u64, ..begun.clone() };
+        let document = Marker::document(path, &chunks)?;
+        let marker = document.version;
+        let expect = known.map_or(Expected::Absent, |uploaded| Expected::Version(uploaded.marker));
+        let mut changes = vec![Change::Put { key: chunks.marker(), document, expect }];
+        for (number, start) in (begun.count..).zip((0..batch.len()).step_by(CHUNK_BYTES)) {
+            let document = Document::new(Bytes::new(), batch.slice(start..batch.len().min(start + CHUNK_BYTES)));
+            changes.push(Change::Put { key: chunks.key(number), document, expect: Expected::Absent });
+        }
+        if self.commit(path, changes).await? == Committed::Conflict {
+            // It took so long that it was swept.
+            return Err(error::contended(path));
+        }
+        growing.uploaded = Some(Uploaded { chunks, marker });
+        Ok(())
+    }
+}
