@@ -119,6 +119,11 @@ impl Output {
         Self { content: vec![Block::text(text)], ..Self::default() }
     }
 
+    /// The same output, which holds words that nobody here vouches for if `found` does.
+    pub fn untrusted_if(self, found: bool) -> Self {
+        Self { untrusted: self.untrusted || found, ..self }
+    }
+
     /// The same output, and the session now knows `version` of `path`.
     pub fn saw(mut self, path: &VPath, version: &Version) -> Self {
         self.seen.insert(path.as_str().to_owned(), version.to_string());

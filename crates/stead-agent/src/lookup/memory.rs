@@ -1,6 +1,7 @@
 //! The files of memory, as they are searched: only what is trusted.
 
 use super::{Filled, LookupError};
+use crate::memory::without_sources;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -150,7 +151,7 @@ fn lines(path: &VPath, text: &str) -> Vec<Line> {
     let day = date_in(path.name());
     let numbered = text.lines().zip(1..).filter(|(line, _)| line.chars().any(char::is_alphanumeric));
     let line = |(text, place): (&str, u64)| {
-        let line = Line::note(place, text.trim());
+        let line = Line::note(place, without_sources(text).trim());
         match date_in(text).or(day) {
             Some(at) => line.at(at),
             None => line,

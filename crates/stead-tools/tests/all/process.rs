@@ -50,7 +50,7 @@ fn assert_gone(group: &str, case: &str) {
 async fn a_process_that_ends_is_heard_to_its_end() {
     let mut spill = Spills::default().spill();
     let ended = capture(sh("echo out; echo err >&2; cat; exit 7"), &mut spill, &bounds(Duration::from_secs(10))).await;
-    let Captured::Exited(status) = ended.unwrap() else { panic!("{:?}", spill) };
+    let Captured::Exited(status) = ended.unwrap() else { panic!("{spill:?}") };
     assert_eq!(status.code(), Some(7));
     let said = said(spill).await;
     let mut lines: Vec<&str> = said.lines().collect();
@@ -65,7 +65,8 @@ async fn a_process_that_ends_is_heard_to_its_end() {
 // 5.8
 #[tokio::test]
 async fn whatever_a_process_does_nothing_of_it_is_left() {
-    let cases: [(&str, &str, fn(Captured) -> bool); 5] = [
+    type Case = (&'static str, &'static str, fn(Captured) -> bool);
+    let cases: [Case; 5] = [
         ("endless output", "yes", |ended| ended == Captured::Full),
         ("silence", "sleep 1000", |ended| ended == Captured::TimedOut),
         ("it does not want to end", "trap '' TERM; while :; do sleep 0.05; done", |ended| ended == Captured::TimedOut),
@@ -80,7 +81,7 @@ async fn whatever_a_process_does_nothing_of_it_is_left() {
         let mut spill = Spills::default().spill();
         let started = Instant::now();
         let ended = capture(sh(&format!("echo $$; {script}")), &mut spill, &bounds(Duration::from_millis(700))).await;
-        assert!(is_as_wanted(ended.unwrap()), "{case}: {ended:?}", ended = spill);
+        assert!(is_as_wanted(ended.unwrap()), "{case}: {spill:?}");
         assert!(started.elapsed() < Duration::from_secs(3), "{case}: {:?}", started.elapsed());
         let said = said(spill).await;
         let group = said.lines().find(|line| !line.is_empty() && line.bytes().all(|b| b.is_ascii_digit())).unwrap();

@@ -1,11 +1,12 @@
 //! `recall`: the whole of the running session, whatever the model is still shown of it.
 
-use super::words::{answer, dated, page, query, told};
+use super::words::{answer, dated, has_outside, page, query, told};
 use crate::lookup::{Lookup, said};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
 use stead_core::{Access, Risk, SessionId};
+use stead_search::Voice;
 use stead_store::{Sessions, StoreError};
 use stead_tools::{Length, Output, ToolCx, ToolError, TypedTool};
 
@@ -77,7 +78,8 @@ impl Recall {
             .hits
             .iter()
             .map(|hit| format!("{}{} {}: {}", hit.place, dated(hit.at), hit.voice.as_str(), hit.text));
-        Ok(Output::text(answer(&looked, "nothing in this session matches; try other words, or session_search", rows)))
+        let text = answer(&looked, "nothing in this session matches; try other words, or session_search", rows);
+        Ok(Output::text(text).untrusted_if(has_outside(&looked)))
     }
 
     async fn read(&self, seq: u64, offset: usize) -> Result<Output, ToolError> {
@@ -90,6 +92,7 @@ impl Recall {
         };
         let page = page(&said.text, offset);
         let more = page.next.map_or(String::new(), |next| format!("\n[more: recall(seq={seq}, offset={next})]"));
-        Ok(Output::text(format!("{seq} {:.0} {}: {}{more}", line.at, said.voice.as_str(), page.text)))
+        let text = format!("{seq} {:.0} {}: {}{more}", line.at, said.voice.as_str(), page.text);
+        Ok(Output::text(text).untrusted_if(said.voice == Voice::Outside))
     }
 }

@@ -1,12 +1,13 @@
 //! `session_search`, `session_list` and `session_history`.
 
-use super::words::{answer, dated, page, query, told};
+use super::words::{answer, dated, has_outside, page, query, told};
 use crate::lookup::{Lookup, said};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
 use stead_core::{Access, Line, Risk, SessionId};
+use stead_search::Voice;
 use stead_store::Sessions;
 use stead_tools::{Length, Output, Spellings, ToolCx, ToolError, TypedTool};
 
@@ -61,7 +62,8 @@ impl TypedTool for SessionSearch {
             looked.found.hits.iter().map(|hit| {
                 format!("{}:{}{} {}: {}", hit.source, hit.place, dated(hit.at), hit.voice.as_str(), hit.text)
             });
-        Ok(Output::text(answer(&looked, "nothing in any session matches; try other words, or memory_search", rows)))
+        let text = answer(&looked, "nothing in any session matches; try other words, or memory_search", rows);
+        Ok(Output::text(text).untrusted_if(has_outside(&looked)))
     }
 }
 
@@ -160,11 +162,14 @@ impl TypedTool for SessionHistory {
             None => spoken.len().saturating_sub(args.last_n),
         };
         let shown = &spoken[begin..(begin + args.last_n).min(spoken.len())];
+        // From the first word from outside on, whatever was said may be an echo of it.
+        let tainted = spoken.iter().position(|(_, said)| said.voice == Voice::Outside);
+        let outside = tainted.is_some_and(|first| first < begin + shown.len());
         if let ([(line, said)], Some(_), 1) = (shown, args.from_seq, args.last_n) {
             let page = page(&said.text, args.offset);
             let head = format!("{} {:.0} {}:", line.seq, line.at, said.voice.as_str());
             let more = page.next.map_or(String::new(), |next| format!("\n[more: the same with offset={next}]"));
-            return Ok(Output::text(format!("{head} {}{more}", page.text)));
+            return Ok(Output::text(format!("{head} {}{more}", page.text)).untrusted_if(outside));
         }
         if args.offset > 0 {
             return Err(tell("offset is for one message: give from_seq, and last_n 1".to_owned()));
@@ -182,7 +187,7 @@ impl TypedTool for SessionHistory {
         if let Some((next, _)) = spoken.get(begin + args.last_n) {
             rows.push(format!("[more: from_seq={}]", next.seq));
         }
-        Ok(Output::text(rows.join("\n")))
+        Ok(Output::text(rows.join("\n")).untrusted_if(outside))
     }
 }
 
