@@ -111,6 +111,13 @@ macro_rules! suite {
                     vfs_suite::cases(ground.open().await).await;
                 }
 
+                // 5.8
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn streams() {
+                    let ground = $ground;
+                    vfs_suite::streams(ground.open().await).await;
+                }
+
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn matrix() {
                     let ground = $ground;
