@@ -41,7 +41,7 @@ pub enum AgentError {
         model: String,
     },
     /// Something was to be added to a budget, and there is none.
-    #[error("there is nothing to raise: agent.yaml sets no budget")]
+    #[error("there is nothing to raise: agent.yaml sets no budget in this unit (0.50 is dollars, 50000t tokens)")]
     NoBudget,
     /// Something was to be added to the budget of a run that did not come to its end.
     #[error("the run of session {0} is still open, so its budget is not used up; go on with it as it is")]

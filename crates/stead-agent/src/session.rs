@@ -291,7 +291,7 @@ impl Session {
                 entries.push(Entry::User(UserInput::new(fresh, content)));
                 Ok((entries, false))
             }
-            Begin::Resume { raise } if !raise.is_zero() && !self.agent.parts.workspace.config().budget.is_limit() => {
+            Begin::Resume { raise } if !self.agent.parts.workspace.config().budget.can_take(raise) => {
                 Err(AgentError::NoBudget)
             }
             Begin::Resume { raise } if self.state.run.is_some() && !raise.is_zero() => {

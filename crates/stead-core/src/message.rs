@@ -123,7 +123,7 @@ pub struct ToolResult {
     /// Text and media for the model.
     pub content: Vec<Block>,
     /// The journal's entry of it; 0 where there is none.
-    #[serde(skip)]
+    #[serde(default)]
     pub seq: u64,
 }
 

@@ -3,7 +3,7 @@
 use crate::{Disabled, Switch};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stead_core::{Cap, Span, Unit, Usd, setting};
+use stead_core::{Allowance, Cap, Span, Unit, Usd, setting};
 
 /// The most that may be spent, in dollars and in tokens. What is left out is not limited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -39,6 +39,14 @@ impl BudgetSettings {
     /// Whether anything is limited.
     pub fn is_limit(&self) -> bool {
         *self != Self::default()
+    }
+
+    /// Whether adding `raise` would change anything.
+    pub fn can_take(&self, raise: Allowance) -> bool {
+        let caps = || SPANS.into_iter().map(|span| self.cap(span));
+        let money = raise.usd == Usd::default() || caps().any(|cap| cap.usd.is_some());
+        let tokens = raise.tokens == 0 || caps().any(|cap| cap.tokens.is_some());
+        money && tokens
     }
 
     /// The first setting that limits money.

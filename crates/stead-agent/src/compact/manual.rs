@@ -2,7 +2,7 @@
 
 use crate::session::Missing;
 use crate::{AgentError, RunOptions, Session};
-use stead_core::{Cause, Compaction, Entry, Pin, Room, RunId};
+use stead_core::{Cause, Compaction, Entry, Pin, Plan, Room, RunId};
 use stead_store::Wait;
 
 impl Session {
@@ -28,7 +28,12 @@ impl Session {
         // What a person compacts is often far from full; a quarter of what there is stays at most.
         let keep = keep.min(live.session.state.context_tokens() / 4);
         let room = Room { limit, keep, head };
-        let plan = live.session.state.plan_summary(&room);
+        let state = &live.session.state;
+        let plan = match state.plan_summary(&room) {
+            // A summary that would take as much as it stands for is not worth its price.
+            Plan::Summarise(view) if state.tokens_of(&view) >= state.context_tokens() => Plan::Nothing,
+            plan => plan,
+        };
         let before = live.session.state.seq;
         let done = live.carry_out(plan, Cause::Manual, room, None, focus).await;
         live.write_usage().await;

@@ -51,8 +51,11 @@ impl Live<'_> {
         if state.used_tokens(room.head) <= room.limit && !crowded {
             return Ok(());
         }
-        // A number of messages is brought down by a summary only.
-        let plan = if crowded { state.plan_summary(&room) } else { state.plan(&room) };
+        // A number of messages is brought down by a summary only, and by one that covers most of them.
+        let plan = match crowded {
+            true => state.plan_summary(&Room { keep: room.keep.min(state.context_tokens() / 4), ..room }),
+            false => state.plan(&room),
+        };
         self.carry_out(plan, Cause::Limit, room, None, None).await.map(drop)
     }
 

@@ -139,7 +139,10 @@ impl Summariser<'_> {
         let mut total: Option<Asked> = None;
         while !left.is_empty() {
             let piece = transcript::pieces(left, most).into_iter().next().unwrap_or_default();
-            let request = apart(words, so_far.as_deref(), &piece);
+            let mut request = apart(words, so_far.as_deref(), &piece);
+            let most_answer = (window.unwrap_or(WINDOW) / 4).min(ANSWER);
+            let set = agent.parts.params.max_output_tokens.map_or(most_answer, u64::from);
+            request.params.max_output_tokens = u32::try_from(set.min(most_answer)).ok();
             let size = request.messages.iter().map(|message| message_tokens(message)).sum();
             let reply = self.complete(&**model, request, size).await;
             match reply.and_then(|reply| read(agent, &**model, reply)) {

@@ -16,6 +16,8 @@ use stead_workspace::{IsolationScope, Workspace};
 const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
 /// Files that are searched; the rest is told.
 const MAX_FILES: usize = 10_000;
+/// Below the folder of days: what the agent was told to forget.
+const FORGOTTEN: &str = "archive/forgotten.md";
 /// Below the folder of days: days that were merged into the curated memory.
 const ARCHIVE: &str = "archive";
 
@@ -56,6 +58,10 @@ impl MemoryFiles {
         let Some(rest) = self.days.as_ref().and_then(|days| path.as_str().strip_prefix(&format!("{days}/"))) else {
             return false;
         };
+        // What was to be forgotten is not brought back by a search.
+        if rest == FORGOTTEN {
+            return false;
+        }
         let archived = rest.strip_prefix(ARCHIVE).is_some_and(|rest| rest.starts_with('/'));
         is_text(rest) && (archived || !rest.contains('/'))
     }

@@ -39,7 +39,8 @@ impl Agent {
         question: String,
     ) -> Result<T, MemoryError> {
         let model = self.memory_model().ok_or(MemoryError::NoModel)?;
-        let longest = model.longest_answer().unwrap_or(ANSWER_TOKENS).min(ANSWER_TOKENS);
+        let quarter = model.window().unwrap_or(UNKNOWN_WINDOW) / 4;
+        let longest = model.longest_answer().unwrap_or(ANSWER_TOKENS).min(ANSWER_TOKENS).min(quarter);
         let params =
             Params { max_output_tokens: Some(longest as u32), tool_choice: ToolChoice::None, ..Params::default() };
         let request = Request {

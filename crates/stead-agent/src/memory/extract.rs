@@ -1,5 +1,6 @@
 //! From what was said to facts.
 
+use super::credentials::holds_credentials;
 use super::error::MemoryError;
 use super::fact::{Source, id_of, normalised, one_line};
 use super::home::Home;
@@ -70,7 +71,7 @@ fn found(items: Vec<Item>, chunk: &Chunk, about: &About<'_>, trust: Trust) -> Ve
     let mut seen = BTreeSet::new();
     let facts = items.into_iter().take(MAX_FACTS).filter_map(|item| {
         let text = one_line(&about.redactor.clean(&item.fact));
-        let is_new = !text.is_empty() && seen.insert(normalised(&text));
+        let is_new = !text.is_empty() && !holds_credentials(&text) && seen.insert(normalised(&text));
         is_new.then(|| Found { source: source(&text, &item.seqs, chunk, about, trust), text })
     });
     facts.collect()

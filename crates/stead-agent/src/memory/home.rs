@@ -93,6 +93,11 @@ impl MemoryFiles {
         self.at(&format!("quarantine/{date}.md"))
     }
 
+    /// Where facts go that a person rejected: out of the agent's reach, as they were before.
+    pub(crate) fn rejected(&self) -> Result<VPath, MemoryError> {
+        self.at("quarantine/rejected.md")
+    }
+
     /// A file of what is no longer in use.
     pub(crate) fn archive(&self, name: &str) -> Result<VPath, MemoryError> {
         self.at(&format!("archive/{name}.md"))
@@ -175,8 +180,7 @@ impl MemoryFiles {
             return Ok(0);
         }
         let mut away: HashSet<String> = HashSet::new();
-        for name in [FORGOTTEN, REJECTED] {
-            let put_away = self.archive(name)?;
+        for put_away in [self.archive(FORGOTTEN)?, self.rejected()?] {
             if put_away != *path {
                 away.extend(self.read(&put_away).await?.0.ids());
             }
@@ -193,7 +197,7 @@ impl MemoryFiles {
     /// Adds facts to those that wait for a person, but none in words that wait already or were rejected.
     pub(crate) async fn hold_back(&self, date: Date, facts: &[Fact]) -> Result<usize, MemoryError> {
         let mut said: HashSet<String> = HashSet::new();
-        for path in [self.archive(REJECTED)?, self.quarantine(date)?] {
+        for path in [self.rejected()?, self.quarantine(date)?] {
             said.extend(self.read(&path).await?.0.facts().map(|(_, fact)| normalised(&fact.text)));
         }
         let news: Vec<Fact> = facts.iter().filter(|fact| said.insert(normalised(&fact.text))).cloned().collect();
@@ -203,8 +207,6 @@ impl MemoryFiles {
 
 /// Where forgotten facts go.
 pub(super) const FORGOTTEN: &str = "forgotten";
-/// Where facts go that a person rejected.
-pub(super) const REJECTED: &str = "rejected";
 
 /// The date that a file is named after.
 fn date_of(name: &str) -> Option<Date> {

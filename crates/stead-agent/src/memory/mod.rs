@@ -11,6 +11,7 @@
 
 mod ask;
 mod consolidate;
+mod credentials;
 mod decide;
 mod error;
 mod extract;

@@ -2,7 +2,7 @@
 
 use super::error::MemoryError;
 use super::fact::{Fact, Source, normalised};
-use super::home::{FORGOTTEN, Home, MemoryFiles, REJECTED};
+use super::home::{FORGOTTEN, Home, MemoryFiles};
 use super::job::{MemoryJob, QUEUE};
 use super::ledger::Ledger;
 use super::marks::{Kept, Merged};
@@ -206,7 +206,7 @@ impl Agent {
                     let date = said.filter(|date| *date >= recent).unwrap_or(today);
                     (fact.noted("approved_by", by), home.files.day(date)?)
                 }
-                Review::Reject => (fact.noted("rejected_by", by), home.files.archive(REJECTED)?),
+                Review::Reject => (fact.noted("rejected_by", by), home.files.rejected()?),
             };
             // First there, then gone from here: a crash in between leaves both, and the next try removes one.
             home.files.append(&to, &[fact]).await?;

@@ -1,5 +1,6 @@
 //! `memory_save` and `memory_forget`: what the agent itself does to its memory.
 
+use super::credentials::holds_credentials;
 use super::error::MemoryError;
 use super::fact::{Fact, Source, id_of, normalised};
 use super::home::MemoryFiles;
@@ -71,6 +72,11 @@ impl TypedTool for Save {
     }
 
     async fn call(&self, cx: &ToolCx, args: SaveArgs) -> Result<Output, ToolError> {
+        if holds_credentials(&args.content) {
+            let text =
+                "not saved: this looks like a key or a password, which is never remembered; say where it is kept";
+            return Err(ToolError::Tell(text.to_owned()));
+        }
         let origin = &cx.origin;
         let date = self.files.date(Timestamp::now());
         let source = Source::new(id_of(&[origin.session.as_str(), &origin.call, &args.content]))

@@ -110,10 +110,12 @@ fn files_of_memory_are_read_and_no_others() {
         );
         assert_eq!(get(json!({"path": "memory/2026-11-02.md", "startLine": 2})).await, "2|- Maria likes short answers");
         assert_eq!(get(json!({"path": "MEMORY.md", "start_line": 9})).await, "MEMORY.md has no line 9");
-        for path in ["AGENTS.md", "memory/quarantine/2026-11-03.md", "memory/link.md", "memory/notes/2026-11-03.md"] {
+        for path in ["AGENTS.md", "memory/archive/forgotten.md", "memory/link.md", "memory/notes/2026-11-03.md"] {
             let told = refused(&agent, "memory_get", json!({"path": path})).await;
             assert!(told.contains("is no file of memory"), "{path}: {told}");
         }
+        let told = refused(&agent, "memory_get", json!({"path": "memory/quarantine/2026-11-03.md"})).await;
+        assert!(told.starts_with("denied: protected"), "{told}");
         assert!(
             refused(&agent, "memory_get", json!({"path": "MEMORY.md", "start_line": 3, "end_line": 2}))
                 .await

@@ -71,7 +71,10 @@ fn forget_ids(message: &mut Value) {
     let parts = ["content", "results"].map(|key| message.get_mut(key).map(Value::take));
     let parts = parts.into_iter().flatten().filter_map(|mut list| Some(std::mem::take(list.as_array_mut()?)));
     let without_id = parts.flatten().map(|mut part| {
-        part.as_object_mut().and_then(|part| part.remove("id"));
+        if let Some(fields) = part.as_object_mut() {
+            fields.remove("id");
+            fields.remove("seq");
+        }
         part
     });
     *message = without_id.collect();

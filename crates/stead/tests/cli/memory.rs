@@ -48,7 +48,7 @@ fn what_is_remembered_is_shown_with_its_source_and_what_waits_is_decided_by_a_pe
 
     folder.put("memory/quarantine/2026-11-16.md", &WAITING.replace("bbbb", "cccc"));
     run(&["memory", "reject", "--all"]).exits(0);
-    assert!(folder.read("memory/archive/rejected.md").contains("id=cccc"));
+    assert!(folder.read("memory/quarantine/rejected.md").contains("id=cccc"));
     assert!(run(&["memory", "review"]).exits(0).out.contains("nothing waits for you"));
 }
 

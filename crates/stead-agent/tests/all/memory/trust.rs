@@ -88,7 +88,7 @@ fn words_of_a_page_are_never_remembered_before_a_person_approves() {
         let memory = read(dir.path(), "MEMORY.md");
         assert_eq!(memory.matches("evil").count(), 1, "{memory}");
         assert!(memory.contains("approved_by=ann") && memory.contains("trust=outside"), "{memory}");
-        assert!(read(dir.path(), "memory/archive/rejected.md").contains("rejected_by=ann"));
+        assert!(read(dir.path(), "memory/quarantine/rejected.md").contains("rejected_by=ann"));
         assert_eq!(agent.memory_review(&owner).await.unwrap(), Vec::new());
     });
 }
