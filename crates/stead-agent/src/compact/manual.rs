@@ -5,6 +5,9 @@ use crate::{AgentError, RunOptions, Session};
 use stead_core::{Cause, Compaction, Entry, Pin, Plan, Room, RunId};
 use stead_store::Wait;
 
+/// Tokens that a summary must stand for at least.
+const WORTH: u64 = 400;
+
 impl Session {
     /// Makes the context smaller between two runs: a summary stands for all but the newest messages. `focus` is what
     /// it must keep above all. None if there is nothing to leave out.
@@ -30,8 +33,8 @@ impl Session {
         let room = Room { limit, keep, head };
         let state = &live.session.state;
         let plan = match state.plan_summary(&room) {
-            // A summary that would take as much as it stands for is not worth its price.
-            Plan::Summarise(view) if state.tokens_of(&view) >= state.context_tokens() => Plan::Nothing,
+            // A summary of next to nothing takes more than it gives.
+            Plan::Summarise(view) if state.covered_tokens(&view) < WORTH => Plan::Nothing,
             plan => plan,
         };
         let before = live.session.state.seq;

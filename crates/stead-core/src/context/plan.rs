@@ -75,6 +75,12 @@ impl SessionState {
         shown.tokens + open + missing
     }
 
+    /// An estimate of the messages that `view` covers and that are shown now.
+    pub fn covered_tokens(&self, view: &View) -> u64 {
+        let now = self.view().map_or(0, |view| view.covers);
+        self.turns[self.index(now)..self.index(view.covers).max(self.index(now))].iter().map(Turn::tokens).sum()
+    }
+
     /// What `view` leaves out beside what is left out already.
     pub fn dropped(&self, view: &View) -> Dropped {
         let now = self.view().cloned().unwrap_or_default();
