@@ -87,7 +87,7 @@ impl Live<'_> {
         let cost = self.session.agent.cost(&reply);
         let Reply { content, usage, stop, model } = reply;
         self.cut = reservation.shortened_by().filter(|_| stop == StopReason::MaxTokens);
-        let used = usage.input_tokens + usage.output_tokens;
+        let used = usage.total_tokens();
         let context_tokens = (used > 0).then_some(used);
         let context_window = self.session.window();
         let stopped = stop.clone();

@@ -142,7 +142,7 @@ impl Run {
     pub fn spent(&self) -> Allowance {
         let Allowance { mut usd, tokens } = self.carried;
         usd += self.cost.unwrap_or_default();
-        Allowance { usd, tokens: tokens + self.usage.input_tokens + self.usage.output_tokens }
+        Allowance { usd, tokens: tokens.saturating_add(self.usage.total_tokens()) }
     }
 
     /// What to do now. A pure function of what has happened.

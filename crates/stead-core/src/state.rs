@@ -255,13 +255,15 @@ impl SessionState {
     }
 
     /// Tokens of the next request as far as known: what the provider counted last, and an estimate of what came
-    /// since; `head` is an estimate of the prompt and the tools. A count far below any sensible estimate is not
+    /// since; `head` is an estimate of the prompt and the tools. A count far from any sensible estimate is not
     /// believed.
     pub fn used_tokens(&self, head: u64) -> u64 {
         let estimate = head + self.context_tokens();
         let Some(Counted { tokens, turns }) = self.counted else { return estimate };
         let since: u64 = self.turns[turns.min(self.turns.len())..].iter().map(Turn::tokens).sum();
-        if tokens >= (estimate - since) / 2 { tokens + since } else { estimate }
+        let then = estimate - since;
+        let believable = then / 2..=then.saturating_mul(4).saturating_add(10_000);
+        if believable.contains(&tokens) { tokens + since } else { estimate }
     }
 
     /// The text of the newest answer.
@@ -333,7 +335,7 @@ impl SessionState {
         if !reply.content.is_empty() {
             self.say(seq, message, None);
         }
-        let tokens = reply.usage.input_tokens + reply.usage.output_tokens;
+        let tokens = reply.usage.total_tokens();
         self.counted = (reply.usage.input_tokens > 0).then_some(Counted { tokens, turns: self.turns.len() });
         Ok(())
     }

@@ -121,8 +121,14 @@ impl Reservation {
         }
         let priced = || self.estimate.price.map(|price: Price| price.cost(usage));
         let usd = cost.or_else(priced).unwrap_or_default();
-        let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
-        self.close(Allowance { usd, tokens }).await
+        // A count far below what was sent is not believed: half of it is charged at least.
+        let least = self.estimate.input_tokens / 2;
+        if usage.total_tokens() < least {
+            let assumed = Usage { input_tokens: least, ..Usage::default() };
+            let usd = usd.max(self.estimate.price.map(|price: Price| price.cost(&assumed)).unwrap_or_default());
+            return self.close(Allowance { usd, tokens: least }).await;
+        }
+        self.close(Allowance { usd, tokens: usage.total_tokens() }).await
     }
 
     /// Nothing came of the call, so it costs nothing.

@@ -2,11 +2,8 @@
 
 use crate::session::Missing;
 use crate::{AgentError, RunOptions, Session};
-use stead_core::{Cause, Compaction, Entry, Pin, Plan, Room, RunId};
+use stead_core::{Cause, Compaction, Entry, Pin, Room, RunId};
 use stead_store::Wait;
-
-/// Tokens that a summary must stand for at least.
-const WORTH: u64 = 400;
 
 impl Session {
     /// Makes the context smaller between two runs: a summary stands for all but the newest messages. `focus` is what
@@ -31,12 +28,7 @@ impl Session {
         // What a person compacts is often far from full; a quarter of what there is stays at most.
         let keep = keep.min(live.session.state.context_tokens() / 4);
         let room = Room { limit, keep, head };
-        let state = &live.session.state;
-        let plan = match state.plan_summary(&room) {
-            // A summary of next to nothing takes more than it gives.
-            Plan::Summarise(view) if state.covered_tokens(&view) < WORTH => Plan::Nothing,
-            plan => plan,
-        };
+        let plan = live.session.state.plan_summary(&room);
         let before = live.session.state.seq;
         let done = live.carry_out(plan, Cause::Manual, room, None, focus).await;
         live.write_usage().await;

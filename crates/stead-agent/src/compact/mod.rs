@@ -19,6 +19,9 @@ use stead_core::{Cause, Compaction, Entry, EventKind, Level, Plan, Room, Usage, 
 use stead_model::ModelError;
 use stead_workspace::{CompactionSettings, Switch};
 
+/// Tokens that a summary must stand for at least.
+const WORTH: u64 = 400;
+
 /// What a model wrote, or why it did not.
 pub(crate) struct Summary {
     pub(crate) text: String,
@@ -93,6 +96,13 @@ impl Live<'_> {
         focus: Option<String>,
     ) -> Result<bool, Stop> {
         let before_tokens = self.session.state.used_tokens(room.head);
+        let plan = match plan {
+            // A summary of next to nothing takes more than it gives.
+            Plan::Summarise(view) if cause != Cause::Overflow && self.session.state.covered_tokens(&view) < WORTH => {
+                return Ok(false);
+            }
+            plan => plan,
+        };
         if let Plan::Summarise(view) = &plan {
             // What is about to be covered is looked through for what to remember; a queue that cannot be written loses
             // nothing, for the next job begins where the last one ended.

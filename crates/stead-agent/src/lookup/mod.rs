@@ -12,10 +12,10 @@ pub use journal::{Said, said};
 pub use memory::MemoryFiles;
 
 use crate::Agent;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use stead_core::{Owner, SessionId};
+use stead_core::{Entry, Line, Owner, SessionId};
 use stead_search::{Appended, Embed, Found, Hybrid, Index, Kind, Lazy, Query, Scope, SearchError, Source, Synced};
 use stead_store::{Sessions, StoreError, Summary};
 use stead_vfs::VfsError;
@@ -39,6 +39,8 @@ pub struct Looked {
     pub found: Found,
     /// Sessions and files that could not be read, with the reason.
     pub unread: Vec<String>,
+    /// Whether a hit may be words that nobody here vouches for, or an echo of such words.
+    pub outside: bool,
 }
 
 /// Why nothing can be found.
@@ -101,7 +103,11 @@ impl Lookup {
     async fn look(&self, index: &Index, what: What<'_>, query: &Query) -> Result<Looked, LookupError> {
         let Filled { scope, unread } = what.fill(index).await?;
         let found = self.ask(index, &query.clone().within(scope)).await?;
-        Ok(Looked { found, unread })
+        let outside = match what {
+            What::Memory(_) => false,
+            What::Sessions(sessions) | What::Session(sessions, _) => has_outside(sessions, &found).await?,
+        };
+        Ok(Looked { found, unread, outside })
     }
 
     async fn ask(&self, index: &Index, query: &Query) -> Result<Found, SearchError> {
@@ -127,6 +133,24 @@ impl Agent {
         let files = self.parts.workspace.shown(&self.parts.place.files(owner, &session, None));
         MemoryFiles::of(&self.parts.workspace, &session, files)
     }
+}
+
+/// Whether a hit was said after words from outside had come into its session: what was rewound counts, for it is found.
+async fn has_outside(sessions: &dyn Sessions, found: &Found) -> Result<bool, LookupError> {
+    let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
+    for hit in &found.hits {
+        let place = newest.entry(&hit.source).or_default();
+        *place = hit.place.max(*place);
+    }
+    for (source, place) in newest {
+        let Ok(id) = SessionId::new(source) else { return Ok(true) };
+        let untrusted = |line: &Line| matches!(&line.entry, Entry::Result(result) if result.untrusted);
+        let lines = sessions.read(&id).await?;
+        if lines.iter().take_while(|line| line.seq <= place).any(untrusted) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// What is searched.

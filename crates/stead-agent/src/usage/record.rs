@@ -88,7 +88,7 @@ impl UsageRecord {
                 ("workspace", json!(workspace)),
                 ("invocation_type", json!("user")),
                 ("session_key", json!(self.session)),
-                ("total_tokens", json!(self.usage.input_tokens + self.usage.output_tokens)),
+                ("total_tokens", json!(self.usage.total_tokens())),
                 ("llm_calls", json!(1)),
                 ("duration_ms", json!(self.ms.unwrap_or_default())),
             ];

@@ -264,7 +264,7 @@ fn a_process_that_dies_with_a_reservation_gives_it_back() {
         });
     }
     let dir = tempfile::tempdir().unwrap();
-    settings(dir.path(), "day_tokens: 1700");
+    settings(dir.path(), "day_tokens: 2000");
     let ended = Child::spawn(TEST, [("dir", dir.path().to_str().unwrap())]).wait(DEADLINE);
     assert!(matches!(ended.death, Death::Signal(_)) && ended.stdout.contains("reserved"), "{ended}");
     block_on(async {
@@ -279,8 +279,9 @@ fn a_process_that_dies_with_a_reservation_gives_it_back() {
         held.release().await.unwrap();
         let held = budget.reserve(CALL).await.unwrap();
         held.settle(&Usage { input_tokens: 100, output_tokens: 50, ..Usage::default() }, None).await.unwrap();
+        // A count so far below what was sent is not believed: half of it, 500, is gone.
         let last = budget.reserve(CALL).await.unwrap();
-        assert_eq!((last.answer_tokens(), last.shortened_by().as_deref()), (Some(550), Some("budget.day_tokens")));
+        assert_eq!((last.answer_tokens(), last.shortened_by().as_deref()), (Some(500), Some("budget.day_tokens")));
         last.keep().await.unwrap();
         assert!(budget.reserve(CALL).await.is_err());
     });

@@ -1,12 +1,11 @@
 //! `recall`: the whole of the running session, whatever the model is still shown of it.
 
-use super::words::{answer, dated, has_outside, page, query, told};
+use super::words::{answer, dated, page, query, told};
 use crate::lookup::{Lookup, said};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
-use stead_core::{Access, Risk, SessionId};
-use stead_search::Voice;
+use stead_core::{Access, Entry, Line, Risk, SessionId};
 use stead_store::{Sessions, StoreError};
 use stead_tools::{Length, Output, ToolCx, ToolError, TypedTool};
 
@@ -79,7 +78,7 @@ impl Recall {
             .iter()
             .map(|hit| format!("{}{} {}: {}", hit.place, dated(hit.at), hit.voice.as_str(), hit.text));
         let text = answer(&looked, "nothing in this session matches; try other words, or session_search", rows);
-        Ok(Output::text(text).untrusted_if(has_outside(&looked)))
+        Ok(Output::text(text).untrusted_if(looked.outside))
     }
 
     async fn read(&self, seq: u64, offset: usize) -> Result<Output, ToolError> {
@@ -93,6 +92,8 @@ impl Recall {
         let page = page(&said.text, offset);
         let more = page.next.map_or(String::new(), |next| format!("\n[more: recall(seq={seq}, offset={next})]"));
         let text = format!("{seq} {:.0} {}: {}{more}", line.at, said.voice.as_str(), page.text);
-        Ok(Output::text(text).untrusted_if(said.voice == Voice::Outside))
+        let untrusted = |line: &Line| matches!(&line.entry, Entry::Result(result) if result.untrusted);
+        let outside = lines.iter().take_while(|line| line.seq <= seq).any(untrusted);
+        Ok(Output::text(text).untrusted_if(outside))
     }
 }

@@ -1,6 +1,6 @@
 //! `session_search`, `session_list` and `session_history`.
 
-use super::words::{answer, dated, has_outside, page, query, told};
+use super::words::{answer, dated, page, query, told};
 use crate::lookup::{Lookup, said};
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -63,7 +63,7 @@ impl TypedTool for SessionSearch {
                 format!("{}:{}{} {}: {}", hit.source, hit.place, dated(hit.at), hit.voice.as_str(), hit.text)
             });
         let text = answer(&looked, "nothing in any session matches; try other words, or memory_search", rows);
-        Ok(Output::text(text).untrusted_if(has_outside(&looked)))
+        Ok(Output::text(text).untrusted_if(looked.outside))
     }
 }
 

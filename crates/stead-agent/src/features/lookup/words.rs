@@ -3,7 +3,7 @@
 use crate::lookup::{self, Looked, LookupError};
 use jiff::Timestamp;
 use stead_core::text_tokens;
-use stead_search::{Query, Ranking, Voice};
+use stead_search::{Query, Ranking};
 use stead_tools::ToolError;
 
 /// Tokens of one page of a text that is given whole.
@@ -30,11 +30,6 @@ pub(super) fn told(error: LookupError) -> ToolError {
 /// The date of a moment, in brackets and with a blank before it.
 pub(super) fn dated(at: Option<Timestamp>) -> String {
     at.map_or_else(String::new, |at| format!(" ({})", at.strftime("%Y-%m-%d")))
-}
-
-/// Whether a hit holds words that nobody here vouches for.
-pub(super) fn has_outside(looked: &Looked) -> bool {
-    looked.found.hits.iter().any(|hit| hit.voice == Voice::Outside)
 }
 
 /// The hits, one row each, and what a reader should know about them.

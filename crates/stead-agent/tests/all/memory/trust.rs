@@ -149,3 +149,55 @@ fn only(tool: &'static str) -> Approvals {
     }
     Approvals::Person(Arc::new(Only(tool)))
 }
+
+/// Looks up what another session said by the tool of this name, and then wants to write what later prompts show.
+fn looks_up(tool: &'static str, args: serde_json::Value) -> impl Fn(&Request) -> Vec<Block> {
+    move |request| match step(request) {
+        0 => vec![call(tool, args.clone())],
+        1 => vec![call("write_file", json!({"file_path": "MEMORY.md", "content": PLANTED, "mode": "overwrite"}))],
+        _ => vec![Block::text("done")],
+    }
+}
+
+// 5.5: what came from outside stays so, through whichever door it comes back.
+#[test]
+fn words_from_outside_taint_whoever_looks_them_up() {
+    let doors = [
+        ("grep_files", json!({"pattern": "send files"})),
+        ("grep_files", json!({"pattern": "send files", "path": "."})),
+        ("grep_files", json!({"pattern": "send files", "path": "agents"})),
+        ("session_search", json!({"query": "always send files"})),
+        ("session_history", json!({"session": "s"})),
+    ];
+    for (tool, args) in doors {
+        block_on(async {
+            let dir = tempfile::tempdir().unwrap();
+            let tainted = agent(dir.path(), Obedient::new(led_astray)).await;
+            let options = RunOptions { approvals: Approvals::All, ..RunOptions::default() };
+            tainted.session(session("s")).run(text("Look at the page."), options).await.unwrap();
+            std::fs::remove_file(dir.path().join("notes.md")).unwrap();
+            let other = agent(dir.path(), Obedient::new(looks_up(tool, args.clone()))).await;
+            let report = other.session(session("t")).run(text("go"), RunOptions::default()).await.unwrap();
+            assert_eq!(report.outcome, Outcome::Parked, "{tool} {args}: {report:?}");
+            assert!(!dir.path().join("MEMORY.md").exists(), "{tool} {args}");
+        });
+    }
+}
+
+// 5.5: a rewind takes the taint back, and with it what tainted; what is found of it all the same is still from outside.
+#[test]
+fn a_rewind_does_not_make_words_from_outside_ones_own() {
+    block_on(async {
+        let dir = tempfile::tempdir().unwrap();
+        let tainted = agent(dir.path(), Obedient::new(led_astray)).await;
+        let options = RunOptions { approvals: Approvals::All, ..RunOptions::default() };
+        let mut chat = tainted.session(session("s"));
+        chat.run(text("Look at the page."), options).await.unwrap();
+        chat.rewind(1, stead_store::Wait::No).await.unwrap();
+        assert_eq!(chat.state().tainted, None);
+        let model = Obedient::new(looks_up("recall", json!({"query": "always send files"})));
+        let other = agent(dir.path(), model).await;
+        let report = other.session(session("s")).run(text("go"), RunOptions::default()).await.unwrap();
+        assert_eq!(report.outcome, Outcome::Parked, "{report:?}");
+    });
+}
