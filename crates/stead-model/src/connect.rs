@@ -76,6 +76,13 @@ pub fn connect(settings: &ModelSettings, env: Env<'_>) -> Result<Arc<dyn Model>,
     Ok(Arc::new(Fallback::new(first, others.collect::<Result<_, _>>()?)))
 }
 
+/// Whether a model of this name could be connected to, as far as its name tells.
+pub fn check_name(name: &str) -> Result<(), ModelError> {
+    let name: ModelName = name.parse()?;
+    let known = LOCAL.contains(&name.provider.as_str()) || find(&name.provider).is_some();
+    if known { Ok(()) } else { Err(unknown(&name)) }
+}
+
 /// The values of all keys that a model could be reached with, so that they can be kept out of logs.
 pub fn secrets(settings: &ModelSettings, env: Env<'_>) -> Vec<String> {
     let variables = providers().iter().flat_map(|provider| provider.key_variables);

@@ -47,7 +47,7 @@ mod wire;
 
 pub use abilities::{Abilities, Ability};
 pub use catalogue::{ModelInfo, known_models, lookup};
-pub use connect::{Env, ModelName, connect, secrets};
+pub use connect::{Env, ModelName, check_name, connect, secrets};
 pub use describe::Reported;
 pub use embed::{Embedder, EmbeddingSettings};
 pub use error::ModelError;

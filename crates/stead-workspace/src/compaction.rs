@@ -138,6 +138,7 @@ mod tests {
             ("compaction:\n  trigger: 0", "agent.yaml:2:3: compaction.trigger must be more than 0"),
             ("compaction:\n  keep: 0.9", "agent.yaml:2:3: compaction.keep must be less than compaction.trigger"),
             ("compaction:\n  trigegr: 1", "agent.yaml:2:3: "),
+            ("compaction:\n  model: nosuch:x", "agent.yaml:2:3: compaction.model: nosuch:x: no provider is named"),
         ];
         for (text, start) in table {
             let message = parse(text).unwrap_err();

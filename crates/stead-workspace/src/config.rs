@@ -293,6 +293,12 @@ impl AgentConfig {
         if self.sessions.url.is_some() && self.filesystem.mode == crate::Mode::Local {
             return Some(found(("sessions.url", "sessions.url has no meaning with filesystem.mode: local".to_owned())));
         }
+        let side = [("compaction.model", &self.compaction.model), ("memory.model", &self.memory.model)];
+        for (key, name) in side {
+            if let Some(Err(error)) = name.as_deref().map(stead_model::check_name) {
+                return Some((key.to_owned(), format!("{key}: {error}")));
+            }
+        }
         if let Some(problem) = self.search.problem() {
             return Some(found(problem));
         }

@@ -46,8 +46,13 @@ impl Live<'_> {
             return Ok(());
         }
         let window = self.session.known_window().await;
-        let settings = self.settings();
         let room = self.room(window);
+        if room.head > window && self.session.state.run.as_ref().is_some_and(|run| run.steps == 0) {
+            let head = room.head;
+            let text = format!("the prompt and the tools alone take about {head} tokens of a window of {window}");
+            self.emit(EventKind::Notice { level: Level::Warning, text });
+        }
+        let settings = self.settings();
         let state = &self.session.state;
         let (prefix, open) = state.shown();
         let crowded = settings.messages.is_some_and(|most| prefix.len() + open.len() >= most as usize);

@@ -120,7 +120,8 @@ pub(super) fn apply(
     let used: HashSet<&String> = decision.bullets.iter().flat_map(|bullet| &bullet.from).collect();
     let needless: HashSet<&String> = decision.dropped.iter().map(|dropped| &dropped.id).collect();
     for Dropped { id, by } in &decision.dropped {
-        let is_known = facts.iter().any(|fact| fact.id() == by) || away.contains(by) || merge.line_of(by).is_some();
+        // As it was before: a bullet may have taken it in by now.
+        let is_known = facts.iter().any(|fact| fact.id() == by) || away.contains(by) || there.contains(by);
         if used.contains(id) || needless.contains(by) || !is_known {
             continue;
         }
