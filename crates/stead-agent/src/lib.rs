@@ -22,6 +22,7 @@ mod lookup;
 mod memory;
 mod model_call;
 mod offload;
+mod records;
 mod session;
 mod standing;
 mod tool_calls;

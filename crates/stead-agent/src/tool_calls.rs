@@ -187,7 +187,8 @@ impl Live<'_> {
     }
 
     async fn record_result(&mut self, name: &str, late: Option<Entry>, mut result: CallResult) -> Result<(), Stop> {
-        result.untrusted = result.untrusted || self.session.agent.shows_records(&result.content);
+        let (agent, sessions) = (self.session.agent.clone(), self.session.sessions.clone());
+        result.untrusted = result.untrusted || agent.shows_outside(&*sessions, &result.content).await;
         let entries = late.into_iter().chain([Entry::Result(result)]).collect();
         for line in self.record(entries).await? {
             if let Entry::Result(CallResult { id, status, content, ms, .. }) = line.entry {
@@ -352,26 +353,6 @@ impl Agent {
             Effect::Network | Effect::Executes => true,
             Effect::Reads | Effect::Writes => tool.accesses(args).iter().any(of_sessions),
         }
-    }
-
-    /// Where it is on record what was said in sessions.
-    fn records(&self) -> Vec<VPath> {
-        let tree = &self.parts.workspace.definition.tree;
-        tree.runtime.join("agents").ok().into_iter().chain(tree.conversations.clone()).collect()
-    }
-
-    /// Whether an output shows lines of what is on record of sessions: a search that begins above finds them, too.
-    fn shows_records(&self, content: &[Block]) -> bool {
-        let starts: Vec<String> = self.records().iter().map(|records| format!("{records}/")).collect();
-        content.iter().any(|block| match block {
-            Block::Text { text } => text.lines().any(|line| {
-                let found = starts.iter().find_map(|start| line.strip_prefix(start.as_str()));
-                found
-                    .and_then(|rest| rest.split_once(':'))
-                    .is_some_and(|(_, rest)| rest.starts_with(|c: char| c.is_ascii_digit()))
-            }),
-            Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_) => false,
-        })
     }
 }
 
