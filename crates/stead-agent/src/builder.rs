@@ -25,6 +25,7 @@ use stead_workspace::{
 /// # let folder = dir.path();
 /// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
 /// std::fs::write(folder.join("AGENTS.md"), "You are a careful librarian.").unwrap();
+/// std::fs::write(folder.join("SOUL.md"), "You like quiet.").unwrap();
 /// let script = "- calls: [{tool: write_file, args: {file_path: a.txt, content: hello}}]\n- text: Done.";
 /// let agent = Agent::builder()
 ///     .workspace(folder)
