@@ -1,10 +1,9 @@
 //! The fold: a session's state as the sum of its journal's entries.
 
-use crate::context::{Shown, Verbatim, message_tokens, show};
+use crate::context::{Shown, message_tokens};
 use crate::{
-    Activation, AgentId, Allowance, CallResult, CallState, Compaction, Decision, Entry, Fork, Kind, Limits, Message,
-    ModelReply, Next, Outcome, Pending, Pin, Run, RunEnd, RunId, SessionId, SessionStart, ToolCall, ToolResult, Usage,
-    Usd, UserInput, View,
+    Activation, AgentId, Allowance, CallResult, CallState, Decision, Entry, Fork, Kind, Limits, Message, ModelReply,
+    Next, Outcome, Pending, Run, RunEnd, RunId, SessionId, SessionStart, ToolCall, ToolResult, Usage, Usd, UserInput,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -55,8 +54,8 @@ pub struct ActiveSkill {
 /// What a provider counted, and how many turns there were then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Counted {
-    tokens: u64,
-    turns: usize,
+    pub(crate) tokens: u64,
+    pub(crate) turns: usize,
 }
 
 /// All that is known about a session, derived from its journal and nothing else.
@@ -229,43 +228,6 @@ impl SessionState {
         content
     }
 
-    /// The conversation as a model is sent it.
-    pub fn messages(&self) -> Vec<Arc<Message>> {
-        let (prefix, open) = self.shown();
-        prefix.iter().cloned().chain(open.iter().map(|turn| turn.message.clone())).collect()
-    }
-
-    /// What stands for the older part of the conversation, and the turns that are shown as they are.
-    pub fn shown(&self) -> (&[Arc<Message>], &[Turn]) {
-        match self.views.last() {
-            Some(shown) => (&shown.prefix, &self.turns[shown.from..]),
-            None => (&[], &self.turns),
-        }
-    }
-
-    /// How the conversation is shown.
-    pub fn view(&self) -> Option<&View> {
-        self.views.last().map(|shown| &shown.view)
-    }
-
-    /// An estimate of the conversation as it is shown.
-    pub fn context_tokens(&self) -> u64 {
-        let open: u64 = self.shown().1.iter().map(Turn::tokens).sum();
-        open + self.views.last().map_or(0, |shown| shown.tokens)
-    }
-
-    /// Tokens of the next request as far as known: what the provider counted last, and an estimate of what came
-    /// since; `head` is an estimate of the prompt and the tools. A count far from any sensible estimate is not
-    /// believed.
-    pub fn used_tokens(&self, head: u64) -> u64 {
-        let estimate = head + self.context_tokens();
-        let Some(Counted { tokens, turns }) = self.counted else { return estimate };
-        let since: u64 = self.turns[turns.min(self.turns.len())..].iter().map(Turn::tokens).sum();
-        let then = estimate - since;
-        let believable = then / 2..=then.saturating_mul(4).saturating_add(10_000);
-        if believable.contains(&tokens) { tokens + since } else { estimate }
-    }
-
     /// The text of the newest answer.
     pub fn final_text(&self) -> String {
         match self.turns.last().map(|turn| &*turn.message) {
@@ -404,71 +366,6 @@ impl SessionState {
         Ok(())
     }
 
-    fn pin(&mut self, pin: &Pin) -> Result<(), &'static str> {
-        let is_input = |turn: &&Turn| turn.seq == pin.seq && turn.opens.is_some();
-        if !self.turns.iter().any(|turn| is_input(&turn)) {
-            return Err("only a person's input can be pinned");
-        }
-        match pin.pinned {
-            true => self.pins.insert(pin.seq),
-            false => self.pins.remove(&pin.seq),
-        };
-        // It may lie in the part for which a summary stands.
-        if let Some(Shown { view, seq, task, .. }) = self.views.pop() {
-            self.show(view, seq, task);
-        }
-        Ok(())
-    }
-
-    fn compact(&mut self, seq: u64, compaction: &Compaction) -> Result<(), &'static str> {
-        match (&compaction.run, &mut self.run) {
-            (Some(id), Some(run)) if run.id == *id && run.pending.is_empty() => {
-                run.cost = match run.has_spent_nothing() {
-                    true => compaction.cost,
-                    false => sum_asked(run.cost, compaction),
-                };
-                run.usage += compaction.usage;
-            }
-            (None, None) => {}
-            (Some(_), _) => return Err("it is of no open run, or calls are open"),
-            (None, Some(_)) => return Err("a run is open"),
-        }
-        let newest = |at: u64| self.turns.last().is_some_and(|turn| at >= turn.seq);
-        if newest(compaction.view.covers) && self.run.is_some() {
-            return Err("it would leave nothing of an open run");
-        }
-        let open = self.turns.partition_point(|turn| turn.seq <= compaction.view.covers);
-        if matches!(self.turns.get(open).map(|turn| &*turn.message), Some(Message::Tool { .. })) {
-            return Err("it would part results from their calls");
-        }
-        self.usage += compaction.usage;
-        self.cost = if self.model.is_none() { self.cost } else { sum_asked(self.cost, compaction) };
-        self.window = compaction.window.or(self.window);
-        let task = self.run.as_ref().and_then(|run| self.task_of(&run.id));
-        self.show(compaction.view.clone(), seq, task);
-        Ok(())
-    }
-
-    /// The input that began a run; one that only takes another up has none, so the newest input counts.
-    fn task_of(&self, run: &RunId) -> Option<u64> {
-        let inputs = || self.turns.iter().rev().filter(|turn| turn.opens.is_some());
-        let own = inputs().find(|turn| turn.opens.as_ref() == Some(run));
-        own.or_else(|| inputs().next()).map(|turn| turn.seq)
-    }
-
-    fn show(&mut self, view: View, seq: u64, task: Option<u64>) {
-        let verbatim = Verbatim { pins: &self.pins, skills: &self.skills, task };
-        let shown = show(&self.turns, view, seq, verbatim);
-        self.views.push(shown);
-        self.counted = None;
-    }
-
-    /// How many tokens `view` would show, and what it would leave out.
-    pub(crate) fn tried(&self, view: View) -> Shown {
-        let task = self.run.as_ref().and_then(|run| self.task_of(&run.id));
-        show(&self.turns, view, 0, Verbatim { pins: &self.pins, skills: &self.skills, task })
-    }
-
     fn end(&mut self, end: &RunEnd) -> Result<(), &'static str> {
         let run = self.open_run(&end.run)?;
         if !run.pending.is_empty() {
@@ -512,15 +409,10 @@ fn is_plain(id: &str) -> bool {
     !id.is_empty() && id.len() <= MAX_ID_BYTES && id.bytes().all(plain)
 }
 
-fn sum(total: Option<Usd>, part: Option<Usd>) -> Option<Usd> {
+pub(crate) fn sum(total: Option<Usd>, part: Option<Usd>) -> Option<Usd> {
     let (mut total, part) = (total?, part?);
     total += part;
     Some(total)
-}
-
-/// The sum with what a compaction cost; one that asked nobody cost nothing.
-fn sum_asked(total: Option<Usd>, compaction: &Compaction) -> Option<Usd> {
-    if compaction.model.is_none() { total } else { sum(total, compaction.cost) }
 }
 
 fn title_of(text: &str) -> String {

@@ -3,6 +3,7 @@
 
 mod estimate;
 mod plan;
+mod session;
 mod show;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! `memory_search` and `memory_get`.
 
-use super::words::{answer, dated, query, told};
+use super::words::{SearchArgs, answer, dated, told};
 use crate::lookup::{Lookup, MemoryFiles};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -20,29 +20,8 @@ pub(super) struct MemorySearch {
     pub(super) memory: MemoryFiles,
 }
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct MemorySearchArgs {
-    /// Words to look for; the best matches come first. Words in "quotes" must stand together.
-    query: String,
-    /// At most this many hits.
-    #[serde(default = "ten")]
-    #[schemars(range(min = 1, max = 50))]
-    limit: usize,
-    /// Only from this day on: YYYY-MM-DD.
-    #[serde(default)]
-    since: Option<String>,
-    /// Only up to this day: YYYY-MM-DD.
-    #[serde(default)]
-    until: Option<String>,
-}
-
-fn ten() -> usize {
-    10
-}
-
 impl TypedTool for MemorySearch {
-    type Args = MemorySearchArgs;
+    type Args = SearchArgs;
     const NAME: &'static str = "memory_search";
     const DESCRIPTION: &'static str = "Search what earlier sessions left to remember: the curated memory and the notes of \
         each day. Gives ranked hits as `path:line (date) text`; read around a hit with memory_get.";
@@ -50,13 +29,13 @@ impl TypedTool for MemorySearch {
     const LENGTH: Length = Length::Bounded;
     const SPELLINGS: Spellings = Spellings { names: &[("maxResults", "limit"), ("max_results", "limit")], values: &[] };
 
-    fn accesses(&self, _: &MemorySearchArgs) -> Vec<Access> {
+    fn accesses(&self, _: &SearchArgs) -> Vec<Access> {
         // What the rules hide, or would ask about, is not in the view that is searched.
         Vec::new()
     }
 
-    async fn call(&self, _: &ToolCx, args: MemorySearchArgs) -> Result<Output, ToolError> {
-        let query = query(args.query, args.limit, args.since.as_deref(), args.until.as_deref())?;
+    async fn call(&self, _: &ToolCx, args: SearchArgs) -> Result<Output, ToolError> {
+        let query = args.query()?;
         let looked = self.lookup.memory(&self.memory, &query).await.map_err(told)?;
         let rows = looked
             .found

@@ -1,6 +1,6 @@
 //! `session_search`, `session_list` and `session_history`.
 
-use super::words::{answer, dated, page, query, told};
+use super::words::{SearchArgs, answer, dated, page, told};
 use crate::lookup::{Lookup, said};
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -20,29 +20,8 @@ pub(super) struct SessionSearch {
     pub(super) sessions: Arc<dyn Sessions>,
 }
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct SessionSearchArgs {
-    /// Words to look for; the best matches come first. Words in "quotes" must stand together.
-    query: String,
-    /// At most this many hits.
-    #[serde(default = "ten")]
-    #[schemars(range(min = 1, max = 50))]
-    limit: usize,
-    /// Only from this day on: YYYY-MM-DD.
-    #[serde(default)]
-    since: Option<String>,
-    /// Only up to this day: YYYY-MM-DD.
-    #[serde(default)]
-    until: Option<String>,
-}
-
-fn ten() -> usize {
-    10
-}
-
 impl TypedTool for SessionSearch {
-    type Args = SessionSearchArgs;
+    type Args = SearchArgs;
     const NAME: &'static str = "session_search";
     const ALIASES: &'static [&'static str] = &["search_conversations"];
     const DESCRIPTION: &'static str = "Search everything that was said in all sessions, this one included. Gives ranked \
@@ -51,12 +30,12 @@ impl TypedTool for SessionSearch {
     const LENGTH: Length = Length::Bounded;
     const SPELLINGS: Spellings = Spellings { names: &[("maxResults", "limit"), ("max_results", "limit")], values: &[] };
 
-    fn accesses(&self, _: &SessionSearchArgs) -> Vec<Access> {
+    fn accesses(&self, _: &SearchArgs) -> Vec<Access> {
         Vec::new()
     }
 
-    async fn call(&self, _: &ToolCx, args: SessionSearchArgs) -> Result<Output, ToolError> {
-        let query = query(args.query, args.limit, args.since.as_deref(), args.until.as_deref())?;
+    async fn call(&self, _: &ToolCx, args: SearchArgs) -> Result<Output, ToolError> {
+        let query = args.query()?;
         let looked = self.lookup.sessions(&*self.sessions, &query).await.map_err(told)?;
         let rows =
             looked.found.hits.iter().map(|hit| {

@@ -2,6 +2,8 @@
 
 use crate::lookup::{self, Looked, LookupError};
 use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use stead_core::text_tokens;
 use stead_search::{Query, Ranking};
 use stead_tools::ToolError;
@@ -10,6 +12,35 @@ use stead_tools::ToolError;
 pub(super) const MAX_PAGE_TOKENS: u64 = 20_000;
 /// Characters that are counted at once.
 const STEP_CHARS: usize = 2000;
+
+/// What the tools that search take.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SearchArgs {
+    /// Words to look for; the best matches come first. Words in "quotes" must stand together.
+    query: String,
+    /// At most this many hits.
+    #[serde(default = "ten")]
+    #[schemars(range(min = 1, max = 50))]
+    limit: usize,
+    /// Only from this day on: YYYY-MM-DD.
+    #[serde(default)]
+    since: Option<String>,
+    /// Only up to this day: YYYY-MM-DD.
+    #[serde(default)]
+    until: Option<String>,
+}
+
+fn ten() -> usize {
+    10
+}
+
+impl SearchArgs {
+    /// The question they ask.
+    pub(super) fn query(self) -> Result<Query, ToolError> {
+        query(self.query, self.limit, self.since.as_deref(), self.until.as_deref())
+    }
+}
 
 /// A question in the words of a tool's arguments.
 pub(super) fn query(text: String, limit: usize, since: Option<&str>, until: Option<&str>) -> Result<Query, ToolError> {
