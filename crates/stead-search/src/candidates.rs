@@ -7,9 +7,9 @@ use sqlx::{AssertSqlSafe, Row, Sqlite, SqlitePool};
 use std::collections::HashMap;
 
 /// Rows of one word that are looked at, those indexed last first. A word that is in more lines says little.
-const SCANNED_ROWS: i64 = 4000;
+const SCANNED_ROWS: i64 = 2000;
 /// Rows that are ranked by their text.
-const RANKED_ROWS: usize = 400;
+const RANKED_ROWS: usize = 200;
 /// What a word tells that is everywhere.
 const LEAST_WEIGHT: f64 = 0.1;
 /// Sources of a scope that are named in the question to the index; more are compared row by row.
