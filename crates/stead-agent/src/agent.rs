@@ -75,7 +75,8 @@ impl Agent {
         if let Some(name) = unknown_tool(parts.workspace.config().approvals.keys(), &tools) {
             return Err(AgentError::NoSuchTool { setting: "approvals", name });
         }
-        let approvals = parts.workspace.config().approvals.iter().map(|(name, asks)| (canonical(name), *asks));
+        let approvals = parts.workspace.config().approvals.iter();
+        let approvals = approvals.map(|(name, approval)| (canonical(name), approval.clone()));
         let gate = GateRules { approvals: approvals.collect() };
         Ok(Arc::new(Self { parts, gate, features, tools, reported: tokio::sync::OnceCell::new() }))
     }

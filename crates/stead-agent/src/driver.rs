@@ -26,8 +26,7 @@ impl Live<'_> {
                 }
                 Next::RunTools(calls) => self.run_tools(calls).await?,
                 Next::Nudge(text) => {
-                    let notice = Notice { run: self.run.clone(), text };
-                    self.record(vec![Entry::Notice(notice)]).await?;
+                    self.record(vec![Entry::Notice(Notice::new(self.run.clone(), text))]).await?;
                 }
                 Next::AwaitDecision(calls) => {
                     if !self.decide(calls).await? {

@@ -41,7 +41,7 @@ pub use compact::Pinned;
 pub use error::AgentError;
 pub use facts::UNKNOWN_WINDOW_TOKENS;
 pub use features::{Contribution, Feature, TurnCx, own_folder};
-pub use gate::{GateRules, Judged, Tainted, judge};
+pub use gate::{Ceiling, Command, GateRules, Grant, Granted, Judged, Reads, Ruled, Tainted, Terms, judge};
 pub use live::{Listener, RunOptions, RunReport};
 pub use lookup::{Looked, Lookup, LookupError, MemoryFiles, Said, said, since, until};
 pub use memory::{

@@ -203,6 +203,8 @@ impl Session {
                 | Entry::Ask(_)
                 | Entry::Decision(_)
                 | Entry::Notice(_)
+                | Entry::Steer(_)
+                | Entry::Set(_)
                 | Entry::Pin(_)
                 | Entry::End(_) => {}
             }

@@ -1,6 +1,7 @@
 //! One conversation.
 
 use crate::driver::Ending;
+use crate::gate::{Ceiling, Grant, Terms};
 use crate::halt::Halt;
 use crate::live::Live;
 use crate::offload::{Loader, Offload};
@@ -8,8 +9,8 @@ use crate::{Agent, AgentError, Budget, Pinned, RunOptions, RunReport};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use stead_core::{
-    Allowance, Block, CallState, Entry, EventKind, Fork, Level, Message, Notice, Outcome, Owner, Pin, Rewind, Run,
-    RunId, SessionId, SessionState, Turn, UserInput,
+    Allowance, Beginning, Block, CallState, Entry, EventKind, Fork, Level, Message, Notice, Outcome, Owner, Pin,
+    PlanStage, Rewind, Run, RunId, SessionId, SessionState, Turn, UserInput,
 };
 use stead_store::{JournalWriter, Opened, Position, RunKey, Sessions, StoreError, Wait};
 use stead_tools::{ActiveSkills, Readers, Registry, Seen};
@@ -29,6 +30,8 @@ pub struct Session {
     pub(crate) position: Option<Position>,
     pub(crate) seen: Arc<Seen>,
     pub(crate) active: Arc<ActiveSkills>,
+    /// What people allowed for good.
+    pub(crate) granted: Vec<Grant>,
 }
 
 /// A point of the conversation that can be returned to.
@@ -55,7 +58,8 @@ impl Session {
     pub(crate) fn new(agent: Arc<Agent>, owner: Owner, id: SessionId) -> Self {
         let sessions = agent.parts.place.sessions(&owner);
         let state = SessionState::default();
-        Self { agent, owner, id, sessions, state, position: None, seen: Arc::default(), active: Arc::default() }
+        let (seen, active) = (Arc::default(), Arc::default());
+        Self { agent, owner, id, sessions, state, position: None, seen, active, granted: Vec::new() }
     }
 
     /// Its id.
@@ -66,6 +70,18 @@ impl Session {
     /// Its state as last seen.
     pub fn state(&self) -> &SessionState {
         &self.state
+    }
+
+    /// What binds its calls beside the rules of its agent.
+    pub(crate) fn terms(&self) -> Terms {
+        let mode = self.state.mode.unwrap_or(self.agent.workspace().config().permission_mode);
+        let spawned = self.state.spawned.as_ref();
+        let planning = match &self.state.plan {
+            Some(PlanStage::Making { file }) => Some(file.clone()),
+            Some(PlanStage::Agreed { .. }) | None => spawned.and_then(|spawned| spawned.planning.clone()),
+        };
+        let modes = spawned.map(|spawned| spawned.modes.clone()).unwrap_or_default();
+        Terms { mode, ceiling: Ceiling { modes, planning }, granted: self.granted.clone() }
     }
 
     /// Works one input to its end. The input is durable before anything else happens; the session is
@@ -141,7 +157,7 @@ impl Session {
             None => self.state.seq,
         };
         let journals = &self.sessions;
-        let parent = Fork { session: self.id.clone(), seq: upto };
+        let parent = Beginning::Fork(Fork { session: self.id.clone(), seq: upto });
         let mut fork = self.agent.session_of(self.owner.clone(), to);
         let mut opened = journals.create(&fork.id, Some(parent)).await?;
         fork.adopt(opened.state.take().unwrap_or_default());
@@ -303,7 +319,7 @@ impl Session {
                 let mut entries = vec![Entry::User(UserInput { raise, ..UserInput::new(run.clone(), Vec::new()) })];
                 // No provider goes on from an answer by itself.
                 if matches!(self.state.turns.last().map(|turn| &*turn.message), Some(Message::Assistant { .. })) {
-                    entries.push(Entry::Notice(Notice { run, text: GO_ON.to_owned() }));
+                    entries.push(Entry::Notice(Notice::new(run, GO_ON)));
                 }
                 Ok((entries, true))
             }
@@ -418,6 +434,7 @@ impl Session {
             CallState::New
             | CallState::Approved { .. }
             | CallState::Rejected { .. }
+            | CallState::Responded { .. }
             | CallState::Begun { .. }
             | CallState::Done { .. } => None,
         });

@@ -1,9 +1,9 @@
 //! The calls of one step: through the gate, then run, each with its intent and result on record.
 
-use crate::gate::{is_allowed, judge};
+use crate::gate::{Terms, is_allowed, judge};
 use crate::halt::Halt;
 use crate::live::{Live, Stop};
-use crate::standing::Standing;
+use crate::standing::Standing as Prompts;
 use crate::{Agent, Answer, Approvals, Judged, Question, Tainted};
 use futures_util::{FutureExt, StreamExt};
 use serde_json::Value;
@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead_core::{
-    Access, AccessKind, Ask, Block, CallIntent, CallResult, CallState, Decision, Effect, Entry, EventKind, Owner,
-    Pending, ResultStatus, Risk, RunId, SessionId, ToolCall, Verdict, VerdictKind, args_hash,
+    Access, AccessKind, Ask, AskTerms, Block, CallIntent, CallResult, CallState, Decision, Effect, Entry, EventKind,
+    Owner, Pending, ResultStatus, Risk, RunId, SessionId, ToolCall, Verdict, VerdictKind, args_hash,
 };
-use stead_tools::{ActiveSkills, Origin, Output, Registry, Seen, Spills, Tool, ToolCx, ToolError};
-use stead_vfs::{Guarded, VPath, Vfs};
+use stead_tools::{ActiveSkills, Origin, Output, Registry, Seen, Spills, Standing, Tool, ToolCx, ToolError};
+use stead_vfs::{Guarded, VPath, Vfs, VfsError};
 use stead_workspace::PROJECT;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -39,6 +39,8 @@ pub struct Called {
 /// The conversation that a call is part of, as far as the gate must know it.
 struct Conversation<'a> {
     owner: &'a Owner,
+    /// What binds it beside the rules of its agent.
+    terms: Terms,
     /// The result that first brought in words from outside.
     tainted: Option<u64>,
 }
@@ -66,9 +68,13 @@ impl Live<'_> {
         let mut together: Vec<Ready> = Vec::new();
         for pending in calls {
             let call = pending.call.clone();
-            let conversation = Conversation { owner: &self.session.owner, tainted: self.session.state.tainted };
-            let admitted = self.session.agent.admit(&self.tools, &*self.files, &self.run, pending, &conversation);
-            match admitted.await {
+            let admitted = {
+                let session = &*self.session;
+                let (owner, tainted) = (&session.owner, session.state.tainted);
+                let conversation = Conversation { owner, terms: session.terms(), tainted };
+                session.agent.admit(&self.tools, &*self.files, &self.run, pending, &conversation).await
+            };
+            match admitted {
                 Admission::Run(ready) if ready.tool.spec().risk.parallel_safe => together.push(ready),
                 Admission::Run(ready) => {
                     self.run_batch(std::mem::take(&mut together)).await?;
@@ -93,7 +99,7 @@ impl Live<'_> {
     pub(crate) async fn decide(&mut self, calls: Vec<Pending>) -> Result<bool, Stop> {
         let mut all_decided = true;
         for Pending { call, state } in calls {
-            let CallState::Asked { args_hash, rule } = state else { continue };
+            let CallState::Asked { args_hash, rule, .. } = state else { continue };
             let question = Question { id: call.id.clone(), tool: call.name, args: call.args, rule };
             let approvals = self.options.approvals.clone();
             let halt = self.halt.clone();
@@ -110,7 +116,16 @@ impl Live<'_> {
                     continue;
                 }
             };
-            let decision = Decision { run: self.run.clone(), id: call.id.clone(), args_hash, approved, by: by.clone() };
+            let decision = Decision {
+                run: self.run.clone(),
+                id: call.id.clone(),
+                args_hash,
+                approved,
+                by: by.clone(),
+                args: None,
+                words: None,
+                responds: false,
+            };
             self.record(vec![Entry::Decision(decision)]).await?;
             self.emit(EventKind::Decision { id: call.id, approved, by });
         }
@@ -144,7 +159,8 @@ impl Live<'_> {
                 tainted: self.session.state.tainted,
             };
             let spills = self.spills(&ready.call.id, &deltas);
-            let cx = ToolCx { spills, ..tool_cx(self.tool_files.clone(), known, origin, &self.halt) };
+            let standing = Standing { todos: self.session.state.todos.clone(), plan: self.session.state.plan.clone() };
+            let cx = ToolCx { spills, standing, ..tool_cx(self.tool_files.clone(), known, origin, &self.halt) };
             let length = ready.tool.length();
             let late = leaves_no_trace(ready.tool.spec().risk).then(|| Entry::Call(intent(&self.run, &ready)));
             let work = execute(self.run.clone(), ready, cx, self.halt.clone(), limit);
@@ -213,7 +229,7 @@ impl Agent {
             }
         };
         let call = ToolCall { id: "call_1".to_owned(), name: name.to_owned(), args, invalid: None, signature: None };
-        let outside = Conversation { owner: &self.parts.owner, tainted: None };
+        let outside = self.outside();
         let pending = Pending { call: call.clone(), state: CallState::New };
         let admission = self.admit(&tools, &*files, &run, pending, &outside).await;
         let ready = match admission {
@@ -249,9 +265,17 @@ impl Agent {
     /// The gate's verdict on a call, or why it is not a call at all.
     pub async fn explain(&self, name: &str, args: Value) -> Result<Verdict, String> {
         let tools = self.outside_turn().await.map_err(|error| error.to_string())?.tools;
-        let (tool, args) = tools.prepare(name, args)?;
-        let outside = Conversation { owner: &self.parts.owner, tainted: None };
-        Ok(self.judge(&*self.outside_files(), &*tool, &args, &outside).await)
+        let (tool, args) = prepare(&tools, name, args)?;
+        let outside = self.outside();
+        let judged = self.judged((&tools, &*self.outside_files()), &*tool, &args, &outside).await;
+        Ok(judged
+            .map_or_else(|error| Verdict::deny(error.to_string()), |call| judge(&self.gate, &outside.terms, &call)))
+    }
+
+    /// No conversation at all.
+    fn outside(&self) -> Conversation<'_> {
+        let terms = Terms { mode: self.parts.workspace.config().permission_mode, ..Terms::default() };
+        Conversation { owner: &self.parts.owner, terms, tainted: None }
     }
 
     /// The tree as its usual owner sees it outside any session.
@@ -273,24 +297,38 @@ impl Agent {
         conversation: &Conversation<'_>,
     ) -> Admission {
         let Pending { call, state } = pending;
-        if let CallState::Rejected { by } = &state {
-            return Admission::Refuse(ResultStatus::Denied, format!("denied: {by} said no to this call"));
+        match &state {
+            CallState::Rejected { by, words } => {
+                let why = words.as_ref().map_or(String::new(), |words| format!(": {words}"));
+                return Admission::Refuse(ResultStatus::Denied, format!("denied: {by} said no to this call{why}"));
+            }
+            CallState::Responded { words, .. } => return Admission::Refuse(ResultStatus::Ok, words.clone()),
+            CallState::New
+            | CallState::Asked { .. }
+            | CallState::Approved { .. }
+            | CallState::Begun { .. }
+            | CallState::Done { .. } => {}
         }
         if let Some(reason) = &call.invalid {
             return Admission::Refuse(ResultStatus::Error, format!("the arguments could not be read: {reason}"));
         }
-        let (tool, args) = match tools.prepare(&call.name, call.args.clone()) {
+        let (tool, args) = match prepare(tools, &call.name, call.args.clone()) {
             Ok(prepared) => prepared,
             Err(message) => return Admission::Refuse(ResultStatus::Error, message),
         };
-        let verdict = self.judge(files, &*tool, &args, conversation).await;
+        let judged = match self.judged((tools, files), &*tool, &args, conversation).await {
+            Ok(judged) => judged,
+            Err(error) => return Admission::Refuse(ResultStatus::Denied, format!("denied: {error}")),
+        };
+        let verdict = judge(&self.gate, &conversation.terms, &judged);
         let hash = args_hash(&call.args);
         let approved = state == CallState::Approved { args_hash: hash.clone() };
         match verdict.kind {
             _ if is_allowed(&verdict) => Admission::Run(self.ready(call, tool, args)),
             VerdictKind::Ask if approved => Admission::Run(self.ready(call, tool, args)),
             VerdictKind::Ask => {
-                Admission::Ask(Ask { run: run.clone(), id: call.id, args_hash: hash, rule: verdict.rule })
+                let terms = self.ask_terms(&judged);
+                Admission::Ask(Ask { run: run.clone(), id: call.id, args_hash: hash, rule: verdict.rule, terms })
             }
             VerdictKind::Deny | VerdictKind::Allow => {
                 Admission::Refuse(ResultStatus::Denied, format!("denied: {}", verdict.rule))
@@ -298,16 +336,40 @@ impl Agent {
         }
     }
 
-    async fn judge(&self, files: &dyn Vfs, tool: &dyn Tool, args: &Value, conversation: &Conversation<'_>) -> Verdict {
-        let (workspace, spec, accesses) = (&self.parts.workspace, tool.spec(), tool.accesses(args));
-        let tainted = self.tainted(files, &spec.name, &accesses, conversation).await;
-        let project = self.parts.place.project().filter(|_| accesses.iter().any(changes_project));
-        match stead_vfs::judge(&workspace.rules, files, &accesses).await {
-            Ok(files) => {
-                let (tool, effect) = (spec.name.clone(), spec.risk.effect);
-                judge(&self.gate, &Judged { tool, effect, files, project, tainted })
-            }
-            Err(error) => Verdict::deny(error.to_string()),
+    /// A call with all that the gate must know about it.
+    async fn judged(
+        &self,
+        (tools, files): (&Registry, &dyn Vfs),
+        tool: &dyn Tool,
+        args: &Value,
+        conversation: &Conversation<'_>,
+    ) -> Result<Judged, VfsError> {
+        let (workspace, spec) = (&self.parts.workspace, tool.spec());
+        let unlisted = tools.find(&spec.name).is_none();
+        // Arguments of a tool that is not there were not checked.
+        let accesses = if unlisted { Vec::new() } else { tool.accesses(args) };
+        Ok(Judged {
+            tool: spec.name.clone(),
+            effect: spec.risk.effect,
+            args: args.clone(),
+            unlisted,
+            tainted: self.tainted(files, &spec.name, &accesses, conversation).await,
+            project: self.parts.place.project().filter(|_| accesses.iter().any(changes_project)),
+            command: None,
+            flagged: tool.always_asks(args),
+            files: stead_vfs::judge(&workspace.rules, files, &accesses).await?,
+        })
+    }
+
+    /// How a question about a call may be answered.
+    fn ask_terms(&self, call: &Judged) -> AskTerms {
+        let Some(approval) = self.gate.approval(call) else { return AskTerms::default() };
+        let hours = |hours: u32| jiff::Timestamp::now().checked_add(jiff::Span::new().hours(hours)).ok();
+        AskTerms {
+            decisions: approval.decisions.clone(),
+            answerers: approval.by.clone(),
+            expires: approval.expires_hours.and_then(hours),
+            preview: None,
         }
     }
 
@@ -332,7 +394,7 @@ impl Agent {
                 resolved.insert(access.path.clone(), real);
             }
         }
-        let standing = Standing::new(&self.parts.workspace.definition.tree, conversation.owner);
+        let standing = Prompts::new(&self.parts.workspace.definition.tree, conversation.owner);
         let path = standing.touched(accesses, |path| resolved.get(path).cloned())?.to_owned();
         Some(Tainted { seq, path })
     }
@@ -356,6 +418,15 @@ impl Agent {
     }
 }
 
+/// The tool that a call means, whether lists leave it or not, and its arguments: what they leave out is refused by the
+/// gate, by name.
+fn prepare(tools: &Registry, name: &str, args: Value) -> Result<(Arc<dyn Tool>, Value), String> {
+    match tools.left_out(name) {
+        Some(tool) => Ok((tool.clone(), args)),
+        None => tools.prepare(name, args),
+    }
+}
+
 /// Whether something in the attached project would be changed.
 fn changes_project(access: &Access) -> bool {
     let inside = || VPath::parse(&access.path).is_ok_and(|path| path.parts().next() == Some(PROJECT));
@@ -363,7 +434,15 @@ fn changes_project(access: &Access) -> bool {
 }
 
 fn tool_cx(vfs: Arc<dyn Vfs>, (seen, active): (Arc<Seen>, Arc<ActiveSkills>), origin: Origin, halt: &Halt) -> ToolCx {
-    ToolCx { vfs, seen, active, cancel: halt.cancel.child_token(), origin, spills: Spills::default() }
+    ToolCx {
+        vfs,
+        seen,
+        active,
+        cancel: halt.cancel.child_token(),
+        origin,
+        spills: Spills::default(),
+        standing: Standing::default(),
+    }
 }
 
 /// Runs one call to its result, whatever happens: time limit, cancellation and panic included.
@@ -412,6 +491,8 @@ async fn execute(
         seen: output.seen,
         activates: output.activates,
         untrusted: outside || output.untrusted,
+        change: output.change,
+        tasks: output.tasks,
         ms: started.elapsed().as_millis() as u64,
     };
     (name, result, stop)
@@ -440,16 +521,7 @@ fn leaves_no_trace(risk: Risk) -> bool {
 }
 
 fn refusal(run: &RunId, id: &str, status: ResultStatus, text: String) -> CallResult {
-    CallResult {
-        run: run.clone(),
-        id: id.to_owned(),
-        status,
-        content: vec![Block::text(text)],
-        seen: BTreeMap::new(),
-        activates: None,
-        untrusted: false,
-        ms: 0,
-    }
+    CallResult::new(run.clone(), id, status, vec![Block::text(text)])
 }
 
 fn preview(content: &[Block]) -> String {

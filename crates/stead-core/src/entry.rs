@@ -10,12 +10,16 @@
 //! | `ask` | a call waits for a person; the run is parked | yes |
 //! | `decision` | a person's answer | yes |
 //! | `notice` | the harness told the model something | with the next durable entry |
+//! | `steer` | a person said something to a run that was going on | yes |
+//! | `set` | a person changed how the session goes on: its agent, its permission mode, plan mode | yes |
 //! | `pin` | a message is to be kept word for word whatever else is left out of the context, or no longer | yes |
 //! | `compaction` | the model is shown less from here on: which part, and what stands for it; nothing is erased | with the next durable entry |
 //! | `rewind` | the conversation continues from an earlier point; nothing is erased | yes |
 //! | `end` | how the run ended | yes |
 
-use crate::{AgentId, Block, RunId, SessionId, StopReason, Usage, Usd, View};
+use crate::{
+    AgentId, Ask, Beginning, Block, Change, Decision, RunId, SessionId, Spawned, StopReason, Usage, Usd, View,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -41,6 +45,10 @@ pub enum Entry {
     Decision(Decision),
     /// The harness told the model something.
     Notice(Notice),
+    /// A person said something to a run that was going on.
+    Steer(Steer),
+    /// A person changed how the session goes on.
+    Set(Set),
     /// A message is pinned, or no longer.
     Pin(Pin),
     /// The model is shown less from here on.
@@ -64,6 +72,8 @@ pub enum Kind {
     Ask,
     Decision,
     Notice,
+    Steer,
+    Set,
     Pin,
     Compaction,
     Rewind,
@@ -82,6 +92,8 @@ impl Entry {
             Self::Ask(_) => Kind::Ask,
             Self::Decision(_) => Kind::Decision,
             Self::Notice(_) => Kind::Notice,
+            Self::Steer(_) => Kind::Steer,
+            Self::Set(_) => Kind::Set,
             Self::Pin(_) => Kind::Pin,
             Self::Compaction(_) => Kind::Compaction,
             Self::Rewind(_) => Kind::Rewind,
@@ -92,7 +104,14 @@ impl Entry {
     /// Whether the journal must be on stable storage before the driver goes on.
     pub fn must_be_durable(&self) -> bool {
         match self {
-            Self::User(_) | Self::Ask(_) | Self::Decision(_) | Self::Pin(_) | Self::Rewind(_) | Self::End(_) => true,
+            Self::User(_)
+            | Self::Ask(_)
+            | Self::Decision(_)
+            | Self::Steer(_)
+            | Self::Set(_)
+            | Self::Pin(_)
+            | Self::Rewind(_)
+            | Self::End(_) => true,
             Self::Call(intent) => intent.changes,
             Self::Session(_) | Self::Model(_) | Self::Result(_) | Self::Notice(_) | Self::Compaction(_) => false,
         }
@@ -111,6 +130,21 @@ pub struct SessionStart {
     /// Where it was forked from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Fork>,
+    /// Who handed it its work, if it is that of a subagent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spawned: Option<Spawned>,
+}
+
+impl SessionStart {
+    /// The first line of a journal of today's format.
+    pub fn new(session: SessionId, agent: AgentId, from: Option<Beginning>) -> Self {
+        let (parent, spawned) = match from {
+            None => (None, None),
+            Some(Beginning::Fork(fork)) => (Some(fork), None),
+            Some(Beginning::Spawned(spawned)) => (None, Some(*spawned)),
+        };
+        Self { version: FORMAT_VERSION, session, agent, parent, spawned }
+    }
 }
 
 /// The origin of a forked session.
@@ -133,12 +167,15 @@ pub struct UserInput {
     /// What a person added to the budget of a run that had used it up.
     #[serde(default, skip_serializing_if = "Allowance::is_zero")]
     pub raise: Allowance,
+    /// Whether nobody said anything, and news from a subagent wakes the session.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub woken: bool,
 }
 
 impl UserInput {
     /// An input.
     pub fn new(run: RunId, content: Vec<Block>) -> Self {
-        Self { run, content, raise: Allowance::default() }
+        Self { run, content, raise: Allowance::default(), woken: false }
     }
 
     /// An input of one text.
@@ -232,9 +269,33 @@ pub struct CallResult {
     /// Whether it brought in words of people or machines that nobody here vouches for.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub untrusted: bool,
+    /// How the session goes on after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<Change>,
+    /// Tasks of subagents whose end it tells.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<String>,
     /// How long it took.
     #[serde(default)]
     pub ms: u64,
+}
+
+impl CallResult {
+    /// A result that says `content` and brings nothing else.
+    pub fn new(run: RunId, id: impl Into<String>, status: ResultStatus, content: Vec<Block>) -> Self {
+        Self {
+            run,
+            id: id.into(),
+            status,
+            content,
+            seen: BTreeMap::new(),
+            activates: None,
+            untrusted: false,
+            change: None,
+            tasks: Vec::new(),
+            ms: 0,
+        }
+    }
 }
 
 /// A skill that became part of the conversation.
@@ -283,34 +344,6 @@ impl ResultStatus {
     }
 }
 
-/// A question to a person about one call.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ask {
-    /// The run.
-    pub run: RunId,
-    /// The call.
-    pub id: String,
-    /// Hash of the arguments the answer will be bound to.
-    pub args_hash: String,
-    /// The rule that asks.
-    pub rule: String,
-}
-
-/// A person's answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Decision {
-    /// The run.
-    pub run: RunId,
-    /// The call.
-    pub id: String,
-    /// Hash of the arguments that were shown.
-    pub args_hash: String,
-    /// Yes or no.
-    pub approved: bool,
-    /// Who said so.
-    pub by: String,
-}
-
 /// A word from the harness to the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notice {
@@ -318,6 +351,35 @@ pub struct Notice {
     pub run: RunId,
     /// What the model is told.
     pub text: String,
+    /// The tasks of subagents whose end it tells.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<String>,
+}
+
+impl Notice {
+    /// A word to the model.
+    pub fn new(run: RunId, text: impl Into<String>) -> Self {
+        Self { run, text: text.into(), tasks: Vec::new() }
+    }
+}
+
+/// What a person said to a run that was going on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Steer {
+    /// The run.
+    pub run: RunId,
+    /// What was said.
+    pub content: Vec<Block>,
+}
+
+/// A change by a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Set {
+    /// What changes.
+    #[serde(flatten)]
+    pub change: Change,
+    /// Who wanted it.
+    pub by: String,
 }
 
 /// A message that is kept word for word, or no longer.

@@ -17,35 +17,43 @@
 //! - [`Message`], [`Block`], [`ToolCall`]: what is said. - [`Entry`], [`Line`]: what is recorded.
 //! - [`SessionState`], [`Run`]: what it adds up to. - [`Event`]: what listeners see.
 
+mod ask;
 mod budget;
+mod change;
 mod context;
 mod entry;
 mod event;
 mod ids;
 mod line;
 mod message;
+mod mode;
 mod money;
 mod redact;
 mod repeat;
 mod run;
+mod spawned;
 mod state;
 mod tool;
 mod verdict;
 
+pub use ask::{Ask, AskTerms, Decision, DecisionKind};
 pub use budget::{Account, Cap, Estimate, Exhausted, Grant, LEAST_ANSWER_TOKENS, Span, Unit, setting};
+pub use change::{Change, PlanStage, Todo, TodoStatus};
 pub use context::{Kept, Plan, Room, View, media_tokens, message_tokens, spec_tokens, text_tokens};
 pub use entry::{
-    Activation, Allowance, Ask, CallIntent, CallResult, Cause, Compaction, Decision, Dropped, Entry, FORMAT_VERSION,
-    Fork, Kind, ModelReply, Notice, Outcome, Pin, ResultStatus, Rewind, RunEnd, SessionStart, UserInput,
+    Activation, Allowance, CallIntent, CallResult, Cause, Compaction, Dropped, Entry, FORMAT_VERSION, Fork, Kind,
+    ModelReply, Notice, Outcome, Pin, ResultStatus, Rewind, RunEnd, SessionStart, Set, Steer, UserInput,
 };
 pub use event::{Event, EventKind, Level};
 pub use ids::{AgentId, IdError, NameError, Owner, RunId, SessionId, TenantId, UserId};
 pub use line::{ChainSum, Line, LineError, decode_line, encode_line};
 pub use message::{Block, Media, Message, Thinking, ToolCall, ToolResult};
+pub use mode::PermissionMode;
 pub use money::{Price, StopReason, Usage, Usd};
 pub use redact::{RedactStream, Redactor};
 pub use repeat::{RepeatGuard, Repeated};
 pub use run::{CallState, Limits, Next, Pending, Run};
+pub use spawned::{Beginning, ChildFiles, Spawned};
 pub use state::{ActiveSkill, FoldError, SessionState, Turn};
 pub use tool::{Access, AccessKind, Effect, Reach, Risk, ToolSpec, args_hash};
 pub use verdict::{Verdict, VerdictKind};

@@ -94,6 +94,8 @@ pub fn encode_line(seq: u64, at: jiff::Timestamp, entry: &Entry, previous: Chain
         Entry::Ask(data) => json(data),
         Entry::Decision(data) => json(data),
         Entry::Notice(data) => json(data),
+        Entry::Steer(data) => json(data),
+        Entry::Set(data) => json(data),
         Entry::Pin(data) => json(data),
         Entry::Compaction(data) => json(data),
         Entry::Rewind(data) => json(data),
@@ -184,6 +186,8 @@ pub fn decode_line(text: &str, previous: ChainSum) -> Result<Line, LineError> {
         Kind::Ask => serde_json::from_str(data).map(Entry::Ask),
         Kind::Decision => serde_json::from_str(data).map(Entry::Decision),
         Kind::Notice => serde_json::from_str(data).map(Entry::Notice),
+        Kind::Steer => serde_json::from_str(data).map(Entry::Steer),
+        Kind::Set => serde_json::from_str(data).map(Entry::Set),
         Kind::Pin => serde_json::from_str(data).map(Entry::Pin),
         Kind::Compaction => serde_json::from_str(data).map(Entry::Compaction),
         Kind::Rewind => serde_json::from_str(data).map(Entry::Rewind),
@@ -215,7 +219,7 @@ mod tests {
     use crate::{Notice, Redactor, RunId};
 
     fn notice(text: &str) -> Entry {
-        Entry::Notice(Notice { run: RunId::new("r1").unwrap(), text: text.to_owned() })
+        Entry::Notice(Notice::new(RunId::new("r1").unwrap(), text))
     }
 
     #[test]

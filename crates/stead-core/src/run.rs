@@ -1,6 +1,8 @@
 //! The Run machine: what to do next, decided without doing anything.
 
-use crate::{Allowance, Block, CallResult, Outcome, RepeatGuard, RunId, StopReason, ToolCall, ToolResult, Usage, Usd};
+use crate::{
+    Allowance, AskTerms, Block, CallResult, Outcome, RepeatGuard, RunId, StopReason, ToolCall, ToolResult, Usage, Usd,
+};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -59,6 +61,9 @@ pub enum CallState {
         args_hash: String,
         /// The rule that asked.
         rule: String,
+        /// How it may be answered.
+        #[serde(default)]
+        terms: AskTerms,
     },
     /// A person said yes to exactly these arguments.
     Approved {
@@ -69,6 +74,16 @@ pub enum CallState {
     Rejected {
         /// Who said so.
         by: String,
+        /// Why.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        words: Option<String>,
+    },
+    /// A person gave the result instead.
+    Responded {
+        /// Who did.
+        by: String,
+        /// The result.
+        words: String,
     },
     /// The intent is recorded; it may be running, or have run.
     Begun {
@@ -147,13 +162,16 @@ impl Run {
 
     /// What to do now. A pure function of what has happened.
     pub fn next(&self, limits: &Limits) -> Next {
-        let (asked, open): (Vec<&Pending>, Vec<&Pending>) = self
-            .pending
-            .iter()
-            .filter(|p| !matches!(p.state, CallState::Done { .. }))
-            .partition(|p| matches!(p.state, CallState::Asked { .. }));
+        let asked: Vec<&Pending> = self.pending.iter().filter(|p| matches!(p.state, CallState::Asked { .. })).collect();
+        let open = self.pending.iter().filter(|p| match p.state {
+            CallState::New | CallState::Begun { .. } => true,
+            // Answers take effect together, once the last question of the step is answered.
+            CallState::Approved { .. } | CallState::Rejected { .. } | CallState::Responded { .. } => asked.is_empty(),
+            CallState::Asked { .. } | CallState::Done { .. } => false,
+        });
+        let open: Vec<Pending> = open.cloned().collect();
         if !open.is_empty() {
-            return Next::RunTools(open.into_iter().cloned().collect());
+            return Next::RunTools(open);
         }
         if !asked.is_empty() {
             return Next::AwaitDecision(asked.into_iter().cloned().collect());
@@ -230,20 +248,12 @@ impl Run {
             | CallState::Asked { .. }
             | CallState::Approved { .. }
             | CallState::Rejected { .. }
+            | CallState::Responded { .. }
             | CallState::Done { .. } => {
                 (ResultStatus::Skipped, "skipped: the run ended before this call was begun; it had no effect.")
             }
         };
-        CallResult {
-            run: self.id.clone(),
-            id: pending.call.id.clone(),
-            status,
-            content: vec![Block::text(text)],
-            seen: Default::default(),
-            activates: None,
-            untrusted: false,
-            ms: 0,
-        }
+        CallResult::new(self.id.clone(), pending.call.id.clone(), status, vec![Block::text(text)])
     }
 }
 

@@ -1,9 +1,11 @@
 //! The fold: a session's state as the sum of its journal's entries.
 
+use crate::change::Changes;
 use crate::context::{Shown, message_tokens};
 use crate::{
-    Activation, AgentId, Allowance, CallResult, CallState, Decision, Entry, Fork, Kind, Limits, Message, ModelReply,
-    Next, Outcome, Pending, Run, RunEnd, RunId, SessionId, SessionStart, ToolCall, ToolResult, Usage, Usd, UserInput,
+    Activation, AgentId, Allowance, Ask, CallResult, CallState, Change, Decision, DecisionKind, Entry, Fork, Kind,
+    Limits, Message, ModelReply, Next, Notice, Outcome, Pending, PermissionMode, PlanStage, Run, RunEnd, RunId,
+    SessionId, SessionStart, Spawned, Steer, Todo, ToolCall, ToolResult, Usage, Usd, UserInput,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -69,6 +71,9 @@ pub struct SessionState {
     pub agent: Option<AgentId>,
     /// Where it was forked from.
     pub parent: Option<Fork>,
+    /// Who handed it its work, if it is that of a subagent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spawned: Option<Spawned>,
     /// The newest entry's sequence number.
     pub seq: u64,
     /// The conversation, oldest first.
@@ -107,6 +112,27 @@ pub struct SessionState {
     /// The window that a provider's refusal told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
+    /// The agent of the workspace that acts, where it was changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acting: Option<String>,
+    /// The permission mode, where it was changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<PermissionMode>,
+    /// Things to do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub todos: Vec<Todo>,
+    /// The plan that is being made or was agreed to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanStage>,
+    /// Tasks of subagents whose end was told.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub told: BTreeSet<String>,
+    /// All changes that a rewind may return to.
+    #[serde(skip)]
+    changes: Changes,
+    /// The entry of the newest input.
+    #[serde(skip)]
+    newest_input: u64,
     /// How the conversation is shown, newest last; with none, as it is.
     #[serde(skip)]
     pub(crate) views: Vec<Shown>,
@@ -152,7 +178,7 @@ impl SessionState {
                     CallState::Begun { repeatable: true } => Ok(CallState::Begun { repeatable }),
                     CallState::Begun { repeatable: false } => Err("the call was begun before and must not run twice"),
                     CallState::Asked { .. } => Err("the call waits for a decision"),
-                    CallState::Rejected { .. } => Err("the call was rejected"),
+                    CallState::Rejected { .. } | CallState::Responded { .. } => Err("the call was not to run"),
                     CallState::Done { .. } => Err("the call has a result"),
                 })
             }
@@ -160,17 +186,22 @@ impl SessionState {
             Entry::Ask(ask) => self.advance(&ask.run, &ask.id, |state| match state {
                 // Approved again means that the arguments' hash no longer matched.
                 CallState::New | CallState::Approved { .. } => {
-                    Ok(CallState::Asked { args_hash: ask.args_hash.clone(), rule: ask.rule.clone() })
+                    let Ask { args_hash, rule, terms, .. } = ask.clone();
+                    Ok(CallState::Asked { args_hash, rule, terms })
                 }
                 CallState::Asked { .. }
                 | CallState::Rejected { .. }
+                | CallState::Responded { .. }
                 | CallState::Begun { .. }
                 | CallState::Done { .. } => Err("the call is past asking"),
             }),
             Entry::Decision(decision) => self.decide(decision),
-            Entry::Notice(notice) => self.open_run(&notice.run).map(|run| run.nudged = true).map(|()| {
-                self.say(seq, Message::user(notice.text.clone()), None);
-            }),
+            Entry::Notice(notice) => self.notice(seq, notice),
+            Entry::Steer(steer) => self.steer(seq, steer),
+            Entry::Set(set) => {
+                self.change(seq, &set.change);
+                Ok(())
+            }
             Entry::Pin(pin) => self.pin(pin),
             Entry::Compaction(compaction) => self.compact(seq, compaction),
             Entry::Rewind(rewind) => self.rewind(rewind.to),
@@ -246,6 +277,7 @@ impl SessionState {
         self.session = Some(start.session.clone());
         self.agent = Some(start.agent.clone());
         self.parent = start.parent.clone();
+        self.spawned = start.spawned.clone();
         Ok(())
     }
 
@@ -253,7 +285,7 @@ impl SessionState {
         if self.run.is_some() {
             return Err("the run before it was not ended");
         }
-        if input.content.is_empty() && !self.is_resumable() {
+        if input.content.is_empty() && !input.woken && !self.is_resumable() {
             return Err("there is nothing to resume");
         }
         if !input.content.is_empty() {
@@ -264,11 +296,12 @@ impl SessionState {
                 self.title = title_of(&said.text());
             }
             self.say(seq, message, Some(input.run.clone()));
+            self.newest_input = seq;
         }
         let run = Run::new(input.run.clone());
         self.run = Some(match &self.last_run {
             // Whoever takes a run up again goes on with its budget.
-            Some(before) if input.content.is_empty() => run.after(before, input.raise),
+            Some(before) if input.content.is_empty() && !input.woken => run.after(before, input.raise),
             Some(_) | None => run,
         });
         self.runs += 1;
@@ -309,6 +342,7 @@ impl SessionState {
             | CallState::Asked { .. }
             | CallState::Approved { .. }
             | CallState::Rejected { .. }
+            | CallState::Responded { .. }
             | CallState::Begun { .. } => Ok(CallState::Begun { repeatable: true }),
         })?;
         self.seen.extend(result.seen.iter().map(|(path, version)| (path.clone(), version.clone())));
@@ -319,6 +353,10 @@ impl SessionState {
         if result.untrusted {
             self.tainted.get_or_insert(seq);
         }
+        if let Some(change) = &result.change {
+            self.change(seq, change);
+        }
+        self.told.extend(result.tasks.iter().cloned());
         let Some(run) = &mut self.run else { return Ok(()) };
         for pending in run.pending.iter_mut().filter(|p| p.call.id == result.id) {
             let (id, name) = (pending.call.id.clone(), pending.call.name.clone());
@@ -332,20 +370,64 @@ impl SessionState {
     }
 
     fn decide(&mut self, decision: &Decision) -> Result<(), &'static str> {
-        self.advance(&decision.run, &decision.id, |state| match state {
-            CallState::Asked { args_hash, .. } if *args_hash != decision.args_hash => {
-                Err("the answer is about other arguments")
+        let run = self.open_run(&decision.run)?;
+        let pending = run.pending.iter_mut().find(|p| p.call.id == decision.id).ok_or("no such call in this step")?;
+        let CallState::Asked { args_hash, .. } = &pending.state else {
+            return Err("no question is open for this call");
+        };
+        if *args_hash != decision.args_hash {
+            return Err("the answer is about other arguments");
+        }
+        let by = decision.by.clone();
+        pending.state = match decision.kind() {
+            DecisionKind::Approve => CallState::Approved { args_hash: decision.args_hash.clone() },
+            DecisionKind::Edit => {
+                let args = decision.args.clone().unwrap_or_default();
+                let args_hash = crate::args_hash(&args);
+                pending.call.args = args;
+                pending.call.invalid = None;
+                CallState::Approved { args_hash }
             }
-            CallState::Asked { .. } if decision.approved => {
-                Ok(CallState::Approved { args_hash: decision.args_hash.clone() })
-            }
-            CallState::Asked { .. } => Ok(CallState::Rejected { by: decision.by.clone() }),
-            CallState::New
-            | CallState::Approved { .. }
-            | CallState::Rejected { .. }
-            | CallState::Begun { .. }
-            | CallState::Done { .. } => Err("no question is open for this call"),
-        })
+            DecisionKind::Reject => CallState::Rejected { by, words: decision.words.clone() },
+            DecisionKind::Respond => CallState::Responded { by, words: decision.words.clone().unwrap_or_default() },
+        };
+        Ok(())
+    }
+
+    fn notice(&mut self, seq: u64, notice: &Notice) -> Result<(), &'static str> {
+        let run = self.open_run(&notice.run)?;
+        match notice.tasks.is_empty() {
+            true => run.nudged = true,
+            // News from a subagent may want an answer.
+            false => run.answered = None,
+        }
+        self.told.extend(notice.tasks.iter().cloned());
+        self.say(seq, Message::user(notice.text.clone()), None);
+        Ok(())
+    }
+
+    fn steer(&mut self, seq: u64, steer: &Steer) -> Result<(), &'static str> {
+        let run = self.open_run(&steer.run)?;
+        if !run.pending.is_empty() {
+            return Err("calls are open");
+        }
+        // There is more to answer now.
+        run.answered = None;
+        self.say(seq, Message::User { content: steer.content.clone() }, None);
+        Ok(())
+    }
+
+    fn change(&mut self, seq: u64, change: &Change) {
+        self.changes.push(seq, change.clone(), self.newest_input);
+        self.derive_changes();
+    }
+
+    /// Takes over what the changes add up to.
+    fn derive_changes(&mut self) {
+        self.todos = self.changes.todos().to_vec();
+        self.plan = self.changes.plan().cloned();
+        self.acting = self.changes.agent().map(str::to_owned);
+        self.mode = self.changes.mode();
     }
 
     fn rewind(&mut self, to: u64) -> Result<(), &'static str> {
@@ -360,6 +442,9 @@ impl SessionState {
         self.skills.retain(|_, skill| skill.seq <= to);
         self.pins.retain(|seq| *seq <= to);
         self.tainted = self.tainted.filter(|seq| *seq <= to);
+        self.changes.rewind(to);
+        self.newest_input = self.turns.iter().rev().find(|turn| turn.opens.is_some()).map_or(0, |turn| turn.seq);
+        self.derive_changes();
         self.views.retain(|shown| shown.seq <= to);
         self.counted = None;
         self.last_outcome = None;

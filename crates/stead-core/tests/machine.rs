@@ -91,11 +91,26 @@ impl World {
             (Act::Decide { yes }, Next::AwaitDecision(asked)) => {
                 let args_hash = args_hash(&asked[0].call.args);
                 let call = asked[0].call.id.clone();
-                self.record(Entry::Decision(Decision { run: id, id: call, args_hash, approved: *yes, by: "p".into() }));
+                self.record(Entry::Decision(Decision {
+                    run: id,
+                    id: call,
+                    args_hash,
+                    approved: *yes,
+                    by: "p".into(),
+                    args: None,
+                    words: None,
+                    responds: false,
+                }));
             }
             (Act::AskNext, Next::RunTools(open)) if open[0].state == CallState::New => {
                 let (call, args_hash) = (open[0].call.id.clone(), args_hash(&open[0].call.args));
-                self.record(Entry::Ask(Ask { run: id, id: call, args_hash, rule: "r".into() }));
+                self.record(Entry::Ask(Ask {
+                    run: id,
+                    id: call,
+                    args_hash,
+                    rule: "r".into(),
+                    terms: AskTerms::default(),
+                }));
             }
             (_, Next::RunTools(open)) => {
                 let call = open[0].call.id.clone();
@@ -120,6 +135,8 @@ impl World {
                         seen: Default::default(),
                         activates: None,
                         untrusted: false,
+                        change: None,
+                        tasks: Vec::new(),
                         ms: 0,
                     };
                     self.record(Entry::Result(result));
@@ -146,7 +163,7 @@ impl World {
                     ModelReply { run: id, model: "m".into(), content, usage, cost: None, stop: StopReason::EndTurn };
                 self.record(Entry::Model(reply));
             }
-            (_, Next::Nudge(text)) => self.record(Entry::Notice(Notice { run: id, text })),
+            (_, Next::Nudge(text)) => self.record(Entry::Notice(Notice::new(id, text))),
             (_, Next::Done(outcome, reason)) => self.record(Entry::End(RunEnd { run: id, outcome, reason })),
             (_, Next::CallModel | Next::AwaitDecision(_) | Next::Idle) => {}
         }
@@ -229,6 +246,8 @@ fn an_entry_that_does_not_fit_changes_nothing() {
         seen: Default::default(),
         activates: None,
         untrusted: false,
+        change: None,
+        tasks: Vec::new(),
         ms: 0,
     };
     for entry in [
@@ -252,7 +271,7 @@ fn a_circle_is_named_at_three_rounds_and_ended_at_six() {
             Next::Nudge(text) => {
                 nudges.push(step);
                 let run = run_id(1);
-                world.record(Entry::Notice(Notice { run, text }));
+                world.record(Entry::Notice(Notice::new(run, text)));
             }
             Next::Done(outcome, reason) => {
                 assert_eq!(outcome, Outcome::Failed);
@@ -328,6 +347,8 @@ fn a_skill_is_active_until_a_rewind_before_its_body() {
             seen,
             activates,
             untrusted: false,
+            change: None,
+            tasks: Vec::new(),
             ms: 0,
         };
         record(&mut state, Entry::Result(result));

@@ -22,6 +22,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         cancel: CancellationToken::new(),
         origin: Origin::default(),
         spills: Spills::default(),
+        standing: Default::default(),
     };
     let (tool, args) = Registry::new(file_tools())?.prepare(name, serde_json::from_str(json)?)?;
     for _ in 0..times {

@@ -46,5 +46,5 @@ pub use registry::{Registry, RegistryError};
 pub use spill::{Quota, Room, Spill, SpillSite, Spills};
 pub use surface::Surface;
 pub use title::{TitleForm, Titled};
-pub use tool::{ActiveSkills, Length, Origin, Output, Seen, Spellings, Tool, ToolCx, ToolError};
+pub use tool::{ActiveSkills, Hands, Length, Origin, Output, Seen, Spellings, Standing, Tool, ToolCx, ToolError};
 pub use typed::{TypedTool, typed};

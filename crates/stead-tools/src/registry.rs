@@ -15,6 +15,8 @@ pub struct Registry {
     /// From every name but the canonical one to the canonical one.
     aliases: BTreeMap<String, String>,
     specs: Arc<[ToolSpec]>,
+    /// Tools that were there before lists left them out, by every name.
+    left_out: BTreeMap<String, Arc<dyn Tool>>,
 }
 
 #[derive(Clone)]
@@ -82,7 +84,7 @@ impl Registry {
                 Surface::Title => Title::of(&*entry.tool).map(Arc::new),
             };
         }
-        Self::shown(self.tools, self.aliases)
+        Self { left_out: self.left_out, ..Self::shown(self.tools, self.aliases) }
     }
 
     /// The same with more tools.
@@ -107,7 +109,18 @@ impl Registry {
             .collect();
         let aliases = self.aliases.iter().filter(|(_, name)| tools.contains_key(*name));
         let aliases = aliases.map(|(alias, name)| (alias.clone(), name.clone())).collect();
-        Self::shown(tools, aliases)
+        let mut left_out = self.left_out.clone();
+        for name in
+            self.tools.keys().chain(self.aliases.keys()).filter(|name| !keep(self.canonical(name).unwrap_or(name)))
+        {
+            left_out.extend(self.find(name).map(|tool| (name.clone(), tool.clone())));
+        }
+        Self { left_out, ..Self::shown(tools, aliases) }
+    }
+
+    /// The tool of this name or alias that lists left out.
+    pub fn left_out(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        self.left_out.get(name)
     }
 
     /// Those of the tools that `allow` lists (all, if there is no such list) and `deny` does not. Lists may
@@ -121,7 +134,7 @@ impl Registry {
     fn shown(tools: BTreeMap<String, Entry>, aliases: BTreeMap<String, String>) -> Self {
         let mut specs: Vec<ToolSpec> = tools.values().map(|entry| entry.spec().clone()).collect();
         specs.sort_by(|a, b| a.name.cmp(&b.name));
-        Self { tools, aliases, specs: specs.into() }
+        Self { tools, aliases, specs: specs.into(), left_out: BTreeMap::new() }
     }
 
     /// What the model is told, in the order of names.

@@ -5,7 +5,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use stead_core::{Access, Activation, ActiveSkill, Block, SessionId, ToolSpec};
+use stead_core::{Access, Activation, ActiveSkill, Block, Change, PlanStage, SessionId, Todo, ToolSpec};
 use stead_vfs::{VPath, Version, Vfs};
 use tokio_util::sync::CancellationToken;
 
@@ -33,6 +33,21 @@ pub trait Tool: Send + Sync {
         Length::Any
     }
 
+    /// The command that a call would run, for the gate.
+    fn command(&self, _args: &Value) -> Option<String> {
+        None
+    }
+
+    /// Why a person must agree to a call in every mode, if so.
+    fn always_asks(&self, _args: &Value) -> Option<String> {
+        None
+    }
+
+    /// Who carries calls out.
+    fn hands(&self) -> Hands {
+        Hands::Ours
+    }
+
     /// Does it. Arguments have been validated against the schema.
     fn call<'a>(&'a self, cx: &'a ToolCx, args: Value) -> BoxFuture<'a, Result<Output, ToolError>>;
 }
@@ -45,6 +60,16 @@ pub enum Length {
     Any,
     /// Never too long, for the tool sees to it and says how to go on: it is always shown as it is.
     Bounded,
+}
+
+/// Who carries a call out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Hands {
+    /// We do: [`Tool::call`].
+    #[default]
+    Ours,
+    /// Whoever runs the agent does, and gives the result as the answer to a question.
+    Client,
 }
 
 /// How else arguments may be spelled.
@@ -71,6 +96,17 @@ pub struct ToolCx {
     pub origin: Origin,
     /// Where output goes that is too long to be held.
     pub spills: Spills,
+    /// How the session stands.
+    pub standing: Standing,
+}
+
+/// How a session stands, as far as tools must know it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// Things to do.
+    pub todos: Vec<Todo>,
+    /// The plan that is being made or was agreed to.
+    pub plan: Option<PlanStage>,
 }
 
 impl ToolCx {
@@ -111,6 +147,10 @@ pub struct Output {
     pub activates: Option<Activation>,
     /// Whether it holds words of people or machines that nobody here vouches for, whatever the tool's risk says.
     pub untrusted: bool,
+    /// How the session goes on after it.
+    pub change: Option<Change>,
+    /// Tasks of subagents whose end it tells.
+    pub tasks: Vec<String>,
 }
 
 impl Output {
@@ -122,6 +162,11 @@ impl Output {
     /// The same output, which holds words that nobody here vouches for if `found` does.
     pub fn untrusted_if(self, found: bool) -> Self {
         Self { untrusted: self.untrusted || found, ..self }
+    }
+
+    /// The same output, after which the session goes on differently.
+    pub fn changing(self, change: Change) -> Self {
+        Self { change: Some(change), ..self }
     }
 
     /// The same output, and the session now knows `version` of `path`.

@@ -42,6 +42,7 @@ impl Session {
             cancel: CancellationToken::new(),
             origin: Origin::default(),
             spills: Spills::default(),
+            standing: Default::default(),
         };
         Self { temp, cx, tools: Registry::new(file_tools()).unwrap() }
     }

@@ -1,14 +1,14 @@
 //! `agent.yaml`: every key typed, unknown keys refused with their place.
 
 use crate::{
-    BudgetSettings, CompactionSettings, Document, Filesystem, Finding, OffloadSettings, SearchSettings,
-    SessionSettings, Surface,
+    Approval, BudgetSettings, CompactionSettings, Disabled, Document, Filesystem, Finding, MemorySettings,
+    OffloadSettings, PlanSettings, Policy, QueueSettings, SearchSettings, SessionSettings, Surface, UndoSettings,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
-use stead_core::{AgentId, Limits, Price};
-use stead_model::{ModelName, ModelSettings};
+use std::collections::BTreeMap;
+use stead_core::{AgentId, PermissionMode, Price};
+use stead_model::ModelSettings;
 use stead_vfs::Rule;
 
 /// The settings of an agent. All are optional.
@@ -28,8 +28,14 @@ pub struct AgentConfig {
     pub policy: Policy,
     /// Dollars per million tokens by `provider:model`, over the built-in table.
     pub prices: BTreeMap<String, Price>,
-    /// Tools whose calls wait for a person: `write_file: true`.
-    pub approvals: BTreeMap<String, bool>,
+    /// Tools whose calls wait for a person: `write_file: true`, or a map that says when, how and by whom.
+    pub approvals: BTreeMap<String, Approval>,
+    /// How freely it may act: `default`, `accept_edits`, `explore`, `dont_ask` or `bypass`.
+    pub permission_mode: PermissionMode,
+    /// Where plans lie.
+    pub plan: PlanSettings,
+    /// What becomes of messages that come while a run goes on.
+    pub queue: QueueSettings,
     /// Where the tree lies.
     pub filesystem: Filesystem,
     /// Where sessions are kept, if not with the tree.
@@ -69,126 +75,6 @@ pub struct AgentConfig {
     pub variables: BTreeMap<String, String>,
 }
 
-/// Bounds of a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Policy {
-    /// Model calls at most (default 200).
-    pub max_steps: u32,
-    /// Seconds for a whole run (default 3600).
-    pub run_timeout_seconds: u64,
-    /// Seconds for one tool call (default 120).
-    pub tool_timeout_seconds: u64,
-    /// How many parallel-safe calls of one step run at once (default 8; 1 = one after another).
-    pub parallel_tool_calls: u32,
-    /// Rounds of the same calls with the same results until the model is told (default 3, 0 = never).
-    pub repeat_nudge: u32,
-    /// Rounds of the same calls with the same results until the run ends (default 6, 0 = never).
-    pub repeat_end: u32,
-}
-
-impl Default for Policy {
-    fn default() -> Self {
-        let limits = Limits::default();
-        Self {
-            max_steps: limits.max_steps,
-            run_timeout_seconds: 3600,
-            tool_timeout_seconds: 120,
-            parallel_tool_calls: 8,
-            repeat_nudge: limits.repeat_nudge,
-            repeat_end: limits.repeat_end,
-        }
-    }
-}
-
-impl Policy {
-    /// The part that the Run machine enforces.
-    pub fn limits(&self) -> Limits {
-        Limits { max_steps: self.max_steps, repeat_nudge: self.repeat_nudge, repeat_end: self.repeat_end }
-    }
-}
-
-/// How long, and in how much space, it is kept what runs changed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct UndoSettings {
-    /// Days (default 30).
-    pub keep_days: u32,
-    /// Megabytes (default 1024).
-    pub max_mb: u64,
-}
-
-impl Default for UndoSettings {
-    fn default() -> Self {
-        Self { keep_days: 30, max_mb: 1024 }
-    }
-}
-
-/// Parts of the harness that can be switched off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Switch {
-    /// What is loaded from the workspace into the prompt.
-    WorkspaceContext,
-    /// Extracting and consolidating memories on its own.
-    MemoryHooks,
-    /// The tools to search and save memories, and those to look into earlier sessions.
-    MemoryTools,
-    /// Subagents, their list and the tools to use them.
-    Subagents,
-    /// Merging skills anew each turn; without it they stay as they were when the agent was opened.
-    DynamicSkills,
-    /// Reading `tools.json`.
-    ToolsConfig,
-    /// Keeping sessions; without it they end with the process.
-    SessionPersistence,
-    /// The file tools.
-    FilesystemTools,
-    /// The tool to run commands.
-    Shell,
-    /// Making room when the context is full.
-    Compaction,
-    /// Moving long results and messages, and media, to files.
-    Offload,
-    /// Attaching files that an input names as `@path`.
-    AtPaths,
-}
-
-impl Switch {
-    /// All of them.
-    pub const ALL: [Self; 12] = [
-        Self::WorkspaceContext,
-        Self::MemoryHooks,
-        Self::MemoryTools,
-        Self::Subagents,
-        Self::DynamicSkills,
-        Self::ToolsConfig,
-        Self::SessionPersistence,
-        Self::FilesystemTools,
-        Self::Shell,
-        Self::Compaction,
-        Self::Offload,
-        Self::AtPaths,
-    ];
-
-    /// Whether what it switches off comes in a later version.
-    pub fn is_for_later(self) -> bool {
-        matches!(self, Self::Shell)
-    }
-}
-
-/// What is switched off.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(transparent)]
-pub struct Disabled(pub BTreeSet<Switch>);
-
-impl Disabled {
-    /// Whether `switch` is among them.
-    pub fn has(&self, switch: Switch) -> bool {
-        self.0.contains(&switch)
-    }
-}
-
 /// Which skills there are, and how the model is told of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -208,39 +94,6 @@ pub enum SkillMode {
     Catalogue,
     /// Whole bodies.
     Full,
-}
-
-/// What is remembered across sessions.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct MemorySettings {
-    /// Tokens of `MEMORY.md` in the prompt (default 8000); the newest are kept.
-    pub max_tokens: u32,
-    /// Whether facts are extracted from what was said, after each run. Left out, the layout decides.
-    pub flush: Option<bool>,
-    /// The model that extracts and merges facts, as `provider:model`; left out, the agent's own.
-    pub model: Option<String>,
-    /// Minutes between two merges of new facts into `MEMORY.md` (default 30, 0 = after every extraction).
-    pub consolidate_minutes: u32,
-    /// Days after which the facts of a day move to `memory/archive/` (default 90).
-    pub archive_days: u32,
-}
-
-impl Default for MemorySettings {
-    fn default() -> Self {
-        Self { max_tokens: 8000, flush: None, model: None, consolidate_minutes: 30, archive_days: 90 }
-    }
-}
-
-impl MemorySettings {
-    /// What is wrong with them, and the key it is about.
-    fn problem(&self) -> Option<(&'static str, String)> {
-        if self.archive_days == 0 {
-            return Some(("memory.archive_days", "memory.archive_days must be at least 1".to_owned()));
-        }
-        let wrong = self.model.as_ref()?.parse::<ModelName>().err()?;
-        Some(("memory.model", format!("memory.model: {wrong}")))
-    }
 }
 
 impl AgentConfig {
@@ -279,6 +132,8 @@ impl AgentConfig {
             (self.policy.run_timeout_seconds == 0, "policy.run_timeout_seconds"),
             (self.policy.tool_timeout_seconds == 0, "policy.tool_timeout_seconds"),
             (self.policy.parallel_tool_calls == 0, "policy.parallel_tool_calls"),
+            (self.policy.max_concurrent_subagents == 0, "policy.max_concurrent_subagents"),
+            (self.policy.subagent_timeout_seconds == 0, "policy.subagent_timeout_seconds"),
         ];
         if let Some((_, key)) = zero.into_iter().find(|(is_zero, _)| *is_zero) {
             return Some((key.to_owned(), format!("{key} must be at least 1")));
@@ -308,8 +163,11 @@ impl AgentConfig {
         if let Some(problem) = self.budget.problem(&self.disable) {
             return Some(problem);
         }
-        if let Some(problem) = self.offload.problem() {
+        if let Some(problem) = self.offload.problem().or_else(|| self.plan.problem()).or_else(|| self.queue.problem()) {
             return Some(found(problem));
+        }
+        if let Some(problem) = self.approvals.iter().find_map(|(tool, approval)| approval.problem(tool)) {
+            return Some(problem);
         }
         let Policy { repeat_nudge, repeat_end, .. } = self.policy;
         if repeat_end > 0 && repeat_nudge > repeat_end {

@@ -23,6 +23,7 @@
 //! - [`Section`], [`Prompt`]: what the model is told. [`Reader`]: files that are read for every turn.
 //! - [`skills`]: the Agent Skills standard. [`Place`]: where the tree and its sessions lie.
 
+mod approval;
 mod budget;
 mod compaction;
 mod config;
@@ -33,10 +34,14 @@ mod filesystem;
 mod finding;
 mod front_matter;
 mod layout;
+mod memory;
 mod offload;
 pub mod order;
 mod place;
+mod plan;
+mod policy;
 mod prompt;
+mod queue;
 mod reader;
 mod scaffold;
 mod schedule;
@@ -45,13 +50,15 @@ mod search;
 pub mod skills;
 mod spec;
 mod strict;
+mod switch;
 mod tool_lists;
 mod variables;
 mod workspace;
 
+pub use approval::{Approval, When};
 pub use budget::BudgetSettings;
 pub use compaction::CompactionSettings;
-pub use config::{AgentConfig, Disabled, MemorySettings, Policy, SkillMode, SkillSettings, Switch, UndoSettings};
+pub use config::{AgentConfig, SkillMode, SkillSettings};
 pub use definition::{ContextFile, Definition, FixedText, Nested, Origin, Shown, Tree};
 pub use document::Document;
 pub use dotenv::dotenv;
@@ -59,12 +66,16 @@ pub use filesystem::{Filesystem, IsolationScope, Mode, Project, ProjectSettings,
 pub use finding::{Finding, Severity, Spot};
 pub use front_matter::FrontMatter;
 pub use layout::{Asks, Layout, LoadCx, OpenOptions, WorkspaceNameError, detect, recognise, workspace_name};
+pub use memory::MemorySettings;
 pub use offload::{OffloadSettings, offload_folder};
 pub use place::{
     Attached, Base, EphemeralPlace, LocalPlace, PROJECT, Place, PlaceError, PlaceKind, State, StorePlace,
     connect_store, open_place, open_store_place,
 };
+pub use plan::PlanSettings;
+pub use policy::{Policy, UndoSettings};
 pub use prompt::{Cut, Prompt, Section, Within, element, enclose, escaped};
+pub use queue::{DropPolicy, QueueMode, QueueSettings};
 pub use reader::{Excerpt, Reader, Window};
 pub use scaffold::{ScaffoldFile, scaffold};
 pub use schema::{agent_schema, tools_schema};
@@ -72,5 +83,6 @@ pub use search::{Meaning, SearchSettings};
 pub use spec::{AgentMode, AgentSpec, Isolation, SpecPolicy};
 pub use stead_tools::Surface;
 use stead_tools::nearest;
+pub use switch::{Disabled, Switch};
 pub use tool_lists::{EmptyAllow, McpServer, ToolLists, ToolsConfig, Transport, tool_problem};
 pub use workspace::{SkillTrees, Workspace, WorkspaceError};

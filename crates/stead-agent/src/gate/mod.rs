@@ -1,22 +1,71 @@
 //! The gate: the one function that says Allow, Ask or Deny for a call, and why.
+//!
+//! Whoever calls (a model, a subagent, a hook, the command line), [`judge`] decides. It goes through the layers in order,
+//! and each can only narrow: what binds from above, the lists of tools, the rules for files, those for commands,
+//! approvals, and last the permission mode, which speaks where no rule does. The verdict names whatever decided.
 
+mod grant;
+mod mode;
+#[cfg(test)]
+mod tests;
+
+pub use grant::{Grant, Granted};
+
+use serde_json::Value;
 use std::collections::BTreeMap;
-use stead_core::{Effect, Verdict, VerdictKind};
-use stead_workspace::Attached;
+use stead_core::{Effect, PermissionMode, Verdict, VerdictKind};
+use stead_workspace::{Approval, Attached};
 
-/// What is judged: a tool, and what the file rules say about all it would touch.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What is judged: a call, and what the rules for files and commands say about all it would touch.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Judged {
     /// The tool's canonical name.
     pub tool: String,
     /// The strongest thing it can do.
     pub effect: Effect,
+    /// Its arguments.
+    pub args: Value,
+    /// Whether the lists of tools leave it out.
+    pub unlisted: bool,
     /// The file rules' verdict ([`stead_vfs::judge`]); none if it touches no files.
     pub files: Option<Verdict>,
+    /// What the rules for commands say, if it runs one.
+    pub command: Option<Command>,
     /// What may be done to an attached project, if the call would change something in it.
     pub project: Option<Attached>,
     /// What later prompts are made from and the call would change, if its session took in words from outside.
     pub tainted: Option<Tainted>,
+    /// Why it always asks, whatever the mode, if it does.
+    pub flagged: Option<String>,
+}
+
+/// What the rules for commands say about a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command {
+    /// As it was written.
+    pub text: String,
+    /// What decided: a rule, or none.
+    pub ruled: Ruled,
+    /// Whether all of it only reads, for certain.
+    pub reads: Reads,
+}
+
+/// Whether a rule decides about a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ruled {
+    /// One does.
+    By(Verdict),
+    /// None does, and this is why: a part that no rule covers, or one that cannot be read.
+    Unruled(String),
+}
+
+/// Whether something only reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reads {
+    /// Nothing else.
+    Only,
+    /// Perhaps, and perhaps not.
+    NotOnly,
 }
 
 /// A change that would let words from outside speak to later sessions.
@@ -32,28 +81,99 @@ pub struct Tainted {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GateRules {
     /// Tools whose calls wait for a person, by canonical name.
-    pub approvals: BTreeMap<String, bool>,
+    pub approvals: BTreeMap<String, Approval>,
 }
 
-/// Judges a call. Pure: the same call and rules give the same verdict, whoever asks.
-pub fn judge(rules: &GateRules, call: &Judged) -> Verdict {
+/// What binds one session beside the rules of its agent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// Its permission mode.
+    pub mode: PermissionMode,
+    /// What binds it from above.
+    pub ceiling: Ceiling,
+    /// What people allowed for good.
+    pub granted: Vec<Grant>,
+}
+
+/// What binds a session from above, whatever its own rules say.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ceiling {
+    /// The permission modes of those it works for.
+    pub modes: Vec<PermissionMode>,
+    /// The file of a plan that is being made: until it is agreed to, nothing else may be changed.
+    pub planning: Option<String>,
+}
+
+/// Tools that plan mode is made of.
+const PLANNING: [&str; 4] = ["plan_enter", "plan_write", "plan_exit", "write_todos"];
+
+/// Judges a call. Pure: the same call, rules and terms give the same verdict, whoever asks.
+pub fn judge(rules: &GateRules, terms: &Terms, call: &Judged) -> Verdict {
+    let flagged = [call.tainted.as_ref().map(tainted), call.flagged.as_ref().map(Verdict::ask)];
+    let is_flagged = flagged.iter().flatten().next().is_some();
+    let ruled = [
+        terms.ceiling.planning.as_deref().and_then(|file| planning(file, call)),
+        call.unlisted.then(|| Verdict::deny(format!("the lists of tools leave {} out", call.tool))),
+        call.files.clone(),
+        call.command.as_ref().and_then(Command::ruled),
+        call.project.and_then(read_only),
+        approval(rules, call),
+    ];
+    let modes = || std::iter::once(terms.mode).chain(terms.ceiling.modes.iter().copied());
+    let by_mode = modes().map(|mode| Some(mode::judge(mode, call)));
+    let verdict = strictest(ruled.into_iter().chain(flagged).chain(by_mode).flatten());
+    if verdict.kind != VerdictKind::Ask {
+        return verdict;
+    }
+    if !is_flagged && let Some(grant) = terms.granted.iter().find(|grant| grant.covers(call)) {
+        return Verdict::allow(format!("granted: {grant}"));
+    }
+    if modes().any(|mode| mode == PermissionMode::DontAsk) {
+        return Verdict::deny(format!("mode dont_ask: what would ask is denied ({})", verdict.rule));
+    }
+    verdict
+}
+
+/// The strictest verdict; those who agree give the reason together. Where nobody speaks, nothing is allowed.
+fn strictest(all: impl Iterator<Item = Verdict>) -> Verdict {
+    let all: Vec<Verdict> = all.collect();
+    let kind = all.iter().map(|verdict| verdict.kind).max().unwrap_or(VerdictKind::Deny);
+    let mut rules: Vec<String> = Vec::new();
+    for verdict in all.into_iter().filter(|verdict| verdict.kind == kind) {
+        if !rules.contains(&verdict.rule) {
+            rules.push(verdict.rule);
+        }
+    }
+    Verdict { kind, rule: rules.join("; ") }
+}
+
+/// What plan mode says, where it refuses.
+fn planning(file: &str, call: &Judged) -> Option<Verdict> {
+    let reads = match (&call.command, call.effect) {
+        (Some(command), _) => command.reads == Reads::Only,
+        (None, effect) => effect == Effect::Reads,
+    };
+    (!reads && !PLANNING.contains(&call.tool.as_str())).then(|| {
+        Verdict::deny(format!("plan mode: until a person agrees to the plan in {file}, nothing but reading is allowed"))
+    })
+}
+
+fn approval(rules: &GateRules, call: &Judged) -> Option<Verdict> {
     // To overwrite is to write: a question about the one is a question about the other.
     let covered = (call.tool == "overwrite_file").then_some("write_file");
-    let asks = |tool: &&str| rules.approvals.get(*tool).copied().unwrap_or(false);
-    let approvals = [Some(call.tool.as_str()), covered].into_iter().flatten().find(asks);
-    let approvals = approvals.map(|tool| Verdict::ask(format!("approvals: {tool}: true")));
-    let tainted = call.tainted.as_ref().map(tainted);
-    let all = [call.files.clone(), call.project.map(project), tainted, approvals, Some(default_mode(call.effect))];
-    // Every rule can only narrow: the strictest verdict holds, and those who agree give the reason together.
-    let strictest = all.iter().flatten().map(|verdict| verdict.kind).max().unwrap_or(VerdictKind::Deny);
-    let agree = all.into_iter().flatten().filter(|verdict| verdict.kind == strictest);
-    Verdict { kind: strictest, rule: agree.map(|verdict| verdict.rule).collect::<Vec<_>>().join("; ") }
+    let names = [Some(call.tool.as_str()), covered].into_iter().flatten();
+    let (name, approval) =
+        names.filter_map(|name| Some((name, rules.approvals.get(name)?))).find(|(_, a)| a.covers(&call.args))?;
+    Some(Verdict::ask(match approval.when.0.is_empty() {
+        true => format!("approvals: {name}: true"),
+        false => format!("approvals: {name}: when"),
+    }))
 }
 
-fn project(attached: Attached) -> Verdict {
+fn read_only(attached: Attached) -> Option<Verdict> {
     match attached {
-        Attached::ReadOnly => Verdict::deny("the project is attached read-only (filesystem.project.writable)"),
-        Attached::Writable => Verdict::ask("mode default: changes to the attached project ask"),
+        Attached::ReadOnly => Some(Verdict::deny("the project is attached read-only (filesystem.project.writable)")),
+        Attached::Writable => None,
     }
 }
 
@@ -63,75 +183,26 @@ fn tainted(Tainted { seq, path }: &Tainted) -> Verdict {
     ))
 }
 
-fn default_mode(effect: Effect) -> Verdict {
-    match effect {
-        Effect::Reads => Verdict::allow("mode default: reads are allowed"),
-        Effect::Writes => Verdict::allow("mode default: writes inside the workspace are allowed"),
-        Effect::Network => Verdict::ask("mode default: network access asks"),
-        Effect::Executes => Verdict::ask("mode default: commands outside a sandbox ask"),
+impl GateRules {
+    /// How a question about a call is to be answered.
+    pub fn approval(&self, call: &Judged) -> Option<&Approval> {
+        let covered = (call.tool == "overwrite_file").then_some("write_file");
+        let names = [Some(call.tool.as_str()), covered].into_iter().flatten();
+        names.filter_map(|name| self.approvals.get(name)).find(|approval| approval.covers(&call.args))
+    }
+}
+
+impl Command {
+    /// The verdict of a rule that narrows.
+    fn ruled(&self) -> Option<Verdict> {
+        match &self.ruled {
+            Ruled::By(verdict) => Some(verdict.clone()),
+            Ruled::Unruled(_) => None,
+        }
     }
 }
 
 /// Whether the verdict lets the call run without asking.
 pub(crate) fn is_allowed(verdict: &Verdict) -> bool {
     verdict.kind == VerdictKind::Allow
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_strictest_rule_decides_and_is_named() {
-        let rules = GateRules { approvals: [("delete_file".to_owned(), true), ("ls".to_owned(), false)].into() };
-        let none = || Verdict::allow("no rule matches");
-        #[rustfmt::skip]
-        let table = [
-            ("ls", Effect::Reads, Some(none()), Verdict::allow("no rule matches; mode default: reads are allowed")),
-            ("write_file", Effect::Writes, Some(Verdict::allow("permissions[0]: allow write a")),
-                Verdict::allow("permissions[0]: allow write a; mode default: writes inside the workspace are allowed")),
-            ("delete_file", Effect::Writes, Some(none()), Verdict::ask("approvals: delete_file: true")),
-            ("delete_file", Effect::Writes, Some(Verdict::ask("permissions[1]: ask write a")),
-                Verdict::ask("permissions[1]: ask write a; approvals: delete_file: true")),
-            ("delete_file", Effect::Writes, Some(Verdict::deny("protected")), Verdict::deny("protected")),
-            ("read_file", Effect::Reads, Some(Verdict::ask("permissions[0]")), Verdict::ask("permissions[0]")),
-            ("execute", Effect::Executes, None, Verdict::ask("mode default: commands outside a sandbox ask")),
-            ("fetch", Effect::Network, Some(none()), Verdict::ask("mode default: network access asks")),
-            ("wait", Effect::Reads, None, Verdict::allow("mode default: reads are allowed")),
-        ];
-        for (tool, effect, files, expected) in table {
-            let call = Judged { tool: tool.into(), effect, files, project: None, tainted: None };
-            assert_eq!(judge(&rules, &call), expected, "{tool}");
-        }
-    }
-
-    #[test]
-    fn an_attached_project_is_changed_only_if_it_may_and_a_person_agrees() {
-        let verdict = |project| {
-            let call =
-                Judged { tool: "write_file".into(), effect: Effect::Writes, files: None, project, tainted: None };
-            judge(&GateRules::default(), &call).kind
-        };
-        assert_eq!(verdict(None), VerdictKind::Allow);
-        assert_eq!(verdict(Some(Attached::Writable)), VerdictKind::Ask);
-        assert_eq!(verdict(Some(Attached::ReadOnly)), VerdictKind::Deny);
-    }
-
-    #[test]
-    fn what_later_prompts_are_made_from_is_changed_only_with_a_person_once_words_came_from_outside() {
-        let verdict = |files: Verdict| {
-            let tainted = Some(Tainted { seq: 7, path: "MEMORY.md".into() });
-            let call = Judged {
-                tool: "write_file".into(),
-                effect: Effect::Writes,
-                files: Some(files),
-                project: None,
-                tainted,
-            };
-            judge(&GateRules::default(), &call)
-        };
-        let rule = "tainted: entry 7 brought in words from outside, and later prompts are made from \"MEMORY.md\"";
-        assert_eq!(verdict(Verdict::allow("permissions[0]: allow write MEMORY.md")), Verdict::ask(rule));
-        assert_eq!(verdict(Verdict::deny("permissions[0]")), Verdict::deny("permissions[0]"));
-    }
 }

@@ -24,12 +24,14 @@ pub fn said(entry: &Entry) -> Option<Said> {
         Entry::User(input) => (Voice::User, blocks(&input.content, &HashSet::new())),
         Entry::Model(reply) => (Voice::Assistant, blocks(&reply.content, &HashSet::new())),
         Entry::Result(result) => (voice_of(result), blocks(&result.content, &HashSet::new())),
+        Entry::Steer(steer) => (Voice::User, blocks(&steer.content, &HashSet::new())),
         Entry::Notice(notice) => (Voice::Harness, notice.text.clone()),
         Entry::Compaction(compaction) => (Voice::Harness, compaction.view.summary.clone().unwrap_or_default()),
         Entry::Session(_)
         | Entry::Call(_)
         | Entry::Ask(_)
         | Entry::Decision(_)
+        | Entry::Set(_)
         | Entry::Pin(_)
         | Entry::Rewind(_)
         | Entry::End(_) => return None,

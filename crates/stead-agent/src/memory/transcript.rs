@@ -5,7 +5,7 @@
 //! file may be one that the agent wrote while it was told so.
 
 use std::collections::BTreeMap;
-use stead_core::{Block, CallResult, Entry, Line, ModelReply, UserInput, text_tokens};
+use stead_core::{Block, CallResult, Entry, Line, ModelReply, text_tokens};
 
 /// Characters of a call's arguments that are shown.
 const ARGS_CHARS: usize = 500;
@@ -79,7 +79,8 @@ pub(super) fn pieces(lines: &[Line], after: u64, upto: u64) -> Vec<Piece> {
                 tainted = tainted.filter(|seq| *seq <= rewind.to);
             }
             _ if seq > upto => {}
-            Entry::User(input) => pieces.extend(of_input(seq, input, tainted)),
+            Entry::User(input) => pieces.extend(of_input(seq, &input.content, tainted)),
+            Entry::Steer(steer) => pieces.extend(of_input(seq, &steer.content, tainted)),
             Entry::Model(reply) => pieces.extend(of_reply(seq, reply, tainted)),
             Entry::Call(intent) => {
                 tools.insert(&intent.id, &intent.tool);
@@ -96,6 +97,7 @@ pub(super) fn pieces(lines: &[Line], after: u64, upto: u64) -> Vec<Piece> {
             | Entry::Ask(_)
             | Entry::Decision(_)
             | Entry::Notice(_)
+            | Entry::Set(_)
             | Entry::Pin(_)
             | Entry::Compaction(_)
             | Entry::End(_) => {}
@@ -109,7 +111,7 @@ fn trust(tainted: Option<u64>) -> Trust {
     if tainted.is_some() { Trust::Outside } else { Trust::Trusted }
 }
 
-fn of_input(seq: u64, input: &UserInput, tainted: Option<u64>) -> Vec<Piece> {
+fn of_input(seq: u64, content: &[Block], tainted: Option<u64>) -> Vec<Piece> {
     let piece = |block: &Block| match block {
         Block::Text { text } if text.starts_with(ATTACHED) => {
             Some(Piece { seq, who: Who::Attachment, text: clipped(text, RESULT_CHARS), trust: trust(tainted) })
@@ -119,7 +121,7 @@ fn of_input(seq: u64, input: &UserInput, tainted: Option<u64>) -> Vec<Piece> {
         }
         Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_) => None,
     };
-    input.content.iter().filter_map(piece).collect()
+    content.iter().filter_map(piece).collect()
 }
 
 fn of_reply(seq: u64, reply: &ModelReply, tainted: Option<u64>) -> Option<Piece> {

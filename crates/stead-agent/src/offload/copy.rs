@@ -4,7 +4,7 @@ use super::session_folder;
 use crate::{AgentError, Session};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use stead_core::{Block, CallResult, Compaction, Entry, Media, SessionId, UserInput, View};
+use stead_core::{Block, CallResult, Compaction, Entry, Media, SessionId, Steer, UserInput, View};
 use stead_vfs::{CopyAction, CopyPlan, Expect, Included, ReadRange, Scoped, VPath, Vfs, VfsError};
 
 /// Makes sure that `to` has all that lies in `folder` of `from`: what a session there has offloaded. Gives the number
@@ -78,6 +78,7 @@ impl Moves {
         };
         match entry {
             Entry::User(input) => blocks(&input.content),
+            Entry::Steer(steer) => blocks(&steer.content),
             Entry::Result(result) => blocks(&result.content),
             Entry::Session(_)
             | Entry::Model(_)
@@ -85,6 +86,7 @@ impl Moves {
             | Entry::Ask(_)
             | Entry::Decision(_)
             | Entry::Notice(_)
+            | Entry::Set(_)
             | Entry::Pin(_)
             | Entry::Compaction(_)
             | Entry::Rewind(_)
@@ -96,6 +98,7 @@ impl Moves {
     fn entry(&self, entry: Entry) -> Entry {
         match entry {
             Entry::User(input) => Entry::User(UserInput { content: self.blocks(input.content), ..input }),
+            Entry::Steer(steer) => Entry::Steer(Steer { content: self.blocks(steer.content), ..steer }),
             Entry::Result(result) => Entry::Result(CallResult { content: self.blocks(result.content), ..result }),
             Entry::Compaction(compaction) => {
                 let summary = compaction.view.summary.map(|summary| self.text(&summary));
@@ -108,6 +111,7 @@ impl Moves {
             | Entry::Ask(_)
             | Entry::Decision(_)
             | Entry::Notice(_)
+            | Entry::Set(_)
             | Entry::Pin(_)
             | Entry::Rewind(_)
             | Entry::End(_)) => other,

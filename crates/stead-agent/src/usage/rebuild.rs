@@ -79,6 +79,8 @@ fn records_of(owner: &Owner, session: &SessionId, lines: &[Line]) -> Vec<UsageRe
             | Entry::Ask(_)
             | Entry::Decision(_)
             | Entry::Notice(_)
+            | Entry::Steer(_)
+            | Entry::Set(_)
             | Entry::Pin(_)
             | Entry::Rewind(_)
             | Entry::End(_) => None,

@@ -51,6 +51,8 @@ impl Story {
                 seen: Default::default(),
                 activates: None,
                 untrusted: false,
+                change: None,
+                tasks: Vec::new(),
                 ms: 0,
             };
             seq = self.add(Entry::Result(result));
@@ -241,7 +243,7 @@ proptest! {
         for (i, step) in steps.iter().enumerate() {
             match step.is_empty() {
                 false => { story.step(step); }
-                true => { story.add(Entry::Notice(Notice { run: run(), text: format!("note {i}") })); }
+                true => { story.add(Entry::Notice(Notice::new(run(), format!("note {i}")))); }
             }
             if i % (40 / times) == 3 {
                 let room = Room { limit, keep, head: 50 };

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use stead_core::{
-    AgentId, Entry, FORMAT_VERSION, Fork, Line, LineError, Redactor, SessionId, SessionStart, SessionState,
+    AgentId, Beginning, Entry, FORMAT_VERSION, Line, LineError, Redactor, SessionId, SessionStart, SessionState,
 };
 
 const JOURNAL_SUFFIX: &str = ".log.jsonl";
@@ -228,7 +228,7 @@ impl FileSessions {
 }
 
 impl Sessions for FileSessions {
-    fn create<'a>(&'a self, id: &'a SessionId, parent: Option<Fork>) -> BoxFuture<'a, Result<Opened, StoreError>> {
+    fn create<'a>(&'a self, id: &'a SessionId, from: Option<Beginning>) -> BoxFuture<'a, Result<Opened, StoreError>> {
         Box::pin(async move {
             let path = self.path(id);
             let dir = self.dir()?;
@@ -245,7 +245,7 @@ impl Sessions for FileSessions {
             }
             let mut writer = self.writer(path.clone(), file, Position::START, lock);
             let agent = self.agent.clone();
-            let start = Entry::Session(SessionStart { version: FORMAT_VERSION, session: id.clone(), agent, parent });
+            let start = Entry::Session(SessionStart::new(id.clone(), agent, from));
             let begun = writer.append(vec![start]).await;
             let disk = self.disk.clone();
             let (dir_for_sync, name_to_undo) = (dir.clone(), name.to_owned());
@@ -294,8 +294,7 @@ impl Sessions for FileSessions {
             if at.seq == 0 {
                 // Only the very first line was torn: the session was begun and nothing acknowledged.
                 let agent = self.agent.clone();
-                let start =
-                    Entry::Session(SessionStart { version: FORMAT_VERSION, session: id.clone(), agent, parent: None });
+                let start = Entry::Session(SessionStart::new(id.clone(), agent, None));
                 for line in writer.append(vec![start]).await? {
                     let unfit = |cause| StoreError::Unfit { path: self.path(id), cause };
                     state.apply(line.seq, &line.entry).map_err(unfit)?;

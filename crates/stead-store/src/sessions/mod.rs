@@ -21,13 +21,13 @@ use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 use std::time::Duration;
-use stead_core::{ChainSum, Entry, Fork, Line, Outcome, Redactor, SessionId, SessionState, Usage, Usd};
+use stead_core::{Beginning, ChainSum, Entry, Line, Outcome, Redactor, SessionId, SessionState, Usage, Usd};
 use tokio_util::sync::CancellationToken;
 
 /// A place that keeps sessions. One writer per session, enforced by the place.
 pub trait Sessions: Debug + Send + Sync {
-    /// Begins a session and takes it for writing.
-    fn create<'a>(&'a self, id: &'a SessionId, parent: Option<Fork>) -> BoxFuture<'a, Result<Opened, StoreError>>;
+    /// Begins a session, empty or `from` another, and takes it for writing.
+    fn create<'a>(&'a self, id: &'a SessionId, from: Option<Beginning>) -> BoxFuture<'a, Result<Opened, StoreError>>;
 
     /// Takes a session for writing. With `known`, nothing is read if the journal still ends there.
     /// A torn last line is cut and reported; damage before it is an error.

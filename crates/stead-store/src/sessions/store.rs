@@ -16,9 +16,7 @@ use futures_util::future::BoxFuture;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use stead_core::{
-    AgentId, Entry, FORMAT_VERSION, Fork, Line, LineError, Redactor, SessionId, SessionStart, SessionState,
-};
+use stead_core::{AgentId, Beginning, Entry, Line, LineError, Redactor, SessionId, SessionStart, SessionState};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -177,7 +175,7 @@ impl StoreSessions {
 }
 
 impl Sessions for StoreSessions {
-    fn create<'a>(&'a self, id: &'a SessionId, parent: Option<Fork>) -> BoxFuture<'a, Result<Opened, StoreError>> {
+    fn create<'a>(&'a self, id: &'a SessionId, from: Option<Beginning>) -> BoxFuture<'a, Result<Opened, StoreError>> {
         Box::pin(async move {
             if self.store.tail(&self.space, id.as_str()).await?.is_some() {
                 return Err(StoreError::Exists(id.clone()));
@@ -185,7 +183,7 @@ impl Sessions for StoreSessions {
             let fence = self.lease(id, Wait::No).await?;
             let mut writer = self.writer(id, Position::START, fence).await;
             let agent = self.agent.clone();
-            let start = Entry::Session(SessionStart { version: FORMAT_VERSION, session: id.clone(), agent, parent });
+            let start = Entry::Session(SessionStart::new(id.clone(), agent, from));
             let lines = match writer.append(vec![start]).await {
                 Ok(lines) => lines,
                 // Someone else began it between the look and the lease.

@@ -53,6 +53,8 @@ fn story(path: &str) -> Vec<Entry> {
             seen: [(path.to_owned(), "v1".to_owned())].into(),
             activates: None,
             untrusted: false,
+            change: None,
+            tasks: Vec::new(),
             ms: 1,
         }),
         reply(vec![Block::text("finished")], StopReason::EndTurn),

@@ -45,6 +45,7 @@ impl Bench {
             cancel: CancellationToken::new(),
             origin: Origin::default(),
             spills: Spills::default(),
+            standing: Default::default(),
         };
         Self { folder, tools, cx }
     }

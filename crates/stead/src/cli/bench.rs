@@ -225,6 +225,8 @@ fn exchange(turn: usize) -> Result<Vec<Entry>, CliError> {
             seen: Default::default(),
             activates: None,
             untrusted: false,
+            change: None,
+            tasks: Vec::new(),
             ms: 1,
         }),
         Entry::End(RunEnd { run, outcome: Outcome::Cancelled, reason: None }),

@@ -6,8 +6,8 @@ use super::style::Style;
 use std::fmt::Write;
 use stead::agent::fenced;
 use stead::core::{
-    Block, CallResult, CallState, Compaction, Entry, Limits, Line, Message, ModelReply, Next, Outcome, ResultStatus,
-    SessionState, Thinking, ToolCall, ToolResult, UserInput,
+    Block, CallResult, CallState, Change, Compaction, Entry, Limits, Line, Message, ModelReply, Next, Outcome,
+    PlanStage, ResultStatus, SessionState, Thinking, ToolCall, ToolResult, UserInput,
 };
 
 /// How much is shown.
@@ -136,6 +136,8 @@ fn chronicle(lines: &[Line], style: Style) -> String {
                 format!("{} {answer} by {}", decision.id, decision.by)
             }
             Entry::Notice(notice) => format!("harness: {}", notice.text),
+            Entry::Steer(steer) => format!("user, while it ran: {}", blocks_text(&steer.content)),
+            Entry::Set(set) => format!("{} set {}", set.by, change_text(&set.change)),
             Entry::Pin(pin) => format!("entry {} {}", pin.seq, if pin.pinned { "pinned" } else { "no longer pinned" }),
             Entry::Compaction(compaction) => {
                 let summary = compaction.view.summary.as_deref().unwrap_or("");
@@ -213,6 +215,8 @@ pub(crate) fn expected(state: &SessionState, entry: &Entry) -> Result<(), String
             Entry::Session(_)
             | Entry::User(_)
             | Entry::Notice(_)
+            | Entry::Steer(_)
+            | Entry::Set(_)
             | Entry::Pin(_)
             | Entry::Compaction(_)
             | Entry::Rewind(_)
@@ -271,4 +275,16 @@ fn blocks_text(blocks: &[Block]) -> String {
         Block::ToolCall(call) => format!("{} {}", call.name, call.args),
     });
     texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+/// A change of how a session goes on, in words.
+fn change_text(change: &Change) -> String {
+    match change {
+        Change::Todos { todos } => format!("{} things to do", todos.len()),
+        Change::Plan { plan: Some(PlanStage::Making { file }) } => format!("plan mode ({file})"),
+        Change::Plan { plan: Some(PlanStage::Agreed { file, .. }) } => format!("the plan in {file} as agreed"),
+        Change::Plan { plan: None } => "plan mode off".to_owned(),
+        Change::Agent { to } => format!("the agent to {to}"),
+        Change::Mode { to } => format!("the permission mode to {to}"),
+    }
 }

@@ -3,7 +3,7 @@
 use super::merge::Layers;
 use super::settings::Settings;
 use crate::layout::Draft;
-use crate::{Finding, Severity, Switch};
+use crate::{Approval, Finding, Severity, Switch};
 use stead_tools::file_tools;
 use stead_vfs::FileKind;
 
@@ -86,7 +86,7 @@ pub(super) fn gate(draft: &mut Draft<'_>, layers: &Layers, settings: &Settings) 
     for (name, gate) in &gates.tools {
         let asks = gate.clone().unwrap_or_default().require_approval;
         match ours(name) {
-            Some(tool) => drop(draft.config.approvals.insert(tool, asks)),
+            Some(tool) => drop(draft.config.approvals.insert(tool, Approval { asks, ..Approval::default() })),
             None => {
                 let key = format!("approval_gates.tools.{name}");
                 let message = format!("{key}: there is no tool {name} in this version");

@@ -1,7 +1,7 @@
 //! Every key of OpenPaw's settings: what it does here, or that it is understood and comes later.
 
 use super::{files, open, tree};
-use stead_workspace::{AgentConfig, Definition, OpenOptions, Switch};
+use stead_workspace::{AgentConfig, Approval, Definition, OpenOptions, Switch};
 
 /// What a key comes to.
 enum Comes {
@@ -40,6 +40,10 @@ fn with_model(config: &mut AgentConfig) {
 }
 
 // 4.2
+fn asks(asks: bool) -> Approval {
+    Approval { asks, ..Approval::default() }
+}
+
 #[tokio::test]
 async fn every_key_has_an_effect_or_is_told_to_be_for_later() {
     #[rustfmt::skip]
@@ -100,9 +104,9 @@ async fn every_key_has_an_effect_or_is_told_to_be_for_later() {
         ("heartbeat: {target_channel_id: 1}", Later("heartbeat")),
         ("heartbeat: {delivery: both}", Later("heartbeat")),
         ("heartbeat: {output: {channel: telegram, chat_id: 1}}", Later("heartbeat")),
-        ("approval_gates: {enabled: true, tools: {overwrite_file: {require_approval: true}}}", To(|c| c.approvals = [("overwrite_file".to_owned(), true)].into())),
-        ("approval_gates: {enabled: true, tools: {delete: }}", To(|c| c.approvals = [("delete_file".to_owned(), true)].into())),
-        ("approval_gates: {enabled: true, tools: {ls: {require_approval: false, show_args: false}}}", To(|c| c.approvals = [("ls".to_owned(), false)].into())),
+        ("approval_gates: {enabled: true, tools: {overwrite_file: {require_approval: true}}}", To(|c| c.approvals = [("overwrite_file".to_owned(), asks(true))].into())),
+        ("approval_gates: {enabled: true, tools: {delete: }}", To(|c| c.approvals = [("delete_file".to_owned(), asks(true))].into())),
+        ("approval_gates: {enabled: true, tools: {ls: {require_approval: false, show_args: false}}}", To(|c| c.approvals = [("ls".to_owned(), asks(false))].into())),
         ("approval_gates: {enabled: true, tools: {browser_click: {}}}", Later("approval_gates.tools.browser_click")),
         ("approval_gates: {tools: {ls: {}}}", Doubt("nothing waits for a person without `enabled: true`")),
         ("approval_gates: {enabled: true, timeout_seconds: 120}", Later("approval_gates.timeout_seconds")),
@@ -165,7 +169,7 @@ async fn every_key_of_the_global_file_has_an_effect_or_is_told_to_be_for_later()
         ("agent: {max_turns: 3}", To(|c| c.policy.max_steps = 3)),
         ("agent: {timeout_seconds: 4}", To(|c| c.policy.run_timeout_seconds = 4)),
         ("tool_timeouts: {default_seconds: 5}", To(|c| c.policy.tool_timeout_seconds = 5)),
-        ("approval_gates: {enabled: true, tools: {ls: {}}}", To(|c| c.approvals = [("ls".to_owned(), true)].into())),
+        ("approval_gates: {enabled: true, tools: {ls: {}}}", To(|c| c.approvals = [("ls".to_owned(), asks(true))].into())),
         ("logging: {level: INFO, directory: logs, max_size_mb: 10, backup_count: 5, per_workspace: true}", Later("logging")),
         ("channels: {telegram: {token: t}}", Later("channels")),
         ("cron_jobs: [{name: a}]", Later("cron_jobs")),

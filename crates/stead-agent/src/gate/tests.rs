@@ -1,0 +1,165 @@
+use super::*;
+use serde_json::json;
+use stead_core::PermissionMode as Mode;
+
+fn call(tool: &str, effect: Effect) -> Judged {
+    Judged {
+        tool: tool.to_owned(),
+        effect,
+        args: json!({}),
+        unlisted: false,
+        files: None,
+        command: None,
+        project: None,
+        tainted: None,
+        flagged: None,
+    }
+}
+
+fn command(ruled: Ruled, reads: Reads) -> Judged {
+    let command = Some(Command { text: "x".to_owned(), ruled, reads });
+    Judged { command, ..call("execute", Effect::Executes) }
+}
+
+fn in_mode(mode: Mode) -> Terms {
+    Terms { mode, ..Terms::default() }
+}
+
+fn always(tools: &[&str]) -> GateRules {
+    GateRules { approvals: tools.iter().map(|tool| ((*tool).to_owned(), Approval::always())).collect() }
+}
+
+#[test]
+fn the_strictest_rule_decides_and_is_named() {
+    let rules = always(&["delete_file"]);
+    let none = || Verdict::allow("no rule matches");
+    #[rustfmt::skip]
+    let table = [
+        ("ls", Effect::Reads, Some(none()), Verdict::allow("no rule matches; mode default: reads are allowed")),
+        ("write_file", Effect::Writes, Some(Verdict::allow("permissions[0]: allow write a")),
+            Verdict::allow("permissions[0]: allow write a; mode default: writes inside the workspace are allowed")),
+        ("delete_file", Effect::Writes, Some(none()), Verdict::ask("approvals: delete_file: true")),
+        ("delete_file", Effect::Writes, Some(Verdict::ask("permissions[1]: ask write a")),
+            Verdict::ask("permissions[1]: ask write a; approvals: delete_file: true")),
+        ("delete_file", Effect::Writes, Some(Verdict::deny("protected")), Verdict::deny("protected")),
+        ("read_file", Effect::Reads, Some(Verdict::ask("permissions[0]")), Verdict::ask("permissions[0]")),
+        ("execute", Effect::Executes, None, Verdict::ask("mode default: commands outside a sandbox ask")),
+        ("fetch", Effect::Network, Some(none()), Verdict::ask("mode default: network access asks")),
+        ("wait", Effect::Reads, None, Verdict::allow("mode default: reads are allowed")),
+    ];
+    for (tool, effect, files, expected) in table {
+        let call = Judged { files, ..call(tool, effect) };
+        assert_eq!(judge(&rules, &Terms::default(), &call), expected, "{tool}");
+    }
+    let unlisted = Judged { unlisted: true, ..call("ls", Effect::Reads) };
+    assert_eq!(judge(&rules, &Terms::default(), &unlisted), Verdict::deny("the lists of tools leave ls out"));
+}
+
+/// What each mode says about each kind of call, for people to read: `snapshots/`.
+#[test]
+fn the_table_of_verdicts_is_as_it_was() {
+    let by = |kind| Ruled::By(Verdict { kind, rule: "commands".to_owned() });
+    let unruled = || Ruled::Unruled("no rule allows `x`".to_owned());
+    let tainted = Some(Tainted { seq: 7, path: "MEMORY.md".to_owned() });
+    let files = |kind| Some(Verdict { kind, rule: "permissions[0]".to_owned() });
+    let (reads, writes) = (call("read_file", Effect::Reads), call("write_file", Effect::Writes));
+    #[rustfmt::skip]
+    let calls = [
+        ("a read", reads.clone()),
+        ("a write", writes.clone()),
+        ("a write to the project", Judged { project: Some(Attached::Writable), ..writes.clone() }),
+        ("a write to a read-only project", Judged { project: Some(Attached::ReadOnly), ..writes.clone() }),
+        ("a write that a rule asks about", Judged { files: files(VerdictKind::Ask), ..writes.clone() }),
+        ("a write that a rule denies", Judged { files: files(VerdictKind::Deny), ..writes.clone() }),
+        ("a write that is tainted", Judged { tainted, ..writes.clone() }),
+        ("a read that a rule asks about", Judged { files: files(VerdictKind::Ask), ..reads.clone() }),
+        ("a call that approvals name", call("delete_file", Effect::Writes)),
+        ("a call that lists leave out", Judged { unlisted: true, ..reads }),
+        ("a call that is flagged", Judged { flagged: Some("plan_exit".into()), ..call("plan_exit", Effect::Reads) }),
+        ("the plan", call("plan_write", Effect::Writes)),
+        ("network", call("web_fetch", Effect::Network)),
+        ("a command without a rule", command(unruled(), Reads::NotOnly)),
+        ("a command that reads", command(unruled(), Reads::Only)),
+        ("an allowed command", command(by(VerdictKind::Allow), Reads::NotOnly)),
+        ("an allowed command that reads", command(by(VerdictKind::Allow), Reads::Only)),
+        ("a command that a rule asks about", command(by(VerdictKind::Ask), Reads::NotOnly)),
+        ("a command that a rule denies", command(by(VerdictKind::Deny), Reads::Only)),
+    ];
+    let rules = always(&["delete_file"]);
+    let planning = Ceiling { planning: Some("plans/PLAN.md".to_owned()), ..Ceiling::default() };
+    let below = |mode| Ceiling { modes: vec![mode], ..Ceiling::default() };
+    let columns: Vec<(String, Terms)> = Mode::ALL
+        .into_iter()
+        .map(|mode| (mode.to_string(), in_mode(mode)))
+        .chain([
+            ("planning".to_owned(), Terms { ceiling: planning.clone(), ..Terms::default() }),
+            ("planning, bypass".to_owned(), Terms { ceiling: planning, ..in_mode(Mode::Bypass) }),
+            ("bypass below explore".to_owned(), Terms { ceiling: below(Mode::Explore), ..in_mode(Mode::Bypass) }),
+            ("bypass below default".to_owned(), Terms { ceiling: below(Mode::Default), ..in_mode(Mode::Bypass) }),
+        ])
+        .collect();
+    let mut text = String::new();
+    for (what, call) in &calls {
+        text.push_str(&format!("{what}\n"));
+        for (column, terms) in &columns {
+            let Verdict { kind, rule } = judge(&rules, terms, call);
+            text.push_str(&format!("  {column:<22} {:<6} {rule}\n", format!("{kind:?}").to_lowercase()));
+        }
+    }
+    insta::assert_snapshot!("verdicts", text);
+}
+
+#[test]
+fn nothing_that_is_added_ever_widens() {
+    let kinds = [VerdictKind::Allow, VerdictKind::Ask, VerdictKind::Deny];
+    for mode in Mode::ALL {
+        for effect in [Effect::Reads, Effect::Writes, Effect::Network, Effect::Executes] {
+            let plain = judge(&GateRules::default(), &in_mode(mode), &call("t", effect)).kind;
+            for kind in kinds {
+                let ruled = Judged { files: Some(Verdict { kind, rule: "r".into() }), ..call("t", effect) };
+                assert!(
+                    judge(&GateRules::default(), &in_mode(mode), &ruled).kind >= plain,
+                    "{mode} {effect:?} {kind:?}"
+                );
+                assert!(judge(&always(&["t"]), &in_mode(mode), &call("t", effect)).kind >= plain);
+            }
+            for above in Mode::ALL {
+                let ceiling = Ceiling { modes: vec![above], planning: None };
+                let bound = Terms { ceiling, ..in_mode(mode) };
+                let both = judge(&GateRules::default(), &bound, &call("t", effect)).kind;
+                let alone = judge(&GateRules::default(), &in_mode(above), &call("t", effect)).kind;
+                assert!(both >= plain && both >= alone, "{mode} below {above}: {effect:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_granted_answers_a_question_and_nothing_else() {
+    let granted = |what| Terms {
+        granted: vec![Grant {
+            id: "g1".into(),
+            tool: "write_file".into(),
+            what,
+            by: "ann".into(),
+            at: jiff::Timestamp::UNIX_EPOCH,
+        }],
+        ..Terms::default()
+    };
+    let rules = always(&["write_file"]);
+    let write = |path: &str| Judged { args: json!({"file_path": path}), ..call("write_file", Effect::Writes) };
+    let folder = granted(Granted::Folder("docs".into()));
+    assert_eq!(
+        judge(&rules, &folder, &write("docs/a/b.md")),
+        Verdict::allow("granted: g1 (write_file in docs, allowed by ann)")
+    );
+    for outside in ["docs2/a", "a", "docs/../a", "../docs/a", ""] {
+        assert_eq!(judge(&rules, &folder, &write(outside)).kind, VerdictKind::Ask, "{outside}");
+    }
+    let all = granted(Granted::Calls);
+    let denied = Judged { files: Some(Verdict::deny("protected")), ..write("docs/a") };
+    assert_eq!(judge(&rules, &all, &denied).kind, VerdictKind::Deny);
+    let tainted = Judged { tainted: Some(Tainted { seq: 1, path: "docs/a".into() }), ..write("docs/a") };
+    assert_eq!(judge(&rules, &all, &tainted).kind, VerdictKind::Ask);
+    assert_eq!(judge(&rules, &all, &call("delete_file", Effect::Executes)).kind, VerdictKind::Ask);
+}

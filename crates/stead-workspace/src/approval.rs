@@ -1,0 +1,152 @@
+//! `approvals:`: tools whose calls wait for a person.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use stead_core::DecisionKind;
+
+/// Whether, when and how the calls of a tool wait for a person.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(with = "YesOrTerms")]
+pub struct Approval {
+    /// Whether they do at all.
+    pub asks: bool,
+    /// Answers that may be given; none listed = approve and reject.
+    pub decisions: Vec<DecisionKind>,
+    /// Only calls whose arguments are like this ask.
+    pub when: When,
+    /// Who may answer; none listed = whoever can open the session.
+    pub by: Vec<String>,
+    /// Hours after which it counts as rejected; none = never.
+    pub expires_hours: Option<u32>,
+}
+
+/// Patterns that arguments must all fit, by parameter: `file_path: src/*`. `*` stands for any text.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct When(pub BTreeMap<String, String>);
+
+impl Approval {
+    /// One that asks about every call.
+    pub fn always() -> Self {
+        Self { asks: true, ..Self::default() }
+    }
+
+    /// Whether a call with these arguments waits for a person.
+    pub fn covers(&self, args: &Value) -> bool {
+        self.asks && self.when.fits(args)
+    }
+
+    /// What is wrong with it, and the key it is about.
+    pub(crate) fn problem(&self, tool: &str) -> Option<(String, String)> {
+        let key = format!("approvals.{tool}");
+        if self.expires_hours == Some(0) {
+            return Some((format!("{key}.expires_hours"), format!("{key}.expires_hours must be at least 1")));
+        }
+        None
+    }
+}
+
+impl When {
+    /// Whether `args` are like this. One that is left out is like nothing.
+    pub fn fits(&self, args: &Value) -> bool {
+        self.0.iter().all(|(name, pattern)| {
+            args.get(name).is_some_and(|value| match value {
+                Value::String(text) => is_like(pattern, text),
+                value => is_like(pattern, &value.to_string()),
+            })
+        })
+    }
+}
+
+/// Whether `text` is like `pattern`, in which `*` stands for any text.
+fn is_like(pattern: &str, text: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else { return pattern == text };
+    let Some(mut left) = text.strip_prefix(first) else { return false };
+    let mut parts: Vec<&str> = rest.split('*').collect();
+    let Some(last) = parts.pop() else { return true };
+    for part in parts {
+        match left.find(part) {
+            Some(at) => left = &left[at + part.len()..],
+            None => return false,
+        }
+    }
+    left.ends_with(last)
+}
+
+/// As it is written.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum YesOrTerms {
+    /// All calls, or none.
+    Yes(bool),
+    /// Which, and how.
+    Terms(Terms),
+}
+
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+struct Terms {
+    /// Answers that may be given (default `approve` and `reject`).
+    decisions: Vec<DecisionKind>,
+    /// Only calls whose arguments are like this ask.
+    when: When,
+    /// Who may answer.
+    by: Vec<String>,
+    /// Hours after which it counts as rejected.
+    expires_hours: Option<u32>,
+}
+
+impl<'de> Deserialize<'de> for Approval {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Given;
+        impl<'de> serde::de::Visitor<'de> for Given {
+            type Value = Approval;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("`true`, `false`, or a map with `decisions`, `when`, `by` or `expires_hours`")
+            }
+            fn visit_bool<E>(self, asks: bool) -> Result<Approval, E> {
+                Ok(Approval { asks, ..Approval::default() })
+            }
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Approval, A::Error> {
+                let terms = Terms::deserialize(serde::de::value::MapAccessDeserializer::new(map))?;
+                let Terms { decisions, when, by, expires_hours } = terms;
+                Ok(Approval { asks: true, decisions, when, by, expires_hours })
+            }
+        }
+        deserializer.deserialize_any(Given)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_call_asks_if_all_its_arguments_are_like_the_patterns() {
+        let approval: Approval =
+            serde_json::from_value(json!({"when": {"file_path": "src/*.rs", "mode": "*"}})).unwrap();
+        #[rustfmt::skip]
+        let table = [
+            (json!({"file_path": "src/a/b.rs", "mode": "append"}), true),
+            (json!({"file_path": "src/.rs", "mode": 3}), true),
+            (json!({"file_path": "src/a.rs"}), false),
+            (json!({"file_path": "lib/a.rs", "mode": "x"}), false),
+            (json!({}), false),
+        ];
+        for (args, expected) in table {
+            assert_eq!(approval.covers(&args), expected, "{args}");
+        }
+        for (pattern, text, expected) in
+            [("a*a", "a", false), ("a*a", "aa", true), ("*b*", "abc", true), ("", "", true), ("*", "", true)]
+        {
+            assert_eq!(is_like(pattern, text), expected, "{pattern} {text}");
+        }
+        assert!(serde_json::from_value::<Approval>(json!({"wen": {}})).is_err());
+        assert!(serde_json::from_value::<Approval>(json!(true)).unwrap().covers(&json!({})));
+        assert!(!serde_json::from_value::<Approval>(json!(false)).unwrap().covers(&json!({})));
+    }
+}
