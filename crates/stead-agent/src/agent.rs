@@ -1,6 +1,7 @@
 //! What all sessions of an agent share.
 
 use crate::features::{self, Feature};
+use crate::role::{Models, Roles};
 use crate::{AgentError, GateRules, Session};
 use std::fmt;
 use std::sync::Arc;
@@ -21,6 +22,8 @@ pub struct Agent {
     pub(crate) tools: Registry,
     /// What the model's endpoint said of it, once it was asked.
     pub(crate) reported: tokio::sync::OnceCell<Reported>,
+    /// The same workspace as other agents of it find it.
+    pub(crate) roles: Roles,
 }
 
 impl fmt::Debug for AgentParts {
@@ -33,6 +36,7 @@ impl fmt::Debug for AgentParts {
 }
 
 /// What an agent is made of.
+#[derive(Clone)]
 pub struct AgentParts {
     /// Its files and settings.
     pub workspace: Workspace,
@@ -52,6 +56,8 @@ pub struct AgentParts {
     pub tools: Vec<Arc<dyn Tool>>,
     /// The folder of the workspace that is worked in.
     pub folder: VPath,
+    /// How models are reached that other agents of the workspace name.
+    pub models: Models,
 }
 
 /// The first of `names` that is no tool of this agent and none that is known.
@@ -78,7 +84,8 @@ impl Agent {
         let approvals = parts.workspace.config().approvals.iter();
         let approvals = approvals.map(|(name, approval)| (canonical(name), approval.clone()));
         let gate = GateRules { approvals: approvals.collect() };
-        Ok(Arc::new(Self { parts, gate, features, tools, reported: tokio::sync::OnceCell::new() }))
+        let (reported, roles) = (tokio::sync::OnceCell::new(), Roles::default());
+        Ok(Arc::new(Self { parts, gate, features, tools, reported, roles }))
     }
 
     /// A session of this agent and its usual owner. Nothing is read or written until it is used.

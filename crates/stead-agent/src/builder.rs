@@ -1,6 +1,6 @@
 //! An agent in a few lines.
 
-use crate::{Agent, AgentError, AgentParts};
+use crate::{Agent, AgentError, AgentParts, Models};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use stead_core::{AgentId, Owner, Redactor};
@@ -226,7 +226,8 @@ impl AgentBuilder {
     /// Reads the folder and puts the agent together.
     pub async fn build(self) -> Result<Arc<Agent>, BuildError> {
         let dir = self.workspace.ok_or(BuildError::NoWorkspace)?;
-        let process = |name: &str| self.variables.as_ref().and_then(|lookup| lookup(name));
+        let variables: Option<Arc<Variables>> = self.variables.map(Arc::from);
+        let process = |name: &str| variables.as_ref().and_then(|lookup| lookup(name));
         let files = Arc::new(LocalVfs::open(&dir, Arc::new(OsDisk))?);
         let real = dir.canonicalize().ok();
         let name = real.as_deref().and_then(Path::file_name).and_then(|name| name.to_str()).map(str::to_owned);
@@ -243,7 +244,9 @@ impl AgentBuilder {
         let own = config.variables.clone();
         let lookup = |name: &str| own.get(name).cloned().or_else(|| process(name));
         let mut known = config.secrets.clone();
-        let set = config.model.clone().filter(|settings| !settings.name.is_empty());
+        let others = workspace.definition.agents.values().filter_map(|spec| spec.model.as_ref());
+        known.extend(others.flat_map(|settings| secrets(settings, &lookup)));
+        let set = workspace.config().model.clone().filter(|settings| !settings.name.is_empty());
         let (model, params) = match (self.model, set) {
             (Given::Model(model), set) => (model, set.map(|settings| settings.params()).unwrap_or_default()),
             (given, set) => {
@@ -266,7 +269,12 @@ impl AgentBuilder {
             settings.map(|settings| connect(&settings, &lookup)).transpose()
         };
         let (compactor, memory_model) = (side(&config.compaction.model)?, side(&config.memory.model)?);
-        Ok(Agent::new(AgentParts { workspace, model, memory_model, params, compactor, place, owner, tools, folder })?)
+        let (own, variables) = (own.clone(), variables.clone());
+        let lookup = move |name: &str| own.get(name).cloned().or_else(|| variables.as_ref()?(name));
+        let models = Models::new(move |settings| connect(settings, &lookup));
+        let parts =
+            AgentParts { workspace, model, memory_model, params, compactor, place, owner, tools, folder, models };
+        Ok(Agent::new(parts)?)
     }
 }
 

@@ -16,11 +16,11 @@ pub(crate) struct Ending {
 impl Live<'_> {
     /// Drives the run until it ends or parks.
     pub(crate) async fn drive(&mut self) -> Result<Ending, Stop> {
-        let limits = self.session.agent.policy().limits();
         loop {
             self.halt.check()?;
-            match self.session.state.next(&limits) {
+            match self.session.state.next(&self.session.agent.policy().limits()) {
                 Next::CallModel => {
+                    self.take_stock().await?;
                     self.make_room().await?;
                     self.answer().await?;
                 }
@@ -34,6 +34,7 @@ impl Live<'_> {
                         return Ok(Ending { outcome: Outcome::Parked, reason });
                     }
                 }
+                Next::Done(outcome, _) if self.goes_on(outcome).await? => {}
                 Next::Done(outcome, reason) => {
                     let (outcome, reason) = self.cut_off().unwrap_or((outcome, reason));
                     let end = RunEnd { run: self.run.clone(), outcome, reason: reason.clone() };

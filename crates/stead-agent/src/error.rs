@@ -29,6 +29,12 @@ pub enum AgentError {
         /// The name.
         name: String,
     },
+    /// There is no such agent in the workspace.
+    #[error("there is no agent {0:?} in this workspace any more; `stead run --agent NAME` chooses another")]
+    NoSuchAgent(String),
+    /// What is on record of the tasks of subagents cannot be used.
+    #[error("{0}")]
+    Crew(String),
     /// A limit in dollars, and a model of which nobody knows what it costs.
     #[error(
         "{setting} is set, but the price of {model} is not known; set `price:` of the model, or \

@@ -3,6 +3,7 @@
 //! An [`Agent`] is shared by all its sessions and holds nothing of any of them. A [`Session`] is
 //! owned by one task at a time; between runs it keeps the conversation in memory and nothing open.
 
+mod acting;
 mod agent;
 mod approve;
 mod archive;
@@ -11,6 +12,7 @@ mod budget;
 mod builder;
 mod collect;
 mod compact;
+mod crew;
 mod driver;
 mod error;
 mod facts;
@@ -23,6 +25,7 @@ mod memory;
 mod model_call;
 mod offload;
 mod records;
+mod role;
 mod session;
 mod standing;
 mod tool_calls;
@@ -30,6 +33,7 @@ mod turn;
 mod undo;
 mod usage;
 
+pub use acting::Leftover;
 pub use agent::{Agent, AgentParts};
 pub use approve::{Answer, Approvals, Approver, Question};
 pub use archive::ArchiveTag;
@@ -38,6 +42,7 @@ pub use budget::{Budget, BudgetError, Reservation};
 pub use builder::{AgentBuilder, BuildError, side_model};
 pub use collect::{Collected, Really};
 pub use compact::Pinned;
+pub use crew::{Crew, Order, TaskRecord, TaskStatus, Wait as TaskWait};
 pub use error::AgentError;
 pub use facts::UNKNOWN_WINDOW_TOKENS;
 pub use features::{Contribution, Feature, TurnCx, own_folder};
@@ -49,6 +54,7 @@ pub use memory::{
     MemoryJob, MemoryStatus, Placed, Record, Review, Shown, Source, Which, WorkOptions, Worked, without_sources,
 };
 pub use offload::copy_offloaded;
+pub use role::Models;
 pub use session::{RewindPoint, Session};
 pub use tool_calls::Called;
 pub use turn::Turn;

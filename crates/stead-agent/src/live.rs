@@ -2,7 +2,7 @@
 
 use crate::halt::{Halt, Halted};
 use crate::offload::{Loader, Offload};
-use crate::{AgentError, Approvals, Budget, BudgetError, Pinned, Session, UsageRecord};
+use crate::{AgentError, Approvals, Budget, BudgetError, Leftover, Pinned, Session, UsageRecord};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use stead_core::{Entry, Event, EventKind, Exhausted, Line, Message, Outcome, RunId, SessionId, Usage, Usd};
@@ -29,6 +29,10 @@ pub struct RunOptions {
     pub wait: Wait,
     /// Whether the input is pinned: shown word for word whatever else is left out later.
     pub pin: Pinned,
+    /// What may be spent, where another run pays for it; none = as the settings say.
+    pub budget: Option<Budget>,
+    /// What becomes of tasks in the background when the model is done.
+    pub leftover: Leftover,
 }
 
 impl Default for RunOptions {
@@ -39,6 +43,8 @@ impl Default for RunOptions {
             approvals: Approvals::default(),
             wait: Wait::No,
             pin: Pinned::No,
+            budget: None,
+            leftover: Leftover::default(),
         }
     }
 }

@@ -170,7 +170,10 @@ impl Live<'_> {
     /// Opens the run's budget, after what a person added to it is on record.
     pub(crate) async fn fund(&mut self, raise: Allowance) -> Result<(), AgentError> {
         self.session.raise_day(raise).await?;
-        self.budget = self.session.budget().await?;
+        self.budget = match &self.options.budget {
+            Some(budget) => budget.clone(),
+            None => self.session.budget().await?,
+        };
         Ok(())
     }
 

@@ -5,12 +5,12 @@ use crate::gate::{Ceiling, Grant, Terms};
 use crate::halt::Halt;
 use crate::live::Live;
 use crate::offload::{Loader, Offload};
-use crate::{Agent, AgentError, Budget, Pinned, RunOptions, RunReport};
+use crate::{Agent, AgentError, Budget, Crew, Pinned, RunOptions, RunReport};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use stead_core::{
     Allowance, Beginning, Block, CallState, Entry, EventKind, Fork, Level, Message, Notice, Outcome, Owner, Pin,
-    PlanStage, Rewind, Run, RunId, SessionId, SessionState, Turn, UserInput,
+    PlanStage, Rewind, Run, RunId, SessionId, SessionState, Spawned, Turn, UserInput,
 };
 use stead_store::{JournalWriter, Opened, Position, RunKey, Sessions, StoreError, Wait};
 use stead_tools::{ActiveSkills, Readers, Registry, Seen};
@@ -20,7 +20,10 @@ use stead_workspace::Switch;
 /// One conversation of an agent. Owned by one task; between runs it holds no file and no lock.
 #[derive(Debug)]
 pub struct Session {
+    /// The agent of the workspace that acts.
     pub(crate) agent: Arc<Agent>,
+    /// The workspace's own.
+    pub(crate) home: Arc<Agent>,
     pub(crate) owner: Owner,
     pub(crate) id: SessionId,
     /// Where it is kept.
@@ -32,6 +35,10 @@ pub struct Session {
     pub(crate) active: Arc<ActiveSkills>,
     /// What people allowed for good.
     pub(crate) granted: Vec<Grant>,
+    /// Those who work for it.
+    pub(crate) crew: Arc<Crew>,
+    /// What it begins with, if it is to begin as that of a subagent.
+    pub(crate) spawned: Option<Spawned>,
 }
 
 /// A point of the conversation that can be returned to.
@@ -56,10 +63,33 @@ const GO_ON: &str = "Your last answer was cut off by a limit. Go on exactly wher
 
 impl Session {
     pub(crate) fn new(agent: Arc<Agent>, owner: Owner, id: SessionId) -> Self {
+        Self::of_child(agent.clone(), agent, owner, id, None)
+    }
+
+    /// A session of `agent`, one of those of the workspace of `home`.
+    pub(crate) fn of_child(
+        home: Arc<Agent>,
+        agent: Arc<Agent>,
+        owner: Owner,
+        id: SessionId,
+        spawned: Option<Spawned>,
+    ) -> Self {
         let sessions = agent.parts.place.sessions(&owner);
-        let state = SessionState::default();
-        let (seen, active) = (Arc::default(), Arc::default());
-        Self { agent, owner, id, sessions, state, position: None, seen, active, granted: Vec::new() }
+        let crew = Arc::new(Crew::new(home.clone(), owner.clone(), id.clone()));
+        Self {
+            agent,
+            home,
+            owner,
+            id,
+            sessions,
+            state: SessionState::default(),
+            position: None,
+            seen: Arc::default(),
+            active: Arc::default(),
+            granted: Vec::new(),
+            crew,
+            spawned,
+        }
     }
 
     /// Its id.
@@ -185,14 +215,18 @@ impl Session {
             Begin::Resume { raise } => *raise,
         };
         // With a workspace that cannot be read nothing is written.
-        let readable = self.agent.parts.place.files(&self.owner, &self.id, None);
-        let turn = self.agent.turn(&self.owner, &self.id, &readable).await?;
+        let mut turn = self.turn(None).await?;
         let (writer, torn) = self.take(options.wait, missing).await?;
+        if self.take_part(None).await? {
+            turn = self.turn(writer.fence()).await?;
+        }
+        self.crew.recover().await.map_err(AgentError::Crew)?;
         let superseded = self.state.run.is_some() && matches!(begin, Begin::Input(_));
         let fresh = RunId::fresh();
         let begin = match begin {
             Begin::Input(content) => {
-                let files = self.agent.parts.place.files(&self.owner, &self.id, writer.fence());
+                let files = self.files(writer.fence());
+                let content = self.reminded(content);
                 Begin::Input(self.shortened(self.offload(&files, &turn.tools), &fresh, content).await)
             }
             resume @ Begin::Resume { .. } => resume,
@@ -219,9 +253,13 @@ impl Session {
             live.emit(EventKind::Notice { level: Level::Warning, text: torn });
         }
         let driven = match live.fund(raise).await {
-            Ok(()) => live.drive().await,
+            Ok(()) => {
+                live.man();
+                live.drive().await
+            }
             Err(error) => Err(error.into()),
         };
+        live.dismiss(&driven).await;
         let driven = match driven {
             Ok(ending) => Ok(ending),
             Err(stop) => live.wind_up(stop).await,
@@ -252,7 +290,7 @@ impl Session {
         options: RunOptions,
     ) -> Live<'_> {
         let place = self.agent.parts.place.clone();
-        let files = place.files(&self.owner, &self.id, writer.fence());
+        let files = self.files(writer.fence());
         let limit = Duration::from_secs(self.agent.policy().run_timeout_seconds);
         let halt = Halt::new(options.cancel.clone(), limit, writer.lost());
         let key = RunKey { session: self.id.clone(), run: run.clone() };
@@ -281,7 +319,7 @@ impl Session {
     }
 
     /// Takes what is too long for the conversation; none if that is switched off, or no path could name its folder.
-    fn offload(&self, files: &Arc<dyn Vfs>, tools: &Registry) -> Option<Offload> {
+    pub(crate) fn offload(&self, files: &Arc<dyn Vfs>, tools: &Registry) -> Option<Offload> {
         let workspace = self.agent.workspace();
         if workspace.config().disable.has(Switch::Offload) {
             return None;
@@ -336,7 +374,8 @@ impl Session {
         let journals = self.sessions.clone();
         let mut opened = journals.open(&self.id, self.position, wait).await;
         if matches!(opened, Err(StoreError::NotFound(_))) && missing == Missing::Create {
-            opened = match journals.create(&self.id, None).await {
+            let from = self.spawned.take().map(|spawned| Beginning::Spawned(Box::new(spawned)));
+            opened = match journals.create(&self.id, from).await {
                 // Someone else was faster: it is their session now, to be waited for as told.
                 Err(StoreError::Exists(_) | StoreError::Locked { .. }) => journals.open(&self.id, None, wait).await,
                 other => other,

@@ -145,7 +145,7 @@ impl Live<'_> {
             self.record(intents).await?;
         }
         let policy = self.session.agent.policy();
-        let (limit, width) = (Duration::from_secs(policy.tool_timeout_seconds), policy.parallel_tool_calls as usize);
+        let (usual, width) = (Duration::from_secs(policy.tool_timeout_seconds), policy.parallel_tool_calls as usize);
         let (deltas, mut told) = mpsc::channel(MAX_WAITING_DELTAS);
         let mut running = Vec::with_capacity(batch.len());
         for ready in batch {
@@ -162,6 +162,7 @@ impl Live<'_> {
             let standing = Standing { todos: self.session.state.todos.clone(), plan: self.session.state.plan.clone() };
             let cx = ToolCx { spills, standing, ..tool_cx(self.tool_files.clone(), known, origin, &self.halt) };
             let length = ready.tool.length();
+            let limit = ready.tool.timeout(&ready.args).unwrap_or(usual);
             let late = leaves_no_trace(ready.tool.spec().risk).then(|| Entry::Call(intent(&self.run, &ready)));
             let work = execute(self.run.clone(), ready, cx, self.halt.clone(), limit);
             running.push(async move { (late, length, work.await) });
@@ -219,7 +220,13 @@ impl Live<'_> {
 impl Agent {
     /// Calls one tool outside any session, through the same gate. A call that would ask is answered by
     /// `approvals`; with nobody there it is refused.
-    pub async fn call_tool(&self, name: &str, args: Value, approvals: &Approvals, cancel: CancellationToken) -> Called {
+    pub async fn call_tool(
+        self: &Arc<Self>,
+        name: &str,
+        args: Value,
+        approvals: &Approvals,
+        cancel: CancellationToken,
+    ) -> Called {
         let run = RunId::fresh();
         let files = self.outside_files();
         let tools = match self.outside_turn().await {
@@ -255,7 +262,8 @@ impl Agent {
                 }
             }
         };
-        let limit = Duration::from_secs(self.policy().tool_timeout_seconds);
+        let usual = Duration::from_secs(self.policy().tool_timeout_seconds);
+        let limit = ready.tool.timeout(&ready.args).unwrap_or(usual);
         let halt = Halt::new(cancel, limit.saturating_mul(2), CancellationToken::new());
         let cx = tool_cx(self.guard(files), Default::default(), Origin::default(), &halt);
         let (_, result, _) = execute(run, ready, cx, halt, limit).await;
@@ -263,7 +271,7 @@ impl Agent {
     }
 
     /// The gate's verdict on a call, or why it is not a call at all.
-    pub async fn explain(&self, name: &str, args: Value) -> Result<Verdict, String> {
+    pub async fn explain(self: &Arc<Self>, name: &str, args: Value) -> Result<Verdict, String> {
         let tools = self.outside_turn().await.map_err(|error| error.to_string())?.tools;
         let (tool, args) = prepare(&tools, name, args)?;
         let outside = self.outside();
@@ -475,6 +483,7 @@ async fn execute(
         }
     };
     let (status, output, stop) = match done {
+        Ok(Ok(Ok(output))) if output.failed => (ResultStatus::Error, output, None),
         Ok(Ok(Ok(output))) => (ResultStatus::Ok, output, None),
         Ok(Ok(Err(ToolError::Tell(text)))) => (ResultStatus::Error, Output::text(text), None),
         Ok(Ok(Err(ToolError::Stop(text)))) => (ResultStatus::Error, Output::text(text.clone()), Some(text)),

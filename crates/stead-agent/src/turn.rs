@@ -2,7 +2,7 @@
 
 use crate::agent::unknown_tool;
 use crate::features::{Contribution, TurnCx, own_folder};
-use crate::{Agent, AgentError};
+use crate::{Agent, AgentError, Crew};
 use futures_util::future::try_join_all;
 use std::sync::Arc;
 use stead_core::{Owner, SessionId};
@@ -28,7 +28,13 @@ fn today(timezone: Option<&str>) -> String {
 
 impl Agent {
     /// What a turn of `session` begins with. Files that did not change since the last turn are not read again.
-    pub async fn turn(&self, owner: &Owner, session: &SessionId, files: &Arc<dyn Vfs>) -> Result<Turn, AgentError> {
+    pub(crate) async fn turn(
+        &self,
+        owner: &Owner,
+        session: &SessionId,
+        files: &Arc<dyn Vfs>,
+        crew: Option<&Arc<Crew>>,
+    ) -> Result<Turn, AgentError> {
         let (workspace, place) = (&self.parts.workspace, &self.parts.place);
         let (bare, files) = (files, &workspace.shown(files));
         let own = own_folder(owner, &**files).await;
@@ -47,6 +53,7 @@ impl Agent {
             files,
             bare,
             owner,
+            crew,
             own,
             session,
             agent: workspace.config().agent(),
@@ -71,9 +78,15 @@ impl Agent {
     }
 
     /// What a turn of its usual owner would begin with outside any session.
-    pub async fn outside_turn(&self) -> Result<Turn, AgentError> {
+    pub async fn outside_turn(self: &Arc<Self>) -> Result<Turn, AgentError> {
+        self.turn_of(&self.parts.owner).await
+    }
+
+    /// What a turn of `owner` would begin with outside any session.
+    pub async fn turn_of(self: &Arc<Self>, owner: &Owner) -> Result<Turn, AgentError> {
         let session = SessionId::outside();
-        let files = self.parts.place.files(&self.parts.owner, &session, None);
-        self.turn(&self.parts.owner, &session, &files).await
+        let files = self.parts.place.files(owner, &session, None);
+        let crew = Arc::new(Crew::new(self.clone(), owner.clone(), session.clone()));
+        self.turn(owner, &session, &files, Some(&crew)).await
     }
 }

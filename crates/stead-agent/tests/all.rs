@@ -17,6 +17,8 @@ mod bounds;
 mod budgets;
 #[path = "all/compaction.rs"]
 mod compaction;
+#[path = "all/crew.rs"]
+mod crew;
 #[path = "all/crowd.rs"]
 mod crowd;
 #[path = "all/endless.rs"]

@@ -207,6 +207,15 @@ impl Allowance {
     }
 }
 
+impl std::ops::Add for Allowance {
+    type Output = Self;
+
+    fn add(mut self, other: Self) -> Self {
+        self += other;
+        self
+    }
+}
+
 impl std::ops::AddAssign for Allowance {
     fn add_assign(&mut self, other: Self) {
         self.usd += other.usd;
@@ -354,12 +363,18 @@ pub struct Notice {
     /// The tasks of subagents whose end it tells.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<String>,
+    /// Whether it reminds an agent that was switched to.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reminds: bool,
+    /// Whether it brings in words of people or machines that nobody here vouches for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub untrusted: bool,
 }
 
 impl Notice {
     /// A word to the model.
     pub fn new(run: RunId, text: impl Into<String>) -> Self {
-        Self { run, text: text.into(), tasks: Vec::new() }
+        Self { run, text: text.into(), tasks: Vec::new(), reminds: false, untrusted: false }
     }
 }
 

@@ -160,6 +160,15 @@ pub enum EventKind {
         /// Who.
         by: String,
     },
+    /// Another agent of the workspace acts from here on.
+    AgentSwitched {
+        /// The one before.
+        from: String,
+        /// The one from now on.
+        to: String,
+        /// The model it asks.
+        model: String,
+    },
     /// Something a person should know.
     Notice {
         /// How grave.
@@ -211,6 +220,7 @@ impl EventKind {
             | Self::CompactionStarted { .. }
             | Self::ToolStarted { .. }
             | Self::ToolEnded { .. }
+            | Self::AgentSwitched { .. }
             | Self::Ask { .. }
             | Self::Decision { .. }
             | Self::RunEnded { .. } => self,

@@ -35,6 +35,8 @@ pub struct Spawned {
     /// Whose files it works on.
     #[serde(default)]
     pub files: ChildFiles,
+    /// The session whose files these are: that of a person.
+    pub tree: SessionId,
 }
 
 /// Whose files a subagent works on.

@@ -115,6 +115,9 @@ pub struct SessionState {
     /// The agent of the workspace that acts, where it was changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acting: Option<String>,
+    /// Whether the agent that acts was changed, and nobody reminded it of what it is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reminder_due: bool,
     /// The permission mode, where it was changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<PermissionMode>,
@@ -297,6 +300,7 @@ impl SessionState {
             }
             self.say(seq, message, Some(input.run.clone()));
             self.newest_input = seq;
+            self.reminder_due = false;
         }
         let run = Run::new(input.run.clone());
         self.run = Some(match &self.last_run {
@@ -396,10 +400,15 @@ impl SessionState {
 
     fn notice(&mut self, seq: u64, notice: &Notice) -> Result<(), &'static str> {
         let run = self.open_run(&notice.run)?;
-        match notice.tasks.is_empty() {
-            true => run.nudged = true,
+        match (notice.reminds, notice.tasks.is_empty()) {
+            (true, _) => {}
+            (false, true) => run.nudged = true,
             // News from a subagent may want an answer.
-            false => run.answered = None,
+            (false, false) => run.answered = None,
+        }
+        self.reminder_due &= !notice.reminds;
+        if notice.untrusted {
+            self.tainted.get_or_insert(seq);
         }
         self.told.extend(notice.tasks.iter().cloned());
         self.say(seq, Message::user(notice.text.clone()), None);
@@ -419,6 +428,7 @@ impl SessionState {
 
     fn change(&mut self, seq: u64, change: &Change) {
         self.changes.push(seq, change.clone(), self.newest_input);
+        self.reminder_due |= matches!(change, Change::Agent { .. });
         self.derive_changes();
     }
 

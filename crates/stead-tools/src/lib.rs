@@ -43,6 +43,7 @@ pub use known::{Here, KnownTool, known_tool, known_tools};
 pub use preview::{Noun, Preview, Readers};
 pub use process::{Capture, Captured, capture};
 pub use registry::{Registry, RegistryError};
+pub use schema::fits;
 pub use spill::{Quota, Room, Spill, SpillSite, Spills};
 pub use surface::Surface;
 pub use title::{TitleForm, Titled};

@@ -15,6 +15,15 @@ pub(crate) fn of<T: JsonSchema>() -> Value {
     schema
 }
 
+/// Whether `value` fits a JSON schema; if not, the first thing that is wrong with it.
+pub fn fits(schema: &Value, value: &Value) -> Result<(), String> {
+    let validator = jsonschema::validator_for(schema).map_err(|error| format!("the schema is wrong: {error}"))?;
+    match validator.iter_errors(value).next() {
+        Some(error) => Err(format!("{error} (at {:?})", error.instance_path().to_string())),
+        None => Ok(()),
+    }
+}
+
 fn tidy(schema: &mut Value) {
     let Value::Object(keywords) = schema else { return };
     for noise in ["$schema", "title", "format"] {

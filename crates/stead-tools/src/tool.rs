@@ -5,6 +5,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use stead_core::{Access, Activation, ActiveSkill, Block, Change, PlanStage, SessionId, Todo, ToolSpec};
 use stead_vfs::{VPath, Version, Vfs};
 use tokio_util::sync::CancellationToken;
@@ -33,8 +34,15 @@ pub trait Tool: Send + Sync {
         Length::Any
     }
 
-    /// The command that a call would run, for the gate.
-    fn command(&self, _args: &Value) -> Option<String> {
+    /// The shell command that a call would run, for the gate. Arguments are valid here.
+    fn command<'a>(&self, args: &'a Value) -> Option<&'a str> {
+        let _ = args;
+        None
+    }
+
+    /// How long a call may take, if not as long as any.
+    fn timeout(&self, args: &Value) -> Option<Duration> {
+        let _ = args;
         None
     }
 
@@ -151,6 +159,8 @@ pub struct Output {
     pub change: Option<Change>,
     /// Tasks of subagents whose end it tells.
     pub tasks: Vec<String>,
+    /// Whether it tells of a failure, though it was the tool that found it and not the call that failed.
+    pub failed: bool,
 }
 
 impl Output {

@@ -1,6 +1,8 @@
 //! The definition of one agent among those of a workspace: front matter and a prompt.
 
+use crate::FixedText;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use stead_model::ModelSettings;
 
 /// What an agent may be used for.
@@ -65,6 +67,21 @@ pub struct AgentSpec {
     pub isolation: Isolation,
     /// Its prompt.
     pub prompt: String,
+    /// What is said beside it or in its place, where the layout composes prompts; empty = its prompt alone.
+    pub texts: Vec<FixedText>,
+    /// Whether it works in the background unless told otherwise.
+    pub background: bool,
+    /// What its result must look like: a JSON schema.
+    pub result: Option<Value>,
+}
+
+/// As what an agent of a workspace acts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// As the main agent of a session.
+    Main,
+    /// For another agent, which hands it a task.
+    Child,
 }
 
 /// Bounds of an agent's runs; those left out are the workspace's.

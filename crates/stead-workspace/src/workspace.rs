@@ -3,8 +3,8 @@
 use crate::layout::{Read, detect, load, parse_subagent};
 use crate::skills::{Flavor, Layer, SkillLayer, SkillLibrary, SourceError};
 use crate::{
-    AgentConfig, AgentSpec, Definition, EmptyAllow, Finding, Layout, LoadCx, OpenOptions, Reader, Switch, ToolsConfig,
-    Window,
+    AgentConfig, AgentSpec, Definition, EmptyAllow, Finding, Layout, LoadCx, OpenOptions, Part, Reader, Switch,
+    ToolsConfig, Window,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -14,23 +14,23 @@ use stead_search::Embed;
 use stead_vfs::{Guarded, Protected, Rule, RuleError, Rules, VPath, Vfs, VfsError};
 
 /// A workspace: its files, and what they say the agent is.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Workspace {
     /// The files it was opened from: everything for a local place, a template for a shared one.
     pub files: Arc<dyn Vfs>,
     /// What they say the agent is.
     pub definition: Definition,
     /// Reads what is needed for every turn.
-    pub reader: Reader,
+    pub reader: Arc<Reader>,
     /// Reads skills.
-    pub library: SkillLibrary,
+    pub library: Arc<SkillLibrary>,
     /// The person's own folder, which has skills for all workspaces.
     pub home: Option<Arc<dyn Vfs>>,
     /// Where this machine keeps what is derived from places that are not folders.
     pub cache: Option<PathBuf>,
     /// What tells the meaning of texts to searches, where the settings name it.
     pub meaning: Option<Arc<dyn Embed>>,
-    specs: Specs,
+    specs: Arc<Specs>,
     /// What the agent may read and write, compiled from its `permissions:`.
     pub rules: Arc<Rules>,
     /// The same for what the prompt shows: nobody is asked there, so what asks is left out.
@@ -124,14 +124,19 @@ impl Workspace {
             files,
             definition,
             rules,
-            reader: Reader::default(),
-            library: SkillLibrary::default(),
+            reader: Arc::default(),
+            library: Arc::default(),
             home,
             cache: options.cache.clone(),
             meaning,
             unasked,
-            specs: Specs::default(),
+            specs: Arc::default(),
         })
+    }
+
+    /// The same workspace as one of its agents finds it.
+    pub fn as_agent(&self, spec: &AgentSpec, part: Part) -> Self {
+        Self { definition: self.definition.as_agent(spec, part), ..self.clone() }
     }
 
     /// `files` as the prompt shows them: what may not be read, or only after asking, is not there.

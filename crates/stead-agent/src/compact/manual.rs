@@ -13,9 +13,11 @@ impl Session {
         focus: Option<String>,
         options: RunOptions,
     ) -> Result<Option<Compaction>, AgentError> {
-        let readable = self.agent.parts.place.files(&self.owner, &self.id, None);
-        let turn = self.agent.turn(&self.owner, &self.id, &readable).await?;
+        let mut turn = self.turn(None).await?;
         let (writer, _) = self.take(options.wait, Missing::Fail).await?;
+        if self.take_part(writer.fence()).await? {
+            turn = self.turn(writer.fence()).await?;
+        }
         if self.state.run.is_some() {
             writer.close().await;
             return Err(AgentError::RunOpen(self.id.clone()));

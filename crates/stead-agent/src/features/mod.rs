@@ -12,6 +12,7 @@ mod memory;
 mod skills;
 mod subagents;
 
+use crate::Crew;
 use futures_util::future::BoxFuture;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -67,6 +68,8 @@ pub struct TurnCx<'a> {
     pub bare: &'a Arc<dyn Vfs>,
     /// Whose session it is.
     pub owner: &'a Owner,
+    /// Those who work for the session; none outside of one.
+    pub crew: Option<&'a Arc<Crew>>,
     /// The folder of this user's own versions of parts of the workspace, if there is one.
     pub own: Option<VPath>,
     /// The session.

@@ -375,6 +375,7 @@ fn a_cheaper_model_summarises_in_pieces_that_fit_it() {
             owner: Default::default(),
             tools: vec![look(1_100)],
             folder: stead_vfs::VPath::root(),
+            models: stead_agent::Models::default(),
         })
         .unwrap();
         let report = agent.session(session("s")).run(text("look"), RunOptions::default()).await.unwrap();

@@ -31,7 +31,7 @@ async fn idle(dir: &Path) -> Arc<Agent> {
 }
 
 /// What a tool answers, and whether it could.
-async fn call(agent: &Agent, tool: &str, args: Value) -> (ResultStatus, String) {
+async fn call(agent: &Arc<Agent>, tool: &str, args: Value) -> (ResultStatus, String) {
     let called = agent.call_tool(tool, args, &Approvals::None, CancellationToken::new()).await;
     (called.status, crate::support::blocks(&called.content))
 }

@@ -67,6 +67,7 @@ async fn agent_at(folder: &Path, place: Arc<dyn Place>, script: &str) -> Arc<Age
         owner: Owner::default(),
         tools: vec![gives("big", text(&long_text()))],
         folder: VPath::root(),
+        models: stead_agent::Models::default(),
     })
     .unwrap()
 }
@@ -164,6 +165,7 @@ fn what_is_long_is_readable_and_not_writable_in_every_layout() {
                 owner: Owner::default(),
                 tools: Vec::new(),
                 folder: VPath::root(),
+                models: stead_agent::Models::default(),
             });
             let mut session = agent.unwrap().session(session("s"));
             let report = session.run(text(&whole), RunOptions::default()).await.unwrap();
@@ -475,6 +477,7 @@ fn no_secret_reaches_an_offloaded_file() {
             owner: Owner::default(),
             tools: vec![gives("big", text(&said))],
             folder: VPath::root(),
+            models: stead_agent::Models::default(),
         })
         .unwrap();
         agent.session(session("s")).run(text("Go."), RunOptions::default()).await.unwrap();

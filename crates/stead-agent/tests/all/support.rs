@@ -97,7 +97,19 @@ async fn agent_of(
     let place = LocalPlace::open(dir, workspace.config().agent(), disk, Redactor::default()).unwrap();
     let place = Arc::new(place);
     let (owner, folder, memory_model, compactor) = (Owner::default(), VPath::root(), None, None);
-    Agent::new(AgentParts { workspace, model, memory_model, params, compactor, place, owner, tools, folder }).unwrap()
+    Agent::new(AgentParts {
+        workspace,
+        model,
+        memory_model,
+        params,
+        compactor,
+        place,
+        owner,
+        tools,
+        folder,
+        models: stead_agent::Models::default(),
+    })
+    .unwrap()
 }
 
 /// The lines of a session and the state they add up to. Panics if the journal is not sound.

@@ -89,6 +89,7 @@ impl World {
             owner: Owner::default(),
             tools,
             folder: VPath::root(),
+            models: stead_agent::Models::default(),
         })
         .unwrap();
         let users = names().len();

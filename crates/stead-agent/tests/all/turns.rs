@@ -28,10 +28,8 @@ fn furnish(dir: &Path) {
     put(dir, "agent.yaml", "context_files: [SOUL.md]\n");
 }
 
-async fn turn_of(agent: &Agent, owner: &Owner) -> Turn {
-    let id = SessionId::outside();
-    let files = agent.place().files(owner, &id, None);
-    agent.turn(owner, &id, &files).await.unwrap()
+async fn turn_of(agent: &Arc<Agent>, owner: &Owner) -> Turn {
+    agent.turn_of(owner).await.unwrap()
 }
 
 fn titles(turn: &Turn) -> Vec<String> {

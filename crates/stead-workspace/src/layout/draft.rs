@@ -101,6 +101,16 @@ impl<'a> Draft<'a> {
         self.findings.push(finding);
     }
 
+    /// How much was noted so far.
+    pub(crate) fn told(&self) -> usize {
+        self.findings.len()
+    }
+
+    /// Takes back what was noted since.
+    pub(crate) fn forget_since(&mut self, told: usize) {
+        self.findings.truncate(told);
+    }
+
     /// The value, or nothing and a note.
     pub(crate) fn take<T>(&mut self, result: Result<T, Finding>) -> Option<T> {
         result.map_err(|finding| self.note(finding)).ok()

@@ -3,6 +3,7 @@
 use super::{Draft, Read};
 use crate::{AgentMode, AgentSpec, Document, Finding, FrontMatter, Isolation, Severity, SpecPolicy, tool_problem};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeSet;
 use stead_model::ModelSettings;
 use stead_vfs::FileKind;
@@ -31,6 +32,9 @@ struct Matter {
     switch: Vec<String>,
     subagents: Option<Vec<String>>,
     policy: SpecPolicy,
+    background: bool,
+    #[serde(alias = "response_format")]
+    result_schema: Option<Value>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -138,40 +142,30 @@ pub(crate) fn parse(id: &str, read: &Read) -> Result<(AgentSpec, Vec<Finding>), 
         policy,
         hidden: matter.hidden,
         isolation,
+        background: matter.background,
+        result: matter.result_schema,
         prompt: body.to_owned(),
         ..AgentSpec::default()
     };
     Ok((spec, findings))
 }
 
-/// What is understood and has no effect yet: delegation comes in a later version.
+/// What is understood and has no effect yet.
 fn later(document: &Document) -> Vec<Finding> {
-    const LATER: [&str; 12] = [
-        "model",
-        "temperature",
-        "top_p",
-        "variant",
-        "steps",
-        "maxIters",
-        "tools",
-        "skills",
-        "expose_to_user",
-        "workspace",
-        "system_reminder",
-        "policy",
-    ];
+    const LATER: [&str; 3] = ["top_p", "variant", "expose_to_user"];
     let set = |key: &&str| document.value().get(key).is_some_and(|value| !value.is_null());
     let keys: Vec<&str> = LATER.into_iter().filter(set).collect();
     if keys.is_empty() {
         return Vec::new();
     }
-    let text = format!("{}: used once subagents run, in a later version", keys.join(", "));
+    let text = format!("{}: used in a later version", keys.join(", "));
     vec![document.finding(Severity::Inactive, keys[0], text)]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn read(matter: &str) -> Result<(AgentSpec, Vec<Finding>), Finding> {
         let text = format!("---\ndescription: Helps.\n{matter}\n---\nYou help.\n");
@@ -180,7 +174,7 @@ mod tests {
 
     // 4.2
     #[test]
-    fn every_field_arrives_and_what_needs_delegation_is_told_to_come_later() {
+    fn every_field_arrives_and_what_has_no_effect_is_told_to_come_later() {
         let base = || AgentSpec {
             name: "helper".to_owned(),
             source: "subagents/helper.md".to_owned(),
@@ -200,19 +194,21 @@ mod tests {
             ("mode: all", AgentSpec { mode: AgentMode::All, ..base() }, None),
             ("hidden: true", AgentSpec { hidden: true, ..base() }, None),
             ("subagents: []", AgentSpec { subagents: Some(Vec::new()), ..base() }, None),
-            ("model: qwen3-max", AgentSpec { model: Some(model("qwen3-max", None)), ..base() }, Some("model")),
-            ("temperature: 0.2", AgentSpec { model: Some(model("", Some(0.2))), ..base() }, Some("temperature")),
+            ("model: qwen3-max", AgentSpec { model: Some(model("qwen3-max", None)), ..base() }, None),
+            ("temperature: 0.2", AgentSpec { model: Some(model("", Some(0.2))), ..base() }, None),
+            ("background: true", AgentSpec { background: true, ..base() }, None),
+            ("result_schema: {type: object}", AgentSpec { result: Some(json!({"type": "object"})), ..base() }, None),
             ("top_p: 0.9", base(), Some("top_p")),
             ("variant: high", base(), Some("variant")),
-            ("steps: 12", AgentSpec { policy: steps.clone(), ..base() }, Some("steps")),
-            ("maxIters: 12", AgentSpec { policy: steps.clone(), ..base() }, Some("maxIters")),
-            ("policy: {max_steps: 12}", AgentSpec { policy: steps, ..base() }, Some("policy")),
-            ("tools: [read_file]", AgentSpec { tools: Some(names(&["read_file"])), ..base() }, Some("tools")),
-            ("skills: [pdf]", AgentSpec { skills: Some(names(&["pdf"])), ..base() }, Some("skills")),
+            ("steps: 12", AgentSpec { policy: steps.clone(), ..base() }, None),
+            ("maxIters: 12", AgentSpec { policy: steps.clone(), ..base() }, None),
+            ("policy: {max_steps: 12}", AgentSpec { policy: steps, ..base() }, None),
+            ("tools: [read_file]", AgentSpec { tools: Some(names(&["read_file"])), ..base() }, None),
+            ("skills: [pdf]", AgentSpec { skills: Some(names(&["pdf"])), ..base() }, None),
             ("expose_to_user: true", base(), Some("expose_to_user")),
-            ("workspace: {mode: isolated}", base(), Some("workspace")),
-            ("workspace: {mode: shared}", AgentSpec { isolation: Isolation::Shared, ..base() }, Some("workspace")),
-            ("system_reminder: Now you.", AgentSpec { system_reminder: Some("Now you.".to_owned()), ..base() }, Some("system_reminder")),
+            ("workspace: {mode: isolated}", base(), None),
+            ("workspace: {mode: shared}", AgentSpec { isolation: Isolation::Shared, ..base() }, None),
+            ("system_reminder: Now you.", AgentSpec { system_reminder: Some("Now you.".to_owned()), ..base() }, None),
         ];
         for (matter, expected, later) in table {
             let (spec, findings) = read(matter).unwrap();

@@ -180,7 +180,7 @@ fn skill_row(finding: stead::workspace::skills::Finding) -> Row {
 }
 
 /// Sections of the prompt that are over their bounds.
-async fn prompt(agent: &Agent) -> Vec<Row> {
+async fn prompt(agent: &Arc<Agent>) -> Vec<Row> {
     let turn = match agent.outside_turn().await {
         Ok(turn) => turn,
         Err(stead::agent::AgentError::Workspace(WorkspaceError::Invalid(findings))) => {

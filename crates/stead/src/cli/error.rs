@@ -87,7 +87,10 @@ impl From<AgentError> for CliError {
             AgentError::Unfit(error) => Self::Failed(error.into()),
             AgentError::Model(error) => Self::Failed(error.into()),
             AgentError::Stopped(_) => Self::Failed(error.into()),
-            AgentError::Tools(_) | AgentError::NoSuchTool { .. } => Self::Usage(error.to_string()),
+            AgentError::Crew(_) => Self::Failed(error.into()),
+            AgentError::Tools(_) | AgentError::NoSuchTool { .. } | AgentError::NoSuchAgent(_) => {
+                Self::Usage(error.to_string())
+            }
         }
     }
 }

@@ -9,7 +9,7 @@ use futures_util::stream::BoxStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use stead::agent::{Agent, AgentParts, Answer, Approvals, Approver, Question, side_model};
+use stead::agent::{Agent, AgentParts, Answer, Approvals, Approver, Models, Question, side_model};
 use stead::core::{Owner, Price, Redactor, SessionId, UserId};
 use stead::model::{Delta, Model, ModelError, ModelSettings, Params, Request, connect, secrets};
 use stead::store::{OsDisk, Store, Wait};
@@ -34,7 +34,8 @@ pub(crate) async fn open_agent(common: &Common, env: &Env, needs: Needs) -> Resu
     let lookup = |name: &str| variable(&workspace, env, name);
     // Every key that is known is kept out of journals, whichever model is asked.
     let mut known = workspace.config().secrets.clone();
-    known.extend(workspace.config().model.iter().flat_map(|settings| secrets(settings, &lookup)));
+    let others = workspace.definition.agents.values().filter_map(|spec| spec.model.as_ref());
+    known.extend(workspace.config().model.iter().chain(others).flat_map(|settings| secrets(settings, &lookup)));
     let (model, params, compactor): (Arc<dyn Model>, Params, _) = match needs {
         Needs::FilesOnly => (Arc::new(NoModel), Params::default(), None),
         Needs::Model => {
@@ -53,8 +54,20 @@ pub(crate) async fn open_agent(common: &Common, env: &Env, needs: Needs) -> Resu
         (Needs::Model, None) | (Needs::FilesOnly, _) => None,
     };
     let (owner, folder) = (owner(common)?, working_folder(&dir, env));
-    let parts = Made { model, memory_model, params, compactor, secrets: known, owner, folder };
+    let models = models_of_others(common, env, &dir, &workspace, &model);
+    let parts = Made { model, memory_model, params, compactor, secrets: known, owner, folder, models };
     assemble(&dir, workspace, parts).await
+}
+
+/// How models are reached that other agents of the workspace name: a flag goes before them all.
+fn models_of_others(common: &Common, env: &Env, dir: &Path, workspace: &Workspace, main: &Arc<dyn Model>) -> Models {
+    if common.model.is_some() {
+        let main = main.clone();
+        return Models::new(move |_| Ok(main.clone()));
+    }
+    let (own, env, dir) = (workspace.config().variables.clone(), env.clone(), dir.to_owned());
+    let lookup = move |name: &str| own.get(name).cloned().or_else(|| env.get(name));
+    Models::new(move |settings| connect(&in_workspace(settings.clone(), &dir), &lookup))
 }
 
 /// The same for a command that asks no model: one that cannot be found is no reason to refuse.
@@ -125,22 +138,26 @@ pub(crate) struct Made {
     pub(crate) owner: Owner,
     /// The folder of the workspace that is worked in.
     pub(crate) folder: VPath,
+    /// How models are reached that other agents name.
+    pub(crate) models: Models,
 }
 
 impl Made {
     /// A model, and nothing special.
     pub(crate) fn of(model: Arc<dyn Model>) -> Self {
         let (params, owner, folder) = (Params::default(), Owner::default(), VPath::root());
-        Self { model, memory_model: None, params, compactor: None, secrets: Vec::new(), owner, folder }
+        let (secrets, models) = (Vec::new(), Models::default());
+        Self { model, memory_model: None, params, compactor: None, secrets, owner, folder, models }
     }
 }
 
 /// An agent over `workspace`.
 pub(crate) async fn assemble(dir: &Path, workspace: Workspace, made: Made) -> Result<Arc<Agent>, CliError> {
-    let Made { model, memory_model, params, compactor, secrets, owner, folder } = made;
+    let Made { model, memory_model, params, compactor, secrets, owner, folder, models } = made;
     let place = open_place(dir, &workspace, secrets).await?;
     let tools = Vec::new();
-    Ok(Agent::new(AgentParts { workspace, model, memory_model, params, compactor, place, owner, tools, folder })?)
+    let parts = AgentParts { workspace, model, memory_model, params, compactor, place, owner, tools, folder, models };
+    Ok(Agent::new(parts)?)
 }
 
 /// The model to use: the flag, the workspace's setting, or the first provider whose key is set.

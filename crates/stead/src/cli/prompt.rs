@@ -8,14 +8,11 @@ use super::print::outln;
 use super::style::Style;
 use serde_json::json;
 use std::process::ExitCode;
-use stead::core::SessionId;
 use stead::workspace::{Prompt, Section};
 
 pub(crate) async fn prompt(common: &Common, env: &Env, args: &PromptArgs) -> Result<ExitCode, CliError> {
     let agent = open_agent(common, env, Needs::FilesOnly).await?;
-    let session = SessionId::fresh();
-    let files = agent.place().files(agent.owner(), &session, None);
-    let turn = agent.turn(agent.owner(), &session, &files).await?;
+    let turn = agent.outside_turn().await?;
     if args.json {
         outln!("{}", json!(turn.prompt.sections.iter().map(as_json).collect::<Vec<_>>()));
         return Ok(ExitCode::SUCCESS);

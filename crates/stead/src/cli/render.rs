@@ -87,8 +87,27 @@ impl Renderer {
                 }
             }
             Output::Json => {}
-            Output::Text => self.show_text(&event.kind),
+            Output::Text if event.source.is_empty() => self.show_text(&event.kind),
+            Output::Text => self.show_child(&event.source.join("/"), &event.kind),
         }
+    }
+
+    /// What those who work for the agent do, in a line each.
+    fn show_child(&self, who: &str, kind: &EventKind) {
+        let line = match kind {
+            EventKind::RunStarted { .. } => "began".to_owned(),
+            EventKind::ToolEnded { name, status, preview, ms, .. } => {
+                format!("{name} {}", outcome_line(*status, preview, *ms))
+            }
+            EventKind::Ask { name, args, rule, .. } => format!("asks: {} ({rule})", call_line(name, args)),
+            EventKind::Notice { text, .. } => text.clone(),
+            EventKind::RunEnded { outcome, reason, .. } => match reason {
+                Some(reason) => format!("{}: {reason}", outcome.as_str()),
+                None => outcome.as_str().to_owned(),
+            },
+            _ => return,
+        };
+        self.note(&self.style.dim(&self.style.safe(&format!("[{who}] {line}"))));
     }
 
     fn show_text(&self, kind: &EventKind) {
@@ -132,6 +151,9 @@ impl Renderer {
             EventKind::Ask { name, args, rule, .. } => {
                 let text = format!("asks: {} ({rule})", call_line(name, args));
                 self.note(&self.style.warn(&self.style.safe(&text)));
+            }
+            EventKind::AgentSwitched { from, to, .. } => {
+                self.note(&self.style.dim(&self.style.safe(&format!("{from} hands over to {to}"))));
             }
             EventKind::Notice { level, text } => {
                 let text = match level {

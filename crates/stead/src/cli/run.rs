@@ -34,6 +34,7 @@ pub(crate) async fn run(common: &Common, env: &Env, args: RunArgs) -> Result<Exi
         approvals: args.turn.approve.approvals(env),
         wait: args.turn.wait(),
         pin: if args.pin { Pinned::Yes } else { Pinned::No },
+        ..RunOptions::default()
     };
     let mut session = agent.session(id);
     let report = match input {

@@ -9,6 +9,7 @@ use super::signals::Signals;
 use super::style::Style;
 use serde_json::json;
 use std::process::ExitCode;
+use std::sync::Arc;
 use stead::agent::{Agent, Called};
 use stead::core::{Block, VerdictKind};
 
@@ -54,7 +55,7 @@ fn print_result(called: &Called, as_json: bool, style: Style) -> Result<(), CliE
     Ok(())
 }
 
-async fn list(agent: &Agent, env: &Env, args: &ToolArgs) -> Result<ExitCode, CliError> {
+async fn list(agent: &Arc<Agent>, env: &Env, args: &ToolArgs) -> Result<ExitCode, CliError> {
     let style = Style::stdout(env);
     for spec in agent.outside_turn().await?.tools.specs().iter() {
         if args.json {

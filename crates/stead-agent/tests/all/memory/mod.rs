@@ -164,6 +164,7 @@ pub(super) async fn agent_at(
         owner,
         tools,
         folder,
+        models: stead_agent::Models::default(),
     })
     .unwrap()
 }

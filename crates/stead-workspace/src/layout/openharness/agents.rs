@@ -4,7 +4,7 @@ use super::definitions;
 use super::models::TOP_P;
 use super::words::{TextOr, later};
 use crate::layout::{Draft, Read, Side};
-use crate::{AgentMode, AgentSpec, Document, Finding, FrontMatter, SpecPolicy, Spot};
+use crate::{AgentMode, AgentSpec, Document, Finding, FrontMatter, Isolation, SpecPolicy, Spot};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -62,8 +62,7 @@ struct Matter {
     subagents: Option<Vec<String>>,
     policy: Option<SpecPolicy>,
     hidden: Option<bool>,
-    #[serde(rename = "background")]
-    _background: Option<bool>,
+    background: Option<bool>,
     #[serde(rename = "color")]
     _color: Option<String>,
 }
@@ -144,6 +143,9 @@ fn parse(name: &str, side: Side, read: &Read) -> Result<Agent, Finding> {
         subagents: Some(matter.subagents.unwrap_or_default()),
         policy,
         hidden: matter.hidden.unwrap_or_default(),
+        background: matter.background.unwrap_or_default(),
+        // A project's agents work on the project.
+        isolation: Isolation::Shared,
         prompt: prompt.to_owned(),
         ..AgentSpec::default()
     };
@@ -247,14 +249,9 @@ fn lists(document: &Document, matter: &Matter) -> Result<(Lists, Lists), Finding
 
 /// What is understood and has no effect yet, whichever agent it is.
 fn note_later(draft: &mut Draft<'_>, agent: &Agent) {
-    for (names, what) in [
-        (&["system_reminder"][..], "agents are switched in a later version"),
-        (&["background"], "subagents run in a later version"),
-        (&["color"], "agents have colours in a later version"),
-        (&["top_p"], TOP_P),
-        (&["model", "top_p"], TOP_P),
-        (&["policy", "max_concurrent_subagents"], "subagents run in a later version"),
-    ] {
+    for (names, what) in
+        [(&["color"][..], "agents have colours in a later version"), (&["top_p"], TOP_P), (&["model", "top_p"], TOP_P)]
+    {
         later(draft, &agent.document, names, what);
     }
 }

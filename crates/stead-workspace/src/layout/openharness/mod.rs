@@ -15,13 +15,14 @@ mod settings;
 mod words;
 
 use self::agents::Agent;
-use self::native::{LOAD_SKILL, Natives};
+use self::native::Natives;
 use self::references::{Known, Role};
 use self::settings::{Kind, Settings};
 use self::words::instead;
 use super::stead::add_given;
 use super::{Draft, Layout, LoadCx, Side};
-use crate::{ContextFile, Finding, FixedText, Policy, Severity, SpecPolicy, Surface, Tree, order};
+use crate::role::{policy, with_hands};
+use crate::{AgentSpec, ContextFile, Finding, FixedText, Policy, Severity, Surface, Tree, order};
 use std::collections::BTreeMap;
 use stead_vfs::{FileKind, Protected, VPath};
 
@@ -66,23 +67,33 @@ pub(super) async fn load<'a>(cx: &'a LoadCx<'a>) -> Draft<'a> {
     };
     let agents_known = hooks::Known { models: &models, agents: agents.keys().map(String::as_str).collect() };
     hooks::read(&mut draft, &agents_known).await;
-    let mut model = None;
+    let mut models_of = BTreeMap::new();
     for (name, agent) in &mut agents {
         let role = if active.as_ref() == Some(name) { Role::Main } else { Role::Other };
-        let resolved = known.settle(&mut draft, agent, role);
-        model = if role == Role::Main { resolved } else { model };
+        models_of.insert(name.clone(), known.settle(&mut draft, agent, role));
     }
-    if let Some(agent) = active.as_ref().and_then(|name| agents.get(name)) {
+    let speaker = |agent: &Agent| {
+        let model = models_of.get(&agent.spec.name).and_then(Option::as_ref);
+        prompts::Speaker { agent: own_words(&agent.spec), model }
+    };
+    let main = active.as_ref().and_then(|name| agents.get(name));
+    if let Some(agent) = main {
         become_agent(&mut draft, agent);
-        let words = FixedText {
-            title: format!("agent {}", agent.spec.name),
-            order: order::PERSONA,
-            source: agent.spec.source.clone(),
-            text: agent.spec.prompt.clone(),
-            tag: None,
-        };
-        let speaker = prompts::Speaker { agent: words, model: model.as_ref() };
-        prompts::read(&mut draft, settings.as_ref(), speaker).await;
+        prompts::read(&mut draft, settings.as_ref(), speaker(agent)).await;
+    }
+    // The others may be switched to: what each would be told is put together the same way, and mistakes are told once.
+    let (texts, told) = (std::mem::take(&mut draft.texts), draft.told());
+    let mut spoken = Vec::new();
+    for (name, agent) in &agents {
+        prompts::read(&mut draft, settings.as_ref(), speaker(agent)).await;
+        spoken.push((name.clone(), std::mem::take(&mut draft.texts)));
+    }
+    draft.forget_since(told);
+    draft.texts = texts;
+    for (name, texts) in spoken {
+        if let Some(agent) = agents.get_mut(&name) {
+            agent.spec.texts = texts;
+        }
     }
     draft.agents = agents.into_iter().map(|(name, agent)| (name, agent.spec)).collect();
     draft.active = active;
@@ -208,37 +219,31 @@ fn wanted_skills(agents: &BTreeMap<String, Agent>) -> Vec<String> {
     lists.flat_map(|list| list.names.iter().cloned()).collect()
 }
 
+/// What an agent says of itself.
+fn own_words(spec: &AgentSpec) -> FixedText {
+    FixedText {
+        title: format!("agent {}", spec.name),
+        order: order::PERSONA,
+        source: spec.source.clone(),
+        text: spec.prompt.clone(),
+        tag: None,
+    }
+}
+
 /// Takes model, bounds and tools of the main agent as those of the workspace.
 fn become_agent(draft: &mut Draft<'_>, agent: &Agent) {
     let spec = &agent.spec;
     draft.config.model = spec.model.clone();
-    draft.config.policy = policy(&spec.policy);
-    let skills = spec.skills.as_ref().is_some_and(|names| !names.is_empty());
-    let load_skill = skills.then(|| LOAD_SKILL.to_owned());
-    draft.tools.allow = Some(spec.tools.iter().flatten().cloned().chain(load_skill).collect());
+    draft.config.policy = policy(&spec.policy, &Policy::default());
+    draft.tools.allow = Some(with_hands(spec.tools.clone().unwrap_or_default(), spec));
     draft.tools.deny = spec.denied_tools.clone();
     draft.came_from(&agent.document, |key| match key {
         "model" | "model.model_ref" | "model.alias" => Some("model.name".to_owned()),
         "temperature" | "model.temperature" => Some("model.temperature".to_owned()),
         "max_tokens" | "model.max_tokens" => Some("model.max_output_tokens".to_owned()),
-        "policy.max_concurrent_subagents" => None,
         key if key.starts_with("policy.") => Some(key.to_owned()),
         "tools.native" => Some("tools.allow".to_owned()),
         "disallowed.tools.native" => Some("tools.deny".to_owned()),
         _ => None,
     });
-}
-
-fn policy(own: &SpecPolicy) -> Policy {
-    let usual = Policy::default();
-    Policy {
-        max_steps: own.max_steps.unwrap_or(usual.max_steps),
-        run_timeout_seconds: own.run_timeout_seconds.unwrap_or(usual.run_timeout_seconds),
-        tool_timeout_seconds: own.tool_timeout_seconds.unwrap_or(usual.tool_timeout_seconds),
-        parallel_tool_calls: match own.parallel_tool_calls {
-            Some(false) => 1,
-            Some(true) | None => usual.parallel_tool_calls,
-        },
-        ..usual
-    }
 }

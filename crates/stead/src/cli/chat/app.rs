@@ -294,7 +294,7 @@ impl<'a> App<'a> {
             cancel: self.cancel.clone(),
             approvals,
             wait: self.args.turn.wait(),
-            pin: Pinned::No,
+            ..RunOptions::default()
         };
         self.runs.spawn(async move {
             let report = match begin {

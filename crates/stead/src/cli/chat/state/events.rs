@@ -7,6 +7,9 @@ use stead::core::{Event, EventKind, Level, Outcome};
 
 impl Chat {
     pub(in crate::cli::chat) fn on_event(&mut self, event: &Event) {
+        if !event.source.is_empty() {
+            return self.on_child_event(&event.source.join("/"), &event.kind);
+        }
         match &event.kind {
             EventKind::RunStarted { model, resumed, .. } => {
                 self.info.model.clone_from(model);
@@ -64,6 +67,10 @@ impl Chat {
                 if self.question.as_ref().is_some_and(|question| question.id == *id) {
                     self.question = None;
                 }
+            }
+            EventKind::AgentSwitched { from, to, model } => {
+                self.info.model.clone_from(model);
+                self.note(Tone::Info, format!("{from} hands over to {to}"));
             }
             EventKind::Notice { level, text } => {
                 let tone = match level {
@@ -143,6 +150,30 @@ impl Chat {
             && run.doing != Doing::Cancelling
         {
             run.doing = now;
+        }
+    }
+
+    /// What those who work for the agent do, in a line each.
+    fn on_child_event(&mut self, who: &str, kind: &EventKind) {
+        match kind {
+            EventKind::RunStarted { .. } => self.note(Tone::Info, format!("[{who}] began")),
+            EventKind::ToolEnded { name, status, .. } => {
+                self.note(Tone::Info, format!("[{who}] {name} {}", status.as_str()));
+            }
+            EventKind::ModelEnded { usage, cost, .. } => {
+                self.info.usage += *usage;
+                self.info.cost = match (self.info.cost, cost) {
+                    (Some(mut total), Some(part)) => {
+                        total += *part;
+                        Some(total)
+                    }
+                    (Some(_) | None, None) | (None, Some(_)) => None,
+                };
+            }
+            EventKind::Ask { id, name, args, rule } => self.call(id, name, args, Stage::Asked(rule.clone())),
+            EventKind::RunEnded { outcome, .. } => self.note(Tone::Info, format!("[{who}] {}", outcome.as_str())),
+            EventKind::Notice { text, .. } => self.note(Tone::Info, format!("[{who}] {text}")),
+            _ => {}
         }
     }
 }

@@ -1,0 +1,199 @@
+//! Those who work for a session: agents of the workspace that it hands tasks to.
+//!
+//! Each works in a session of its own, with its own journal, context, tools and model, under the ceiling of the one that
+//! handed the task over. It may be waited for or not; one that is waited for too long goes on in the background. When it
+//! is done, its parent is told once: by the result of the call, or by a notice before the next question to the model.
+
+mod child;
+mod news;
+mod order;
+mod record;
+mod recover;
+
+pub use order::{Order, Wait};
+pub use record::{TaskRecord, TaskStatus};
+
+use crate::gate::Terms;
+use crate::{Agent, Approvals, Budget, Listener};
+use child::Work;
+use record::Records;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use stead_core::{Owner, RunId, SessionId};
+use stead_vfs::VPath;
+use tokio::sync::{Semaphore, watch};
+use tokio_util::sync::CancellationToken;
+
+/// Those who work for one session.
+pub struct Crew {
+    home: Arc<Agent>,
+    owner: Owner,
+    session: SessionId,
+    records: Records,
+    /// What holds in the open run, and for whom it hands work over.
+    now: Mutex<Option<Now>>,
+    slots: Arc<Semaphore>,
+    hands: Mutex<HashMap<String, Hand>>,
+    /// Counts tasks that ended, so that one can wait for the next.
+    ended: watch::Sender<u64>,
+}
+
+/// What holds in the open run.
+#[derive(Clone)]
+pub(crate) struct Now {
+    /// The agent that acts.
+    pub(crate) agent: Arc<Agent>,
+    pub(crate) run: RunId,
+    pub(crate) terms: Terms,
+    /// Through how many hands its own work came.
+    pub(crate) depth: u32,
+    /// The session whose files it works on.
+    pub(crate) tree: SessionId,
+    pub(crate) listener: Listener,
+    pub(crate) approvals: Approvals,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) budget: Budget,
+}
+
+/// A task that is being worked on in this process.
+struct Hand {
+    cancel: CancellationToken,
+    done: watch::Receiver<bool>,
+}
+
+/// How long those who are stopped may take to come to their end.
+const STOP_GRACE: Duration = Duration::from_millis(1500);
+
+impl Crew {
+    /// Those who will work for a session of `home`.
+    pub(crate) fn new(home: Arc<Agent>, owner: Owner, session: SessionId) -> Self {
+        let files = home.parts.place.files(&owner, &session, None);
+        let records = Records::new(files, records_path(&home, &session));
+        let slots = home.policy().max_concurrent_subagents as usize;
+        Self {
+            home,
+            owner,
+            session,
+            records,
+            now: Mutex::default(),
+            slots: Arc::new(Semaphore::new(slots.clamp(1, Semaphore::MAX_PERMITS))),
+            hands: Mutex::default(),
+            ended: watch::Sender::new(0),
+        }
+    }
+
+    /// From here on, work is handed over for this run.
+    pub(crate) fn begin(&self, now: Now) {
+        *self.now.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+    }
+
+    /// What binds the session now binds those it hands work to from here on.
+    pub(crate) fn bind(&self, agent: Arc<Agent>, terms: Terms) {
+        if let Some(now) = &mut *self.now.lock().unwrap_or_else(PoisonError::into_inner) {
+            (now.agent, now.terms) = (agent, terms);
+        }
+    }
+
+    fn now(&self) -> Option<Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How many are at work in this process.
+    pub fn working(&self) -> usize {
+        self.hands().len()
+    }
+
+    /// All tasks on record, oldest first.
+    pub async fn tasks(&self) -> Result<Vec<TaskRecord>, String> {
+        self.records.load().await.map_err(|error| error.to_string())?;
+        let mut tasks = self.records.all();
+        tasks.sort_by(|a, b| a.created_at.cmp(&b.created_at).then_with(|| a.task_id.cmp(&b.task_id)));
+        Ok(tasks)
+    }
+
+    /// The task of this id, label or session; the newest, if a label was given again.
+    pub async fn task(&self, name: &str) -> Result<TaskRecord, String> {
+        let tasks = self.tasks().await?;
+        let is = |task: &&TaskRecord| {
+            task.task_id == name || task.label.as_deref() == Some(name) || task.sub_session_id.as_str() == name
+        };
+        tasks.iter().rev().find(is).cloned().ok_or_else(|| {
+            let known: Vec<&str> = tasks.iter().map(|task| task.task_id.as_str()).collect();
+            match known.is_empty() {
+                true => format!("there is no task {name:?}: none was handed over in this session"),
+                false => format!("there is no task {name:?}; there are: {}", known.join(", ")),
+            }
+        })
+    }
+
+    /// Stops a task and waits for its end. False if it was not at work here.
+    pub async fn cancel(&self, task: &str) -> bool {
+        let hand = self.hands().get(task).map(|hand| (hand.cancel.clone(), hand.done.clone()));
+        let Some((cancel, mut done)) = hand else { return false };
+        cancel.cancel();
+        let _ = tokio::time::timeout(STOP_GRACE, done.wait_for(|done| *done)).await;
+        true
+    }
+
+    /// Stops all of them and waits for their end.
+    pub(crate) async fn stop(&self) {
+        let hands: Vec<_> = self.hands().values().map(|hand| (hand.cancel.clone(), hand.done.clone())).collect();
+        hands.iter().for_each(|(cancel, _)| cancel.cancel());
+        let all = futures_util::future::join_all(hands.into_iter().map(|(_, mut done)| async move {
+            let _ = done.wait_for(|done| *done).await;
+        }));
+        let _ = tokio::time::timeout(STOP_GRACE, all).await;
+    }
+
+    /// Waits until one more task has ended, if any is at work.
+    pub(crate) async fn next_end(&self) {
+        let mut ended = self.ended.subscribe();
+        if self.working() > 0 {
+            let _ = ended.changed().await;
+        }
+    }
+
+    /// Waits for the end of a task that is at work here, as long as `patience` lasts.
+    pub async fn wait(&self, task: &str, patience: Duration) -> Option<TaskRecord> {
+        let done = self.hands().get(task).map(|hand| hand.done.clone());
+        if let Some(mut done) = done {
+            let _ = tokio::time::timeout(patience, done.wait_for(|done| *done)).await;
+        }
+        self.records.get(task)
+    }
+
+    fn hands(&self) -> MutexGuard<'_, HashMap<String, Hand>> {
+        self.hands.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets somebody to work.
+    fn set_to_work(self: &Arc<Self>, record: TaskRecord, work: Work) {
+        let (tell, done) = watch::channel(false);
+        let hand = Hand { cancel: work.cancel.clone(), done };
+        self.hands().insert(record.task_id.clone(), hand);
+        let crew = self.clone();
+        tokio::spawn(async move {
+            let task = record.task_id.clone();
+            // On record before anybody hears that it is done.
+            crew.work(record, work).await;
+            crew.hands().remove(&task);
+            let _ = tell.send(true);
+            crew.ended.send_modify(|count| *count += 1);
+        });
+    }
+}
+
+/// Where the tasks of a session are on record.
+fn records_path(agent: &Agent, session: &SessionId) -> VPath {
+    let definition = &agent.parts.workspace.definition;
+    let path = format!("agents/{}/tasks/{session}.json", definition.config.agent());
+    definition.tree.runtime.join(&path).unwrap_or(VPath::root())
+}
+
+impl fmt::Debug for Crew {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Crew").field("session", &self.session).field("working", &self.working()).finish_non_exhaustive()
+    }
+}

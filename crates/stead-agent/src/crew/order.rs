@@ -1,0 +1,181 @@
+//! Handing a task over.
+
+use super::child::Work;
+use super::{Crew, Now, TaskRecord, TaskStatus};
+use std::sync::Arc;
+use std::time::Duration;
+use stead_core::{Block, ChildFiles, SessionId, Spawned};
+use stead_workspace::{AgentSpec, Isolation, Part};
+
+/// A task to be handed over.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Order {
+    /// To which agent.
+    pub agent: String,
+    /// What it is about, in a few words.
+    pub description: String,
+    /// The task.
+    pub prompt: String,
+    /// What to call it.
+    pub label: Option<String>,
+    /// Whether and how long it is waited for; none = as the agent's definition says.
+    pub wait: Option<Wait>,
+}
+
+/// Whether a task is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// So long; then it goes on in the background.
+    Upto(Duration),
+    /// Not at all.
+    Background,
+}
+
+impl Crew {
+    /// Sets an agent to work on a task. Gives the record as it was then, and whether to wait; an error says what to do
+    /// instead.
+    pub async fn hand_over(self: &Arc<Self>, order: Order) -> Result<(TaskRecord, Wait), String> {
+        let now = self.now().ok_or("tasks can be handed over in a session only")?;
+        let deepest = self.home.policy().max_subagent_depth;
+        if now.depth >= deepest {
+            return Err(format!(
+                "a task may go through {deepest} hands at most (policy.max_subagent_depth): do this one yourself"
+            ));
+        }
+        let spec = self.find(&now, &order.agent).await?;
+        if let Isolation::At(path) = &spec.isolation {
+            return Err(format!("{} has a workspace of its own at {path}, which is not supported yet", spec.name));
+        }
+        let role = self.home.role(&spec, Part::Child).map_err(|error| format!("{}: {error}", spec.name))?;
+        self.records.load().await.map_err(|error| error.to_string())?;
+        if let Some(label) = &order.label {
+            let taken = |task: &TaskRecord| task.label.as_ref() == Some(label) && !task.status.is_final();
+            if self.records.all().iter().any(taken) {
+                return Err(format!("the label {label:?} is taken by a task that is at work; choose another"));
+            }
+        }
+        let files = match spec.isolation {
+            Isolation::Isolated => ChildFiles::Isolated,
+            Isolation::Shared | Isolation::At(_) => ChildFiles::Shared,
+        };
+        let task = format!("task_{}", short_id());
+        let session = SessionId::new(format!("sub-{}", short_id())).map_err(|error| error.to_string())?;
+        let spawned = Spawned {
+            by: self.session.clone(),
+            task: task.clone(),
+            agent: spec.name.clone(),
+            label: order.label.clone(),
+            depth: now.depth + 1,
+            modes: std::iter::once(now.terms.mode).chain(now.terms.ceiling.modes.iter().copied()).collect(),
+            planning: now.terms.ceiling.planning.clone(),
+            files,
+            tree: now.tree.clone(),
+        };
+        let wait = order.wait.unwrap_or_else(|| self.usual(&spec));
+        let record = self.open(&now, &spec, session, (task, order.label, order.description)).await?;
+        let input = vec![Block::text(order.prompt)];
+        let cancel = now.cancel.child_token();
+        self.set_to_work(
+            record.clone(),
+            Work { role, spawned: Some(spawned), input, now, cancel, schema: spec.result.clone() },
+        );
+        Ok((record, wait))
+    }
+
+    /// Goes on with the session of an earlier task.
+    pub async fn send(
+        self: &Arc<Self>,
+        to: &str,
+        message: String,
+        wait: Option<Wait>,
+    ) -> Result<(TaskRecord, Wait), String> {
+        let now = self.now().ok_or("tasks can be handed over in a session only")?;
+        let before = self.task(to).await?;
+        if self.hands().contains_key(&before.task_id) {
+            return Err(format!(
+                "{} is still at work; wait for it (wait_tasks) or stop it (task_cancel)",
+                before.task_id
+            ));
+        }
+        let spec = self.find(&now, &before.sub_agent_id).await?;
+        let role = self.home.role(&spec, Part::Child).map_err(|error| format!("{}: {error}", spec.name))?;
+        let wait = wait.unwrap_or_else(|| self.usual(&spec));
+        let (task, label) = (format!("task_{}", short_id()), before.label.clone());
+        let what = (task, label, before.description.clone());
+        let record = self.open(&now, &spec, before.sub_session_id.clone(), what).await?;
+        let input = vec![Block::text(message)];
+        let cancel = now.cancel.child_token();
+        self.set_to_work(record.clone(), Work { role, spawned: None, input, now, cancel, schema: spec.result.clone() });
+        Ok((record, wait))
+    }
+
+    /// The agent of this name, if the one that acts may hand it work.
+    async fn find(&self, now: &Now, name: &str) -> Result<Arc<AgentSpec>, String> {
+        let files = self.home.parts.place.files(&self.owner, &now.tree, None);
+        let files = self.home.workspace().shown(&files);
+        let specs = self.home.specs(&self.owner, &files).await.map_err(|error| error.to_string())?;
+        let definition = &now.agent.workspace().definition;
+        let allowed = definition.active_spec().and_then(|active| active.subagents.as_ref());
+        let may = |spec: &AgentSpec| spec.mode.is_subagent() && allowed.is_none_or(|names| names.contains(&spec.name));
+        match specs.get(name) {
+            Some(spec) if may(spec) => Ok(spec.clone()),
+            Some(spec) if !spec.mode.is_subagent() => {
+                Err(format!("{name} is a main agent: work cannot be handed to it{}", list(specs.values(), may)))
+            }
+            Some(_) => Err(format!("{name} may not be given work by this agent{}", list(specs.values(), may))),
+            None => Err(format!("there is no agent {name:?}{}", list(specs.values(), may))),
+        }
+    }
+
+    fn usual(&self, spec: &AgentSpec) -> Wait {
+        match spec.background {
+            true => Wait::Background,
+            false => Wait::Upto(Duration::from_secs(self.home.policy().subagent_timeout_seconds)),
+        }
+    }
+
+    /// Puts a task on record.
+    async fn open(
+        &self,
+        now: &Now,
+        spec: &AgentSpec,
+        session: SessionId,
+        (task, label, description): (String, Option<String>, String),
+    ) -> Result<TaskRecord, String> {
+        let at = jiff::Timestamp::now();
+        let record = TaskRecord {
+            task_id: task,
+            sub_agent_id: spec.name.clone(),
+            parent_agent_id: now.agent.acting(),
+            parent_session_id: self.session.clone(),
+            sub_session_id: session,
+            label,
+            description,
+            status: TaskStatus::Running,
+            result: None,
+            error_message: None,
+            awaiting_confirm: false,
+            untrusted: false,
+            run: now.run.clone(),
+            spent: Default::default(),
+            created_at: at,
+            last_updated_at: at,
+            others: Default::default(),
+        };
+        self.records.put(record.clone()).await.map_err(|error| error.to_string())?;
+        Ok(record)
+    }
+}
+
+fn list<'a>(specs: impl Iterator<Item = &'a Arc<AgentSpec>>, may: impl Fn(&AgentSpec) -> bool) -> String {
+    let names: Vec<&str> = specs.filter(|spec| may(spec)).map(|spec| spec.name.as_str()).collect();
+    match names.is_empty() {
+        true => "; there is nobody to hand work to".to_owned(),
+        false => format!("; there are: {}", names.join(", ")),
+    }
+}
+
+/// An id that no other task has.
+fn short_id() -> String {
+    uuid::Uuid::now_v7().simple().to_string()
+}

@@ -1,0 +1,64 @@
+//! What became of tasks while nobody looked: a process ended, or another one went on with them.
+
+use super::{Crew, TaskRecord, TaskStatus};
+use stead_core::{Allowance, CallState, Outcome, SessionState};
+use stead_store::{StoreError, Wait};
+
+impl Crew {
+    /// Brings the record of every task that is not at work here up to date. Nothing is begun again by itself.
+    pub(crate) async fn recover(&self) -> Result<(), String> {
+        self.records.reload().await.map_err(|error| error.to_string())?;
+        for task in self.records.all() {
+            if task.status.is_final() || self.hands().contains_key(&task.task_id) {
+                continue;
+            }
+            if let Some(found) = self.look_at(task).await {
+                self.records.put(found).await.map_err(|error| error.to_string())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// How a task stands by what its own session says; none if another process works on it.
+    async fn look_at(&self, mut task: TaskRecord) -> Option<TaskRecord> {
+        let sessions = self.home.parts.place.sessions(&self.owner);
+        let state = match sessions.open(&task.sub_session_id, None, Wait::No).await {
+            Ok(opened) => {
+                opened.writer.close().await;
+                opened.state.unwrap_or_default()
+            }
+            Err(StoreError::Locked { .. }) => return None,
+            Err(error) => {
+                task.status = TaskStatus::Failed;
+                task.error_message = Some(format!("it was not begun: {error}"));
+                task.last_updated_at = jiff::Timestamp::now();
+                return Some(task);
+            }
+        };
+        let asked = asks(&state);
+        if asked && task.awaiting_confirm {
+            return None;
+        }
+        task.awaiting_confirm = asked;
+        task.spent = Allowance { usd: state.cost.unwrap_or_default(), tokens: state.usage.total_tokens() };
+        task.untrusted = state.tainted.is_some();
+        task.last_updated_at = jiff::Timestamp::now();
+        (task.status, task.result, task.error_message) = match (asked, state.run.is_some(), state.last_outcome) {
+            (true, _, _) => (TaskStatus::Running, None, None),
+            (false, true, _) | (false, false, None) => {
+                let reason = "the process ended before it was done; agent_send goes on with it".to_owned();
+                (TaskStatus::Failed, None, Some(format!("interrupted: {reason}")))
+            }
+            (false, false, Some(Outcome::Completed)) => (TaskStatus::Completed, Some(state.final_text()), None),
+            (false, false, Some(Outcome::Cancelled)) => (TaskStatus::Cancelled, None, None),
+            (false, false, Some(outcome)) => (TaskStatus::Failed, None, Some(outcome.as_str().to_owned())),
+        };
+        Some(task)
+    }
+}
+
+/// Whether a person was asked and did not answer yet.
+fn asks(state: &SessionState) -> bool {
+    let pending = state.run.iter().flat_map(|run| &run.pending);
+    pending.into_iter().any(|call| matches!(call.state, CallState::Asked { .. }))
+}

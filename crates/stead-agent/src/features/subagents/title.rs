@@ -1,0 +1,57 @@
+//! `SubAgent` and `AgentSwitch`, as OpenHarness shows them.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use stead_tools::{Spellings, Titled};
+
+pub(super) struct SubAgent;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SubAgentArgs {
+    /// What the task is about, in a few words.
+    description: String,
+    /// The whole task: the agent sees nothing else of this conversation.
+    prompt: String,
+    /// Which agent does it.
+    subagent_name: String,
+    /// Do not wait for it.
+    #[serde(default)]
+    run_in_background: Option<bool>,
+}
+
+impl Titled for SubAgent {
+    type Args = SubAgentArgs;
+    const NAME: &'static str = "SubAgent";
+    const DESCRIPTION: &'static str = "Hands a task to another agent, which works on it in a conversation of its own and \
+        reports back. Several calls at once work side by side.";
+    const SPELLINGS: Spellings =
+        Spellings { names: &[("subagent_type", "subagent_name"), ("agent", "subagent_name")], values: &[] };
+
+    fn canonical(args: SubAgentArgs) -> Value {
+        json!({
+            "agent": args.subagent_name, "description": args.description, "prompt": args.prompt,
+            "background": args.run_in_background,
+        })
+    }
+}
+
+pub(super) struct AgentSwitch;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AgentSwitchArgs {
+    /// The agent to switch to.
+    to: String,
+}
+
+impl Titled for AgentSwitch {
+    type Args = AgentSwitchArgs;
+    const NAME: &'static str = "AgentSwitch";
+    const DESCRIPTION: &'static str = "Switches to another agent, which goes on with this conversation.";
+
+    fn canonical(args: AgentSwitchArgs) -> Value {
+        json!({"to": args.to})
+    }
+}

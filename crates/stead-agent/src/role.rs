@@ -1,0 +1,106 @@
+//! The agents of a workspace: the same workspace, model and place, as each of them finds it.
+
+use crate::{Agent, AgentError, AgentParts};
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use stead_core::Owner;
+use stead_model::{Model, ModelError, ModelSettings, connect};
+use stead_vfs::{VPath, Vfs};
+use stead_workspace::{AgentSpec, Part, Switch, general_purpose};
+
+/// How models are reached that agents of a workspace name.
+#[derive(Clone)]
+pub struct Models(Arc<Connect>);
+
+type Connect = dyn Fn(&ModelSettings) -> Result<Arc<dyn Model>, ModelError> + Send + Sync;
+
+impl Models {
+    /// By `connect`.
+    pub fn new(connect: impl Fn(&ModelSettings) -> Result<Arc<dyn Model>, ModelError> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(connect))
+    }
+}
+
+impl Default for Models {
+    /// With keys and endpoints that their settings give, and no others.
+    fn default() -> Self {
+        Self::new(|settings| connect(settings, &|_| None))
+    }
+}
+
+impl fmt::Debug for Models {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Models")
+    }
+}
+
+/// Agents of one workspace that were put together: each once, until its definition changes.
+#[derive(Debug, Default)]
+pub(crate) struct Roles(Mutex<HashMap<(String, Part), (Arc<AgentSpec>, Arc<Agent>)>>);
+
+/// Roles that are kept.
+const MAX_ROLES: usize = 1000;
+
+impl Agent {
+    /// The agents that there are beside the workspace's own, by name, as their files say now.
+    pub(crate) async fn specs(
+        &self,
+        owner: &Owner,
+        files: &Arc<dyn Vfs>,
+    ) -> Result<BTreeMap<String, Arc<AgentSpec>>, AgentError> {
+        let workspace = &self.parts.workspace;
+        let own = match &workspace.definition.tree.subagents {
+            Some(folder) => {
+                let own = crate::features::own_folder(owner, &**files).await;
+                own.and_then(|own: VPath| own.join(folder.as_str()).ok())
+            }
+            None => None,
+        };
+        let mut specs = workspace.subagents(&**files, own.as_ref()).await?;
+        if !workspace.config().disable.has(Switch::Subagents) {
+            let general = general_purpose();
+            specs.entry(general.name.clone()).or_insert_with(|| Arc::new(general));
+        }
+        Ok(specs)
+    }
+
+    /// The same workspace as `spec` finds it. Only asked of the workspace's own agent.
+    pub(crate) fn role(&self, spec: &Arc<AgentSpec>, part: Part) -> Result<Arc<Self>, AgentError> {
+        let key = (spec.name.clone(), part);
+        if let Some((known, role)) = self.roles.lock().get(&key)
+            && known == spec
+        {
+            return Ok(role.clone());
+        }
+        let workspace = self.parts.workspace.as_agent(spec, part);
+        let mut parts = AgentParts { workspace, ..self.parts.clone() };
+        if let Some(settings) = parts.workspace.config().model.clone()
+            && spec.model.as_ref().is_some_and(|own| !own.name.is_empty())
+        {
+            parts.model = (self.parts.models.0)(&settings)?;
+            parts.params = settings.params();
+        } else if let Some(own) = &spec.model {
+            parts.params.temperature = own.temperature.or(parts.params.temperature);
+        }
+        let role = Self::new(parts)?;
+        let mut roles = self.roles.lock();
+        if roles.len() >= MAX_ROLES {
+            roles.clear();
+        }
+        roles.insert(key, (spec.clone(), role.clone()));
+        Ok(role)
+    }
+
+    /// The name of the agent that it is among those of its workspace.
+    pub(crate) fn acting(&self) -> String {
+        let active = self.parts.workspace.definition.active.clone();
+        active.unwrap_or_else(|| self.parts.workspace.config().agent().to_string())
+    }
+}
+
+impl Roles {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(String, Part), (Arc<AgentSpec>, Arc<Agent>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
