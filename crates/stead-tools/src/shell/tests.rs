@@ -192,6 +192,10 @@ fn what_is_not_certain_is_unclear() {
         "echo @(a|b)",
         "a b()",
         "sh -c 'a (b'",
+        "sh -c \"echo $'a'\"",
+        "sh -c 'a &> b'",
+        "zsh -c a",
+        "watch 'a <(b)'",
     ];
     for command in cases {
         assert!(parse(command).unclear.is_some(), "{command:?} is {}", shown(command));

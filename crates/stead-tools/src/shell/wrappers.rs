@@ -14,7 +14,15 @@ const MAX_GUESSES: usize = 24;
 enum Inside {
     Command(Part),
     Script(String, Reach),
+    /// It may not be what it looks like.
+    Doubt(&'static str),
 }
+
+/// What some shells know and others read as something else.
+const DIALECT: [&str; 19] = [
+    "$'", "$\"", "$[", "&>", "|&", "<<<", "<(", ">(", "[[", "((", "=(", "+=", ";&", "eval", "function", "coproc",
+    "select", "time", "${",
+];
 
 /// Adds what wrappers run after them.
 pub(super) fn look_through(script: Script, level: usize) -> Script {
@@ -41,6 +49,7 @@ fn add(part: Part, level: usize, out: &mut Script) {
                 part.reach = within(outer, part.reach);
                 add(part, level + 1, out);
             }
+            Inside::Doubt(reason) => out.doubt(reason, 0),
             Inside::Script(text, reach) => {
                 let script = parse_within(&text, level + 1);
                 for mut part in script.parts {
@@ -68,17 +77,23 @@ fn within(outer: Reach, inner: Reach) -> Reach {
 fn inside(part: &Part) -> Vec<Inside> {
     let (Some(name), [_, words @ ..]) = (part.name(), part.words.as_slice()) else { return Vec::new() };
     match base_name(name) {
-        "sh" | "bash" | "dash" | "ash" | "ksh" | "mksh" | "zsh" | "rbash" => shell(part, words),
-        "eval" => vec![joined(words, Reach::Inner)],
+        "bash" | "rbash" => shell(part, words),
+        "sh" | "dash" | "ash" => dialect(shell(part, words)),
+        "ksh" | "mksh" | "zsh" | "fish" | "csh" | "tcsh" => {
+            let mut inside = shell(part, words);
+            inside.push(Inside::Doubt("another shell than bash"));
+            inside
+        }
+        "eval" => joined(words, Reach::Inner),
         "trap" => trap(words),
         "find" | "fd" | "fdfind" => find(words),
         "xargs" => xargs(words),
         "command" if matches!(words.first().and_then(Word::known), Some("-v" | "-V" | "-pv" | "-pV")) => Vec::new(),
         "env" => env(words),
         "sudo" | "doas" => sudo(words),
-        "su" | "runuser" => su(words),
+        "su" | "runuser" => dialect(su(words)),
         "watch" => match WATCH.operands(words) {
-            Some(rest) => vec![joined(rest, Reach::Inner)],
+            Some(rest) => dialect(joined(rest, Reach::Inner)),
             None => anything_and_guesses(words),
         },
         "timeout" => match TIMEOUT.operands(words) {
@@ -188,10 +203,16 @@ fn guesses(words: &[Word]) -> impl Iterator<Item = Inside> {
     starts.map(|words| Inside::Command(Part::new(words.to_vec(), Reach::Behind)))
 }
 
-/// Words that are put together and read again.
-fn joined(words: &[Word], reach: Reach) -> Inside {
-    let words: Option<Vec<&str>> = words.iter().map(Word::known).collect();
-    words.map_or_else(anything, |words| Inside::Script(words.join(" "), reach))
+/// Words that are put together and read again. If some are not known, anything may run, and rules that deny see what
+/// stands before those.
+fn joined(words: &[Word], reach: Reach) -> Vec<Inside> {
+    let known: Vec<&str> = words.iter().map_while(Word::known).collect();
+    let text = known.join(" ");
+    match known.len() {
+        all if all == words.len() => vec![Inside::Script(text, reach)],
+        0 => vec![anything()],
+        _ => vec![anything(), Inside::Script(text, Reach::Behind)],
+    }
 }
 
 fn trap(words: &[Word]) -> Vec<Inside> {
@@ -199,9 +220,21 @@ fn trap(words: &[Word]) -> Vec<Inside> {
         [] => Vec::new(),
         [handler, ..] => match handler.known() {
             Some("-" | "" | "-l" | "-p") => Vec::new(),
-            Some(_) | None => vec![joined(std::slice::from_ref(handler), Reach::Inner)],
+            Some(_) | None => joined(std::slice::from_ref(handler), Reach::Inner),
         },
     }
+}
+
+/// Adds a doubt if a plain shell may read a text in another way than bash does.
+fn dialect(mut inside: Vec<Inside>) -> Vec<Inside> {
+    let differs = |inside: &Inside| match inside {
+        Inside::Script(text, _) => DIALECT.iter().any(|mark| text.contains(mark)),
+        Inside::Command(_) | Inside::Doubt(_) => false,
+    };
+    if inside.iter().any(differs) {
+        inside.push(Inside::Doubt("`sh` may read it in another way than bash"));
+    }
+    inside
 }
 
 /// `sh -c TEXT`, `bash -lc TEXT`, `bash <<END`.
@@ -228,7 +261,7 @@ fn shell(part: &Part, words: &[Word]) -> Vec<Inside> {
         }
     }
     match (rest.first(), takes_text) {
-        (Some(text), true) => vec![joined(std::slice::from_ref(text), Reach::Inner)],
+        (Some(text), true) => joined(std::slice::from_ref(text), Reach::Inner),
         (Some(_), false) => Vec::new(),
         (None, _) => {
             let bodies = part.redirects.iter().filter_map(|redirect| match &redirect.kind {
@@ -297,12 +330,11 @@ fn env(words: &[Word]) -> Vec<Inside> {
     match ENV.operands(words) {
         Some(rest) => command(rest),
         None => {
-            // `-S` splits its text by rules of its own.
+            // `-S` splits its text by rules of its own, which are near to those of a shell.
             let texts = words.iter().filter_map(Word::known).map(|text| {
-                let text = text.strip_prefix("--split-string=").or(text.strip_prefix("-S")).unwrap_or(text);
-                let words: Vec<Word> = text.split_whitespace().map(Word::plain).collect();
-                Inside::Command(Part::new(words, Reach::Behind))
+                text.strip_prefix("--split-string=").or(text.strip_prefix("-S")).unwrap_or(text).to_owned()
             });
+            let texts = texts.filter(|text| !text.is_empty()).map(|text| Inside::Script(text, Reach::Behind));
             std::iter::once(anything()).chain(texts).chain(guesses(words)).collect()
         }
     }
@@ -314,6 +346,7 @@ fn sudo(words: &[Word]) -> Vec<Inside> {
     let behind = |inside| match inside {
         Inside::Command(part) => Inside::Command(Part { reach: Reach::Behind, ..part }),
         Inside::Script(text, _) => Inside::Script(text, Reach::Behind),
+        Inside::Doubt(reason) => Inside::Doubt(reason),
     };
     command(rest).into_iter().map(behind).collect()
 }
