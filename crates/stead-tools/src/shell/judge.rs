@@ -1,5 +1,6 @@
 //! The verdict on a command line.
 
+use super::options::Spec;
 use super::pattern::{CommandPattern, Match, Name};
 use super::reads::{Reads, reads_only};
 use super::rules::{CommandRules, ReadPolicy};
@@ -7,6 +8,22 @@ use super::script::{Part, Reach, Script, Value};
 use super::wrappers::base_name;
 use super::{PatternError, parse};
 use stead_core::VerdictKind;
+
+/// What may stand before the command of git.
+const GIT: Spec = Spec {
+    flags: "pP",
+    valued: "Cc",
+    long: &[
+        "no-pager",
+        "paginate",
+        "bare",
+        "no-optional-locks",
+        "no-replace-objects",
+        "literal-pathspecs",
+        "no-lazy-fetch",
+    ],
+    long_valued: &["git-dir", "work-tree", "namespace", "exec-path", "config-env", "attr-source"],
+};
 
 /// What the rules say of a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,20 +86,25 @@ fn verdict(rules: &CommandRules, script: &Script, parts: &[PartJudgement]) -> (V
 
 fn judge_part(rules: &CommandRules, policy: ReadPolicy, part: &Part) -> PartJudgement {
     let said = |kind, rule: String| PartJudgement { command: part.source.clone(), kind, rule, reads: Vec::new() };
-    let find = |patterns: &[CommandPattern], name, wanted| {
-        patterns.iter().find(|pattern| pattern.matches(part, name) == wanted).cloned()
+    let plain = without_git_options(part);
+    let find = |patterns: &[CommandPattern], wanted| {
+        let is_about = |pattern: &&CommandPattern| {
+            let mut seen = std::iter::once(part).chain(&plain);
+            seen.any(|part| pattern.matches(part, Name::Base) == wanted)
+        };
+        patterns.iter().find(is_about).cloned()
     };
-    if let Some(pattern) = find(&rules.deny, Name::Base, Match::Yes) {
+    if let Some(pattern) = find(&rules.deny, Match::Yes) {
         return said(VerdictKind::Deny, named("deny", &pattern));
     }
-    if let Some(pattern) = find(&rules.ask, Name::Base, Match::Yes) {
+    if let Some(pattern) = find(&rules.ask, Match::Yes) {
         return said(VerdictKind::Ask, named("ask", &pattern));
     }
     // A guess at what may run is no reason to ask: the part it stands behind is judged itself.
     if part.reach == Reach::Behind {
         return said(VerdictKind::Allow, "judged with the command that runs it".to_owned());
     }
-    if let Some(pattern) = find(&rules.deny, Name::Base, Match::Maybe).or(find(&rules.ask, Name::Base, Match::Maybe)) {
+    if let Some(pattern) = find(&rules.deny, Match::Maybe).or(find(&rules.ask, Match::Maybe)) {
         return said(VerdictKind::Ask, format!("`{}` may come to what `{}` is about", part.source, pattern.text()));
     }
     if let Some(pattern) = rules.allow.iter().find(|pattern| covers(pattern, part)) {
@@ -94,6 +116,14 @@ fn judge_part(rules: &CommandRules, policy: ReadPolicy, part: &Part) -> PartJudg
         }
         _ => said(VerdictKind::Ask, why_not(rules, part)),
     }
+}
+
+/// `git -C x push` is a `git push` to rules that deny or ask.
+fn without_git_options(part: &Part) -> Option<Part> {
+    let [name, arguments @ ..] = part.words.as_slice() else { return None };
+    let rest = GIT.operands(arguments).filter(|rest| rest.len() < arguments.len())?;
+    let is_git = name.known().is_some_and(|name| base_name(name) == "git");
+    is_git.then(|| Part::new(std::iter::once(name).chain(rest).cloned().collect(), part.reach))
 }
 
 /// Whether an allow rule covers all that a part does, beyond its words.

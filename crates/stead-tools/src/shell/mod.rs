@@ -16,6 +16,7 @@
 //! ```
 
 mod ansi;
+mod expansion;
 mod grammar;
 mod judge;
 mod opinion;

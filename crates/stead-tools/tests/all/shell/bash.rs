@@ -17,38 +17,40 @@ const WRAPPERS: [&str; 8] = ["env", "timeout", "nice", "nohup", "xargs", "sh", "
 
 struct Playground {
     temp: TempDir,
-    log: PathBuf,
+    runs: Cell<usize>,
 }
 
 impl Playground {
     fn new() -> Self {
         let temp = tempfile::tempdir().unwrap();
-        let (bin, log) = (temp.path().join("bin"), temp.path().join("log"));
+        let bin = temp.path().join("bin");
         std::fs::create_dir(&bin).unwrap();
         std::fs::create_dir(temp.path().join("cwd")).unwrap();
-        let recorder = format!(
-            "#!/bin/sh\nline=${{0##*/}}\nfor word; do line=\"$line\u{1}$word\"; done\nprintf '%s\u{2}' \"$line\" >> '{}'\n",
-            log.display()
-        );
+        let recorder = "#!/bin/sh\nline=${0##*/}\nfor word; do line=\"$line\u{1}$word\"; done\n\
+            printf '%s\u{2}' \"$line\" >> \"$RECORD\"\n";
         for name in RECORDERS {
-            std::fs::write(bin.join(name), &recorder).unwrap();
+            std::fs::write(bin.join(name), recorder).unwrap();
             std::fs::set_permissions(bin.join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
         }
         for name in WRAPPERS {
             let real = ["/usr/bin", "/bin"].map(|dir| PathBuf::from(dir).join(name));
             symlink(real.iter().find(|path| path.exists()).unwrap(), bin.join(name)).unwrap();
         }
-        Self { temp, log }
+        Self { temp, runs: Cell::new(0) }
     }
 
     /// Runs a line and returns the words of each command that ran.
     fn run(&self, line: &str) -> Vec<Vec<String>> {
-        std::fs::write(&self.log, "").unwrap();
+        // Bash does not wait for `<(…)`, which may write when the next line has begun: to each its own record.
+        self.runs.set(self.runs.get() + 1);
+        let record = self.temp.path().join(format!("record-{}", self.runs.get()));
+        std::fs::write(&record, "").unwrap();
         // Those left in the background are waited for, whatever becomes of the line.
         let status = Command::new("/usr/bin/timeout")
             .args(["-k", "1", "10", "/bin/bash", "-c", "eval \"$1\"\nwait", "bash", line])
             .env_clear()
             .env("PATH", self.temp.path().join("bin"))
+            .env("RECORD", &record)
             .current_dir(self.temp.path().join("cwd"))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -56,7 +58,7 @@ impl Playground {
             .status()
             .unwrap();
         assert_ne!(status.code(), Some(124), "it did not end: {line}");
-        let log = std::fs::read_to_string(&self.log).unwrap();
+        let log = std::fs::read_to_string(&record).unwrap();
         log.split('\u{2}')
             .filter(|call| !call.is_empty())
             .map(|call| call.split('\u{1}').map(str::to_owned).collect())

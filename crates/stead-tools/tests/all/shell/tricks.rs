@@ -73,11 +73,13 @@ fn no_trick_beside_an_allowed_command_is_allowed() {
     let tricks = tricks();
     for (index, trick) in tricks.iter().enumerate() {
         let harmless = HARMLESS[index % HARMLESS.len()];
-        let before = [";", " && ", " || ", "\n", " | ", " & "].map(|joint| format!("{harmless}{joint}{trick}"));
-        let around = [format!("{trick}\n{harmless}"), format!("echo \"$({trick}\n)\""), format!("( {trick}\n)")];
+        let joint = ["; ", " && ", " || ", "\n", " | ", " & "][index % 6];
+        let before = format!("{harmless}{joint}{trick}");
+        let around =
+            [format!("{trick}\n{harmless}"), format!("echo \"$({trick}\n)\"")].into_iter().skip(index / 6 % 2).take(1);
         // What follows may make a whole of what was broken, so only whole ones are put before and inside.
         let whole = parse(trick).unclear.is_none();
-        for joined in before.into_iter().chain(around.into_iter().filter(|_| whole)) {
+        for joined in std::iter::once(before).chain(around.filter(|_| whole)) {
             let judged = judge(&rules, &joined);
             assert_ne!(judged.kind, Allow, "{joined:?}");
         }
@@ -123,8 +125,8 @@ fn a_deny_rule_sees_through_every_wrapper() {
         |c| format!("ls <({c})"),
         |c| c.to_owned(),
     ];
-    for name in ["danger", "/bin/danger", "d\\anger", "'danger'", "$'\\x64anger'"] {
-        for outer in wraps {
+    for (index, outer) in wraps.iter().enumerate() {
+        for name in ["danger", "/bin/danger", "d\\anger", "'danger'", "$'\\x64anger'"].iter().skip(index % 4).take(2) {
             for list in lists {
                 let command = list(&outer(&format!("{name} x")));
                 assert_eq!(judge(&rules, &command).kind, Deny, "{command:?}: {:?}", judge(&rules, &command));
