@@ -1,13 +1,16 @@
 //! What really runs: bash executes generated lines in which every command is a recorder, and each command that ran
 //! must be among the parts, word for word as far as those are known.
 
+use super::tricks::{generous, lines, unescaped};
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, TestRunner};
 use std::cell::Cell;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use stead_tools::shell::{Part, Script, Value, parse};
+use stead_core::VerdictKind;
+use stead_tools::shell::{Part, Script, Value, judge, parse};
 use tempfile::TempDir;
 
 /// Commands that write down how they were called.
@@ -214,7 +217,7 @@ fn what_tricks_run_in_bash_is_among_the_parts() {
         if !wanted || line.starts_with("# ") || line.is_empty() || line.contains('/') {
             continue;
         }
-        let line = super::tricks::unescaped(line);
+        let line = unescaped(line);
         let (script, calls) = (parse(&line), playground.run(&line));
         tried += 1;
         caught += usize::from(calls.iter().any(|call| call[0] == "rm"));
@@ -223,4 +226,30 @@ fn what_tricks_run_in_bash_is_among_the_parts() {
         }
     }
     assert!(tried > 250 && caught > 150, "{tried} were tried, {caught} ran what they hide");
+}
+
+// Acceptance 6.1
+#[test]
+fn what_is_allowed_runs_nothing_else_in_bash_and_writes_nothing() {
+    let playground = Playground::new();
+    let (rules, mut runner) = (generous(), TestRunner::default());
+    let mut ran = 0;
+    for index in 0..4_000 {
+        let start = ["ls ", "cat a ", "git status ", "ls '", "cat \"", "ls $(cat "][index % 6];
+        let line = format!("{start}{}", lines().new_tree(&mut runner).unwrap().current());
+        if judge(&rules, &line).kind != VerdictKind::Allow {
+            continue;
+        }
+        for call in playground.run(&line) {
+            let name = call[0].as_str();
+            assert!(
+                matches!(name, "ls" | "cat") || call.starts_with(&["git".to_owned(), "status".to_owned()]),
+                "{line}: {call:?}"
+            );
+            ran += 1;
+        }
+        let written: Vec<_> = std::fs::read_dir(playground.temp.path().join("cwd")).unwrap().flatten().collect();
+        assert!(written.is_empty(), "{line}: {written:?}");
+    }
+    assert!(ran > 50, "only {ran} commands ran");
 }

@@ -106,6 +106,15 @@ fn patterns_that_mean_nothing_are_refused_with_a_reason() {
     assert_eq!(serde_json::to_string(&rules(text)).unwrap(), text);
 }
 
+#[test]
+fn the_schema_of_the_rules_names_every_key() {
+    let schema = serde_json::to_value(schemars::schema_for!(stead_tools::shell::CommandRules)).unwrap();
+    let keys: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["allow", "ask", "deny", "reads"]);
+    assert_eq!(schema["additionalProperties"], false);
+    assert_eq!(schema["$defs"]["CommandPattern"]["type"], "string");
+}
+
 /// What a single part reads; `None` if it may do more or what it reads is not known.
 fn read_by(command: &str) -> Option<String> {
     let script = parse(command);
