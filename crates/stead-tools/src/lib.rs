@@ -19,6 +19,8 @@
 //! Output that may be longer than memory should hold goes through a [`Spill`], that of a child process through
 //! [`capture`].
 //!
+//! [`shell`] reads command lines and judges them by rules.
+//!
 //! To add a tool, implement [`TypedTool`] and wrap it with [`typed`]: the schema comes from the type of
 //! its arguments.
 
@@ -30,6 +32,7 @@ mod preview;
 mod process;
 mod registry;
 mod schema;
+pub mod shell;
 mod spill;
 mod surface;
 mod title;

@@ -12,6 +12,8 @@ mod process;
 mod reading;
 #[path = "all/registry.rs"]
 mod registry;
+#[path = "all/shell.rs"]
+mod shell;
 #[path = "all/title.rs"]
 mod title;
 
