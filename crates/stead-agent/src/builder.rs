@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use stead_core::{AgentId, Owner, Redactor};
 use stead_model::{Model, ModelError, ModelSettings, connect, secrets};
+use stead_sandbox::{Host, Sandbox};
 use stead_store::OsDisk;
 use stead_tools::Tool;
 use stead_vfs::{LocalVfs, VPath, VfsError};
@@ -258,6 +259,9 @@ impl AgentBuilder {
         };
         workspace.definition.tools.extend(self.lists);
         workspace.definition.surface = self.surface.unwrap_or(workspace.definition.surface);
+        let execute = &workspace.config().execute;
+        known.extend(execute.secrets(&lookup));
+        let sandbox = Host::new(execute.environment(&Host::VARIABLES, &process, &lookup));
         let place = open_place(&dir, &workspace, Redactor::new(known)).await?;
         let (owner, tools, folder) = (self.owner, self.tools, self.folder.unwrap_or(VPath::root()));
         let config = workspace.config();
@@ -266,7 +270,10 @@ impl AgentBuilder {
             settings.map(|settings| connect(&settings, &lookup)).transpose()
         };
         let (compactor, memory_model) = (side(&config.compaction.model)?, side(&config.memory.model)?);
-        Ok(Agent::new(AgentParts { workspace, model, memory_model, params, compactor, place, owner, tools, folder })?)
+        let sandbox: Option<Arc<dyn Sandbox>> = Some(Arc::new(sandbox));
+        let parts =
+            AgentParts { workspace, model, memory_model, params, compactor, place, owner, sandbox, tools, folder };
+        Ok(Agent::new(parts)?)
     }
 }
 

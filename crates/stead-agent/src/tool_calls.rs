@@ -130,7 +130,7 @@ impl Live<'_> {
             self.record(intents).await?;
         }
         let policy = self.session.agent.policy();
-        let (limit, width) = (Duration::from_secs(policy.tool_timeout_seconds), policy.parallel_tool_calls as usize);
+        let (usual, width) = (Duration::from_secs(policy.tool_timeout_seconds), policy.parallel_tool_calls as usize);
         let (deltas, mut told) = mpsc::channel(MAX_WAITING_DELTAS);
         let mut running = Vec::with_capacity(batch.len());
         for ready in batch {
@@ -147,6 +147,7 @@ impl Live<'_> {
             let cx = ToolCx { spills, ..tool_cx(self.tool_files.clone(), known, origin, &self.halt) };
             let length = ready.tool.length();
             let late = leaves_no_trace(ready.tool.spec().risk).then(|| Entry::Call(intent(&self.run, &ready)));
+            let limit = ready.tool.timeout(&ready.args).unwrap_or(usual);
             let work = execute(self.run.clone(), ready, cx, self.halt.clone(), limit);
             running.push(async move { (late, length, work.await) });
         }
@@ -239,7 +240,8 @@ impl Agent {
                 }
             }
         };
-        let limit = Duration::from_secs(self.policy().tool_timeout_seconds);
+        let usual = Duration::from_secs(self.policy().tool_timeout_seconds);
+        let limit = ready.tool.timeout(&ready.args).unwrap_or(usual);
         let halt = Halt::new(cancel, limit.saturating_mul(2), CancellationToken::new());
         let cx = tool_cx(self.guard(files), Default::default(), Origin::default(), &halt);
         let (_, result, _) = execute(run, ready, cx, halt, limit).await;
@@ -387,6 +389,7 @@ async fn execute(
             Err((ResultStatus::Error, text))
         }
     };
+    let failed = early.as_ref().err().map_or(ResultStatus::Error, |(status, _)| *status);
     let done = match early {
         Ok(done) => Ok(done),
         Err(stopped) => {
@@ -397,7 +400,7 @@ async fn execute(
     };
     let (status, output, stop) = match done {
         Ok(Ok(Ok(output))) => (ResultStatus::Ok, output, None),
-        Ok(Ok(Err(ToolError::Tell(text)))) => (ResultStatus::Error, Output::text(text), None),
+        Ok(Ok(Err(ToolError::Tell(text)))) => (failed, Output::text(text), None),
         Ok(Ok(Err(ToolError::Stop(text)))) => (ResultStatus::Error, Output::text(text.clone()), Some(text)),
         Ok(Err(_panic)) => {
             (ResultStatus::Error, Output::text("the tool failed unexpectedly; its effect is unknown"), None)

@@ -21,6 +21,8 @@ mod compaction;
 mod crowd;
 #[path = "all/endless.rs"]
 mod endless;
+#[path = "all/execute.rs"]
+mod execute;
 #[path = "all/faults.rs"]
 mod faults;
 #[path = "all/kills.rs"]

@@ -5,6 +5,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use stead_core::{Access, Activation, ActiveSkill, Block, SessionId, ToolSpec};
 use stead_vfs::{VPath, Version, Vfs};
 use tokio_util::sync::CancellationToken;
@@ -31,6 +32,18 @@ pub trait Tool: Send + Sync {
     /// How long its answers may be.
     fn length(&self) -> Length {
         Length::Any
+    }
+
+    /// The shell command that a call would run, for the gate. Arguments are valid here.
+    fn command<'a>(&self, args: &'a Value) -> Option<&'a str> {
+        let _ = args;
+        None
+    }
+
+    /// How long a call may take, if not as long as any.
+    fn timeout(&self, args: &Value) -> Option<Duration> {
+        let _ = args;
+        None
     }
 
     /// Does it. Arguments have been validated against the schema.

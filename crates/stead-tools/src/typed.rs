@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 use stead_core::{Access, AccessKind, Effect, Reach, Risk, ToolSpec};
 
 /// A tool with arguments of type [`TypedTool::Args`]; doc comments on its fields are what the model reads.
@@ -28,8 +29,17 @@ pub trait TypedTool: Send + Sync + 'static {
     /// How else arguments may be spelled.
     const SPELLINGS: Spellings = Spellings { names: &[], values: &[] };
 
+    /// The parameter that is a shell command, if one is.
+    const COMMAND: Option<&'static str> = None;
+
     /// The paths a call would touch.
     fn accesses(&self, args: &Self::Args) -> Vec<Access>;
+
+    /// How long a call may take, if not as long as any.
+    fn timeout(&self, args: &Self::Args) -> Option<Duration> {
+        let _ = args;
+        None
+    }
 
     /// How it is shown where tools have titles, if differently.
     fn titled(&self) -> Option<TitleForm> {
@@ -76,6 +86,14 @@ impl<T: TypedTool> Tool for Typed<T> {
 
     fn length(&self) -> Length {
         T::LENGTH
+    }
+
+    fn command<'a>(&self, args: &'a Value) -> Option<&'a str> {
+        args.get(T::COMMAND?)?.as_str()
+    }
+
+    fn timeout(&self, args: &Value) -> Option<Duration> {
+        self.tool.timeout(&T::Args::deserialize(args).ok()?)
     }
 
     fn call<'a>(&'a self, cx: &'a ToolCx, args: Value) -> BoxFuture<'a, Result<Output, ToolError>> {

@@ -1,8 +1,8 @@
 //! `agent.yaml`: every key typed, unknown keys refused with their place.
 
 use crate::{
-    BudgetSettings, CompactionSettings, Document, Filesystem, Finding, OffloadSettings, SearchSettings,
-    SessionSettings, Surface,
+    BudgetSettings, CompactionSettings, Document, ExecuteSettings, Filesystem, Finding, OffloadSettings,
+    SearchSettings, SessionSettings, Surface,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -55,6 +55,8 @@ pub struct AgentConfig {
     pub budget: BudgetSettings,
     /// When a text is too long for the conversation and goes to a file.
     pub offload: OffloadSettings,
+    /// What commands are given.
+    pub execute: ExecuteSettings,
     /// How tools are named to the model; left out, the layout decides.
     pub surface: Option<Surface>,
     /// The time zone of its dates and schedules, by its IANA name: `Europe/Paris`. Default: the machine's.
@@ -170,11 +172,6 @@ impl Switch {
         Self::Offload,
         Self::AtPaths,
     ];
-
-    /// Whether what it switches off comes in a later version.
-    pub fn is_for_later(self) -> bool {
-        matches!(self, Self::Shell)
-    }
 }
 
 /// What is switched off.
@@ -310,6 +307,9 @@ impl AgentConfig {
         }
         if let Some(problem) = self.offload.problem() {
             return Some(found(problem));
+        }
+        if let Some(problem) = self.execute.problem() {
+            return Some(problem);
         }
         let Policy { repeat_nudge, repeat_end, .. } = self.policy;
         if repeat_end > 0 && repeat_nudge > repeat_end {

@@ -29,6 +29,7 @@ mod config;
 mod definition;
 mod document;
 mod dotenv;
+mod execute;
 mod filesystem;
 mod finding;
 mod front_matter;
@@ -55,6 +56,7 @@ pub use config::{AgentConfig, Disabled, MemorySettings, Policy, SkillMode, Skill
 pub use definition::{ContextFile, Definition, FixedText, Nested, Origin, Shown, Tree};
 pub use document::Document;
 pub use dotenv::dotenv;
+pub use execute::ExecuteSettings;
 pub use filesystem::{Filesystem, IsolationScope, Mode, Project, ProjectSettings, SessionSettings};
 pub use finding::{Finding, Severity, Spot};
 pub use front_matter::FrontMatter;

@@ -25,7 +25,19 @@ async fn agent(folder: &Path, place: Arc<dyn Place>) -> Arc<Agent> {
     let model = super::support::model(&FakeModel::start(Vec::new()), stead_testkit::Wire::Chat);
     let (params, owner, tools, folder) = (Params::default(), Owner::default(), Vec::new(), VPath::root());
     let (memory_model, compactor) = (None, None);
-    Agent::new(AgentParts { workspace, model, memory_model, params, compactor, place, owner, tools, folder }).unwrap()
+    Agent::new(AgentParts {
+        workspace,
+        model,
+        memory_model,
+        params,
+        compactor,
+        place,
+        owner,
+        sandbox: None,
+        tools,
+        folder,
+    })
+    .unwrap()
 }
 
 async fn append(folder: &Path, places: Vec<Arc<dyn Place>>) {

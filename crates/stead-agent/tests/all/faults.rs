@@ -67,10 +67,7 @@ fn fail_and_go_on(server: &FakeModel, n: usize, way: Way, place: &str) {
         faulty.sessions().flush().await;
         if !disk.fired() {
             // How often the index is written depends on how long the run takes.
-            assert!(
-                place.contains("sessions.tmp") || place.contains("sessions.json"),
-                "{place}: not reached"
-            );
+            assert!(place.contains("sessions.tmp") || place.contains("sessions.json"), "{place}: not reached");
             return;
         }
         match &ran {

@@ -12,6 +12,7 @@ use std::time::Duration;
 use stead::agent::{Agent, AgentParts, Answer, Approvals, Approver, Question, side_model};
 use stead::core::{Owner, Price, Redactor, SessionId, UserId};
 use stead::model::{Delta, Model, ModelError, ModelSettings, Params, Request, connect, secrets};
+use stead::sandbox::{Host, Sandbox};
 use stead::store::{OsDisk, Store, Wait};
 use stead::vfs::{LocalVfs, VPath};
 use stead::workspace::{Asks, Base, OpenOptions, Place, Workspace};
@@ -52,8 +53,10 @@ pub(crate) async fn open_agent(common: &Common, env: &Env, needs: Needs) -> Resu
         }
         (Needs::Model, None) | (Needs::FilesOnly, _) => None,
     };
+    known.extend(workspace.config().execute.secrets(&lookup));
     let (owner, folder) = (owner(common)?, working_folder(&dir, env));
-    let parts = Made { model, memory_model, params, compactor, secrets: known, owner, folder };
+    let sandbox = Some(sandbox(&workspace, env));
+    let parts = Made { model, memory_model, params, compactor, secrets: known, owner, sandbox, folder };
     assemble(&dir, workspace, parts).await
 }
 
@@ -65,6 +68,12 @@ pub(crate) fn without_model(options: OpenOptions) -> OpenOptions {
 /// A variable: of the workspace's own `.env`, or else of the process.
 pub(crate) fn variable(workspace: &Workspace, env: &Env, name: &str) -> Option<String> {
     workspace.config().variables.get(name).cloned().or_else(|| env.get(name))
+}
+
+/// Where the workspace's commands run: they see none of our own variables but those that are harmless or passed.
+pub(crate) fn sandbox(workspace: &Workspace, env: &Env) -> Arc<dyn Sandbox> {
+    let (process, lookup) = (|name: &str| env.get(name), |name: &str| variable(workspace, env, name));
+    Arc::new(Host::new(workspace.config().execute.environment(&Host::VARIABLES, &process, &lookup)))
 }
 
 /// Whose sessions and files the command is about.
@@ -123,6 +132,8 @@ pub(crate) struct Made {
     /// No journal ever holds any of these.
     pub(crate) secrets: Vec<String>,
     pub(crate) owner: Owner,
+    /// Where its commands run; none = it runs none.
+    pub(crate) sandbox: Option<Arc<dyn Sandbox>>,
     /// The folder of the workspace that is worked in.
     pub(crate) folder: VPath,
 }
@@ -131,16 +142,17 @@ impl Made {
     /// A model, and nothing special.
     pub(crate) fn of(model: Arc<dyn Model>) -> Self {
         let (params, owner, folder) = (Params::default(), Owner::default(), VPath::root());
-        Self { model, memory_model: None, params, compactor: None, secrets: Vec::new(), owner, folder }
+        Self { model, memory_model: None, params, compactor: None, secrets: Vec::new(), owner, sandbox: None, folder }
     }
 }
 
 /// An agent over `workspace`.
 pub(crate) async fn assemble(dir: &Path, workspace: Workspace, made: Made) -> Result<Arc<Agent>, CliError> {
-    let Made { model, memory_model, params, compactor, secrets, owner, folder } = made;
+    let Made { model, memory_model, params, compactor, secrets, owner, sandbox, folder } = made;
     let place = open_place(dir, &workspace, secrets).await?;
     let tools = Vec::new();
-    Ok(Agent::new(AgentParts { workspace, model, memory_model, params, compactor, place, owner, tools, folder })?)
+    let parts = AgentParts { workspace, model, memory_model, params, compactor, place, owner, sandbox, tools, folder };
+    Ok(Agent::new(parts)?)
 }
 
 /// The model to use: the flag, the workspace's setting, or the first provider whose key is set.
