@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use stead_core::{Owner, SessionId, Usage, Usd};
 use stead_model::{Model, Params, Reply, Reported};
+use stead_sandbox::Sandbox;
 use stead_store::Sessions;
 use stead_tools::{Registry, Tool, known_tool};
 use stead_vfs::VPath;
@@ -52,6 +53,8 @@ pub struct AgentParts {
     pub place: Arc<dyn Place>,
     /// Whose sessions they are, unless said otherwise.
     pub owner: Owner,
+    /// Where its commands run; none = it runs none.
+    pub sandbox: Option<Arc<dyn Sandbox>>,
     /// What it can do beside what the harness brings.
     pub tools: Vec<Arc<dyn Tool>>,
     /// The folder of the workspace that is worked in.
@@ -69,7 +72,7 @@ pub(crate) fn unknown_tool<'a>(names: impl IntoIterator<Item = &'a String>, tool
 impl Agent {
     /// Puts an agent together.
     pub fn new(parts: AgentParts) -> Result<Arc<Self>, AgentError> {
-        let features = features::all(&parts.workspace.definition);
+        let features = features::all(&parts);
         let own = parts.tools.iter().cloned();
         let tools = Registry::new(features.iter().flat_map(|feature| feature.tools()).chain(own))?;
         // Rules name tools as people do; the gate knows canonical names.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use stead_core::{AgentId, Owner, Redactor};
 use stead_model::{Model, ModelError, ModelSettings, connect, secrets};
+use stead_sandbox::{Host, Sandbox};
 use stead_store::OsDisk;
 use stead_tools::Tool;
 use stead_vfs::{LocalVfs, VPath, VfsError};
@@ -261,6 +262,9 @@ impl AgentBuilder {
         };
         workspace.definition.tools.extend(self.lists);
         workspace.definition.surface = self.surface.unwrap_or(workspace.definition.surface);
+        let execute = &workspace.config().execute;
+        known.extend(execute.secrets(&lookup));
+        let sandbox = Host::new(execute.environment(&Host::VARIABLES, &process, &lookup));
         let place = open_place(&dir, &workspace, Redactor::new(known)).await?;
         let (owner, tools, folder) = (self.owner, self.tools, self.folder.unwrap_or(VPath::root()));
         let config = workspace.config();
@@ -272,8 +276,20 @@ impl AgentBuilder {
         let (own, variables) = (own.clone(), variables.clone());
         let lookup = move |name: &str| own.get(name).cloned().or_else(|| variables.as_ref()?(name));
         let models = Models::new(move |settings| connect(settings, &lookup));
-        let parts =
-            AgentParts { workspace, model, memory_model, params, compactor, place, owner, tools, folder, models };
+        let sandbox: Option<Arc<dyn Sandbox>> = Some(Arc::new(sandbox));
+        let parts = AgentParts {
+            workspace,
+            model,
+            memory_model,
+            params,
+            compactor,
+            place,
+            owner,
+            sandbox,
+            tools,
+            folder,
+            models,
+        };
         Ok(Agent::new(parts)?)
     }
 }

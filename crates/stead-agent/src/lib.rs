@@ -11,6 +11,7 @@ mod attach;
 mod budget;
 mod builder;
 mod collect;
+mod commands;
 mod compact;
 mod crew;
 mod driver;

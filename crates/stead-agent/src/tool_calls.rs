@@ -162,8 +162,8 @@ impl Live<'_> {
             let standing = Standing { todos: self.session.state.todos.clone(), plan: self.session.state.plan.clone() };
             let cx = ToolCx { spills, standing, ..tool_cx(self.tool_files.clone(), known, origin, &self.halt) };
             let length = ready.tool.length();
-            let limit = ready.tool.timeout(&ready.args).unwrap_or(usual);
             let late = leaves_no_trace(ready.tool.spec().risk).then(|| Entry::Call(intent(&self.run, &ready)));
+            let limit = ready.tool.timeout(&ready.args).unwrap_or(usual);
             let work = execute(self.run.clone(), ready, cx, self.halt.clone(), limit);
             running.push(async move { (late, length, work.await) });
         }
@@ -355,7 +355,8 @@ impl Agent {
         let (workspace, spec) = (&self.parts.workspace, tool.spec());
         let unlisted = tools.find(&spec.name).is_none();
         // Arguments of a tool that is not there were not checked.
-        let accesses = if unlisted { Vec::new() } else { tool.accesses(args) };
+        let mut accesses = if unlisted { Vec::new() } else { tool.accesses(args) };
+        let command = tool.command(args).map(|text| self.command(text, args, &mut accesses));
         Ok(Judged {
             tool: spec.name.clone(),
             effect: spec.risk.effect,
@@ -363,7 +364,7 @@ impl Agent {
             unlisted,
             tainted: self.tainted(files, &spec.name, &accesses, conversation).await,
             project: self.parts.place.project().filter(|_| accesses.iter().any(changes_project)),
-            command: None,
+            command,
             flagged: tool.always_asks(args),
             files: stead_vfs::judge(&workspace.rules, files, &accesses).await?,
         })
@@ -474,6 +475,7 @@ async fn execute(
             Err((ResultStatus::Error, text))
         }
     };
+    let failed = early.as_ref().err().map_or(ResultStatus::Error, |(status, _)| *status);
     let done = match early {
         Ok(done) => Ok(done),
         Err(stopped) => {
@@ -485,7 +487,7 @@ async fn execute(
     let (status, output, stop) = match done {
         Ok(Ok(Ok(output))) if output.failed => (ResultStatus::Error, output, None),
         Ok(Ok(Ok(output))) => (ResultStatus::Ok, output, None),
-        Ok(Ok(Err(ToolError::Tell(text)))) => (ResultStatus::Error, Output::text(text), None),
+        Ok(Ok(Err(ToolError::Tell(text)))) => (failed, Output::text(text), None),
         Ok(Ok(Err(ToolError::Stop(text)))) => (ResultStatus::Error, Output::text(text.clone()), Some(text)),
         Ok(Err(_panic)) => {
             (ResultStatus::Error, Output::text("the tool failed unexpectedly; its effect is unknown"), None)

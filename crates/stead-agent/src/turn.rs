@@ -6,7 +6,7 @@ use crate::{Agent, AgentError, Crew};
 use futures_util::future::try_join_all;
 use std::sync::Arc;
 use stead_core::{Owner, SessionId};
-use stead_tools::Registry;
+use stead_tools::{Folders, Registry};
 use stead_vfs::Vfs;
 use stead_workspace::{Layout, Prompt, ToolLists};
 
@@ -61,6 +61,7 @@ impl Agent {
             sessions: place.sessions(owner),
             index: place.index(owner),
             place: (place.kind(), place.describe()),
+            folders: self.folders(owner, session),
             project: place.project(),
             lists: &lists,
             tool_names: &names,
@@ -75,6 +76,12 @@ impl Agent {
         let tools = self.tools.with(tools)?.keep(|name| cx.allows_tool(name));
         let tools = tools.with_surface(workspace.definition.surface);
         Ok(Turn { prompt: Prompt::new(sections), tools })
+    }
+
+    /// Where the folders of a session lie on this machine.
+    fn folders(&self, owner: &Owner, session: &SessionId) -> Folders {
+        let (place, owner, session) = (self.parts.place.clone(), owner.clone(), session.clone());
+        Arc::new(move |path| place.directory(&owner, &session, path))
     }
 
     /// What a turn of its usual owner would begin with outside any session.

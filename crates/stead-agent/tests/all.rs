@@ -23,6 +23,8 @@ mod crew;
 mod crowd;
 #[path = "all/endless.rs"]
 mod endless;
+#[path = "all/execute.rs"]
+mod execute;
 #[path = "all/faults.rs"]
 mod faults;
 #[path = "all/kills.rs"]

@@ -56,7 +56,8 @@ mod tests {
                 assert_eq!((known.name, known.here), (spec.name.as_str(), Here::Now));
             }
         }
-        assert_eq!(known_tool("Bash").map(|tool| (tool.name, tool.here)), Some(("execute", Here::Later)));
+        assert_eq!(known_tool("Bash").map(|tool| (tool.name, tool.here)), Some(("execute", Here::Now)));
+        assert_eq!(known_tool("WebFetch").map(|tool| (tool.name, tool.here)), Some(("web_fetch", Here::Later)));
         assert_eq!(known_tool("nonsense"), None);
     }
 }

@@ -16,8 +16,7 @@
 //! # Ok::<(), stead_tools::RegistryError>(())
 //! ```
 //!
-//! Output that may be longer than memory should hold goes through a [`Spill`], that of a child process through
-//! [`capture`].
+//! Output that may be longer than memory should hold goes through a [`Spill`], which takes that of commands, too.
 //!
 //! [`shell`] reads command lines and judges them by rules.
 //!
@@ -25,11 +24,11 @@
 //! its arguments.
 
 mod arguments;
+mod execute;
 mod files;
 mod function;
 mod known;
 mod preview;
-mod process;
 mod registry;
 mod schema;
 pub mod shell;
@@ -40,14 +39,15 @@ mod tool;
 mod typed;
 
 pub use arguments::nearest;
+pub use execute::{Folders, execute};
 pub use files::file_tools;
 pub use function::function;
 pub use known::{Here, KnownTool, known_tool, known_tools};
 pub use preview::{Noun, Preview, Readers};
-pub use process::{Capture, Captured, capture};
 pub use registry::{Registry, RegistryError};
 pub use schema::fits;
-pub use spill::{Quota, Room, Spill, SpillSite, Spills};
+pub use spill::{Quota, Spill, SpillSite, Spills};
+pub use stead_sandbox::Room;
 pub use surface::Surface;
 pub use title::{TitleForm, Titled};
 pub use tool::{ActiveSkills, Hands, Length, Origin, Output, Seen, Spellings, Standing, Tool, ToolCx, ToolError};

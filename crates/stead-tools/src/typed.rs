@@ -29,6 +29,9 @@ pub trait TypedTool: Send + Sync + 'static {
     /// How else arguments may be spelled.
     const SPELLINGS: Spellings = Spellings { names: &[], values: &[] };
 
+    /// The parameter that is a shell command, if one is.
+    const COMMAND: Option<&'static str> = None;
+
     /// The paths a call would touch.
     fn accesses(&self, args: &Self::Args) -> Vec<Access>;
 
@@ -83,6 +86,10 @@ impl<T: TypedTool> Tool for Typed<T> {
 
     fn length(&self) -> Length {
         T::LENGTH
+    }
+
+    fn command<'a>(&self, args: &'a Value) -> Option<&'a str> {
+        args.get(T::COMMAND?)?.as_str()
     }
 
     fn timeout(&self, args: &Value) -> Option<Duration> {

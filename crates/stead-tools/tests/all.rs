@@ -4,10 +4,10 @@
 
 #[path = "all/changing.rs"]
 mod changing;
+#[path = "all/execute.rs"]
+mod execute;
 #[path = "all/finding.rs"]
 mod finding;
-#[path = "all/process.rs"]
-mod process;
 #[path = "all/reading.rs"]
 mod reading;
 #[path = "all/registry.rs"]

@@ -1,14 +1,16 @@
 //! `agent.yaml`: every key typed, unknown keys refused with their place.
 
 use crate::{
-    Approval, BudgetSettings, CompactionSettings, Disabled, Document, Filesystem, Finding, MemorySettings,
-    OffloadSettings, PlanSettings, Policy, QueueSettings, SearchSettings, SessionSettings, Surface, UndoSettings,
+    Approval, BudgetSettings, CompactionSettings, Disabled, Document, ExecuteSettings, Filesystem, Finding,
+    MemorySettings, OffloadSettings, PlanSettings, Policy, QueueSettings, SearchSettings, SessionSettings, Surface,
+    UndoSettings,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use stead_core::{AgentId, PermissionMode, Price};
 use stead_model::ModelSettings;
+use stead_tools::shell::CommandRules;
 use stead_vfs::Rule;
 
 /// The settings of an agent. All are optional.
@@ -32,6 +34,8 @@ pub struct AgentConfig {
     pub approvals: BTreeMap<String, Approval>,
     /// How freely it may act: `default`, `accept_edits`, `explore`, `dont_ask` or `bypass`.
     pub permission_mode: PermissionMode,
+    /// Which commands may run, must be asked about, or never run.
+    pub commands: CommandRules,
     /// Where plans lie.
     pub plan: PlanSettings,
     /// What becomes of messages that come while a run goes on.
@@ -61,6 +65,8 @@ pub struct AgentConfig {
     pub budget: BudgetSettings,
     /// When a text is too long for the conversation and goes to a file.
     pub offload: OffloadSettings,
+    /// What commands are given.
+    pub execute: ExecuteSettings,
     /// How tools are named to the model; left out, the layout decides.
     pub surface: Option<Surface>,
     /// The time zone of its dates and schedules, by its IANA name: `Europe/Paris`. Default: the machine's.
@@ -167,6 +173,9 @@ impl AgentConfig {
             return Some(found(problem));
         }
         if let Some(problem) = self.approvals.iter().find_map(|(tool, approval)| approval.problem(tool)) {
+            return Some(problem);
+        }
+        if let Some(problem) = self.execute.problem() {
             return Some(problem);
         }
         let Policy { repeat_nudge, repeat_end, .. } = self.policy;

@@ -15,6 +15,8 @@ pub const MEMORY_RECALL: u16 = 210;
 pub const MEMORY_PERSISTENCE: u16 = 220;
 /// Where files lie.
 pub const WORKSPACE: u16 = 230;
+/// Where commands run.
+pub const COMMANDS: u16 = 240;
 /// Files shown whole; within it the persona's come first.
 pub const CONTEXT: u16 = 300;
 /// Curated memory.

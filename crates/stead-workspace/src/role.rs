@@ -1,7 +1,7 @@
 //! The same workspace as each of its agents finds it.
 
 use crate::{
-    AgentMode, AgentSpec, Definition, FixedText, Isolation, Layout, Part, Policy, SpecPolicy, ToolLists, order,
+    AgentMode, AgentSpec, Definition, FixedText, Isolation, Layout, Part, Policy, SpecPolicy, Switch, ToolLists, order,
 };
 use stead_model::ModelSettings;
 
@@ -49,6 +49,10 @@ impl Definition {
                 role.config.memory.flush = Some(false);
                 role.config.system_prompt = None;
                 role.config.description = None;
+                // A command would not see its own files.
+                if spec.isolation == Isolation::Isolated {
+                    role.config.disable.0.insert(Switch::Shell);
+                }
             }
         }
         role

@@ -50,11 +50,6 @@ impl Switch {
         Self::Offload,
         Self::AtPaths,
     ];
-
-    /// Whether what it switches off comes in a later version.
-    pub fn is_for_later(self) -> bool {
-        matches!(self, Self::Shell)
-    }
 }
 
 /// What is switched off.

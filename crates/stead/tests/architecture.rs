@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The rooms, top to bottom: a crate may use those after it.
-const HOUSE: [&str; 9] = [
+const HOUSE: [&str; 10] = [
     "stead",
     "stead-agent",
     "stead-workspace",
     "stead-tools",
+    "stead-sandbox",
     "stead-model",
     "stead-vfs",
     "stead-search",
@@ -90,6 +91,7 @@ fn doors_to_the_outside_stay_in_their_homes() {
             &[
                 "stead-store/",
                 "stead-search/src/file.rs",
+                "stead-sandbox/src/strays.rs",
                 "stead-vfs/src/local",
                 "stead-model/src/files.rs",
                 "stead/src/cli/",

@@ -6,6 +6,8 @@
 mod context;
 #[path = "cli/endings.rs"]
 mod endings;
+#[path = "cli/execute.rs"]
+mod execute;
 #[path = "cli/layouts.rs"]
 mod layouts;
 #[path = "cli/list.rs"]

@@ -9,17 +9,18 @@ mod files;
 mod knowledge;
 mod lookup;
 mod memory;
+mod shell;
 mod skills;
 mod subagents;
 
-use crate::Crew;
+use crate::{AgentParts, Crew};
 use futures_util::future::BoxFuture;
 use std::fmt::Debug;
 use std::sync::Arc;
 use stead_core::{AgentId, Owner, SessionId};
 use stead_search::Lazy;
 use stead_store::Sessions;
-use stead_tools::Tool;
+use stead_tools::{Folders, Tool};
 use stead_vfs::{VPath, Vfs};
 use stead_workspace::{Attached, Definition, PlaceKind, Reader, Section, Switch, ToolLists, Workspace, WorkspaceError};
 
@@ -58,7 +59,6 @@ impl From<Vec<Section>> for Contribution {
 }
 
 /// What a feature may know of a turn.
-#[derive(Debug)]
 pub struct TurnCx<'a> {
     /// The workspace.
     pub workspace: &'a Workspace,
@@ -84,6 +84,8 @@ pub struct TurnCx<'a> {
     pub index: Arc<Lazy>,
     /// What kind of place the tree lies in, and in words.
     pub place: (PlaceKind, String),
+    /// Where its folders lie on this machine, if they do.
+    pub folders: Folders,
     /// What may be done to an attached project.
     pub project: Option<Attached>,
     /// Which tools there are, as all lists together say.
@@ -158,11 +160,15 @@ pub async fn own_folder(owner: &Owner, files: &dyn Vfs) -> Option<VPath> {
 }
 
 /// Every feature that the settings do not switch off.
-pub(crate) fn all(definition: &Definition) -> Vec<Box<dyn Feature>> {
+pub(crate) fn all(parts: &AgentParts) -> Vec<Box<dyn Feature>> {
+    let definition = &parts.workspace.definition;
     let on = |switch: Switch| !definition.config.disable.has(switch);
     let mut features: Vec<Box<dyn Feature>> = vec![Box::new(base::Base)];
     if on(Switch::FilesystemTools) {
         features.push(Box::new(files::Files));
+    }
+    if let Some(sandbox) = parts.sandbox.clone().filter(|_| on(Switch::Shell)) {
+        features.push(Box::new(shell::Shell { sandbox }));
     }
     if on(Switch::WorkspaceContext) {
         features.push(Box::new(context::Context));

@@ -3,6 +3,7 @@
 use super::Judged;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use stead_tools::shell;
 use stead_vfs::VPath;
 
 /// A call that need not be asked about any more.
@@ -41,7 +42,9 @@ impl Grant {
     pub fn covers(&self, call: &Judged) -> bool {
         self.tool == call.tool
             && match &self.what {
-                Granted::Commands(_) => false,
+                Granted::Commands(patterns) => {
+                    call.command.as_ref().is_some_and(|command| shell::allows(patterns, &command.text))
+                }
                 Granted::Folder(folder) => call.command.is_none() && within(folder, call),
                 Granted::Calls => call.command.is_none(),
             }

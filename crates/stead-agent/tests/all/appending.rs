@@ -33,6 +33,7 @@ async fn agent(folder: &Path, place: Arc<dyn Place>) -> Arc<Agent> {
         compactor,
         place,
         owner,
+        sandbox: None,
         tools,
         folder,
         models: stead_agent::Models::default(),

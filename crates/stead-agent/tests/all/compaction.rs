@@ -373,6 +373,7 @@ fn a_cheaper_model_summarises_in_pieces_that_fit_it() {
             compactor: Some(windowed(&cheap, Wire::Chat, Some(8_000))),
             place: Arc::new(place.unwrap()),
             owner: Default::default(),
+            sandbox: None,
             tools: vec![look(1_100)],
             folder: stead_vfs::VPath::root(),
             models: stead_agent::Models::default(),

@@ -8,9 +8,10 @@ use std::time::Duration;
 use stead_agent::RunOptions;
 use stead_core::{Event, EventKind, Outcome, Risk};
 use stead_model::ScriptedModel;
+use stead_sandbox::{Capture, Ended, capture};
 use stead_store::OsDisk;
 use stead_testkit::{Child, Death, child_role};
-use stead_tools::{Capture, Captured, Output, Room, Tool, ToolCx, ToolError, capture};
+use stead_tools::{Output, Room, Tool, ToolCx, ToolError};
 use tokio::process::Command;
 
 const TEST: &str = "endless::output_of_any_length_needs_a_fixed_amount_of_memory";
@@ -44,7 +45,7 @@ async fn run_command(cx: ToolCx, script: &str) -> Result<Output, ToolError> {
     command.args(["-c", script]);
     let bounds = Capture { timeout: Duration::from_secs(60), cancel: cx.cancel.clone() };
     let ended = capture(command, &mut spill, &bounds).await.map_err(|error| ToolError::Tell(error.to_string()))?;
-    assert_eq!(ended, Captured::Full);
+    assert_eq!(ended, Ended::Full);
     Ok(spill.finish().await)
 }
 

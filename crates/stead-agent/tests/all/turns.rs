@@ -1,10 +1,10 @@
 //! What a turn begins with: sections, tools, switches, edits between turns, and bounds.
 
-use crate::support::{agent, block_on, model, session, text};
+use crate::support::{agent, agent_with_host, block_on, model, session, text};
 use std::path::Path;
 use std::sync::Arc;
 use stead_agent::{Agent, RunOptions, Turn};
-use stead_core::{Owner, SessionId, UserId};
+use stead_core::{Owner, UserId};
 use stead_model::ScriptedModel;
 use stead_testkit::{FakeModel, Wire, reply};
 use stead_workspace::{Disabled, Switch};
@@ -45,7 +45,7 @@ fn stable(turn: &Turn) -> String {
 }
 
 async fn scripted(dir: &Path) -> Arc<Agent> {
-    agent(dir, Arc::new(ScriptedModel::parse("none", "- text: ok").unwrap())).await
+    agent_with_host(dir, Arc::new(ScriptedModel::parse("none", "- text: ok").unwrap())).await
 }
 
 /// Switches, and the sections and tools that go with them, and tools that come.
@@ -62,6 +62,7 @@ fn each_switch_removes_its_tools_and_sections_and_nothing_else() {
         "memory recall",
         "memory persistence",
         "workspace",
+        "commands",
         "persona",
         "memory",
         "knowledge",
@@ -72,7 +73,7 @@ fn each_switch_removes_its_tools_and_sections_and_nothing_else() {
     ];
     #[rustfmt::skip]
     let all_tools = [
-        "delete_file", "edit_file", "file_info", "glob_files", "grep_files", "load_skill", "ls", "memory_forget",
+        "delete_file", "edit_file", "execute", "file_info", "glob_files", "grep_files", "load_skill", "ls", "memory_forget",
         "memory_get", "memory_save", "memory_search", "overwrite_file", "read_file", "recall", "session_history",
         "session_list", "session_search", "write_file",
     ];
@@ -88,10 +89,12 @@ fn each_switch_removes_its_tools_and_sections_and_nothing_else() {
     ];
     let context =
         ["domain knowledge", "memory recall", "memory persistence", "persona", "memory", "knowledge", "SOUL.md"];
-    let file_tools: Vec<&str> =
-        all_tools.into_iter().filter(|tool| *tool != "load_skill" && !memory_tools.contains(tool)).collect();
+    let file_tools: Vec<&str> = all_tools
+        .into_iter()
+        .filter(|tool| !["load_skill", "execute"].contains(tool) && !memory_tools.contains(tool))
+        .collect();
     #[rustfmt::skip]
-    let table: [Case<'_>; 10] = [
+    let table: [Case<'_>; 11] = [
         (vec![], vec![], vec![], vec![]),
         (vec![Switch::WorkspaceContext], context.to_vec(), vec![], vec![]),
         (vec![Switch::MemoryTools], vec!["memory recall"], memory_tools.clone(), vec![]),
@@ -102,13 +105,14 @@ fn each_switch_removes_its_tools_and_sections_and_nothing_else() {
         (vec![Switch::FilesystemTools], vec!["workspace"], file_tools, vec![]),
         // These change no section and no tool of this version: what they switch off is shown elsewhere, or comes later.
         (vec![Switch::DynamicSkills, Switch::SessionPersistence, Switch::AtPaths], vec![], vec![], vec![]),
-        (vec![Switch::Shell, Switch::Compaction, Switch::Offload], vec![], vec![], vec![]),
+        (vec![Switch::Compaction, Switch::Offload], vec![], vec![], vec![]),
+        (vec![Switch::Shell], vec!["commands"], vec!["execute"], vec![]),
     ];
     block_on(async {
         for (switches, no_sections, no_tools, more_tools) in table {
             let off = serde_json::to_string(&Disabled(switches.iter().copied().collect())).unwrap();
             put(dir.path(), "agent.yaml", &format!("context_files: [SOUL.md]\ndisable: {off}\n"));
-            let turn = turn_of(&*scripted(dir.path()).await, &Owner::default()).await;
+            let turn = turn_of(&scripted(dir.path()).await, &Owner::default()).await;
             let sections: Vec<&str> = all_sections.into_iter().filter(|title| !no_sections.contains(title)).collect();
             let mut tool_names: Vec<&str> = all_tools.into_iter().filter(|tool| !no_tools.contains(tool)).collect();
             tool_names.extend(more_tools);

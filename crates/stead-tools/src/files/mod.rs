@@ -41,15 +41,15 @@ pub fn file_tools() -> Vec<Arc<dyn Tool>> {
     ]
 }
 
-fn here() -> String {
+pub(crate) fn here() -> String {
     ".".to_owned()
 }
 
-fn path(text: &str) -> Result<VPath, ToolError> {
+pub(crate) fn path(text: &str) -> Result<VPath, ToolError> {
     VPath::parse(text).map_err(|error| ToolError::Tell(error.to_string()))
 }
 
-fn reads(path: &str) -> Vec<Access> {
+pub(crate) fn reads(path: &str) -> Vec<Access> {
     vec![access(path, AccessKind::Read, Reach::Content)]
 }
 
@@ -62,7 +62,7 @@ fn access(path: &str, kind: AccessKind, reach: Reach) -> Access {
 }
 
 /// The error with a hint what to do about it, in the words of a surface.
-async fn explain(cx: &ToolCx, surface: Surface, error: VfsError) -> ToolError {
+pub(crate) async fn explain(cx: &ToolCx, surface: Surface, error: VfsError) -> ToolError {
     // The model can do nothing about these.
     if matches!(error, VfsError::Fenced(_) | VfsError::Unavailable { .. }) {
         return ToolError::Stop(error.to_string());

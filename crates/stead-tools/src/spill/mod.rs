@@ -12,12 +12,14 @@ pub use quota::Quota;
 use crate::preview::{Kept, Preview};
 use crate::{Output, Readers};
 use deltas::Deltas;
+use futures_util::future::BoxFuture;
 use sink::{Ended, Sink};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use stead_core::{RedactStream, Redactor};
+use stead_sandbox::Room;
 use stead_vfs::{VPath, Vfs};
 
 /// What is held of the beginning; what is not longer needs no file.
@@ -93,15 +95,6 @@ impl Spills {
     }
 }
 
-/// Whether more is kept of what is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Room {
-    /// It is.
-    Left,
-    /// It is not: whoever goes on writing works for nothing.
-    Full,
-}
-
 /// Takes output of any length.
 pub struct Spill {
     made: Option<Arc<Made>>,
@@ -130,6 +123,12 @@ enum Place {
 impl fmt::Debug for Spill {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Spill").field("made", &self.made).field("bytes", &self.bytes).finish_non_exhaustive()
+    }
+}
+
+impl stead_sandbox::Sink for Spill {
+    fn write<'a>(&'a mut self, piece: &'a [u8]) -> BoxFuture<'a, Room> {
+        Box::pin(Spill::write(self, piece))
     }
 }
 

@@ -3,10 +3,12 @@
 //! A form translates arguments; the work is done by the one tool it is a form of, which the gate judges and
 //! the journal names by its canonical name.
 
+mod command;
 mod find;
 mod look;
 mod write;
 
+pub(crate) use command::Bash;
 pub(crate) use find::{Glob, Grep};
 pub(crate) use look::{Ls, Read};
 pub(crate) use write::{Edit, Write};
@@ -45,6 +47,12 @@ pub trait Titled {
     /// How else arguments may be spelled.
     const SPELLINGS: Spellings = Spellings { names: &[], values: &[] };
 
+    /// What this version cannot do of what the arguments ask for, in words the model can act on.
+    fn refused(args: &Self::Args) -> Option<String> {
+        let _ = args;
+        None
+    }
+
     /// The arguments of the tool itself; those that are `null` are left out.
     fn canonical(args: Self::Args) -> Value;
 }
@@ -65,6 +73,9 @@ impl TitleForm {
 
 fn translate<T: Titled>(args: Value) -> Result<Value, String> {
     let args = serde_json::from_value(args).map_err(|error| format!("{}: invalid arguments: {error}", T::NAME))?;
+    if let Some(refused) = T::refused(&args) {
+        return Err(format!("{}: {refused}", T::NAME));
+    }
     Ok(match T::canonical(args) {
         Value::Object(args) => {
             Value::Object(args.into_iter().filter(|(_, value)| !value.is_null()).collect::<Map<_, _>>())

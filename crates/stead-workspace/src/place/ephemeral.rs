@@ -2,6 +2,7 @@
 
 use super::{Attached, Place, PlaceKind, State};
 use futures_util::future::BoxFuture;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{AgentId, Owner, Redactor, SessionId};
@@ -53,6 +54,10 @@ impl Place for EphemeralPlace {
         let offloaded = StoreVfs::new(self.memory.clone(), Self::space(owner).within("offload"));
         let mounts: [(VPath, Arc<dyn Vfs>); 1] = [(offload.clone(), Arc::new(offloaded))];
         Arc::new(Routes::new(files, mounts.into()))
+    }
+
+    fn directory(&self, owner: &Owner, session: &SessionId, path: &VPath) -> Option<PathBuf> {
+        self.files.directory(owner, session, path)
     }
 
     fn changes(&self, owner: &Owner) -> Arc<dyn ChangeLog> {

@@ -1,6 +1,6 @@
 //! A folder of the local disk.
 
-use super::{Place, PlaceKind, State, project_path, without_owned};
+use super::{PROJECT, Place, PlaceKind, State, project_path, without_owned};
 use crate::IsolationScope;
 use futures_util::future::BoxFuture;
 use std::path::{Path, PathBuf};
@@ -24,6 +24,8 @@ pub struct LocalPlace {
     redactor: Redactor,
     scope: IsolationScope,
     project: Option<(Arc<dyn Vfs>, Attached)>,
+    /// The folder of the project, where it is one.
+    project_dir: Option<PathBuf>,
     /// Where files go that are written outside the folders that are known.
     home: Option<(VPath, &'static [&'static str])>,
     /// The folder below which runtime state lies, for whoever gives no name.
@@ -59,6 +61,7 @@ impl LocalPlace {
             redactor,
             scope,
             project: None,
+            project_dir: None,
             home: None,
             runtime,
             usage: None,
@@ -94,7 +97,11 @@ impl LocalPlace {
     /// The same with the folder `dir` attached as `project/`.
     pub fn with_project(self, dir: &Path, attached: Attached) -> Result<Self, VfsError> {
         let files = LocalVfs::open(dir, self.disk.clone())?;
-        Ok(self.with_project_files(Arc::new(files), attached))
+        let place = self.with_project_files(Arc::new(files), attached);
+        Ok(match dir.canonicalize() {
+            Ok(dir) => place.with_project_dir(dir),
+            Err(_) => place,
+        })
     }
 
     /// The same with `files` attached as `project/`.
@@ -104,6 +111,11 @@ impl LocalPlace {
             Attached::Writable => files,
         };
         Self { project: Some((files, attached)), ..self }
+    }
+
+    /// The same, with `dir` for the folder that an attached project lies in: commands can run there.
+    pub fn with_project_dir(self, dir: PathBuf) -> Self {
+        Self { project_dir: Some(dir), ..self }
     }
 
     /// The whole folder.
@@ -138,16 +150,20 @@ impl LocalPlace {
         self.folder(owner).map_or_else(|| self.runtime.clone(), |folder| self.dir.join(folder))
     }
 
-    /// The tree of an owner, or of one session.
-    fn tree(&self, owner: &Owner, session: &SessionId) -> Result<Arc<dyn Vfs>, VfsError> {
-        let folder = match self.scope {
+    /// The folder of an owner's files, or of those of one session; none for the workspace itself.
+    fn upper(&self, owner: &Owner, session: &SessionId) -> Option<String> {
+        match self.scope {
             IsolationScope::Session => {
                 let (tenant, user) = (owner.tenant.as_str(), owner.user.as_str());
                 Some(folder_name(&[tenant, user, session.as_str()]))
             }
             IsolationScope::User | IsolationScope::Agent | IsolationScope::Global => self.folder(owner),
-        };
-        let Some(folder) = folder else { return Ok(Arc::new(self.root.clone())) };
+        }
+    }
+
+    /// The tree of an owner, or of one session.
+    fn tree(&self, owner: &Owner, session: &SessionId) -> Result<Arc<dyn Vfs>, VfsError> {
+        let Some(folder) = self.upper(owner, session) else { return Ok(Arc::new(self.root.clone())) };
         let upper = Scoped::new(Arc::new(self.root.clone()), VPath::parse(&folder)?);
         Ok(Arc::new(Overlay::new(Arc::new(upper), without_owned(Arc::new(self.root.clone())))))
     }
@@ -180,6 +196,19 @@ impl Place for LocalPlace {
             None => tree,
             Some((project, _)) => Arc::new(Routes::new(tree, [(project_path(), project.clone())].into())),
         }
+    }
+
+    fn directory(&self, owner: &Owner, session: &SessionId, path: &VPath) -> Option<PathBuf> {
+        // One folder over another is no folder.
+        if self.upper(owner, session).is_some() {
+            return None;
+        }
+        let in_project = self.project.is_some() && path.parts().next() == Some(PROJECT);
+        let (base, below) = match in_project {
+            true => (self.project_dir.clone()?, 1),
+            false => (self.dir.canonicalize().ok()?, 0),
+        };
+        Some(path.parts().skip(below).fold(base, |dir, name| dir.join(name)))
     }
 
     fn changes(&self, owner: &Owner) -> Arc<dyn ChangeLog> {
@@ -222,6 +251,41 @@ impl Place for LocalPlace {
             None => "this folder".to_owned(),
             Some((_, Attached::ReadOnly)) => "this folder, with a project attached as project/, read-only".to_owned(),
             Some((_, Attached::Writable)) => "this folder, with a project attached as project/, writable".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stead_core::UserId;
+    use stead_store::OsDisk;
+
+    #[test]
+    fn commands_have_a_folder_only_where_the_tree_is_one() {
+        let (dir, project) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (root, other) = (dir.path().canonicalize().unwrap(), project.path().canonicalize().unwrap());
+        let open = || LocalPlace::open(dir.path(), AgentId::main(), Arc::new(OsDisk), Redactor::default()).unwrap();
+        let attached = || open().with_project(project.path(), Attached::Writable).unwrap();
+        let nobody = Owner::default();
+        let ann = Owner { user: UserId::new("ann").unwrap(), ..Owner::default() };
+        let tenant = Owner { tenant: TenantId::new("acme").unwrap(), ..Owner::default() };
+        let table = [
+            (open(), &nobody, ".", Some(root.clone())),
+            (open(), &nobody, "a/b", Some(root.join("a/b"))),
+            (open(), &nobody, "project/b", Some(root.join("project/b"))),
+            (attached(), &nobody, "a", Some(root.join("a"))),
+            (attached(), &nobody, "project", Some(other.clone())),
+            (attached(), &nobody, "project/src", Some(other.join("src"))),
+            (open(), &ann, ".", None),
+            (open().with_scope(IsolationScope::Agent), &ann, "a", Some(root.join("a"))),
+            (open().with_scope(IsolationScope::Agent), &tenant, "a", None),
+            (open().with_scope(IsolationScope::Session), &nobody, ".", None),
+        ];
+        let session = SessionId::new("s").unwrap();
+        for (place, owner, path, expected) in table {
+            let found = place.directory(owner, &session, &VPath::parse(path).unwrap());
+            assert_eq!(found, expected, "{path} of {owner:?} in {place:?}");
         }
     }
 }

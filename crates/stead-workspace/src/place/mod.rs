@@ -12,6 +12,7 @@ pub use store::StorePlace;
 
 use futures_util::future::BoxFuture;
 use std::fmt::Debug;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{Owner, SessionId};
@@ -31,6 +32,10 @@ pub trait Place: Debug + Send + Sync {
     /// The tree as a session of `owner` sees it. Where the place can, it refuses changes once `fence` no
     /// longer holds.
     fn files(&self, owner: &Owner, session: &SessionId, fence: Option<&Fence>) -> Arc<dyn Vfs>;
+
+    /// The folder of this machine in which `path` lies as a session of `owner` sees it, links on the way followed
+    /// already. None where no folder holds that tree as it is: commands cannot run there.
+    fn directory(&self, owner: &Owner, session: &SessionId, path: &VPath) -> Option<PathBuf>;
 
     /// Where it is kept what runs of `owner` changed.
     fn changes(&self, owner: &Owner) -> Arc<dyn ChangeLog>;

@@ -43,7 +43,7 @@ fn local(dir: &Path, workspace: &Workspace, redactor: Redactor) -> Result<LocalP
     };
     let Some(project) = settings.project.as_ref().map(Project::settings) else {
         return Ok(match surrounding_project(dir, workspace.definition.layout) {
-            Some(project) => place.with_project_files(project, Attached::ReadOnly),
+            Some((project, dir)) => place.with_project_files(project, Attached::ReadOnly).with_project_dir(dir),
             None => place,
         });
     };
@@ -56,13 +56,14 @@ fn local(dir: &Path, workspace: &Workspace, redactor: Redactor) -> Result<LocalP
 }
 
 /// The project that an AgentScope workspace lies in, without the workspace itself.
-fn surrounding_project(dir: &Path, layout: Layout) -> Option<Arc<dyn stead_vfs::Vfs>> {
+fn surrounding_project(dir: &Path, layout: Layout) -> Option<(Arc<dyn stead_vfs::Vfs>, PathBuf)> {
     let real = dir.canonicalize().ok()?;
     if layout != Layout::Agentscope || !real.ends_with(AGENTSCOPE) || dir.join(PROJECT).exists() {
         return None;
     }
-    let files = LocalVfs::open(real.parent()?.parent()?, Arc::new(OsDisk)).ok()?;
-    Some(hiding(Arc::new(files), &[".agentscope"], Protected::NONE))
+    let project = real.parent()?.parent()?;
+    let files = LocalVfs::open(project, Arc::new(OsDisk)).ok()?;
+    Some((hiding(Arc::new(files), &[".agentscope"], Protected::NONE), project.to_owned()))
 }
 
 /// A project that holds the workspace, or lies in it, would open by another name what the rules protect.

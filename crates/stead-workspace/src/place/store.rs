@@ -9,7 +9,7 @@ use std::time::Duration;
 use stead_core::{AgentId, Owner, Redactor, SessionId};
 use stead_search::{Lazy, Shelf};
 use stead_store::{ChangeLog, Fence, LineLog, Sessions, Space, Store, StoreChanges, StoreLines, StoreSessions};
-use stead_vfs::{ContentHash, Overlay, StoreVfs, Vfs, VfsError};
+use stead_vfs::{ContentHash, Overlay, StoreVfs, VPath, Vfs, VfsError};
 
 /// A store, over a local folder as a template.
 ///
@@ -128,6 +128,10 @@ impl Place for StorePlace {
         };
         let template = Overlay::new(Arc::new(self.template(owner)), self.local.clone());
         Arc::new(Overlay::new(Arc::new(own), Arc::new(template)))
+    }
+
+    fn directory(&self, _: &Owner, _: &SessionId, _: &VPath) -> Option<PathBuf> {
+        None
     }
 
     fn changes(&self, owner: &Owner) -> Arc<dyn ChangeLog> {

@@ -4,7 +4,7 @@ use super::args::{CheckArgs, Common};
 use super::env::Env;
 use super::error::CliError;
 use super::locate::{of_folder, open_options, workspace_dir};
-use super::open::{Made, NoModel, assemble, in_workspace, owner, variable};
+use super::open::{Made, NoModel, assemble, in_workspace, owner, sandbox, variable};
 use super::print::outln;
 use super::skills::Places;
 use super::style::Style;
@@ -18,7 +18,7 @@ use stead::model::{ModelSettings, connect, lookup};
 use stead::store::{OsDisk, Sessions};
 use stead::vfs::{LocalVfs, VfsError};
 use stead::workspace::skills::{Installation, Layer, Problem, Shadowed};
-use stead::workspace::{Finding, Severity, Spot, Switch, Workspace, WorkspaceError, tool_problem};
+use stead::workspace::{Finding, Severity, Spot, Workspace, WorkspaceError, tool_problem};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -103,14 +103,14 @@ async fn report(common: &Common, env: &Env) -> Result<Vec<Row>, CliError> {
     let mut rows = vec![row(Grade::Ok, "layout", format!("{layout}; every setting is known"))];
     rows.extend(workspace.definition.findings.iter().cloned().map(Row::from));
     rows.push(persona(&workspace).await);
-    rows.extend(switches(&workspace));
     rows.extend(tool_names(&workspace));
     rows.extend(workspace.check_tools(&*workspace.files, &|name| env.get(name)).await.into_iter().map(Row::from));
     rows.extend(skills(common, env).await?);
     rows.extend(permissions(&workspace).await);
     rows.extend(models(&workspace, &dir, env));
     let owner = owner(common)?;
-    match assemble(&dir, workspace, Made { owner, ..Made::of(Arc::new(NoModel)) }).await {
+    let sandbox = Some(sandbox(&workspace, env));
+    match assemble(&dir, workspace, Made { owner, sandbox, ..Made::of(Arc::new(NoModel)) }).await {
         Ok(agent) => {
             rows.push(row(Grade::Ok, "filesystem", agent.place().describe()));
             rows.extend(prompt(&agent).await);
@@ -119,14 +119,6 @@ async fn report(common: &Common, env: &Env) -> Result<Vec<Row>, CliError> {
         Err(error) => rows.push(row(Grade::Error, "filesystem", error.to_string())),
     }
     Ok(rows)
-}
-
-/// What is switched off before it is there.
-fn switches(workspace: &Workspace) -> Vec<Row> {
-    let later = Switch::ALL.into_iter().filter(|switch| switch.is_for_later());
-    let off = later.filter(|switch| workspace.config().disable.has(*switch));
-    off.map(|switch| row(Grade::Inactive, "agent.yaml", format!("disable: {switch:?} comes in a later version")))
-        .collect()
 }
 
 /// Tools that settings name and nobody has.

@@ -12,6 +12,7 @@ use std::time::Duration;
 use stead::agent::{Agent, AgentParts, Answer, Approvals, Approver, Models, Question, side_model};
 use stead::core::{Owner, Price, Redactor, SessionId, UserId};
 use stead::model::{Delta, Model, ModelError, ModelSettings, Params, Request, connect, secrets};
+use stead::sandbox::{Host, Sandbox};
 use stead::store::{OsDisk, Store, Wait};
 use stead::vfs::{LocalVfs, VPath};
 use stead::workspace::{Asks, Base, OpenOptions, Place, Workspace};
@@ -53,9 +54,11 @@ pub(crate) async fn open_agent(common: &Common, env: &Env, needs: Needs) -> Resu
         }
         (Needs::Model, None) | (Needs::FilesOnly, _) => None,
     };
+    known.extend(workspace.config().execute.secrets(&lookup));
     let (owner, folder) = (owner(common)?, working_folder(&dir, env));
     let models = models_of_others(common, env, &dir, &workspace, &model);
-    let parts = Made { model, memory_model, params, compactor, secrets: known, owner, folder, models };
+    let sandbox = Some(sandbox(&workspace, env));
+    let parts = Made { model, memory_model, params, compactor, secrets: known, owner, sandbox, folder, models };
     assemble(&dir, workspace, parts).await
 }
 
@@ -78,6 +81,12 @@ pub(crate) fn without_model(options: OpenOptions) -> OpenOptions {
 /// A variable: of the workspace's own `.env`, or else of the process.
 pub(crate) fn variable(workspace: &Workspace, env: &Env, name: &str) -> Option<String> {
     workspace.config().variables.get(name).cloned().or_else(|| env.get(name))
+}
+
+/// Where the workspace's commands run: they see none of our own variables but those that are harmless or passed.
+pub(crate) fn sandbox(workspace: &Workspace, env: &Env) -> Arc<dyn Sandbox> {
+    let (process, lookup) = (|name: &str| env.get(name), |name: &str| variable(workspace, env, name));
+    Arc::new(Host::new(workspace.config().execute.environment(&Host::VARIABLES, &process, &lookup)))
 }
 
 /// Whose sessions and files the command is about.
@@ -136,6 +145,8 @@ pub(crate) struct Made {
     /// No journal ever holds any of these.
     pub(crate) secrets: Vec<String>,
     pub(crate) owner: Owner,
+    /// Where its commands run; none = it runs none.
+    pub(crate) sandbox: Option<Arc<dyn Sandbox>>,
     /// The folder of the workspace that is worked in.
     pub(crate) folder: VPath,
     /// How models are reached that other agents name.
@@ -147,16 +158,17 @@ impl Made {
     pub(crate) fn of(model: Arc<dyn Model>) -> Self {
         let (params, owner, folder) = (Params::default(), Owner::default(), VPath::root());
         let (secrets, models) = (Vec::new(), Models::default());
-        Self { model, memory_model: None, params, compactor: None, secrets, owner, folder, models }
+        Self { model, memory_model: None, params, compactor: None, secrets, owner, sandbox: None, folder, models }
     }
 }
 
 /// An agent over `workspace`.
 pub(crate) async fn assemble(dir: &Path, workspace: Workspace, made: Made) -> Result<Arc<Agent>, CliError> {
-    let Made { model, memory_model, params, compactor, secrets, owner, folder, models } = made;
+    let Made { model, memory_model, params, compactor, secrets, owner, sandbox, folder, models } = made;
     let place = open_place(dir, &workspace, secrets).await?;
     let tools = Vec::new();
-    let parts = AgentParts { workspace, model, memory_model, params, compactor, place, owner, tools, folder, models };
+    let parts =
+        AgentParts { workspace, model, memory_model, params, compactor, place, owner, sandbox, tools, folder, models };
     Ok(Agent::new(parts)?)
 }
 

@@ -162,6 +162,7 @@ pub(super) async fn agent_at(
         compactor: None,
         place,
         owner,
+        sandbox: None,
         tools,
         folder,
         models: stead_agent::Models::default(),

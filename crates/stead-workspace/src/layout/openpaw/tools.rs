@@ -4,7 +4,7 @@ use super::merge::Layers;
 use super::settings::Settings;
 use crate::layout::Draft;
 use crate::{Approval, Finding, Severity, Switch};
-use stead_tools::file_tools;
+use stead_tools::{file_tools, known_tool};
 use stead_vfs::FileKind;
 
 /// Its capabilities and their groups, and what they are here.
@@ -85,7 +85,7 @@ pub(super) fn gate(draft: &mut Draft<'_>, layers: &Layers, settings: &Settings) 
     }
     for (name, gate) in &gates.tools {
         let asks = gate.clone().unwrap_or_default().require_approval;
-        match ours(name) {
+        match ours(name).or_else(|| command_tool(name)) {
             Some(tool) => drop(draft.config.approvals.insert(tool, Approval { asks, ..Approval::default() })),
             None => {
                 let key = format!("approval_gates.tools.{name}");
@@ -102,6 +102,11 @@ fn ours(name: &str) -> Option<String> {
     let found =
         tools.iter().map(|tool| tool.spec()).find(|spec| spec.name == name || spec.aliases.iter().any(|a| a == name));
     found.map(|spec| spec.name.clone())
+}
+
+/// The tool that runs commands, by any of its names.
+fn command_tool(name: &str) -> Option<String> {
+    known_tool(name).filter(|tool| tool.name == "execute").map(|tool| tool.name.to_owned())
 }
 
 /// What is wrong with a name in a list of builtins, if it is none.

@@ -47,7 +47,7 @@ fn asks(asks: bool) -> Approval {
 #[tokio::test]
 async fn every_key_has_an_effect_or_is_told_to_be_for_later() {
     #[rustfmt::skip]
-    let table: [(&str, Comes); 82] = [
+    let table: [(&str, Comes); 83] = [
         ("name: Ann", To(|c| c.name = stead_core::AgentId::new("ann").ok())),
         ("description: d", To(|c| c.description = Some("d".into()))),
         ("timezone: Europe/Paris", To(|c| c.timezone = Some("Europe/Paris".into()))),
@@ -107,6 +107,7 @@ async fn every_key_has_an_effect_or_is_told_to_be_for_later() {
         ("approval_gates: {enabled: true, tools: {overwrite_file: {require_approval: true}}}", To(|c| c.approvals = [("overwrite_file".to_owned(), asks(true))].into())),
         ("approval_gates: {enabled: true, tools: {delete: }}", To(|c| c.approvals = [("delete_file".to_owned(), asks(true))].into())),
         ("approval_gates: {enabled: true, tools: {ls: {require_approval: false, show_args: false}}}", To(|c| c.approvals = [("ls".to_owned(), asks(false))].into())),
+        ("approval_gates: {enabled: true, tools: {shell: }}", To(|c| c.approvals = [("execute".to_owned(), asks(true))].into())),
         ("approval_gates: {enabled: true, tools: {browser_click: {}}}", Later("approval_gates.tools.browser_click")),
         ("approval_gates: {tools: {ls: {}}}", Doubt("nothing waits for a person without `enabled: true`")),
         ("approval_gates: {enabled: true, timeout_seconds: 120}", Later("approval_gates.timeout_seconds")),

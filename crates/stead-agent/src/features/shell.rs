@@ -1,0 +1,55 @@
+//! Commands.
+
+use super::{Contribution, Feature, TurnCx};
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+use stead_sandbox::Sandbox;
+use stead_tools::execute;
+use stead_vfs::VPath;
+use stead_workspace::{Section, WorkspaceError, order};
+
+const EXECUTE: &str = "execute";
+
+/// Commands, where the workspace lies in a folder in which they can run.
+#[derive(Debug)]
+pub(super) struct Shell {
+    /// Where they run.
+    pub(super) sandbox: Arc<dyn Sandbox>,
+}
+
+impl Feature for Shell {
+    fn name(&self) -> &'static str {
+        "shell"
+    }
+
+    fn brings(&self) -> &'static [&'static str] {
+        &[EXECUTE]
+    }
+
+    fn contribute<'a>(&'a self, cx: &'a TurnCx<'a>) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
+        Box::pin(async move {
+            if !cx.allows_tool(EXECUTE) || (cx.folders)(&VPath::root()).is_none() {
+                return Ok(Contribution::default());
+            }
+            let seconds = cx.definition().config.policy.tool_timeout_seconds;
+            let tool = execute(self.sandbox.clone(), cx.folders.clone(), seconds);
+            let section = Section::new("commands", self.name(), order::COMMANDS, self.text(cx, seconds));
+            Ok(Contribution { sections: vec![section], tools: vec![tool] })
+        })
+    }
+}
+
+impl Shell {
+    fn text(&self, cx: &TurnCx<'_>, seconds: u64) -> String {
+        let (tool, place) = (cx.name_of(EXECUTE), self.sandbox.describe());
+        let asks = match self.sandbox.isolation().is_none() {
+            true => " A command waits for the person's yes unless a rule allows it, so ask for few and clear ones.",
+            false => "",
+        };
+        format!(
+            "## Commands\nCommands of `{tool}` run {place}, in the real folder of the workspace, with no input and \
+             with none of the harness's keys.{asks} After {seconds} s, or the call's own `timeout`, a command is \
+             stopped. Nothing that it starts outlives it, so a server must be started and used in one command."
+        )
+    }
+}

@@ -1,0 +1,155 @@
+//! Running a child process whose output may never end.
+
+use crate::family::Family;
+use crate::{Ended, Room, SandboxError, Sink};
+use rustix::process::Signal;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe;
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+
+/// What is read at once: what a pipe holds.
+const READ_BYTES: usize = 64 * 1024;
+/// How long a process may take to end itself once it is asked to.
+const TERM_GRACE: Duration = Duration::from_millis(300);
+/// How long what a process left in its pipe is waited for: something it started may hold it open.
+const DRAIN_GRACE: Duration = Duration::from_millis(200);
+/// Beyond any life of a process, and within any clock.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+/// What bounds a child process.
+#[derive(Debug, Clone)]
+pub struct Capture {
+    /// How long it may run.
+    pub timeout: Duration,
+    /// Stops it.
+    pub cancel: CancellationToken,
+}
+
+/// Runs `command` to its end; what it writes to both its outputs goes to `sink` in the order in which it comes.
+/// It gets no input.
+///
+/// Whatever ends it, nothing that it started is left on return: what is stopped is asked with `SIGTERM` first, then
+/// everything in its process group is killed, and everything that left the group but kept the variable
+/// [`MARK`](crate::MARK). The same if the future is dropped or this process is killed, without asking.
+///
+/// Out of reach is what gave up both group and environment, and what another service was asked to run.
+pub async fn capture(mut command: Command, sink: &mut dyn Sink, bounds: &Capture) -> Result<Ended, SandboxError> {
+    let deadline = Instant::now() + bounds.timeout.min(LONGEST);
+    let mut family = Family::begin(&mut command).map_err(SandboxError::Start)?;
+    let begun = begin(command);
+    let (mut child, mut output) = match begun {
+        Ok(begun) => begun,
+        Err(error) => {
+            family.end().await;
+            return Err(SandboxError::Start(error));
+        }
+    };
+    let ended = tokio::select! {
+        biased;
+        () = bounds.cancel.cancelled() => Ok(Ended::Cancelled),
+        () = sleep_until(deadline) => Ok(Ended::TimedOut),
+        ended = run(&mut child, &mut output, sink) => ended,
+    };
+    match ended {
+        Ok(Ended::Exited(_) | Ended::Signalled(_)) | Err(_) => {}
+        Ok(Ended::TimedOut | Ended::Cancelled | Ended::Full) => {
+            family.signal(Signal::TERM);
+            let _ = timeout(TERM_GRACE, last_words(&mut child, &mut output)).await;
+        }
+    }
+    // It fails only if it has ended.
+    let _ = child.start_kill();
+    family.end().await;
+    child.wait().await.map_err(SandboxError::Lost)?;
+    ended.map_err(SandboxError::Lost)
+}
+
+/// Starts it with one pipe for both its outputs, so that they stay in order.
+fn begin(mut command: Command) -> io::Result<(Child, Pipe)> {
+    let (reader, writer) = io::pipe()?;
+    command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer).kill_on_drop(true);
+    let child = command.spawn()?;
+    // With it goes our own hold on the pipe, which would never end otherwise.
+    drop(command);
+    let source = pipe::Receiver::from_owned_fd(OwnedFd::from(reader))?;
+    Ok((child, Pipe { source: Some(source), buffer: vec![0; READ_BYTES].into() }))
+}
+
+/// Until it has ended and said all, or no more is kept.
+async fn run(child: &mut Child, output: &mut Pipe, sink: &mut dyn Sink) -> io::Result<Ended> {
+    let mut exited: Option<(ExitStatus, Instant)> = None;
+    loop {
+        let drained = match exited {
+            Some((status, _)) if output.source.is_none() => return Ok(of_status(status)),
+            Some((_, at)) => at + DRAIN_GRACE,
+            None => Instant::now(),
+        };
+        let said = tokio::select! {
+            biased;
+            // First, or whoever holds the pipe and goes on writing would never be left.
+            () = sleep_until(drained), if exited.is_some() => output.rest(),
+            read = output.fill(), if output.source.is_some() => &output.buffer[..read?],
+            status = child.wait(), if exited.is_none() => {
+                exited = Some((status?, Instant::now()));
+                continue;
+            }
+        };
+        if sink.write(said).await == Room::Full {
+            return Ok(Ended::Full);
+        }
+    }
+}
+
+/// Until it has ended. What it says on its way out is read, so that nothing keeps it, and not kept.
+async fn last_words(child: &mut Child, output: &mut Pipe) {
+    loop {
+        tokio::select! {
+            biased;
+            _ = child.wait() => return,
+            read = output.fill(), if output.source.is_some() => {
+                if read.is_err() {
+                    output.source = None;
+                }
+            }
+        }
+    }
+}
+
+fn of_status(status: ExitStatus) -> Ended {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Ended::Exited(code),
+        (None, signal) => Ended::Signalled(signal.unwrap_or_default()),
+    }
+}
+
+/// Both outputs of a child.
+struct Pipe {
+    /// None once it has ended.
+    source: Option<pipe::Receiver>,
+    buffer: Box<[u8]>,
+}
+
+impl Pipe {
+    /// Reads what there is; nothing once it has ended.
+    async fn fill(&mut self) -> io::Result<usize> {
+        let Some(source) = &mut self.source else { return Ok(0) };
+        let read = source.read(&mut self.buffer).await?;
+        if read == 0 {
+            self.source = None;
+        }
+        Ok(read)
+    }
+
+    /// What is in it now, and no more.
+    fn rest(&mut self) -> &[u8] {
+        let read = self.source.take().and_then(|source| source.try_read(&mut self.buffer).ok());
+        &self.buffer[..read.unwrap_or(0)]
+    }
+}

@@ -1,0 +1,104 @@
+//! The machine itself.
+
+use crate::{Capture, Ended, Exec, Isolation, Kind, Sandbox, SandboxError, Sink, capture};
+use futures_util::future::BoxFuture;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use tokio::process::Command;
+
+const SH: &str = "/bin/sh";
+/// Where programs are, if nobody says.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// What every command is told, unless the caller says otherwise: there is no terminal to draw on or to ask at.
+const FIXED: [(&str, &str); 2] = [("TERM", "dumb"), ("GIT_TERMINAL_PROMPT", "0")];
+/// Sets limits that nobody below can raise, and becomes the shell `$0`, which reads the command `$1`.
+const PRELUDE: &str = r#"ulimit -c 0; exec "$0" -c "$1""#;
+
+/// Runs commands on this machine, outside any sandbox: they can do all that whoever runs this process can.
+///
+/// A command is read by `bash` where there is one, for that is what models write, and by `/bin/sh` elsewhere. It sees
+/// the variables it is given and none of this process. It leaves no core dump.
+#[derive(Clone)]
+pub struct Host {
+    env: BTreeMap<String, String>,
+    shell: PathBuf,
+}
+
+impl Host {
+    /// Variables of this process that commands may see: what a program needs to find its way, and none that holds a
+    /// key. The last is the mark of a command that this process itself belongs to.
+    pub const VARIABLES: [&str; 19] = [
+        "PATH",
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "SHELL",
+        "TMPDIR",
+        "TZ",
+        "LANG",
+        "LANGUAGE",
+        "LC_ALL",
+        "LC_CTYPE",
+        "LC_COLLATE",
+        "LC_MESSAGES",
+        "LC_MONETARY",
+        "LC_NUMERIC",
+        "LC_TIME",
+        "LC_PAPER",
+        "LC_MEASUREMENT",
+        crate::MARK,
+    ];
+
+    /// Gives every command the variables `env`; a `PATH` is added if there is none.
+    pub fn new(env: impl IntoIterator<Item = (String, String)>) -> Self {
+        let fixed = FIXED.into_iter().chain([("PATH", PATH)]);
+        let fixed = fixed.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let env: BTreeMap<String, String> = fixed.chain(env).collect();
+        let shell = bash(env.get("PATH").map_or(PATH, String::as_str)).unwrap_or_else(|| PathBuf::from(SH));
+        Self { env, shell }
+    }
+
+    /// The shell that reads commands.
+    pub fn shell(&self) -> &Path {
+        &self.shell
+    }
+}
+
+/// The first `bash` on the path.
+fn bash(path: &str) -> Option<PathBuf> {
+    let folders = path.split(':').filter(|folder| folder.starts_with('/'));
+    folders.map(|folder| Path::new(folder).join("bash")).find(|program| program.is_file())
+}
+
+impl fmt::Debug for Host {
+    /// Without the values of variables, which may be secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Host").field("shell", &self.shell).field("env", &self.env.keys()).finish()
+    }
+}
+
+impl Sandbox for Host {
+    fn kind(&self) -> Kind {
+        Kind::Host
+    }
+
+    fn describe(&self) -> String {
+        let shell = self.shell.file_name().unwrap_or_default().display();
+        format!("with `{shell}` on this machine, outside any sandbox")
+    }
+
+    fn isolation(&self) -> Isolation {
+        Isolation::NONE
+    }
+
+    fn exec<'a>(&'a self, exec: Exec, sink: &'a mut dyn Sink) -> BoxFuture<'a, Result<Ended, SandboxError>> {
+        Box::pin(async move {
+            let Exec { command: text, cwd, env, timeout, cancel } = exec;
+            let mut command = Command::new(SH);
+            command.args(["-c", PRELUDE]).arg(&self.shell).arg(text);
+            command.current_dir(cwd).env_clear().envs(&self.env).envs(env);
+            capture(command, sink, &Capture { timeout, cancel }).await
+        })
+    }
+}

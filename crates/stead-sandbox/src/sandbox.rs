@@ -1,0 +1,125 @@
+//! The contract of a sandbox, on one screen.
+
+use crate::Sink;
+use futures_util::future::BoxFuture;
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// Runs commands somewhere.
+pub trait Sandbox: Debug + Send + Sync {
+    /// What kind it is.
+    fn kind(&self) -> Kind;
+
+    /// Where a command runs and what reads it, in words that follow "Commands run ".
+    fn describe(&self) -> String;
+
+    /// What it keeps commands away from.
+    fn isolation(&self) -> Isolation;
+
+    /// Runs a command to its end; what it writes to both its outputs goes to `sink` in the order in which it comes.
+    ///
+    /// It gets no input. On return nothing is left of what it started, as far as the sandbox can reach it; the same,
+    /// without asking it to end first, if the future is dropped.
+    fn exec<'a>(&'a self, exec: Exec, sink: &'a mut dyn Sink) -> BoxFuture<'a, Result<Ended, SandboxError>>;
+}
+
+/// The kinds of sandboxes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// None: the machine itself.
+    Host,
+}
+
+/// What a sandbox keeps commands away from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Isolation {
+    /// Files outside the workspace, and other processes.
+    pub machine: Walled,
+    /// Other machines.
+    pub network: Walled,
+}
+
+/// Whether there is a wall before something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Walled {
+    /// There is.
+    Off,
+    /// There is none: commands reach it.
+    Open,
+}
+
+impl Isolation {
+    /// Commands can do all that whoever runs this process can.
+    pub const NONE: Self = Self { machine: Walled::Open, network: Walled::Open };
+
+    /// Whether a command is outside any sandbox, so that a person must agree to it.
+    pub fn is_none(self) -> bool {
+        self.machine == Walled::Open
+    }
+}
+
+/// A command, and what bounds it.
+#[derive(Debug, Clone)]
+pub struct Exec {
+    /// What a shell is told.
+    pub command: String,
+    /// The folder it begins in, as the sandbox knows it.
+    pub cwd: PathBuf,
+    /// Variables beside those that the sandbox gives every command.
+    pub env: BTreeMap<String, String>,
+    /// How long it may run.
+    pub timeout: Duration,
+    /// Stops it.
+    pub cancel: CancellationToken,
+}
+
+impl Exec {
+    /// How long a command may run, unless said otherwise.
+    pub const TIMEOUT: Duration = Duration::from_secs(120);
+
+    /// `command` in the folder `cwd`.
+    pub fn new(command: impl Into<String>, cwd: impl Into<PathBuf>) -> Self {
+        let (command, cwd, cancel) = (command.into(), cwd.into(), CancellationToken::new());
+        Self { command, cwd, env: BTreeMap::new(), timeout: Self::TIMEOUT, cancel }
+    }
+
+    /// The same with another time limit.
+    pub fn within(self, timeout: Duration) -> Self {
+        Self { timeout, ..self }
+    }
+
+    /// The same, stopped by `cancel`.
+    pub fn until(self, cancel: CancellationToken) -> Self {
+        Self { cancel, ..self }
+    }
+}
+
+/// How a command came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// By itself, with this code.
+    Exited(i32),
+    /// By this signal.
+    Signalled(i32),
+    /// Stopped: its time was up.
+    TimedOut,
+    /// Stopped: it was cancelled.
+    Cancelled,
+    /// Stopped: no more of its output is kept.
+    Full,
+}
+
+/// Why a command did not run, or nobody knows how it ended.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// It did not begin.
+    #[error("the command could not be started: {0}")]
+    Start(#[source] io::Error),
+    /// It was lost on its way; whatever was left of it is ended.
+    #[error("the command was lost: {0}")]
+    Lost(#[source] io::Error),
+}

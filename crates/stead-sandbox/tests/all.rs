@@ -1,0 +1,75 @@
+//! Commands on the host: what they see, how they end, and that nothing of them is left.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "all/ends.rs"]
+mod ends;
+#[path = "all/host.rs"]
+mod host;
+#[path = "all/killed.rs"]
+mod killed;
+
+use futures_util::future::BoxFuture;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+use stead_sandbox::{Ended, Exec, Host, Room, Sandbox, SandboxError, Sink};
+
+/// Keeps the beginning of what is written.
+#[derive(Default)]
+struct Said(Vec<u8>);
+
+/// What it keeps.
+const MAX_SAID_BYTES: usize = 1024 * 1024;
+
+impl Sink for Said {
+    fn write<'a>(&'a mut self, piece: &'a [u8]) -> BoxFuture<'a, Room> {
+        self.0.extend_from_slice(piece);
+        let room = if self.0.len() < MAX_SAID_BYTES { Room::Left } else { Room::Full };
+        Box::pin(async move { room })
+    }
+}
+
+impl Said {
+    fn text(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap()
+    }
+}
+
+/// A name that every process which a test starts has in its environment.
+fn trace() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    format!("trace-{}-{}-end", std::process::id(), COUNT.fetch_add(1, Ordering::SeqCst))
+}
+
+/// `command` in `dir`, traced.
+fn traced(command: &str, dir: &Path, trace: &str) -> Exec {
+    let exec = Exec::new(command, dir).within(Duration::from_secs(20));
+    Exec { env: [("TRACE".to_owned(), trace.to_owned())].into(), ..exec }
+}
+
+async fn run(exec: Exec) -> (Result<Ended, SandboxError>, Said) {
+    let mut said = Said::default();
+    let ended = Host::new([]).exec(exec, &mut said).await;
+    (ended, said)
+}
+
+/// Processes that are not dead and were started by the test.
+fn alive(trace: &str) -> Vec<String> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let has_trace = |dir: &std::path::PathBuf| {
+        let environ = std::fs::read(dir.join("environ")).unwrap_or_default();
+        environ.windows(trace.len()).any(|window| window == trace.as_bytes())
+    };
+    let traced = processes.map(|entry| entry.path()).filter(has_trace);
+    traced.map(|dir| format!("{}: {:?}", dir.display(), std::fs::read_to_string(dir.join("cmdline")))).collect()
+}
+
+/// Waits until `is_so`, at most some seconds.
+fn eventually(what: &str, is_so: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(10);
+    while !is_so() {
+        assert!(Instant::now() < end, "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

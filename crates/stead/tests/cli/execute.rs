@@ -1,0 +1,93 @@
+//! Commands through the real binary.
+
+use crate::support::Folder;
+use std::time::{Duration, Instant};
+
+const KEY: &str = "sk-of-the-process-0123456789";
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// A script that runs `command` and is done.
+fn runs(folder: &Folder, command: &str) -> String {
+    let command = serde_json::to_string(command).unwrap();
+    folder.script(&format!("- calls: [{{tool: execute, args: {{command: {command}}}, id: c1}}]\n- text: Done.\n"))
+}
+
+/// Processes whose command line has `words`.
+fn alive(words: &str) -> Vec<String> {
+    let lines = std::fs::read_dir("/proc").unwrap().flatten();
+    let lines = lines.filter_map(|entry| std::fs::read_to_string(entry.path().join("cmdline")).ok());
+    lines.map(|line| line.replace('\0', " ")).filter(|line| line.contains(words)).collect()
+}
+
+// 6: execute
+#[test]
+fn a_command_waits_for_a_yes_and_sees_no_key() {
+    let folder = Folder::new();
+    folder.put("agent.yaml", "execute: {env: {CI: 'yes'}, pass: [TOKEN]}\n");
+    let model = runs(&folder, "env > seen; echo token $TOKEN");
+    let run = |args: &[&str]| {
+        let args: Vec<&str> = ["run", "-m", &model, "-s", "s"].into_iter().chain(args.iter().copied()).collect();
+        let mut command = folder.command(&args);
+        command.env("OPENAI_API_KEY", KEY).env("ANTHROPIC_API_KEY", KEY).env("OTHER", KEY);
+        crate::support::done(command.env("TOKEN", "hush-hush-token"))
+    };
+    run(&["go"]).exits(3);
+    assert!(!folder.has("seen"));
+    run(&["--resume", "--approve", "all"]).exits(0);
+    let seen = folder.read("seen");
+    let names: Vec<&str> = seen.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name).collect();
+    for name in &names {
+        let known = ["CI", "GIT_TERMINAL_PROMPT", "HOME", "PATH", "STEAD_EXEC_ID", "TERM", "TOKEN"];
+        let of_shell = ["OLDPWD", "PWD", "SHLVL", "_"];
+        assert!(known.contains(name) || of_shell.contains(name), "{name} in {seen}");
+    }
+    assert!(seen.contains("CI=yes\n") && seen.contains("TOKEN=hush-hush-token\n") && !seen.contains(KEY), "{seen}");
+    let shown = folder.run(&["sessions", "show", "s"]).exits(0).out;
+    assert!(shown.contains("token [redacted]") && !shown.contains("hush-hush"), "{shown}");
+}
+
+// 6: execute
+#[test]
+fn one_command_can_be_called_and_explained_and_switched_off() {
+    let folder = Folder::new();
+    let explained = folder.run(&["tool", "Bash", "{\"command\": \"true\"}", "--explain"]).exits(0).out;
+    assert!(explained.starts_with("ask: ") && explained.contains("commands outside a sandbox ask"), "{explained}");
+    folder.run(&["tool", "execute", "{\"command\": \"touch ran\"}"]).exits(1);
+    assert!(!folder.has("ran"));
+    let ran = folder.run(&["tool", "execute", "--approve", "all", "{\"command\": \"touch ran; exit 9\"}"]).exits(0);
+    assert_eq!(ran.out, "[exit code 9; no output]\n");
+    assert!(folder.has("ran"));
+    folder.put("agent.yaml", "disable: [shell]\n");
+    let gone = folder.run(&["tool", "execute", "--approve", "all", "{\"command\": \"true\"}"]).exits(1);
+    assert!(gone.err.contains("there is no tool `execute`"), "{gone:?}");
+    let checked = folder.run(&["check"]).exits(0).out;
+    assert!(!checked.contains("later version"), "{checked}");
+}
+
+// 6: execute
+#[test]
+fn nothing_is_left_of_a_command_when_the_harness_is_killed() {
+    let (folder, number) = (Folder::new(), format!("654{}", std::process::id()));
+    let command = format!(
+        "trap '' TERM HUP; sleep {number} & setsid sleep {number} & (setsid sleep {number} >/dev/null 2>&1 &); touch up; wait"
+    );
+    let model = runs(&folder, &command);
+    let mut child = folder.process(&["run", "-m", &model, "-s", "s", "--approve", "all", "go"]).spawn().unwrap();
+    let sleeping = format!("sleep {number}");
+    let begun = || folder.has("up") && alive(&sleeping).iter().filter(|line| line.starts_with("sleep")).count() == 3;
+    let end = Instant::now() + DEADLINE;
+    while !begun() {
+        assert!(Instant::now() < end && child.try_wait().unwrap().is_none(), "it did not begin");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    while !alive(&number).is_empty() {
+        assert!(Instant::now() < end, "{:?}", alive(&number));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let shown = folder.run(&["run", "-m", &model, "-s", "s", "--resume"]).exits(0);
+    assert_eq!(shown.out, "Done.\n");
+    let shown = folder.run(&["sessions", "show", "s"]).exits(0).out;
+    assert!(shown.contains("interrupted: may have run"), "a command is never run twice: {shown}");
+}
