@@ -134,7 +134,7 @@ fn what_the_rules_hide_is_not_found() {
     remember(dir.path());
     block_on(async {
         // Indexed before there were rules.
-        ok(&*idle(dir.path()).await, "memory_search", json!({"query": "heron"})).await;
+        ok(&idle(dir.path()).await, "memory_search", json!({"query": "heron"})).await;
         let rules = "permissions:\n- {operations: [read], paths: [MEMORY.md], mode: deny}\n\
                      - {operations: [read], paths: [memory/archive/**], mode: ask}\n";
         put(dir.path(), "agent.yaml", rules);
@@ -295,12 +295,12 @@ fn a_search_survives_whatever_becomes_of_the_index() {
     remember(dir.path());
     let index = dir.path().join("agents/main/search.sqlite");
     block_on(async {
-        let expected = ok(&*idle(dir.path()).await, "memory_search", json!({"query": "heron"})).await;
+        let expected = ok(&idle(dir.path()).await, "memory_search", json!({"query": "heron"})).await;
         assert!(expected.contains("MEMORY.md:4") && index.exists());
         std::fs::remove_file(&index).unwrap();
-        assert_eq!(ok(&*idle(dir.path()).await, "memory_search", json!({"query": "heron"})).await, expected);
+        assert_eq!(ok(&idle(dir.path()).await, "memory_search", json!({"query": "heron"})).await, expected);
         std::fs::write(&index, "this is no index".repeat(1000)).unwrap();
-        assert_eq!(ok(&*idle(dir.path()).await, "memory_search", json!({"query": "heron"})).await, expected);
+        assert_eq!(ok(&idle(dir.path()).await, "memory_search", json!({"query": "heron"})).await, expected);
         // Damage under a running agent.
         let agent = idle(dir.path()).await;
         ok(&agent, "memory_search", json!({"query": "heron"})).await;
