@@ -204,6 +204,7 @@ impl Session {
                 | Entry::Decision(_)
                 | Entry::Notice(_)
                 | Entry::Pin(_)
+                | Entry::Hook(_)
                 | Entry::End(_) => {}
             }
         }

@@ -12,11 +12,13 @@
 //! | `notice` | the harness told the model something | with the next durable entry |
 //! | `pin` | a message is to be kept word for word whatever else is left out of the context, or no longer | yes |
 //! | `compaction` | the model is shown less from here on: which part, and what stands for it; nothing is erased | with the next durable entry |
+//! | `hook` | a hook was asked, what came of it, and the arguments it gave a call that had not begun | with the next durable entry |
 //! | `rewind` | the conversation continues from an earlier point; nothing is erased | yes |
 //! | `end` | how the run ended | yes |
 
 use crate::{AgentId, Block, RunId, SessionId, StopReason, Usage, Usd, View};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Version of the journal format written today; readers accept this and all before it.
@@ -45,6 +47,8 @@ pub enum Entry {
     Pin(Pin),
     /// The model is shown less from here on.
     Compaction(Compaction),
+    /// A hook was asked.
+    Hook(HookRun),
     /// The conversation goes on from an earlier point.
     Rewind(Rewind),
     /// The run ended.
@@ -66,6 +70,7 @@ pub enum Kind {
     Notice,
     Pin,
     Compaction,
+    Hook,
     Rewind,
     End,
 }
@@ -84,6 +89,7 @@ impl Entry {
             Self::Notice(_) => Kind::Notice,
             Self::Pin(_) => Kind::Pin,
             Self::Compaction(_) => Kind::Compaction,
+            Self::Hook(_) => Kind::Hook,
             Self::Rewind(_) => Kind::Rewind,
             Self::End(_) => Kind::End,
         }
@@ -94,7 +100,12 @@ impl Entry {
         match self {
             Self::User(_) | Self::Ask(_) | Self::Decision(_) | Self::Pin(_) | Self::Rewind(_) | Self::End(_) => true,
             Self::Call(intent) => intent.changes,
-            Self::Session(_) | Self::Model(_) | Self::Result(_) | Self::Notice(_) | Self::Compaction(_) => false,
+            Self::Session(_)
+            | Self::Model(_)
+            | Self::Result(_)
+            | Self::Notice(_)
+            | Self::Compaction(_)
+            | Self::Hook(_) => false,
         }
     }
 }
@@ -404,6 +415,61 @@ impl Dropped {
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         if parts.is_empty() { "nothing left out".to_owned() } else { parts.join(", ") }
+    }
+}
+
+/// What came of asking a hook.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HookRun {
+    /// The run during which it was asked, or which had just ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// What happened, by the event's canonical name.
+    pub event: String,
+    /// The hook's name.
+    pub hook: String,
+    /// What came of it.
+    pub outcome: HookOutcome,
+    /// The call it was about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
+    /// Why it blocked or failed, or what it changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// The arguments with which the call goes on from here; its answer is on record as the model gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args: Option<Value>,
+    /// How long it took.
+    #[serde(default)]
+    pub ms: u64,
+}
+
+/// What came of asking a hook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HookOutcome {
+    /// It let things go on, perhaps with a word to the model.
+    Passed,
+    /// It said no.
+    Blocked,
+    /// It changed what goes on.
+    Rewrote,
+    /// It gave no answer that counts.
+    Failed,
+    /// It gave none in time.
+    TimedOut,
+}
+
+impl HookOutcome {
+    /// The name used in journals and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Blocked => "blocked",
+            Self::Rewrote => "rewrote",
+            Self::Failed => "failed",
+            Self::TimedOut => "timed_out",
+        }
     }
 }
 

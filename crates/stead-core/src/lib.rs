@@ -36,7 +36,8 @@ pub use budget::{Account, Cap, Estimate, Exhausted, Grant, LEAST_ANSWER_TOKENS, 
 pub use context::{Kept, Plan, Room, View, media_tokens, message_tokens, spec_tokens, text_tokens};
 pub use entry::{
     Activation, Allowance, Ask, CallIntent, CallResult, Cause, Compaction, Decision, Dropped, Entry, FORMAT_VERSION,
-    Fork, Kind, ModelReply, Notice, Outcome, Pin, ResultStatus, Rewind, RunEnd, SessionStart, UserInput,
+    Fork, HookOutcome, HookRun, Kind, ModelReply, Notice, Outcome, Pin, ResultStatus, Rewind, RunEnd, SessionStart,
+    UserInput,
 };
 pub use event::{Event, EventKind, Level};
 pub use ids::{AgentId, IdError, NameError, Owner, RunId, SessionId, TenantId, UserId};

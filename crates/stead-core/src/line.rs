@@ -96,6 +96,7 @@ pub fn encode_line(seq: u64, at: jiff::Timestamp, entry: &Entry, previous: Chain
         Entry::Notice(data) => json(data),
         Entry::Pin(data) => json(data),
         Entry::Compaction(data) => json(data),
+        Entry::Hook(data) => json(data),
         Entry::Rewind(data) => json(data),
         Entry::End(data) => json(data),
     };
@@ -186,6 +187,7 @@ pub fn decode_line(text: &str, previous: ChainSum) -> Result<Line, LineError> {
         Kind::Notice => serde_json::from_str(data).map(Entry::Notice),
         Kind::Pin => serde_json::from_str(data).map(Entry::Pin),
         Kind::Compaction => serde_json::from_str(data).map(Entry::Compaction),
+        Kind::Hook => serde_json::from_str(data).map(Entry::Hook),
         Kind::Rewind => serde_json::from_str(data).map(Entry::Rewind),
         Kind::End => serde_json::from_str(data).map(Entry::End),
     }

@@ -2,8 +2,9 @@
 
 use crate::context::{Shown, message_tokens};
 use crate::{
-    Activation, AgentId, Allowance, CallResult, CallState, Decision, Entry, Fork, Kind, Limits, Message, ModelReply,
-    Next, Outcome, Pending, Run, RunEnd, RunId, SessionId, SessionStart, ToolCall, ToolResult, Usage, Usd, UserInput,
+    Activation, AgentId, Allowance, CallResult, CallState, Decision, Entry, Fork, HookRun, Kind, Limits, Message,
+    ModelReply, Next, Outcome, Pending, Run, RunEnd, RunId, SessionId, SessionStart, ToolCall, ToolResult, Usage, Usd,
+    UserInput,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -173,6 +174,7 @@ impl SessionState {
             }),
             Entry::Pin(pin) => self.pin(pin),
             Entry::Compaction(compaction) => self.compact(seq, compaction),
+            Entry::Hook(hook) => self.hook(hook),
             Entry::Rewind(rewind) => self.rewind(rewind.to),
             Entry::End(end) => self.end(end),
         };
@@ -346,6 +348,24 @@ impl SessionState {
             | CallState::Begun { .. }
             | CallState::Done { .. } => Err("no question is open for this call"),
         })
+    }
+
+    /// A hook changes nothing but the arguments of a call that has not begun.
+    fn hook(&mut self, hook: &HookRun) -> Result<(), &'static str> {
+        let Some(args) = &hook.args else { return Ok(()) };
+        let (Some(id), Some(call)) = (&hook.run, &hook.call) else { return Err("the arguments are of no call") };
+        let run = self.open_run(id)?;
+        let pending = run.pending.iter_mut().find(|p| p.call.id == *call).ok_or("no such call in this step")?;
+        match pending.state {
+            CallState::New => pending.call.args = args.clone(),
+            // Someone was shown other arguments, or they are in use.
+            CallState::Asked { .. }
+            | CallState::Approved { .. }
+            | CallState::Rejected { .. }
+            | CallState::Begun { .. }
+            | CallState::Done { .. } => return Err("the call is past being changed"),
+        }
+        Ok(())
     }
 
     fn rewind(&mut self, to: u64) -> Result<(), &'static str> {

@@ -31,6 +31,7 @@ pub fn said(entry: &Entry) -> Option<Said> {
         | Entry::Ask(_)
         | Entry::Decision(_)
         | Entry::Pin(_)
+        | Entry::Hook(_)
         | Entry::Rewind(_)
         | Entry::End(_) => return None,
     };

@@ -97,6 +97,7 @@ pub(super) fn pieces(lines: &[Line], after: u64, upto: u64) -> Vec<Piece> {
             | Entry::Decision(_)
             | Entry::Notice(_)
             | Entry::Pin(_)
+            | Entry::Hook(_)
             | Entry::Compaction(_)
             | Entry::End(_) => {}
         }

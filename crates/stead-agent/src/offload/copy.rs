@@ -86,6 +86,7 @@ impl Moves {
             | Entry::Decision(_)
             | Entry::Notice(_)
             | Entry::Pin(_)
+            | Entry::Hook(_)
             | Entry::Compaction(_)
             | Entry::Rewind(_)
             | Entry::End(_) => Vec::new(),
@@ -109,6 +110,7 @@ impl Moves {
             | Entry::Decision(_)
             | Entry::Notice(_)
             | Entry::Pin(_)
+            | Entry::Hook(_)
             | Entry::Rewind(_)
             | Entry::End(_)) => other,
         }

@@ -80,6 +80,7 @@ fn records_of(owner: &Owner, session: &SessionId, lines: &[Line]) -> Vec<UsageRe
             | Entry::Decision(_)
             | Entry::Notice(_)
             | Entry::Pin(_)
+            | Entry::Hook(_)
             | Entry::Rewind(_)
             | Entry::End(_) => None,
         }
