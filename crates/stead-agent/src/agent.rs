@@ -1,7 +1,7 @@
 //! What all sessions of an agent share.
 
 use crate::features::{self, Feature};
-use crate::{AgentError, GateRules, Session};
+use crate::{AgentError, GateRules, Hooks, Session};
 use std::fmt;
 use std::sync::Arc;
 use stead_core::{Owner, SessionId, Usage, Usd};
@@ -19,6 +19,8 @@ pub struct Agent {
     pub(crate) features: Vec<Box<dyn Feature>>,
     /// What it can do on every turn: the tools of its features, and those it was given.
     pub(crate) tools: Registry,
+    /// Whom to ask when something happens.
+    pub(crate) hooks: Hooks,
     /// What the model's endpoint said of it, once it was asked.
     pub(crate) reported: tokio::sync::OnceCell<Reported>,
 }
@@ -77,7 +79,8 @@ impl Agent {
         }
         let approvals = parts.workspace.config().approvals.iter().map(|(name, asks)| (canonical(name), *asks));
         let gate = GateRules { approvals: approvals.collect() };
-        Ok(Arc::new(Self { parts, gate, features, tools, reported: tokio::sync::OnceCell::new() }))
+        let hooks = Hooks::new(parts.workspace.definition.hooks.clone());
+        Ok(Arc::new(Self { parts, gate, features, tools, hooks, reported: tokio::sync::OnceCell::new() }))
     }
 
     /// A session of this agent and its usual owner. Nothing is read or written until it is used.
@@ -118,6 +121,11 @@ impl Agent {
     /// What it can do on every turn, before lists narrow it.
     pub fn tools(&self) -> &Registry {
         &self.tools
+    }
+
+    /// Whom it asks when something happens.
+    pub fn hooks(&self) -> &Hooks {
+        &self.hooks
     }
 
     /// The gate's rules.

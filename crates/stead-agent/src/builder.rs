@@ -1,6 +1,6 @@
 //! An agent in a few lines.
 
-use crate::{Agent, AgentError, AgentParts};
+use crate::{Agent, AgentError, AgentParts, HookGear};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use stead_core::{AgentId, Owner, Redactor};
@@ -266,8 +266,19 @@ impl AgentBuilder {
             settings.map(|settings| connect(&settings, &lookup)).transpose()
         };
         let (compactor, memory_model) = (side(&config.compaction.model)?, side(&config.memory.model)?);
-        Ok(Agent::new(AgentParts { workspace, model, memory_model, params, compactor, place, owner, tools, folder })?)
+        let hook = |settings: &ModelSettings| connect(&hook_model(settings, config.model.as_ref()), &lookup);
+        let gear = HookGear::new(real).connected(&workspace.definition.hooks, hook)?;
+        let agent =
+            Agent::new(AgentParts { workspace, model, memory_model, params, compactor, place, owner, tools, folder })?;
+        agent.hooks().equip(gear);
+        Ok(agent)
     }
+}
+
+/// The settings of a model that a hook names: where that is all it does, it is a model for side work.
+pub fn hook_model(named: &ModelSettings, main: Option<&ModelSettings>) -> ModelSettings {
+    let bare = ModelSettings { name: named.name.clone(), ..ModelSettings::default() };
+    if *named == bare { side_model(&named.name, main) } else { named.clone() }
 }
 
 /// The settings of a model that does side work, such as summaries: endpoint and key are those of the agent's own

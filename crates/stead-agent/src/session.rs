@@ -2,6 +2,7 @@
 
 use crate::driver::Ending;
 use crate::halt::Halt;
+use crate::hooks::Hooked;
 use crate::live::Live;
 use crate::offload::{Loader, Offload};
 use crate::{Agent, AgentError, Budget, Pinned, RunOptions, RunReport};
@@ -29,6 +30,8 @@ pub struct Session {
     pub(crate) position: Option<Position>,
     pub(crate) seen: Arc<Seen>,
     pub(crate) active: Arc<ActiveSkills>,
+    /// Whether hooks were told that this process has taken it up.
+    pub(crate) taken_up: bool,
 }
 
 /// A point of the conversation that can be returned to.
@@ -43,7 +46,7 @@ pub struct RewindPoint {
 }
 
 /// What begins a run.
-enum Begin {
+pub(crate) enum Begin {
     Input(Vec<Block>),
     Resume { raise: Allowance },
 }
@@ -55,7 +58,8 @@ impl Session {
     pub(crate) fn new(agent: Arc<Agent>, owner: Owner, id: SessionId) -> Self {
         let sessions = agent.parts.place.sessions(&owner);
         let state = SessionState::default();
-        Self { agent, owner, id, sessions, state, position: None, seen: Arc::default(), active: Arc::default() }
+        let (seen, active) = Default::default();
+        Self { agent, owner, id, sessions, state, position: None, seen, active, taken_up: false }
     }
 
     /// Its id.
@@ -171,9 +175,10 @@ impl Session {
         // With a workspace that cannot be read nothing is written.
         let readable = self.agent.parts.place.files(&self.owner, &self.id, None);
         let turn = self.agent.turn(&self.owner, &self.id, &readable).await?;
+        let fresh = RunId::fresh();
+        let (begin, mut submitted) = self.submit(begin, &fresh, &options).await?;
         let (writer, torn) = self.take(options.wait, missing).await?;
         let superseded = self.state.run.is_some() && matches!(begin, Begin::Input(_));
-        let fresh = RunId::fresh();
         let begin = match begin {
             Begin::Input(content) => {
                 let files = self.agent.parts.place.files(&self.owner, &self.id, writer.fence());
@@ -191,6 +196,7 @@ impl Session {
             let seq = writer.position().seq + opening.len() as u64;
             opening.push(Entry::Pin(Pin { seq, pinned: true }));
         }
+        opening.extend(submitted.entries(&run, &opening));
         let (session, model) = (self.id.clone(), self.agent.parts.model.name().to_owned());
         let mut live = self.live(writer, run, turn, options);
         live.record(opening).await?;
@@ -203,7 +209,7 @@ impl Session {
             live.emit(EventKind::Notice { level: Level::Warning, text: torn });
         }
         let driven = match live.fund(raise).await {
-            Ok(()) => live.drive().await,
+            Ok(()) => live.begin(submitted, if resumed { "resume" } else { "input" }).await,
             Err(error) => Err(error.into()),
         };
         let driven = match driven {
@@ -217,6 +223,7 @@ impl Session {
                 return Err(error);
             }
         };
+        live.ended(&ending).await;
         live.write_usage().await;
         let report = live.report(&session, &ending);
         let writer = live.writer;
@@ -261,6 +268,7 @@ impl Session {
             events: 0,
             budget: Budget::unlimited(),
             cut: None,
+            hooked: Hooked::default(),
         }
     }
 

@@ -23,6 +23,8 @@ mod crowd;
 mod endless;
 #[path = "all/faults.rs"]
 mod faults;
+#[path = "all/hooks/mod.rs"]
+mod hooks;
 #[path = "all/kills.rs"]
 mod kills;
 #[path = "all/lookup.rs"]

@@ -17,12 +17,13 @@
 //! ```
 //!
 //! Output that may be longer than memory should hold goes through a [`Spill`], that of a child process through
-//! [`capture`].
+//! [`capture`]; one that is asked something goes through [`converse`].
 //!
 //! To add a tool, implement [`TypedTool`] and wrap it with [`typed`]: the schema comes from the type of
 //! its arguments.
 
 mod arguments;
+mod dialogue;
 mod files;
 mod function;
 mod known;
@@ -37,9 +38,10 @@ mod tool;
 mod typed;
 
 pub use arguments::nearest;
+pub use dialogue::{Dialogue, converse};
 pub use files::file_tools;
 pub use function::function;
-pub use known::{Here, KnownTool, known_tool, known_tools};
+pub use known::{Here, KnownTool, known_names, known_tool, known_tools};
 pub use preview::{Noun, Preview, Readers};
 pub use process::{Capture, Captured, capture};
 pub use registry::{Registry, RegistryError};

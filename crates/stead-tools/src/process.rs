@@ -13,12 +13,12 @@ use tokio_util::sync::CancellationToken;
 /// What is read from a pipe at once: what a pipe holds.
 const READ_BYTES: usize = 64 * 1024;
 /// How long a process may take to end itself once it is asked to.
-const TERM_GRACE: Duration = Duration::from_millis(300);
+pub(crate) const TERM_GRACE: Duration = Duration::from_millis(300);
 /// How long what a process left in its pipes is waited for: something it started may hold them open.
-const DRAIN_GRACE: Duration = Duration::from_millis(200);
+pub(crate) const DRAIN_GRACE: Duration = Duration::from_millis(200);
 
 /// Beyond any life of a process, and within any clock.
-const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+pub(crate) const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// What bounds a child process.
 #[derive(Debug, Clone)]
@@ -137,23 +137,23 @@ impl<R: AsyncRead + Unpin> Pipe<R> {
 }
 
 /// The process group of a child; killed when dropped.
-struct Group(Option<Pid>);
+pub(crate) struct Group(Option<Pid>);
 
 impl Group {
-    fn of(child: &Child) -> Self {
+    pub(crate) fn of(child: &Child) -> Self {
         let id = child.id().and_then(|id| i32::try_from(id).ok());
         Self(id.and_then(Pid::from_raw))
     }
 
     /// Fails only if nobody is in it any more.
-    fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         if let Some(group) = self.0 {
             let _ = kill_process_group(group, signal);
         }
     }
 
     /// From here on its number may be another's.
-    fn forget(mut self) {
+    pub(crate) fn forget(mut self) {
         self.0 = None;
     }
 }

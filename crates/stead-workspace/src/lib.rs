@@ -32,6 +32,7 @@ mod dotenv;
 mod filesystem;
 mod finding;
 mod front_matter;
+mod hooks;
 mod layout;
 mod offload;
 pub mod order;
@@ -58,6 +59,7 @@ pub use dotenv::dotenv;
 pub use filesystem::{Filesystem, IsolationScope, Mode, Project, ProjectSettings, SessionSettings};
 pub use finding::{Finding, Severity, Spot};
 pub use front_matter::FrontMatter;
+pub use hooks::{Capability, Ended, Handler, HookEvent, HookSpec, HttpMethod, Matcher, On, OnFailure, Program};
 pub use layout::{Asks, Layout, LoadCx, OpenOptions, WorkspaceNameError, detect, recognise, workspace_name};
 pub use offload::{OffloadSettings, offload_folder};
 pub use place::{

@@ -32,7 +32,7 @@ impl Agent {
             let is_told = |record: &UsageRecord| {
                 let in_journal = match record.purpose {
                     Purpose::Answer | Purpose::Compaction => true,
-                    Purpose::Memory => false,
+                    Purpose::Memory | Purpose::Hook => false,
                 };
                 in_journal && record.at <= started && record.user == user && told.contains(&record.session)
             };

@@ -9,7 +9,7 @@ use futures_util::stream::BoxStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use stead::agent::{Agent, AgentParts, Answer, Approvals, Approver, Question, side_model};
+use stead::agent::{Agent, AgentParts, Answer, Approvals, Approver, HookGear, Question, hook_model, side_model};
 use stead::core::{Owner, Price, Redactor, SessionId, UserId};
 use stead::model::{Delta, Model, ModelError, ModelSettings, Params, Request, connect, secrets};
 use stead::store::{OsDisk, Store, Wait};
@@ -53,8 +53,29 @@ pub(crate) async fn open_agent(common: &Common, env: &Env, needs: Needs) -> Resu
         (Needs::Model, None) | (Needs::FilesOnly, _) => None,
     };
     let (owner, folder) = (owner(common)?, working_folder(&dir, env));
+    let gear = hook_gear(&dir, env, &workspace, needs)?;
     let parts = Made { model, memory_model, params, compactor, secrets: known, owner, folder };
-    assemble(&dir, workspace, parts).await
+    let agent = assemble(&dir, workspace, parts).await?;
+    agent.hooks().equip(gear);
+    Ok(agent)
+}
+
+/// Variables of this process that commands of hooks are given.
+const HOOK_VARIABLES: [&str; 6] = ["PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR"];
+
+/// What hooks need of this process.
+fn hook_gear(dir: &Path, env: &Env, workspace: &Workspace, needs: Needs) -> Result<HookGear, CliError> {
+    let mut gear = HookGear::new(dir.canonicalize().ok());
+    gear.env = HOOK_VARIABLES.iter().filter_map(|name| Some(((*name).to_owned(), env.get(name)?))).collect();
+    if needs == Needs::FilesOnly {
+        return Ok(gear);
+    }
+    let lookup = |name: &str| variable(workspace, env, name);
+    let main = workspace.config().model.as_ref();
+    let connected = gear.connected(&workspace.definition.hooks, |settings| {
+        connect(&in_workspace(hook_model(settings, main), dir), &lookup)
+    });
+    Ok(connected?)
 }
 
 /// The same for a command that asks no model: one that cannot be found is no reason to refuse.

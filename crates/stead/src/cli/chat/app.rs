@@ -175,6 +175,11 @@ impl<'a> App<'a> {
             }
         };
         drop(screen);
+        if let Some(session) = &mut self.session
+            && let Err(error) = session.finish("exit").await
+        {
+            errln!("hooks were not told that the session is left: {error}");
+        }
         self.agent.sessions().flush().await;
         // What is not done yet goes on in a process of its own.
         if self.memory.take().is_some() && self.chat.info.turns > 0 {
