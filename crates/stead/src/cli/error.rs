@@ -86,7 +86,7 @@ impl From<AgentError> for CliError {
             AgentError::Files(error) => Self::Failed(error.into()),
             AgentError::Unfit(error) => Self::Failed(error.into()),
             AgentError::Model(error) => Self::Failed(error.into()),
-            AgentError::Stopped(_) => Self::Failed(error.into()),
+            AgentError::Stopped(_) | AgentError::Blocked { .. } | AgentError::Hook(_) => Self::Failed(error.into()),
             AgentError::Tools(_) | AgentError::NoSuchTool { .. } => Self::Usage(error.to_string()),
         }
     }

@@ -115,20 +115,16 @@ fn a_model_decides_in_json() {
         let handler = "handler: {type: prompt, prompt: Refuse greetings.}";
         scene.put("hooks/h.yaml", &format!("name: h\nevents: [before_tool_call]\n{handler}\n"));
         block_on(async {
-            let ran = scene.run().await;
+            let agent = scene.agent().await;
+            let ran = scene.run_with(&agent, RunOptions::default()).await;
             assert_eq!(ran.outcomes(), [outcome], "{words}: {:?}", ran.hooks());
             assert_eq!(scene.read("a.txt").is_some(), outcome == HookOutcome::Passed, "{words}");
             // What it used is on the list.
-            let usage = std::fs::read_to_string(usage_file(scene.dir.path())).unwrap();
+            let name = agent.workspace().config().agent();
+            let usage = scene.read(&format!("agents/{name}/token_usage.jsonl")).unwrap();
             assert_eq!(usage.matches("\"purpose\":\"hook\"").count(), 1, "{usage}");
         });
     }
-}
-
-fn usage_file(root: &std::path::Path) -> std::path::PathBuf {
-    let agents = std::fs::read_dir(root.join("agents")).unwrap();
-    let found = agents.flatten().map(|agent| agent.path().join("usage.jsonl")).find(|path| path.exists());
-    found.unwrap_or_else(|| root.join("agents/usage.jsonl"))
 }
 
 #[derive(Default)]

@@ -12,7 +12,7 @@ use crate::cli::env::Env;
 use crate::cli::error::CliError;
 use crate::cli::memory::background;
 use crate::cli::open::{Needs, open_agent, session_id};
-use crate::cli::print::outln;
+use crate::cli::print::{errln, outln};
 use crate::cli::render::tokens;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use std::process::ExitCode;
