@@ -38,7 +38,7 @@ impl Live<'_> {
         let mut fired = self.session.agent.hooks.fire(input, &self.asking()).await;
         self.refuse_secrets(&mut fired);
         let Fired { verdict, changes, words, suppressed, .. } = self.settle(fired).await?;
-        let (id, name) = (pending.call.id.clone(), pending.call.name.clone());
+        let id = pending.call.id.clone();
         if let Verdict::No { hook, reason } = verdict {
             let text = format!("denied: hook {hook}: {reason}");
             self.refuse(&pending.call, ResultStatus::Denied, text).await?;
@@ -55,7 +55,6 @@ impl Live<'_> {
         if !words.is_empty() {
             self.hooked.of_calls.entry(id).or_default().extend(words);
         }
-        debug_assert_eq!(pending.call.name, name);
         Ok(Some(pending))
     }
 
