@@ -151,7 +151,7 @@ mod tests {
             message: Some("m".to_owned()),
             context: Some("c".to_owned()),
             suppresses: true,
-            patch: patch.clone(),
+            patch,
         };
         let ours = json!({"continue": true, "decision": "block", "reason": "r", "system_message": "m",
             "additional_context": "c", "suppress_output": true, "patch": {"tool_args": {"a": 1}}});

@@ -15,6 +15,9 @@ struct Rewrite {
     shows: fn(&Scene, &super::Ran) -> bool,
 }
 
+/// What a no comes to.
+type Check = fn(&Scene, &super::Ran);
+
 fn body(scene: &Scene, n: usize) -> String {
     String::from_utf8_lossy(&scene.server.requests()[n].body).into_owned()
 }
@@ -164,7 +167,7 @@ fn what_a_hook_changed_is_what_is_asked_about_and_what_runs_elsewhere() {
 fn a_hook_says_no_by_its_exit_code_or_in_words() {
     for no in ["echo not today >&2; exit 2", "echo '{\"decision\": \"block\", \"reason\": \"not today\"}'"] {
         // What each event's no comes to.
-        let table: [(&str, fn(&Scene, &super::Ran)); 5] = [
+        let table: [(&str, Check); 5] = [
             ("before_tool_call", |scene, ran| {
                 assert_eq!(results(&ran.lines)[0].1, ResultStatus::Denied);
                 assert_eq!(results(&ran.lines)[0].2, "denied: hook h: not today");
