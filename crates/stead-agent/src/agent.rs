@@ -1,8 +1,8 @@
 //! What all sessions of an agent share.
 
 use crate::features::{self, Feature};
-use crate::role::{Models, Roles};
-use crate::{AgentError, GateRules, Session};
+use crate::role::{Errands, Models, Roles};
+use crate::{AgentError, GateRules, Hooks, Session};
 use std::fmt;
 use std::sync::Arc;
 use stead_core::{Owner, SessionId, Usage, Usd};
@@ -21,6 +21,8 @@ pub struct Agent {
     pub(crate) features: Vec<Box<dyn Feature>>,
     /// What it can do on every turn: the tools of its features, and those it was given.
     pub(crate) tools: Registry,
+    /// Whom to ask when something happens.
+    pub(crate) hooks: Arc<Hooks>,
     /// What the model's endpoint said of it, once it was asked.
     pub(crate) reported: tokio::sync::OnceCell<Reported>,
     /// The same workspace as other agents of it find it.
@@ -72,6 +74,14 @@ pub(crate) fn unknown_tool<'a>(names: impl IntoIterator<Item = &'a String>, tool
 impl Agent {
     /// Puts an agent together.
     pub fn new(parts: AgentParts) -> Result<Arc<Self>, AgentError> {
+        let hooks = Arc::new(Hooks::new(parts.workspace.definition.hooks.clone()));
+        let agent = Self::with_hooks(parts, hooks)?;
+        agent.hooks.usually_delegate_to(Arc::new(Errands(Arc::downgrade(&agent))));
+        Ok(agent)
+    }
+
+    /// The same, which asks these hooks.
+    pub(crate) fn with_hooks(parts: AgentParts, hooks: Arc<Hooks>) -> Result<Arc<Self>, AgentError> {
         let features = features::all(&parts);
         let own = parts.tools.iter().cloned();
         let tools = Registry::new(features.iter().flat_map(|feature| feature.tools()).chain(own))?;
@@ -88,7 +98,7 @@ impl Agent {
         let approvals = approvals.map(|(name, approval)| (canonical(name), approval.clone()));
         let gate = GateRules { approvals: approvals.collect() };
         let (reported, roles) = (tokio::sync::OnceCell::new(), Roles::default());
-        Ok(Arc::new(Self { parts, gate, features, tools, reported, roles }))
+        Ok(Arc::new(Self { parts, gate, features, tools, hooks, reported, roles }))
     }
 
     /// A session of this agent and its usual owner. Nothing is read or written until it is used.
@@ -129,6 +139,11 @@ impl Agent {
     /// What it can do on every turn, before lists narrow it.
     pub fn tools(&self) -> &Registry {
         &self.tools
+    }
+
+    /// Whom it asks when something happens.
+    pub fn hooks(&self) -> &Hooks {
+        &self.hooks
     }
 
     /// The gate's rules.

@@ -1,6 +1,6 @@
 //! An agent in a few lines.
 
-use crate::{Agent, AgentError, AgentParts, Models};
+use crate::{Agent, AgentError, AgentParts, HookGear, Models};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use stead_core::{AgentId, Owner, Redactor};
@@ -273,6 +273,8 @@ impl AgentBuilder {
             settings.map(|settings| connect(&settings, &lookup)).transpose()
         };
         let (compactor, memory_model) = (side(&config.compaction.model)?, side(&config.memory.model)?);
+        let hook = |settings: &ModelSettings| connect(&hook_model(settings, config.model.as_ref()), &lookup);
+        let gear = HookGear::new(real).connected(&workspace.definition.hooks, hook)?;
         let (own, variables) = (own.clone(), variables.clone());
         let lookup = move |name: &str| own.get(name).cloned().or_else(|| variables.as_ref()?(name));
         let models = Models::new(move |settings| connect(settings, &lookup));
@@ -290,8 +292,16 @@ impl AgentBuilder {
             folder,
             models,
         };
-        Ok(Agent::new(parts)?)
+        let agent = Agent::new(parts)?;
+        agent.hooks().equip(gear);
+        Ok(agent)
     }
+}
+
+/// The settings of a model that a hook names: where that is all it does, it is a model for side work.
+pub fn hook_model(named: &ModelSettings, main: Option<&ModelSettings>) -> ModelSettings {
+    let bare = ModelSettings { name: named.name.clone(), ..ModelSettings::default() };
+    if *named == bare { side_model(&named.name, main) } else { named.clone() }
 }
 
 /// The settings of a model that does side work, such as summaries: endpoint and key are those of the agent's own

@@ -18,6 +18,7 @@ impl Live<'_> {
     pub(crate) async fn drive(&mut self) -> Result<Ending, Stop> {
         loop {
             self.halt.check()?;
+            self.notify().await?;
             match self.session.state.next(&self.session.agent.policy().limits()) {
                 Next::CallModel => {
                     self.take_stock().await?;
@@ -61,7 +62,7 @@ impl Live<'_> {
                 (Outcome::TimedOut, format!("stopped after {seconds} seconds (policy.run_timeout_seconds)"))
             }
             Stop::Model(error) => (Outcome::Failed, error.to_string()),
-            Stop::Tool(reason) => (Outcome::Failed, reason),
+            Stop::Tool(reason) | Stop::Hook(reason) => (Outcome::Failed, reason),
             Stop::Budget(exhausted) => (Outcome::Budget, exhausted.to_string()),
             Stop::Journal(error) => return Err(error),
         };

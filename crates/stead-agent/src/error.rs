@@ -64,6 +64,17 @@ pub enum AgentError {
     /// The model, outside any run.
     #[error(transparent)]
     Model(#[from] stead_model::ModelError),
+    /// A hook did not let an input through; nothing of it is on record.
+    #[error("hook {hook} refused the input: {reason}")]
+    Blocked {
+        /// The hook.
+        hook: String,
+        /// Why.
+        reason: String,
+    },
+    /// A hook stopped it.
+    #[error("{0}")]
+    Hook(String),
     /// It was stopped before it was done.
     #[error("stopped before it was done: {0}")]
     Stopped(&'static str),

@@ -1,11 +1,12 @@
 //! A run that is going on: the session, its journal, and whoever listens.
 
 use crate::halt::{Halt, Halted};
+use crate::hooks::Hooked;
 use crate::offload::{Loader, Offload};
 use crate::{AgentError, Approvals, Budget, BudgetError, Leftover, Pinned, Session, UsageRecord};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
-use stead_core::{Entry, Event, EventKind, Exhausted, Line, Message, Outcome, RunId, SessionId, Usage, Usd};
+use stead_core::{Entry, Event, EventKind, Exhausted, Level, Line, Message, Outcome, RunId, SessionId, Usage, Usd};
 use stead_model::{Encoded, ModelError, SystemPart};
 use stead_store::{JournalWriter, Wait};
 use stead_tools::{ActiveSkills, Registry};
@@ -88,6 +89,8 @@ pub(crate) enum Stop {
     Model(ModelError),
     /// A tool says nobody but a person can help.
     Tool(String),
+    /// A hook says so.
+    Hook(String),
     /// Too little money, or too few tokens, are left to ask the model.
     Budget(Exhausted),
     /// Nothing more can be recorded.
@@ -129,6 +132,7 @@ impl From<Stop> for AgentError {
             Stop::Halted(Halted::TakenOver) => Self::Stopped("another process took the session over"),
             Stop::Model(error) => Self::Model(error),
             Stop::Tool(_) => Self::Stopped("a tool stopped it"),
+            Stop::Hook(reason) => Self::Hook(reason),
             Stop::Budget(_) => Self::Stopped("the budget is used up"),
             Stop::Journal(error) => error,
         }
@@ -163,6 +167,8 @@ pub(crate) struct Live<'a> {
     pub(crate) budget: Budget,
     /// Why the newest answer was cut off, if its budget did it.
     pub(crate) cut: Option<String>,
+    /// What hooks said that is needed later.
+    pub(crate) hooked: Hooked,
 }
 
 impl Live<'_> {
@@ -180,8 +186,16 @@ impl Live<'_> {
         self.loader.load(self.session.state.messages()).await
     }
 
-    /// Tells the listener, but no secret.
+    /// Tells the listener, but no secret; and hooks, if it is a warning.
     pub(crate) fn emit(&mut self, kind: EventKind) {
+        if let EventKind::Notice { level: Level::Warning, text } = &kind {
+            self.note_warning(text);
+        }
+        self.tell(kind);
+    }
+
+    /// Tells the listener alone.
+    pub(crate) fn tell(&mut self, kind: EventKind) {
         let kind = kind.clean(self.session.sessions.redactor());
         self.events += 1;
         let event = Event { seq: self.events, run: self.run.clone(), source: Vec::new(), kind };
@@ -212,6 +226,7 @@ impl Session {
                 | Entry::Steer(_)
                 | Entry::Set(_)
                 | Entry::Pin(_)
+                | Entry::Hook(_)
                 | Entry::End(_) => {}
             }
         }

@@ -1,5 +1,6 @@
 //! One question to the model.
 
+use crate::hooks::Seen;
 use crate::live::{Live, Stop};
 use crate::{AgentError, Purpose, Reservation, UsageRecord};
 use futures_util::StreamExt;
@@ -62,6 +63,7 @@ impl Live<'_> {
     /// Sends the context and records the whole answer. What it may cost is reserved before, and what it did cost is
     /// written down after it is on record.
     async fn ask_model(&mut self) -> Result<(), Stop> {
+        self.before_context().await?;
         let step = self.session.state.run.as_ref().map_or(0, |run| run.steps) + 1;
         let mut request = Request {
             system: self.system.clone(),
@@ -70,6 +72,7 @@ impl Live<'_> {
             params: self.session.agent.parts.params.clone(),
             encoded: self.encoded.clone(),
         };
+        self.shape(&mut request).await?;
         let mut reservation = self.reserve(&mut request).await?;
         let begun = Instant::now();
         self.emit(EventKind::ModelStarted { step });
@@ -90,13 +93,14 @@ impl Live<'_> {
         let used = usage.total_tokens();
         let context_tokens = (used > 0).then_some(used);
         let context_window = self.session.window();
-        let stopped = stop.clone();
-        self.emit(EventKind::ModelEnded { step, usage, cost, stop: stopped, context_tokens, context_window });
+        let ended = stop.clone();
+        self.emit(EventKind::ModelEnded { step, usage, cost, stop: ended, context_tokens, context_window });
         let mut content = self.session.state.with_unique_ids(content);
         refuse_secrets(&mut content, self.session.sessions.redactor());
+        let Seen { content, entries, stop: stopped } = self.after_model(&model, &stop, content).await;
         let run = self.run.clone();
         let reply = ModelReply { run: run.clone(), model: model.clone(), content, usage, cost, stop };
-        let recorded = self.record(vec![Entry::Model(reply)]).await;
+        let recorded = self.record([Entry::Model(reply)].into_iter().chain(entries).collect()).await;
         // Also if it could not be recorded: the money is spent.
         let settled = reservation.settle(&usage, cost).await;
         let at = recorded?.first().map(|line| line.at);
@@ -104,7 +108,7 @@ impl Live<'_> {
         let record = UsageRecord::new(self.session.user(), &self.session.id, Purpose::Answer, model);
         let ms = u64::try_from(begun.elapsed().as_millis()).ok();
         self.log_usage(UsageRecord { at: at.unwrap_or(record.at), ms, ..record.of_run(&run).used(usage, cost) }).await;
-        Ok(())
+        stopped.map_or(Ok(()), Err)
     }
 
     /// Waits for the whole answer. Deltas go to the listener as they come; nothing of an answer counts before its end

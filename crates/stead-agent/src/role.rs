@@ -1,10 +1,11 @@
 //! The agents of a workspace: the same workspace, model and place, as each of them finds it.
 
-use crate::{Agent, AgentError, AgentParts};
+use crate::{Agent, AgentError, AgentParts, Delegate, Hooks, RunOptions};
+use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
-use stead_core::Owner;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use stead_core::{Block, Outcome, Owner, SessionId};
 use stead_model::{Model, ModelError, ModelSettings, connect};
 use stead_vfs::{VPath, Vfs};
 use stead_workspace::{AgentSpec, Part, Switch, general_purpose};
@@ -73,6 +74,16 @@ impl Agent {
         {
             return Ok(role.clone());
         }
+        let role = Self::with_hooks(self.parts_of(spec, part)?, self.hooks.clone())?;
+        let mut roles = self.roles.lock();
+        if roles.len() >= MAX_ROLES {
+            roles.clear();
+        }
+        roles.insert(key, (spec.clone(), role.clone()));
+        Ok(role)
+    }
+
+    fn parts_of(&self, spec: &AgentSpec, part: Part) -> Result<AgentParts, AgentError> {
         let workspace = self.parts.workspace.as_agent(spec, part);
         let mut parts = AgentParts { workspace, ..self.parts.clone() };
         if let Some(settings) = parts.workspace.config().model.clone()
@@ -83,19 +94,37 @@ impl Agent {
         } else if let Some(own) = &spec.model {
             parts.params.temperature = own.temperature.or(parts.params.temperature);
         }
-        let role = Self::new(parts)?;
-        let mut roles = self.roles.lock();
-        if roles.len() >= MAX_ROLES {
-            roles.clear();
-        }
-        roles.insert(key, (spec.clone(), role.clone()));
-        Ok(role)
+        Ok(parts)
     }
 
     /// The name of the agent that it is among those of its workspace.
     pub(crate) fn acting(&self) -> String {
         let active = self.parts.workspace.definition.active.clone();
         active.unwrap_or_else(|| self.parts.workspace.config().agent().to_string())
+    }
+}
+
+/// Hands the tasks of hooks to agents of the workspace, whose own hooks are not asked.
+pub(crate) struct Errands(pub(crate) Weak<Agent>);
+
+impl Delegate for Errands {
+    fn ask<'a>(&'a self, agent: &'a str, task: &'a str) -> BoxFuture<'a, Result<String, String>> {
+        Box::pin(async move {
+            let home = self.0.upgrade().ok_or("the agent is gone")?;
+            let words = |error: AgentError| error.to_string();
+            let (owner, id) = (home.parts.owner.clone(), SessionId::fresh());
+            let files = home.workspace().shown(&home.parts.place.files(&owner, &id, None));
+            let specs = home.specs(&owner, &files).await.map_err(words)?;
+            let spec = specs.get(agent).ok_or_else(|| format!("there is no agent {agent:?}"))?;
+            let parts = home.parts_of(spec, Part::Child).map_err(words)?;
+            let role = Agent::with_hooks(parts, Arc::new(Hooks::new(Vec::new()))).map_err(words)?;
+            let mut session = role.session_of(owner, id);
+            let report = session.run(vec![Block::text(task)], RunOptions::default()).await.map_err(words)?;
+            match report.outcome {
+                Outcome::Completed => Ok(report.text),
+                outcome => Err(format!("{}: {}", outcome.as_str(), report.reason.unwrap_or_default())),
+            }
+        })
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::driver::Ending;
 use crate::gate::{Ceiling, Grant, Terms};
 use crate::halt::Halt;
+use crate::hooks::Hooked;
 use crate::live::Live;
 use crate::offload::{Loader, Offload};
 use crate::{Agent, AgentError, Budget, Crew, Pinned, RunOptions, RunReport};
@@ -39,6 +40,8 @@ pub struct Session {
     pub(crate) crew: Arc<Crew>,
     /// What it begins with, if it is to begin as that of a subagent.
     pub(crate) spawned: Option<Spawned>,
+    /// Whether hooks were told that this process has taken it up.
+    pub(crate) taken_up: bool,
 }
 
 /// A point of the conversation that can be returned to.
@@ -53,7 +56,7 @@ pub struct RewindPoint {
 }
 
 /// What begins a run.
-enum Begin {
+pub(crate) enum Begin {
     Input(Vec<Block>),
     Resume { raise: Allowance },
 }
@@ -89,6 +92,7 @@ impl Session {
             granted: Vec::new(),
             crew,
             spawned,
+            taken_up: false,
         }
     }
 
@@ -216,13 +220,14 @@ impl Session {
         };
         // With a workspace that cannot be read nothing is written.
         let mut turn = self.turn(None).await?;
+        let fresh = RunId::fresh();
+        let (begin, mut submitted) = self.submit(begin, &fresh, &options).await?;
         let (writer, torn) = self.take(options.wait, missing).await?;
         if self.take_part(None).await? {
             turn = self.turn(writer.fence()).await?;
         }
         self.crew.recover().await.map_err(AgentError::Crew)?;
         let superseded = self.state.run.is_some() && matches!(begin, Begin::Input(_));
-        let fresh = RunId::fresh();
         let begin = match begin {
             Begin::Input(content) => {
                 let files = self.files(writer.fence());
@@ -241,6 +246,7 @@ impl Session {
             let seq = writer.position().seq + opening.len() as u64;
             opening.push(Entry::Pin(Pin { seq, pinned: true }));
         }
+        opening.extend(submitted.entries(&run, &opening));
         let (session, model) = (self.id.clone(), self.agent.parts.model.name().to_owned());
         let mut live = self.live(writer, run, turn, options);
         live.record(opening).await?;
@@ -255,7 +261,7 @@ impl Session {
         let driven = match live.fund(raise).await {
             Ok(()) => {
                 live.man();
-                live.drive().await
+                live.begin(submitted, if resumed { "resume" } else { "input" }).await
             }
             Err(error) => Err(error.into()),
         };
@@ -271,6 +277,7 @@ impl Session {
                 return Err(error);
             }
         };
+        live.ended(&ending).await;
         live.write_usage().await;
         let report = live.report(&session, &ending);
         let writer = live.writer;
@@ -315,6 +322,7 @@ impl Session {
             events: 0,
             budget: Budget::unlimited(),
             cut: None,
+            hooked: Hooked::default(),
         }
     }
 

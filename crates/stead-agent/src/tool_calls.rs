@@ -67,6 +67,7 @@ impl Live<'_> {
     pub(crate) async fn run_tools(&mut self, calls: Vec<Pending>) -> Result<(), Stop> {
         let mut together: Vec<Ready> = Vec::new();
         for pending in calls {
+            let Some(pending) = self.before_tool(pending).await? else { continue };
             let call = pending.call.clone();
             let admitted = {
                 let session = &*self.session;
@@ -85,14 +86,18 @@ impl Live<'_> {
                     self.record(vec![Entry::Ask(ask)]).await?;
                     self.emit(EventKind::Ask { id: call.id, name, args, rule });
                 }
-                Admission::Refuse(status, text) => {
-                    self.emit(EventKind::ToolStarted { id: call.id.clone(), name: call.name.clone(), args: call.args });
-                    let result = refusal(&self.run, &call.id, status, text);
-                    self.record_result(&call.name, None, result).await?;
-                }
+                Admission::Refuse(status, text) => self.refuse(&call, status, text).await?,
             }
         }
         self.run_batch(together).await
+    }
+
+    /// Records that a call does not run, and why.
+    pub(crate) async fn refuse(&mut self, call: &ToolCall, status: ResultStatus, text: String) -> Result<(), Stop> {
+        let ToolCall { id, name, args, .. } = call.clone();
+        self.emit(EventKind::ToolStarted { id, name, args });
+        let result = refusal(&self.run, &call.id, status, text);
+        self.record_result(&call.name, None, result).await
     }
 
     /// Asks whoever is there about each call. False if one must wait.
@@ -103,10 +108,16 @@ impl Live<'_> {
             let question = Question { id: call.id.clone(), tool: call.name, args: call.args, rule };
             let approvals = self.options.approvals.clone();
             let halt = self.halt.clone();
+            let hooked = self.permission(&question).await?;
             let (answer, by) = tokio::select! {
                 biased;
                 halted = halt.wait() => return Err(halted.into()),
-                answer = approvals.answer(&question) => answer,
+                answer = async {
+                    match hooked {
+                        Some(answer) => answer,
+                        None => approvals.answer(&question).await,
+                    }
+                } => answer,
             };
             let approved = match answer {
                 Answer::Yes => true,
@@ -164,13 +175,17 @@ impl Live<'_> {
             let length = ready.tool.length();
             let late = leaves_no_trace(ready.tool.spec().risk).then(|| Entry::Call(intent(&self.run, &ready)));
             let limit = ready.tool.timeout(&ready.args).unwrap_or(usual);
+            let after = self.after_tool(&ready.call);
             let work = execute(self.run.clone(), ready, cx, self.halt.clone(), limit);
-            running.push(async move { (late, length, work.await) });
+            running.push(async move {
+                let (name, result, stop) = work.await;
+                (late, length, (name, after.see(result).await, stop))
+            });
         }
         let mut running = futures_util::stream::iter(running).buffer_unordered(width.max(1));
         let mut fatal = None;
         loop {
-            let (late, length, (name, mut result, stop)) = tokio::select! {
+            let (late, length, (name, (mut result, fired), stop)) = tokio::select! {
                 biased;
                 Some((id, text)) = told.recv() => {
                     self.emit(EventKind::ToolOutputDelta { id, text });
@@ -184,14 +199,15 @@ impl Live<'_> {
             while let Ok((id, text)) = told.try_recv() {
                 self.emit(EventKind::ToolOutputDelta { id, text });
             }
+            let hooked = self.add_words(fired, &mut result).await?;
             if let Some(offload) = &self.offload {
                 result.content = offload.result(&result.id, length, result.content, self.session.window()).await;
             }
             self.record_result(&name, late, result).await?;
-            fatal = fatal.or(stop);
+            fatal = fatal.or(stop.map(Stop::Tool)).or(hooked);
         }
         match fatal {
-            Some(reason) => Err(Stop::Tool(reason)),
+            Some(stop) => Err(stop),
             None => Ok(()),
         }
     }
@@ -209,7 +225,7 @@ impl Live<'_> {
         let entries = late.into_iter().chain([Entry::Result(result)]).collect();
         for line in self.record(entries).await? {
             if let Entry::Result(CallResult { id, status, content, ms, .. }) = line.entry {
-                let preview = preview(&content);
+                let preview = if self.hooked.hides(&id) { String::new() } else { preview(&content) };
                 self.emit(EventKind::ToolEnded { id, name: name.to_owned(), status, preview, ms });
             }
         }

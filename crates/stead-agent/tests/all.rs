@@ -27,6 +27,8 @@ mod endless;
 mod execute;
 #[path = "all/faults.rs"]
 mod faults;
+#[path = "all/hooks/mod.rs"]
+mod hooks;
 #[path = "all/kills.rs"]
 mod kills;
 #[path = "all/lookup.rs"]

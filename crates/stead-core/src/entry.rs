@@ -14,6 +14,7 @@
 //! | `set` | a person changed how the session goes on: its agent, its permission mode, plan mode | yes |
 //! | `pin` | a message is to be kept word for word whatever else is left out of the context, or no longer | yes |
 //! | `compaction` | the model is shown less from here on: which part, and what stands for it; nothing is erased | with the next durable entry |
+//! | `hook` | a hook was asked, what came of it, and the arguments it gave a call that had not begun | with the next durable entry |
 //! | `rewind` | the conversation continues from an earlier point; nothing is erased | yes |
 //! | `end` | how the run ended | yes |
 
@@ -21,6 +22,7 @@ use crate::{
     AgentId, Ask, Beginning, Block, Change, Decision, RunId, SessionId, Spawned, StopReason, Usage, Usd, View,
 };
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Version of the journal format written today; readers accept this and all before it.
@@ -53,6 +55,8 @@ pub enum Entry {
     Pin(Pin),
     /// The model is shown less from here on.
     Compaction(Compaction),
+    /// A hook was asked.
+    Hook(HookRun),
     /// The conversation goes on from an earlier point.
     Rewind(Rewind),
     /// The run ended.
@@ -76,6 +80,7 @@ pub enum Kind {
     Set,
     Pin,
     Compaction,
+    Hook,
     Rewind,
     End,
 }
@@ -96,6 +101,7 @@ impl Entry {
             Self::Set(_) => Kind::Set,
             Self::Pin(_) => Kind::Pin,
             Self::Compaction(_) => Kind::Compaction,
+            Self::Hook(_) => Kind::Hook,
             Self::Rewind(_) => Kind::Rewind,
             Self::End(_) => Kind::End,
         }
@@ -113,7 +119,12 @@ impl Entry {
             | Self::Rewind(_)
             | Self::End(_) => true,
             Self::Call(intent) => intent.changes,
-            Self::Session(_) | Self::Model(_) | Self::Result(_) | Self::Notice(_) | Self::Compaction(_) => false,
+            Self::Session(_)
+            | Self::Model(_)
+            | Self::Result(_)
+            | Self::Notice(_)
+            | Self::Compaction(_)
+            | Self::Hook(_) => false,
         }
     }
 }
@@ -481,6 +492,61 @@ impl Dropped {
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         if parts.is_empty() { "nothing left out".to_owned() } else { parts.join(", ") }
+    }
+}
+
+/// What came of asking a hook.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HookRun {
+    /// The run during which it was asked, or which had just ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// What happened, by the event's canonical name.
+    pub event: String,
+    /// The hook's name.
+    pub hook: String,
+    /// What came of it.
+    pub outcome: HookOutcome,
+    /// The call it was about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
+    /// Why it blocked or failed, or what it changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// The arguments with which the call goes on from here; its answer is on record as the model gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args: Option<Value>,
+    /// How long it took.
+    #[serde(default)]
+    pub ms: u64,
+}
+
+/// What came of asking a hook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HookOutcome {
+    /// It let things go on, perhaps with a word to the model.
+    Passed,
+    /// It said no.
+    Blocked,
+    /// It changed what goes on.
+    Rewrote,
+    /// It gave no answer that counts.
+    Failed,
+    /// It gave none in time.
+    TimedOut,
+}
+
+impl HookOutcome {
+    /// The name used in journals and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Blocked => "blocked",
+            Self::Rewrote => "rewrote",
+            Self::Failed => "failed",
+            Self::TimedOut => "timed_out",
+        }
     }
 }
 

@@ -98,6 +98,7 @@ pub fn encode_line(seq: u64, at: jiff::Timestamp, entry: &Entry, previous: Chain
         Entry::Set(data) => json(data),
         Entry::Pin(data) => json(data),
         Entry::Compaction(data) => json(data),
+        Entry::Hook(data) => json(data),
         Entry::Rewind(data) => json(data),
         Entry::End(data) => json(data),
     };
@@ -190,6 +191,7 @@ pub fn decode_line(text: &str, previous: ChainSum) -> Result<Line, LineError> {
         Kind::Set => serde_json::from_str(data).map(Entry::Set),
         Kind::Pin => serde_json::from_str(data).map(Entry::Pin),
         Kind::Compaction => serde_json::from_str(data).map(Entry::Compaction),
+        Kind::Hook => serde_json::from_str(data).map(Entry::Hook),
         Kind::Rewind => serde_json::from_str(data).map(Entry::Rewind),
         Kind::End => serde_json::from_str(data).map(Entry::End),
     }

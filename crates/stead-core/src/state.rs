@@ -3,8 +3,8 @@
 use crate::change::Changes;
 use crate::context::{Shown, message_tokens};
 use crate::{
-    Activation, AgentId, Allowance, Ask, CallResult, CallState, Change, Decision, DecisionKind, Entry, Fork, Kind,
-    Limits, Message, ModelReply, Next, Notice, Outcome, Pending, PermissionMode, PlanStage, Run, RunEnd, RunId,
+    Activation, AgentId, Allowance, Ask, CallResult, CallState, Change, Decision, DecisionKind, Entry, Fork, HookRun,
+    Kind, Limits, Message, ModelReply, Next, Notice, Outcome, Pending, PermissionMode, PlanStage, Run, RunEnd, RunId,
     SessionId, SessionStart, Spawned, Steer, Todo, ToolCall, ToolResult, Usage, Usd, UserInput,
 };
 use serde::{Deserialize, Serialize};
@@ -207,6 +207,7 @@ impl SessionState {
             }
             Entry::Pin(pin) => self.pin(pin),
             Entry::Compaction(compaction) => self.compact(seq, compaction),
+            Entry::Hook(hook) => self.hook(hook),
             Entry::Rewind(rewind) => self.rewind(rewind.to),
             Entry::End(end) => self.end(end),
         };
@@ -438,6 +439,25 @@ impl SessionState {
         self.plan = self.changes.plan().cloned();
         self.acting = self.changes.agent().map(str::to_owned);
         self.mode = self.changes.mode();
+    }
+
+    /// A hook changes nothing but the arguments of a call that has not begun.
+    fn hook(&mut self, hook: &HookRun) -> Result<(), &'static str> {
+        let Some(args) = &hook.args else { return Ok(()) };
+        let (Some(id), Some(call)) = (&hook.run, &hook.call) else { return Err("the arguments are of no call") };
+        let run = self.open_run(id)?;
+        let pending = run.pending.iter_mut().find(|p| p.call.id == *call).ok_or("no such call in this step")?;
+        match pending.state {
+            CallState::New => pending.call.args = args.clone(),
+            // Someone was shown other arguments, or they are in use.
+            CallState::Asked { .. }
+            | CallState::Approved { .. }
+            | CallState::Rejected { .. }
+            | CallState::Responded { .. }
+            | CallState::Begun { .. }
+            | CallState::Done { .. } => return Err("the call is past being changed"),
+        }
+        Ok(())
     }
 
     fn rewind(&mut self, to: u64) -> Result<(), &'static str> {

@@ -404,3 +404,50 @@ fn what_a_summary_cost_before_the_first_answer_counts_and_a_run_taken_up_again_g
     assert_eq!(run.carried, Allowance { usd: Usd::from_nanos(7), tokens: 220 });
     assert_eq!((run.raised, state.raised), (raise, raise));
 }
+
+// Acceptance 6.7
+#[test]
+fn a_hook_changes_the_arguments_of_a_call_that_has_not_begun_and_nothing_else() {
+    let run = run_id(1);
+    let call = ToolCall { id: "c".into(), name: "t".into(), args: json!({"n": 1}), invalid: None, signature: None };
+    let reply = ModelReply {
+        run: run.clone(),
+        model: "m".into(),
+        content: vec![Block::ToolCall(call.clone())],
+        usage: Usage::default(),
+        cost: None,
+        stop: StopReason::ToolUse,
+    };
+    let hook = |args: Option<serde_json::Value>| {
+        Entry::Hook(HookRun {
+            run: Some(run.clone()),
+            event: "before_tool_call".into(),
+            hook: "h".into(),
+            outcome: HookOutcome::Rewrote,
+            call: Some("c".into()),
+            detail: None,
+            args,
+            ms: 1,
+        })
+    };
+    let mut state = SessionState::default();
+    state.apply(1, &Entry::User(UserInput::text(run.clone(), "go"))).unwrap();
+    state.apply(2, &Entry::Model(reply)).unwrap();
+    let before = state.clone();
+    state.apply(3, &hook(None)).unwrap();
+    let mut same = before.clone();
+    same.seq = 3;
+    assert_eq!(state, same);
+    state.apply(4, &hook(Some(json!({"n": 2})))).unwrap();
+    let changed = ToolCall { args: json!({"n": 2}), ..call };
+    let pending = Pending { call: changed.clone(), state: CallState::New };
+    assert_eq!(state.next(&Limits::default()), Next::RunTools(vec![pending]));
+    // What the model said stays as it said it.
+    assert_eq!(state.turns, before.turns);
+    let args_hash = args_hash(&changed.args);
+    let terms = AskTerms::default();
+    let ask = Ask { run: run.clone(), id: "c".into(), args_hash, rule: "r".into(), terms };
+    state.apply(5, &Entry::Ask(ask)).unwrap();
+    let error = state.apply(6, &hook(Some(json!({"n": 3})))).unwrap_err();
+    assert_eq!(error.reason, "the call is past being changed");
+}

@@ -17,11 +17,11 @@ use tokio_util::sync::CancellationToken;
 /// What is read at once: what a pipe holds.
 const READ_BYTES: usize = 64 * 1024;
 /// How long a process may take to end itself once it is asked to.
-const TERM_GRACE: Duration = Duration::from_millis(300);
+pub(crate) const TERM_GRACE: Duration = Duration::from_millis(300);
 /// How long what a process left in its pipe is waited for: something it started may hold it open.
-const DRAIN_GRACE: Duration = Duration::from_millis(200);
+pub(crate) const DRAIN_GRACE: Duration = Duration::from_millis(200);
 /// Beyond any life of a process, and within any clock.
-const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+pub(crate) const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// What bounds a child process.
 #[derive(Debug, Clone)]
@@ -122,7 +122,7 @@ async fn last_words(child: &mut Child, output: &mut Pipe) {
     }
 }
 
-fn of_status(status: ExitStatus) -> Ended {
+pub(crate) fn of_status(status: ExitStatus) -> Ended {
     match (status.code(), status.signal()) {
         (Some(code), _) => Ended::Exited(code),
         (None, signal) => Ended::Signalled(signal.unwrap_or_default()),

@@ -27,9 +27,10 @@
 //! # });
 //! ```
 //!
-//! [`capture`] does the same for any program, without a shell.
+//! [`capture`] does the same for any program, without a shell; [`converse`] gives one an input and hears a short answer.
 
 mod capture;
+mod dialogue;
 mod family;
 mod host;
 mod sandbox;
@@ -37,6 +38,7 @@ mod sink;
 mod strays;
 
 pub use capture::{Capture, capture};
+pub use dialogue::{Dialogue, converse};
 pub use family::MARK;
 pub use host::Host;
 pub use sandbox::{Ended, Exec, Isolation, Kind, Sandbox, SandboxError, Walled};

@@ -27,6 +27,15 @@ pub fn known_tool(name: &str) -> Option<KnownTool> {
         .map(|row| row.0)
 }
 
+/// All names of a known tool, by any of them; none of one that is not known.
+pub fn known_names(name: &str) -> Vec<&'static str> {
+    let named = |(tool, aliases): &(KnownTool, &'static str)| {
+        tool.name == name || aliases.split_whitespace().any(|alias| alias == name)
+    };
+    let all = |(tool, aliases): (KnownTool, &'static str)| [tool.name].into_iter().chain(aliases.split_whitespace());
+    rows().find(named).map(|row| all(row).collect()).unwrap_or_default()
+}
+
 /// The canonical names of all tools that are known.
 pub fn known_tools() -> impl Iterator<Item = KnownTool> {
     rows().map(|(tool, _)| tool)

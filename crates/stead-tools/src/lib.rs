@@ -42,7 +42,7 @@ pub use arguments::nearest;
 pub use execute::{Folders, execute};
 pub use files::file_tools;
 pub use function::function;
-pub use known::{Here, KnownTool, known_tool, known_tools};
+pub use known::{Here, KnownTool, known_names, known_tool, known_tools};
 pub use preview::{Noun, Preview, Readers};
 pub use registry::{Registry, RegistryError};
 pub use schema::fits;

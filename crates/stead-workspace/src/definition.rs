@@ -1,7 +1,7 @@
 //! What a folder says an agent is, whichever layout it has.
 
 use crate::skills::Flavor;
-use crate::{AgentConfig, AgentSpec, Finding, Layout, Spot, Surface, Switch, ToolLists};
+use crate::{AgentConfig, AgentSpec, Finding, HookSpec, Layout, Spot, Surface, Switch, ToolLists};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use stead_vfs::{Protected, VPath};
@@ -23,6 +23,8 @@ pub struct Definition {
     pub tools: Vec<ToolLists>,
     /// How tools are named to the model.
     pub surface: Surface,
+    /// Whom to ask when something happens, in that order.
+    pub hooks: Vec<HookSpec>,
     /// Parts of the prompt that are fixed by the layout's settings.
     pub texts: Vec<FixedText>,
     /// What a person should know. Never an error: a definition with errors is not made.

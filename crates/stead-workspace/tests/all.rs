@@ -8,6 +8,8 @@ mod archives;
 mod catalogue;
 #[path = "all/foreign/mod.rs"]
 mod foreign;
+#[path = "all/hooks.rs"]
+mod hooks;
 #[path = "all/loading.rs"]
 mod loading;
 #[path = "all/openharness/mod.rs"]

@@ -108,6 +108,9 @@ impl Live<'_> {
             }
             plan => plan,
         };
+        if plan != Plan::Nothing && !self.before_compaction(cause, before_tokens).await? {
+            return Ok(false);
+        }
         if let Plan::Summarise(view) = &plan {
             // What is about to be covered is looked through for what to remember; a queue that cannot be written loses
             // nothing, for the next job begins where the last one ended.
@@ -152,6 +155,7 @@ impl Live<'_> {
         if summarised {
             self.archive(cause).await;
         }
+        self.after_compaction(cause, dropped, (before_tokens, after_tokens)).await?;
         Ok(true)
     }
 

@@ -33,6 +33,7 @@ pub fn said(entry: &Entry) -> Option<Said> {
         | Entry::Decision(_)
         | Entry::Set(_)
         | Entry::Pin(_)
+        | Entry::Hook(_)
         | Entry::Rewind(_)
         | Entry::End(_) => return None,
     };

@@ -99,6 +99,7 @@ pub(super) fn pieces(lines: &[Line], after: u64, upto: u64) -> Vec<Piece> {
             | Entry::Notice(_)
             | Entry::Set(_)
             | Entry::Pin(_)
+            | Entry::Hook(_)
             | Entry::Compaction(_)
             | Entry::End(_) => {}
         }

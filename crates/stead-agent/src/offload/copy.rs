@@ -88,6 +88,7 @@ impl Moves {
             | Entry::Notice(_)
             | Entry::Set(_)
             | Entry::Pin(_)
+            | Entry::Hook(_)
             | Entry::Compaction(_)
             | Entry::Rewind(_)
             | Entry::End(_) => Vec::new(),
@@ -113,6 +114,7 @@ impl Moves {
             | Entry::Notice(_)
             | Entry::Set(_)
             | Entry::Pin(_)
+            | Entry::Hook(_)
             | Entry::Rewind(_)
             | Entry::End(_)) => other,
         }

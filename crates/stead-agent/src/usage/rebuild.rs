@@ -32,7 +32,7 @@ impl Agent {
             let is_told = |record: &UsageRecord| {
                 let in_journal = match record.purpose {
                     Purpose::Answer | Purpose::Compaction => true,
-                    Purpose::Memory => false,
+                    Purpose::Memory | Purpose::Hook => false,
                 };
                 in_journal && record.at <= started && record.user == user && told.contains(&record.session)
             };
@@ -82,6 +82,7 @@ fn records_of(owner: &Owner, session: &SessionId, lines: &[Line]) -> Vec<UsageRe
             | Entry::Steer(_)
             | Entry::Set(_)
             | Entry::Pin(_)
+            | Entry::Hook(_)
             | Entry::Rewind(_)
             | Entry::End(_) => None,
         }

@@ -15,6 +15,8 @@ pub enum Purpose {
     Compaction,
     /// To keep memories.
     Memory,
+    /// To answer for a hook.
+    Hook,
 }
 
 /// What one call of a model used.

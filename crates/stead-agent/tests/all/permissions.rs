@@ -392,9 +392,11 @@ async fn scenario(seed: u64, met: &Met, same_answers: &AtomicUsize) {
     let mut world = World { nodes: grow(&mut dice), rules: Vec::new() };
     world.rules = rules(&mut dice, &world.nodes);
     world.nodes.insert("agent.yaml".to_owned(), Node::File(written(&world.rules)));
-    build(&root, &world.nodes);
+    // A workspace whose hooks lead nowhere is not opened at all; here they come to do so later.
+    std::fs::write(root.join("agent.yaml"), written(&world.rules)).unwrap();
     let server = FakeModel::start(Vec::new());
     let agent = agent(&root, model(&server, Wire::Chat)).await;
+    build(&root, &world.nodes);
     let files = Arc::new(LocalVfs::open(&root, Arc::new(OsDisk)).unwrap());
     let guarded = Guarded::new(files, agent.workspace().rules.clone());
 

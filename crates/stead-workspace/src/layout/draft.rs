@@ -2,7 +2,9 @@
 
 use super::LoadCx;
 use crate::variables::{Marks, Missing};
-use crate::{AgentConfig, AgentSpec, Definition, Document, Finding, FixedText, Layout, Origin, Severity, Tree};
+use crate::{
+    AgentConfig, AgentSpec, Definition, Document, Finding, FixedText, HookSpec, Layout, Origin, Severity, Tree,
+};
 use crate::{Surface, ToolLists, dotenv};
 use std::collections::BTreeMap;
 use stead_vfs::{FileKind, ReadRange, VPath, Vfs, VfsError};
@@ -28,6 +30,8 @@ pub(crate) struct Draft<'a> {
     pub(crate) tools: ToolLists,
     /// How tools are named.
     pub(crate) surface: Surface,
+    /// Hooks, in the order in which they are asked.
+    pub(crate) hooks: Vec<HookSpec>,
     /// Parts of the prompt.
     pub(crate) texts: Vec<FixedText>,
     findings: Vec<Finding>,
@@ -78,6 +82,7 @@ impl<'a> Draft<'a> {
             active: None,
             tools: ToolLists::default(),
             surface: Surface::Snake,
+            hooks: Vec::new(),
             texts: Vec::new(),
             findings: Vec::new(),
             origins: BTreeMap::new(),
@@ -295,6 +300,7 @@ impl<'a> Draft<'a> {
             active: self.active,
             tools: vec![self.tools],
             surface: self.surface,
+            hooks: self.hooks,
             texts: self.texts,
             findings,
             origins: self.origins,

@@ -13,6 +13,8 @@ mod subagents;
 
 pub use openpaw::{WorkspaceNameError, workspace_name};
 
+pub(crate) use openharness::{Source, TextOr, definitions, instead, is_name, twice};
+
 pub(crate) use draft::{Draft, Read, Side, is_secret, text_of};
 pub(crate) use subagents::parse as parse_subagent;
 

@@ -3,6 +3,7 @@
 use super::{Draft, Layout, LoadCx, subagents};
 use crate::skills::Flavor;
 use crate::{AgentConfig, ContextFile, Finding, Nested, Severity, Switch, Tree};
+use stead_model::{ModelSettings, check_name};
 use stead_vfs::{Protected, VPath};
 
 /// Reads `agent.yaml` and `subagents/`; everything else is read when it is needed.
@@ -17,7 +18,26 @@ pub(super) async fn load<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<'a> {
             draft.agents.insert(spec.name.clone(), spec);
         }
     }
+    // AgentScope's folder has none.
+    if layout == Layout::Stead {
+        hooks(&mut draft).await;
+    }
     draft
+}
+
+/// Reads `hooks/`.
+async fn hooks(draft: &mut Draft<'_>) {
+    let agents: Vec<String> = draft.agents.keys().cloned().collect();
+    let model = |name: &str| match check_name(name) {
+        Ok(_) => Ok(ModelSettings { name: name.to_owned(), ..ModelSettings::default() }),
+        Err(error) => Err((Severity::Error, error.to_string())),
+    };
+    let known = crate::hooks::Known {
+        model: &model,
+        agents: agents.iter().map(String::as_str).collect(),
+        kept: &["hooks", ".stead"],
+    };
+    crate::hooks::read(draft, "hooks", &known).await;
 }
 
 /// Takes the settings of stead's own `agent.yaml` in, if it is there.

@@ -86,8 +86,9 @@ impl From<AgentError> for CliError {
             AgentError::Files(error) => Self::Failed(error.into()),
             AgentError::Unfit(error) => Self::Failed(error.into()),
             AgentError::Model(error) => Self::Failed(error.into()),
-            AgentError::Stopped(_) => Self::Failed(error.into()),
-            AgentError::Crew(_) => Self::Failed(error.into()),
+            AgentError::Stopped(_) | AgentError::Blocked { .. } | AgentError::Hook(_) | AgentError::Crew(_) => {
+                Self::Failed(error.into())
+            }
             AgentError::Tools(_) | AgentError::NoSuchTool { .. } | AgentError::NoSuchAgent(_) => {
                 Self::Usage(error.to_string())
             }

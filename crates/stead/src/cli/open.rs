@@ -9,7 +9,9 @@ use futures_util::stream::BoxStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use stead::agent::{Agent, AgentParts, Answer, Approvals, Approver, Models, Question, side_model};
+use stead::agent::{
+    Agent, AgentParts, Answer, Approvals, Approver, HookGear, Models, Question, hook_model, side_model,
+};
 use stead::core::{Owner, Price, Redactor, SessionId, UserId};
 use stead::model::{Delta, Model, ModelError, ModelSettings, Params, Request, connect, secrets};
 use stead::sandbox::{Host, Sandbox};
@@ -56,10 +58,31 @@ pub(crate) async fn open_agent(common: &Common, env: &Env, needs: Needs) -> Resu
     };
     known.extend(workspace.config().execute.secrets(&lookup));
     let (owner, folder) = (owner(common)?, working_folder(&dir, env));
+    let gear = hook_gear(&dir, env, &workspace, needs)?;
     let models = models_of_others(common, env, &dir, &workspace, &model);
     let sandbox = Some(sandbox(&workspace, env));
     let parts = Made { model, memory_model, params, compactor, secrets: known, owner, sandbox, folder, models };
-    assemble(&dir, workspace, parts).await
+    let agent = assemble(&dir, workspace, parts).await?;
+    agent.hooks().equip(gear);
+    Ok(agent)
+}
+
+/// Variables of this process that commands of hooks are given.
+const HOOK_VARIABLES: [&str; 6] = ["PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR"];
+
+/// What hooks need of this process.
+fn hook_gear(dir: &Path, env: &Env, workspace: &Workspace, needs: Needs) -> Result<HookGear, CliError> {
+    let mut gear = HookGear::new(dir.canonicalize().ok());
+    gear.env = HOOK_VARIABLES.iter().filter_map(|name| Some(((*name).to_owned(), env.get(name)?))).collect();
+    if needs == Needs::FilesOnly {
+        return Ok(gear);
+    }
+    let lookup = |name: &str| variable(workspace, env, name);
+    let main = workspace.config().model.as_ref();
+    let connected = gear.connected(&workspace.definition.hooks, |settings| {
+        connect(&in_workspace(hook_model(settings, main), dir), &lookup)
+    });
+    Ok(connected?)
 }
 
 /// How models are reached that other agents of the workspace name: a flag goes before them all.

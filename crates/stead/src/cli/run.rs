@@ -44,6 +44,9 @@ pub(crate) async fn run(common: &Common, env: &Env, args: RunArgs) -> Result<Exi
         }
         None => session.resume_with(args.raise.unwrap_or_default(), options).await,
     };
+    if let Err(error) = session.finish("exit").await {
+        errln!("hooks were not told that the session is left: {error}");
+    }
     agent.sessions().flush().await;
     if let Err(AgentError::Store(StoreError::Unavailable { .. } | StoreError::Corrupt { .. })) = &report {
         errln!("Go on with: {}", resume_command(session.id(), common));

@@ -6,7 +6,7 @@ use super::style::Style;
 use std::fmt::Write;
 use stead::agent::fenced;
 use stead::core::{
-    Block, CallResult, CallState, Change, Compaction, Entry, Limits, Line, Message, ModelReply, Next, Outcome,
+    Block, CallResult, CallState, Change, Compaction, Entry, HookRun, Limits, Line, Message, ModelReply, Next, Outcome,
     PlanStage, ResultStatus, SessionState, Thinking, ToolCall, ToolResult, UserInput,
 };
 
@@ -143,12 +143,22 @@ fn chronicle(lines: &[Line], style: Style) -> String {
                 let summary = compaction.view.summary.as_deref().unwrap_or("");
                 format!("{}\n{}", compaction_line(compaction), style.safe(summary))
             }
+            Entry::Hook(hook) => style.safe(&hook_line(hook)).into_owned(),
             Entry::Rewind(rewind) => format!("rewound to entry {}", rewind.to),
             Entry::End(end) => format!("run ended: {} {}", end.outcome.as_str(), end.reason.as_deref().unwrap_or("")),
         };
         let _ = writeln!(out, "{head} {}", body.trim_end());
     }
     out
+}
+
+/// What came of a hook, in a line, and the arguments it gave.
+fn hook_line(hook: &HookRun) -> String {
+    let HookRun { event, hook: name, outcome, call, detail, args, ms, .. } = hook;
+    let call = call.as_ref().map_or(String::new(), |call| format!(" ({call})"));
+    let detail = detail.as_ref().map_or(String::new(), |detail| format!(": {detail}"));
+    let args = args.as_ref().map_or(String::new(), |args| format!("\n{args}"));
+    format!("hook {name} at {event}{call} {} after {ms} ms{detail}{args}", outcome.as_str())
 }
 
 /// What a compaction did, in a line.
@@ -218,6 +228,7 @@ pub(crate) fn expected(state: &SessionState, entry: &Entry) -> Result<(), String
             | Entry::Steer(_)
             | Entry::Set(_)
             | Entry::Pin(_)
+            | Entry::Hook(_)
             | Entry::Compaction(_)
             | Entry::Rewind(_)
             | Entry::End(_),

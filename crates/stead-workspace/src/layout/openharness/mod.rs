@@ -5,7 +5,6 @@
 
 mod actions;
 mod agents;
-mod hooks;
 mod models;
 mod native;
 mod prompts;
@@ -16,9 +15,10 @@ mod words;
 
 use self::agents::Agent;
 use self::native::Natives;
+pub(crate) use self::prompts::Source;
 use self::references::{Known, Role};
 use self::settings::{Kind, Settings};
-use self::words::instead;
+pub(crate) use self::words::{TextOr, instead, is_name, twice};
 use super::stead::add_given;
 use super::{Draft, Layout, LoadCx, Side};
 use crate::role::{policy, with_hands};
@@ -65,8 +65,14 @@ pub(super) async fn load<'a>(cx: &'a LoadCx<'a>) -> Draft<'a> {
         skills: references::skills(&mut draft, &wanted_skills(&agents)).await,
         modes: agents.iter().map(|(name, agent)| (name.clone(), agent.spec.mode)).collect(),
     };
-    let agents_known = hooks::Known { models: &models, agents: agents.keys().map(String::as_str).collect() };
-    hooks::read(&mut draft, &agents_known).await;
+    let severity = models::unresolved(&draft);
+    let model = |name: &str| match models.resolve(name) {
+        Ok(resolved) => Ok(resolved.settings),
+        Err(message) => Err((severity, message)),
+    };
+    let names = agents.keys().map(String::as_str).collect();
+    let hooks = crate::hooks::Known { model: &model, agents: names, kept: &[FOLDER] };
+    crate::hooks::read(&mut draft, ".openharness/hooks", &hooks).await;
     let mut models_of = BTreeMap::new();
     for (name, agent) in &mut agents {
         let role = if active.as_ref() == Some(name) { Role::Main } else { Role::Other };
@@ -120,7 +126,7 @@ fn tree() -> Tree {
 }
 
 /// The files of a folder that end with `extension`. Those that nearly do are told.
-async fn definitions(draft: &mut Draft<'_>, side: Side, folder: &str, extension: &str) -> Vec<String> {
+pub(crate) async fn definitions(draft: &mut Draft<'_>, side: Side, folder: &str, extension: &str) -> Vec<String> {
     let similar: &[&str] = match extension {
         ".yaml" => &[".yml", ".json"],
         _ => &[".markdown", ".mdx", ".txt"],

@@ -23,7 +23,7 @@ pub(super) struct Prompts {
 /// A text, here or in a file.
 #[derive(Debug, Default, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Source {
+pub(crate) struct Source {
     inline: Option<String>,
     file: Option<String>,
 }
@@ -241,7 +241,7 @@ impl Written {
 
 impl Source {
     /// The text; none and a note if there is none.
-    pub(super) async fn text(&self, draft: &mut Draft<'_>, document: &Document, key: &str) -> Option<String> {
+    pub(crate) async fn text(&self, draft: &mut Draft<'_>, document: &Document, key: &str) -> Option<String> {
         match (&self.inline, &self.file) {
             (Some(_), Some(_)) => {
                 draft.note(document.error(key, format!("{key}: has both `inline` and `file`; keep one")));

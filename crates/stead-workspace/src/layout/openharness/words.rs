@@ -13,7 +13,7 @@ const MAX_TOLD: usize = 20;
 
 /// A text, or settings in its place.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum TextOr<T> {
+pub(crate) enum TextOr<T> {
     Text(String),
     Settings(T),
 }
@@ -39,7 +39,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for TextOr<T> {
 }
 
 /// What to write instead of `name`: the nearest of `known`, or else all of them.
-pub(super) fn instead<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+pub(crate) fn instead<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let mut known: Vec<&str> = known.into_iter().collect();
     known.sort_unstable();
     known.dedup();
@@ -52,12 +52,12 @@ pub(super) fn instead<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
 }
 
 /// Whether an action or a hook may be called so.
-pub(super) fn is_name(text: &str) -> bool {
+pub(crate) fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
 }
 
 /// The first thing that stands in a list twice, with its key.
-pub(super) fn twice<T: PartialEq + Copy>(key: &str, list: &[T]) -> Option<(String, T)> {
+pub(crate) fn twice<T: PartialEq + Copy>(key: &str, list: &[T]) -> Option<(String, T)> {
     let again = list.iter().enumerate().find(|(i, item)| list[..*i].contains(item));
     again.map(|(i, item)| (format!("{key}[{i}]"), *item))
 }

@@ -184,8 +184,6 @@ async fn what_comes_later_is_told_with_its_place() {
         ".openharness/agents/reviewer.md:6:1: not active yet: top_p: is sent to models in a later version",
         ".openharness/actions/code-review/ACTION.yaml:1:1: not active yet: the action `code.review`: actions run in a later version",
         ".openharness/tools/settings.yaml:1:1: not active yet: docs-server: tool servers are connected in a later version",
-        ".openharness/hooks/guard.yaml:1:1: not active yet: the hook `guard`: hooks run in a later version",
-        ".openharness/hooks/second-look.yaml:1:1: not active yet: the hook `second-look`: hooks run in a later version",
         ".openharness/agents/build.md:17:3: not active yet: tools.actions: actions run in a later version",
         ".openharness/agents/build.md:21:3: not active yet: tools.external: tool servers are connected in a later version",
         ".openharness/agents/build.md:27:1: not active yet: switch: agents are switched to in a later version",

@@ -183,7 +183,7 @@ async fn in_models_actions_hooks_and_servers() {
             (
                 "name: x\nevents: [before_tool]\nhandler: {type: command, command: x}",
                 "2:10",
-                "did you mean `before_tool_dispatch`?",
+                "did you mean `before_tool_call`?",
             ),
             ("name: x\nevents: []\nhandler: {type: command, command: x}", "2:1", "would never run"),
             (
@@ -215,16 +215,21 @@ async fn in_models_actions_hooks_and_servers() {
                 "did you mean `helper`?",
             ),
             (
-                "name: x\nevents: [run_failed]\nhandler: {type: http, url: x, timeout_seconds: 0}",
-                "3:31",
+                "name: x\nevents: [run_failed]\nhandler: {type: http, url: 'http://x', timeout_seconds: 0}",
+                "3:40",
                 "must be at least 1",
             ),
             (
-                "name: x\nevents: [run_failed]\nhandler: {type: http, url: x}\ncapabilities: [fly]",
+                "name: x\nevents: [run_failed]\nhandler: {type: http, url: 'http://x'}\ncapabilities: [fly]",
                 "4:16",
                 "unknown variant `fly`",
             ),
-            ("name: ok\nevents: [run_failed]\nhandler: {type: http, url: x}", "1:1", "there are two hooks `ok`"),
+            (
+                "name: ok\nevents: [run_failed]\nhandler: {type: http, url: 'http://x'}",
+                "1:1",
+                "there are two hooks `ok`",
+            ),
+            ("name: x\nevents: [run_failed]\nhandler: {type: http, url: x}", "3:23", "begins with http://"),
         ],
     )
     .await;

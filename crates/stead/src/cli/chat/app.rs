@@ -12,7 +12,7 @@ use crate::cli::env::Env;
 use crate::cli::error::CliError;
 use crate::cli::memory::background;
 use crate::cli::open::{Needs, open_agent, session_id};
-use crate::cli::print::outln;
+use crate::cli::print::{errln, outln};
 use crate::cli::render::tokens;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use std::process::ExitCode;
@@ -175,6 +175,11 @@ impl<'a> App<'a> {
             }
         };
         drop(screen);
+        if let Some(session) = &mut self.session
+            && let Err(error) = session.finish("exit").await
+        {
+            errln!("hooks were not told that the session is left: {error}");
+        }
         self.agent.sessions().flush().await;
         // What is not done yet goes on in a process of its own.
         if self.memory.take().is_some() && self.chat.info.turns > 0 {

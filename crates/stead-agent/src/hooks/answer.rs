@@ -1,0 +1,199 @@
+//! What a hook says: one JSON object, in our words or in those of other systems.
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error as _};
+use serde_json::Value;
+
+/// What a hook said.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Answer {
+    /// `continue: false`: not only this, but the run is to end.
+    pub(super) stops: bool,
+    pub(super) decision: Option<Decision>,
+    pub(super) reason: Option<String>,
+    /// For people.
+    pub(super) message: Option<String>,
+    /// For the model.
+    pub(super) context: Option<String>,
+    pub(super) suppresses: bool,
+    pub(super) patch: Patch,
+}
+
+/// Yes or no.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Decision {
+    #[serde(alias = "deny")]
+    Block,
+    #[serde(alias = "approve")]
+    Allow,
+}
+
+/// What is to be changed.
+#[derive(Debug, Default, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Patch {
+    #[serde(alias = "tool_input")]
+    pub(super) tool_args: Option<Value>,
+    #[serde(alias = "tool_output", deserialize_with = "text")]
+    pub(super) tool_result: Option<String>,
+    pub(super) prompt: Option<String>,
+    pub(super) context: Option<String>,
+    pub(super) model_request: Option<RequestPatch>,
+    #[serde(deserialize_with = "text")]
+    pub(super) model_response: Option<String>,
+}
+
+/// What is to be changed of how a model is asked.
+#[derive(Debug, Default, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct RequestPatch {
+    /// Said last in the system prompt of this request.
+    pub(crate) system: Option<String>,
+    pub(crate) max_output_tokens: Option<u32>,
+    pub(crate) thinking_tokens: Option<u32>,
+    pub(crate) temperature: Option<f64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Said {
+    #[serde(rename = "continue")]
+    goes_on: Option<bool>,
+    decision: Option<Decision>,
+    reason: Option<String>,
+    #[serde(alias = "stopReason")]
+    stop_reason: Option<String>,
+    #[serde(alias = "systemMessage")]
+    system_message: Option<String>,
+    #[serde(alias = "additionalContext")]
+    additional_context: Option<String>,
+    #[serde(alias = "suppressOutput", default)]
+    suppress_output: bool,
+    patch: Option<Patch>,
+    #[serde(alias = "hookSpecificOutput")]
+    hook_specific_output: Option<Specific>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Specific {
+    #[serde(rename = "hookEventName")]
+    _event: Option<String>,
+    #[serde(rename = "additionalContext")]
+    additional_context: Option<String>,
+    #[serde(rename = "permissionDecision")]
+    decision: Option<Decision>,
+    #[serde(rename = "permissionDecisionReason")]
+    reason: Option<String>,
+    #[serde(rename = "updatedInput")]
+    updated_input: Option<Value>,
+    patch: Option<Patch>,
+}
+
+/// A text, or `{text: …}`, or any JSON as its text.
+fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Ok(match Value::deserialize(deserializer).map_err(D::Error::custom)? {
+        Value::Null => None,
+        Value::String(text) => Some(text),
+        Value::Object(fields) if fields.len() == 1 && fields.get("text").is_some_and(Value::is_string) => {
+            fields.get("text").and_then(Value::as_str).map(str::to_owned)
+        }
+        other => Some(other.to_string()),
+    })
+}
+
+/// What `output` says; nothing is a yes. An error tells what is wrong with it.
+pub(super) fn read(output: &str) -> Result<Answer, String> {
+    let output = output.trim();
+    if output.is_empty() {
+        return Ok(Answer::default());
+    }
+    let said: Said = serde_json::from_str(output)
+        .map_err(|error| format!("its answer is not the JSON that hooks answer with: {error}"))?;
+    let specific = said.hook_specific_output.unwrap_or_default();
+    let mut patch = said.patch.or(specific.patch).unwrap_or_default();
+    patch.tool_args = patch.tool_args.or(specific.updated_input);
+    let stops = said.goes_on == Some(false);
+    let reason = said.reason.or(specific.reason);
+    Ok(Answer {
+        stops,
+        decision: said.decision.or(specific.decision),
+        reason: if stops { said.stop_reason.or(reason) } else { reason.or(said.stop_reason) },
+        message: said.system_message,
+        context: said.additional_context.or(specific.additional_context),
+        suppresses: said.suppress_output,
+        patch,
+    })
+}
+
+/// The JSON object in the words of a model, which may stand between others or in a fence.
+pub(super) fn in_words(words: &str) -> Result<&str, String> {
+    match (words.find('{'), words.rfind('}')) {
+        (Some(first), Some(last)) if first < last => Ok(&words[first..=last]),
+        _ => Err("its answer has no JSON object in it".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    // Acceptance 6.7
+    #[test]
+    fn both_spellings_say_the_same_and_nothing_says_yes() {
+        let patch = Patch { tool_args: Some(json!({"a": 1})), ..Patch::default() };
+        let full = Answer {
+            stops: false,
+            decision: Some(Decision::Block),
+            reason: Some("r".to_owned()),
+            message: Some("m".to_owned()),
+            context: Some("c".to_owned()),
+            suppresses: true,
+            patch,
+        };
+        let ours = json!({"continue": true, "decision": "block", "reason": "r", "system_message": "m",
+            "additional_context": "c", "suppress_output": true, "patch": {"tool_args": {"a": 1}}});
+        let theirs = json!({"decision": "block", "reason": "r", "systemMessage": "m", "suppressOutput": true,
+            "hookSpecificOutput": {"additionalContext": "c", "patch": {"tool_input": {"a": 1}}}});
+        let others = json!({"systemMessage": "m", "suppressOutput": true, "hookSpecificOutput": {
+            "hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "r",
+            "additionalContext": "c", "updatedInput": {"a": 1}}});
+        for said in [ours, theirs, others] {
+            assert_eq!(read(&said.to_string()).as_ref(), Ok(&full), "{said}");
+        }
+        for nothing in ["", " \n", "{}"] {
+            assert_eq!(read(nothing), Ok(Answer::default()), "{nothing:?}");
+        }
+        let stop = Answer { stops: true, reason: Some("s".to_owned()), ..Answer::default() };
+        assert_eq!(read(r#"{"continue": false, "stopReason": "s"}"#), Ok(stop));
+        for (patch, want) in [
+            (json!({"tool_output": "x"}), "x"),
+            (json!({"tool_result": {"text": "y"}}), "y"),
+            (json!({"tool_result": {"text": "y", "n": 1}}), r#"{"n":1,"text":"y"}"#),
+        ] {
+            let read = read(&json!({"patch": patch}).to_string()).unwrap();
+            assert_eq!(read.patch, Patch { tool_result: Some(want.to_owned()), ..Patch::default() });
+        }
+    }
+
+    // Acceptance 6.7
+    #[test]
+    fn garbage_and_words_that_nobody_knows_are_no_answer() {
+        for (said, told) in [
+            ("ok", "not the JSON"),
+            ("[]", "not the JSON"),
+            ("{\"desicion\": \"block\"}", "unknown field `desicion`"),
+            ("{\"decision\": \"maybe\"}", "unknown variant `maybe`"),
+            ("{\"patch\": {\"files\": 1}}", "unknown field `files`"),
+            ("{\"patch\": {\"model_request\": {\"tools\": []}}}", "unknown field `tools`"),
+            ("{} {}", "trailing"),
+        ] {
+            let error = read(said).unwrap_err();
+            assert!(error.contains(told), "{said}: {error}");
+        }
+        assert_eq!(in_words("So:\n```json\n{\"a\": 1}\n```"), Ok("{\"a\": 1}"));
+        assert!(in_words("no").is_err());
+    }
+}

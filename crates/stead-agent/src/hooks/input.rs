@@ -1,0 +1,81 @@
+//! What a hook is told.
+
+use super::effect::Change;
+use serde_json::{Map, Value, json};
+use stead_core::{Outcome, RunId, SessionId};
+use stead_workspace::HookEvent;
+
+/// The most that is shown of a text that has no limit of its own.
+const MAX_SHOWN_CHARS: usize = 200_000;
+
+/// Something that happened, as hooks are told it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct HookInput {
+    pub(crate) event: HookEvent,
+    pub(crate) session: SessionId,
+    pub(crate) run: Option<RunId>,
+    pub(crate) agent: String,
+    pub(crate) user: String,
+    /// What matchers look at; one that is found in any of them is enough.
+    pub(crate) subjects: Vec<String>,
+    /// How the run ended, where it did.
+    pub(crate) outcome: Option<Outcome>,
+    /// The call it is about.
+    pub(crate) call: Option<String>,
+    /// What else is told.
+    pub(crate) facts: Map<String, Value>,
+}
+
+impl HookInput {
+    /// As a hook reads it.
+    pub(super) fn json(&self, cwd: &str) -> Value {
+        let mut all = Map::new();
+        let run = self.run.as_ref().map(RunId::as_str);
+        all.insert("event".to_owned(), self.event.as_str().into());
+        all.insert("session".to_owned(), self.session.as_str().into());
+        all.insert("run".to_owned(), json!(run));
+        all.insert("agent".to_owned(), self.agent.as_str().into());
+        all.insert("user".to_owned(), self.user.as_str().into());
+        all.insert("cwd".to_owned(), cwd.into());
+        all.extend(self.facts.clone());
+        Value::Object(all)
+    }
+
+    /// The same with one more fact.
+    pub(super) fn with(mut self, key: &str, value: Value) -> Self {
+        self.facts.insert(key.to_owned(), value);
+        self
+    }
+
+    /// The same about these, as matchers look at it.
+    pub(super) fn about(mut self, subjects: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.subjects.extend(subjects.into_iter().map(Into::into));
+        self
+    }
+
+    /// What the next hook is told after this change.
+    pub(super) fn apply(&mut self, change: &Change) {
+        let (fact, key, value) = match change {
+            Change::ToolArgs(args) => ("tool", "args", args.clone()),
+            Change::ToolResult(text) => ("tool", "result", text.as_str().into()),
+            Change::ModelResponse(text) => ("model", "text", text.as_str().into()),
+            Change::Prompt(text) => {
+                self.facts.insert("prompt".to_owned(), text.as_str().into());
+                return;
+            }
+            // They add to what is sent, and the summary of that stays true.
+            Change::Context(_) | Change::ModelRequest(_) => return,
+        };
+        if let Some(Value::Object(fact)) = self.facts.get_mut(fact) {
+            fact.insert(key.to_owned(), value);
+        }
+    }
+}
+
+/// The beginning of a text, and whether that is not all of it.
+pub(super) fn shown(text: &str) -> (&str, bool) {
+    match text.char_indices().nth(MAX_SHOWN_CHARS) {
+        Some((end, _)) => (&text[..end], true),
+        None => (text, false),
+    }
+}

@@ -1,0 +1,191 @@
+//! Around the model: what it is sent, what it answers, and what it is no longer shown.
+
+use super::super::effect::Change;
+use super::super::engine::Verdict;
+use super::super::input::{HookInput, shown};
+use crate::live::{Live, Stop};
+use serde_json::{Value, json};
+use stead_core::{Block, Cause, Dropped, Entry, Message, StopReason};
+use stead_model::{Request, SystemPart};
+use stead_workspace::HookEvent;
+
+/// The most that is shown of the newest message.
+const LAST_CHARS: usize = 4_000;
+
+/// An answer after hooks saw it.
+pub(crate) struct Seen {
+    pub(crate) content: Vec<Block>,
+    /// What is to go on record with it.
+    pub(crate) entries: Vec<Entry>,
+    /// Why the run ends here.
+    pub(crate) stop: Option<Stop>,
+}
+
+impl Live<'_> {
+    /// Asks before a request is put together. What hooks want said is in the conversation then.
+    pub(crate) async fn before_context(&mut self) -> Result<(), Stop> {
+        self.hooked.context.clear();
+        if self.hooks_listen(HookEvent::BeforeContextBuild) {
+            let input = self.of_request(HookEvent::BeforeContextBuild, None);
+            self.ask_about_request(input).await?;
+        }
+        Ok(self.say_waiting().await?)
+    }
+
+    /// Asks about a request that is put together, and changes it as they want.
+    pub(crate) async fn shape(&mut self, request: &mut Request) -> Result<(), Stop> {
+        for event in [HookEvent::AfterContextBuild, HookEvent::BeforeModelCall] {
+            if !self.hooks_listen(event) {
+                continue;
+            }
+            let input = self.of_request(event, Some(&*request));
+            for change in self.ask_about_request(input).await? {
+                if let Change::ModelRequest(patch) = change {
+                    let params = &mut request.params;
+                    params.max_output_tokens = patch.max_output_tokens.or(params.max_output_tokens);
+                    params.thinking_tokens = patch.thinking_tokens.or(params.thinking_tokens);
+                    params.temperature = patch.temperature.or(params.temperature);
+                    self.hooked.context.extend(patch.system);
+                }
+            }
+            if !self.hooked.waiting.is_empty() {
+                self.say_waiting().await?;
+                request.messages = self.messages().await;
+            }
+        }
+        let context = std::mem::take(&mut self.hooked.context);
+        if !context.is_empty() {
+            let said = context.into_iter().map(|text| SystemPart { text, stable: false });
+            request.system = request.system.iter().cloned().chain(said).collect();
+        }
+        Ok(())
+    }
+
+    /// Asks, and keeps words and context for the request; gives the other changes.
+    async fn ask_about_request(&mut self, input: HookInput) -> Result<Vec<Change>, Stop> {
+        let at = input.event.as_str();
+        let fired = self.ask_hooks(input).await?;
+        if let Verdict::No { hook, reason } = fired.verdict {
+            return Err(Stop::Hook(format!("hook {hook} said no at {at}: {reason}")));
+        }
+        self.hooked.waiting.extend(fired.words);
+        let mut others = Vec::new();
+        for change in fired.changes {
+            match change {
+                Change::Context(text) => self.hooked.context.push(text),
+                other => others.push(other),
+            }
+        }
+        Ok(others)
+    }
+
+    /// What hooks are told of a request.
+    fn of_request(&self, event: HookEvent, request: Option<&Request>) -> HookInput {
+        let state = &self.session.state;
+        let params = request.map_or(&self.session.agent.parts.params, |request| &request.params);
+        let tools: Vec<String> = self.tools.specs().iter().map(|spec| spec.name.clone()).collect();
+        let (prefix, open) = state.shown();
+        let last: String =
+            state.turns.last().map(|turn| turn.message.text().chars().take(LAST_CHARS).collect()).unwrap_or_default();
+        let model = json!({
+            "name": self.session.agent.parts.model.name(),
+            "step": state.run.as_ref().map_or(0, |run| run.steps) + 1,
+            "messages": prefix.len() + open.len(),
+            "tools": tools,
+            "tokens": state.used_tokens(self.head()),
+            "max_output_tokens": params.max_output_tokens,
+            "temperature": params.temperature,
+            "last": last,
+        });
+        self.happens(event).about([self.session.agent.parts.model.name()]).with("model", model)
+    }
+
+    /// Asks about an answer of `model`. Nothing here fails: the answer is paid for, and goes on record.
+    pub(crate) async fn after_model(&mut self, model: &str, stop: &StopReason, content: Vec<Block>) -> Seen {
+        let mut seen = Seen { content, entries: Vec::new(), stop: None };
+        if !self.hooks_listen(HookEvent::AfterModelCall) {
+            return seen;
+        }
+        let message = Message::Assistant { content: seen.content };
+        let call = |call: &stead_core::ToolCall| json!({"name": call.name, "call_id": call.id, "args": call.args});
+        let calls: Vec<Value> = message.calls().map(call).collect();
+        let text = message.text();
+        let facts = json!({
+            "name": model,
+            "step": self.session.state.run.as_ref().map_or(0, |run| run.steps) + 1,
+            "text": shown(&text).0,
+            "calls": calls,
+            "stop": stop,
+        });
+        seen.content = match message {
+            Message::Assistant { content } | Message::User { content } => content,
+            Message::Tool { .. } => Vec::new(),
+        };
+        let input = self.happens(HookEvent::AfterModelCall).about([model]).with("model", facts);
+        let mut fired = self.session.agent.hooks.fire(input, &self.asking()).await;
+        for (level, text) in fired.told.drain(..) {
+            self.tell(stead_core::EventKind::Notice { level, text });
+        }
+        seen.entries = fired.runs.into_iter().map(Entry::Hook).collect();
+        for change in fired.changes {
+            if let Change::ModelResponse(text) = change {
+                seen.content = reworded(seen.content, text);
+            }
+        }
+        match fired.verdict {
+            Verdict::Pass | Verdict::Yes(_) => {}
+            Verdict::Halted(halted) => seen.stop = Some(halted.into()),
+            Verdict::No { hook, reason } | Verdict::End { hook, reason } => {
+                seen.content = Vec::new();
+                seen.stop = Some(Stop::Hook(format!("hook {hook} dropped the model's answer: {reason}")));
+            }
+        }
+        seen
+    }
+
+    /// Asks before something is left out of the context. False if a hook wants all of it kept.
+    pub(crate) async fn before_compaction(&mut self, cause: Cause, before_tokens: u64) -> Result<bool, Stop> {
+        if !self.hooks_listen(HookEvent::BeforeCompaction) {
+            return Ok(true);
+        }
+        let facts = json!({"cause": cause, "before_tokens": before_tokens});
+        let fired = self.ask_hooks(self.of_compaction(HookEvent::BeforeCompaction, cause, facts)).await?;
+        Ok(!matches!(fired.verdict, Verdict::No { .. }))
+    }
+
+    /// Tells that something is left out. What hooks want said then comes with the next request.
+    pub(crate) async fn after_compaction(
+        &mut self,
+        cause: Cause,
+        dropped: Dropped,
+        (before_tokens, after_tokens): (u64, u64),
+    ) -> Result<(), Stop> {
+        if !self.hooks_listen(HookEvent::AfterCompaction) {
+            return Ok(());
+        }
+        let facts = json!({
+            "cause": cause, "before_tokens": before_tokens, "after_tokens": after_tokens, "dropped": dropped,
+        });
+        let fired = self.ask_hooks(self.of_compaction(HookEvent::AfterCompaction, cause, facts)).await?;
+        self.hooked.waiting.extend(fired.words);
+        Ok(())
+    }
+
+    fn of_compaction(&self, event: HookEvent, cause: Cause, facts: Value) -> HookInput {
+        let name = match cause {
+            Cause::Limit => "limit",
+            Cause::Overflow => "overflow",
+            Cause::Manual => "manual",
+        };
+        self.happens(event).about([name]).with("compaction", facts)
+    }
+}
+
+/// An answer with other words: its thinking first, and its calls as they were.
+fn reworded(content: Vec<Block>, text: String) -> Vec<Block> {
+    let is_thinking = |block: &Block| matches!(block, Block::Thinking(_));
+    let (thinking, rest): (Vec<Block>, Vec<Block>) = content.into_iter().partition(is_thinking);
+    let rest = rest.into_iter().filter(|block| !matches!(block, Block::Text { .. }));
+    let said = (!text.is_empty()).then(|| Block::text(text));
+    thinking.into_iter().chain(said).chain(rest).collect()
+}
