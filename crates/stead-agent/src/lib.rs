@@ -24,6 +24,7 @@ mod model_call;
 mod offload;
 mod records;
 mod session;
+mod setting;
 mod standing;
 mod tool_calls;
 mod turn;

@@ -5,7 +5,7 @@ use crate::offload::{Loader, Offload};
 use crate::{AgentError, Approvals, Budget, BudgetError, Pinned, Session, UsageRecord};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
-use stead_core::{Entry, Event, EventKind, Exhausted, Line, Message, Outcome, RunId, SessionId, Usage, Usd};
+use stead_core::{Entry, Event, EventKind, Exhausted, Line, Message, Outcome, RunId, SessionId, Set, Usage, Usd};
 use stead_model::{Encoded, ModelError, SystemPart};
 use stead_store::{JournalWriter, Wait};
 use stead_tools::{ActiveSkills, Registry};
@@ -29,6 +29,8 @@ pub struct RunOptions {
     pub wait: Wait,
     /// Whether the input is pinned: shown word for word whatever else is left out later.
     pub pin: Pinned,
+    /// What the person changes of how the session goes on, before the run begins. What is so already is not on record.
+    pub set: Vec<Set>,
 }
 
 impl Default for RunOptions {
@@ -39,6 +41,7 @@ impl Default for RunOptions {
             approvals: Approvals::default(),
             wait: Wait::No,
             pin: Pinned::No,
+            set: Vec::new(),
         }
     }
 }
@@ -209,6 +212,7 @@ impl Session {
                 | Entry::End(_) => {}
             }
         }
+        self.refreeze();
         Ok(())
     }
 }

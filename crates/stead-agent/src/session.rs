@@ -14,7 +14,7 @@ use stead_core::{
 };
 use stead_store::{JournalWriter, Opened, Position, RunKey, Sessions, StoreError, Wait};
 use stead_tools::{ActiveSkills, Readers, Registry, Seen};
-use stead_vfs::{Recorded, Vfs};
+use stead_vfs::{Freeze, Frozen, Recorded, Vfs};
 use stead_workspace::Switch;
 
 /// One conversation of an agent. Owned by one task; between runs it holds no file and no lock.
@@ -32,6 +32,8 @@ pub struct Session {
     pub(crate) active: Arc<ActiveSkills>,
     /// What people allowed for good.
     pub(crate) granted: Vec<Grant>,
+    /// Switches writing off for its tools.
+    pub(crate) freeze: Freeze,
 }
 
 /// A point of the conversation that can be returned to.
@@ -59,7 +61,8 @@ impl Session {
         let sessions = agent.parts.place.sessions(&owner);
         let state = SessionState::default();
         let (seen, active) = (Arc::default(), Arc::default());
-        Self { agent, owner, id, sessions, state, position: None, seen, active, granted: Vec::new() }
+        let (granted, freeze) = (Vec::new(), Freeze::default());
+        Self { agent, owner, id, sessions, state, position: None, seen, active, granted, freeze }
     }
 
     /// Its id.
@@ -74,7 +77,7 @@ impl Session {
 
     /// What binds its calls beside the rules of its agent.
     pub(crate) fn terms(&self) -> Terms {
-        let mode = self.state.mode.unwrap_or(self.agent.workspace().config().permission_mode);
+        let mode = self.permission_mode();
         let spawned = self.state.spawned.as_ref();
         let planning = match &self.state.plan {
             Some(PlanStage::Making { file }) => Some(file.clone()),
@@ -174,7 +177,7 @@ impl Session {
         Ok(fork)
     }
 
-    async fn go(&mut self, begin: Begin, options: RunOptions) -> Result<RunReport, AgentError> {
+    async fn go(&mut self, begin: Begin, mut options: RunOptions) -> Result<RunReport, AgentError> {
         let missing = match begin {
             Begin::Input(_) => Missing::Create,
             Begin::Resume { .. } => Missing::Fail,
@@ -190,14 +193,17 @@ impl Session {
         let (writer, torn) = self.take(options.wait, missing).await?;
         let superseded = self.state.run.is_some() && matches!(begin, Begin::Input(_));
         let fresh = RunId::fresh();
+        let set = self.new_settings(std::mem::take(&mut options.set));
         let begin = match begin {
             Begin::Input(content) => {
                 let files = self.agent.parts.place.files(&self.owner, &self.id, writer.fence());
-                Begin::Input(self.shortened(self.offload(&files, &turn.tools), &fresh, content).await)
+                let content = self.shortened(self.offload(&files, &turn.tools), &fresh, content).await;
+                Begin::Input(self.reminded(content, &set))
             }
             resume @ Begin::Resume { .. } => resume,
         };
         let (mut opening, resumed) = self.opening(begin, fresh)?;
+        opening.splice(0..0, set.into_iter().map(Entry::Set));
         let run = match (&opening.last(), &self.state.run) {
             (Some(Entry::User(UserInput { run, .. }) | Entry::Notice(Notice { run, .. })), _) => run.clone(),
             (_, Some(run)) => run.id.clone(),
@@ -209,8 +215,9 @@ impl Session {
         }
         let (session, model) = (self.id.clone(), self.agent.parts.model.name().to_owned());
         let mut live = self.live(writer, run, turn, options);
-        live.record(opening).await?;
+        let opening = live.record(opening).await?;
         live.emit(EventKind::RunStarted { session: session.clone(), model, resumed });
+        live.tell_changes(&opening);
         if superseded {
             let text = "the run before was still open; it is closed, and its open calls are skipped".to_owned();
             live.emit(EventKind::Notice { level: Level::Warning, text });
@@ -251,6 +258,7 @@ impl Session {
         turn: crate::Turn,
         options: RunOptions,
     ) -> Live<'_> {
+        self.refreeze();
         let place = self.agent.parts.place.clone();
         let files = place.files(&self.owner, &self.id, writer.fence());
         let limit = Duration::from_secs(self.agent.policy().run_timeout_seconds);
@@ -260,7 +268,7 @@ impl Session {
         let offload = self.offload(&files, &turn.tools);
         let loader = Loader::new(files.clone(), self.agent.workspace().definition.tree.runtime.clone());
         Live {
-            tool_files: self.agent.guard(recorded),
+            tool_files: Arc::new(Frozen::new(self.agent.guard(recorded), self.freeze.clone())),
             session: self,
             writer,
             run,
@@ -357,6 +365,7 @@ impl Session {
         self.seen = Arc::new(Seen::new(state.seen.clone()));
         self.active = Arc::new(ActiveSkills::new(&state.skills));
         self.state = state;
+        self.refreeze();
     }
 
     pub(crate) async fn write(

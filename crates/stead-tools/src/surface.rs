@@ -14,7 +14,7 @@ pub enum Surface {
 }
 
 /// Names of the title surface, each after the canonical one.
-const TITLES: [(&str, &str); 7] = [
+const TITLES: [(&str, &str); 8] = [
     ("read_file", "Read"),
     ("write_file", "Write"),
     ("edit_file", "Edit"),
@@ -22,6 +22,7 @@ const TITLES: [(&str, &str); 7] = [
     ("grep_files", "Grep"),
     ("ls", "LS"),
     ("load_skill", "Skill"),
+    ("write_todos", "TodoWrite"),
 ];
 
 impl Surface {

@@ -15,6 +15,10 @@ pub const MEMORY_RECALL: u16 = 210;
 pub const MEMORY_PERSISTENCE: u16 = 220;
 /// Where files lie.
 pub const WORKSPACE: u16 = 230;
+/// How to keep the things to do.
+pub const TODOS: u16 = 240;
+/// When to make a plan first.
+pub const PLAN_MODE: u16 = 250;
 /// Files shown whole; within it the persona's come first.
 pub const CONTEXT: u16 = 300;
 /// Curated memory.

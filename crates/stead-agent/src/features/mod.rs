@@ -9,8 +9,11 @@ mod files;
 mod knowledge;
 mod lookup;
 mod memory;
+mod plan;
 mod skills;
 mod subagents;
+mod tasks;
+mod todos;
 
 use futures_util::future::BoxFuture;
 use std::fmt::Debug;
@@ -164,6 +167,15 @@ pub(crate) fn all(definition: &Definition) -> Vec<Box<dyn Feature>> {
     if on(Switch::WorkspaceContext) {
         features.push(Box::new(context::Context));
         features.push(Box::new(knowledge::Knowledge));
+    }
+    if on(Switch::Todos) {
+        features.push(Box::new(todos::Todos));
+    }
+    if on(Switch::Tasks) {
+        features.push(Box::new(tasks::Tasks));
+    }
+    if on(Switch::PlanMode) {
+        features.push(Box::new(plan::Plan));
     }
     features.push(Box::new(memory::Memory));
     features.push(Box::new(skills::Skills::default()));

@@ -103,6 +103,7 @@ fn tree() -> Tree {
         runtime: path(".openharness/data"),
         usage: None,
         conversations: None,
+        tasks: None,
         home: None,
         protected: Protected::OPENHARNESS,
     }

@@ -83,7 +83,6 @@ async fn every_field_of_an_agent_has_an_effect_or_is_told_to_have_none_yet() {
                 text("tools Some([\"Bash\", \"WebFetch\", \"TodoWrite\"])"),
                 later("tools.native: Bash comes in a later version"),
                 later("tools.native: WebFetch comes in a later version"),
-                later("tools.native: TodoWrite comes in a later version"),
             ],
         ),
         (

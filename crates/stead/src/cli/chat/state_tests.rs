@@ -13,6 +13,9 @@ fn chat() -> Chat {
         usage: Usage::default(),
         cost: Some(Usd::default()),
         context: None,
+        mode: PermissionMode::Default,
+        planning: None,
+        todos: Vec::new(),
     })
 }
 

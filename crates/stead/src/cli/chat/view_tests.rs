@@ -7,7 +7,7 @@ use ratatui::backend::TestBackend;
 use serde_json::json;
 use std::time::Duration;
 use stead::agent::Question;
-use stead::core::{Event, EventKind, RunId, StopReason, Usage, Usd};
+use stead::core::{Event, EventKind, PermissionMode, RunId, StopReason, Todo, TodoStatus, Usage, Usd};
 
 fn chat() -> Chat {
     Chat::new(Info {
@@ -18,6 +18,9 @@ fn chat() -> Chat {
         usage: Usage::default(),
         cost: Some(Usd::default()),
         context: None,
+        mode: PermissionMode::Default,
+        planning: None,
+        todos: Vec::new(),
     })
 }
 
