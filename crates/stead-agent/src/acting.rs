@@ -63,7 +63,7 @@ impl Session {
     }
 
     /// An input with what the agent that acts is to be reminded of, if that changed since the last one.
-    pub(crate) fn reminded(&self, mut content: Vec<Block>) -> Vec<Block> {
+    pub(crate) fn introduced(&self, mut content: Vec<Block>) -> Vec<Block> {
         if let Some(reminder) = self.reminder() {
             content.insert(0, Block::text(reminder));
         }

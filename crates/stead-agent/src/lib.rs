@@ -29,6 +29,7 @@ mod offload;
 mod records;
 mod role;
 mod session;
+mod setting;
 mod standing;
 mod tool_calls;
 mod turn;

@@ -6,7 +6,9 @@ use crate::offload::{Loader, Offload};
 use crate::{AgentError, Approvals, Budget, BudgetError, Leftover, Pinned, Session, UsageRecord};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
-use stead_core::{Entry, Event, EventKind, Exhausted, Level, Line, Message, Outcome, RunId, SessionId, Usage, Usd};
+use stead_core::{
+    Entry, Event, EventKind, Exhausted, Level, Line, Message, Outcome, RunId, SessionId, Set, Usage, Usd,
+};
 use stead_model::{Encoded, ModelError, SystemPart};
 use stead_store::{JournalWriter, Wait};
 use stead_tools::{ActiveSkills, Registry};
@@ -34,6 +36,8 @@ pub struct RunOptions {
     pub budget: Option<Budget>,
     /// What becomes of tasks in the background when the model is done.
     pub leftover: Leftover,
+    /// What the person changes of how the session goes on, before the run begins. What is so already is not on record.
+    pub set: Vec<Set>,
 }
 
 impl Default for RunOptions {
@@ -46,6 +50,7 @@ impl Default for RunOptions {
             pin: Pinned::No,
             budget: None,
             leftover: Leftover::default(),
+            set: Vec::new(),
         }
     }
 }
@@ -230,6 +235,7 @@ impl Session {
                 | Entry::End(_) => {}
             }
         }
+        self.refreeze();
         Ok(())
     }
 }

@@ -15,7 +15,7 @@ use stead_core::{
 };
 use stead_store::{JournalWriter, Opened, Position, RunKey, Sessions, StoreError, Wait};
 use stead_tools::{ActiveSkills, Readers, Registry, Seen};
-use stead_vfs::{Recorded, Vfs};
+use stead_vfs::{Freeze, Frozen, Recorded, Vfs};
 use stead_workspace::Switch;
 
 /// One conversation of an agent. Owned by one task; between runs it holds no file and no lock.
@@ -42,6 +42,8 @@ pub struct Session {
     pub(crate) spawned: Option<Spawned>,
     /// Whether hooks were told that this process has taken it up.
     pub(crate) taken_up: bool,
+    /// Switches writing off for its tools.
+    pub(crate) freeze: Freeze,
 }
 
 /// A point of the conversation that can be returned to.
@@ -93,6 +95,7 @@ impl Session {
             crew,
             spawned,
             taken_up: false,
+            freeze: Freeze::default(),
         }
     }
 
@@ -108,7 +111,7 @@ impl Session {
 
     /// What binds its calls beside the rules of its agent.
     pub(crate) fn terms(&self) -> Terms {
-        let mode = self.state.mode.unwrap_or(self.agent.workspace().config().permission_mode);
+        let mode = self.permission_mode();
         let spawned = self.state.spawned.as_ref();
         let planning = match &self.state.plan {
             Some(PlanStage::Making { file }) => Some(file.clone()),
@@ -208,7 +211,7 @@ impl Session {
         Ok(fork)
     }
 
-    async fn go(&mut self, begin: Begin, options: RunOptions) -> Result<RunReport, AgentError> {
+    async fn go(&mut self, begin: Begin, mut options: RunOptions) -> Result<RunReport, AgentError> {
         let missing = match begin {
             Begin::Input(_) => Missing::Create,
             Begin::Resume { .. } => Missing::Fail,
@@ -228,15 +231,17 @@ impl Session {
         }
         self.crew.recover().await.map_err(AgentError::Crew)?;
         let superseded = self.state.run.is_some() && matches!(begin, Begin::Input(_));
+        let set = self.new_settings(std::mem::take(&mut options.set));
         let begin = match begin {
             Begin::Input(content) => {
                 let files = self.files(writer.fence());
-                let content = self.reminded(content);
-                Begin::Input(self.shortened(self.offload(&files, &turn.tools), &fresh, content).await)
+                let content = self.shortened(self.offload(&files, &turn.tools), &fresh, content).await;
+                Begin::Input(self.introduced(self.reminded(content, &set)))
             }
             resume @ Begin::Resume { .. } => resume,
         };
         let (mut opening, resumed) = self.opening(begin, fresh)?;
+        opening.splice(0..0, set.into_iter().map(Entry::Set));
         let run = match (&opening.last(), &self.state.run) {
             (Some(Entry::User(UserInput { run, .. }) | Entry::Notice(Notice { run, .. })), _) => run.clone(),
             (_, Some(run)) => run.id.clone(),
@@ -249,8 +254,9 @@ impl Session {
         opening.extend(submitted.entries(&run, &opening));
         let (session, model) = (self.id.clone(), self.agent.parts.model.name().to_owned());
         let mut live = self.live(writer, run, turn, options);
-        live.record(opening).await?;
+        let opening = live.record(opening).await?;
         live.emit(EventKind::RunStarted { session: session.clone(), model, resumed });
+        live.tell_changes(&opening);
         if superseded {
             let text = "the run before was still open; it is closed, and its open calls are skipped".to_owned();
             live.emit(EventKind::Notice { level: Level::Warning, text });
@@ -296,6 +302,7 @@ impl Session {
         turn: crate::Turn,
         options: RunOptions,
     ) -> Live<'_> {
+        self.refreeze();
         let place = self.agent.parts.place.clone();
         let files = self.files(writer.fence());
         let limit = Duration::from_secs(self.agent.policy().run_timeout_seconds);
@@ -305,7 +312,7 @@ impl Session {
         let offload = self.offload(&files, &turn.tools);
         let loader = Loader::new(files.clone(), self.agent.workspace().definition.tree.runtime.clone());
         Live {
-            tool_files: self.agent.guard(recorded),
+            tool_files: Arc::new(Frozen::new(self.agent.guard(recorded), self.freeze.clone())),
             session: self,
             writer,
             run,
@@ -404,6 +411,7 @@ impl Session {
         self.seen = Arc::new(Seen::new(state.seen.clone()));
         self.active = Arc::new(ActiveSkills::new(&state.skills));
         self.state = state;
+        self.refreeze();
     }
 
     pub(crate) async fn write(

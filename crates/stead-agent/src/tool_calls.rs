@@ -4,7 +4,7 @@ use crate::gate::{Terms, is_allowed, judge};
 use crate::halt::Halt;
 use crate::live::{Live, Stop};
 use crate::standing::Standing as Prompts;
-use crate::{Agent, Answer, Approvals, Judged, Question, Tainted};
+use crate::{Agent, Answer, Approvals, Judged, Question, Session, Tainted};
 use futures_util::{FutureExt, StreamExt};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -43,6 +43,8 @@ struct Conversation<'a> {
     terms: Terms,
     /// The result that first brought in words from outside.
     tainted: Option<u64>,
+    /// The session, if it is one.
+    session: Option<&'a Session>,
 }
 
 /// A call that may run.
@@ -72,7 +74,7 @@ impl Live<'_> {
             let admitted = {
                 let session = &*self.session;
                 let (owner, tainted) = (&session.owner, session.state.tainted);
-                let conversation = Conversation { owner, terms: session.terms(), tainted };
+                let conversation = Conversation { owner, terms: session.terms(), tainted, session: Some(session) };
                 session.agent.admit(&self.tools, &*self.files, &self.run, pending, &conversation).await
             };
             match admitted {
@@ -170,7 +172,7 @@ impl Live<'_> {
                 tainted: self.session.state.tainted,
             };
             let spills = self.spills(&ready.call.id, &deltas);
-            let standing = Standing { todos: self.session.state.todos.clone(), plan: self.session.state.plan.clone() };
+            let standing = self.session.standing();
             let cx = ToolCx { spills, standing, ..tool_cx(self.tool_files.clone(), known, origin, &self.halt) };
             let length = ready.tool.length();
             let late = leaves_no_trace(ready.tool.spec().risk).then(|| Entry::Call(intent(&self.run, &ready)));
@@ -223,12 +225,15 @@ impl Live<'_> {
         let (agent, sessions) = (self.session.agent.clone(), self.session.sessions.clone());
         result.untrusted = result.untrusted || agent.shows_outside(&*sessions, &result.content).await;
         let entries = late.into_iter().chain([Entry::Result(result)]).collect();
-        for line in self.record(entries).await? {
-            if let Entry::Result(CallResult { id, status, content, ms, .. }) = line.entry {
-                let preview = if self.hooked.hides(&id) { String::new() } else { preview(&content) };
-                self.emit(EventKind::ToolEnded { id, name: name.to_owned(), status, preview, ms });
+        let lines = self.record(entries).await?;
+        for line in &lines {
+            if let Entry::Result(CallResult { id, status, content, ms, .. }) = &line.entry {
+                let preview = if self.hooked.hides(id) { String::new() } else { preview(content) };
+                let (id, name) = (id.clone(), name.to_owned());
+                self.emit(EventKind::ToolEnded { id, name, status: *status, preview, ms: *ms });
             }
         }
+        self.tell_changes(&lines);
         Ok(())
     }
 }
@@ -299,7 +304,7 @@ impl Agent {
     /// No conversation at all.
     fn outside(&self) -> Conversation<'_> {
         let terms = Terms { mode: self.parts.workspace.config().permission_mode, ..Terms::default() };
-        Conversation { owner: &self.parts.owner, terms, tainted: None }
+        Conversation { owner: &self.parts.owner, terms, tainted: None, session: None }
     }
 
     /// The tree as its usual owner sees it outside any session.
@@ -351,6 +356,10 @@ impl Agent {
             _ if is_allowed(&verdict) => Admission::Run(self.ready(call, tool, args)),
             VerdictKind::Ask if approved => Admission::Run(self.ready(call, tool, args)),
             VerdictKind::Ask => {
+                let standing = conversation.session.map(Session::standing).unwrap_or_default();
+                if let Some(why) = tool.refuses(&standing, files).await {
+                    return Admission::Refuse(ResultStatus::Error, why);
+                }
                 let terms = self.ask_terms(&judged);
                 Admission::Ask(Ask { run: run.clone(), id: call.id, args_hash: hash, rule: verdict.rule, terms })
             }

@@ -45,6 +45,10 @@ mod oracle;
 mod parties;
 #[path = "all/permissions.rs"]
 mod permissions;
+#[path = "all/plan_mode.rs"]
+mod plan_mode;
+#[path = "all/planning.rs"]
+mod planning;
 #[path = "all/prefix.rs"]
 mod prefix;
 #[path = "all/skills.rs"]

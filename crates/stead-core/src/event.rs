@@ -1,6 +1,9 @@
 //! What listeners see while a run goes on. CLI, terminal interface and servers are projections of it.
 
-use crate::{Cause, Dropped, Outcome, Redactor, ResultStatus, RunId, SessionId, StopReason, Usage, Usd};
+use crate::{
+    Cause, Change, Dropped, Outcome, PermissionMode, PlanStage, Redactor, ResultStatus, RunId, SessionId, StopReason,
+    Todo, Usage, Usd,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -169,6 +172,22 @@ pub enum EventKind {
         /// The model it asks.
         model: String,
     },
+    /// The things to do are these now.
+    Todos {
+        /// All of them.
+        todos: Vec<Todo>,
+    },
+    /// Plan mode began or ended.
+    Plan {
+        /// How the plan stands now, with its own fields beside; left out where there is none.
+        #[serde(default, flatten)]
+        stage: Option<PlanStage>,
+    },
+    /// Another permission mode holds from here on.
+    Mode {
+        /// Which.
+        to: PermissionMode,
+    },
     /// Something a person should know.
     Notice {
         /// How grave.
@@ -223,7 +242,20 @@ impl EventKind {
             | Self::AgentSwitched { .. }
             | Self::Ask { .. }
             | Self::Decision { .. }
+            | Self::Todos { .. }
+            | Self::Plan { .. }
+            | Self::Mode { .. }
             | Self::RunEnded { .. } => self,
+        }
+    }
+
+    /// What listeners are told of a change of how a session goes on, as it is on record.
+    pub fn of_change(change: &Change) -> Option<Self> {
+        match change.clone() {
+            Change::Todos { todos } => Some(Self::Todos { todos }),
+            Change::Plan { plan } => Some(Self::Plan { stage: plan }),
+            Change::Mode { to } => Some(Self::Mode { to }),
+            Change::Agent { .. } => None,
         }
     }
 }
@@ -258,5 +290,28 @@ mod tests {
             let told = serde_json::to_string(&event.clean(&redactor)).unwrap();
             assert!(told.contains("it is [redacted]!") && !told.contains("sk-secret"), "{told}");
         }
+    }
+    #[test]
+    fn changes_are_told_in_a_stable_form() {
+        let event = |change: &Change| serde_json::to_value(EventKind::of_change(change).unwrap()).unwrap();
+        let todos = vec![Todo { content: "a".into(), status: crate::TodoStatus::InProgress }];
+        let making = PlanStage::Making { file: "plans/PLAN.md".into() };
+        let agreed = PlanStage::Agreed { file: "plans/PLAN.md".into(), text: "1. a".into() };
+        #[rustfmt::skip]
+        let table = [
+            (Change::Todos { todos }, r#"{"type":"todos","todos":[{"content":"a","status":"in_progress"}]}"#),
+            (Change::Plan { plan: Some(making) }, r#"{"type":"plan","stage":"making","file":"plans/PLAN.md"}"#),
+            (Change::Plan { plan: Some(agreed) },
+                r#"{"type":"plan","stage":"agreed","file":"plans/PLAN.md","text":"1. a"}"#),
+            (Change::Plan { plan: None }, r#"{"type":"plan"}"#),
+            (Change::Mode { to: PermissionMode::Explore }, r#"{"type":"mode","to":"explore"}"#),
+        ];
+        for (change, json) in table {
+            let told = event(&change);
+            assert_eq!(told, serde_json::from_str::<Value>(json).unwrap());
+            let back: EventKind = serde_json::from_value(told).unwrap();
+            assert_eq!(Some(back), EventKind::of_change(&change));
+        }
+        assert_eq!(EventKind::of_change(&Change::Agent { to: "x".into() }), None);
     }
 }

@@ -38,7 +38,7 @@ mod verdict;
 
 pub use ask::{Ask, AskTerms, Decision, DecisionKind};
 pub use budget::{Account, Cap, Estimate, Exhausted, Grant, LEAST_ANSWER_TOKENS, Span, Unit, setting};
-pub use change::{Change, PlanStage, Todo, TodoStatus};
+pub use change::{Change, PlanNews, PlanStage, Todo, TodoStatus};
 pub use context::{Kept, Plan, Room, View, media_tokens, message_tokens, spec_tokens, text_tokens};
 pub use entry::{
     Activation, Allowance, CallIntent, CallResult, Cause, Compaction, Dropped, Entry, FORMAT_VERSION, Fork,

@@ -1,6 +1,6 @@
 //! The fold: a session's state as the sum of its journal's entries.
 
-use crate::change::Changes;
+use crate::change::{Changes, Maker};
 use crate::context::{Shown, message_tokens};
 use crate::{
     Activation, AgentId, Allowance, Ask, CallResult, CallState, Change, Decision, DecisionKind, Entry, Fork, HookRun,
@@ -132,10 +132,10 @@ pub struct SessionState {
     pub told: BTreeSet<String>,
     /// All changes that a rewind may return to.
     #[serde(skip)]
-    changes: Changes,
+    pub(crate) changes: Changes,
     /// The entry of the newest input.
     #[serde(skip)]
-    newest_input: u64,
+    pub(crate) newest_input: u64,
     /// How the conversation is shown, newest last; with none, as it is.
     #[serde(skip)]
     pub(crate) views: Vec<Shown>,
@@ -202,7 +202,7 @@ impl SessionState {
             Entry::Notice(notice) => self.notice(seq, notice),
             Entry::Steer(steer) => self.steer(seq, steer),
             Entry::Set(set) => {
-                self.change(seq, &set.change);
+                self.change(seq, &set.change, Maker::Person);
                 Ok(())
             }
             Entry::Pin(pin) => self.pin(pin),
@@ -359,7 +359,7 @@ impl SessionState {
             self.tainted.get_or_insert(seq);
         }
         if let Some(change) = &result.change {
-            self.change(seq, change);
+            self.change(seq, change, Maker::Call);
         }
         self.told.extend(result.tasks.iter().cloned());
         let Some(run) = &mut self.run else { return Ok(()) };
@@ -427,8 +427,8 @@ impl SessionState {
         Ok(())
     }
 
-    fn change(&mut self, seq: u64, change: &Change) {
-        self.changes.push(seq, change.clone(), self.newest_input);
+    fn change(&mut self, seq: u64, change: &Change, by: Maker) {
+        self.changes.push(seq, change.clone(), by, self.newest_input);
         self.reminder_due |= matches!(change, Change::Agent { .. });
         self.derive_changes();
     }

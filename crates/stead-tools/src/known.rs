@@ -57,8 +57,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_file_tool_is_known_by_all_its_names() {
-        for tool in crate::file_tools() {
+    fn every_tool_of_ours_is_known_by_all_its_names() {
+        let file = stead_vfs::VPath::parse("x").unwrap();
+        let more = [crate::todo_tools(), crate::plan_tools(&file), crate::task_tools(&file, None)];
+        for tool in crate::file_tools().into_iter().chain(more.into_iter().flatten()) {
             let spec = tool.spec();
             for name in [&spec.name].into_iter().chain(&spec.aliases) {
                 let known = known_tool(name).unwrap_or_else(|| panic!("{name} is not in known.txt"));

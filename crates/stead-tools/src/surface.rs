@@ -14,7 +14,7 @@ pub enum Surface {
 }
 
 /// Names of the title surface, each after the canonical one.
-const TITLES: [(&str, &str); 8] = [
+const TITLES: [(&str, &str); 11] = [
     ("read_file", "Read"),
     ("write_file", "Write"),
     ("edit_file", "Edit"),
@@ -23,6 +23,9 @@ const TITLES: [(&str, &str); 8] = [
     ("ls", "LS"),
     ("load_skill", "Skill"),
     ("execute", "Bash"),
+    ("write_todos", "TodoWrite"),
+    ("task", "SubAgent"),
+    ("switch_agent", "AgentSwitch"),
 ];
 
 impl Surface {

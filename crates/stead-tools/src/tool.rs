@@ -51,6 +51,11 @@ pub trait Tool: Send + Sync {
         None
     }
 
+    /// Why a call makes no sense as the session stands, found out before a person is asked about it.
+    fn refuses<'a>(&'a self, _standing: &'a Standing, _files: &'a dyn Vfs) -> BoxFuture<'a, Option<String>> {
+        Box::pin(std::future::ready(None))
+    }
+
     /// Who carries calls out.
     fn hands(&self) -> Hands {
         Hands::Ours

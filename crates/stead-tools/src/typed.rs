@@ -1,7 +1,7 @@
 //! Tools whose arguments are a Rust type.
 
 use crate::schema;
-use crate::{Length, Output, Spellings, TitleForm, Tool, ToolCx, ToolError};
+use crate::{Length, Output, Spellings, Standing, TitleForm, Tool, ToolCx, ToolError};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -11,6 +11,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{Access, AccessKind, Effect, Reach, Risk, ToolSpec};
+use stead_vfs::Vfs;
 
 /// A tool with arguments of type [`TypedTool::Args`]; doc comments on its fields are what the model reads.
 pub trait TypedTool: Send + Sync + 'static {
@@ -44,6 +45,16 @@ pub trait TypedTool: Send + Sync + 'static {
     /// How it is shown where tools have titles, if differently.
     fn titled(&self) -> Option<TitleForm> {
         None
+    }
+
+    /// Why a person must agree to a call in every mode, if so.
+    fn always_asks(&self, _args: &Self::Args) -> Option<String> {
+        None
+    }
+
+    /// Why a call makes no sense as the session stands, found out before a person is asked about it.
+    fn refuses<'a>(&'a self, _standing: &'a Standing, _files: &'a dyn Vfs) -> BoxFuture<'a, Option<String>> {
+        Box::pin(std::future::ready(None))
     }
 
     /// Does it.
@@ -94,6 +105,14 @@ impl<T: TypedTool> Tool for Typed<T> {
 
     fn timeout(&self, args: &Value) -> Option<Duration> {
         self.tool.timeout(&T::Args::deserialize(args).ok()?)
+    }
+
+    fn always_asks(&self, args: &Value) -> Option<String> {
+        self.tool.always_asks(&T::Args::deserialize(args).ok()?)
+    }
+
+    fn refuses<'a>(&'a self, standing: &'a Standing, files: &'a dyn Vfs) -> BoxFuture<'a, Option<String>> {
+        self.tool.refuses(standing, files)
     }
 
     fn call<'a>(&'a self, cx: &'a ToolCx, args: Value) -> BoxFuture<'a, Result<Output, ToolError>> {

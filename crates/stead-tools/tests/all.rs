@@ -8,12 +8,16 @@ mod changing;
 mod execute;
 #[path = "all/finding.rs"]
 mod finding;
+#[path = "all/planning.rs"]
+mod planning;
 #[path = "all/reading.rs"]
 mod reading;
 #[path = "all/registry.rs"]
 mod registry;
 #[path = "all/shell.rs"]
 mod shell;
+#[path = "all/tasks.rs"]
+mod tasks;
 #[path = "all/title.rs"]
 mod title;
 
@@ -22,8 +26,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use stead_core::Block;
 use stead_store::OsDisk;
-use stead_tools::{Origin, Output, Registry, Seen, Spills, Surface, ToolCx, ToolError, file_tools};
-use stead_vfs::LocalVfs;
+use stead_tools::{
+    Origin, Output, Registry, Seen, Spills, Surface, ToolCx, ToolError, file_tools, plan_tools, task_tools, todo_tools,
+};
+use stead_vfs::{LocalVfs, VPath};
 use tokio_util::sync::CancellationToken;
 
 /// A session in an empty workspace.
@@ -47,6 +53,14 @@ impl Session {
             standing: Default::default(),
         };
         Self { temp, cx, tools: Registry::new(file_tools()).unwrap() }
+    }
+
+    /// An empty workspace with every tool that is about plans, things to do and tasks.
+    fn planning() -> Self {
+        let path = |text: &str| VPath::parse(text).unwrap();
+        let tools =
+            [todo_tools(), plan_tools(&path("plans/PLAN.md")), task_tools(&path("data/TASKS.yaml"), Some("UTC"))];
+        Self { tools: Registry::new(tools.into_iter().flatten()).unwrap(), ..Self::new() }
     }
 
     fn with(files: &[(&str, &str)]) -> Self {

@@ -23,11 +23,13 @@
 //!   memory.
 //! - [`Overlay`]: one place over another. - [`Routes`]: several places as one tree. - [`Scoped`]: a part of a place
 //!   as a place. - [`Homed`]: a folder for what has no other place. - [`ReadOnly`]: what may not be changed.
+//! - [`Frozen`]: what may not be changed for a while.
 //! - [`Rules`] and [`Guarded`]: what may be read and written. - [`Recorded`]: every change is remembered first.
 //! - [`find`]: searching a place that has no better way. - [`CopyPlan`]: making one tree like another.
 
 mod copy;
 pub mod find;
+mod frozen;
 mod glob;
 mod grep;
 mod guarded;
@@ -49,6 +51,7 @@ mod store;
 mod vfs;
 mod walk;
 
+pub use frozen::{Freeze, Frozen};
 pub use guarded::{Guarded, judge};
 pub use homed::Homed;
 pub use lines::{Line, LineRange, Lines};

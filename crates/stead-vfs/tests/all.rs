@@ -8,6 +8,8 @@ mod attacks;
 mod faults;
 #[path = "all/files.rs"]
 mod files;
+#[path = "all/frozen.rs"]
+mod frozen;
 #[path = "all/ground.rs"]
 mod ground;
 #[path = "all/guarded.rs"]

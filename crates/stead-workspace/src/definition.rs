@@ -58,6 +58,8 @@ pub struct Tree {
     pub usage: Option<VPath>,
     /// The folder in which conversations are kept for people to read; none = they are not.
     pub conversations: Option<VPath>,
+    /// The list of tasks that outlive conversations; none = there is no place for one.
+    pub tasks: Option<VPath>,
     /// Where files go that are written outside every known folder.
     pub home: Option<VPath>,
     /// What no rule can open.

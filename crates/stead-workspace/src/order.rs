@@ -17,6 +17,10 @@ pub const MEMORY_PERSISTENCE: u16 = 220;
 pub const WORKSPACE: u16 = 230;
 /// Where commands run.
 pub const COMMANDS: u16 = 240;
+/// How to keep the things to do.
+pub const TODOS: u16 = 250;
+/// When to make a plan first.
+pub const PLAN_MODE: u16 = 260;
 /// Files shown whole; within it the persona's come first.
 pub const CONTEXT: u16 = 300;
 /// Curated memory.

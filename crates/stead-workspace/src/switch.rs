@@ -32,11 +32,17 @@ pub enum Switch {
     Offload,
     /// Attaching files that an input names as `@path`.
     AtPaths,
+    /// The list of things to do, and the tool that keeps it.
+    Todos,
+    /// The tools for tasks that outlive conversations.
+    Tasks,
+    /// The tools of plan mode.
+    PlanMode,
 }
 
 impl Switch {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 15] = [
         Self::WorkspaceContext,
         Self::MemoryHooks,
         Self::MemoryTools,
@@ -49,6 +55,9 @@ impl Switch {
         Self::Compaction,
         Self::Offload,
         Self::AtPaths,
+        Self::Todos,
+        Self::Tasks,
+        Self::PlanMode,
     ];
 }
 

@@ -22,6 +22,8 @@ mod offload;
 mod pipes;
 #[path = "cli/places.rs"]
 mod places;
+#[path = "cli/planning.rs"]
+mod planning;
 #[path = "cli/processes.rs"]
 mod processes;
 #[path = "cli/secrets.rs"]

@@ -125,6 +125,9 @@ impl Live<'_> {
                 (View { summary: Some(summary.text.clone()), ..view }, Some(summary))
             }
         };
+        // What the harness keeps is shown beside a summary, as it stands now.
+        let kept = if view.summary.is_some() { self.session.kept() } else { Vec::new() };
+        let view = View { kept, ..view };
         let dropped = self.session.state.dropped(&view);
         let after_tokens = room.head + self.session.state.tokens_of(&view);
         let (asked, fallback) = summary.map_or((None, None), |summary| (summary.asked, summary.fallback));

@@ -9,9 +9,12 @@ mod files;
 mod knowledge;
 mod lookup;
 mod memory;
+mod plan;
 mod shell;
 mod skills;
 mod subagents;
+mod tasks;
+mod todos;
 
 use crate::{AgentParts, Crew};
 use futures_util::future::BoxFuture;
@@ -173,6 +176,15 @@ pub(crate) fn all(parts: &AgentParts) -> Vec<Box<dyn Feature>> {
     if on(Switch::WorkspaceContext) {
         features.push(Box::new(context::Context));
         features.push(Box::new(knowledge::Knowledge));
+    }
+    if on(Switch::Todos) {
+        features.push(Box::new(todos::Todos));
+    }
+    if on(Switch::Tasks) {
+        features.push(Box::new(tasks::Tasks));
+    }
+    if on(Switch::PlanMode) {
+        features.push(Box::new(plan::Plan));
     }
     features.push(Box::new(memory::Memory));
     features.push(Box::new(skills::Skills::default()));

@@ -63,6 +63,8 @@ fn each_switch_removes_its_tools_and_sections_and_nothing_else() {
         "memory persistence",
         "workspace",
         "commands",
+        "todos",
+        "plan mode",
         "persona",
         "memory",
         "knowledge",
@@ -73,9 +75,10 @@ fn each_switch_removes_its_tools_and_sections_and_nothing_else() {
     ];
     #[rustfmt::skip]
     let all_tools = [
-        "delete_file", "edit_file", "execute", "file_info", "glob_files", "grep_files", "load_skill", "ls", "memory_forget",
-        "memory_get", "memory_save", "memory_search", "overwrite_file", "read_file", "recall", "session_history",
-        "session_list", "session_search", "write_file",
+        "create_task", "delete_file", "delete_task", "edit_file", "execute", "file_info", "get_task", "glob_files",
+        "grep_files", "list_tasks", "load_skill", "ls", "memory_forget", "memory_get", "memory_save", "memory_search",
+        "overwrite_file", "plan_enter", "plan_exit", "plan_write", "read_file", "recall", "session_history",
+        "session_list", "session_search", "update_task", "write_file", "write_todos",
     ];
     let memory_tools = vec![
         "memory_forget",
@@ -89,18 +92,21 @@ fn each_switch_removes_its_tools_and_sections_and_nothing_else() {
     ];
     let context =
         ["domain knowledge", "memory recall", "memory persistence", "persona", "memory", "knowledge", "SOUL.md"];
-    let file_tools: Vec<&str> = all_tools
-        .into_iter()
-        .filter(|tool| !["load_skill", "execute"].contains(tool) && !memory_tools.contains(tool))
-        .collect();
+    let task_tools = vec!["create_task", "delete_task", "get_task", "list_tasks", "update_task"];
+    let plan_tools = vec!["plan_enter", "plan_exit", "plan_write"];
+    let others = [&memory_tools[..], &task_tools, &plan_tools, &["load_skill", "write_todos", "execute"]].concat();
+    let file_tools: Vec<&str> = all_tools.into_iter().filter(|tool| !others.contains(tool)).collect();
     #[rustfmt::skip]
-    let table: [Case<'_>; 11] = [
+    let table: [Case<'_>; 14] = [
         (vec![], vec![], vec![], vec![]),
         (vec![Switch::WorkspaceContext], context.to_vec(), vec![], vec![]),
         (vec![Switch::MemoryTools], vec!["memory recall"], memory_tools.clone(), vec![]),
         (vec![Switch::MemoryHooks], vec!["memory persistence"], vec![], vec![]),
         (vec![Switch::MemoryTools, Switch::MemoryHooks], vec!["memory recall", "memory persistence", "memory"], memory_tools, vec![]),
         (vec![Switch::Subagents], vec!["subagents"], vec![], vec![]),
+        (vec![Switch::Todos], vec!["todos"], vec!["write_todos"], vec![]),
+        (vec![Switch::Tasks], vec![], task_tools, vec![]),
+        (vec![Switch::PlanMode], vec!["plan mode"], plan_tools, vec![]),
         (vec![Switch::ToolsConfig], vec![], vec![], vec!["move_file"]),
         (vec![Switch::FilesystemTools], vec!["workspace"], file_tools, vec![]),
         // These change no section and no tool of this version: what they switch off is shown elsewhere, or comes later.

@@ -2,7 +2,7 @@
 
 use super::{Shown, Verbatim, View, show};
 use crate::state::{Counted, sum};
-use crate::{Compaction, Message, Pin, RunId, SessionState, Turn, Usd};
+use crate::{Change, Compaction, Message, Pin, PlanNews, RunId, SessionState, Turn, Usd};
 use std::sync::Arc;
 
 impl SessionState {
@@ -96,7 +96,7 @@ impl SessionState {
     }
 
     fn show(&mut self, view: View, seq: u64, task: Option<u64>) {
-        let verbatim = Verbatim { pins: &self.pins, skills: &self.skills, task };
+        let verbatim = self.verbatim(task);
         let shown = show(&self.turns, view, seq, verbatim);
         self.views.push(shown);
         self.counted = None;
@@ -105,7 +105,17 @@ impl SessionState {
     /// How many tokens `view` would show, and what it would leave out.
     pub(crate) fn tried(&self, view: View) -> Shown {
         let task = self.run.as_ref().and_then(|run| self.task_of(&run.id));
-        show(&self.turns, view, 0, Verbatim { pins: &self.pins, skills: &self.skills, task })
+        show(&self.turns, view, 0, self.verbatim(task))
+    }
+
+    fn verbatim(&self, task: Option<u64>) -> Verbatim<'_> {
+        Verbatim { pins: &self.pins, skills: &self.skills, current: self.changes.current(), task }
+    }
+
+    /// What a person changed about plan mode and the model was not told of yet, if `more` is changed with the next
+    /// input.
+    pub fn plan_news(&self, more: &[Change]) -> Option<PlanNews> {
+        self.changes.plan_news(self.newest_input, more)
     }
 }
 

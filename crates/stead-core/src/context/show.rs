@@ -73,6 +73,8 @@ pub(crate) struct Verbatim<'a> {
     pub(crate) pins: &'a BTreeSet<u64>,
     /// Skills that are part of the conversation.
     pub(crate) skills: &'a BTreeMap<String, ActiveSkill>,
+    /// The entries of the results that the things to do and the plan are from.
+    pub(crate) current: [Option<u64>; 2],
     /// The input that is being worked on.
     pub(crate) task: Option<u64>,
 }
@@ -81,6 +83,11 @@ impl Verbatim<'_> {
     /// The skill whose body is this result.
     fn skill(&self, result: &ToolResult) -> Option<&str> {
         self.skills.iter().find(|(_, skill)| skill.call == result.id).map(|(name, _)| name.as_str())
+    }
+
+    /// Whether a result is never cut.
+    fn is_whole(&self, result: &ToolResult) -> bool {
+        self.skill(result).is_some() || self.current.contains(&Some(result.seq))
     }
 }
 
@@ -124,7 +131,8 @@ fn opening(covered: &[Turn], view: &View, summary: &str, verbatim: Verbatim<'_>)
 
 /// A text in a tag that it cannot close.
 fn enclosed(tag: &str, attributes: &str, text: &str) -> String {
-    const TAGS: [&str; 4] = ["summary", "pinned_message", "current_request", "active_skill"];
+    const TAGS: [&str; 7] =
+        ["summary", "pinned_message", "current_request", "active_skill", "active_plan", "plan_mode", "open_todos"];
     let mut safe = text.to_owned();
     for known in TAGS.into_iter().chain([tag]) {
         safe = safe
@@ -153,7 +161,7 @@ fn shortened(turn: &Turn, view: &View, verbatim: Verbatim<'_>) -> Arc<Message> {
             Arc::new(Message::Assistant { content: content.collect() })
         }
         Message::Tool { results } => {
-            let long = |result: &ToolResult| is_long(result) && verbatim.skill(result).is_none();
+            let long = |result: &ToolResult| is_long(result) && !verbatim.is_whole(result);
             if turn.seq > view.cut_results || !results.iter().any(long) {
                 return whole();
             }

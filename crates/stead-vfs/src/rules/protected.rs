@@ -49,10 +49,10 @@ impl Protected {
     pub const NONE: Self = Self { unwritable: &[], hidden: &[], writable: &[], runtime: "", quarantine: "" };
     /// Of a folder that is the template of others: what belongs to its owner alone is not there.
     pub const TEMPLATE: Self = Self { hidden: &["agents"], ..Self::NONE };
-    /// Of the openpaw layout: its settings and journals, and what is kept of conversations.
+    /// Of the openpaw layout: its settings and journals, and what is kept of conversations; not the list of tasks.
     pub const OPENPAW: Self = Self {
         unwritable: &marked!["hooks", "crons", "agents", "config", "data", "memory/logs", "memory/conversations"],
-        writable: &[&["agent", "AGENT.md"], &["AGENT.md"]],
+        writable: &[&["agent", "AGENT.md"], &["AGENT.md"], &["data", "TASKS.yaml"]],
         runtime: "data",
         ..Self::NONE
     };

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use stead_store::{Disk, MemoryStore, Space};
 use stead_testkit::vfs_suite;
-use stead_vfs::{Homed, LocalVfs, Overlay, Routes, Scoped, StoreVfs, VPath, Vfs};
+use stead_vfs::{Freeze, Frozen, Homed, LocalVfs, Overlay, Routes, Scoped, StoreVfs, VPath, Vfs};
 
 /// A place, and what must not be dropped before it.
 struct Place {
@@ -124,6 +124,7 @@ suite!(scope_of_local, scoped(local_place(), "tenants/a b/files"));
 suite!(short_names_in_memory, scoped(homed(memory_place()), "some/where"));
 suite!(short_names_of_local, scoped(homed(local_place()), "some/where"));
 suite!(known_names_of_homed, scoped(homed(memory_place()), "data"));
+suite!(thawed, Place { vfs: Arc::new(Frozen::new(memory_place().vfs, Freeze::default())), _held: Vec::new() });
 suite!(routes_without_mounts, routes_place(&[]));
 suite!(local_mount_of_routes, scoped(routes_place(&["m", "n"]), "m"));
 suite!(memory_mount_of_routes, scoped(routes_place(&["l", "m/n"]), "m/n"));

@@ -36,6 +36,7 @@ fn tree() -> Tree {
         runtime: path(".stead"),
         usage: None,
         conversations: None,
+        tasks: None,
         home: None,
         protected: Protected::DEEPAGENTS,
     }

@@ -123,6 +123,7 @@ fn tree() -> Tree {
         runtime: VPath::root(),
         usage: None,
         conversations: None,
+        tasks: Some(path("tasks/TASKS.yaml")),
         home: None,
         protected: Protected::STEAD,
     }

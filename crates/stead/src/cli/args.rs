@@ -13,7 +13,7 @@ pub(crate) use workspace::{CopyArgs, WorkspaceArgs, WorkspaceCommand};
 use super::memory::args::MemoryArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
-use stead::core::{Allowance, Usd};
+use stead::core::{Allowance, Change, PermissionMode, Set, Usd};
 use stead::workspace::Layout;
 
 /// A folder of plain files becomes an agent.
@@ -62,6 +62,9 @@ pub(crate) struct Common {
     /// The model over the workspace's own setting; given by the commands that ask one.
     #[arg(skip)]
     pub(crate) model: Option<String>,
+    /// The permission mode over the workspace's own setting; given by the commands that have no session.
+    #[arg(skip)]
+    pub(crate) mode: Option<PermissionMode>,
 }
 
 /// An amount that is added to a budget: `0.50` is dollars, `50000t` tokens.
@@ -77,6 +80,10 @@ pub(crate) fn raise(text: &str) -> Result<Allowance, String> {
     };
     let wrong = || format!("{text:?} is no amount: dollars are written as 0.50, tokens as 50000t");
     given.filter(|amount| !amount.is_zero()).ok_or_else(wrong)
+}
+
+pub(crate) fn mode(text: &str) -> Result<PermissionMode, String> {
+    text.parse()
 }
 
 fn layout(text: &str) -> Result<Layout, String> {
@@ -178,6 +185,7 @@ pub(crate) struct InitArgs {
   stead run \"What is in this folder?\"
   echo \"Summarise\" | stead run -s weekly --output json
   stead run -s weekly --resume --approve all
+  stead run --plan \"Tidy up the notes\"            look and plan first; nothing is changed before you agree
   stead run -s weekly --resume --raise 0.50       go on after a budget was used up")]
 pub(crate) struct RunArgs {
     /// What to do; `-` or nothing reads standard input. `@path` attaches a file of the workspace
@@ -188,6 +196,9 @@ pub(crate) struct RunArgs {
     /// Go on with the session without new input
     #[arg(long, requires = "session", conflicts_with = "input")]
     pub(crate) resume: bool,
+    /// Begin in plan mode: nothing but reading is allowed until you agree to a plan
+    #[arg(long, conflicts_with = "resume")]
+    pub(crate) plan: bool,
     /// Pin the input: the model is shown it word for word however long the session becomes
     #[arg(long, conflicts_with = "resume")]
     pub(crate) pin: bool,
@@ -216,9 +227,20 @@ pub(crate) struct TurnArgs {
     /// Who answers when a call asks: `ask` asks on a terminal and parks elsewhere
     #[arg(long, value_enum, default_value_t = Approve::Ask)]
     pub(crate) approve: Approve,
+    /// How freely the agent may act from now on in this session [default, accept_edits, explore, dont_ask, bypass]
+    #[arg(long, value_name = "MODE", value_parser = mode)]
+    pub(crate) mode: Option<PermissionMode>,
     /// Wait for a session that another process uses, at most this many seconds; without a number, an hour
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "3600")]
     pub(crate) wait: Option<u64>,
+}
+
+impl TurnArgs {
+    /// What the flags change of how a session goes on.
+    pub(crate) fn set(&self) -> Vec<Set> {
+        let mode = self.mode.map(|to| Set { change: Change::Mode { to }, by: "--mode".to_owned() });
+        mode.into_iter().collect()
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -280,6 +302,9 @@ pub(crate) struct ToolArgs {
     /// Say what the gate would decide and why, without calling
     #[arg(long)]
     pub(crate) explain: bool,
+    /// The permission mode, over the workspace's own [default, accept_edits, explore, dont_ask, bypass]
+    #[arg(long, value_name = "MODE", value_parser = mode)]
+    pub(crate) mode: Option<PermissionMode>,
     /// Who answers when the call asks
     #[arg(long, value_enum, default_value_t = Approve::Ask)]
     pub(crate) approve: Approve,

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use stead::agent::Agent;
-use stead::core::{AccessKind, VerdictKind};
+use stead::core::{AccessKind, PermissionMode, VerdictKind};
 use stead::model::{ModelSettings, connect, lookup};
 use stead::store::{OsDisk, Sessions};
 use stead::vfs::{LocalVfs, VfsError};
@@ -103,6 +103,7 @@ async fn report(common: &Common, env: &Env) -> Result<Vec<Row>, CliError> {
     let mut rows = vec![row(Grade::Ok, "layout", format!("{layout}; every setting is known"))];
     rows.extend(workspace.definition.findings.iter().cloned().map(Row::from));
     rows.push(persona(&workspace).await);
+    rows.extend(mode(&workspace));
     rows.extend(tool_names(&workspace));
     rows.extend(workspace.check_tools(&*workspace.files, &|name| env.get(name)).await.into_iter().map(Row::from));
     rows.extend(skills(common, env).await?);
@@ -119,6 +120,18 @@ async fn report(common: &Common, env: &Env) -> Result<Vec<Row>, CliError> {
         Err(error) => rows.push(row(Grade::Error, "filesystem", error.to_string())),
     }
     Ok(rows)
+}
+
+/// A permission mode that asks about less than people expect.
+fn mode(workspace: &Workspace) -> Option<Row> {
+    let text = "permission_mode: bypass asks about nothing but what rules, approvals and plan mode ask about: commands, \
+                network and changes of an attached project run unasked";
+    match workspace.config().permission_mode {
+        PermissionMode::Bypass => Some(row(Grade::Warning, "agent.yaml", text.to_owned())),
+        PermissionMode::Default | PermissionMode::AcceptEdits | PermissionMode::Explore | PermissionMode::DontAsk => {
+            None
+        }
+    }
 }
 
 /// Tools that settings name and nobody has.

@@ -33,7 +33,9 @@ pub(crate) async fn open_agent(common: &Common, env: &Env, needs: Needs) -> Resu
     if needs == Needs::FilesOnly {
         options = without_model(options);
     }
-    let workspace = open_workspace(&dir, options, env).await?;
+    let mut workspace = open_workspace(&dir, options, env).await?;
+    let config = &mut workspace.definition.config;
+    config.permission_mode = common.mode.unwrap_or(config.permission_mode);
     let lookup = |name: &str| variable(&workspace, env, name);
     // Every key that is known is kept out of journals, whichever model is asked.
     let mut known = workspace.config().secrets.clone();

@@ -9,7 +9,7 @@ use super::run::afterword;
 use super::style::Style;
 use std::sync::{Arc, Mutex, PoisonError};
 use stead::agent::{Listener, RunReport};
-use stead::core::{Event, EventKind, Level, ResultStatus, StopReason, Usage, Usd};
+use stead::core::{Event, EventKind, Level, PlanStage, ResultStatus, StopReason, Todo, TodoStatus, Usage, Usd};
 use tokio_util::sync::CancellationToken;
 
 /// Prints a run as it goes on.
@@ -170,6 +170,9 @@ impl Renderer {
                 let text = format!("context {before_tokens} → {after_tokens} tokens: {}{why}", dropped.in_words());
                 self.note(&self.style.dim(&self.style.safe(&text)));
             }
+            EventKind::Todos { todos } => self.note(&self.style.dim(&self.style.safe(&todos_line(todos)))),
+            EventKind::Plan { stage } => self.note(&self.style.warn(&self.style.safe(&plan_line(stage.as_ref())))),
+            EventKind::Mode { to } => self.note(&self.style.warn(&format!("mode {to} from now on"))),
             EventKind::RunStarted { .. }
             | EventKind::ThinkingDelta { .. }
             | EventKind::ToolCallStarted { .. }
@@ -247,6 +250,23 @@ pub(crate) fn call_line(name: &str, args: &serde_json::Value) -> String {
         line.push('…');
     }
     line.trim_end().to_owned()
+}
+
+/// Things to do on one line.
+pub(crate) fn todos_line(todos: &[Todo]) -> String {
+    let done = todos.iter().filter(|todo| todo.status == TodoStatus::Completed).count();
+    let now = todos.iter().find(|todo| todo.status == TodoStatus::InProgress);
+    let now = now.map_or(String::new(), |todo| format!(" · now: {}", todo.content.replace('\n', " ")));
+    format!("todos {done}/{}{now}", todos.len())
+}
+
+/// How a plan stands, on one line.
+pub(crate) fn plan_line(stage: Option<&PlanStage>) -> String {
+    match stage {
+        Some(PlanStage::Making { file }) => format!("plan mode is on: nothing but {file} is written until you agree"),
+        Some(PlanStage::Agreed { file, .. }) => format!("the plan in {file} is agreed to; plan mode is off"),
+        None => "plan mode is off".to_owned(),
+    }
 }
 
 /// The end of a call on one line.

@@ -12,7 +12,7 @@ use std::io::Read;
 use std::process::ExitCode;
 use std::sync::Arc;
 use stead::agent::{Agent, AgentError, Pinned, RunOptions, RunReport};
-use stead::core::{Outcome, SessionId};
+use stead::core::{Outcome, SessionId, Set};
 use stead::store::StoreError;
 use stead::workspace::Severity;
 
@@ -28,15 +28,20 @@ pub(crate) async fn run(common: &Common, env: &Env, args: RunArgs) -> Result<Exi
     tell_inactive(&agent);
     let signals = Signals::watch()?;
     let renderer = Arc::new(Renderer::new(env, args.output, signals.cancel.clone()));
+    let mut session = agent.session(id);
+    let mut set = args.turn.set();
+    if args.plan {
+        set.push(Set { change: session.planning(), by: "--plan".to_owned() });
+    }
     let options = RunOptions {
         listener: renderer.listener(),
         cancel: signals.cancel.clone(),
         approvals: args.turn.approve.approvals(env),
         wait: args.turn.wait(),
         pin: if args.pin { Pinned::Yes } else { Pinned::No },
+        set,
         ..RunOptions::default()
     };
-    let mut session = agent.session(id);
     let report = match input {
         Some(text) => {
             let input = session.input(&text).await;

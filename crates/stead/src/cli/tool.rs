@@ -14,6 +14,7 @@ use stead::agent::{Agent, Called};
 use stead::core::{Block, VerdictKind};
 
 pub(crate) async fn tool(common: &Common, env: &Env, args: ToolArgs) -> Result<ExitCode, CliError> {
+    let common = &Common { mode: args.mode, ..common.clone() };
     let agent = open_agent(common, env, Needs::FilesOnly).await?;
     let Some(name) = &args.name else { return list(&agent, env, &args).await };
     let parsed: serde_json::Value = serde_json::from_str(&args.args)

@@ -120,6 +120,7 @@ fn tree() -> Tree {
         runtime: path(".openharness/data"),
         usage: None,
         conversations: None,
+        tasks: None,
         home: None,
         protected: Protected::OPENHARNESS,
     }

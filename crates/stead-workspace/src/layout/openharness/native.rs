@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use stead_tools::{Registry, file_tools};
 
 /// Tools of the layout that come in a later version: title, canonical name.
-const LATER: [(&str, &str); 2] = [("WebFetch", "web_fetch"), ("TodoWrite", "todo_write")];
+const LATER: [(&str, &str); 1] = [("WebFetch", "web_fetch")];
 /// Tools that are built in, but are no file tools: title, canonical name.
-const OTHERS: [(&str, &str); 2] = [("Skill", LOAD_SKILL), ("Bash", "execute")];
+const OTHERS: [(&str, &str); 3] = [("Skill", LOAD_SKILL), ("Bash", "execute"), ("TodoWrite", "write_todos")];
 
 /// The tool that loads skills.
 pub(super) const LOAD_SKILL: &str = "load_skill";

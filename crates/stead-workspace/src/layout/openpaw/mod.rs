@@ -60,6 +60,10 @@ pub(super) async fn load<'a>(cx: &'a LoadCx<'a>) -> Draft<'a> {
     draft.config.skills.mode = Some(SkillMode::Full);
     draft.config.policy.max_steps = DEFAULT_MAX_TURNS;
     draft.config.policy.run_timeout_seconds = DEFAULT_RUN_SECONDS;
+    // Older versions kept it at the root.
+    if form == Form::Flat && draft.is_file("TASKS.yaml").await {
+        draft.tree.tasks = VPath::parse("TASKS.yaml").ok();
+    }
     identity(&mut draft, form).await;
     draft.dotenv(&form.config(".env")).await;
     draft.shared_dotenv(".env").await;
@@ -197,7 +201,8 @@ fn later(draft: &mut Draft<'_>, layers: &Layers, settings: &Settings, catalogue:
         let key = format!("model.{name}");
         layers.inactive(draft, &[(&key, "settings of a model's client have no effect here")]);
     }
-    for name in settings.builtins.iter().flat_map(|builtins| builtins.each.keys()) {
+    let later = |name: &&String| !tools::is_here(name);
+    for name in settings.builtins.iter().flat_map(|builtins| builtins.each.keys()).filter(later) {
         let key = format!("builtins.{name}");
         layers.inactive(draft, &[(&key, "this builtin comes in a later version")]);
     }
@@ -238,6 +243,7 @@ fn tree(form: Form) -> Tree {
         runtime: path("data"),
         usage: Some(path("data/token_usage.jsonl")),
         conversations: Some(path("memory/conversations")),
+        tasks: Some(path("data/TASKS.yaml")),
         home: Some(path("workspace")),
         protected: Protected::OPENPAW,
     }

@@ -4,7 +4,7 @@ use super::merge::Layers;
 use super::settings::Settings;
 use crate::layout::Draft;
 use crate::{Approval, Finding, Severity, Switch};
-use stead_tools::{file_tools, known_tool};
+use stead_tools::{Here, known_tool};
 use stead_vfs::FileKind;
 
 /// Its capabilities and their groups, and what they are here.
@@ -15,8 +15,8 @@ const BUILTINS: [(&str, &str, Option<Switch>); 17] = [
     ("shell", "system", Some(Switch::Shell)),
     ("spawn", "automation", Some(Switch::Subagents)),
     ("cron", "automation", None),
-    ("task_tracker", "automation", None),
-    ("plan", "automation", None),
+    ("task_tracker", "automation", Some(Switch::Tasks)),
+    ("plan", "automation", Some(Switch::Todos)),
     ("followup", "automation", None),
     ("send_message", "communication", None),
     ("send_file", "communication", None),
@@ -98,10 +98,12 @@ pub(super) fn gate(draft: &mut Draft<'_>, layers: &Layers, settings: &Settings) 
 
 /// The canonical name of a tool that we have.
 fn ours(name: &str) -> Option<String> {
-    let tools = file_tools();
-    let found =
-        tools.iter().map(|tool| tool.spec()).find(|spec| spec.name == name || spec.aliases.iter().any(|a| a == name));
-    found.map(|spec| spec.name.clone())
+    known_tool(name).filter(|tool| tool.here == Here::Now).map(|tool| tool.name.to_owned())
+}
+
+/// Whether a builtin does its work here, and so its settings are heard.
+pub(super) fn is_here(name: &str) -> bool {
+    ["task_tracker", "plan"].contains(&name)
 }
 
 /// The tool that runs commands, by any of its names.

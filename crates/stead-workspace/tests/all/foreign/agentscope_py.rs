@@ -33,6 +33,7 @@ async fn servers_skills_and_sessions_arrive() {
         runtime: path(".stead"),
         usage: None,
         conversations: None,
+        tasks: None,
         home: None,
         protected: Protected::AGENTSCOPE_PY,
     };

@@ -21,6 +21,7 @@ fn parts(context: &[&str], skills: &[&str]) -> Tree {
         runtime: path(".stead"),
         usage: None,
         conversations: None,
+        tasks: None,
         home: None,
         protected: Protected::DEEPAGENTS,
     }

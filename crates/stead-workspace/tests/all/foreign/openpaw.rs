@@ -67,6 +67,7 @@ async fn persona_model_limits_and_secrets_arrive_where_they_should() {
         runtime: path("data"),
         usage: Some(path("data/token_usage.jsonl")),
         conversations: Some(path("memory/conversations")),
+        tasks: Some(path("data/TASKS.yaml")),
         home: Some(path("workspace")),
         protected: Protected::OPENPAW,
     };

@@ -47,7 +47,7 @@ fn asks(asks: bool) -> Approval {
 #[tokio::test]
 async fn every_key_has_an_effect_or_is_told_to_be_for_later() {
     #[rustfmt::skip]
-    let table: [(&str, Comes); 83] = [
+    let table: [(&str, Comes); 86] = [
         ("name: Ann", To(|c| c.name = stead_core::AgentId::new("ann").ok())),
         ("description: d", To(|c| c.description = Some("d".into()))),
         ("timezone: Europe/Paris", To(|c| c.timezone = Some("Europe/Paris".into()))),
@@ -81,15 +81,18 @@ async fn every_key_has_an_effect_or_is_told_to_be_for_later() {
         ("queue: {mode: steer-backlog}", Later("queue")),
         ("queue: {mode: interrupt, debounce_ms: 500, cap: 20, drop_policy: summarize}", Later("queue")),
         ("builtins: {allow: [brave_search, send_message, shell, spawn, memory_search]}", Later("builtins.allow")),
-        ("builtins: {allow: [brave_search]}", To(|c| c.disable.0 = [Switch::Shell, Switch::Subagents, Switch::MemoryTools].into())),
+        ("builtins: {allow: [brave_search]}", To(|c| c.disable.0 = [Switch::Shell, Switch::Subagents, Switch::MemoryTools, Switch::Tasks, Switch::Todos].into())),
         ("builtins: {deny: [shell]}", To(|c| c.disable.0 = [Switch::Shell].into())),
         ("builtins: {deny: ['group:system']}", To(|c| c.disable.0 = [Switch::Shell].into())),
-        ("builtins: {deny: ['group:automation']}", To(|c| c.disable.0 = [Switch::Subagents].into())),
+        ("builtins: {deny: ['group:automation']}", To(|c| c.disable.0 = [Switch::Subagents, Switch::Tasks, Switch::Todos].into())),
+        ("builtins: {plan: {enabled: false}}", To(|c| c.disable.0 = [Switch::Todos].into())),
+        ("builtins: {deny: [create_task]}", ToDenied(&["create_task"])),
         ("builtins: {deny: [memory_search]}", To(|c| c.disable.0 = [Switch::MemoryTools].into())),
         ("builtins: {shell: {enabled: false}}", To(|c| c.disable.0 = [Switch::Shell].into())),
         ("builtins: {deny: [glob]}", ToDenied(&["glob_files"])),
         ("builtins: {deny: [elevenlabs]}", To(|_| ())),
-        ("builtins: {task_tracker: {enabled: true}}", Later("builtins.task_tracker")),
+        ("builtins: {task_tracker: {enabled: true}}", To(|_| ())),
+        ("builtins: {task_tracker: {enabled: false}}", To(|c| c.disable.0 = [Switch::Tasks].into())),
         ("builtins: {brave_search: {enabled: true, config: {count: 5}}}", Later("builtins.brave_search")),
         ("builtins: {browser: {blocked_domains: ['*.x'], headless: true}}", Later("builtins.browser")),
         ("workspace_tools: {allow: [check_availability]}", Later("workspace_tools")),

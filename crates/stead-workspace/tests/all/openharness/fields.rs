@@ -82,7 +82,6 @@ async fn every_field_of_an_agent_has_an_effect_or_is_told_to_have_none_yet() {
             vec![
                 text("tools Some([\"Bash\", \"WebFetch\", \"TodoWrite\"])"),
                 later("tools.native: WebFetch comes in a later version"),
-                later("tools.native: TodoWrite comes in a later version"),
             ],
         ),
         (

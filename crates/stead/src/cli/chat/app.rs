@@ -3,7 +3,7 @@
 use super::ask::{Asked, Person};
 use super::complete;
 use super::inbox::Inbox;
-use super::state::{Chat, Command, Info, Phase};
+use super::state::{Chat, Command, Info, Phase, Planning};
 use super::terminal::{Screen, keys};
 use super::transcript::Tone;
 use super::view::{Colours, View};
@@ -13,13 +13,13 @@ use crate::cli::error::CliError;
 use crate::cli::memory::background;
 use crate::cli::open::{Needs, open_agent, session_id};
 use crate::cli::print::{errln, outln};
-use crate::cli::render::tokens;
+use crate::cli::render::{plan_line, tokens};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead::agent::{Agent, AgentError, Answer, Approvals, ArchiveTag, Background, Pinned, RunOptions, Session};
-use stead::core::{Allowance, Block, Outcome, SessionId};
+use stead::core::{Allowance, Block, Change, Outcome, PermissionMode, PlanStage, SessionId, Set};
 use stead::store::StoreError;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
@@ -83,6 +83,8 @@ pub(super) struct App<'a> {
     leaving: Leaving,
     /// Looks through what was said, beside the conversation.
     memory: Option<Background>,
+    /// What the next run changes of how the session goes on.
+    set: Vec<Set>,
 }
 
 impl<'a> App<'a> {
@@ -110,6 +112,7 @@ impl<'a> App<'a> {
             reply: None,
             leaving: Leaving::No,
             memory: None,
+            set: Vec::new(),
         };
         app.remember_beside();
         app.sit(session);
@@ -253,6 +256,21 @@ impl<'a> App<'a> {
                 session.load().await?;
                 self.sit(session);
             }
+            Command::Mode(None) => {
+                let mode = self.chat.info.mode;
+                let text = format!(
+                    "mode {mode}; /mode MODE changes it: {}",
+                    PermissionMode::ALL.map(PermissionMode::as_str).join(", ")
+                );
+                self.chat.note(Tone::Info, text);
+            }
+            Command::Mode(Some(to)) => {
+                // What was said last counts.
+                self.args.turn.mode = None;
+                self.set.clear();
+                self.change(Change::Mode { to }, "/mode", format!("mode {to} from now on")).await?;
+            }
+            Command::Plan(planning) => self.plan(planning).await?,
             Command::Compact(focus) => self.start(Begin::Compact(focus)),
             Command::Pin(turn) => {
                 let newest = self.session.as_ref().map_or(0, |session| session.rewind_points().len());
@@ -299,6 +317,7 @@ impl<'a> App<'a> {
             cancel: self.cancel.clone(),
             approvals,
             wait: self.args.turn.wait(),
+            set: std::mem::take(&mut self.set),
             ..RunOptions::default()
         };
         self.runs.spawn(async move {
@@ -364,7 +383,9 @@ impl<'a> App<'a> {
     /// Makes a session the one that is talked to, and shows it.
     fn sit(&mut self, session: Session) {
         self.id = session.id().clone();
+        self.set = self.args.turn.set();
         self.chat.info = info(&self.agent, &session);
+        self.chat.info.mode = self.args.turn.mode.unwrap_or(self.chat.info.mode);
         self.chat.show_session(session.state());
         if session.state().is_resumable() {
             self.chat.note(Tone::Warning, "the last run did not come to its end; /resume goes on");
@@ -410,6 +431,25 @@ impl<'a> App<'a> {
             false => format!("{}\n/rewind N continues before turn N; nothing is erased", rows.join("\n")),
         };
         self.chat.note(Tone::Info, text);
+    }
+
+    async fn plan(&mut self, planning: Planning) -> Result<(), CliError> {
+        let begin = self.agent.session(self.id.clone()).planning();
+        let (change, stage) = match (planning, &begin) {
+            (Planning::On, Change::Plan { plan }) => (begin.clone(), plan.as_ref()),
+            (Planning::On | Planning::Off, _) => (Change::Plan { plan: None }, None),
+        };
+        let words = plan_line(stage);
+        self.change(change, "/plan", words).await
+    }
+
+    /// Changes how the session goes on, and says `words`.
+    async fn change(&mut self, change: Change, by: &str, words: String) -> Result<(), CliError> {
+        let Some(session) = &mut self.session else { return Ok(()) };
+        let changed = session.set(change, by, self.args.turn.wait()).await?;
+        self.chat.info = info(&self.agent, session);
+        self.chat.note(Tone::Info, if changed { words } else { "it is so already".to_owned() });
+        Ok(())
     }
 
     async fn pin(&mut self, turn: usize, pinned: Pinned) -> Result<(), CliError> {
@@ -465,6 +505,9 @@ fn info(agent: &Arc<Agent>, session: &Session) -> Info {
         usage: state.usage,
         cost: state.cost,
         context: context_of(session),
+        mode: session.permission_mode(),
+        planning: state.plan.as_ref().and_then(PlanStage::making).map(str::to_owned),
+        todos: state.todos.clone(),
     }
 }
 

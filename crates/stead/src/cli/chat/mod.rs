@@ -15,6 +15,7 @@ mod markdown;
 mod slash;
 mod state;
 mod terminal;
+mod todos;
 mod transcript;
 mod view;
 mod wrap;

@@ -1,7 +1,7 @@
 //! The commands that begin with a slash.
 
-use super::state::Command;
-use crate::cli::args::raise;
+use super::state::{Command, Planning};
+use crate::cli::args::{mode, raise};
 
 /// A command a person can type.
 pub(super) struct Slash {
@@ -11,7 +11,7 @@ pub(super) struct Slash {
 }
 
 /// All of them, as `/help` lists them.
-pub(super) const SLASHES: [Slash; 12] = [
+pub(super) const SLASHES: [Slash; 14] = [
     Slash { name: "/help", argument: "", help: "what there is" },
     Slash { name: "/new", argument: "", help: "begin a new session" },
     Slash { name: "/status", argument: "", help: "session, model, tokens, cost, journal" },
@@ -20,6 +20,8 @@ pub(super) const SLASHES: [Slash; 12] = [
     Slash { name: "/rewind", argument: "[N]", help: "list the turns, or continue before turn N" },
     Slash { name: "/resume", argument: "", help: "go on with a run that was interrupted or parked" },
     Slash { name: "/raise", argument: "AMOUNT", help: "the same for one that used up its budget: 0.50 or 50000t" },
+    Slash { name: "/mode", argument: "[MODE]", help: "how freely the agent may act, or another mode for this session" },
+    Slash { name: "/plan", argument: "[off]", help: "plan mode: only reading, until you agree to a plan" },
     Slash { name: "/compact", argument: "[FOCUS]", help: "make the context smaller, keeping FOCUS above all" },
     Slash { name: "/pin", argument: "[N]", help: "keep the input of turn N word for word; without N, the newest" },
     Slash { name: "/unpin", argument: "N", help: "pin it no longer" },
@@ -64,6 +66,14 @@ pub(super) fn parse(input: &str) -> Typed {
         ("/model", argument) => Typed::Do(Command::Model(argument.map(str::to_owned))),
         ("/sessions", argument) => Typed::Do(Command::Sessions(argument.map(str::to_owned))),
         ("/compact", focus) => Typed::Do(Command::Compact(focus.map(str::to_owned))),
+        ("/mode", None) => Typed::Do(Command::Mode(None)),
+        ("/mode", Some(name)) => match mode(name) {
+            Ok(mode) => Typed::Do(Command::Mode(Some(mode))),
+            Err(why) => Typed::Wrong(format!("/mode: {why}")),
+        },
+        ("/plan", None | Some("on")) => Typed::Do(Command::Plan(Planning::On)),
+        ("/plan", Some("off")) => Typed::Do(Command::Plan(Planning::Off)),
+        ("/plan", Some(other)) => Typed::Wrong(format!("/plan takes nothing or `off`, not {other:?}")),
         ("/pin", None) => Typed::Do(Command::Pin(None)),
         ("/unpin", None) => Typed::Wrong("/unpin takes the number of a turn; /rewind lists them".to_owned()),
         ("/pin" | "/unpin", Some(turn)) => match turn.parse() {
@@ -115,7 +125,7 @@ Ctrl-D             leave";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stead::core::Allowance;
+    use stead::core::{Allowance, PermissionMode};
 
     #[test]
     fn inputs_are_told_from_commands_and_mistakes_are_answered_with_the_nearest() {
@@ -133,6 +143,17 @@ mod tests {
             ("/rewind x", wrong("/rewind takes the number of a turn, not \"x\"; /rewind lists them")),
             ("/raise 50000t", Typed::Do(Command::Raise(Allowance { tokens: 50_000, ..Allowance::default() }))),
             ("/raise lots", wrong("/raise: \"lots\" is no amount: dollars are written as 0.50, tokens as 50000t")),
+            ("/mode", Typed::Do(Command::Mode(None))),
+            ("/mode explore", Typed::Do(Command::Mode(Some(PermissionMode::Explore)))),
+            (
+                "/mode wild",
+                wrong(
+                    "/mode: \"wild\" is no permission mode; they are: default, accept_edits, explore, dont_ask, bypass",
+                ),
+            ),
+            ("/plan", Typed::Do(Command::Plan(Planning::On))),
+            ("/plan off", Typed::Do(Command::Plan(Planning::Off))),
+            ("/plan 2", wrong("/plan takes nothing or `off`, not \"2\"")),
             ("/new now", wrong("/new takes no argument")),
             ("/stauts", wrong("there is no /stauts; did you mean /status?")),
             ("/zzzzz", wrong("there is no /zzzzz; /help lists the commands")),

@@ -10,7 +10,7 @@ use crossterm::event::KeyCode;
 use std::collections::VecDeque;
 use std::time::Duration;
 use stead::agent::{Answer, Question};
-use stead::core::{Allowance, Block, Outcome, SessionState, Usage, Usd};
+use stead::core::{Allowance, Block, Outcome, PermissionMode, SessionState, Todo, Usage, Usd};
 
 /// What the application is to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +35,10 @@ pub(super) enum Command {
     Sessions(Option<String>),
     /// Continue before a turn, or list them.
     Rewind(Option<usize>),
+    /// Another permission mode, or say which one holds.
+    Mode(Option<PermissionMode>),
+    /// Plan mode on or off.
+    Plan(Planning),
     /// Make the context smaller, keeping this above all.
     Compact(Option<String>),
     /// Pin the input of a turn, or the newest.
@@ -45,7 +49,14 @@ pub(super) enum Command {
     Quit,
 }
 
-/// The session in numbers.
+/// Whether plan mode is to be on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Planning {
+    On,
+    Off,
+}
+
+/// The session in numbers, and how it stands.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Info {
     pub(super) session: String,
@@ -56,6 +67,10 @@ pub(super) struct Info {
     pub(super) cost: Option<Usd>,
     /// Tokens of the context, and how many fit.
     pub(super) context: Option<(u64, Option<u64>)>,
+    pub(super) mode: PermissionMode,
+    /// The file of the plan that is being made.
+    pub(super) planning: Option<String>,
+    pub(super) todos: Vec<Todo>,
 }
 
 /// Whether a run goes on.
@@ -234,12 +249,13 @@ impl Chat {
     }
 
     fn status(&self) -> String {
-        let Info { session, model, journal, turns, usage, cost, .. } = &self.info;
+        let Info { session, model, journal, turns, usage, cost, mode, planning, .. } = &self.info;
         let numbers = crate::cli::render::tokens(usage, *cost);
         let cache = self.cache_hits().map_or(String::new(), |percent| format!(" · {percent}% from cache"));
         let context = self.context().map_or(String::new(), |context| format!("context  {context}\n"));
+        let plan = planning.as_ref().map_or(String::new(), |file| format!("plan     being made in {file}\n"));
         format!(
-            "session  {session}\nmodel    {model}\nturns    {turns}\n{context}tokens   {numbers}{cache}\njournal  {journal}"
+            "session  {session}\nmodel    {model}\nmode     {mode}\n{plan}turns    {turns}\n{context}tokens   {numbers}{cache}\njournal  {journal}"
         )
     }
 

@@ -13,6 +13,9 @@ fn chat() -> Chat {
         usage: Usage::default(),
         cost: Some(Usd::default()),
         context: None,
+        mode: PermissionMode::Default,
+        planning: None,
+        todos: Vec::new(),
     })
 }
 
@@ -223,7 +226,7 @@ fn commands_are_completed_with_tab_and_sent_with_enter() {
     chat.on_key(key(KeyCode::Enter));
     assert_eq!((chat.popup.is_some(), chat.editor.text()), (false, "/status"));
     chat.on_key(key(KeyCode::Enter));
-    let want = "session  s1\nmodel    fake:m\nturns    0\ntokens   0 in, 0 out · $0.0000\n\
+    let want = "session  s1\nmodel    fake:m\nmode     default\nturns    0\ntokens   0 in, 0 out · $0.0000\n\
                 journal  agents/a/sessions/s1.log.jsonl";
     assert_eq!(bodies(&chat), [Body::Note(Tone::Info, want.into())]);
     // One whole word needs no second Enter.

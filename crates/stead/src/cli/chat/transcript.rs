@@ -111,6 +111,8 @@ pub(super) fn user(content: &[Block]) -> Body {
         Some(Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_)) | None => String::new(),
     };
     let title = |block: &Block| match block {
+        // Said by the harness, to the model.
+        Block::Text { text } if text.starts_with("<system_reminder>") => None,
         Block::Text { text } => text.lines().next().map(|line| line.trim_end_matches(':').to_owned()),
         Block::Media(media) => Some(format!("Attached file {}", media.name.as_deref().unwrap_or(&media.mime))),
         Block::Thinking(_) | Block::ToolCall(_) => None,

@@ -2,6 +2,7 @@
 
 use super::markdown;
 use super::state::{Chat, Doing, Phase, Running};
+use super::todos;
 use super::transcript::{Body, Call, Details, Item, Stage, Tone};
 use super::wrap::{Break, clip, wrap, wrap_text};
 use crate::cli::render::{outcome_line, tokens};
@@ -11,7 +12,7 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Clear, Widget};
-use stead::core::ResultStatus;
+use stead::core::{PermissionMode, ResultStatus};
 use unicode_width::UnicodeWidthStr;
 
 /// Whether the terminal's colours are used.
@@ -74,7 +75,9 @@ impl View {
         }
         let input_width = usize::from(area.width.saturating_sub(PROMPT_COLUMNS));
         let (input_rows, cursor) = chat.editor.rows(input_width);
-        let status = status_rows(chat, usize::from(area.width));
+        let mut status = status_rows(chat, usize::from(area.width));
+        // Last, for they are what may be left out where there is little room.
+        status.extend(todos::rows(&chat.info.todos, usize::from(area.width)));
         let areas = areas(area, status.len(), input_rows.len());
         self.draw_transcript(areas.transcript, frame.buffer_mut(), chat);
         put(&status, areas.status, frame.buffer_mut());
@@ -375,7 +378,13 @@ fn footer(chat: &Chat, width: usize) -> Line<'static> {
         None => format!("{} · ", thousands(used)),
     });
     let numbers = clip(&format!("{context}{}{cache}", tokens(&info.usage, info.cost)), width);
-    let names = clip(&format!("{} · {}", short(&info.session), info.model), width.saturating_sub(numbers.width() + 1));
+    let plan = if info.planning.is_some() { "plan mode · " } else { "" };
+    let mode = match info.mode {
+        PermissionMode::Default => String::new(),
+        other => format!("{other} · "),
+    };
+    let names = format!("{plan}{mode}{} · {}", short(&info.session), info.model);
+    let names = clip(&names, width.saturating_sub(numbers.width() + 1));
     let blank = " ".repeat(width.saturating_sub(names.width() + numbers.width()));
     Line::styled(format!("{names}{blank}{numbers}"), QUIET)
 }

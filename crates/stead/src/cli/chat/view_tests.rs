@@ -7,7 +7,7 @@ use ratatui::backend::TestBackend;
 use serde_json::json;
 use std::time::Duration;
 use stead::agent::Question;
-use stead::core::{Event, EventKind, RunId, StopReason, Usage, Usd};
+use stead::core::{Event, EventKind, PermissionMode, PlanStage, RunId, StopReason, Todo, TodoStatus, Usage, Usd};
 
 fn chat() -> Chat {
     Chat::new(Info {
@@ -18,6 +18,9 @@ fn chat() -> Chat {
         usage: Usage::default(),
         cost: Some(Usd::default()),
         context: None,
+        mode: PermissionMode::Default,
+        planning: None,
+        todos: Vec::new(),
     })
 }
 
@@ -128,6 +131,39 @@ fn a_question_stands_above_the_input_with_its_keys() {
         "⠹ waiting for your answer · step 1 · 3 s · Ctrl-C cancels",
     ];
     assert_eq!(shown[6..12], want);
+}
+
+#[test]
+fn things_to_do_stand_above_the_input_and_the_footer_tells_the_modes() {
+    let mut chat = chat();
+    let todo = |content: &str, status| Todo { content: content.to_owned(), status };
+    let mut todos = vec![todo("Look", TodoStatus::Completed), todo("Write it\ndown", TodoStatus::InProgress)];
+    todos.extend((1..=5).map(|n| todo(&format!("Check {n}"), TodoStatus::Pending)));
+    happen(&mut chat, EventKind::Todos { todos: todos.clone() });
+    happen(&mut chat, EventKind::Plan { stage: Some(PlanStage::Making { file: "plans/PLAN.md".into() }) });
+    happen(&mut chat, EventKind::Mode { to: PermissionMode::Explore });
+    let shown = screen(&mut chat, &mut View::new(Colours::On), 64, 20);
+    let want =
+        ["plan mode is on: nothing but plans/PLAN.md is written until you", "agree", "", "mode explore from now on"];
+    assert_eq!(shown[..4], want);
+    let want = ["✓ 1 of 7 done", "▸ Write it down", "☐ Check 1", "☐ Check 2", "☐ Check 3", "  and 2 more"];
+    assert_eq!(shown[10..16], want);
+    assert_eq!(shown[19], "plan mode · explore · plan · fake:m        0 in, 0 out · $0.0000");
+    let status = shown_status(&mut chat);
+    assert!(status.contains(&"mode     explore".to_owned()), "{status:?}");
+    assert!(status.contains(&"plan     being made in plans/PLAN.md".to_owned()), "{status:?}");
+    happen(&mut chat, EventKind::Plan { stage: None });
+    todos.iter_mut().for_each(|todo| todo.status = TodoStatus::Completed);
+    happen(&mut chat, EventKind::Todos { todos });
+    let shown = screen(&mut chat, &mut View::new(Colours::On), 64, 20);
+    assert_eq!((shown[15].as_str(), &shown[19][..9]), ("✓ 7 of 7 done", "explore ·"));
+}
+
+/// What /status says.
+fn shown_status(chat: &mut Chat) -> Vec<String> {
+    typed(chat, "/status");
+    press(chat, KeyCode::Enter);
+    screen(chat, &mut View::new(Colours::On), 64, 40)
 }
 
 #[test]

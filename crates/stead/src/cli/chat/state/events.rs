@@ -2,8 +2,9 @@
 
 use super::super::transcript::{Body, Call, Details, Stage, Tone};
 use super::{Chat, Doing, Phase};
+use crate::cli::render::plan_line;
 use serde_json::Value;
-use stead::core::{Event, EventKind, Level, Outcome};
+use stead::core::{Event, EventKind, Level, Outcome, PlanStage};
 
 impl Chat {
     pub(in crate::cli::chat) fn on_event(&mut self, event: &Event) {
@@ -78,6 +79,15 @@ impl Chat {
                     Level::Warning => Tone::Warning,
                 };
                 self.note(tone, text.clone());
+            }
+            EventKind::Todos { todos } => self.info.todos.clone_from(todos),
+            EventKind::Plan { stage } => {
+                self.info.planning = stage.as_ref().and_then(PlanStage::making).map(str::to_owned);
+                self.note(Tone::Info, plan_line(stage.as_ref()));
+            }
+            EventKind::Mode { to } => {
+                self.info.mode = *to;
+                self.note(Tone::Info, format!("mode {to} from now on"));
             }
             EventKind::CompactionStarted { .. } => self.doing(Doing::Summarising),
             EventKind::Compacted { dropped, before_tokens, after_tokens, fallback, .. } => {

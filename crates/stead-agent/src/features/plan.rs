@@ -1,0 +1,38 @@
+//! Plan mode: its tools, and when to use them. What it forbids is the gate's and the files' part.
+
+use super::{Contribution, Feature, TurnCx};
+use futures_util::future::BoxFuture;
+use stead_core::{AccessKind, VerdictKind};
+use stead_tools::plan_tools;
+use stead_workspace::{Section, WorkspaceError, order};
+
+const TEXT: &str = "## Plan mode\nWhen a task is large, risky or unclear, or the person asks for a plan, call \
+`plan_enter` before you change anything: then only reading is allowed. Write the plan with `plan_write` and call \
+`plan_exit`, which asks the person. Once they agree, carry the plan out.";
+
+/// Plan mode.
+#[derive(Debug)]
+pub(super) struct Plan;
+
+impl Feature for Plan {
+    fn name(&self) -> &'static str {
+        "plan"
+    }
+
+    fn brings(&self) -> &'static [&'static str] {
+        &["plan_enter", "plan_write", "plan_exit"]
+    }
+
+    fn contribute<'a>(&'a self, cx: &'a TurnCx<'a>) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
+        Box::pin(async move {
+            let file = cx.definition().config.plan.file();
+            // Where no plan can be written there is none to agree to.
+            if cx.workspace.rules.decide(AccessKind::Write, &file).kind == VerdictKind::Deny {
+                return Ok(Contribution::default());
+            }
+            let usable = self.brings().iter().all(|tool| cx.allows_tool(tool));
+            let section = usable.then(|| Section::new("plan mode", self.name(), order::PLAN_MODE, TEXT.to_owned()));
+            Ok(Contribution { sections: section.into_iter().collect(), tools: plan_tools(&file) })
+        })
+    }
+}

@@ -1,0 +1,204 @@
+//! The list of tasks as OpenPaw keeps it: a version, when it was changed, and the tasks. Keys that are not known are
+//! kept as they are.
+
+use super::yaml::{self, Node};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// The version of the file's format.
+const VERSION: i64 = 1;
+
+/// How far a task has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Status {
+    Pending,
+    InProgress,
+    AwaitingCheck,
+    Completed,
+    Failed,
+    Cancelled,
+}
+
+impl Status {
+    const ALL: [Self; 6] =
+        [Self::Pending, Self::InProgress, Self::AwaitingCheck, Self::Completed, Self::Failed, Self::Cancelled];
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::InProgress => "in_progress",
+            Self::AwaitingCheck => "awaiting_check",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// Whether nothing more is to come.
+    pub(super) fn is_final(self) -> bool {
+        match self {
+            Self::Completed | Self::Failed | Self::Cancelled => true,
+            Self::Pending | Self::InProgress | Self::AwaitingCheck => false,
+        }
+    }
+}
+
+/// How much it matters.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Priority {
+    Urgent,
+    High,
+    #[default]
+    Normal,
+    Low,
+}
+
+impl Priority {
+    const ALL: [Self; 4] = [Self::Urgent, Self::High, Self::Normal, Self::Low];
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Urgent => "urgent",
+            Self::High => "high",
+            Self::Normal => "normal",
+            Self::Low => "low",
+        }
+    }
+}
+
+/// A task: the keys of its map.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Task(Vec<(String, Node)>);
+
+impl Task {
+    /// A task that was just made, with the keys that OpenPaw gives it.
+    pub(super) fn new(id: String, kind: String, description: String, priority: Priority, now: Timestamp) -> Self {
+        let text = |(key, value): (&str, String)| (key.to_owned(), Node::Text(value));
+        let given = [
+            ("id", id),
+            ("type", kind),
+            ("status", Status::Pending.as_str().to_owned()),
+            ("description", description),
+            ("priority", priority.as_str().to_owned()),
+            ("created_at", iso(now)),
+        ];
+        let empty = |key: &str| (key.to_owned(), Node::Null);
+        let mut keys: Vec<(String, Node)> = given.into_iter().map(text).collect();
+        keys.extend(
+            ["started_at", "completed_at", "expected_duration_minutes", "deadline", "last_checked_at"].map(empty),
+        );
+        keys.push(("check_count".to_owned(), Node::Int(0)));
+        keys.extend(["check_interval_minutes", "notes"].map(empty));
+        keys.push(("metadata".to_owned(), Node::Map(Vec::new())));
+        keys.extend(["result_summary", "result_path", "error_message"].map(empty));
+        Self(keys)
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&Node> {
+        self.0.iter().find(|(known, _)| known == key).map(|(_, value)| value)
+    }
+
+    pub(super) fn set(&mut self, key: &str, value: Node) {
+        match self.0.iter_mut().find(|(known, _)| known == key) {
+            Some((_, old)) => *old = value,
+            None => self.0.push((key.to_owned(), value)),
+        }
+    }
+
+    /// The text of a key that every task has.
+    pub(super) fn text(&self, key: &str) -> &str {
+        self.get(key).and_then(Node::as_text).unwrap_or_default()
+    }
+
+    pub(super) fn status(&self) -> Option<Status> {
+        Status::ALL.into_iter().find(|status| status.as_str() == self.text("status"))
+    }
+
+    pub(super) fn priority(&self) -> Priority {
+        let named = Priority::ALL.into_iter().find(|priority| priority.as_str() == self.text("priority"));
+        named.unwrap_or_default()
+    }
+
+    /// All that is known of it, as it stands in the file.
+    pub(super) fn shown(&self) -> String {
+        let known = self.0.iter().filter(|(_, value)| *value != Node::Null).cloned();
+        yaml::write(&known.collect::<Vec<_>>())
+    }
+
+    /// What is wrong with the `number`th task of a file.
+    fn problem(&self, number: usize) -> Option<String> {
+        let missing = ["id", "type", "status", "description"].into_iter().find(|key| self.text(key).is_empty());
+        match missing {
+            Some(key) => Some(format!("task {number} has no `{key}`")),
+            None if self.status().is_none() => {
+                Some(format!("task {number} has the status {:?}, which is none", self.text("status")))
+            }
+            None => None,
+        }
+    }
+}
+
+/// The list.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct TaskList {
+    /// Keys of the file before and after the tasks.
+    keys: Vec<(String, Node)>,
+    pub(super) tasks: Vec<Task>,
+}
+
+impl TaskList {
+    /// Reads a file. What is damaged is told, so that nobody writes over it.
+    pub(super) fn read(text: &str) -> Result<Self, String> {
+        let mut keys = Node::read(text)?;
+        match keys.iter().find(|(key, _)| key == "version").map(|(_, value)| value) {
+            None | Some(Node::Int(VERSION)) => {}
+            Some(_) => return Err(format!("its `version` is not {VERSION}")),
+        }
+        let listed =
+            keys.iter_mut().find(|(key, _)| key == "tasks").map(|(_, value)| std::mem::replace(value, Node::Null));
+        let listed = match listed {
+            None | Some(Node::Null) => Vec::new(),
+            Some(Node::List(items)) => items,
+            Some(_) => return Err("its `tasks` are no list".to_owned()),
+        };
+        let mut tasks: Vec<Task> = Vec::with_capacity(listed.len());
+        for (at, item) in listed.into_iter().enumerate() {
+            let Node::Map(map) = item else { return Err(format!("task {} is no map", at + 1)) };
+            let task = Task(map);
+            if let Some(problem) = task.problem(at + 1) {
+                return Err(problem);
+            }
+            if tasks.iter().any(|known| known.text("id") == task.text("id")) {
+                return Err(format!("two tasks have the id {}", task.text("id")));
+            }
+            tasks.push(task);
+        }
+        Ok(Self { keys, tasks })
+    }
+
+    /// The file, changed at `now`.
+    pub(super) fn write(&self, now: Timestamp) -> String {
+        let mut keys = self.keys.clone();
+        let mut set = |key: &str, value: Node| match keys.iter_mut().find(|(known, _)| known == key) {
+            Some((_, old)) => *old = value,
+            None => keys.push((key.to_owned(), value)),
+        };
+        set("version", Node::Int(VERSION));
+        set("last_updated", Node::Text(iso(now)));
+        set("tasks", Node::List(self.tasks.iter().map(|task| Node::Map(task.0.clone())).collect()));
+        yaml::write(&keys)
+    }
+
+    pub(super) fn position(&self, id: &str) -> Result<usize, String> {
+        let found = self.tasks.iter().position(|task| task.text("id") == id);
+        found.ok_or_else(|| format!("there is no task {id:?}; list_tasks lists them"))
+    }
+}
+
+/// A time as Python writes it.
+pub(super) fn iso(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%S%.6f+00:00").to_string()
+}

@@ -1,0 +1,71 @@
+//! Tasks that outlive a conversation: a list in a file of the workspace, in the format of OpenPaw's `TASKS.yaml`.
+//!
+//! The file is changed as a whole, and only if it is still what was read: whoever comes second reads again and
+//! repeats the change, so that no writer loses what another wrote. A file that is damaged is never written.
+
+mod list;
+mod tools;
+mod yaml;
+
+pub use tools::task_tools;
+
+use crate::ToolError;
+use list::TaskList;
+use std::time::Duration;
+use stead_vfs::{Expect, ReadRange, VPath, Vfs, VfsError};
+
+/// A larger file is not read, in bytes.
+const MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
+/// How often a change is tried when others write at the same time.
+const MAX_TRIES: u64 = 50;
+/// How long to wait before the next try, for each try so far.
+const WAIT_MS: u64 = 2;
+
+/// The list, and what must hold for it to be replaced.
+async fn load(files: &dyn Vfs, path: &VPath) -> Result<(TaskList, Expect), ToolError> {
+    let range = ReadRange { offset: 0, len: MAX_FILE_BYTES + 1 };
+    let (bytes, version) = match files.read(path, range).await {
+        Ok(read) => read,
+        Err(VfsError::NotFound(_)) => {
+            return Ok((TaskList::read("").map_err(ToolError::Tell)?, Expect::Absent));
+        }
+        Err(error) => return Err(tell(error)),
+    };
+    let damaged = |what: String| {
+        ToolError::Tell(format!("{path} is damaged: {what}. Nothing was changed; a person must repair it"))
+    };
+    if bytes.len() as u64 > MAX_FILE_BYTES {
+        return Err(damaged(format!("it is larger than {MAX_FILE_BYTES} bytes")));
+    }
+    let text = std::str::from_utf8(&bytes).map_err(|_| damaged("it is not a text".to_owned()))?;
+    Ok((TaskList::read(text).map_err(damaged)?, Expect::Version(version)))
+}
+
+/// Changes the list as `edit` does, again and again if others write meanwhile.
+async fn change<T>(
+    files: &dyn Vfs,
+    path: &VPath,
+    edit: impl Fn(&mut TaskList) -> Result<T, String>,
+) -> Result<T, ToolError> {
+    for tried in 0..MAX_TRIES {
+        if tried > 0 {
+            tokio::time::sleep(Duration::from_millis(tried * WAIT_MS)).await;
+        }
+        let (mut list, expect) = load(files, path).await?;
+        let made = edit(&mut list).map_err(ToolError::Tell)?;
+        let text = list.write(jiff::Timestamp::now());
+        match files.write(path, text.into(), expect).await {
+            Ok(_) => return Ok(made),
+            Err(VfsError::Changed(_) | VfsError::Exists(_)) => {}
+            Err(error) => return Err(tell(error)),
+        }
+    }
+    Err(ToolError::Tell(format!("{path} is being changed by others all the time; try again later")))
+}
+
+fn tell(error: VfsError) -> ToolError {
+    match error {
+        VfsError::Fenced(_) | VfsError::Unavailable { .. } => ToolError::Stop(error.to_string()),
+        other => ToolError::Tell(other.to_string()),
+    }
+}

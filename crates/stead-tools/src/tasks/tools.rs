@@ -1,0 +1,345 @@
+//! `create_task`, `update_task`, `list_tasks`, `get_task` and `delete_task`.
+
+use super::list::{Priority, Status, Task, iso};
+use super::yaml::Node;
+use super::{change, load};
+use crate::{Length, Output, Tool, ToolCx, ToolError, TypedTool, typed};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::fmt::Write;
+use std::sync::Arc;
+use stead_core::{Access, AccessKind, Reach, Risk};
+use stead_vfs::VPath;
+
+/// Tasks, at most.
+const MAX_TASKS: usize = 1000;
+/// Characters of a text that is given.
+const MAX_TEXT_CHARS: usize = 2000;
+/// Characters of all notes of a task.
+const MAX_NOTES_CHARS: usize = 20_000;
+/// Bytes of what tools keep with a task.
+const MAX_METADATA_BYTES: usize = 4096;
+/// Tasks that one answer lists.
+const MAX_LISTED: usize = 200;
+/// Characters of a description in a list.
+const LISTED_CHARS: usize = 100;
+
+/// The tools for the list of tasks in the file `path`; notes are dated in `timezone`, or where the machine is.
+pub fn task_tools(path: &VPath, timezone: Option<&str>) -> Vec<Arc<dyn Tool>> {
+    let tasks = Tasks { path: path.clone(), timezone: timezone.map(str::to_owned) };
+    vec![
+        typed(CreateTask(tasks.clone())),
+        typed(UpdateTask(tasks.clone())),
+        typed(ListTasks(tasks.clone())),
+        typed(GetTask(tasks.clone())),
+        typed(DeleteTask(tasks)),
+    ]
+}
+
+#[derive(Clone)]
+struct Tasks {
+    path: VPath,
+    timezone: Option<String>,
+}
+
+impl Tasks {
+    fn accesses(&self, kind: AccessKind) -> Vec<Access> {
+        vec![Access { path: self.path.as_str().to_owned(), kind, reach: Reach::Content }]
+    }
+
+    /// Now, as notes are dated.
+    fn stamp(&self) -> String {
+        let now = jiff::Zoned::now();
+        let there = self.timezone.as_deref().and_then(|zone| now.in_tz(zone).ok()).unwrap_or(now);
+        there.strftime("%Y-%m-%d %H:%M %Z").to_string()
+    }
+}
+
+struct CreateTask(Tasks);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Create {
+    /// What is to be done, so that a later conversation understands it.
+    description: String,
+    /// Its kind: research, deployment, batch, monitoring, custom or another word.
+    #[serde(rename = "type")]
+    kind: String,
+    /// How much it matters.
+    #[serde(default)]
+    priority: Priority,
+    /// How long it will probably take.
+    #[serde(default)]
+    expected_duration_minutes: Option<u32>,
+    /// More about it, as keys and values.
+    #[serde(default)]
+    metadata: Option<Map<String, Value>>,
+}
+
+impl TypedTool for CreateTask {
+    type Args = Create;
+    const NAME: &'static str = "create_task";
+    const ALIASES: &'static [&'static str] = &["TaskCreate"];
+    const DESCRIPTION: &'static str = "Notes a task down that outlives this conversation: work that goes on later, runs \
+        elsewhere, or must be looked after. For the steps of the work at hand use write_todos.";
+    const RISK: Risk = Risk::WRITES;
+    const LENGTH: Length = Length::Bounded;
+
+    fn accesses(&self, _: &Create) -> Vec<Access> {
+        self.0.accesses(AccessKind::Write)
+    }
+
+    async fn call(&self, cx: &ToolCx, args: Create) -> Result<Output, ToolError> {
+        bounded("description", &args.description)?;
+        bounded("type", &args.kind)?;
+        if args.description.trim().is_empty() || args.kind.trim().is_empty() {
+            return Err(ToolError::Tell("a task needs a `description` and a `type`".to_owned()));
+        }
+        let metadata = Value::Object(args.metadata.unwrap_or_default());
+        if metadata.to_string().len() > MAX_METADATA_BYTES {
+            return Err(ToolError::Tell(format!("`metadata` takes at most {MAX_METADATA_BYTES} bytes")));
+        }
+        let id = uuid::Uuid::now_v7().to_string();
+        let mut task = Task::new(id.clone(), args.kind, args.description, args.priority, Timestamp::now());
+        if let Some(minutes) = args.expected_duration_minutes {
+            task.set("expected_duration_minutes", Node::Int(i64::from(minutes)));
+        }
+        task.set("metadata", Node::from(&metadata));
+        change(&*cx.vfs, &self.0.path, |list| {
+            if list.tasks.len() >= MAX_TASKS {
+                return Err(format!("there are {MAX_TASKS} tasks already; delete some that are done"));
+            }
+            list.tasks.push(task.clone());
+            Ok(())
+        })
+        .await?;
+        Ok(Output::text(format!("Created task {id} (pending). update_task tells how it goes on.")))
+    }
+}
+
+struct UpdateTask(Tasks);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Update {
+    /// The task, as list_tasks names it.
+    task_id: String,
+    /// How far it has come, if that changed.
+    #[serde(default)]
+    status: Option<Status>,
+    /// What happened; it is added to the notes there are.
+    #[serde(default)]
+    notes: Option<String>,
+    /// What came of it, once it is completed.
+    #[serde(default)]
+    result_summary: Option<String>,
+    /// The file that came of it.
+    #[serde(default)]
+    result_path: Option<String>,
+    /// What went wrong, once it has failed.
+    #[serde(default)]
+    error_message: Option<String>,
+}
+
+impl TypedTool for UpdateTask {
+    type Args = Update;
+    const NAME: &'static str = "update_task";
+    const ALIASES: &'static [&'static str] = &["TaskUpdate"];
+    const DESCRIPTION: &'static str = "Notes down how a task goes on: its status, notes, its result or what went wrong. \
+        A call that changes nothing else notes that you looked at it.";
+    const RISK: Risk = Risk::WRITES;
+    const LENGTH: Length = Length::Bounded;
+
+    fn accesses(&self, _: &Update) -> Vec<Access> {
+        self.0.accesses(AccessKind::Write)
+    }
+
+    async fn call(&self, cx: &ToolCx, args: Update) -> Result<Output, ToolError> {
+        let texts = [
+            ("notes", &args.notes),
+            ("result_summary", &args.result_summary),
+            ("result_path", &args.result_path),
+            ("error_message", &args.error_message),
+        ];
+        for (key, text) in texts {
+            bounded(key, text.as_deref().unwrap_or_default())?;
+        }
+        let stamp = self.0.stamp();
+        let status = change(&*cx.vfs, &self.0.path, |list| {
+            let at = list.position(&args.task_id)?;
+            update(&mut list.tasks[at], &args, &stamp, Timestamp::now())
+        })
+        .await?;
+        Ok(Output::text(format!("Updated task {} ({status}).", args.task_id)))
+    }
+}
+
+/// Takes an update in, and says how far the task has come.
+fn update(task: &mut Task, args: &Update, stamp: &str, now: Timestamp) -> Result<String, String> {
+    if let Some(status) = args.status {
+        task.set("status", Node::text(status.as_str()));
+        match status {
+            Status::InProgress => task.set("started_at", Node::Text(iso(now))),
+            Status::Completed | Status::Failed | Status::Cancelled => task.set("completed_at", Node::Text(iso(now))),
+            Status::Pending | Status::AwaitingCheck => {}
+        }
+    }
+    if let Some(note) = args.notes.as_ref().filter(|note| !note.trim().is_empty()) {
+        let before = task.text("notes");
+        let line = format!("- [{stamp}] {note}");
+        let notes = if before.is_empty() { line } else { format!("{before}\n{line}") };
+        if notes.chars().count() > MAX_NOTES_CHARS {
+            return Err(format!("its notes take at most {MAX_NOTES_CHARS} characters; put long ones into a file"));
+        }
+        task.set("notes", Node::Text(notes));
+    }
+    let given = [
+        ("result_summary", &args.result_summary),
+        ("result_path", &args.result_path),
+        ("error_message", &args.error_message),
+    ];
+    for (key, text) in given {
+        if let Some(text) = text {
+            task.set(key, Node::text(text));
+        }
+    }
+    task.set("last_checked_at", Node::Text(iso(now)));
+    let count = match task.get("check_count") {
+        Some(Node::Int(count)) => count.saturating_add(1),
+        Some(_) | None => 1,
+    };
+    task.set("check_count", Node::Int(count));
+    Ok(task.text("status").to_owned())
+}
+
+struct ListTasks(Tasks);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Filter {
+    /// Only those that have come so far.
+    #[serde(default)]
+    status: Option<Status>,
+    /// Only those of this kind.
+    #[serde(default, rename = "type")]
+    kind: Option<String>,
+}
+
+impl TypedTool for ListTasks {
+    type Args = Filter;
+    const NAME: &'static str = "list_tasks";
+    const ALIASES: &'static [&'static str] = &["TaskList"];
+    const DESCRIPTION: &'static str =
+        "Lists the tasks that outlive conversations, the most urgent first, all or those of a status or type.";
+    const RISK: Risk = Risk::READS;
+    const LENGTH: Length = Length::Bounded;
+
+    fn accesses(&self, _: &Filter) -> Vec<Access> {
+        self.0.accesses(AccessKind::Read)
+    }
+
+    async fn call(&self, cx: &ToolCx, args: Filter) -> Result<Output, ToolError> {
+        let (list, _) = load(&*cx.vfs, &self.0.path).await?;
+        let wanted = |task: &&Task| {
+            args.status.is_none_or(|status| task.status() == Some(status))
+                && args.kind.as_deref().is_none_or(|kind| task.text("type") == kind)
+        };
+        let mut tasks: Vec<&Task> = list.tasks.iter().filter(wanted).collect();
+        tasks.sort_by(|a, b| (a.priority(), a.text("created_at")).cmp(&(b.priority(), b.text("created_at"))));
+        if tasks.is_empty() {
+            let text = if list.tasks.is_empty() { "There are no tasks." } else { "There are no such tasks." };
+            return Ok(Output::text(text));
+        }
+        let mut text = format!("{} of {} tasks:", tasks.len(), list.tasks.len());
+        for task in tasks.iter().take(MAX_LISTED) {
+            let _ = write!(text, "\n{}", line(task));
+        }
+        if tasks.len() > MAX_LISTED {
+            let _ = write!(text, "\n[{} more; ask for a status or type]", tasks.len() - MAX_LISTED);
+        }
+        Ok(Output::text(text))
+    }
+}
+
+/// A task in a line.
+fn line(task: &Task) -> String {
+    let words: Vec<&str> = task.text("description").split_whitespace().collect();
+    let mut description = words.join(" ");
+    if let Some((end, _)) = description.char_indices().nth(LISTED_CHARS) {
+        description.truncate(end);
+        description.push('…');
+    }
+    let priority = match task.priority() {
+        Priority::Normal => String::new(),
+        other => format!(", {}", other.as_str()),
+    };
+    format!("- {} [{}{priority}] {}: {description}", task.text("id"), task.text("status"), task.text("type"))
+}
+
+struct GetTask(Tasks);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Which {
+    /// The task, as list_tasks names it.
+    task_id: String,
+}
+
+impl TypedTool for GetTask {
+    type Args = Which;
+    const NAME: &'static str = "get_task";
+    const ALIASES: &'static [&'static str] = &["TaskGet"];
+    const DESCRIPTION: &'static str = "Shows all that is known of a task.";
+    const RISK: Risk = Risk::READS;
+
+    fn accesses(&self, _: &Which) -> Vec<Access> {
+        self.0.accesses(AccessKind::Read)
+    }
+
+    async fn call(&self, cx: &ToolCx, args: Which) -> Result<Output, ToolError> {
+        let (list, _) = load(&*cx.vfs, &self.0.path).await?;
+        let at = list.position(&args.task_id).map_err(ToolError::Tell)?;
+        Ok(Output::text(list.tasks[at].shown().trim_end()))
+    }
+}
+
+struct DeleteTask(Tasks);
+
+impl TypedTool for DeleteTask {
+    type Args = Which;
+    const NAME: &'static str = "delete_task";
+    const DESCRIPTION: &'static str = "Deletes a task that is completed, failed or cancelled.";
+    const RISK: Risk = Risk::WRITES;
+    const LENGTH: Length = Length::Bounded;
+
+    fn accesses(&self, _: &Which) -> Vec<Access> {
+        self.0.accesses(AccessKind::Write)
+    }
+
+    async fn call(&self, cx: &ToolCx, args: Which) -> Result<Output, ToolError> {
+        change(&*cx.vfs, &self.0.path, |list| {
+            let at = list.position(&args.task_id)?;
+            match list.tasks[at].status() {
+                Some(status) if status.is_final() => drop(list.tasks.remove(at)),
+                Some(_) | None => {
+                    let status = list.tasks[at].text("status");
+                    return Err(format!("the task is {status}; complete or cancel it with update_task first"));
+                }
+            }
+            Ok(())
+        })
+        .await?;
+        Ok(Output::text(format!("Deleted task {}.", args.task_id)))
+    }
+}
+
+/// Refuses a text that is too long.
+fn bounded(key: &str, text: &str) -> Result<(), ToolError> {
+    let chars = text.chars().count();
+    match chars > MAX_TEXT_CHARS {
+        true => Err(ToolError::Tell(format!("`{key}` has {chars} characters, and at most {MAX_TEXT_CHARS} are taken"))),
+        false => Ok(()),
+    }
+}

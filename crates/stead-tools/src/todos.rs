@@ -1,0 +1,140 @@
+//! `write_todos`: what is to be done in this conversation.
+
+use crate::{Length, Output, Spellings, TitleForm, Titled, Tool, ToolCx, ToolError, TypedTool, typed};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use stead_core::{Access, Change, Effect, Risk, Todo, TodoStatus};
+
+/// Things to do, at most.
+const MAX_TODOS: usize = 100;
+/// Characters of one of them.
+const MAX_TODO_CHARS: usize = 500;
+
+/// The tool that keeps the list of things to do.
+pub fn todo_tools() -> Vec<Arc<dyn Tool>> {
+    vec![typed(WriteTodos)]
+}
+
+/// The list as people and models read it, one line each.
+pub fn checklist<'a>(todos: impl IntoIterator<Item = &'a Todo>) -> String {
+    let line = |todo: &Todo| {
+        let mark = match todo.status {
+            TodoStatus::Pending => "[ ]",
+            TodoStatus::InProgress => "[>]",
+            TodoStatus::Completed => "[x]",
+        };
+        format!("{mark} {}", todo.content.replace('\n', " "))
+    };
+    todos.into_iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+struct WriteTodos;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    /// The whole list, in order; it takes the place of the one before.
+    todos: Vec<Item>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Item {
+    /// What is to be done, in a line.
+    content: String,
+    /// How far it has come; at most one is in_progress.
+    status: TodoStatus,
+}
+
+impl TypedTool for WriteTodos {
+    type Args = Args;
+    const NAME: &'static str = "write_todos";
+    const ALIASES: &'static [&'static str] = &["TodoWrite", "todo_write", "write_plan"];
+    const DESCRIPTION: &'static str = "Keeps your list of things to do in this conversation. Give the whole list each \
+        time: what is done, the one thing you are at, and what is left. The person sees it.";
+    // It changes the conversation alone; one after the other, so that the last one counts.
+    const RISK: Risk = Risk { effect: Effect::Reads, parallel_safe: false, repeatable: true };
+    const LENGTH: Length = Length::Bounded;
+    const SPELLINGS: Spellings = Spellings { names: &[("steps", "todos"), ("items", "todos")], values: &[] };
+
+    fn accesses(&self, _: &Args) -> Vec<Access> {
+        Vec::new()
+    }
+
+    fn titled(&self) -> Option<TitleForm> {
+        Some(TitleForm::of::<TodoWriteForm>(typed(Self)))
+    }
+
+    async fn call(&self, _: &ToolCx, args: Args) -> Result<Output, ToolError> {
+        let todos = args.todos.into_iter().map(|Item { content, status }| Todo { content, status }).collect();
+        let todos = checked(todos).map_err(ToolError::Tell)?;
+        let done = todos.iter().filter(|todo| todo.status == TodoStatus::Completed).count();
+        let text = match todos.len() {
+            0 => "The list is empty now.".to_owned(),
+            all => format!("{done} of {all} done:\n{}", checklist(&todos)),
+        };
+        Ok(Output::text(text).changing(Change::Todos { todos }))
+    }
+}
+
+/// The list, if it is one.
+fn checked(todos: Vec<Todo>) -> Result<Vec<Todo>, String> {
+    if todos.len() > MAX_TODOS {
+        return Err(format!("at most {MAX_TODOS} things to do, not {}; put small ones together", todos.len()));
+    }
+    for (number, todo) in todos.iter().enumerate() {
+        let (number, chars) = (number + 1, todo.content.chars().count());
+        if todo.content.trim().is_empty() {
+            return Err(format!("todo {number} says nothing: `content` is empty"));
+        }
+        if chars > MAX_TODO_CHARS {
+            return Err(format!("todo {number} has {chars} characters, and at most {MAX_TODO_CHARS} are taken"));
+        }
+    }
+    let begun: Vec<&str> =
+        todos.iter().filter(|todo| todo.status == TodoStatus::InProgress).map(|todo| &*todo.content).collect();
+    if let [first, second, ..] = begun[..] {
+        let count = begun.len();
+        return Err(format!(
+            "{count} things are in_progress ({first:?}, {second:?}); do one at a time and leave the others pending"
+        ));
+    }
+    Ok(todos)
+}
+
+/// `TodoWrite`, as the title surface has it.
+struct TodoWriteForm;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct TodoWriteArgs {
+    /// The whole list, in order; it takes the place of the one before.
+    todos: Vec<TodoWriteItem>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct TodoWriteItem {
+    /// What is to be done: `Run the tests`.
+    content: String,
+    /// How far it has come; at most one is in_progress.
+    status: TodoStatus,
+    /// The same while it is being done: `Running the tests`. Only you need it.
+    #[serde(default, rename = "activeForm")]
+    #[expect(dead_code, reason = "models know it from other harnesses; the list is shown by `content`")]
+    active_form: Option<String>,
+}
+
+impl Titled for TodoWriteForm {
+    type Args = TodoWriteArgs;
+    const NAME: &'static str = "TodoWrite";
+    const DESCRIPTION: &'static str = "Keeps your list of things to do in this conversation. Give the whole list each \
+        time: what is done, the one thing you are at, and what is left. The person sees it.";
+
+    fn canonical(args: TodoWriteArgs) -> Value {
+        let todo = |TodoWriteItem { content, status, .. }| json!({"content": content, "status": status});
+        json!({"todos": args.todos.into_iter().map(todo).collect::<Vec<_>>()})
+    }
+}
