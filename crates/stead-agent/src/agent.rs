@@ -7,7 +7,7 @@ use std::sync::Arc;
 use stead_core::{Owner, SessionId, Usage, Usd};
 use stead_model::{Model, Params, Reply, Reported};
 use stead_store::Sessions;
-use stead_tools::{Registry, Tool, known_tool};
+use stead_tools::{Registry, Tool, client_tool, known_tool};
 use stead_vfs::VPath;
 use stead_workspace::{Place, Policy, Workspace};
 
@@ -64,7 +64,8 @@ impl Agent {
     /// Puts an agent together.
     pub fn new(parts: AgentParts) -> Result<Arc<Self>, AgentError> {
         let features = features::all(&parts.workspace.definition);
-        let own = parts.tools.iter().cloned();
+        let clients = parts.workspace.config().client_tools.iter().map(|tool| client_tool(tool.spec()));
+        let own = parts.tools.iter().cloned().chain(clients);
         let tools = Registry::new(features.iter().flat_map(|feature| feature.tools()).chain(own))?;
         // Rules name tools as people do; the gate knows canonical names.
         let canonical = |name: &str| match (tools.find(name), known_tool(name)) {

@@ -4,6 +4,7 @@
 //! owned by one task at a time; between runs it keeps the conversation in memory and nothing open.
 
 mod agent;
+mod approvals;
 mod approve;
 mod archive;
 mod attach;
@@ -31,6 +32,7 @@ mod undo;
 mod usage;
 
 pub use agent::{Agent, AgentParts};
+pub use approvals::{Answered, ApprovalError, OpenQuestion, Reply};
 pub use approve::{Answer, Approvals, Approver, Question};
 pub use archive::ArchiveTag;
 pub use attach::{attach, fenced};

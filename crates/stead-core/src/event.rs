@@ -1,6 +1,6 @@
 //! What listeners see while a run goes on. CLI, terminal interface and servers are projections of it.
 
-use crate::{Cause, Dropped, Outcome, Redactor, ResultStatus, RunId, SessionId, StopReason, Usage, Usd};
+use crate::{Cause, DecisionKind, Dropped, Outcome, Redactor, ResultStatus, RunId, SessionId, StopReason, Usage, Usd};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -150,6 +150,15 @@ pub enum EventKind {
         args: Value,
         /// The rule that asks.
         rule: String,
+        /// Answers that may be given.
+        #[serde(default)]
+        decisions: Vec<DecisionKind>,
+        /// Until when.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expires: Option<jiff::Timestamp>,
+        /// What would happen, for people.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        preview: Option<String>,
     },
     /// A person answered.
     Decision {
@@ -159,6 +168,9 @@ pub enum EventKind {
         approved: bool,
         /// Who.
         by: String,
+        /// Which of the ways to answer it is.
+        #[serde(default = "approve")]
+        decision: DecisionKind,
     },
     /// Something a person should know.
     Notice {
@@ -184,6 +196,11 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<Usd>,
     },
+}
+
+/// How a question was answered before there were other ways to say yes.
+fn approve() -> DecisionKind {
+    DecisionKind::Approve
 }
 
 impl EventKind {

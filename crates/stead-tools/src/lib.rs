@@ -23,6 +23,7 @@
 //! its arguments.
 
 mod arguments;
+mod client;
 mod files;
 mod function;
 mod known;
@@ -37,6 +38,7 @@ mod tool;
 mod typed;
 
 pub use arguments::nearest;
+pub use client::client_tool;
 pub use files::file_tools;
 pub use function::function;
 pub use known::{Here, KnownTool, known_tool, known_tools};

@@ -10,6 +10,7 @@ use serde_json::Value;
 use std::future::Future;
 use std::sync::Arc;
 use stead_core::{Access, AccessKind, Effect, Reach, Risk, ToolSpec};
+use stead_vfs::Vfs;
 
 /// A tool with arguments of type [`TypedTool::Args`]; doc comments on its fields are what the model reads.
 pub trait TypedTool: Send + Sync + 'static {
@@ -34,6 +35,11 @@ pub trait TypedTool: Send + Sync + 'static {
     /// How it is shown where tools have titles, if differently.
     fn titled(&self) -> Option<TitleForm> {
         None
+    }
+
+    /// What a call would do, for the person who is asked about it.
+    fn preview(&self, _files: &dyn Vfs, _args: Self::Args) -> impl Future<Output = Option<String>> + Send {
+        async { None }
     }
 
     /// Does it.
@@ -76,6 +82,13 @@ impl<T: TypedTool> Tool for Typed<T> {
 
     fn length(&self) -> Length {
         T::LENGTH
+    }
+
+    fn preview<'a>(&'a self, files: &'a dyn Vfs, args: &'a Value) -> BoxFuture<'a, Option<String>> {
+        Box::pin(async move {
+            let own = self.tool.preview(files, T::Args::deserialize(args).ok()?).await;
+            own.or_else(|| self.command(args))
+        })
     }
 
     fn call<'a>(&'a self, cx: &'a ToolCx, args: Value) -> BoxFuture<'a, Result<Output, ToolError>> {

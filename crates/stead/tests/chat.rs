@@ -203,7 +203,7 @@ fn a_call_that_asks_is_answered_with_one_key() {
                   - text: Not written.\n";
     let pty = chat(dir.path(), script);
     pty.send("write\r");
-    pty.wait_for("y yes · n no · l later", DEADLINE);
+    pty.wait_for("y yes · n no · a always", DEADLINE);
     assert!(!dir.path().join("a.txt").exists());
     pty.send("y");
     pty.wait_for("Written.", DEADLINE);

@@ -9,6 +9,7 @@ fn call(tool: &str, effect: Effect) -> Judged {
         args: json!({}),
         unlisted: false,
         files: None,
+        lies: Vec::new(),
         command: None,
         project: None,
         tainted: None,

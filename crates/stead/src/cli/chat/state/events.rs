@@ -59,7 +59,9 @@ impl Chat {
                 let ended = Stage::Ended { status: *status, preview: preview.clone(), ms: Some(*ms) };
                 self.call(id, name, &Value::Null, ended);
             }
-            EventKind::Ask { id, name, args, rule } => self.call(id, name, args, Stage::Asked(rule.clone())),
+            EventKind::Ask { id, name, args, rule, preview, .. } => {
+                self.call(id, name, args, Stage::Asked { rule: rule.clone(), preview: preview.clone() });
+            }
             EventKind::Decision { id, .. } => {
                 if self.question.as_ref().is_some_and(|question| question.id == *id) {
                     self.question = None;
