@@ -31,6 +31,31 @@ fn always(tools: &[&str]) -> GateRules {
 }
 
 #[test]
+fn always_is_offered_as_narrowly_as_can_be_and_never_for_what_must_be_seen() {
+    let with = |args: serde_json::Value| Judged { args, ..call("write_file", Effect::Writes) };
+    let folder = |text: &str| Some(Granted::Folder(text.to_owned()));
+    let seen = || with(json!({"file_path": "a/b.txt"}));
+    let lies = |path: &str| vec![VPath::parse(path).unwrap()];
+    let table = [
+        (seen(), folder("a")),
+        (with(json!({"file_path": "b.txt"})), folder("b.txt")),
+        (with(json!({"from": "a/b", "to": "a/c/d"})), folder("a")),
+        (with(json!({"from": "a/b", "to": "c/d"})), None),
+        (with(json!({"path": "."})), None),
+        (with(json!({"path": "../x"})), None),
+        (with(json!({"query": "x"})), Some(Granted::Calls)),
+        (Judged { lies: lies("a/c"), ..seen() }, folder("a")),
+        (Judged { lies: lies("c"), ..seen() }, None),
+        (Judged { flagged: Some("plan".into()), ..seen() }, None),
+        (Judged { tainted: Some(Tainted { seq: 1, path: "MEMORY.md".into() }), ..seen() }, None),
+        (command(Ruled::Unruled("no rule".into()), Reads::NotOnly), None),
+    ];
+    for (call, expected) in table {
+        assert_eq!(Granted::offer(&call), expected, "{call:?}");
+    }
+}
+
+#[test]
 fn the_strictest_rule_decides_and_is_named() {
     let rules = always(&["delete_file"]);
     let none = || Verdict::allow("no rule matches");
