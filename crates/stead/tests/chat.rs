@@ -206,7 +206,7 @@ fn a_key_allows_calls_for_good_and_another_parks_them() {
     let pty = chat(dir.path(), script);
     pty.send("write\r");
     pty.wait_for("+++ b/docs/a.txt", DEADLINE);
-    pty.wait_for("a always (in docs)", DEADLINE);
+    pty.wait_for("a always (in docs/)", DEADLINE);
     pty.send("a");
     pty.wait_for("Both written.", DEADLINE);
     pty.wait_gone("step", DEADLINE);

@@ -329,7 +329,7 @@ fn always_frees_one_folder_until_it_is_revoked() {
         assert_eq!(outcome("src/d.txt", "d").await, Outcome::Parked);
         assert_eq!(outcome("docs/link", "e").await, Outcome::Parked, "a link leads out of the folder");
         let verdict = agent.explain("write_file", json!({"file_path": "docs/x", "content": "a"})).await.unwrap();
-        assert!(verdict.rule.starts_with("granted: ") && verdict.rule.contains("in docs"), "{}", verdict.rule);
+        assert!(verdict.rule.starts_with("granted: ") && verdict.rule.contains("in docs/"), "{}", verdict.rule);
         assert_eq!(agent.revoke(agent.owner(), &grant.id[..6]).await.unwrap(), grant);
         assert_eq!(outcome("docs/b.txt", "f").await, Outcome::Parked);
         let gone = agent.revoke(agent.owner(), &grant.id).await;
@@ -370,7 +370,7 @@ fn whoever_is_there_is_asked_about_a_whole_step_at_once_and_events_say_how() {
         let shapes: Vec<usize> = asked.iter().map(Vec::len).collect();
         assert_eq!(shapes, [2]);
         // A file of the root is granted alone, not the whole workspace.
-        assert_eq!(asked[0][0].always, Some(Granted::Folder("log.txt".into())));
+        assert_eq!(asked[0][0].always, Some(Granted::File("log.txt".into())));
         let diff = "--- a/log.txt\n+++ b/log.txt\n@@ -1 +1,2 @@\n x\n+y\n";
         assert_eq!(asked[0][0].terms.preview.as_deref(), Some(diff));
         let heard = heard.lock().unwrap();

@@ -145,7 +145,9 @@ pub(crate) fn afterword(report: &RunReport, common: &Common) -> Option<String> {
     let command = resume_command(&report.session, common);
     match report.outcome {
         Outcome::Completed => report.reason.clone(),
-        Outcome::Parked => Some(format!("parked: {reason}. Once answered it goes on by itself, or with: {command}")),
+        Outcome::Parked => {
+            Some(format!("parked: {reason}. Answer as below, or all with: {command} --approve all (or none)"))
+        }
         Outcome::Cancelled => Some(format!("cancelled. Go on with: {command}")),
         Outcome::StepLimit | Outcome::TimedOut => Some(format!("{reason}. Go on with: {command}")),
         Outcome::Budget => Some(format!("{reason}. Go on with: {command} --raise AMOUNT")),

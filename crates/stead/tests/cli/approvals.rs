@@ -45,7 +45,7 @@ fn a_run_that_parks_says_what_waits_and_the_commands_it_prints_answer_it() {
     assert_eq!(commands[0], format!("  stead approvals approve {} -s plan", id(&asked[0])));
     assert!(parked.err.contains("+++ b/notes/a.txt"), "{}", parked.err);
     let shown = folder.run(&["approvals", "show", &id(&asked[0])]).exits(0).out;
-    for part in ["write_file notes/a.txt", "+y", "\"content\": \"y\\n\"", "--always would allow write_file in notes"] {
+    for part in ["write_file notes/a.txt", "+y", "\"content\": \"y\\n\"", "--always would allow write_file in notes/"] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     let listed = folder.run(&["approvals", "list", "-s", "pl"]).exits(0).out;
@@ -165,7 +165,7 @@ fn always_makes_a_rule_that_is_listed_holds_for_tool_and_run_and_is_revoked() {
         (&json!("write_file"), &json!("folder"), &json!("notes"))
     );
     let listed = folder.run(&["approvals", "rules"]).exits(0).out;
-    assert!(listed.contains("write_file in notes") && listed.contains("allowed by ann"), "{listed}");
+    assert!(listed.contains("write_file in notes/") && listed.contains("allowed by ann"), "{listed}");
     let verdict = |path: &str| {
         let args = json!({"file_path": path, "content": "x"}).to_string();
         let done = folder.run(&["tool", "write_file", &args, "--explain", "--json"]).exits(0);
@@ -180,6 +180,23 @@ fn always_makes_a_rule_that_is_listed_holds_for_tool_and_run_and_is_revoked() {
     assert_eq!(revoked["id"], rule["id"]);
     assert_eq!(verdict("notes/n.txt"), "ask");
     assert_eq!(folder.run(&["approvals", "rules", "--json"]).exits(0).json(), json!([]));
+}
+
+// Acceptance 6.2
+#[test]
+fn what_parks_in_a_store_is_answered_and_goes_on_on_another_machine() {
+    let shared = Folder::new();
+    let url = format!("sqlite:{}", shared.path().join("store.db").display());
+    let settings =
+        format!("name: keeper\napprovals: {{write_file: true}}\nfilesystem: {{mode: store, url: \"{url}\"}}\n");
+    let (here, there, beyond) = (folder(&settings, ONE), folder(&settings, ONE), folder(&settings, ONE));
+    park(&here);
+    let call = id(&waiting(&there)[0]);
+    there.run(&["approvals", "approve", &call, "--always", "--no-resume", "--by", "ann"]).exits(0);
+    assert_eq!(beyond.run(&["run", "-s", "plan", "--resume"]).exits(0).out, "all done\n");
+    let read = json!({"file_path": "notes/a.txt"}).to_string();
+    assert!(here.run(&["tool", "read_file", &read]).exits(0).out.contains('y'));
+    assert_eq!(here.run(&["approvals", "rules", "--json"]).exits(0).json().as_array().unwrap().len(), 1);
 }
 
 // Acceptance 6.2: external execution

@@ -12,7 +12,7 @@ use stead::core::{AskTerms, Event, EventKind, RunId, StopReason, Usage, Usd};
 fn question(args: serde_json::Value) -> Question {
     let terms =
         AskTerms { preview: Some("--- /dev/null\n+++ b/a.txt\n@@ -0,0 +1 @@\n+x\n".into()), ..AskTerms::default() };
-    let always = Some(Granted::Folder("a.txt".into()));
+    let always = Some(Granted::File("a.txt".into()));
     Question { id: "2".into(), tool: "write_file".into(), args, rule: "approvals".into(), terms, always }
 }
 
@@ -135,7 +135,7 @@ fn a_question_stands_above_the_input_with_its_keys() {
         "  │ +x",
         "",
         "allow write_file a.txt? (approvals)",
-        "y yes · n no · a always (in a.txt) · l later",
+        "y yes · n no · a always (of a.txt) · l later",
         "⠹ waiting for your answer · step 1 · 3 s · Ctrl-C cancels",
     ];
     assert_eq!(shown[6..16], want);

@@ -91,7 +91,10 @@ impl Chat {
             Outcome::Completed if reason.is_empty() => {}
             Outcome::Completed => self.note(Tone::Info, reason),
             Outcome::Cancelled => self.note(Tone::Warning, "cancelled; /resume goes on"),
-            Outcome::Parked => self.note(Tone::Warning, format!("parked: {reason}; /resume asks again")),
+            Outcome::Parked => self.note(
+                Tone::Warning,
+                format!("parked: {reason}; /resume asks again, `stead approvals` also edits and responds"),
+            ),
             Outcome::Budget => self.note(Tone::Warning, format!("budget: {reason}; /raise AMOUNT goes on")),
             Outcome::StepLimit | Outcome::TimedOut => {
                 self.note(Tone::Warning, format!("{}: {reason}; /resume goes on", outcome.as_str()));
