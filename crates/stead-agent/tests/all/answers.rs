@@ -373,7 +373,7 @@ fn whoever_is_there_is_asked_about_a_whole_step_at_once_and_events_say_how() {
         assert_eq!(asked[0][0].always, Some(Granted::File("log.txt".into())));
         let diff = "--- a/log.txt\n+++ b/log.txt\n@@ -1 +1,2 @@\n x\n+y\n";
         assert_eq!(asked[0][0].terms.preview.as_deref(), Some(diff));
-        let heard = heard.lock().unwrap();
+        let heard = heard.lock().unwrap().clone();
         let told: Vec<Value> = heard
             .iter()
             .filter(|event| matches!(event.kind, EventKind::Ask { .. } | EventKind::Decision { .. }))
