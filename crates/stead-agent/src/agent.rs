@@ -9,7 +9,7 @@ use stead_core::{Owner, SessionId, Usage, Usd};
 use stead_model::{Model, Params, Reply, Reported};
 use stead_sandbox::Sandbox;
 use stead_store::Sessions;
-use stead_tools::{Registry, Tool, known_tool};
+use stead_tools::{Registry, Tool, client_tool, known_tool};
 use stead_vfs::VPath;
 use stead_workspace::{Place, Policy, Workspace};
 
@@ -83,7 +83,8 @@ impl Agent {
     /// The same, which asks these hooks.
     pub(crate) fn with_hooks(parts: AgentParts, hooks: Arc<Hooks>) -> Result<Arc<Self>, AgentError> {
         let features = features::all(&parts);
-        let own = parts.tools.iter().cloned();
+        let clients = parts.workspace.config().client_tools.iter().map(|tool| client_tool(tool.spec()));
+        let own = parts.tools.iter().cloned().chain(clients);
         let tools = Registry::new(features.iter().flat_map(|feature| feature.tools()).chain(own))?;
         // Rules name tools as people do; the gate knows canonical names.
         let canonical = |name: &str| match (tools.find(name), known_tool(name)) {

@@ -1,9 +1,11 @@
 //! Who answers when the gate says Ask.
 
+use crate::gate::Granted;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
+use stead_core::AskTerms;
 
 /// A question about one call.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,17 +18,37 @@ pub struct Question {
     pub args: Value,
     /// The rule that asks.
     pub rule: String,
+    /// How it may be answered, by whom and until when, and what would happen.
+    pub terms: AskTerms,
+    /// What [`Answer::Always`] would allow; none if it cannot be said.
+    pub always: Option<Granted>,
 }
 
 /// A person's answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// Run it.
     Yes,
-    /// Do not.
-    No,
+    /// Do not, and tell the model why.
+    No {
+        /// Why.
+        words: Option<String>,
+    },
+    /// Run it, and do not ask about calls like it any more.
+    Always,
+    /// Run it with these arguments.
+    Edit(Value),
+    /// Do not run it: this is its result.
+    Respond(String),
     /// Not now: the run parks, and can be answered from anywhere.
     Later,
+}
+
+impl Answer {
+    /// A plain no.
+    pub fn no() -> Self {
+        Self::No { words: None }
+    }
 }
 
 /// Someone who can be asked while the run waits.
@@ -36,6 +58,17 @@ pub trait Approver: Send + Sync {
 
     /// Answers a question.
     fn answer<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer>;
+
+    /// Answers all questions of a step, in their order. They take effect together.
+    fn answers<'a>(&'a self, questions: &'a [Question]) -> BoxFuture<'a, Vec<Answer>> {
+        Box::pin(async move {
+            let mut answers = Vec::with_capacity(questions.len());
+            for question in questions {
+                answers.push(self.answer(question).await);
+            }
+            answers
+        })
+    }
 }
 
 /// How questions of a run are answered.
@@ -64,13 +97,14 @@ impl fmt::Debug for Approvals {
 }
 
 impl Approvals {
-    /// The answer, and who gave it.
-    pub(crate) async fn answer(&self, question: &Question) -> (Answer, String) {
+    /// The answers in the order of the questions, and who gave them.
+    pub(crate) async fn answers(&self, questions: &[Question]) -> (Vec<Answer>, String) {
+        let same = |answer: Answer| vec![answer; questions.len()];
         match self {
-            Self::All => (Answer::Yes, "--approve all".to_owned()),
-            Self::None => (Answer::No, "--approve none".to_owned()),
-            Self::Park => (Answer::Later, String::new()),
-            Self::Person(person) => (person.answer(question).await, person.name()),
+            Self::All => (same(Answer::Yes), "--approve all".to_owned()),
+            Self::None => (same(Answer::no()), "--approve none".to_owned()),
+            Self::Park => (same(Answer::Later), String::new()),
+            Self::Person(person) => (person.answers(questions).await, person.name()),
         }
     }
 }

@@ -187,7 +187,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Something more that it can do: see [`stead_tools::function`] and [`stead_tools::typed`].
+    /// Something more that it can do: see [`stead_tools::function`] and [`stead_tools::typed`], and
+    /// [`stead_tools::client_tool`] for what the program around it carries out.
     pub fn tool(mut self, tool: Arc<dyn Tool>) -> Self {
         self.tools.push(tool);
         self

@@ -1,5 +1,6 @@
 //! Why a session could not do what was asked. How a *run* ended is not an error but an outcome.
 
+use crate::ApprovalError;
 use stead_core::{FoldError, SessionId};
 use stead_store::StoreError;
 use stead_tools::RegistryError;
@@ -61,6 +62,9 @@ pub enum AgentError {
     /// Something was asked for that must not happen during a run.
     #[error("session {0} has an open run: let it end, answer its questions, or resume it first")]
     RunOpen(SessionId),
+    /// An answer that does not count.
+    #[error(transparent)]
+    Approval(#[from] ApprovalError),
     /// The model, outside any run.
     #[error(transparent)]
     Model(#[from] stead_model::ModelError),

@@ -5,6 +5,7 @@
 
 mod acting;
 mod agent;
+mod approvals;
 mod approve;
 mod archive;
 mod attach;
@@ -38,6 +39,7 @@ mod usage;
 
 pub use acting::Leftover;
 pub use agent::{Agent, AgentParts};
+pub use approvals::{Answered, ApprovalError, OpenQuestion, Reply};
 pub use approve::{Answer, Approvals, Approver, Question};
 pub use archive::ArchiveTag;
 pub use attach::{attach, fenced};

@@ -6,12 +6,13 @@ use crate::halt::Halt;
 use crate::hooks::Hooked;
 use crate::live::Live;
 use crate::offload::{Loader, Offload};
+use crate::tool_calls::Conversation;
 use crate::{Agent, AgentError, Budget, Crew, Pinned, RunOptions, RunReport};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use stead_core::{
-    Allowance, Beginning, Block, CallState, Entry, EventKind, Fork, Level, Message, Notice, Outcome, Owner, Pin,
-    PlanStage, Rewind, Run, RunId, SessionId, SessionState, Spawned, Turn, UserInput,
+    Allowance, Beginning, Block, Entry, EventKind, Fork, Level, Message, Notice, Outcome, Owner, Pin, PlanStage,
+    Rewind, Run, RunId, SessionId, SessionState, Spawned, Turn, UserInput,
 };
 use stead_store::{JournalWriter, Opened, Position, RunKey, Sessions, StoreError, Wait};
 use stead_tools::{ActiveSkills, Readers, Registry, Seen};
@@ -109,6 +110,11 @@ impl Session {
         &self.state
     }
 
+    /// Brings derived state that was held back to its place.
+    pub async fn flush(&self) {
+        self.sessions.flush().await;
+    }
+
     /// What binds its calls beside the rules of its agent.
     pub(crate) fn terms(&self) -> Terms {
         let mode = self.permission_mode();
@@ -119,6 +125,18 @@ impl Session {
         };
         let modes = spawned.map(|spawned| spawned.modes.clone()).unwrap_or_default();
         Terms { mode, ceiling: Ceiling { modes, planning }, granted: self.granted.clone() }
+    }
+
+    /// The conversation, as far as the gate must know it.
+    pub(crate) fn conversation(&self) -> Conversation<'_> {
+        let (owner, tainted) = (&self.owner, self.state.tainted);
+        Conversation { owner, terms: self.terms(), tainted, session: Some(self) }
+    }
+
+    /// What the model is told first about a call whose arguments a person changed.
+    pub(crate) fn edit_note(&self, id: &str) -> Option<String> {
+        let run = self.state.run.as_ref()?;
+        run.edit_note(&run.pending.iter().find(|pending| pending.call.id == id)?.call)
     }
 
     /// Works one input to its end. The input is durable before anything else happens; the session is
@@ -223,6 +241,7 @@ impl Session {
         };
         // With a workspace that cannot be read nothing is written.
         let mut turn = self.turn(None).await?;
+        self.granted = self.agent.grants(&self.owner).await?;
         let fresh = RunId::fresh();
         let (begin, mut submitted) = self.submit(begin, &fresh, &options).await?;
         let (writer, torn) = self.take(options.wait, missing).await?;
@@ -474,25 +493,5 @@ impl Session {
     fn last_run_totals(&self) -> (u32, stead_core::Usage, Option<stead_core::Usd>) {
         let run: Option<&Run> = self.state.run.as_ref().or(self.state.last_run.as_ref());
         run.map_or_else(Default::default, |run| (run.steps, run.usage, run.cost))
-    }
-
-    /// The questions that wait for a person.
-    pub fn open_questions(&self) -> Vec<crate::Question> {
-        let pending = self.state.run.iter().flat_map(|run| &run.pending);
-        let asked = pending.filter_map(|p| match &p.state {
-            CallState::Asked { rule, .. } => Some(crate::Question {
-                id: p.call.id.clone(),
-                tool: p.call.name.clone(),
-                args: p.call.args.clone(),
-                rule: rule.clone(),
-            }),
-            CallState::New
-            | CallState::Approved { .. }
-            | CallState::Rejected { .. }
-            | CallState::Responded { .. }
-            | CallState::Begun { .. }
-            | CallState::Done { .. } => None,
-        });
-        asked.collect()
     }
 }

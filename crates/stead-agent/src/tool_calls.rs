@@ -1,20 +1,23 @@
 //! The calls of one step: through the gate, then run, each with its intent and result on record.
 
+use crate::approvals::asked;
 use crate::gate::{Terms, is_allowed, judge};
 use crate::halt::Halt;
 use crate::live::{Live, Stop};
 use crate::standing::Standing as Prompts;
-use crate::{Agent, Answer, Approvals, Judged, Question, Session, Tainted};
+use crate::{Agent, AgentError, Approvals, Judged, Session, Tainted};
 use futures_util::{FutureExt, StreamExt};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead_core::{
-    Access, AccessKind, Ask, AskTerms, Block, CallIntent, CallResult, CallState, Decision, Effect, Entry, EventKind,
-    Owner, Pending, ResultStatus, Risk, RunId, SessionId, ToolCall, Verdict, VerdictKind, args_hash,
+    Access, AccessKind, Ask, AskTerms, Block, CallIntent, CallResult, CallState, Effect, Entry, EventKind, Owner,
+    Pending, ResultStatus, Risk, RunId, SessionId, ToolCall, Verdict, VerdictKind, args_hash,
 };
-use stead_tools::{ActiveSkills, Origin, Output, Registry, Seen, Spills, Standing, Tool, ToolCx, ToolError};
+use stead_tools::{
+    ActiveSkills, Hands, Length, Origin, Output, Registry, Seen, Spills, Standing, Tool, ToolCx, ToolError,
+};
 use stead_vfs::{Guarded, VPath, Vfs, VfsError};
 use stead_workspace::PROJECT;
 use tokio::sync::mpsc;
@@ -37,14 +40,14 @@ pub struct Called {
 }
 
 /// The conversation that a call is part of, as far as the gate must know it.
-struct Conversation<'a> {
-    owner: &'a Owner,
+pub(crate) struct Conversation<'a> {
+    pub(crate) owner: &'a Owner,
     /// What binds it beside the rules of its agent.
-    terms: Terms,
+    pub(crate) terms: Terms,
     /// The result that first brought in words from outside.
-    tainted: Option<u64>,
+    pub(crate) tainted: Option<u64>,
     /// The session, if it is one.
-    session: Option<&'a Session>,
+    pub(crate) session: Option<&'a Session>,
 }
 
 /// A call that may run.
@@ -56,10 +59,17 @@ struct Ready {
     outside: bool,
 }
 
+/// A call that waits for a person.
+struct Asked {
+    ask: Ask,
+    tool: Arc<dyn Tool>,
+    judged: Judged,
+}
+
 /// What the gate and the registry made of a call.
 enum Admission {
     Run(Ready),
-    Ask(Ask),
+    Ask(Box<Asked>),
     Refuse(ResultStatus, String),
 }
 
@@ -73,9 +83,7 @@ impl Live<'_> {
             let call = pending.call.clone();
             let admitted = {
                 let session = &*self.session;
-                let (owner, tainted) = (&session.owner, session.state.tainted);
-                let conversation = Conversation { owner, terms: session.terms(), tainted, session: Some(session) };
-                session.agent.admit(&self.tools, &*self.files, &self.run, pending, &conversation).await
+                session.agent.admit(&self.tools, &*self.files, &self.run, pending, &session.conversation()).await
             };
             match admitted {
                 Admission::Run(ready) if ready.tool.spec().risk.parallel_safe => together.push(ready),
@@ -83,12 +91,26 @@ impl Live<'_> {
                     self.run_batch(std::mem::take(&mut together)).await?;
                     self.run_batch(vec![ready]).await?;
                 }
-                Admission::Ask(ask) => {
-                    let (name, args, rule) = (call.name, call.args, ask.rule.clone());
-                    self.record(vec![Entry::Ask(ask)]).await?;
-                    self.emit(EventKind::Ask { id: call.id, name, args, rule });
+                Admission::Ask(asked) => {
+                    for line in self.record(vec![Entry::Ask(asked.ask)]).await? {
+                        let Entry::Ask(Ask { id, rule, terms, .. }) = line.entry else { continue };
+                        let (name, args, decisions) = (call.name.clone(), call.args.clone(), terms.allowed().to_vec());
+                        let AskTerms { expires, preview, .. } = terms;
+                        self.emit(EventKind::Ask { id, name, args, rule, decisions, expires, preview });
+                    }
                 }
-                Admission::Refuse(status, text) => self.refuse(&call, status, text).await?,
+                Admission::Refuse(status, text) => {
+                    let mut result = refusal(&self.run, &call.id, status, text);
+                    if status == ResultStatus::Ok {
+                        result.untrusted = self.session.agent.responds_from_outside(&self.tools, &call);
+                        if let Some(offload) = &self.offload {
+                            let window = self.session.window();
+                            result.content = offload.result(&call.id, Length::Any, result.content, window).await;
+                        }
+                    }
+                    self.emit(EventKind::ToolStarted { id: call.id.clone(), name: call.name.clone(), args: call.args });
+                    self.record_result(&call.name, None, result).await?;
+                }
             }
         }
         self.run_batch(together).await
@@ -100,49 +122,6 @@ impl Live<'_> {
         self.emit(EventKind::ToolStarted { id, name, args });
         let result = refusal(&self.run, &call.id, status, text);
         self.record_result(&call.name, None, result).await
-    }
-
-    /// Asks whoever is there about each call. False if one must wait.
-    pub(crate) async fn decide(&mut self, calls: Vec<Pending>) -> Result<bool, Stop> {
-        let mut all_decided = true;
-        for Pending { call, state } in calls {
-            let CallState::Asked { args_hash, rule, .. } = state else { continue };
-            let question = Question { id: call.id.clone(), tool: call.name, args: call.args, rule };
-            let approvals = self.options.approvals.clone();
-            let halt = self.halt.clone();
-            let hooked = self.permission(&question).await?;
-            let (answer, by) = tokio::select! {
-                biased;
-                halted = halt.wait() => return Err(halted.into()),
-                answer = async {
-                    match hooked {
-                        Some(answer) => answer,
-                        None => approvals.answer(&question).await,
-                    }
-                } => answer,
-            };
-            let approved = match answer {
-                Answer::Yes => true,
-                Answer::No => false,
-                Answer::Later => {
-                    all_decided = false;
-                    continue;
-                }
-            };
-            let decision = Decision {
-                run: self.run.clone(),
-                id: call.id.clone(),
-                args_hash,
-                approved,
-                by: by.clone(),
-                args: None,
-                words: None,
-                responds: false,
-            };
-            self.record(vec![Entry::Decision(decision)]).await?;
-            self.emit(EventKind::Decision { id: call.id, approved, by });
-        }
-        Ok(all_decided)
     }
 
     /// Records the intents, runs the calls, and records each result as it comes. One failing call
@@ -223,6 +202,9 @@ impl Live<'_> {
 
     async fn record_result(&mut self, name: &str, late: Option<Entry>, mut result: CallResult) -> Result<(), Stop> {
         let (agent, sessions) = (self.session.agent.clone(), self.session.sessions.clone());
+        if let Some(note) = self.session.edit_note(&result.id) {
+            result.content.insert(0, Block::text(note));
+        }
         result.untrusted = result.untrusted || agent.shows_outside(&*sessions, &result.content).await;
         let entries = late.into_iter().chain([Entry::Result(result)]).collect();
         let lines = self.record(entries).await?;
@@ -257,27 +239,28 @@ impl Agent {
             }
         };
         let call = ToolCall { id: "call_1".to_owned(), name: name.to_owned(), args, invalid: None, signature: None };
-        let outside = self.outside();
+        let outside = match self.outside().await {
+            Ok(outside) => outside,
+            Err(error) => {
+                return Called { status: ResultStatus::Error, content: vec![Block::text(error.to_string())] };
+            }
+        };
         let pending = Pending { call: call.clone(), state: CallState::New };
         let admission = self.admit(&tools, &*files, &run, pending, &outside).await;
         let ready = match admission {
             Admission::Run(ready) => ready,
             Admission::Refuse(status, text) => return Called { status, content: vec![Block::text(text)] },
-            Admission::Ask(ask) => {
-                let question =
-                    Question { id: ask.id, tool: call.name.clone(), args: call.args.clone(), rule: ask.rule };
-                let state = match approvals.answer(&question).await {
-                    (Answer::Yes, _) => CallState::Approved { args_hash: ask.args_hash },
-                    (Answer::No | Answer::Later, _) => {
-                        let text = format!("denied: nobody approved it ({}); --approve all would", question.rule);
-                        return Called { status: ResultStatus::Denied, content: vec![Block::text(text)] };
-                    }
+            Admission::Ask(asked) => {
+                let Asked { ask, tool, judged } = *asked;
+                let pending = match self.ask_outside(call, ask, (&*tool, &*files, judged), approvals).await {
+                    Ok(pending) => pending,
+                    Err(called) => return called,
                 };
-                match self.admit(&tools, &*files, &run, Pending { call, state }, &outside).await {
+                match self.admit(&tools, &*files, &run, pending, &outside).await {
                     Admission::Run(ready) => ready,
                     Admission::Refuse(status, text) => return Called { status, content: vec![Block::text(text)] },
-                    Admission::Ask(ask) => {
-                        let content = vec![Block::text(format!("denied: {}", ask.rule))];
+                    Admission::Ask(asked) => {
+                        let content = vec![Block::text(format!("denied: {}", asked.ask.rule))];
                         return Called { status: ResultStatus::Denied, content };
                     }
                 }
@@ -295,16 +278,17 @@ impl Agent {
     pub async fn explain(self: &Arc<Self>, name: &str, args: Value) -> Result<Verdict, String> {
         let tools = self.outside_turn().await.map_err(|error| error.to_string())?.tools;
         let (tool, args) = prepare(&tools, name, args)?;
-        let outside = self.outside();
+        let outside = self.outside().await.map_err(|error| error.to_string())?;
         let judged = self.judged((&tools, &*self.outside_files()), &*tool, &args, &outside).await;
         Ok(judged
             .map_or_else(|error| Verdict::deny(error.to_string()), |call| judge(&self.gate, &outside.terms, &call)))
     }
 
     /// No conversation at all.
-    fn outside(&self) -> Conversation<'_> {
-        let terms = Terms { mode: self.parts.workspace.config().permission_mode, ..Terms::default() };
-        Conversation { owner: &self.parts.owner, terms, tainted: None, session: None }
+    async fn outside(&self) -> Result<Conversation<'_>, AgentError> {
+        let (owner, mode) = (&self.parts.owner, self.parts.workspace.config().permission_mode);
+        let terms = Terms { mode, granted: self.grants(owner).await?, ..Terms::default() };
+        Ok(Conversation { owner, terms, tainted: None, session: None })
     }
 
     /// The tree as its usual owner sees it outside any session.
@@ -349,9 +333,9 @@ impl Agent {
             Ok(judged) => judged,
             Err(error) => return Admission::Refuse(ResultStatus::Denied, format!("denied: {error}")),
         };
-        let verdict = judge(&self.gate, &conversation.terms, &judged);
+        let verdict = asked(&*tool, judge(&self.gate, &conversation.terms, &judged));
         let hash = args_hash(&call.args);
-        let approved = state == CallState::Approved { args_hash: hash.clone() };
+        let approved = tool.hands() == Hands::Ours && state == CallState::Approved { args_hash: hash.clone() };
         match verdict.kind {
             _ if is_allowed(&verdict) => Admission::Run(self.ready(call, tool, args)),
             VerdictKind::Ask if approved => Admission::Run(self.ready(call, tool, args)),
@@ -360,8 +344,9 @@ impl Agent {
                 if let Some(why) = tool.refuses(&standing, files).await {
                     return Admission::Refuse(ResultStatus::Error, why);
                 }
-                let terms = self.ask_terms(&judged);
-                Admission::Ask(Ask { run: run.clone(), id: call.id, args_hash: hash, rule: verdict.rule, terms })
+                let terms = self.ask_terms(files, &*tool, &judged).await;
+                let ask = Ask { run: run.clone(), id: call.id, args_hash: hash, rule: verdict.rule, terms };
+                Admission::Ask(Box::new(Asked { ask, tool, judged }))
             }
             VerdictKind::Deny | VerdictKind::Allow => {
                 Admission::Refuse(ResultStatus::Denied, format!("denied: {}", verdict.rule))
@@ -370,7 +355,7 @@ impl Agent {
     }
 
     /// A call with all that the gate must know about it.
-    async fn judged(
+    pub(crate) async fn judged(
         &self,
         (tools, files): (&Registry, &dyn Vfs),
         tool: &dyn Tool,
@@ -389,22 +374,15 @@ impl Agent {
             unlisted,
             tainted: self.tainted(files, &spec.name, &accesses, conversation).await,
             project: self.parts.place.project().filter(|_| accesses.iter().any(changes_project)),
+            lies: match conversation.terms.granted.is_empty() {
+                // Only rules for folders ask where paths lie.
+                true => Vec::new(),
+                false => lie(files, &accesses).await,
+            },
             command,
             flagged: tool.always_asks(args),
             files: stead_vfs::judge(&workspace.rules, files, &accesses).await?,
         })
-    }
-
-    /// How a question about a call may be answered.
-    fn ask_terms(&self, call: &Judged) -> AskTerms {
-        let Some(approval) = self.gate.approval(call) else { return AskTerms::default() };
-        let hours = |hours: u32| jiff::Timestamp::now().checked_add(jiff::Span::new().hours(hours)).ok();
-        AskTerms {
-            decisions: approval.decisions.clone(),
-            answerers: approval.by.clone(),
-            expires: approval.expires_hours.and_then(hours),
-            preview: None,
-        }
     }
 
     /// What the call would change of what later prompts are made from, in a session with words from outside.
@@ -440,7 +418,7 @@ impl Agent {
 
     /// Whether a result holds words that nobody here vouches for: those of other machines and programs, and what is
     /// on record of other sessions, which may hold the same.
-    fn is_from_outside(&self, tool: &dyn Tool, args: &Value) -> bool {
+    pub(crate) fn is_from_outside(&self, tool: &dyn Tool, args: &Value) -> bool {
         let of_sessions = |access: &Access| {
             let path = VPath::parse(&access.path);
             path.is_ok_and(|path| self.records().iter().any(|records| records.contains(&path)))
@@ -454,11 +432,20 @@ impl Agent {
 
 /// The tool that a call means, whether lists leave it or not, and its arguments: what they leave out is refused by the
 /// gate, by name.
-fn prepare(tools: &Registry, name: &str, args: Value) -> Result<(Arc<dyn Tool>, Value), String> {
+pub(crate) fn prepare(tools: &Registry, name: &str, args: Value) -> Result<(Arc<dyn Tool>, Value), String> {
     match tools.left_out(name) {
         Some(tool) => Ok((tool.clone(), args)),
         None => tools.prepare(name, args),
     }
+}
+
+/// Where the paths of a call really lie. One that cannot be resolved is refused by the file rules.
+pub(crate) async fn lie(files: &dyn Vfs, accesses: &[Access]) -> Vec<VPath> {
+    let mut all = Vec::with_capacity(accesses.len());
+    for path in accesses.iter().filter_map(|access| VPath::parse(&access.path).ok()) {
+        all.extend(files.resolve(&path).await.ok());
+    }
+    all
 }
 
 /// Whether something in the attached project would be changed.

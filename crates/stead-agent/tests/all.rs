@@ -3,6 +3,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "all/answer_kills.rs"]
+mod answer_kills;
+#[path = "all/answers.rs"]
+mod answers;
 #[path = "all/appending.rs"]
 mod appending;
 #[path = "all/approvals.rs"]

@@ -38,12 +38,27 @@ pub struct AskTerms {
 }
 
 impl AskTerms {
+    /// The answers that may be given.
+    pub fn allowed(&self) -> &[DecisionKind] {
+        match self.decisions.as_slice() {
+            [] => &[DecisionKind::Approve, DecisionKind::Reject],
+            listed => listed,
+        }
+    }
+
     /// Whether it may be answered so.
     pub fn takes(&self, kind: DecisionKind) -> bool {
-        match self.decisions.is_empty() {
-            true => matches!(kind, DecisionKind::Approve | DecisionKind::Reject),
-            false => self.decisions.contains(&kind),
-        }
+        self.allowed().contains(&kind)
+    }
+
+    /// Whether `who` may answer it.
+    pub fn may_answer(&self, who: &str) -> bool {
+        self.answerers.is_empty() || self.answerers.iter().any(|name| name == who)
+    }
+
+    /// Whether it was too late to answer at `now`.
+    pub fn has_expired(&self, now: jiff::Timestamp) -> bool {
+        self.expires.is_some_and(|expires| expires <= now)
     }
 }
 
@@ -101,6 +116,15 @@ pub struct Decision {
 }
 
 impl Decision {
+    /// Who rejects what nobody answered in time.
+    pub const EXPIRY: &str = "expiry";
+
+    /// A plain yes of `by` to the call `id` with the arguments that were shown.
+    pub fn approve(run: RunId, id: impl Into<String>, args_hash: impl Into<String>, by: impl Into<String>) -> Self {
+        let (id, args_hash, by) = (id.into(), args_hash.into(), by.into());
+        Self { run, id, args_hash, approved: true, by, args: None, words: None, responds: false }
+    }
+
     /// Which of the ways to answer it is.
     pub fn kind(&self) -> DecisionKind {
         match (self.approved, &self.args, self.responds) {

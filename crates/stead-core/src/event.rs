@@ -1,8 +1,8 @@
 //! What listeners see while a run goes on. CLI, terminal interface and servers are projections of it.
 
 use crate::{
-    Cause, Change, Dropped, Outcome, PermissionMode, PlanStage, Redactor, ResultStatus, RunId, SessionId, StopReason,
-    Todo, Usage, Usd,
+    Cause, Change, DecisionKind, Dropped, Outcome, PermissionMode, PlanStage, Redactor, ResultStatus, RunId, SessionId,
+    StopReason, Todo, Usage, Usd,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -153,6 +153,15 @@ pub enum EventKind {
         args: Value,
         /// The rule that asks.
         rule: String,
+        /// Answers that may be given.
+        #[serde(default)]
+        decisions: Vec<DecisionKind>,
+        /// Until when.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expires: Option<jiff::Timestamp>,
+        /// What would happen, for people.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        preview: Option<String>,
     },
     /// A person answered.
     Decision {
@@ -162,6 +171,9 @@ pub enum EventKind {
         approved: bool,
         /// Who.
         by: String,
+        /// Which of the ways to answer it is.
+        #[serde(default = "approve")]
+        decision: DecisionKind,
     },
     /// Another agent of the workspace acts from here on.
     AgentSwitched {
@@ -212,6 +224,11 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<Usd>,
     },
+}
+
+/// How a question was answered before there were other ways to say yes.
+fn approve() -> DecisionKind {
+    DecisionKind::Approve
 }
 
 impl EventKind {

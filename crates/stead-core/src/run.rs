@@ -5,6 +5,7 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 
 /// Bounds of a run that the machine itself enforces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,6 +119,9 @@ pub struct Run {
     /// What a person added to the budget.
     #[serde(default)]
     pub raised: Allowance,
+    /// Who changed the arguments of a call of this step, by call.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub edited: BTreeMap<String, String>,
     /// Sees circles.
     pub(crate) guard: RepeatGuard,
     /// Whether the model was told about the circle it is in.
@@ -136,6 +140,7 @@ impl Run {
             cost: None,
             carried: Allowance::default(),
             raised: Allowance::default(),
+            edited: BTreeMap::new(),
             guard: RepeatGuard::default(),
             nudged: false,
         }
@@ -209,6 +214,7 @@ impl Run {
         if !self.pending.iter().all(|p| matches!(p.state, CallState::Done { .. })) {
             return None;
         }
+        self.edited.clear();
         let mut hasher = Sha256::new();
         let mut results = Vec::with_capacity(self.pending.len());
         // Not `drain`: a session that waits should not keep room for calls.
@@ -253,9 +259,23 @@ impl Run {
                 (ResultStatus::Skipped, "skipped: the run ended before this call was begun; it had no effect.")
             }
         };
-        CallResult::new(self.id.clone(), pending.call.id.clone(), status, vec![Block::text(text)])
+        let note = self.edit_note(&pending.call).map(Block::text);
+        let content = note.into_iter().chain([Block::text(text)]).collect();
+        CallResult::new(self.id.clone(), pending.call.id.clone(), status, content)
+    }
+
+    /// What the model is told first about a call whose arguments a person changed.
+    pub fn edit_note(&self, call: &ToolCall) -> Option<String> {
+        let by = self.edited.get(&call.id)?;
+        let args = call.args.to_string();
+        let shown: String = args.chars().take(MAX_NOTED_CHARS).collect();
+        let dots = if shown.len() < args.len() { "…" } else { "" };
+        Some(format!("[{by} changed the arguments of this call; it is about: {shown}{dots}]"))
     }
 }
+
+/// How much of changed arguments the model is told.
+const MAX_NOTED_CHARS: usize = 2_000;
 
 /// Enough rounds to see any sensible `repeat_end`.
 const MAX_ROUNDS_KEPT: u32 = 16;

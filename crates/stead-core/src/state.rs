@@ -391,6 +391,7 @@ impl SessionState {
                 let args_hash = crate::args_hash(&args);
                 pending.call.args = args;
                 pending.call.invalid = None;
+                run.edited.insert(decision.id.clone(), by);
                 CallState::Approved { args_hash }
             }
             DecisionKind::Reject => CallState::Rejected { by, words: decision.words.clone() },

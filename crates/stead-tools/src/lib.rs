@@ -24,6 +24,7 @@
 //! its arguments.
 
 mod arguments;
+mod client;
 mod execute;
 mod files;
 mod function;
@@ -42,6 +43,7 @@ mod tool;
 mod typed;
 
 pub use arguments::nearest;
+pub use client::client_tool;
 pub use execute::{Folders, execute};
 pub use files::file_tools;
 pub use function::function;

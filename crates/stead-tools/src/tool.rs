@@ -61,6 +61,12 @@ pub trait Tool: Send + Sync {
         Hands::Ours
     }
 
+    /// What a call would do, for the person who is asked about it: a diff, a command. Bounded; of `files` it shows only
+    /// what the call itself names.
+    fn preview<'a>(&'a self, _files: &'a dyn Vfs, args: &'a Value) -> BoxFuture<'a, Option<String>> {
+        Box::pin(async move { self.command(args).map(str::to_owned) })
+    }
+
     /// Does it. Arguments have been validated against the schema.
     fn call<'a>(&'a self, cx: &'a ToolCx, args: Value) -> BoxFuture<'a, Result<Output, ToolError>>;
 }

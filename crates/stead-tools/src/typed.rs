@@ -57,6 +57,11 @@ pub trait TypedTool: Send + Sync + 'static {
         Box::pin(std::future::ready(None))
     }
 
+    /// What a call would do, for the person who is asked about it.
+    fn preview(&self, _files: &dyn Vfs, _args: Self::Args) -> impl Future<Output = Option<String>> + Send {
+        async { None }
+    }
+
     /// Does it.
     fn call(&self, cx: &ToolCx, args: Self::Args) -> impl Future<Output = Result<Output, ToolError>> + Send;
 }
@@ -113,6 +118,13 @@ impl<T: TypedTool> Tool for Typed<T> {
 
     fn refuses<'a>(&'a self, standing: &'a Standing, files: &'a dyn Vfs) -> BoxFuture<'a, Option<String>> {
         self.tool.refuses(standing, files)
+    }
+
+    fn preview<'a>(&'a self, files: &'a dyn Vfs, args: &'a Value) -> BoxFuture<'a, Option<String>> {
+        Box::pin(async move {
+            let own = self.tool.preview(files, T::Args::deserialize(args).ok()?).await;
+            own.or_else(|| self.command(args).map(str::to_owned))
+        })
     }
 
     fn call<'a>(&'a self, cx: &'a ToolCx, args: Value) -> BoxFuture<'a, Result<Output, ToolError>> {

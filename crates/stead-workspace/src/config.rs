@@ -1,7 +1,7 @@
 //! `agent.yaml`: every key typed, unknown keys refused with their place.
 
 use crate::{
-    Approval, BudgetSettings, CompactionSettings, Disabled, Document, ExecuteSettings, Filesystem, Finding,
+    Approval, BudgetSettings, ClientTool, CompactionSettings, Disabled, Document, ExecuteSettings, Filesystem, Finding,
     MemorySettings, OffloadSettings, PlanSettings, Policy, QueueSettings, SearchSettings, SessionSettings, Surface,
     UndoSettings,
 };
@@ -32,6 +32,8 @@ pub struct AgentConfig {
     pub prices: BTreeMap<String, Price>,
     /// Tools whose calls wait for a person: `write_file: true`, or a map that says when, how and by whom.
     pub approvals: BTreeMap<String, Approval>,
+    /// Tools that whoever runs the agent carries out: their calls wait, and `respond` gives the result.
+    pub client_tools: Vec<ClientTool>,
     /// How freely it may act: `default`, `accept_edits`, `explore`, `dont_ask` or `bypass`.
     pub permission_mode: PermissionMode,
     /// Which commands may run, must be asked about, or never run.
@@ -176,6 +178,9 @@ impl AgentConfig {
             return Some(problem);
         }
         if let Some(problem) = self.execute.problem() {
+            return Some(problem);
+        }
+        if let Some(problem) = ClientTool::problem(&self.client_tools) {
             return Some(problem);
         }
         let Policy { repeat_nudge, repeat_end, .. } = self.policy;

@@ -25,6 +25,7 @@
 
 mod approval;
 mod budget;
+mod client_tool;
 mod compaction;
 mod config;
 mod definition;
@@ -60,6 +61,7 @@ mod workspace;
 
 pub use approval::{Approval, When};
 pub use budget::BudgetSettings;
+pub use client_tool::ClientTool;
 pub use compaction::CompactionSettings;
 pub use config::{AgentConfig, SkillMode, SkillSettings};
 pub use definition::{ContextFile, Definition, FixedText, Nested, Origin, Shown, Tree};

@@ -194,6 +194,31 @@ fn commands_and_paths_are_completed_and_a_path_attaches_its_file() {
     leave(pty, CTRL_D);
 }
 
+// Acceptance 6.2
+#[test]
+fn a_key_allows_calls_for_good_and_another_parks_them() {
+    let dir = workspace(&[("agent.yaml", "approvals: {write_file: true, edit_file: true}\n")]);
+    let script = "- calls: [{tool: write_file, args: {file_path: docs/a.txt, content: hello}}]\n\
+                  - calls: [{tool: write_file, args: {file_path: docs/b.txt, content: hello}}]\n\
+                  - text: Both written.\n\
+                  - calls: [{tool: edit_file, args: {file_path: docs/b.txt, old_string: hello, new_string: bye}}]\n\
+                  - text: Edited.\n";
+    let pty = chat(dir.path(), script);
+    pty.send("write\r");
+    pty.wait_for("+++ b/docs/a.txt", DEADLINE);
+    pty.wait_for("a always (in docs/)", DEADLINE);
+    pty.send("a");
+    pty.wait_for("Both written.", DEADLINE);
+    pty.wait_gone("step", DEADLINE);
+    pty.send("edit\r");
+    pty.wait_for("+bye", DEADLINE);
+    pty.send("l");
+    pty.wait_for("parked", DEADLINE);
+    pty.wait_gone("step", DEADLINE);
+    assert_eq!(std::fs::read_to_string(dir.path().join("docs/b.txt")).unwrap(), "hello");
+    leave(pty, CTRL_D);
+}
+
 #[test]
 fn a_call_that_asks_is_answered_with_one_key() {
     let dir = workspace(&[("agent.yaml", "approvals: {write_file: true}\n")]);
@@ -203,7 +228,7 @@ fn a_call_that_asks_is_answered_with_one_key() {
                   - text: Not written.\n";
     let pty = chat(dir.path(), script);
     pty.send("write\r");
-    pty.wait_for("y yes · n no · l later", DEADLINE);
+    pty.wait_for("y yes · n no · a always", DEADLINE);
     assert!(!dir.path().join("a.txt").exists());
     pty.send("y");
     pty.wait_for("Written.", DEADLINE);

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "cli/approvals.rs"]
+mod approvals;
 #[path = "cli/context.rs"]
 mod context;
 #[path = "cli/endings.rs"]

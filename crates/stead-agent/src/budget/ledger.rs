@@ -12,13 +12,13 @@ const MAX_TRIES: u32 = 200;
 const MAX_PAUSE_MS: u64 = 25;
 
 /// What the document at `key` says; the default if there is none.
-pub(super) async fn read<B: Default + DeserializeOwned>(state: &State, key: &str) -> Result<B, StoreError> {
+pub(crate) async fn read<B: Default + DeserializeOwned>(state: &State, key: &str) -> Result<B, StoreError> {
     let found = state.store.get(&state.space, key).await?;
     found.map_or_else(|| Ok(B::default()), |document| parse(state, key, &document))
 }
 
 /// Changes the document at `key`, or nothing if `act` refuses. `act` may be asked more than once.
-pub(super) async fn change<B, T, E>(
+pub(crate) async fn change<B, T, E>(
     state: &State,
     key: &str,
     mut act: impl FnMut(&mut B) -> Result<T, E>,

@@ -5,7 +5,7 @@
 //! all processes of the owner share.
 
 mod day;
-mod ledger;
+pub(crate) mod ledger;
 mod lost;
 
 use crate::{Agent, AgentError, Session};

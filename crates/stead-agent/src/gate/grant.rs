@@ -3,6 +3,7 @@
 use super::Judged;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use stead_core::Effect;
 use stead_tools::shell;
 use stead_vfs::VPath;
 
@@ -28,10 +29,69 @@ pub struct Grant {
 pub enum Granted {
     /// Commands whose parts are all like one of these patterns.
     Commands(Vec<String>),
-    /// Those that name only files below this folder.
+    /// Those that name only what lies below this folder.
     Folder(String),
+    /// Those that name only this file.
+    File(String),
     /// All of them.
     Calls,
+}
+
+impl Granted {
+    /// Whether a call of the tool is among those that are allowed.
+    fn covers(&self, call: &Judged) -> bool {
+        match self {
+            Self::Commands(patterns) => {
+                call.command.as_ref().is_some_and(|command| shell::allows(patterns, &command.text))
+            }
+            Self::Folder(folder) => call.command.is_none() && names_only(call, |path| is_below(folder, path)),
+            Self::File(file) => call.command.is_none() && names_only(call, |path| path.as_str() == file),
+            Self::Calls => call.command.is_none(),
+        }
+    }
+
+    /// The narrowest rule that makes calls like this one free; none where no rule should: a person must see each.
+    pub fn offer(call: &Judged) -> Option<Self> {
+        if call.tainted.is_some() || call.flagged.is_some() {
+            return None;
+        }
+        if let Some(command) = &call.command {
+            return Self::commands(&command.text);
+        }
+        // Nobody knows what it would run.
+        if call.effect == Effect::Executes {
+            return None;
+        }
+        let named: Vec<VPath> = named(call).into_iter().map(VPath::parse).collect::<Result<_, _>>().ok()?;
+        let Some(first) = named.first() else { return Some(Self::Calls) };
+        let offered = match first.parent()? {
+            // A folder of the root would be the whole workspace.
+            root if root.is_root() => Self::File(first.to_string()),
+            folder => Self::Folder(folder.to_string()),
+        };
+        offered.covers(call).then_some(offered)
+    }
+
+    /// The rule for commands like this one: each of its parts by itself.
+    fn commands(command: &str) -> Option<Self> {
+        Some(shell::suggest(command)).filter(|patterns| !patterns.is_empty()).map(Self::Commands)
+    }
+}
+
+impl fmt::Display for Granted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Commands(patterns) => write!(f, "commands like {}", patterns.join(", ")),
+            Self::Folder(folder) => write!(f, "in {folder}/"),
+            Self::File(file) => write!(f, "of {file}"),
+            Self::Calls => f.write_str("every call"),
+        }
+    }
+}
+
+/// The paths that a call names.
+fn named(call: &Judged) -> Vec<&str> {
+    PATHS.iter().filter_map(|name| call.args.get(*name)?.as_str()).collect()
 }
 
 /// Parameters that name a file.
@@ -40,33 +100,24 @@ const PATHS: [&str; 6] = ["file_path", "path", "from", "to", "cwd", "directory"]
 impl Grant {
     /// Whether a call is among those it allows.
     pub fn covers(&self, call: &Judged) -> bool {
-        self.tool == call.tool
-            && match &self.what {
-                Granted::Commands(patterns) => {
-                    call.command.as_ref().is_some_and(|command| shell::allows(patterns, &command.text))
-                }
-                Granted::Folder(folder) => call.command.is_none() && within(folder, call),
-                Granted::Calls => call.command.is_none(),
-            }
+        self.tool == call.tool && self.what.covers(call)
     }
 }
 
-/// Whether a call names files, and only such as lie below `folder`.
-fn within(folder: &str, call: &Judged) -> bool {
-    let Ok(folder) = VPath::parse(folder) else { return false };
-    let named: Vec<&str> = PATHS.iter().filter_map(|name| call.args.get(*name)?.as_str()).collect();
-    let inside = |path: &&str| VPath::parse(path).is_ok_and(|path| folder.contains(&path));
-    !named.is_empty() && named.iter().all(inside)
+/// Whether a call names files, and only such as `fit`, by their names and by where they really lie.
+fn names_only(call: &Judged, fit: impl Fn(&VPath) -> bool) -> bool {
+    let named = named(call);
+    let fits = |path: &&str| VPath::parse(path).is_ok_and(|path| fit(&path));
+    !named.is_empty() && named.iter().all(fits) && call.lies.iter().all(&fit)
+}
+
+/// Whether `path` lies in `folder`; the folder itself does not.
+fn is_below(folder: &str, path: &VPath) -> bool {
+    VPath::parse(folder).is_ok_and(|folder| folder.contains(path) && folder != *path)
 }
 
 impl fmt::Display for Grant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({}", self.id, self.tool)?;
-        match &self.what {
-            Granted::Commands(patterns) => write!(f, ": {}", patterns.join(", "))?,
-            Granted::Folder(folder) => write!(f, " in {folder}")?,
-            Granted::Calls => {}
-        }
-        write!(f, ", allowed by {})", self.by)
+        write!(f, "{} ({}: {}, allowed by {})", self.id, self.tool, self.what, self.by)
     }
 }

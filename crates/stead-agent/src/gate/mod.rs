@@ -14,6 +14,7 @@ pub use grant::{Grant, Granted};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use stead_core::{Effect, PermissionMode, Verdict, VerdictKind};
+use stead_vfs::VPath;
 use stead_workspace::{Approval, Attached};
 
 /// What is judged: a call, and what the rules for files and commands say about all it would touch.
@@ -29,6 +30,8 @@ pub struct Judged {
     pub unlisted: bool,
     /// The file rules' verdict ([`stead_vfs::judge`]); none if it touches no files.
     pub files: Option<Verdict>,
+    /// Where the paths that it names really lie, links followed.
+    pub lies: Vec<VPath>,
     /// What the rules for commands say, if it runs one.
     pub command: Option<Command>,
     /// What may be done to an attached project, if the call would change something in it.

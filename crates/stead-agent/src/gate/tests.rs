@@ -9,6 +9,7 @@ fn call(tool: &str, effect: Effect) -> Judged {
         args: json!({}),
         unlisted: false,
         files: None,
+        lies: Vec::new(),
         command: None,
         project: None,
         tainted: None,
@@ -27,6 +28,47 @@ fn in_mode(mode: Mode) -> Terms {
 
 fn always(tools: &[&str]) -> GateRules {
     GateRules { approvals: tools.iter().map(|tool| ((*tool).to_owned(), Approval::always())).collect() }
+}
+
+#[test]
+fn always_is_offered_as_narrowly_as_can_be_and_never_for_what_must_be_seen() {
+    let with = |args: serde_json::Value| Judged { args, ..call("write_file", Effect::Writes) };
+    let folder = |text: &str| Some(Granted::Folder(text.to_owned()));
+    let seen = || with(json!({"file_path": "a/b.txt"}));
+    let lies = |path: &str| vec![VPath::parse(path).unwrap()];
+    let table = [
+        (seen(), folder("a")),
+        (with(json!({"file_path": "b.txt"})), Some(Granted::File("b.txt".to_owned()))),
+        (with(json!({"from": "b.txt", "to": "c.txt"})), None),
+        (with(json!({"from": "a/b", "to": "a/c/d"})), folder("a")),
+        (with(json!({"from": "a/b", "to": "c/d"})), None),
+        (with(json!({"path": "."})), None),
+        (with(json!({"path": "../x"})), None),
+        (with(json!({"query": "x"})), Some(Granted::Calls)),
+        (Judged { lies: lies("a/c"), ..seen() }, folder("a")),
+        (Judged { lies: lies("c"), ..seen() }, None),
+        (Judged { flagged: Some("plan".into()), ..seen() }, None),
+        (Judged { tainted: Some(Tainted { seq: 1, path: "MEMORY.md".into() }), ..seen() }, None),
+        (command(Ruled::Unruled("no rule".into()), Reads::NotOnly), None),
+        (call("run_it", Effect::Executes), None),
+    ];
+    for (call, expected) in table {
+        assert_eq!(Granted::offer(&call), expected, "{call:?}");
+    }
+    let at = jiff::Timestamp::UNIX_EPOCH;
+    let grant = |what: Granted| Grant { id: "1".into(), tool: "write_file".into(), what, by: "ann".into(), at };
+    let covered = |what: &Granted, path: &str| grant(what.clone()).covers(&with(json!({"file_path": path})));
+    let (folder, file) = (Granted::Folder("a".into()), Granted::File("b.txt".into()));
+    // The folder itself is not below it: a rule about its files does not free deleting it.
+    for (path, in_folder, is_file) in [
+        ("a/x", true, false),
+        ("a/b/c", true, false),
+        ("a", false, false),
+        ("ab/x", false, false),
+        ("b.txt", false, true),
+    ] {
+        assert_eq!((covered(&folder, path), covered(&file, path)), (in_folder, is_file), "{path}");
+    }
 }
 
 #[test]
@@ -71,7 +113,7 @@ fn the_table_of_verdicts_is_as_it_was() {
         ("a write to a read-only project", Judged { project: Some(Attached::ReadOnly), ..writes.clone() }),
         ("a write that a rule asks about", Judged { files: files(VerdictKind::Ask), ..writes.clone() }),
         ("a write that a rule denies", Judged { files: files(VerdictKind::Deny), ..writes.clone() }),
-        ("a write that is tainted", Judged { tainted, ..writes.clone() }),
+        ("a write that is tainted", Judged { tainted, ..writes }),
         ("a read that a rule asks about", Judged { files: files(VerdictKind::Ask), ..reads.clone() }),
         ("a call that approvals name", call("delete_file", Effect::Writes)),
         ("a call that lists leave out", Judged { unlisted: true, ..reads }),
@@ -151,7 +193,7 @@ fn what_was_granted_answers_a_question_and_nothing_else() {
     let folder = granted(Granted::Folder("docs".into()));
     assert_eq!(
         judge(&rules, &folder, &write("docs/a/b.md")),
-        Verdict::allow("granted: g1 (write_file in docs, allowed by ann)")
+        Verdict::allow("granted: g1 (write_file: in docs/, allowed by ann)")
     );
     for outside in ["docs2/a", "a", "docs/../a", "../docs/a", ""] {
         assert_eq!(judge(&rules, &folder, &write(outside)).kind, VerdictKind::Ask, "{outside}");

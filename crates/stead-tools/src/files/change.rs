@@ -1,11 +1,12 @@
 //! `delete_file` and `move_file`.
 
+use super::diff::{Now, removal};
 use super::{FILE_PATH, access, explain, path};
 use crate::{Output, Spellings, Surface, ToolCx, ToolError, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::{Access, AccessKind, Reach, Risk};
-use stead_vfs::{FileKind, VfsError};
+use stead_vfs::{FileKind, VPath, Vfs, VfsError};
 
 pub(super) struct DeleteFile;
 
@@ -27,6 +28,10 @@ impl TypedTool for DeleteFile {
 
     fn accesses(&self, args: &DeleteArgs) -> Vec<Access> {
         vec![access(&args.file_path, AccessKind::Write, Reach::Tree)]
+    }
+
+    async fn preview(&self, files: &dyn Vfs, args: DeleteArgs) -> Option<String> {
+        Some(removal(files, &VPath::parse(&args.file_path).ok()?).await)
     }
 
     async fn call(&self, cx: &ToolCx, args: DeleteArgs) -> Result<Output, ToolError> {
@@ -74,6 +79,16 @@ impl TypedTool for MoveFile {
         ]
     }
 
+    async fn preview(&self, files: &dyn Vfs, args: MoveArgs) -> Option<String> {
+        let (from, to) = (VPath::parse(&args.from).ok()?, VPath::parse(&args.to).ok()?);
+        let line = format!("rename from {from}\nrename to {to}\n");
+        Some(match (Now::at(files, &from).await, Now::at(files, &to).await) {
+            (Now::Absent, _) => format!("would fail: {from} does not exist\n"),
+            (_, Now::Text(_) | Now::Other(_)) => format!("would fail: {to} exists already\n"),
+            (Now::Text(_) | Now::Other(_), Now::Absent) => line,
+        })
+    }
+
     async fn call(&self, cx: &ToolCx, args: MoveArgs) -> Result<Output, ToolError> {
         let (from, to) = (path(&args.from)?, path(&args.to)?);
         match cx.vfs.rename(&from, &to).await {
@@ -92,6 +107,6 @@ impl TypedTool for MoveFile {
 }
 
 /// Whether the session has seen the file before it moved, and so knows what is in it.
-fn knows(cx: &ToolCx, path: &stead_vfs::VPath) -> bool {
+fn knows(cx: &ToolCx, path: &VPath) -> bool {
     cx.seen.get(path).is_some()
 }

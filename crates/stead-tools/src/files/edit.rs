@@ -1,5 +1,6 @@
 //! `edit_file`.
 
+use super::diff::{Now, bounded, diff};
 use super::near;
 use super::{MAX_EDIT_BYTES, count, explain, path, reads, writes};
 use crate::title;
@@ -9,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::borrow::Cow;
 use stead_core::{Access, Risk};
-use stead_vfs::{Expect, ReadRange, VfsError};
+use stead_vfs::{Expect, ReadRange, VPath, Vfs, VfsError};
 
 /// Places of an ambiguous text that are named.
 const MAX_NAMED_LINES: usize = 20;
@@ -66,6 +67,28 @@ impl TypedTool for EditFile {
 
     fn titled(&self) -> Option<TitleForm> {
         Some(TitleForm::of::<title::Edit>(typed(Self { surface: Surface::Title })))
+    }
+
+    async fn preview(&self, files: &dyn Vfs, args: Args) -> Option<String> {
+        let path = VPath::parse(&args.file_path).ok()?;
+        let content = match Now::at(files, &path).await {
+            Now::Text(content) => content,
+            Now::Absent => return Some(format!("would fail: {path} does not exist\n")),
+            Now::Other(why) => {
+                return Some(bounded(&format!("({why})\n- {}\n+ {}\n", args.old_string, args.new_string)));
+            }
+        };
+        let which = if args.replace_all { Which::Every } else { Which::TheOnly };
+        Some(match Edit::plan(content.as_bytes(), &args.old_string, &args.new_string, which) {
+            Ok(edit) => {
+                let edited = edit.apply(content.clone().into_bytes());
+                diff(&path, Some(&content), Some(&String::from_utf8_lossy(&edited)))
+            }
+            Err(refusal) => {
+                let why = refusal.told(self.surface, content.as_bytes(), &args.old_string);
+                bounded(&format!("would fail: {why}\n"))
+            }
+        })
     }
 
     async fn call(&self, cx: &ToolCx, args: Args) -> Result<Output, ToolError> {

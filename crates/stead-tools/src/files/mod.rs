@@ -1,6 +1,7 @@
 //! The file tools: one implementation each, for every place and every surface.
 
 mod change;
+mod diff;
 mod edit;
 mod find;
 mod look;

@@ -1,5 +1,6 @@
 //! `write_file` and `overwrite_file`.
 
+use super::diff::{Now, diff};
 use super::{FILE_PATH, MAX_EDIT_BYTES, count, explain, path, reads, writes};
 use crate::title;
 use crate::{Output, Spellings, Surface, TitleForm, ToolCx, ToolError, TypedTool, typed};
@@ -7,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::time::Duration;
 use stead_core::{Access, Risk};
-use stead_vfs::{Expect, ReadRange, VPath, Version, VfsError};
+use stead_vfs::{Expect, ReadRange, VPath, Version, Vfs, VfsError};
 
 /// Tries to append to a file that others write to, each after a longer pause.
 const APPEND_TRIES: u32 = 40;
@@ -60,6 +61,20 @@ impl TypedTool for WriteFile {
 
     fn titled(&self) -> Option<TitleForm> {
         Some(TitleForm::of::<title::Write>(typed(Self { surface: Surface::Title })))
+    }
+
+    async fn preview(&self, files: &dyn Vfs, args: WriteArgs) -> Option<String> {
+        let path = VPath::parse(&args.file_path).ok()?;
+        let now = Now::at(files, &path).await;
+        Some(match (args.mode, now) {
+            (WriteMode::Create, Now::Text(_) | Now::Other(_)) => format!("would fail: {path} exists already\n"),
+            (WriteMode::Append, Now::Text(old)) => diff(&path, Some(&old), Some(&format!("{old}{}", args.content))),
+            (WriteMode::Append | WriteMode::Overwrite | WriteMode::Known, Now::Other(why)) => {
+                format!("({why})\n{}", diff(&path, None, Some(&args.content)))
+            }
+            (WriteMode::Overwrite | WriteMode::Known, Now::Text(old)) => diff(&path, Some(&old), Some(&args.content)),
+            (_, Now::Absent) => diff(&path, None, Some(&args.content)),
+        })
     }
 
     async fn call(&self, cx: &ToolCx, args: WriteArgs) -> Result<Output, ToolError> {
@@ -148,6 +163,15 @@ impl TypedTool for OverwriteFile {
 
     fn accesses(&self, args: &OverwriteArgs) -> Vec<Access> {
         writes(&args.file_path)
+    }
+
+    async fn preview(&self, files: &dyn Vfs, args: OverwriteArgs) -> Option<String> {
+        let path = VPath::parse(&args.file_path).ok()?;
+        Some(match Now::at(files, &path).await {
+            Now::Text(old) => diff(&path, Some(&old), Some(&args.content)),
+            Now::Absent => diff(&path, None, Some(&args.content)),
+            Now::Other(why) => format!("({why})\n{}", diff(&path, None, Some(&args.content))),
+        })
     }
 
     async fn call(&self, cx: &ToolCx, args: OverwriteArgs) -> Result<Output, ToolError> {

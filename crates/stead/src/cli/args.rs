@@ -10,6 +10,7 @@ pub(crate) use sessions::{Format, SearchBounds, SessionsArgs, SessionsCommand};
 pub(crate) use skills::{SkillsArgs, SkillsCommand};
 pub(crate) use workspace::{CopyArgs, WorkspaceArgs, WorkspaceCommand};
 
+use super::approvals::args::ApprovalsArgs;
 use super::memory::args::MemoryArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -34,6 +35,7 @@ Examples:
   stead run -s plan --resume                   go on where an interrupted session stopped
   stead chat -C my-agent -m ollama:qwen3       talk to it in the terminal
   stead sessions list                          what happened so far
+  stead approvals list                         what waits for your yes
 
 Exit codes: 0 completed, 1 failed, 2 bad usage or settings, 3 waiting for a decision,
             4 a limit was reached, 130 interrupted";
@@ -138,6 +140,9 @@ pub(crate) enum Command {
     Skills(SkillsArgs),
     /// Show, search, review, edit and merge what is remembered across sessions
     Memory(MemoryArgs),
+    /// List, show and answer calls that wait for a person; rules that answers made
+    #[command(alias = "approval")]
+    Approvals(ApprovalsArgs),
     /// Remove what is no longer needed: old before-images, leftovers of crashes
     Gc(GcArgs),
     /// List the workspaces in a folder, whichever their layout

@@ -74,7 +74,7 @@ async fn run(env: &Env, session: &mut Session, input: &str) -> Result<RunReport,
     let renderer = Arc::new(Renderer::new(env, Output::Text, CancellationToken::new()));
     let options = RunOptions { listener: renderer.listener(), ..RunOptions::default() };
     let report = session.run(vec![Block::text(input)], options).await?;
-    renderer.finish(&report, &Common::default())?;
+    renderer.finish(&report, &Common::default(), &[])?;
     Ok(report)
 }
 
@@ -102,7 +102,7 @@ async fn resume(env: &Env, agent: &Arc<Agent>) -> Result<RunReport, CliError> {
     let options = RunOptions { listener: renderer.listener(), ..RunOptions::default() };
     let report = session.resume(options).await?;
     agent.sessions().flush().await;
-    renderer.finish(&report, &Common::default())?;
+    renderer.finish(&report, &Common::default(), &[])?;
     Ok(report)
 }
 

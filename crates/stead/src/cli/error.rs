@@ -82,6 +82,7 @@ impl From<AgentError> for CliError {
             | AgentError::RunOpen(_)
             | AgentError::NoPrice { .. }
             | AgentError::NoBudget
+            | AgentError::Approval(_)
             | AgentError::StillOpen(_) => Self::Usage(error.to_string()),
             AgentError::Files(error) => Self::Failed(error.into()),
             AgentError::Unfit(error) => Self::Failed(error.into()),

@@ -1,5 +1,6 @@
 //! The command line: parsing, and one module per command.
 
+mod approvals;
 mod args;
 mod bench;
 mod bench_place;
@@ -105,6 +106,7 @@ async fn dispatch(cli: Cli, env: &Env) -> Result<ExitCode, CliError> {
         Command::Workspace(args) => workspace::workspace(&common, env, args.command).await,
         Command::Skills(args) => skills::skills(&common, env, args.command).await,
         Command::Memory(args) => memory::memory(&common, env, args.command).await,
+        Command::Approvals(args) => approvals::approvals(&common, env, args.command).await,
         Command::Gc(args) => gc::gc(&common, env, &args).await,
         Command::List(args) => list::list(env, &args).await,
         Command::Models(args) => models::models(&common, env, &args).await,

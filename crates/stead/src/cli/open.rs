@@ -1,17 +1,15 @@
 //! From flags and files to an agent.
 
+use super::approvals::{Terminal, answerer};
 use super::args::{Approve, Common, TurnArgs};
 use super::env::Env;
 use super::error::CliError;
 use super::locate::{of_folder, open_options, working_folder, workspace_dir};
-use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use stead::agent::{
-    Agent, AgentParts, Answer, Approvals, Approver, HookGear, Models, Question, hook_model, side_model,
-};
+use stead::agent::{Agent, AgentParts, Approvals, HookGear, Models, hook_model, side_model};
 use stead::core::{Owner, Price, Redactor, SessionId, UserId};
 use stead::model::{Delta, Model, ModelError, ModelSettings, Params, Request, connect, secrets};
 use stead::sandbox::{Host, Sandbox};
@@ -263,43 +261,15 @@ impl TurnArgs {
 
 impl Approve {
     /// Who answers: on a terminal a person can.
-    pub(crate) fn approvals(self, env: &Env) -> Approvals {
+    pub(crate) fn approvals(self, common: &Common, env: &Env) -> Approvals {
         match self {
             Self::All => Approvals::All,
             Self::None => Approvals::None,
-            Self::Ask if env.stdin_is_terminal && env.stderr_is_terminal => Approvals::Person(Arc::new(Terminal)),
+            Self::Ask if env.stdin_is_terminal && env.stderr_is_terminal => {
+                Approvals::Person(Arc::new(Terminal::new(answerer(common, env, None))))
+            }
             Self::Ask => Approvals::Park,
         }
-    }
-}
-
-/// Asks on the terminal, one line.
-struct Terminal;
-
-impl Approver for Terminal {
-    fn name(&self) -> String {
-        "the person at the terminal".to_owned()
-    }
-
-    fn answer<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer> {
-        let prompt =
-            format!("\n{} {}\n  ({})\nallow? [y]es / [n]o / [l]ater: ", question.tool, question.args, question.rule);
-        Box::pin(async move {
-            let read = move || {
-                super::print::err(format_args!("{prompt}"));
-                let mut line = String::new();
-                std::io::stdin().read_line(&mut line).map(|_| line)
-            };
-            match tokio::task::spawn_blocking(read).await {
-                Ok(Ok(line)) if line.trim().eq_ignore_ascii_case("y") || line.trim().eq_ignore_ascii_case("yes") => {
-                    Answer::Yes
-                }
-                Ok(Ok(line)) if line.trim().eq_ignore_ascii_case("n") || line.trim().eq_ignore_ascii_case("no") => {
-                    Answer::No
-                }
-                Ok(_) | Err(_) => Answer::Later,
-            }
-        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Events as a person or a program reads them.
 
+use super::approvals::{coloured, waiting};
 use super::args::Common;
 use super::args::Output;
 use super::env::Env;
@@ -8,7 +9,7 @@ use super::print::{err, errln, outln, try_out};
 use super::run::afterword;
 use super::style::Style;
 use std::sync::{Arc, Mutex, PoisonError};
-use stead::agent::{Listener, RunReport};
+use stead::agent::{Listener, OpenQuestion, RunReport};
 use stead::core::{Event, EventKind, Level, PlanStage, ResultStatus, StopReason, Todo, TodoStatus, Usage, Usd};
 use tokio_util::sync::CancellationToken;
 
@@ -56,7 +57,7 @@ impl Renderer {
     }
 
     /// Prints what comes at the end.
-    pub(crate) fn finish(&self, report: &RunReport, common: &Common) -> Result<(), CliError> {
+    pub(crate) fn finish(&self, report: &RunReport, common: &Common, open: &[OpenQuestion]) -> Result<(), CliError> {
         match self.output {
             Output::Events => return Ok(()),
             Output::Json => {
@@ -73,6 +74,7 @@ impl Renderer {
         if let Some(text) = afterword(report, common) {
             errln!("{}", self.style.warn(&text));
         }
+        err(format_args!("{}", waiting(open, common, self.style)));
         if self.progress {
             errln!("{}", self.style.dim(&summary(report)));
         }
@@ -148,9 +150,11 @@ impl Renderer {
                 let text = format!("attempt {attempt} in {seconds:.1} s: {reason}");
                 self.note(&self.style.warn(&self.style.safe(&text)));
             }
-            EventKind::Ask { name, args, rule, .. } => {
+            EventKind::Ask { name, args, rule, preview, .. } => {
                 let text = format!("asks: {} ({rule})", call_line(name, args));
                 self.note(&self.style.warn(&self.style.safe(&text)));
+                let shown = preview.as_deref().map(|preview| coloured(preview, self.style));
+                shown.iter().for_each(|shown| err(format_args!("{shown}")));
             }
             EventKind::AgentSwitched { from, to, .. } => {
                 self.note(&self.style.dim(&self.style.safe(&format!("{from} hands over to {to}"))));

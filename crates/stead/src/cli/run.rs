@@ -1,6 +1,6 @@
 //! `stead run`: one input worked to its end.
 
-use super::args::{Common, RunArgs};
+use super::args::{Common, Output, RunArgs, TurnArgs};
 use super::env::Env;
 use super::error::CliError;
 use super::memory::background;
@@ -11,8 +11,8 @@ use super::signals::Signals;
 use std::io::Read;
 use std::process::ExitCode;
 use std::sync::Arc;
-use stead::agent::{Agent, AgentError, Pinned, RunOptions, RunReport};
-use stead::core::{Outcome, SessionId, Set};
+use stead::agent::{Agent, AgentError, Pinned, RunOptions, RunReport, Session};
+use stead::core::{Allowance, Outcome, SessionId, Set};
 use stead::store::StoreError;
 use stead::workspace::Severity;
 
@@ -26,42 +26,91 @@ pub(crate) async fn run(common: &Common, env: &Env, args: RunArgs) -> Result<Exi
     let common = &common.with_model(args.turn.model.as_ref()).with_agent(args.turn.agent.as_ref());
     let agent = open_agent(common, env, Needs::Model).await?;
     tell_inactive(&agent);
-    let signals = Signals::watch()?;
-    let renderer = Arc::new(Renderer::new(env, args.output, signals.cancel.clone()));
-    let mut session = agent.session(id);
+    let begin = match input {
+        Some(text) => Begin::Input { text, pin: if args.pin { Pinned::Yes } else { Pinned::No } },
+        None => Begin::Resume(args.raise.unwrap_or_default()),
+    };
+    let session = agent.session(id);
     let mut set = args.turn.set();
     if args.plan {
         set.push(Set { change: session.planning(), by: "--plan".to_owned() });
     }
-    let options = RunOptions {
-        listener: renderer.listener(),
-        cancel: signals.cancel.clone(),
-        approvals: args.turn.approve.approvals(env),
-        wait: args.turn.wait(),
-        pin: if args.pin { Pinned::Yes } else { Pinned::No },
-        set,
-        ..RunOptions::default()
-    };
-    let report = match input {
-        Some(text) => {
-            let input = session.input(&text).await;
-            session.run(input, options).await
-        }
-        None => session.resume_with(args.raise.unwrap_or_default(), options).await,
-    };
-    if let Err(error) = session.finish("exit").await {
-        errln!("hooks were not told that the session is left: {error}");
-    }
-    agent.sessions().flush().await;
-    if let Err(AgentError::Store(StoreError::Unavailable { .. } | StoreError::Corrupt { .. })) = &report {
-        errln!("Go on with: {}", resume_command(session.id(), common));
-    }
-    let report = report?;
-    renderer.finish(&report, common)?;
+    let way = Way { turn: args.turn, output: Some(args.output), set };
+    let report = carry_out(common, env, session, begin, way).await?;
     if !args.no_background {
         background::start(common, env, &agent);
     }
     Ok(exit_code(report.outcome))
+}
+
+/// What a run begins with.
+enum Begin {
+    Input { text: String, pin: Pinned },
+    Resume(Allowance),
+}
+
+/// How a run is carried out and shown.
+pub(crate) struct Way {
+    pub(crate) turn: TurnArgs,
+    /// What is printed; none = nothing.
+    pub(crate) output: Option<Output>,
+    /// What the person changes of how the session goes on.
+    pub(crate) set: Vec<Set>,
+}
+
+/// Goes on with a session that was parked, as `stead run --resume` does.
+pub(crate) async fn take_up(
+    common: &Common,
+    env: &Env,
+    agent: &Arc<Agent>,
+    id: SessionId,
+    way: Way,
+) -> Result<RunReport, CliError> {
+    let report = carry_out(common, env, agent.session(id), Begin::Resume(Allowance::default()), way).await?;
+    background::start(common, env, agent);
+    Ok(report)
+}
+
+async fn carry_out(
+    common: &Common,
+    env: &Env,
+    mut session: Session,
+    begin: Begin,
+    way: Way,
+) -> Result<RunReport, CliError> {
+    let signals = Signals::watch()?;
+    let renderer = way.output.map(|output| Arc::new(Renderer::new(env, output, signals.cancel.clone())));
+    let options = RunOptions {
+        listener: renderer.as_ref().map_or_else(|| RunOptions::default().listener, Renderer::listener),
+        cancel: signals.cancel.clone(),
+        approvals: way.turn.approve.approvals(common, env),
+        wait: way.turn.wait(),
+        pin: match &begin {
+            Begin::Input { pin, .. } => *pin,
+            Begin::Resume(_) => Pinned::No,
+        },
+        set: way.set,
+        ..RunOptions::default()
+    };
+    let report = match begin {
+        Begin::Input { text, .. } => {
+            let input = session.input(&text).await;
+            session.run(input, options).await
+        }
+        Begin::Resume(raise) => session.resume_with(raise, options).await,
+    };
+    if let Err(error) = session.finish("exit").await {
+        errln!("hooks were not told that the session is left: {error}");
+    }
+    session.flush().await;
+    if let Err(AgentError::Store(StoreError::Unavailable { .. } | StoreError::Corrupt { .. })) = &report {
+        errln!("Go on with: {}", resume_command(session.id(), common));
+    }
+    let report = report?;
+    if let Some(renderer) = renderer {
+        renderer.finish(&report, common, &session.open_questions())?;
+    }
+    Ok(report)
 }
 
 /// Says that settings have no effect yet: one of them may be a guard that someone relies on.
@@ -108,7 +157,9 @@ pub(crate) fn afterword(report: &RunReport, common: &Common) -> Option<String> {
     let command = resume_command(&report.session, common);
     match report.outcome {
         Outcome::Completed => report.reason.clone(),
-        Outcome::Parked => Some(format!("parked: {reason}. Answer with: {command} --approve all (or none)")),
+        Outcome::Parked => {
+            Some(format!("parked: {reason}. Answer as below, or all with: {command} --approve all (or none)"))
+        }
         Outcome::Cancelled => Some(format!("cancelled. Go on with: {command}")),
         Outcome::StepLimit | Outcome::TimedOut => Some(format!("{reason}. Go on with: {command}")),
         Outcome::Budget => Some(format!("{reason}. Go on with: {command} --raise AMOUNT")),
@@ -117,8 +168,13 @@ pub(crate) fn afterword(report: &RunReport, common: &Common) -> Option<String> {
 }
 
 /// The command that goes on with a session.
-fn resume_command(session: &SessionId, common: &Common) -> String {
-    let mut command = format!("stead run -s {session} --resume");
+pub(crate) fn resume_command(session: &SessionId, common: &Common) -> String {
+    format!("stead run -s {session} --resume{}", flags(common))
+}
+
+/// The flags that lead another command to the same agent.
+pub(crate) fn flags(common: &Common) -> String {
+    let mut command = String::new();
     let dir = common.workspace.as_ref().map(|dir| dir.to_string_lossy().into_owned());
     let layout = common.layout.map(|layout| layout.to_string());
     for (flag, value) in [

@@ -86,7 +86,7 @@ async fn lines(agent: &Arc<Agent>, id: &str) -> Result<Vec<Line>, CliError> {
 }
 
 /// The session that `text` names: by its id, or by the beginning of it if only one begins so.
-async fn find(agent: &Arc<Agent>, text: &str) -> Result<SessionId, CliError> {
+pub(crate) async fn find(agent: &Arc<Agent>, text: &str) -> Result<SessionId, CliError> {
     let exact = session_id(Some(text))?;
     let list = agent.sessions().list().await?;
     let mut begin: Vec<SessionId> = list.into_iter().map(|s| s.id).filter(|id| id.as_str().starts_with(text)).collect();

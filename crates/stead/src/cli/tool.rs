@@ -33,7 +33,7 @@ pub(crate) async fn tool(common: &Common, env: &Env, args: ToolArgs) -> Result<E
         return Ok(ExitCode::SUCCESS);
     }
     let signals = Signals::watch()?;
-    let called = agent.call_tool(name, parsed, &args.approve.approvals(env), signals.cancel.clone()).await;
+    let called = agent.call_tool(name, parsed, &args.approve.approvals(common, env), signals.cancel.clone()).await;
     print_result(&called, args.json, Style::stdout(env))?;
     Ok(ExitCode::from(u8::from(called.status.is_error())))
 }

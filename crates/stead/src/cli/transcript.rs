@@ -6,8 +6,8 @@ use super::style::Style;
 use std::fmt::Write;
 use stead::agent::fenced;
 use stead::core::{
-    Block, CallResult, CallState, Change, Compaction, Entry, HookRun, Limits, Line, Message, ModelReply, Next, Outcome,
-    PlanStage, ResultStatus, SessionState, Thinking, ToolCall, ToolResult, UserInput,
+    Block, CallResult, CallState, Change, Compaction, DecisionKind, Entry, HookRun, Limits, Line, Message, ModelReply,
+    Next, Outcome, PlanStage, ResultStatus, SessionState, Thinking, ToolCall, ToolResult, UserInput,
 };
 
 /// How much is shown.
@@ -132,8 +132,14 @@ fn chronicle(lines: &[Line], style: Style) -> String {
             }
             Entry::Ask(ask) => format!("{} asks: {}", ask.id, ask.rule),
             Entry::Decision(decision) => {
-                let answer = if decision.approved { "approved" } else { "rejected" };
-                format!("{} {answer} by {}", decision.id, decision.by)
+                let answer = match decision.kind() {
+                    DecisionKind::Approve => "approved",
+                    DecisionKind::Edit => "approved with other arguments",
+                    DecisionKind::Reject => "rejected",
+                    DecisionKind::Respond => "answered instead of run",
+                };
+                let words = decision.words.as_ref().map_or(String::new(), |words| format!(": {}", style.safe(words)));
+                format!("{} {answer} by {}{words}", decision.id, decision.by)
             }
             Entry::Notice(notice) => format!("harness: {}", notice.text),
             Entry::Steer(steer) => format!("user, while it ran: {}", blocks_text(&steer.content)),

@@ -80,7 +80,7 @@ impl Live<'_> {
         let fired = self.ask_hooks(input.with("rule", rule.into())).await?;
         Ok(match fired.verdict {
             Verdict::Yes(hook) => Some((Answer::Yes, format!("hook {hook}"))),
-            Verdict::No { hook, reason } => Some((Answer::No, format!("hook {hook} ({reason})"))),
+            Verdict::No { hook, reason } => Some((Answer::No { words: Some(reason) }, format!("hook {hook}"))),
             Verdict::Pass | Verdict::End { .. } | Verdict::Halted(_) => None,
         })
     }

@@ -7,6 +7,7 @@ use super::state::{Chat, Command, Info, Phase, Planning};
 use super::terminal::{Screen, keys};
 use super::transcript::Tone;
 use super::view::{Colours, View};
+use crate::cli::approvals::answerer;
 use crate::cli::args::{Approve, ChatArgs, Common};
 use crate::cli::env::Env;
 use crate::cli::error::CliError;
@@ -93,7 +94,7 @@ impl<'a> App<'a> {
         let agent = open_agent(common, env, Needs::Model).await?;
         let id = session_id(args.session.as_deref())?;
         let session = load(&agent, &id).await?;
-        let (person, asks) = Person::new();
+        let (person, asks) = Person::new(answerer(common, env, None));
         let mut app = Self {
             chat: Chat::new(info(&agent, &session)),
             common: common.clone(),

@@ -12,20 +12,21 @@ pub(super) struct Asked {
 
 /// The person in front of the screen.
 pub(super) struct Person {
+    name: String,
     asks: mpsc::Sender<Asked>,
 }
 
 impl Person {
     /// A person, and where the questions to them arrive.
-    pub(super) fn new() -> (Self, mpsc::Receiver<Asked>) {
+    pub(super) fn new(name: String) -> (Self, mpsc::Receiver<Asked>) {
         let (asks, asked) = mpsc::channel(1);
-        (Self { asks }, asked)
+        (Self { name, asks }, asked)
     }
 }
 
 impl Approver for Person {
     fn name(&self) -> String {
-        "the person at the terminal".to_owned()
+        self.name.clone()
     }
 
     fn answer<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer> {

@@ -182,7 +182,7 @@ impl Chat {
 
     /// A call waits for the person.
     pub(super) fn ask(&mut self, question: Question) {
-        let stage = Stage::Asked(question.rule.clone());
+        let stage = Stage::Asked { rule: question.rule.clone(), preview: question.terms.preview.clone() };
         self.call(&question.id, &question.tool, &question.args, stage);
         self.doing(Doing::Asking);
         self.question = Some(question);

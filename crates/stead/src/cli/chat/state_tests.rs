@@ -2,7 +2,8 @@ use super::super::transcript::{Call, Details};
 use super::*;
 use crossterm::event::{KeyEvent, KeyModifiers};
 use serde_json::json;
-use stead::core::{Event, EventKind, ResultStatus, RunId, StopReason};
+use stead::agent::Granted;
+use stead::core::{AskTerms, DecisionKind, Event, EventKind, ResultStatus, RunId, StopReason};
 
 fn chat() -> Chat {
     Chat::new(Info {
@@ -56,7 +57,14 @@ fn text(text: &str) -> EventKind {
 }
 
 fn question() -> Question {
-    Question { id: "c1".into(), tool: "write_file".into(), args: json!({"file_path": "a"}), rule: "approvals".into() }
+    Question {
+        id: "c1".into(),
+        tool: "write_file".into(),
+        args: json!({"file_path": "a"}),
+        rule: "approvals".into(),
+        terms: AskTerms { preview: Some("+++ b/a\n+x\n".into()), ..AskTerms::default() },
+        always: Some(Granted::Folder("a".into())),
+    }
 }
 
 #[test]
@@ -149,12 +157,26 @@ fn ctrl_d_leaves_only_with_nothing_written() {
 
 #[test]
 fn one_key_answers_a_question_unless_something_is_half_written() {
-    for (letter, answer) in [('y', Answer::Yes), ('N', Answer::No), ('l', Answer::Later)] {
+    for (letter, answer) in
+        [('y', Answer::Yes), ('N', Answer::no()), ('a', Answer::Always), ('l', Answer::Later), ('e', Answer::Later)]
+    {
         let mut chat = chat();
         send(&mut chat, "go");
         chat.ask(question());
         assert_eq!(chat.on_key(key(KeyCode::Char(letter))), [Command::Answer(answer)]);
         assert_eq!(chat.question, None);
+    }
+    // A key that would give an answer that is not taken is a letter like any other.
+    for (letter, terms) in [
+        ('a', AskTerms::default()),
+        ('y', AskTerms { decisions: vec![DecisionKind::Respond], ..AskTerms::default() }),
+        ('n', AskTerms { decisions: vec![DecisionKind::Approve], ..AskTerms::default() }),
+    ] {
+        let mut chat = chat();
+        send(&mut chat, "go");
+        chat.ask(Question { terms, always: None, ..question() });
+        assert_eq!(chat.on_key(key(KeyCode::Char(letter))), []);
+        assert!(chat.question.is_some(), "{letter}");
     }
     let mut chat = chat();
     send(&mut chat, "go");
@@ -168,13 +190,22 @@ fn one_key_answers_a_question_unless_something_is_half_written() {
 fn an_asked_call_is_one_item_from_question_to_result() {
     let mut chat = chat();
     send(&mut chat, "go");
-    let Question { id, tool: name, args, rule } = question();
-    happen(&mut chat, [EventKind::Ask { id: id.clone(), name: name.clone(), args: args.clone(), rule }]);
+    let Question { id, tool: name, args, rule, .. } = question();
+    let ask = EventKind::Ask {
+        id: id.clone(),
+        name: name.clone(),
+        args: args.clone(),
+        rule,
+        decisions: Vec::new(),
+        expires: None,
+        preview: None,
+    };
+    happen(&mut chat, [ask]);
     chat.ask(question());
     happen(
         &mut chat,
         [
-            EventKind::Decision { id: id.clone(), approved: true, by: "me".into() },
+            EventKind::Decision { id: id.clone(), approved: true, by: "me".into(), decision: DecisionKind::Approve },
             EventKind::ToolStarted { id: id.clone(), name: name.clone(), args: args.clone() },
         ],
     );

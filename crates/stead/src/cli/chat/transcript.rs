@@ -54,8 +54,11 @@ impl Call {
 /// How far a call has come.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Stage {
-    /// It waits for a person because of this rule.
-    Asked(String),
+    /// It waits for a person because of this rule, and would do this.
+    Asked {
+        rule: String,
+        preview: Option<String>,
+    },
     /// It runs, and has put out this much.
     Running(String),
     Ended {

@@ -12,7 +12,8 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Clear, Widget};
-use stead::core::{PermissionMode, ResultStatus};
+use stead::agent::Question;
+use stead::core::{DecisionKind, PermissionMode, ResultStatus};
 use unicode_width::UnicodeWidthStr;
 
 /// Whether the terminal's colours are used.
@@ -239,7 +240,7 @@ fn behind(rows: Vec<Line<'static>>, first: Span<'static>, rest: Span<'static>) -
 
 fn call_rows(call: &Call, mark: Mark, width: usize) -> Vec<Line<'static>> {
     let (sign, style, after) = match &call.stage {
-        Stage::Asked(rule) => ("?", WARN, format!("asks ({rule})")),
+        Stage::Asked { rule, .. } => ("?", WARN, format!("asks ({rule})")),
         Stage::Running(_) => ("…", ACCENT, String::new()),
         Stage::Ended { status, preview, ms } => {
             let (sign, style) = match status {
@@ -275,11 +276,27 @@ fn call_rows(call: &Call, mark: Mark, width: usize) -> Vec<Line<'static>> {
         Span::styled(hint, QUIET.add_modifier(Modifier::ITALIC)),
     ]);
     let mut rows = vec![head];
+    if let Stage::Asked { preview: Some(preview), .. } = &call.stage {
+        rows.extend(preview_rows(preview, width));
+    }
     match call.details {
         Details::Hidden => {}
         Details::Shown => rows.extend(detail_rows(call, width)),
     }
     rows
+}
+
+/// What a call would do, in the colours of a diff.
+fn preview_rows(preview: &str, width: usize) -> Vec<Line<'static>> {
+    let inner = width.saturating_sub(4);
+    let style = |line: &str| match line.as_bytes().first() {
+        Some(b'+') => GOOD,
+        Some(b'-') => BAD,
+        Some(b'@') => ACCENT,
+        Some(_) | None => QUIET,
+    };
+    let rows = preview.lines().flat_map(|line| wrap(&[(line.to_owned(), style(line))], inner, Break::Anywhere));
+    behind(rows.collect(), Span::styled("  │ ", QUIET), Span::styled("  │ ", QUIET))
 }
 
 fn detail_rows(call: &Call, width: usize) -> Vec<Line<'static>> {
@@ -293,7 +310,7 @@ fn detail_rows(call: &Call, width: usize) -> Vec<Line<'static>> {
         }
     }
     match &call.stage {
-        Stage::Asked(_) => {}
+        Stage::Asked { .. } => {}
         Stage::Running(output) => {
             let all = wrap(&[(output.clone(), QUIET)], inner, Break::Anywhere);
             rows.extend(all.into_iter().rev().take(OUTPUT_ROWS).rev());
@@ -310,10 +327,10 @@ fn status_rows(chat: &Chat, width: usize) -> Vec<Line<'static>> {
         let call = crate::cli::render::call_line(&question.tool, &question.args);
         rows.push(Line::styled(clip(&format!("allow {call}? ({})", question.rule), width), WARN));
         let keys = match chat.editor.is_empty() {
-            true => "y yes · n no · l later",
-            false => "empty the input to answer with y, n or l",
+            true => answer_keys(question),
+            false => "empty the input to answer with one key".to_owned(),
         };
-        rows.push(Line::styled(clip(keys, width), WARN.add_modifier(Modifier::BOLD)));
+        rows.push(Line::styled(clip(&keys, width), WARN.add_modifier(Modifier::BOLD)));
     }
     if let Phase::Running(run) = &chat.phase {
         rows.push(running_row(run, width));
@@ -322,6 +339,22 @@ fn status_rows(chat: &Chat, width: usize) -> Vec<Line<'static>> {
         rows.push(Line::styled(clip(&format!("queued: {}", text.replace('\n', " ")), width), QUIET));
     }
     rows
+}
+
+/// The keys that answer a question.
+fn answer_keys(question: &Question) -> String {
+    let key = |kind: &DecisionKind| match kind {
+        DecisionKind::Approve => Some("y yes".to_owned()),
+        DecisionKind::Reject => Some("n no".to_owned()),
+        DecisionKind::Edit | DecisionKind::Respond => None,
+    };
+    let keys = question.terms.allowed().iter().filter_map(key);
+    let always = question.always.as_ref().map(|always| format!("a always ({always})"));
+    let later = match [DecisionKind::Edit, DecisionKind::Respond].into_iter().any(|kind| question.terms.takes(kind)) {
+        true => "e park it, to edit or answer with `stead approvals`",
+        false => "l later",
+    };
+    keys.chain(always).chain([later.to_owned()]).collect::<Vec<_>>().join(" · ")
 }
 
 fn running_row(run: &Running, width: usize) -> Line<'static> {

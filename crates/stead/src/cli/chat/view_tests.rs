@@ -6,8 +6,17 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use serde_json::json;
 use std::time::Duration;
-use stead::agent::Question;
-use stead::core::{Event, EventKind, PermissionMode, PlanStage, RunId, StopReason, Todo, TodoStatus, Usage, Usd};
+use stead::agent::{Granted, Question};
+use stead::core::{
+    AskTerms, Event, EventKind, PermissionMode, PlanStage, RunId, StopReason, Todo, TodoStatus, Usage, Usd,
+};
+
+fn question(args: serde_json::Value) -> Question {
+    let terms =
+        AskTerms { preview: Some("--- /dev/null\n+++ b/a.txt\n@@ -0,0 +1 @@\n+x\n".into()), ..AskTerms::default() };
+    let always = Some(Granted::File("a.txt".into()));
+    Question { id: "2".into(), tool: "write_file".into(), args, rule: "approvals".into(), terms, always }
+}
 
 fn chat() -> Chat {
     Chat::new(Info {
@@ -120,17 +129,21 @@ fn an_expanded_call_shows_arguments_and_result() {
 fn a_question_stands_above_the_input_with_its_keys() {
     let mut chat = full();
     let args = json!({"file_path": "a.txt"});
-    chat.ask(Question { id: "2".into(), tool: "write_file".into(), args, rule: "approvals".into() });
-    let shown = screen(&mut chat, &mut View::new(Colours::On), 60, 16);
+    chat.ask(question(args));
+    let shown = screen(&mut chat, &mut View::new(Colours::On), 60, 20);
     let want = [
         "✓ read_file notes.md 2 ms",
         "? write_file a.txt asks (approvals)  Ctrl-O",
+        "  │ --- /dev/null",
+        "  │ +++ b/a.txt",
+        "  │ @@ -0,0 +1 @@",
+        "  │ +x",
         "",
         "allow write_file a.txt? (approvals)",
-        "y yes · n no · l later",
+        "y yes · n no · a always (of a.txt) · l later",
         "⠹ waiting for your answer · step 1 · 3 s · Ctrl-C cancels",
     ];
-    assert_eq!(shown[6..12], want);
+    assert_eq!(shown[6..16], want);
 }
 
 #[test]
@@ -218,7 +231,7 @@ proptest! {
         chat.on_paste(&input);
         chat.queued.push_back(input.clone());
         let args = json!({"file_path": "a.txt"});
-        chat.ask(Question { id: "2".into(), tool: "write_file".into(), args, rule: "approvals".into() });
+        chat.ask(question(args));
         for (width, height) in sizes.into_iter().chain([(10, 3), (1, 1), (80, 24)]) {
             screen(&mut chat, &mut view, width, height);
             press(&mut chat, KeyCode::PageUp);

@@ -63,7 +63,9 @@ impl Chat {
                 let ended = Stage::Ended { status: *status, preview: preview.clone(), ms: Some(*ms) };
                 self.call(id, name, &Value::Null, ended);
             }
-            EventKind::Ask { id, name, args, rule } => self.call(id, name, args, Stage::Asked(rule.clone())),
+            EventKind::Ask { id, name, args, rule, preview, .. } => {
+                self.call(id, name, args, Stage::Asked { rule: rule.clone(), preview: preview.clone() });
+            }
             EventKind::Decision { id, .. } => {
                 if self.question.as_ref().is_some_and(|question| question.id == *id) {
                     self.question = None;
@@ -106,7 +108,10 @@ impl Chat {
             Outcome::Completed if reason.is_empty() => {}
             Outcome::Completed => self.note(Tone::Info, reason),
             Outcome::Cancelled => self.note(Tone::Warning, "cancelled; /resume goes on"),
-            Outcome::Parked => self.note(Tone::Warning, format!("parked: {reason}; /resume asks again")),
+            Outcome::Parked => self.note(
+                Tone::Warning,
+                format!("parked: {reason}; /resume asks again, `stead approvals` also edits and responds"),
+            ),
             Outcome::Budget => self.note(Tone::Warning, format!("budget: {reason}; /raise AMOUNT goes on")),
             Outcome::StepLimit | Outcome::TimedOut => {
                 self.note(Tone::Warning, format!("{}: {reason}; /resume goes on", outcome.as_str()));
@@ -180,7 +185,9 @@ impl Chat {
                     (Some(_) | None, None) | (None, Some(_)) => None,
                 };
             }
-            EventKind::Ask { id, name, args, rule } => self.call(id, name, args, Stage::Asked(rule.clone())),
+            EventKind::Ask { id, name, args, rule, preview, .. } => {
+                self.call(id, name, args, Stage::Asked { rule: rule.clone(), preview: preview.clone() });
+            }
             EventKind::RunEnded { outcome, .. } => self.note(Tone::Info, format!("[{who}] {}", outcome.as_str())),
             EventKind::Notice { text, .. } => self.note(Tone::Info, format!("[{who}] {text}")),
             _ => {}

@@ -7,6 +7,7 @@ use super::super::transcript::{Body, Details, Item, Tone};
 use super::{Chat, Command, Doing, Phase};
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use stead::agent::Answer;
+use stead::core::DecisionKind;
 
 impl Chat {
     pub(in crate::cli::chat) fn on_paste(&mut self, text: &str) -> Vec<Command> {
@@ -96,11 +97,14 @@ impl Chat {
 
     /// One key answers a question, but never a key that goes on with something half written.
     pub(super) fn answer_for(&self, letter: char) -> Option<Answer> {
-        self.question.as_ref().filter(|_| self.editor.is_empty())?;
+        let question = self.question.as_ref().filter(|_| self.editor.is_empty())?;
+        let takes = |kind| question.terms.takes(kind);
         match letter.to_ascii_lowercase() {
-            'y' => Some(Answer::Yes),
-            'n' => Some(Answer::No),
-            'l' => Some(Answer::Later),
+            'y' => takes(DecisionKind::Approve).then_some(Answer::Yes),
+            'n' => takes(DecisionKind::Reject).then_some(Answer::no()),
+            'a' => (takes(DecisionKind::Approve) && question.always.is_some()).then_some(Answer::Always),
+            // Arguments are changed, and results given, where there is room for them: `stead approvals`.
+            'l' | 'e' => Some(Answer::Later),
             _ => None,
         }
     }

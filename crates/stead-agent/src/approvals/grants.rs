@@ -1,0 +1,83 @@
+//! What people allowed for good: one document of the place, per agent and owner.
+
+use super::ApprovalError;
+use crate::budget::ledger;
+use crate::gate::{Grant, Granted};
+use crate::{Agent, AgentError};
+use serde::{Deserialize, Serialize};
+use stead_core::Owner;
+use stead_store::DocVersion;
+
+/// The document.
+const KEY: &str = "approvals/granted";
+/// More rules than a person can look through are no rules of a person.
+const MAX_GRANTS: usize = 500;
+/// Digits of an id.
+const ID_DIGITS: usize = 8;
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Book {
+    version: u32,
+    grants: Vec<Grant>,
+}
+
+impl Default for Book {
+    fn default() -> Self {
+        Self { version: 1, grants: Vec::new() }
+    }
+}
+
+impl Agent {
+    /// What people allowed `owner` for good, oldest first.
+    pub async fn grants(&self, owner: &Owner) -> Result<Vec<Grant>, AgentError> {
+        let book: Book = ledger::read(&self.parts.place.state(owner), KEY).await?;
+        Ok(book.grants)
+    }
+
+    /// Allows calls of `tool` for good. The same rule is not kept twice.
+    pub async fn grant(&self, owner: &Owner, tool: &str, what: Granted, by: &str) -> Result<Grant, AgentError> {
+        let state = self.parts.place.state(owner);
+        let made = ledger::change(&state, KEY, |book: &mut Book| -> Result<Grant, AgentError> {
+            if let Some(same) = book.grants.iter().find(|grant| grant.tool == tool && grant.what == what) {
+                return Ok(same.clone());
+            }
+            if book.grants.len() >= MAX_GRANTS {
+                return Err(ApprovalError::TooManyRules(MAX_GRANTS).into());
+            }
+            let (id, at) = (fresh_id(&book.grants), jiff::Timestamp::now());
+            let grant = Grant { id, tool: tool.to_owned(), what: what.clone(), by: by.to_owned(), at };
+            book.grants.push(grant.clone());
+            Ok(grant)
+        });
+        made.await
+    }
+
+    /// Takes a rule back: from the next run on its calls ask again. `id` may be the beginning of one.
+    pub async fn revoke(&self, owner: &Owner, id: &str) -> Result<Grant, AgentError> {
+        let state = self.parts.place.state(owner);
+        let gone = ledger::change(&state, KEY, |book: &mut Book| -> Result<Grant, AgentError> {
+            let like = |grant: &&Grant| !id.is_empty() && grant.id.starts_with(id);
+            let mut found: Vec<Grant> = book.grants.iter().filter(like).cloned().collect();
+            match (found.pop(), found.is_empty()) {
+                (Some(grant), true) => {
+                    book.grants.retain(|other| other.id != grant.id);
+                    Ok(grant)
+                }
+                (Some(_), false) => Err(ApprovalError::ManyRules(id.to_owned()).into()),
+                (None, _) => Err(ApprovalError::NoRule(id.to_owned()).into()),
+            }
+        });
+        gone.await
+    }
+}
+
+fn fresh_id(grants: &[Grant]) -> String {
+    loop {
+        let any = DocVersion::fresh().to_string();
+        // The first digits are the time, the last ones chance.
+        let id = any[any.len() - ID_DIGITS..].to_owned();
+        if grants.iter().all(|grant| grant.id != id) {
+            return id;
+        }
+    }
+}

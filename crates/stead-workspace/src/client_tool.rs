@@ -1,0 +1,99 @@
+//! `client_tools:`: tools that whoever runs the agent carries out.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use stead_core::{Effect, Risk, ToolSpec};
+
+/// Longest name that every provider takes.
+const MAX_NAME_BYTES: usize = 64;
+
+/// A tool that whoever runs the agent carries out: its calls wait, and the result is answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClientTool {
+    /// Its name: letters, digits, `_` and `-`.
+    pub name: String,
+    /// What the model is told about it.
+    pub description: String,
+    /// JSON schema of its arguments (default: none are taken).
+    #[serde(default = "nothing")]
+    pub parameters: Value,
+    /// The strongest thing it does, for the permission mode: `reads`, `writes` (default), `network` or `executes`.
+    #[serde(default = "writes")]
+    pub effect: Effect,
+}
+
+fn nothing() -> Value {
+    json!({"type": "object", "properties": {}, "additionalProperties": false})
+}
+
+fn writes() -> Effect {
+    Effect::Writes
+}
+
+impl ClientTool {
+    /// As the model and the gate see it.
+    pub fn spec(&self) -> ToolSpec {
+        let risk = Risk { effect: self.effect, parallel_safe: false, repeatable: false };
+        ToolSpec {
+            name: self.name.clone(),
+            aliases: Vec::new(),
+            description: self.description.clone(),
+            parameters: Arc::new(self.parameters.clone()),
+            risk,
+        }
+    }
+
+    /// What is wrong with them, and the key it is about.
+    pub(crate) fn problem(all: &[Self]) -> Option<(String, String)> {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        for (at, tool) in all.iter().enumerate() {
+            let key = format!("client_tools[{at}]");
+            let name = &tool.name;
+            if name.is_empty() || name.len() > MAX_NAME_BYTES || !name.bytes().all(plain) {
+                let message = format!(
+                    "{key}.name: {name:?} is no name of a tool; use letters, digits, _ and -, at most {MAX_NAME_BYTES}"
+                );
+                return Some((format!("{key}.name"), message));
+            }
+            if all[..at].iter().any(|other| other.name == *name) {
+                return Some((format!("{key}.name"), format!("{key}.name: there are two client tools named `{name}`")));
+            }
+            if tool.parameters.get("type").and_then(Value::as_str) != Some("object") {
+                let message = format!("{key}.parameters must be a JSON schema with `type: object`");
+                return Some((format!("{key}.parameters"), message));
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::AgentConfig;
+
+    #[test]
+    fn client_tools_are_checked_with_their_place() {
+        let good = "client_tools:\n- {name: pick, description: Picks., effect: reads}\n";
+        let tools = AgentConfig::parse(good, &|_| None).unwrap().client_tools;
+        let (name, description) = ("pick".to_owned(), "Picks.".to_owned());
+        assert_eq!(tools, [ClientTool { name, description, parameters: nothing(), effect: Effect::Reads }]);
+        let table = [
+            ("client_tools:\n- {name: 'a b', description: x}", "agent.yaml:2:"),
+            ("client_tools:\n- {name: '', description: x}", "agent.yaml:2:"),
+            ("client_tools:\n- {name: a, description: x}\n- {name: a, description: y}", "agent.yaml:3:"),
+            ("client_tools:\n- {name: a, description: x, parameters: {type: string}}", "agent.yaml:2:"),
+            ("client_tools:\n- {name: a, description: x, parameters: [1]}", "agent.yaml:2:"),
+            ("client_tools:\n- {name: a, description: x, effect: flies}", "agent.yaml:2:"),
+            ("client_tools:\n- {name: a, descripton: x}", "agent.yaml:2:"),
+            ("client_tools:\n- {name: a}", "agent.yaml:2:"),
+        ];
+        for (text, place) in table {
+            let error = AgentConfig::parse(text, &|_| None).unwrap_err()[0].to_string();
+            assert!(error.starts_with(place), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The commands about questions that wait for a person.
+
+use crate::cli::args::{Output, TurnArgs};
+use clap::{Args, Subcommand};
+
+#[derive(Debug, Args)]
+pub(crate) struct ApprovalsArgs {
+    #[command(subcommand)]
+    pub(crate) command: ApprovalsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ApprovalsCommand {
+    /// List the questions that wait, of all sessions
+    #[command(
+        after_help = "Examples:\n  stead approvals list\n  stead approvals list -s weekly --json        one session, for programs"
+    )]
+    List(WhereArgs),
+    /// Show a question: arguments, what would happen, and how it may be answered
+    #[command(after_help = "Example:\n  stead approvals show call_1")]
+    Show {
+        /// The call, or the beginning of its id
+        id: String,
+        #[command(flatten)]
+        place: WhereArgs,
+    },
+    /// Let calls run as they are
+    #[command(after_help = "Examples:
+  stead approvals approve call_1
+  stead approvals approve call_1 --always      and do not ask about such calls again
+  stead approvals approve --all -s weekly      all that wait in a session")]
+    Approve {
+        /// The calls, or the beginnings of their ids
+        #[arg(required_unless_present = "all", value_name = "ID")]
+        ids: Vec<String>,
+        /// All that wait in the session
+        #[arg(long, requires = "session", conflicts_with = "ids")]
+        all: bool,
+        /// Make a rule: calls like these (this folder, this tool) are not asked about any more
+        #[arg(long)]
+        always: bool,
+        #[command(flatten)]
+        answer: AnswerArgs,
+    },
+    /// Let a call run with other arguments
+    #[command(
+        after_help = "Example:\n  stead approvals edit call_1 '{\"file_path\": \"a.txt\", \"content\": \"hello\"}'"
+    )]
+    Edit {
+        /// The call, or the beginning of its id
+        id: String,
+        /// All its arguments, as a JSON object; `-` reads standard input
+        args: String,
+        #[command(flatten)]
+        answer: AnswerArgs,
+    },
+    /// Do not let calls run, and say why
+    #[command(
+        after_help = "Examples:\n  stead approvals reject call_1 --reason \"use the staging database\"\n  stead approvals reject --all -s weekly"
+    )]
+    Reject {
+        /// The calls, or the beginnings of their ids
+        #[arg(required_unless_present = "all", value_name = "ID")]
+        ids: Vec<String>,
+        /// All that wait in the session
+        #[arg(long, requires = "session", conflicts_with = "ids")]
+        all: bool,
+        /// Why, in words for the model
+        #[arg(long, value_name = "WORDS")]
+        reason: Option<String>,
+        #[command(flatten)]
+        answer: AnswerArgs,
+    },
+    /// Give the result of a call yourself; it does not run
+    #[command(after_help = "Examples:
+  stead approvals respond call_1 \"the colour is blue\"
+  ./carry-it-out | stead approvals respond call_1 -")]
+    Respond {
+        /// The call, or the beginning of its id
+        id: String,
+        /// The result; `-` reads standard input
+        result: String,
+        #[command(flatten)]
+        answer: AnswerArgs,
+    },
+    /// List what `--always` allowed
+    #[command(after_help = "Example:\n  stead approvals rules --json")]
+    Rules(OfAgentArgs),
+    /// Take a rule back: from the next run on its calls ask again
+    #[command(after_help = "Example:\n  stead approvals revoke 3fa9")]
+    Revoke {
+        /// The rule, or the beginning of its id
+        id: String,
+        #[command(flatten)]
+        of: OfAgentArgs,
+    },
+}
+
+/// Whose questions, and in which form.
+#[derive(Debug, Args)]
+pub(crate) struct WhereArgs {
+    /// Only those of this session
+    #[arg(short, long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    #[command(flatten)]
+    pub(crate) of: OfAgentArgs,
+}
+
+/// Which agent, and in which form.
+#[derive(Debug, Args)]
+pub(crate) struct OfAgentArgs {
+    /// The agent, of a workspace that defines several
+    #[arg(short = 'a', long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// How an answer is given, and what follows.
+#[derive(Debug, Args)]
+pub(crate) struct AnswerArgs {
+    /// The session, where ids alone do not tell
+    #[arg(short, long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Who answers [default: the user of -u, or your login name]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) by: Option<String>,
+    /// The hash of the arguments you saw (`show --json`); the answer is refused if they are others by now
+    #[arg(long, value_name = "HASH")]
+    pub(crate) hash: Option<String>,
+    /// Leave the run parked; `stead run -s SESSION --resume` goes on
+    #[arg(long)]
+    pub(crate) no_resume: bool,
+    #[command(flatten)]
+    pub(crate) turn: TurnArgs,
+    /// What is printed of the run that goes on
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
+    /// Print one JSON object: what was answered, what still waits, and how the run ended
+    #[arg(long, conflicts_with = "output")]
+    pub(crate) json: bool,
+}

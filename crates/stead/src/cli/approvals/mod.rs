@@ -1,0 +1,163 @@
+//! `stead approvals`: questions that wait for a person, answered from any process.
+
+mod answer;
+pub(crate) mod args;
+mod show;
+mod terminal;
+
+use super::args::Common;
+use super::env::Env;
+use super::error::CliError;
+use super::open::{Needs, open_agent};
+use super::print::outln;
+use super::sessions::find;
+use super::style::Style;
+use args::{ApprovalsCommand, OfAgentArgs, WhereArgs};
+pub(crate) use show::{coloured, waiting};
+use std::io::Read;
+use std::process::ExitCode;
+use std::sync::Arc;
+use stead::agent::{Agent, Answer, OpenQuestion};
+pub(crate) use terminal::Terminal;
+
+pub(crate) async fn approvals(common: &Common, env: &Env, command: ApprovalsCommand) -> Result<ExitCode, CliError> {
+    match command {
+        ApprovalsCommand::List(place) => list(common, env, &place).await,
+        ApprovalsCommand::Show { id, place } => {
+            let agent = open(common, env, &place.of).await?;
+            let question = pick(&open_questions(&agent, place.session.as_deref()).await?, &id)?;
+            show::show(&agent, &question, place.of.json, Style::stdout(env)).await?;
+            Ok(ExitCode::SUCCESS)
+        }
+        ApprovalsCommand::Approve { ids, all, always, answer } => {
+            let yes = if always { Answer::Always } else { Answer::Yes };
+            answer::answer(common, env, &which(ids, all), &yes, answer).await
+        }
+        ApprovalsCommand::Edit { id, args, answer } => {
+            let text = given(&args)?;
+            let args = serde_json::from_str(&text)
+                .map_err(|error| CliError::usage(format!("the arguments are not JSON: {error}")))?;
+            answer::answer(common, env, &Which::These(vec![id]), &Answer::Edit(args), answer).await
+        }
+        ApprovalsCommand::Reject { ids, all, reason, answer } => {
+            answer::answer(common, env, &which(ids, all), &Answer::No { words: reason }, answer).await
+        }
+        ApprovalsCommand::Respond { id, result, answer } => {
+            let answered = Answer::Respond(given(&result)?);
+            answer::answer(common, env, &Which::These(vec![id]), &answered, answer).await
+        }
+        ApprovalsCommand::Rules(of) => rules(common, env, &of).await,
+        ApprovalsCommand::Revoke { id, of } => {
+            let agent = open(common, env, &of).await?;
+            let grant = agent.revoke(agent.owner(), &id).await?;
+            match of.json {
+                true => outln!("{}", json(&grant)?),
+                false => outln!("revoked {}", Style::stdout(env).safe(&grant.to_string())),
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// Which questions are answered.
+enum Which {
+    /// Those of a session.
+    All,
+    /// These, by the beginnings of their ids.
+    These(Vec<String>),
+}
+
+fn which(ids: Vec<String>, all: bool) -> Which {
+    if all { Which::All } else { Which::These(ids) }
+}
+
+/// Who answers: as told, or else the user, or whoever is logged in.
+pub(crate) fn answerer(common: &Common, env: &Env, by: Option<&String>) -> String {
+    let login = || env.get("USER").or_else(|| env.get("LOGNAME"));
+    by.or(common.user.as_ref()).cloned().or_else(login).unwrap_or_else(|| "person".to_owned())
+}
+
+async fn open(common: &Common, env: &Env, of: &OfAgentArgs) -> Result<Arc<Agent>, CliError> {
+    open_agent(&common.with_agent(of.agent.as_ref()), env, Needs::FilesOnly).await
+}
+
+/// All open questions, or those of one session.
+async fn open_questions(agent: &Arc<Agent>, session: Option<&str>) -> Result<Vec<OpenQuestion>, CliError> {
+    match session {
+        None => Ok(agent.approvals(agent.owner()).await?),
+        Some(text) => {
+            let mut session = agent.session(find(agent, text).await?);
+            session.load().await?;
+            Ok(session.open_questions())
+        }
+    }
+}
+
+/// The question whose id is `text`, or alone begins so.
+fn pick(open: &[OpenQuestion], text: &str) -> Result<OpenQuestion, CliError> {
+    let exact: Vec<&OpenQuestion> = open.iter().filter(|question| question.id == text).collect();
+    let found = match exact.is_empty() {
+        true => open.iter().filter(|question| !text.is_empty() && question.id.starts_with(text)).collect(),
+        false => exact,
+    };
+    match found.as_slice() {
+        [question] => Ok((*question).clone()),
+        [] => Err(CliError::usage(format!(
+            "nothing waits under {text:?}; `stead approvals list` shows what does (it may have been answered)"
+        ))),
+        several => {
+            let named: Vec<String> = several.iter().map(|q| format!("{} of session {}", q.id, q.session)).collect();
+            Err(CliError::usage(format!("{text:?} may be {}; give more of the id, or -s", named.join(" or "))))
+        }
+    }
+}
+
+async fn list(common: &Common, env: &Env, place: &WhereArgs) -> Result<ExitCode, CliError> {
+    let agent = open(common, env, &place.of).await?;
+    let open = open_questions(&agent, place.session.as_deref()).await?;
+    if place.of.json {
+        outln!("{}", json(&open)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let style = Style::stdout(env);
+    open.iter().for_each(|question| show::line(question, style));
+    if open.is_empty() {
+        outln!("nothing waits for a decision");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn rules(common: &Common, env: &Env, of: &OfAgentArgs) -> Result<ExitCode, CliError> {
+    let agent = open(common, env, of).await?;
+    let grants = agent.grants(agent.owner()).await?;
+    if of.json {
+        outln!("{}", json(&grants)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let style = Style::stdout(env);
+    for grant in &grants {
+        let text = format!("{} {}", grant.tool, grant.what);
+        let by = format!("allowed by {} at {:.0}", grant.by, grant.at);
+        outln!("{}  {}  {}", style.accent(&grant.id), style.safe(&text), style.dim(&style.safe(&by)));
+    }
+    if grants.is_empty() {
+        outln!("no rules yet; `stead approvals approve ID --always` makes one");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A text, or standard input for `-`.
+fn given(text: &str) -> Result<String, CliError> {
+    if text != "-" {
+        return Ok(text.to_owned());
+    }
+    /// More is no answer of a person.
+    const MAX_BYTES: u64 = 2 * 1024 * 1024;
+    let mut read = String::new();
+    std::io::stdin().take(MAX_BYTES).read_to_string(&mut read)?;
+    Ok(read)
+}
+
+fn json(value: &impl serde::Serialize) -> Result<String, CliError> {
+    Ok(serde_json::to_string(value).map_err(anyhow::Error::from)?)
+}

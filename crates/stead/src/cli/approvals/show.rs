@@ -1,0 +1,114 @@
+//! Questions as a person reads them.
+
+use super::json;
+use crate::cli::args::Common;
+use crate::cli::error::CliError;
+use crate::cli::print::outln;
+use crate::cli::render::call_line;
+use crate::cli::run::flags;
+use crate::cli::style::Style;
+use serde_json::Value;
+use std::sync::Arc;
+use stead::agent::{Agent, OpenQuestion};
+use stead::core::DecisionKind;
+
+/// A question on two lines.
+pub(super) fn line(question: &OpenQuestion, style: Style) {
+    let call = call_line(&question.tool, &question.args);
+    let session = format!("session {}", question.session);
+    outln!("{}  {}  {}", style.accent(&question.id), style.safe(&call), style.dim(&session));
+    let takes = takes(question);
+    outln!("  {}", style.dim(&style.safe(&format!("{} · {takes}{}", question.rule, bounds(question)))));
+}
+
+/// How a question may be answered.
+fn takes(question: &OpenQuestion) -> String {
+    question.terms.allowed().iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// By whom, and until when.
+fn bounds(question: &OpenQuestion) -> String {
+    let by = match question.terms.answerers.as_slice() {
+        [] => String::new(),
+        names => format!(" · by {}", names.join(", ")),
+    };
+    let now = jiff::Timestamp::now();
+    let until = match question.terms.expires {
+        None => String::new(),
+        Some(at) if at <= now => format!(" · expired at {at:.0}"),
+        Some(at) => format!(" · until {at:.0}"),
+    };
+    format!("{by}{until}")
+}
+
+/// All of a question.
+pub(super) async fn show(
+    agent: &Arc<Agent>,
+    question: &OpenQuestion,
+    as_json: bool,
+    style: Style,
+) -> Result<(), CliError> {
+    let mut session = agent.session(question.session.clone());
+    session.load().await?;
+    let always = session.always(&question.id).await?;
+    if as_json {
+        let mut value = serde_json::to_value(question).map_err(anyhow::Error::from)?;
+        if let (Value::Object(fields), Some(always)) = (&mut value, &always) {
+            fields.insert("always".to_owned(), serde_json::to_value(always).map_err(anyhow::Error::from)?);
+        }
+        outln!("{}", json(&value)?);
+        return Ok(());
+    }
+    line(question, style);
+    if let Some(parent) = &question.parent {
+        outln!("  {}", style.dim(&format!("a subagent of session {parent} asks")));
+    }
+    let args = serde_json::to_string_pretty(&question.args).map_err(anyhow::Error::from)?;
+    outln!("\n{}", style.safe(&args));
+    if let Some(preview) = &question.terms.preview {
+        outln!("\n{}", coloured(preview, style).trim_end());
+    }
+    if let Some(always) = always {
+        outln!("\n{}", style.dim(&style.safe(&format!("--always would allow {} {always}", question.tool))));
+    }
+    Ok(())
+}
+
+/// A preview with the colours of a diff.
+pub(crate) fn coloured(preview: &str, style: Style) -> String {
+    let paint = |line: &str| {
+        let safe = style.safe(line);
+        match line.as_bytes().first() {
+            Some(b'+') => style.good(&safe),
+            Some(b'-') => style.bad(&safe),
+            Some(b'@') => style.accent(&safe),
+            Some(_) | None => safe.into_owned(),
+        }
+    };
+    preview.lines().map(|line| format!("{}\n", paint(line))).collect()
+}
+
+/// What waits after a run has parked, with the commands that answer it.
+pub(crate) fn waiting(open: &[OpenQuestion], common: &Common, style: Style) -> String {
+    /// More would bury the rest.
+    const MAX_SHOWN: usize = 10;
+    let mut text = String::new();
+    let flags = flags(common);
+    for question in open.iter().take(MAX_SHOWN) {
+        let call = call_line(&question.tool, &question.args);
+        text.push_str(&format!("waits: {} {}\n", question.id, style.safe(&call)));
+        for kind in question.terms.allowed() {
+            let rest = match kind {
+                DecisionKind::Approve | DecisionKind::Reject => "",
+                DecisionKind::Edit => " 'JSON'",
+                DecisionKind::Respond => " 'RESULT'",
+            };
+            let (kind, id, session) = (kind.as_str(), &question.id, &question.session);
+            text.push_str(&format!("  stead approvals {kind} {id}{rest} -s {session}{flags}\n"));
+        }
+    }
+    if open.len() > MAX_SHOWN {
+        text.push_str(&format!("and {} more: stead approvals list{flags}\n", open.len() - MAX_SHOWN));
+    }
+    text
+}

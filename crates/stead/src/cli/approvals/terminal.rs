@@ -1,0 +1,101 @@
+//! Questions on a terminal, one line each.
+
+use futures_util::future::BoxFuture;
+use stead::agent::{Answer, Approver, Question};
+use stead::core::DecisionKind;
+
+/// The person at the terminal.
+pub(crate) struct Terminal {
+    name: String,
+}
+
+impl Terminal {
+    pub(crate) fn new(name: String) -> Self {
+        Self { name }
+    }
+}
+
+impl Approver for Terminal {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn answer<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer> {
+        Box::pin(async move {
+            loop {
+                let prompt = prompt(question);
+                let read = move || {
+                    crate::cli::print::err(format_args!("{prompt}"));
+                    let mut line = String::new();
+                    std::io::stdin().read_line(&mut line).map(|bytes| (bytes > 0).then_some(line))
+                };
+                let Ok(Ok(Some(line))) = tokio::task::spawn_blocking(read).await else { return Answer::Later };
+                match parse(&line) {
+                    Ok(answer) => return answer,
+                    Err(why) => crate::cli::print::errln!("{why}"),
+                }
+            }
+        })
+    }
+}
+
+fn prompt(question: &Question) -> String {
+    let mut ways: Vec<&str> = Vec::new();
+    for kind in question.terms.allowed() {
+        ways.push(match kind {
+            DecisionKind::Approve => "[y]es",
+            DecisionKind::Reject => "[n]o [why]",
+            DecisionKind::Edit => "[e]dit JSON",
+            DecisionKind::Respond => "[r]espond RESULT",
+        });
+    }
+    let always = question.always.as_ref().map(|always| format!("[a]lways ({always})"));
+    let ways: Vec<&str> = ways.into_iter().chain(always.as_deref()).chain(["[l]ater"]).collect();
+    format!("\n{} {}\n  ({})\nallow? {}: ", question.tool, question.args, question.rule, ways.join(" / "))
+}
+
+/// What a line answers, or what is wrong with it.
+fn parse(line: &str) -> Result<Answer, String> {
+    let line = line.trim();
+    let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let rest = rest.trim();
+    let alone = |answer: Answer| match rest.is_empty() {
+        true => Ok(answer),
+        false => Err(format!("{word:?} takes no words after it")),
+    };
+    match word.to_ascii_lowercase().as_str() {
+        "y" | "yes" => alone(Answer::Yes),
+        "a" | "always" => alone(Answer::Always),
+        "l" | "later" | "" => alone(Answer::Later),
+        "n" | "no" => Ok(Answer::No { words: (!rest.is_empty()).then(|| rest.to_owned()) }),
+        "e" | "edit" => serde_json::from_str(rest).map(Answer::Edit).map_err(|error| format!("no JSON: {error}")),
+        "r" | "respond" if !rest.is_empty() => Ok(Answer::Respond(rest.to_owned())),
+        "r" | "respond" => Err("say the result after it: r RESULT".to_owned()),
+        _ => Err(format!("{word:?} is no answer")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_line_is_one_answer() {
+        let words = |text: &str| Answer::No { words: Some(text.to_owned()) };
+        #[rustfmt::skip]
+        let table = [
+            ("y\n", Ok(Answer::Yes)), ("YES", Ok(Answer::Yes)), ("n", Ok(Answer::no())),
+            ("no not there ", Ok(words("not there"))), ("a", Ok(Answer::Always)), ("", Ok(Answer::Later)),
+            ("l", Ok(Answer::Later)), ("e {\"a\": 1}", Ok(Answer::Edit(json!({"a": 1})))),
+            ("r it is done", Ok(Answer::Respond("it is done".to_owned()))),
+            ("y but later", Err("\"y\" takes no words after it".to_owned())),
+            ("r", Err("say the result after it: r RESULT".to_owned())),
+            ("yep", Err("\"yep\" is no answer".to_owned())),
+        ];
+        for (line, expected) in table {
+            assert_eq!(parse(line), expected, "{line:?}");
+        }
+        assert!(parse("e {").is_err());
+    }
+}
