@@ -71,7 +71,7 @@ fn the_table_of_verdicts_is_as_it_was() {
         ("a write to a read-only project", Judged { project: Some(Attached::ReadOnly), ..writes.clone() }),
         ("a write that a rule asks about", Judged { files: files(VerdictKind::Ask), ..writes.clone() }),
         ("a write that a rule denies", Judged { files: files(VerdictKind::Deny), ..writes.clone() }),
-        ("a write that is tainted", Judged { tainted, ..writes.clone() }),
+        ("a write that is tainted", Judged { tainted, ..writes }),
         ("a read that a rule asks about", Judged { files: files(VerdictKind::Ask), ..reads.clone() }),
         ("a call that approvals name", call("delete_file", Effect::Writes)),
         ("a call that lists leave out", Judged { unlisted: true, ..reads }),
