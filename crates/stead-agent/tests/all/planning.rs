@@ -11,6 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 const PLAN: &str = "1. Read all of it.\n2. Then <b>write</b> \"it\" down.";
 
+/// Paths and what lies there.
+type Files = &'static [(&'static str, &'static str)];
+
 fn todos(list: &[(&str, &str)]) -> Value {
     json!({"todos": list.iter().map(|(content, status)| json!({"content": content, "status": status})).collect::<Vec<_>>()})
 }
@@ -152,7 +155,7 @@ fn what_a_plan_wrote_is_undone_like_every_write() {
 
 #[test]
 fn tasks_lie_where_the_layout_keeps_them_and_the_rules_let_them_be_written() {
-    let layouts: [(&[(&str, &str)], Option<&str>); 4] = [
+    let layouts: [(Files, Option<&str>); 4] = [
         (&[("AGENTS.md", "x")], Some("tasks/TASKS.yaml")),
         (&[("agent/AGENT.md", "x"), ("agent/USER.md", "x"), ("agent/SOUL.md", "x")], Some("data/TASKS.yaml")),
         (&[("AGENT.md", "x"), ("USER.md", "x"), ("SOUL.md", "x"), ("TASKS.yaml", "tasks: []\n")], Some("TASKS.yaml")),

@@ -263,3 +263,28 @@ proptest! {
         assert_paired(&story.state.messages());
     }
 }
+
+#[test]
+fn the_result_that_the_plan_is_from_is_never_cut_and_an_older_one_is() {
+    let mut story = Story::begin("plan");
+    for _ in 0..2 {
+        let (n, id) = (story.state.seq, format!("p{}", story.state.seq));
+        let (name, args) = ("plan_exit".to_owned(), json!({}));
+        story.reply(vec![Block::ToolCall(ToolCall { id: id.clone(), name, args, invalid: None, signature: None })]);
+        let plan = Some(PlanStage::Agreed { file: "plans/PLAN.md".into(), text: format!("plan {n}") });
+        let content = vec![Block::text(format!("plan {n} {}", "word ".repeat(1_000)))];
+        let result = CallResult::new(run(), id, ResultStatus::Ok, content);
+        story.add(Entry::Result(CallResult { change: Some(Change::Plan { plan }), ..result }));
+    }
+    story.step(&[(10, 10)]);
+    let cut_results = story.state.seq;
+    story.compact(View { cut_results, ..View::default() }).unwrap();
+    let lengths: Vec<usize> = story
+        .state
+        .messages()
+        .iter()
+        .filter(|message| matches!(&***message, Message::Tool { .. }))
+        .map(|message| message.text().len())
+        .collect();
+    assert!(lengths[0] < 1_000 && lengths[1] > 5_000, "{lengths:?}");
+}

@@ -1,9 +1,11 @@
 //! The loop: it carries keys and events to the state, and does what the state commands.
 
+mod settings;
+
 use super::ask::{Asked, Person};
 use super::complete;
 use super::inbox::Inbox;
-use super::state::{Chat, Command, Info, Phase, Planning};
+use super::state::{Chat, Command, Info, Phase};
 use super::terminal::{Screen, keys};
 use super::transcript::Tone;
 use super::view::{Colours, View};
@@ -14,13 +16,13 @@ use crate::cli::error::CliError;
 use crate::cli::memory::background;
 use crate::cli::open::{Needs, open_agent, session_id};
 use crate::cli::print::{errln, outln};
-use crate::cli::render::{plan_line, tokens};
+use crate::cli::render::tokens;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead::agent::{Agent, AgentError, Answer, Approvals, ArchiveTag, Background, Pinned, RunOptions, Session};
-use stead::core::{Allowance, Block, Change, Outcome, PermissionMode, PlanStage, SessionId, Set};
+use stead::core::{Allowance, Block, Outcome, PlanStage, SessionId, Set};
 use stead::store::StoreError;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
@@ -257,20 +259,7 @@ impl<'a> App<'a> {
                 session.load().await?;
                 self.sit(session);
             }
-            Command::Mode(None) => {
-                let mode = self.chat.info.mode;
-                let text = format!(
-                    "mode {mode}; /mode MODE changes it: {}",
-                    PermissionMode::ALL.map(PermissionMode::as_str).join(", ")
-                );
-                self.chat.note(Tone::Info, text);
-            }
-            Command::Mode(Some(to)) => {
-                // What was said last counts.
-                self.args.turn.mode = None;
-                self.set.clear();
-                self.change(Change::Mode { to }, "/mode", format!("mode {to} from now on")).await?;
-            }
+            Command::Mode(mode) => self.mode(mode).await?,
             Command::Plan(planning) => self.plan(planning).await?,
             Command::Compact(focus) => self.start(Begin::Compact(focus)),
             Command::Pin(turn) => {
@@ -432,25 +421,6 @@ impl<'a> App<'a> {
             false => format!("{}\n/rewind N continues before turn N; nothing is erased", rows.join("\n")),
         };
         self.chat.note(Tone::Info, text);
-    }
-
-    async fn plan(&mut self, planning: Planning) -> Result<(), CliError> {
-        let begin = self.agent.session(self.id.clone()).planning();
-        let (change, stage) = match (planning, &begin) {
-            (Planning::On, Change::Plan { plan }) => (begin.clone(), plan.as_ref()),
-            (Planning::On | Planning::Off, _) => (Change::Plan { plan: None }, None),
-        };
-        let words = plan_line(stage);
-        self.change(change, "/plan", words).await
-    }
-
-    /// Changes how the session goes on, and says `words`.
-    async fn change(&mut self, change: Change, by: &str, words: String) -> Result<(), CliError> {
-        let Some(session) = &mut self.session else { return Ok(()) };
-        let changed = session.set(change, by, self.args.turn.wait()).await?;
-        self.chat.info = info(&self.agent, session);
-        self.chat.note(Tone::Info, if changed { words } else { "it is so already".to_owned() });
-        Ok(())
     }
 
     async fn pin(&mut self, turn: usize, pinned: Pinned) -> Result<(), CliError> {

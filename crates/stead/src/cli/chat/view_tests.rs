@@ -169,7 +169,8 @@ fn things_to_do_stand_above_the_input_and_the_footer_tells_the_modes() {
     todos.iter_mut().for_each(|todo| todo.status = TodoStatus::Completed);
     happen(&mut chat, EventKind::Todos { todos });
     let shown = screen(&mut chat, &mut View::new(Colours::On), 64, 20);
-    assert_eq!((shown[15].as_str(), &shown[19][..9]), ("✓ 7 of 7 done", "explore ·"));
+    assert_eq!(shown[15], "✓ 7 of 7 done");
+    assert!(shown[19].starts_with("explore · plan · fake:m "), "{}", shown[19]);
 }
 
 /// What /status says.

@@ -1,0 +1,46 @@
+//! What a person changes of how the session goes on: the permission mode, plan mode.
+
+use super::super::state::Planning;
+use super::super::transcript::Tone;
+use super::{App, info};
+use crate::cli::error::CliError;
+use crate::cli::render::plan_line;
+use stead::core::{Change, PermissionMode};
+
+impl App<'_> {
+    /// Another permission mode from here on, or says which one holds.
+    pub(super) async fn mode(&mut self, mode: Option<PermissionMode>) -> Result<(), CliError> {
+        let Some(to) = mode else {
+            let all = PermissionMode::ALL.map(PermissionMode::as_str).join(", ");
+            let text = format!("mode {}; /mode MODE changes it: {all}", self.chat.info.mode);
+            self.chat.note(Tone::Info, text);
+            return Ok(());
+        };
+        // What was said last counts.
+        self.args.turn.mode = None;
+        self.set.clear();
+        self.change(Change::Mode { to }, "/mode", format!("mode {to} from now on")).await
+    }
+
+    /// Plan mode on or off.
+    pub(super) async fn plan(&mut self, planning: Planning) -> Result<(), CliError> {
+        let begin = self.agent.session(self.id.clone()).planning();
+        let (change, stage) = match (planning, &begin) {
+            (Planning::On, Change::Plan { plan }) => (begin.clone(), plan.as_ref()),
+            (Planning::On | Planning::Off, _) => (Change::Plan { plan: None }, None),
+        };
+        let words = plan_line(stage);
+        self.change(change, "/plan", words).await
+    }
+
+    /// Changes how the session goes on, and says `words`.
+    async fn change(&mut self, change: Change, by: &str, words: String) -> Result<(), CliError> {
+        let Some(session) = &mut self.session else { return Ok(()) };
+        let changed = session.set(change, by, self.args.turn.wait()).await?;
+        self.chat.info = info(&self.agent, session);
+        // A flag that was given holds from the next run on.
+        self.chat.info.mode = self.args.turn.mode.unwrap_or(self.chat.info.mode);
+        self.chat.note(Tone::Info, if changed { words } else { "it is so already".to_owned() });
+        Ok(())
+    }
+}
