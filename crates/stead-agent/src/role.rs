@@ -38,7 +38,10 @@ impl fmt::Debug for Models {
 
 /// Agents of one workspace that were put together: each once, until its definition changes.
 #[derive(Debug, Default)]
-pub(crate) struct Roles(Mutex<HashMap<(String, Part), (Arc<AgentSpec>, Arc<Agent>)>>);
+pub(crate) struct Roles(Mutex<Made>);
+
+/// By name and part: the definition, and the agent made of it.
+type Made = HashMap<(String, Part), (Arc<AgentSpec>, Arc<Agent>)>;
 
 /// Roles that are kept.
 const MAX_ROLES: usize = 1000;
@@ -129,7 +132,7 @@ impl Delegate for Errands {
 }
 
 impl Roles {
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(String, Part), (Arc<AgentSpec>, Arc<Agent>)>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Made> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -63,6 +63,8 @@ mod streams;
 mod support;
 #[path = "all/tenants.rs"]
 mod tenants;
+#[path = "all/three_agents.rs"]
+mod three_agents;
 #[path = "all/titles.rs"]
 mod titles;
 #[path = "all/turns.rs"]

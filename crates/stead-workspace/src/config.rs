@@ -2,8 +2,7 @@
 
 use crate::{
     Approval, BudgetSettings, ClientTool, CompactionSettings, Disabled, Document, ExecuteSettings, Filesystem, Finding,
-    MemorySettings, OffloadSettings, PlanSettings, Policy, QueueSettings, SearchSettings, SessionSettings, Surface,
-    UndoSettings,
+    MemorySettings, OffloadSettings, PlanSettings, Policy, SearchSettings, SessionSettings, Surface, UndoSettings,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -40,8 +39,6 @@ pub struct AgentConfig {
     pub commands: CommandRules,
     /// Where plans lie.
     pub plan: PlanSettings,
-    /// What becomes of messages that come while a run goes on.
-    pub queue: QueueSettings,
     /// Where the tree lies.
     pub filesystem: Filesystem,
     /// Where sessions are kept, if not with the tree.
@@ -171,7 +168,7 @@ impl AgentConfig {
         if let Some(problem) = self.budget.problem(&self.disable) {
             return Some(problem);
         }
-        if let Some(problem) = self.offload.problem().or_else(|| self.plan.problem()).or_else(|| self.queue.problem()) {
+        if let Some(problem) = self.offload.problem().or_else(|| self.plan.problem()) {
             return Some(found(problem));
         }
         if let Some(problem) = self.approvals.iter().find_map(|(tool, approval)| approval.problem(tool)) {

@@ -78,7 +78,9 @@ impl Live<'_> {
         // Whatever was believed of the window, or of the tokens used, was wrong.
         let window = told.unwrap_or(u64::MAX).min(self.session.window().unwrap_or(u64::MAX)).min(used);
         let Room { limit, keep, head } = self.room(window);
-        let room = Room { limit: limit.min(used / 4 * 3), keep: keep.min(used / 4), head };
+        // The prompt and the tools stay, however large they are: a part of the conversation must go.
+        let talk = used.saturating_sub(head);
+        let room = Room { limit: limit.min(used / 4 * 3), keep: keep.min(talk / 4), head };
         let plan = self.session.state.plan_summary(&room);
         if self.carry_out(plan, Cause::Overflow, room, told, None).await? {
             return Ok(());

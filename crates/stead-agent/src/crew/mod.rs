@@ -24,6 +24,7 @@ use std::time::Duration;
 use stead_core::{Owner, RunId, SessionId};
 use stead_vfs::VPath;
 use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 /// Those who work for one session.
@@ -36,6 +37,8 @@ pub struct Crew {
     now: Mutex<Option<Now>>,
     slots: Arc<Semaphore>,
     hands: Mutex<HashMap<String, Hand>>,
+    /// Those at work.
+    workers: Mutex<JoinSet<()>>,
     /// Counts tasks that ended, so that one can wait for the next.
     ended: watch::Sender<u64>,
 }
@@ -80,6 +83,7 @@ impl Crew {
             now: Mutex::default(),
             slots: Arc::new(Semaphore::new(slots.clamp(1, Semaphore::MAX_PERMITS))),
             hands: Mutex::default(),
+            workers: Mutex::default(),
             ended: watch::Sender::new(0),
         }
     }
@@ -174,7 +178,9 @@ impl Crew {
         let hand = Hand { cancel: work.cancel.clone(), done };
         self.hands().insert(record.task_id.clone(), hand);
         let crew = self.clone();
-        tokio::spawn(async move {
+        let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        while workers.try_join_next().is_some() {}
+        workers.spawn(async move {
             let task = record.task_id.clone();
             // On record before anybody hears that it is done.
             crew.work(record, work).await;

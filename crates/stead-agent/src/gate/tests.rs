@@ -49,7 +49,7 @@ fn always_is_offered_as_narrowly_as_can_be_and_never_for_what_must_be_seen() {
         (Judged { lies: lies("c"), ..seen() }, None),
         (Judged { flagged: Some("plan".into()), ..seen() }, None),
         (Judged { tainted: Some(Tainted { seq: 1, path: "MEMORY.md".into() }), ..seen() }, None),
-        (command(Ruled::Unruled("no rule".into()), Reads::NotOnly), None),
+        (command(Ruled::Unruled("no rule".into()), Reads::NotOnly), Some(Granted::Commands(vec!["x *".into()]))),
         (call("run_it", Effect::Executes), None),
     ];
     for (call, expected) in table {

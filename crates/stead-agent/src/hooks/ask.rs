@@ -153,8 +153,8 @@ async fn dialogue(command: Command, input: &Value, timeout: Duration) -> Result<
             read(&stdout).map(Some)
         }
         2 => Ok(Some(Answer { decision: Some(Decision::Block), reason: Some(stderr), ..Answer::default() })),
-        _ if stderr.is_empty() => Err(format!("it ended with exit status {status}")),
-        _ => Err(format!("it ended with exit status {status}: {stderr}")),
+        _ if stderr.is_empty() => Err(format!("it ended with exit status: {status}")),
+        _ => Err(format!("it ended with exit status: {status}: {stderr}")),
     }
 }
 

@@ -163,7 +163,7 @@ pub(crate) fn assert_well_formed(events: &[Event]) {
 /// Runs a future on a runtime of its own, with a deadline.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async { tokio::time::timeout(DEADLINE, future).await.expect("it took too long") })
+    runtime.block_on(async { tokio::time::timeout(4 * DEADLINE, future).await.expect("it took too long") })
 }
 
 /// Runs `job` on every item, on a few threads; the panic of one is the panic of all.

@@ -75,10 +75,11 @@ fn each_switch_removes_its_tools_and_sections_and_nothing_else() {
     ];
     #[rustfmt::skip]
     let all_tools = [
-        "create_task", "delete_file", "delete_task", "edit_file", "execute", "file_info", "get_task", "glob_files",
-        "grep_files", "list_tasks", "load_skill", "ls", "memory_forget", "memory_get", "memory_save", "memory_search",
-        "overwrite_file", "plan_enter", "plan_exit", "plan_write", "read_file", "recall", "session_history",
-        "session_list", "session_search", "update_task", "write_file", "write_todos",
+        "agent_list", "agent_send", "create_task", "delete_file", "delete_task", "edit_file", "execute", "file_info",
+        "get_task", "glob_files", "grep_files", "list_tasks", "load_skill", "ls", "memory_forget", "memory_get",
+        "memory_save", "memory_search", "overwrite_file", "plan_enter", "plan_exit", "plan_write", "read_file", "recall",
+        "session_history", "session_list", "session_search", "task", "task_cancel", "task_list", "task_output",
+        "update_task", "wait_tasks", "write_file", "write_todos",
     ];
     let memory_tools = vec![
         "memory_forget",
@@ -94,7 +95,9 @@ fn each_switch_removes_its_tools_and_sections_and_nothing_else() {
         ["domain knowledge", "memory recall", "memory persistence", "persona", "memory", "knowledge", "SOUL.md"];
     let task_tools = vec!["create_task", "delete_task", "get_task", "list_tasks", "update_task"];
     let plan_tools = vec!["plan_enter", "plan_exit", "plan_write"];
-    let others = [&memory_tools[..], &task_tools, &plan_tools, &["load_skill", "write_todos", "execute"]].concat();
+    let hands = vec!["agent_list", "agent_send", "task", "task_cancel", "task_list", "task_output", "wait_tasks"];
+    let single = ["load_skill", "write_todos", "execute"];
+    let others = [&memory_tools[..], &task_tools, &plan_tools, &hands, &single].concat();
     let file_tools: Vec<&str> = all_tools.into_iter().filter(|tool| !others.contains(tool)).collect();
     #[rustfmt::skip]
     let table: [Case<'_>; 14] = [
@@ -103,7 +106,7 @@ fn each_switch_removes_its_tools_and_sections_and_nothing_else() {
         (vec![Switch::MemoryTools], vec!["memory recall"], memory_tools.clone(), vec![]),
         (vec![Switch::MemoryHooks], vec!["memory persistence"], vec![], vec![]),
         (vec![Switch::MemoryTools, Switch::MemoryHooks], vec!["memory recall", "memory persistence", "memory"], memory_tools, vec![]),
-        (vec![Switch::Subagents], vec!["subagents"], vec![], vec![]),
+        (vec![Switch::Subagents], vec!["subagents"], hands, vec![]),
         (vec![Switch::Todos], vec!["todos"], vec!["write_todos"], vec![]),
         (vec![Switch::Tasks], vec![], task_tools, vec![]),
         (vec![Switch::PlanMode], vec!["plan mode"], plan_tools, vec![]),

@@ -57,7 +57,7 @@ fn check(text: &str) -> Result<(), String> {
         if word.text.is_empty() || !word.text.chars().all(plain) {
             return Err(format!("{word:?} of {text:?}"));
         }
-        if !text.get(word.span.clone()).is_some_and(|shown| !shown.is_empty()) {
+        if text.get(word.span.clone()).is_none_or(str::is_empty) {
             return Err(format!("{word:?} is not in {text:?}"));
         }
     }

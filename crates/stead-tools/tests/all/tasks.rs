@@ -126,20 +126,15 @@ async fn a_damaged_file_is_told_and_never_written() {
 async fn writers_at_the_same_time_lose_nothing() {
     const WRITERS: usize = 12;
     let session = Arc::new(Session::planning());
-    let writers: Vec<_> = (0..WRITERS)
-        .map(|number| {
-            let session = session.clone();
-            tokio::spawn(async move {
-                session
-                    .call("create_task", json!({"description": format!("task {number}"), "type": "t"}))
-                    .await
-                    .unwrap()
-            })
-        })
-        .collect();
-    for writer in writers {
-        writer.await.unwrap();
+    let mut writers = tokio::task::JoinSet::new();
+    for number in 0..WRITERS {
+        let session = session.clone();
+        writers.spawn(async move {
+            let args = json!({"description": format!("task {number}"), "type": "t"});
+            session.call("create_task", args).await.unwrap()
+        });
     }
+    writers.join_all().await;
     let file = read(&session);
     let mut descriptions: Vec<&str> =
         file["tasks"].as_array().unwrap().iter().map(|task| task["description"].as_str().unwrap()).collect();

@@ -102,7 +102,7 @@ async fn dispatch(cli: Cli, env: &Env) -> Result<ExitCode, CliError> {
         Command::Check(args) => check::check(&common, env, &args).await,
         Command::Explain(args) => explain::explain(&common, env, &args).await,
         Command::Schema(args) => Ok(schema::schema(&args)),
-        Command::Sessions(args) => sessions::sessions(&common, env, args.command).await,
+        Command::Sessions(args) => Box::pin(sessions::sessions(&common, env, args.command)).await,
         Command::Workspace(args) => workspace::workspace(&common, env, args.command).await,
         Command::Skills(args) => skills::skills(&common, env, args.command).await,
         Command::Memory(args) => memory::memory(&common, env, args.command).await,

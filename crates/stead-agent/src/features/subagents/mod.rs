@@ -60,8 +60,6 @@ impl Subagents {
         let listed: Vec<&AgentSpec> = all
             .filter(|spec| spec.mode.is_subagent() && !spec.hidden)
             .filter(|spec| allowed.is_none_or(|names| names.contains(&spec.name)))
-            // Nobody needs another like itself.
-            .filter(|spec| active.is_none_or(|active| active.name != spec.name))
             .map(|spec| &**spec)
             .collect();
         if listed.is_empty() || !cx.allows_tool("task") {

@@ -11,8 +11,8 @@ fn no_answer_is_a_no_of_a_guard_and_nothing_of_others() {
     for (script, outcome, said) in [
         ("exit 1", HookOutcome::Failed, "exit status: 1"),
         ("echo oh dear >&2; exit 3", HookOutcome::Failed, "oh dear"),
-        ("kill -9 $$", HookOutcome::Failed, "signal: 9"),
-        ("kill -SEGV $$", HookOutcome::Failed, "signal: 11"),
+        ("kill -9 $$", HookOutcome::Failed, "signal 9"),
+        ("kill -SEGV $$", HookOutcome::Failed, "signal 11"),
         ("/no/such/program", HookOutcome::Failed, "exit status: 127"),
         ("echo fine", HookOutcome::Failed, "not the JSON that hooks answer with"),
         ("printf '\\377\\376'", HookOutcome::Failed, "not UTF-8"),

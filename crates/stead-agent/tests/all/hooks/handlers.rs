@@ -27,7 +27,7 @@ fn a_program_gets_what_it_is_told_and_nothing_of_the_process() {
         let mut names: Vec<&str> = seen.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
         // The shell's own.
         names.retain(|name| !["PWD", "OLDPWD", "SHLVL", "_"].contains(name));
-        assert_eq!(names, ["LEVEL", "PATH", "STEAD_EVENT", "STEAD_SESSION", "STEAD_WORKSPACE"]);
+        assert_eq!(names, ["LEVEL", "PATH", "STEAD_EVENT", "STEAD_EXEC_ID", "STEAD_SESSION", "STEAD_WORKSPACE"]);
         assert_eq!(seen.lines().last(), Some(root.join("hooks").to_str().unwrap()));
         assert_eq!(told(&scene.path("hooks/told.jsonl"))[0]["tool"]["name"], "write_file");
     });
@@ -141,7 +141,8 @@ impl Delegate for Reviewer {
 
 // Acceptance 6.7
 #[test]
-fn an_agent_is_handed_the_task_and_without_anybody_to_hand_it_the_door_is_closed() {
+fn an_agent_is_handed_the_task_and_one_that_does_not_decide_closes_the_door() {
+    // Without another to ask it is the workspace's own reviewer, whom the model gives no JSON.
     for present in [true, false] {
         let scene = Scene::new(writes());
         scene.put("subagents/reviewer.md", "---\ndescription: Reviews.\n---\nReview.\n");
@@ -161,7 +162,7 @@ fn an_agent_is_handed_the_task_and_without_anybody_to_hand_it_the_door_is_closed
                 assert_eq!((agent.as_str(), ran.outcomes()), ("reviewer", vec![HookOutcome::Blocked]));
                 assert!(task.starts_with("Review this call.") && task.contains("\"write_file\""), "{task}");
             } else {
-                assert_eq!(ran.hooks(), ["h before_tool_call failed: work cannot be handed to agents here"]);
+                assert_eq!(ran.hooks(), ["h before_tool_call failed: its answer has no JSON object in it"]);
             }
         });
     }

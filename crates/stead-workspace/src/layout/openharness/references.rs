@@ -135,10 +135,6 @@ impl Known<'_> {
                 };
                 draft.note(finding);
             }
-            if !targets.is_empty() {
-                let message = format!("{key}: agents are {what} in a later version");
-                draft.note(agent.document.finding(Severity::Inactive, key, message));
-            }
         }
     }
 

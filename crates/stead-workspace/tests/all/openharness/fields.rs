@@ -36,6 +36,7 @@ async fn effect(line: &str, more: &[(&str, &str)]) -> Vec<String> {
     is(format!("switch {:?}", spec.switch), "switch []");
     is(format!("subagents {:?}", spec.subagents), "subagents Some([])");
     is(format!("hidden {}", spec.hidden), "hidden false");
+    is(format!("background {}", spec.background), "background false");
     is(format!("reminder {:?}", spec.system_reminder), "reminder None");
     is(format!("{:?}", definition.config.policy), &format!("{:?}", Policy::default()));
     let about = own(&definition.findings).into_iter().filter_map(|line| {
@@ -70,10 +71,7 @@ async fn every_field_of_an_agent_has_an_effect_or_is_told_to_have_none_yet() {
             "model: {model_ref: platform/claude, top_p: 0.5}",
             vec![later("model.top_p: is sent to models in a later version")],
         ),
-        (
-            "system_reminder: Now you.",
-            vec![text("reminder Some(\"Now you.\")"), later("system_reminder: agents are switched in a later version")],
-        ),
+        ("system_reminder: Now you.", vec![text("reminder Some(\"Now you.\")")]),
         ("tools: {native: [Read, grep_files]}", vec![text("tools Some([\"Read\", \"grep_files\"])")]),
         ("tools: {native: []}", vec![]),
         ("tools:", vec![]),
@@ -106,22 +104,24 @@ async fn every_field_of_an_agent_has_an_effect_or_is_told_to_have_none_yet() {
                 later("disallowed.tools.external: tool servers are connected in a later version"),
             ],
         ),
-        ("switch: [plan]", vec![text("switch [\"plan\"]"), later("switch: agents are switched to in a later version")]),
+        ("switch: [plan]", vec![text("tools Some([\"switch_agent\"])"), text("switch [\"plan\"]")]),
         (
             "subagents: [helper]",
-            vec![text("subagents Some([\"helper\"])"), later("subagents: agents are delegated to in a later version")],
+            vec![
+                text(
+                    "tools Some([\"task\", \"agent_send\", \"agent_list\", \"task_output\", \"task_list\", \"task_cancel\", \"wait_tasks\"])",
+                ),
+                text("subagents Some([\"helper\"])"),
+            ],
         ),
         ("policy: {max_steps: 40}", vec![policy(|p| p.max_steps = 40)]),
         ("policy: {run_timeout_seconds: 1800}", vec![policy(|p| p.run_timeout_seconds = 1800)]),
         ("policy: {tool_timeout_seconds: 60}", vec![policy(|p| p.tool_timeout_seconds = 60)]),
         ("policy: {parallel_tool_calls: true}", vec![]),
         ("policy: {parallel_tool_calls: false}", vec![policy(|p| p.parallel_tool_calls = 1)]),
-        (
-            "policy: {max_concurrent_subagents: 3}",
-            vec![later("policy.max_concurrent_subagents: subagents run in a later version")],
-        ),
+        ("policy: {max_concurrent_subagents: 3}", vec![policy(|p| p.max_concurrent_subagents = 3)]),
         ("hidden: true", vec![text("hidden true")]),
-        ("background: true", vec![later("background: subagents run in a later version")]),
+        ("background: true", vec![text("background true")]),
         ("color: red", vec![later("color: agents have colours in a later version")]),
     ];
     for (line, expected) in cases {

@@ -1,0 +1,148 @@
+//! Three agents of one workspace: a planner switches to a builder, which hands a review over and finishes.
+
+use crate::crew::{Says, answers};
+use crate::support::{block_on, journal, listening, session, text};
+use serde_json::json;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use stead_agent::{Agent, AgentParts, Models, RunOptions};
+use stead_core::{EventKind, Message, Outcome, Owner, Redactor};
+use stead_model::{Params, Request};
+use stead_store::OsDisk;
+use stead_vfs::{LocalVfs, VPath};
+use stead_workspace::{LocalPlace, OpenOptions, Workspace};
+
+fn lay_out(dir: &Path) {
+    let put = |path: &str, content: &str| {
+        let path = dir.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    };
+    put("AGENTS.md", "A small library.");
+    put("lib.rs", "pub fn one() -> u8 { 2 }\n");
+    put(".openharness/settings.yaml", "default_agent: plan\n");
+    let agent = |mode: &str, about: &str, rest: &str, prompt: &str| {
+        format!("---\nmode: {mode}\ndescription: {about}\n{rest}---\n{prompt}\n")
+    };
+    let plan = "temperature: 0.3\ntools: {native: [Read, Glob, Grep]}\nswitch: [build]\n";
+    let build = "temperature: 0.2\nsystem_reminder: You may change files now.\ntools: {native: [Bash, Read, Write, Edit, Glob, Grep]}\nswitch: [plan]\nsubagents: [reviewer]\npolicy: {max_steps: 40}\n";
+    let review = "temperature: 0.1\ntools: {native: [Read, Glob, Grep]}\n";
+    put(
+        ".openharness/agents/plan.md",
+        &agent(
+            "primary",
+            "Analyze tasks and create implementation plans",
+            plan,
+            "# Planner\nAnalyze, plan, then switch.",
+        ),
+    );
+    put(
+        ".openharness/agents/build.md",
+        &agent(
+            "primary",
+            "Implement changes in the workspace",
+            build,
+            "# Builder\nMake the changes, then have them reviewed.",
+        ),
+    );
+    put(
+        ".openharness/agents/reviewer.md",
+        &agent("subagent", "Review code changes", review, "# Reviewer\nReview and report."),
+    );
+}
+
+/// What a request shows of the agent that asks.
+fn shown(request: &Request) -> String {
+    let system: String = request.system.iter().map(|part| part.text.clone()).collect::<Vec<_>>().join("\n");
+    let who = system.lines().find(|line| ["# Planner", "# Builder", "# Reviewer"].contains(line)).unwrap_or("nobody");
+    let tools: Vec<&str> = request.tools.iter().map(|tool| tool.name.as_str()).collect();
+    let said: Vec<String> = request.messages.iter().map(|message| spoken(message)).collect();
+    format!("{who}, temperature {:?}\n  tools: {}\n{}", request.params.temperature, tools.join(" "), said.join("\n"))
+}
+
+fn spoken(message: &Message) -> String {
+    let who = match message {
+        Message::User { .. } => "user",
+        Message::Assistant { .. } => "assistant",
+        Message::Tool { .. } => "tool",
+    };
+    let calls: Vec<String> = message.calls().map(|call| format!(" {}{}", call.name, call.args)).collect();
+    // Ids are new each time.
+    let mask = |word: &str| match ["task_", "sub-"].iter().find(|kind| word.starts_with(**kind)) {
+        Some(kind) => format!("{kind}…"),
+        None => word.to_owned(),
+    };
+    let text: Vec<String> =
+        message.text().lines().map(|line| line.split(' ').map(mask).collect::<Vec<_>>().join(" ")).collect();
+    format!("  {who}: {}{}", text.join(" / "), calls.join(""))
+}
+
+// Acceptance 6.3
+#[test]
+fn plan_then_build_then_review() {
+    let dir = tempfile::tempdir().unwrap();
+    lay_out(dir.path());
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let log = asked.clone();
+    let model = answers(move |task, said, request| {
+        log.lock().unwrap().push(shown(request));
+        match (task, said) {
+            ("fix one()", 0) => Says::Calls(vec![("Read", json!({"file_path": "lib.rs"}))]),
+            ("fix one()", 1) => Says::Calls(vec![
+                ("Write", json!({"file_path": "x", "content": "not mine to write"})),
+                ("AgentSwitch", json!({"to": "build"})),
+            ]),
+            ("fix one()", 2) => {
+                Says::Calls(vec![("Edit", json!({"file_path": "lib.rs", "old_string": "2", "new_string": "1"}))])
+            }
+            ("fix one()", 3) => Says::Calls(vec![(
+                "SubAgent",
+                json!({"description": "review", "prompt": "review lib.rs", "subagent_name": "reviewer"}),
+            )]),
+            ("fix one()", _) => Says::Text("Done, and reviewed.".into()),
+            ("review lib.rs", 0) => Says::Calls(vec![
+                ("Read", json!({"file_path": "lib.rs"})),
+                ("Edit", json!({"file_path": "lib.rs", "old_string": "1", "new_string": "3"})),
+            ]),
+            (_, _) => Says::Text("No findings.".into()),
+        }
+    });
+    block_on(async {
+        let files = Arc::new(LocalVfs::open(dir.path(), Arc::new(OsDisk)).unwrap());
+        let options = OpenOptions { model: Some("openai:gpt-5-mini".to_owned()), ..OpenOptions::default() };
+        let workspace = Workspace::open(files, &options, &|_| None).await.unwrap();
+        let place = LocalPlace::open(dir.path(), workspace.config().agent(), Arc::new(OsDisk), Redactor::default());
+        let params = workspace.config().model.as_ref().map_or_else(Params::default, |settings| settings.params());
+        let same = model.clone();
+        let agent = Agent::new(AgentParts {
+            workspace,
+            model,
+            memory_model: None,
+            params,
+            compactor: None,
+            place: Arc::new(place.unwrap()),
+            owner: Owner::default(),
+            sandbox: None,
+            tools: Vec::new(),
+            folder: VPath::root(),
+            models: Models::new(move |_| Ok(same.clone())),
+        })
+        .unwrap();
+        let (options, heard) = listening();
+        let report = agent.session(session("s")).run(text("fix one()"), options).await.unwrap();
+        assert_eq!((report.outcome, report.text.as_str()), (Outcome::Completed, "Done, and reviewed."));
+        assert_eq!(std::fs::read_to_string(dir.path().join("lib.rs")).unwrap(), "pub fn one() -> u8 { 1 }\n");
+        assert!(!dir.path().join("x").exists());
+        let switched = heard.lock().unwrap().iter().any(
+            |event| matches!(&event.kind, EventKind::AgentSwitched { from, to, .. } if from == "plan" && to == "build"),
+        );
+        assert!(switched);
+        let (_, state) = journal(&agent, &session("s")).await;
+        assert_eq!(state.acting.as_deref(), Some("build"));
+        // The session keeps its last agent, which is not reminded again.
+        agent.session(session("s")).run(text("fix one()"), RunOptions::default()).await.unwrap();
+        let all = asked.lock().unwrap().join("\n\n");
+        assert_eq!(asked.lock().unwrap().last().unwrap().matches("You may change files now.").count(), 1);
+        insta::assert_snapshot!("three_agents", all);
+    });
+}
