@@ -22,7 +22,9 @@ pub(crate) enum Says {
 }
 
 /// A model that answers by what it is asked: the first words of the conversation, and how often it answered in it.
-pub(crate) struct Answers(Box<dyn Fn(&str, usize, &Request) -> Says + Send + Sync>);
+pub(crate) struct Answers(Box<Decides>);
+
+type Decides = dyn Fn(&str, usize, &Request) -> Says + Send + Sync;
 
 impl std::fmt::Debug for Answers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
