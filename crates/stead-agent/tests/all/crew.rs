@@ -376,8 +376,8 @@ fn a_thousand_children_in_twenty_waves_leave_nothing_behind() {
     });
     block_on(async {
         let agent = agent(dir.path(), model).await;
-        let threads = || std::fs::read_dir("/proc/self/task").unwrap().count();
-        let (before, begun) = (threads(), Instant::now());
+        let alive = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+        let (before, begun) = (alive(), Instant::now());
         let report = agent.session(session("s")).run(text("lead"), RunOptions::default()).await.unwrap();
         assert_eq!(report.outcome, Outcome::Completed, "{:?}", report.reason);
         eprintln!("a child took {:.2} ms", begun.elapsed().as_secs_f64());
@@ -385,7 +385,10 @@ fn a_thousand_children_in_twenty_waves_leave_nothing_behind() {
         assert_eq!(state.told.len(), 1000);
         assert_eq!(results(&lines).iter().filter(|(_, status, _)| *status == ResultStatus::Ok).count(), 1000);
         assert!(records(dir.path(), "s").len() <= 101, "records are bounded");
-        assert!(threads() <= before + 16, "threads: {before} then {}", threads());
+        // Nobody is left at work; the index of sessions may still be written.
+        while alive() > before {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
     });
 }
 
