@@ -178,15 +178,12 @@ pub struct UserInput {
     /// What a person added to the budget of a run that had used it up.
     #[serde(default, skip_serializing_if = "Allowance::is_zero")]
     pub raise: Allowance,
-    /// Whether nobody said anything, and news from a subagent wakes the session.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub woken: bool,
 }
 
 impl UserInput {
     /// An input.
     pub fn new(run: RunId, content: Vec<Block>) -> Self {
-        Self { run, content, raise: Allowance::default(), woken: false }
+        Self { run, content, raise: Allowance::default() }
     }
 
     /// An input of one text.

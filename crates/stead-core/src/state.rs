@@ -289,7 +289,7 @@ impl SessionState {
         if self.run.is_some() {
             return Err("the run before it was not ended");
         }
-        if input.content.is_empty() && !input.woken && !self.is_resumable() {
+        if input.content.is_empty() && !self.is_resumable() {
             return Err("there is nothing to resume");
         }
         if !input.content.is_empty() {
@@ -306,7 +306,7 @@ impl SessionState {
         let run = Run::new(input.run.clone());
         self.run = Some(match &self.last_run {
             // Whoever takes a run up again goes on with its budget.
-            Some(before) if input.content.is_empty() && !input.woken => run.after(before, input.raise),
+            Some(before) if input.content.is_empty() => run.after(before, input.raise),
             Some(_) | None => run,
         });
         self.runs += 1;

@@ -13,7 +13,7 @@ use day::{Day, Held};
 use lost::Lost;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use stead_core::{
-    Account, Allowance, Estimate, Exhausted, Grant, Owner, Price, SessionState, Span, Unit, Usage, Usd, setting,
+    Account, Allowance, Estimate, Exhausted, Grant, Owner, Price, RunId, SessionState, Span, Unit, Usage, Usd, setting,
 };
 use stead_store::StoreError;
 
@@ -213,6 +213,12 @@ impl Session {
             })
         };
         let price = self.agent.dearest_price();
+        // Those who worked for it spent it, too; their own journals say so, this one does not.
+        let tasks = self.crew.tasks().await.map_err(AgentError::Crew)?;
+        let handed_over = |counts: &dyn Fn(&RunId) -> bool| {
+            let counted = tasks.iter().filter(|task| counts(&task.run));
+            counted.fold(Allowance::default(), |sum, task| sum + task.spent)
+        };
         let mut accounts = Vec::new();
         if let Some(open) = self.state.run.as_ref().filter(|_| run.is_limit()) {
             let mut gone = open.spent();
@@ -220,6 +226,8 @@ impl Session {
                 gone.usd += priced(price, &open.usage);
             }
             gone += since(begun(&self.state));
+            let before = self.state.last_run.as_ref().filter(|_| !open.carried.is_zero()).map(|run| &run.id);
+            gone += handed_over(&|run| *run == open.id || before == Some(run));
             accounts.push(Account { span: Span::Run, cap: run, raised: open.raised, gone });
         }
         if session.is_limit() {
@@ -227,6 +235,7 @@ impl Session {
             let usd = self.state.cost.unwrap_or_else(|| priced(price, &self.state.usage));
             let mut gone = Allowance { usd, tokens: input_tokens + output_tokens };
             gone += since(0);
+            gone += handed_over(&|_| true);
             accounts.push(Account { span: Span::Session, cap: session, raised: self.state.raised, gone });
         }
         let lost = (!accounts.is_empty()).then_some(lost);

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use stead_agent::{RunOptions, TaskRecord, TaskStatus};
-use stead_core::{Block, Message, Outcome, Price, ResultStatus, StopReason, ToolCall, Usage};
+use stead_core::{Block, Estimate, Message, Outcome, Price, ResultStatus, StopReason, ToolCall, Usage};
 use stead_model::{Delta, Model, ModelError, Reply, Request};
 
 /// What a model answers.
@@ -424,5 +424,33 @@ fn children_spend_from_their_parents_budget_and_together_never_more() {
             })
             .sum();
         assert!(used <= LIMIT && used > 0, "{used} tokens");
+    });
+}
+
+// 5.7: what children spent is not forgotten with the process that paid for it.
+#[test]
+fn what_children_spent_counts_in_the_next_process() {
+    let dir = workspace();
+    std::fs::write(dir.path().join("agent.yaml"), "budget: {session_tokens: 1000000}\n").unwrap();
+    let model = answers(|task_, said, _| match (task_, said) {
+        ("lead", 0) => Says::Calls(vec![task("general-purpose", "work")]),
+        ("lead", _) => Says::Text("done".into()),
+        (_, said) if said < 5 => Says::Calls(vec![("ls", json!({"path": format!("none{said}")}))]),
+        (_, _) => Says::Text("worked".into()),
+    });
+    block_on(async {
+        let first = agent(dir.path(), model).await;
+        first.session(session("s")).run(text("lead"), RunOptions::default()).await.unwrap();
+        let spent = records(dir.path(), "s")[0].spent.tokens;
+        let own = journal(&first, &session("s")).await.1.usage.total_tokens();
+        assert_eq!((own, spent), (220, 660));
+        let again = agent(dir.path(), answers(|_, _, _| Says::Never)).await;
+        let mut later = again.session(session("s"));
+        later.load().await.unwrap();
+        let budget = later.budget().await.unwrap();
+        let asks = |tokens| Estimate { input_tokens: tokens, answer_tokens: 0, thinking_tokens: 0, price: None };
+        let left = 1_000_000 - own - spent;
+        assert!(budget.reserve(asks(left + 1)).await.is_err());
+        budget.reserve(asks(left)).await.unwrap().release().await.unwrap();
     });
 }

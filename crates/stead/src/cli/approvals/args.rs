@@ -36,7 +36,7 @@ pub(crate) enum ApprovalsCommand {
         /// All that wait in the session
         #[arg(long, requires = "session", conflicts_with = "ids")]
         all: bool,
-        /// Make a rule: calls like these (this folder, this tool) are not asked about any more
+        /// Make a rule: calls like these (these commands, this folder, this tool) are not asked about any more
         #[arg(long)]
         always: bool,
         #[command(flatten)]
