@@ -34,27 +34,38 @@ pub(crate) async fn open(path: &Path) -> Result<Connections, sqlx::Error> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(sqlx::Error::Io)?;
     }
+    // SQLite does not wait for another process that is making the same file; it refuses.
+    let _held = hold(path).await?;
     match connect(path).await {
         Ok(Some(connections)) => return Ok(connections),
         Ok(None) => {}
         Err(error) if fault(&error) == Fault::Damaged => {}
         Err(error) => return Err(error),
     }
-    replace(path).await
+    make_anew(path).await
 }
 
 /// Puts an empty index in the place of what is at `path`. Of several processes that find the same damage, one does.
 pub(crate) async fn replace(path: &Path) -> Result<Connections, sqlx::Error> {
-    let lock = beside(path, "-lock");
-    let _held = tokio::task::spawn_blocking(move || File::create(lock).and_then(|file| file.lock().map(|()| file)))
-        .await
-        .map_err(|error| sqlx::Error::Io(std::io::Error::other(error)))?
-        .map_err(sqlx::Error::Io)?;
+    let _held = hold(path).await?;
     if let Ok(Some(connections)) = connect(path).await
         && is_sound(&connections).await
     {
         return Ok(connections);
     }
+    make_anew(path).await
+}
+
+/// The right to make or to replace the file, of one process at a time.
+async fn hold(path: &Path) -> Result<File, sqlx::Error> {
+    let lock = beside(path, "-lock");
+    tokio::task::spawn_blocking(move || File::create(lock).and_then(|file| file.lock().map(|()| file)))
+        .await
+        .map_err(|error| sqlx::Error::Io(std::io::Error::other(error)))?
+        .map_err(sqlx::Error::Io)
+}
+
+async fn make_anew(path: &Path) -> Result<Connections, sqlx::Error> {
     tracing::info!(index = %path.display(), "the search index is made anew");
     for file in [path.to_owned(), beside(path, "-wal"), beside(path, "-shm")] {
         match std::fs::remove_file(file) {

@@ -137,6 +137,23 @@ async fn two_writers_lose_nothing() {
     }
 }
 
+// 5.6
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_may_make_the_file_at_once() {
+    for _ in 0..20 {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("search.sqlite");
+        let mut opening = tokio::task::JoinSet::new();
+        for _ in 0..8 {
+            let path = path.clone();
+            opening.spawn(async move { Index::open(path).await.map(drop) });
+        }
+        while let Some(opened) = opening.join_next().await {
+            opened.unwrap().unwrap();
+        }
+    }
+}
+
 /// The child of the next test: writes until it is killed.
 #[test]
 fn writes_until_killed() {
