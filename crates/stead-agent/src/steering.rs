@@ -1,7 +1,7 @@
 //! What messages do to a run that goes on.
 
 use crate::live::{Live, Stop};
-use stead_core::{Entry, Pending, ResultStatus, Steer};
+use stead_core::{Entry, ResultStatus, Steer, ToolCall};
 
 /// What the model is told of a call that a new message came before.
 const SKIPPED: &str = "skipped: the person sent a new message before this call was begun; it had no effect.";
@@ -22,9 +22,9 @@ impl Live<'_> {
     }
 
     /// Calls that were not begun are not begun any more.
-    pub(crate) async fn skip(&mut self, calls: impl IntoIterator<Item = Pending>) -> Result<(), Stop> {
-        for pending in calls {
-            self.refuse(&pending.call, ResultStatus::Skipped, SKIPPED.to_owned()).await?;
+    pub(crate) async fn skip(&mut self, calls: impl IntoIterator<Item = ToolCall>) -> Result<(), Stop> {
+        for call in calls {
+            self.refuse(&call, ResultStatus::Skipped, SKIPPED.to_owned()).await?;
         }
         Ok(())
     }
