@@ -388,3 +388,38 @@ fn a_thousand_children_in_twenty_waves_leave_nothing_behind() {
         assert!(threads() <= before + 16, "threads: {before} then {}", threads());
     });
 }
+
+// 5.7, 6.4
+#[test]
+fn children_spend_from_their_parents_budget_and_together_never_more() {
+    const LIMIT: u64 = 60_000;
+    let dir = workspace();
+    let settings = format!("budget: {{run_tokens: {LIMIT}}}\npolicy: {{max_concurrent_subagents: 8}}\n");
+    std::fs::write(dir.path().join("agent.yaml"), settings).unwrap();
+    // Each of them would go on for good.
+    let model = answers(|task_, said, _| match (task_, said) {
+        ("lead", 0) => Says::Calls((0..8).map(|_| task("general-purpose", "for good")).collect()),
+        ("lead", _) => Says::Text("done".into()),
+        (_, said) => Says::Calls(vec![("ls", json!({"path": format!("none{said}")}))]),
+    });
+    block_on(async {
+        let agent = agent(dir.path(), model).await;
+        let (options, heard) = listening();
+        let report = agent.session(session("s")).run(text("lead"), options).await.unwrap();
+        // The last question of the parent may not be paid for either.
+        assert!(matches!(report.outcome, Outcome::Completed | Outcome::Budget), "{report:?}");
+        let all = records(dir.path(), "s");
+        assert!(all.iter().all(|record| record.standing() == "failed"), "{:?}", standings(&all));
+        assert!(all.iter().all(|record| record.error_message.as_ref().unwrap().starts_with("budget:")));
+        let used: u64 = heard
+            .lock()
+            .unwrap()
+            .iter()
+            .filter_map(|event| match &event.kind {
+                stead_core::EventKind::ModelEnded { usage, .. } => Some(usage.total_tokens()),
+                _ => None,
+            })
+            .sum();
+        assert!(used <= LIMIT && used > 0, "{used} tokens");
+    });
+}
