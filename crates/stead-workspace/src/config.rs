@@ -2,7 +2,8 @@
 
 use crate::{
     Approval, BudgetSettings, ClientTool, CompactionSettings, Disabled, Document, ExecuteSettings, Filesystem, Finding,
-    MemorySettings, OffloadSettings, PlanSettings, Policy, QueueSettings, SearchSettings, SessionSettings, Surface, UndoSettings,
+    MemorySettings, OffloadSettings, PlanSettings, Policy, QueueSettings, SearchSettings, SessionSettings, Surface,
+    UndoSettings,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};

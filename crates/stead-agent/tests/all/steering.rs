@@ -45,9 +45,10 @@ fn run(settings: QueueSettings) -> Vec<String> {
     let inbox = Arc::new(Inbox::new(settings));
     let model = answers(|_, _, request| {
         // Steps since the newest input.
-        let newest = request.messages.iter().rposition(|message| {
-            matches!(&**message, Message::User { .. }) && !message.text().starts_with("steer")
-        });
+        let newest = request
+            .messages
+            .iter()
+            .rposition(|message| matches!(&**message, Message::User { .. }) && !message.text().starts_with("steer"));
         let since = request.messages[newest.unwrap_or(0)..].iter();
         let done = since.filter(|message| matches!(&***message, Message::Assistant { .. })).count();
         match request.messages[newest.unwrap_or(0)].text().starts_with("go") && done < STEPS {
@@ -57,22 +58,30 @@ fn run(settings: QueueSettings) -> Vec<String> {
     });
     let sender = inbox.clone();
     let sent = Arc::new(Mutex::new(false));
-    let look = stead_tools::function("look", "Looks.", Risk { parallel_safe: false, ..Risk::READS }, move |cx: stead_tools::ToolCx, step: Step| {
-        let (inbox, sent) = (sender.clone(), sent.clone());
-        async move {
-            if step.n == 5 && !std::mem::replace(&mut *sent.lock().unwrap(), true) {
-                assert_eq!(inbox.send(text("steer left")), Sent::Waits);
-                assert_eq!(inbox.send(text("steer right")), Sent::Waits);
-                if inbox.mode() == QueueMode::Interrupt {
-                    cx.cancel.cancelled().await;
+    let look = stead_tools::function(
+        "look",
+        "Looks.",
+        Risk { parallel_safe: false, ..Risk::READS },
+        move |cx: stead_tools::ToolCx, step: Step| {
+            let (inbox, sent) = (sender.clone(), sent.clone());
+            async move {
+                if step.n == 5 && !std::mem::replace(&mut *sent.lock().unwrap(), true) {
+                    assert_eq!(inbox.send(text("steer left")), Sent::Waits);
+                    assert_eq!(inbox.send(text("steer right")), Sent::Waits);
+                    if inbox.mode() == QueueMode::Interrupt {
+                        cx.cancel.cancelled().await;
+                    }
                 }
+                Ok(Output::text(format!("looked {}", step.n)))
             }
-            Ok(Output::text(format!("looked {}", step.n)))
-        }
-    });
-    let note = stead_tools::function("note", "Notes.", Risk { parallel_safe: false, ..Risk::READS }, |_, step: Step| async move {
-        Ok(Output::text(format!("noted {}", step.n)))
-    });
+        },
+    );
+    let note = stead_tools::function(
+        "note",
+        "Notes.",
+        Risk { parallel_safe: false, ..Risk::READS },
+        |_, step: Step| async move { Ok(Output::text(format!("noted {}", step.n))) },
+    );
     block_on(async {
         let agent = agent_on(dir.path(), model, Arc::new(stead_store::OsDisk), vec![look, note]).await;
         let mut live = agent.session(session("s"));
@@ -94,11 +103,11 @@ fn each_mode_does_what_it_says_in_order() {
     let settings = |mode| QueueSettings { mode, debounce_ms: 50, ..QueueSettings::default() };
     #[rustfmt::skip]
     let table = [
-        (QueueMode::Collect, vec!["input: go", "completed after 21 answers", "input: steer left\nsteer right", "completed after 22 answers"]),
+        (QueueMode::Collect, vec!["input: go", "completed after 21 answers", "input: steer left\n\nsteer right", "completed after 22 answers"]),
         (QueueMode::Followup, vec!["input: go", "completed after 21 answers", "input: steer left", "completed after 22 answers", "input: steer right", "completed after 23 answers"]),
-        (QueueMode::Steer, vec!["input: go", "c5_1 skipped after 6 answers", "steer after 6 answers: steer left\nsteer right", "completed after 21 answers"]),
-        (QueueMode::SteerBacklog, vec!["input: go", "c5_1 skipped after 6 answers", "steer after 6 answers: steer left\nsteer right", "completed after 21 answers", "input: steer left", "completed after 22 answers", "input: steer right", "completed after 23 answers"]),
-        (QueueMode::Interrupt, vec!["input: go", "c5_1 skipped after 6 answers", "cancelled after 6 answers", "input: steer left", "cancelled after 6 answers", "input: steer right", "completed after 7 answers"]),
+        (QueueMode::Steer, vec!["input: go", "c5_1 skipped after 6 answers", "steer after 6 answers: steer left\n\nsteer right", "completed after 21 answers"]),
+        (QueueMode::SteerBacklog, vec!["input: go", "c5_1 skipped after 6 answers", "steer after 6 answers: steer left\n\nsteer right", "completed after 21 answers", "input: steer left", "completed after 22 answers", "input: steer right", "completed after 23 answers"]),
+        (QueueMode::Interrupt, vec!["input: go", "c5_1 skipped after 6 answers", "cancelled after 6 answers", "input: steer left", "cancelled after 6 answers", "input: steer right", "completed after 21 answers"]),
     ];
     for (mode, expected) in table {
         assert_eq!(run(settings(mode)), expected, "{mode}");
@@ -114,8 +123,8 @@ fn no_more_wait_than_may_and_what_is_dropped_is_what_was_said() {
         let sent: Vec<Sent> = ["one", "two", "three"].iter().map(|word| inbox.send(text(word))).collect();
         (words(&inbox), sent[2])
     };
-    assert_eq!(inbox(DropPolicy::Old), ("two\nthree".to_owned(), Sent::InPlaceOfTheOldest));
-    assert_eq!(inbox(DropPolicy::New), ("one\ntwo".to_owned(), Sent::Refused));
-    let left_out = "[1 earlier messages were left out:]\n- one\ntwo\nthree".to_owned();
+    assert_eq!(inbox(DropPolicy::Old), ("two\n\nthree".to_owned(), Sent::InPlaceOfTheOldest));
+    assert_eq!(inbox(DropPolicy::New), ("one\n\ntwo".to_owned(), Sent::Refused));
+    let left_out = "[1 earlier messages were left out:]\n- one\n\ntwo\n\nthree".to_owned();
     assert_eq!(inbox(DropPolicy::Summarize), (left_out, Sent::InPlaceOfTheOldest));
 }
