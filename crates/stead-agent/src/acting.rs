@@ -133,6 +133,9 @@ impl Live<'_> {
     /// Whether there is more to do though the model is done: tasks in the background are waited for, and what came of them
     /// is told.
     pub(crate) async fn goes_on(&mut self, outcome: Outcome) -> Result<bool, Stop> {
+        if outcome == Outcome::Completed && self.steer().await? {
+            return Ok(true);
+        }
         if outcome != Outcome::Completed || self.options.leftover == Leftover::Leave {
             return Ok(false);
         }

@@ -21,6 +21,7 @@ impl Live<'_> {
             self.notify().await?;
             match self.session.state.next(&self.session.agent.policy().limits()) {
                 Next::CallModel => {
+                    self.steer().await?;
                     self.take_stock().await?;
                     self.make_room().await?;
                     self.answer().await?;
@@ -57,6 +58,7 @@ impl Live<'_> {
                 return Err(StoreError::Fenced { lease }.into());
             }
             Stop::Halted(Halted::Cancelled) => (Outcome::Cancelled, "cancelled".to_owned()),
+            Stop::Halted(Halted::Interrupted) => (Outcome::Cancelled, "interrupted by a new message".to_owned()),
             Stop::Halted(Halted::TimedOut) => {
                 let seconds = self.session.agent.policy().run_timeout_seconds;
                 (Outcome::TimedOut, format!("stopped after {seconds} seconds (policy.run_timeout_seconds)"))

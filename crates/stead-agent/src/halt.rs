@@ -1,5 +1,7 @@
 //! When to stop: someone cancels, or the time is up.
 
+use crate::Inbox;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -8,6 +10,8 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Halted {
     Cancelled,
+    /// By a message that goes before it.
+    Interrupted,
     TimedOut,
     /// Another process took the session over.
     TakenOver,
@@ -19,13 +23,26 @@ pub(crate) struct Halt {
     pub(crate) cancel: CancellationToken,
     deadline: Instant,
     lost: CancellationToken,
+    inbox: Option<Arc<Inbox>>,
 }
 
 impl Halt {
     pub(crate) fn new(cancel: CancellationToken, limit: Duration, lost: CancellationToken) -> Self {
         // Beyond any life of a process, and within any clock.
         const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
-        Self { cancel, deadline: Instant::now() + limit.min(LONGEST), lost }
+        Self { cancel, deadline: Instant::now() + limit.min(LONGEST), lost, inbox: None }
+    }
+
+    /// The same, which a message to `inbox` may end.
+    pub(crate) fn heeding(self, inbox: Option<Arc<Inbox>>) -> Self {
+        Self { inbox, ..self }
+    }
+
+    async fn interrupted(&self) {
+        match &self.inbox {
+            Some(inbox) => inbox.interrupted().await,
+            None => std::future::pending().await,
+        }
     }
 
     /// Returns when the run must stop; never before.
@@ -34,6 +51,7 @@ impl Halt {
             biased;
             () = self.lost.cancelled() => Halted::TakenOver,
             () = self.cancel.cancelled() => Halted::Cancelled,
+            () = self.interrupted() => Halted::Interrupted,
             () = tokio::time::sleep_until(self.deadline) => Halted::TimedOut,
         }
     }
@@ -44,6 +62,8 @@ impl Halt {
             Err(Halted::TakenOver)
         } else if self.cancel.is_cancelled() {
             Err(Halted::Cancelled)
+        } else if self.inbox.as_ref().is_some_and(|inbox| inbox.interrupts()) {
+            Err(Halted::Interrupted)
         } else if Instant::now() >= self.deadline {
             Err(Halted::TimedOut)
         } else {

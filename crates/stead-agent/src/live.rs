@@ -3,7 +3,7 @@
 use crate::halt::{Halt, Halted};
 use crate::hooks::Hooked;
 use crate::offload::{Loader, Offload};
-use crate::{AgentError, Approvals, Budget, BudgetError, Leftover, Pinned, Session, UsageRecord};
+use crate::{AgentError, Approvals, Budget, BudgetError, Inbox, Leftover, Pinned, Session, UsageRecord};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use stead_core::{
@@ -34,6 +34,8 @@ pub struct RunOptions {
     pub pin: Pinned,
     /// What may be spent, where another run pays for it; none = as the settings say.
     pub budget: Option<Budget>,
+    /// Takes what is said while the run goes on.
+    pub inbox: Option<Arc<Inbox>>,
     /// What becomes of tasks in the background when the model is done.
     pub leftover: Leftover,
     /// What the person changes of how the session goes on, before the run begins. What is so already is not on record.
@@ -49,6 +51,7 @@ impl Default for RunOptions {
             wait: Wait::No,
             pin: Pinned::No,
             budget: None,
+            inbox: None,
             leftover: Leftover::default(),
             set: Vec::new(),
         }
@@ -133,6 +136,7 @@ impl From<Stop> for AgentError {
     fn from(stop: Stop) -> Self {
         match stop {
             Stop::Halted(Halted::Cancelled) => Self::Stopped("cancelled"),
+            Stop::Halted(Halted::Interrupted) => Self::Stopped("a new message came"),
             Stop::Halted(Halted::TimedOut) => Self::Stopped("the time was up"),
             Stop::Halted(Halted::TakenOver) => Self::Stopped("another process took the session over"),
             Stop::Model(error) => Self::Model(error),

@@ -325,7 +325,7 @@ impl Session {
         let place = self.agent.parts.place.clone();
         let files = self.files(writer.fence());
         let limit = Duration::from_secs(self.agent.policy().run_timeout_seconds);
-        let halt = Halt::new(options.cancel.clone(), limit, writer.lost());
+        let halt = Halt::new(options.cancel.clone(), limit, writer.lost()).heeding(options.inbox.clone());
         let key = RunKey { session: self.id.clone(), run: run.clone() };
         let recorded = Arc::new(Recorded::new(files.clone(), place.changes(&self.owner), key));
         let offload = self.offload(&files, &turn.tools);

@@ -78,7 +78,13 @@ impl Live<'_> {
     /// together, all others alone, in the model's order.
     pub(crate) async fn run_tools(&mut self, calls: Vec<Pending>) -> Result<(), Stop> {
         let mut together: Vec<Ready> = Vec::new();
-        for pending in calls {
+        let mut calls = calls.into_iter();
+        while let Some(pending) = calls.next() {
+            if self.is_steered() {
+                let open = together.into_iter().map(|ready| ready.call);
+                let rest = calls.map(|pending| pending.call);
+                return self.skip(open.chain([pending.call]).chain(rest)).await;
+            }
             let Some(pending) = self.before_tool(pending).await? else { continue };
             let call = pending.call.clone();
             let admitted = {
@@ -112,6 +118,9 @@ impl Live<'_> {
                     self.record_result(&call.name, None, result).await?;
                 }
             }
+        }
+        if self.is_steered() {
+            return self.skip(together.into_iter().map(|ready| ready.call)).await;
         }
         self.run_batch(together).await
     }

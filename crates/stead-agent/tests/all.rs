@@ -57,6 +57,8 @@ mod planning;
 mod prefix;
 #[path = "all/skills.rs"]
 mod skills;
+#[path = "all/steering.rs"]
+mod steering;
 #[path = "all/streams.rs"]
 mod streams;
 #[path = "all/support.rs"]

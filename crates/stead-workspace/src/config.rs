@@ -2,7 +2,8 @@
 
 use crate::{
     Approval, BudgetSettings, ClientTool, CompactionSettings, Disabled, Document, ExecuteSettings, Filesystem, Finding,
-    MemorySettings, OffloadSettings, PlanSettings, Policy, SearchSettings, SessionSettings, Surface, UndoSettings,
+    MemorySettings, OffloadSettings, PlanSettings, Policy, QueueSettings, SearchSettings, SessionSettings, Surface,
+    UndoSettings,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -48,6 +49,8 @@ pub struct AgentConfig {
     /// Which files may be read and written; the first rule that covers a path decides.
     #[serde(deserialize_with = "permissions")]
     pub permissions: Vec<Rule>,
+    /// What becomes of messages that come while a run goes on.
+    pub queue: QueueSettings,
     /// Said first in the prompt, before everything that is read from files.
     pub system_prompt: Option<String>,
     /// Files that are shown whole in the prompt, beside `AGENTS.md`.
@@ -168,7 +171,7 @@ impl AgentConfig {
         if let Some(problem) = self.budget.problem(&self.disable) {
             return Some(problem);
         }
-        if let Some(problem) = self.offload.problem().or_else(|| self.plan.problem()) {
+        if let Some(problem) = self.offload.problem().or_else(|| self.plan.problem()).or_else(|| self.queue.problem()) {
             return Some(found(problem));
         }
         if let Some(problem) = self.approvals.iter().find_map(|(tool, approval)| approval.problem(tool)) {

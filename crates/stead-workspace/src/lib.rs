@@ -44,6 +44,7 @@ mod place;
 mod plan;
 mod policy;
 mod prompt;
+mod queue;
 mod reader;
 mod role;
 mod scaffold;
@@ -81,6 +82,7 @@ pub use place::{
 pub use plan::PlanSettings;
 pub use policy::{Policy, UndoSettings};
 pub use prompt::{Cut, Prompt, Section, Within, element, enclose, escaped};
+pub use queue::{DropPolicy, QueueMode, QueueSettings};
 pub use reader::{Excerpt, Reader, Window};
 pub use role::general_purpose;
 pub use scaffold::{ScaffoldFile, scaffold};
