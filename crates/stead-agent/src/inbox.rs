@@ -179,21 +179,21 @@ impl Held {
         if self.waiting.is_empty() {
             return Next::Nothing;
         }
-        match self.settings.mode {
+        let taken = match self.settings.mode {
             QueueMode::Collect => {
                 let pause = Duration::from_millis(self.settings.debounce_ms);
                 let until = self.newest.map_or_else(Instant::now, |newest| newest + pause);
                 if Instant::now() < until {
                     return Next::At(until);
                 }
-                let all = self.waiting.drain(..).collect();
-                Next::Input(joined(std::mem::take(&mut self.digest), all))
+                self.waiting.len()
             }
-            QueueMode::Followup | QueueMode::Steer | QueueMode::SteerBacklog | QueueMode::Interrupt => {
-                let first: Vec<Vec<Block>> = self.waiting.pop_front().into_iter().collect();
-                Next::Input(joined(std::mem::take(&mut self.digest), first))
-            }
-        }
+            QueueMode::Followup => 1,
+            // One left behind would steer or end the very run that the other begins.
+            QueueMode::Steer | QueueMode::SteerBacklog | QueueMode::Interrupt => self.waiting.len(),
+        };
+        let taken = self.waiting.drain(..taken).collect();
+        Next::Input(joined(std::mem::take(&mut self.digest), taken))
     }
 }
 

@@ -107,7 +107,7 @@ fn each_mode_does_what_it_says_in_order() {
         (QueueMode::Followup, vec!["input: go", "completed after 21 answers", "input: steer left", "completed after 22 answers", "input: steer right", "completed after 23 answers"]),
         (QueueMode::Steer, vec!["input: go", "c5_1 skipped after 6 answers", "steer after 6 answers: steer left\n\nsteer right", "completed after 21 answers"]),
         (QueueMode::SteerBacklog, vec!["input: go", "c5_1 skipped after 6 answers", "steer after 6 answers: steer left\n\nsteer right", "completed after 21 answers", "input: steer left", "completed after 22 answers", "input: steer right", "completed after 23 answers"]),
-        (QueueMode::Interrupt, vec!["input: go", "c5_1 skipped after 6 answers", "cancelled after 6 answers", "input: steer left", "cancelled after 6 answers", "input: steer right", "completed after 21 answers"]),
+        (QueueMode::Interrupt, vec!["input: go", "c5_1 skipped after 6 answers", "cancelled after 6 answers", "input: steer left\n\nsteer right", "completed after 21 answers"]),
     ];
     for (mode, expected) in table {
         assert_eq!(run(settings(mode)), expected, "{mode}");
