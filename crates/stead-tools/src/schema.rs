@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
-/// The schema of `T`: inlined, without `$schema`, titles, number formats and `null`s.
+/// The schema of `T`: inlined, without `$schema`, titles, number formats, `null`s and what explains the type itself.
 pub(crate) fn of<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
@@ -12,6 +12,10 @@ pub(crate) fn of<T: JsonSchema>() -> Value {
     });
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
     tidy(&mut schema);
+    // The tool's own description says it.
+    if let Value::Object(keywords) = &mut schema {
+        keywords.remove("description");
+    }
     schema
 }
 
@@ -40,6 +44,22 @@ fn tidy(schema: &mut Value) {
             keywords.insert("type".to_owned(), only);
         }
     }
+    if let Some(Value::Array(choices)) = keywords.get_mut("anyOf") {
+        choices.retain(|choice| choice.get("type").is_none_or(|name| name != "null"));
+        if let [Value::Object(only)] = choices.as_mut_slice() {
+            let only = std::mem::take(only);
+            keywords.remove("anyOf");
+            only.into_iter().for_each(|(keyword, value)| drop(keywords.entry(keyword).or_insert(value)));
+        }
+    }
+    if let Some(Value::Array(values)) = keywords.get_mut("enum") {
+        values.retain(|value| !value.is_null());
+    }
+    if let Some(values) = keywords.get("oneOf").and_then(words) {
+        keywords.remove("oneOf");
+        keywords.insert("type".to_owned(), "string".into());
+        keywords.insert("enum".to_owned(), values);
+    }
     for (keyword, value) in keywords {
         match (keyword.as_str(), value) {
             // Names of properties are not keywords.
@@ -47,5 +67,43 @@ fn tidy(schema: &mut Value) {
             (_, Value::Array(schemas)) => schemas.iter_mut().for_each(tidy),
             (_, other) => tidy(other),
         }
+    }
+}
+
+/// The values of a choice between constant words.
+fn words(choices: &Value) -> Option<Value> {
+    choices.as_array()?.iter().map(|choice| choice.get("const").filter(|word| word.is_string()).cloned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    /// Of the type.
+    #[derive(schemars::JsonSchema)]
+    #[schemars(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    struct Args {
+        /// How far.
+        status: Option<Status>,
+    }
+
+    #[derive(schemars::JsonSchema)]
+    #[schemars(rename_all = "snake_case")]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    enum Status {
+        /// Not yet.
+        Pending,
+        /// All of it.
+        Done,
+    }
+
+    #[test]
+    fn a_schema_is_as_short_as_it_can_be() {
+        let status = json!({"description": "How far.", "type": "string", "enum": ["pending", "done"]});
+        assert_eq!(
+            super::of::<Args>(),
+            json!({"type": "object", "additionalProperties": false, "properties": {"status": status}})
+        );
     }
 }
