@@ -1,6 +1,7 @@
 //! How much a call may spend. Decided here, without doing anything; the driver keeps the accounts.
 
-use crate::{Allowance, Price, Usd};
+use crate::{Price, Usd};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The shortest answer worth asking for, in tokens.
@@ -197,6 +198,45 @@ impl Estimate {
 
 /// Billionths of a dollar for one token at a dollar per million.
 const NANOS_PER_TOKEN: f64 = 1e3;
+
+/// Money and tokens that may be spent beyond a budget.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Allowance {
+    /// Money.
+    #[serde(default)]
+    pub usd: Usd,
+    /// Tokens.
+    #[serde(default)]
+    pub tokens: u64,
+}
+
+impl Allowance {
+    /// Whether it is nothing.
+    pub fn is_zero(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The rest after `other` is taken away, and never less than nothing.
+    pub fn saturating_sub(self, other: Self) -> Self {
+        Self { usd: self.usd.saturating_sub(other.usd), tokens: self.tokens.saturating_sub(other.tokens) }
+    }
+}
+
+impl std::ops::Add for Allowance {
+    type Output = Self;
+
+    fn add(mut self, other: Self) -> Self {
+        self += other;
+        self
+    }
+}
+
+impl std::ops::AddAssign for Allowance {
+    fn add_assign(&mut self, other: Self) {
+        self.usd += other.usd;
+        self.tokens = self.tokens.saturating_add(other.tokens);
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,279 @@
+//! The journal's entry kinds: all that can ever have happened in a session.
+//!
+//! | kind | says | durable before going on |
+//! |---|---|---|
+//! | `session` | the journal's format, session and agent; always the first line | with the next durable entry |
+//! | `user` | an input was accepted; a run begins. With no content: the last run is taken up again | yes |
+//! | `model` | the model answered, whole | with the next durable entry |
+//! | `call` | a tool call is about to run (intent, bound to a hash of its arguments) | if it can change anything |
+//! | `result` | what came of a call | with the next durable entry; until then its `call` says that it may have run |
+//! | `ask` | a call waits for a person; the run is parked | yes |
+//! | `decision` | a person's answer | yes |
+//! | `notice` | the harness told the model something | with the next durable entry |
+//! | `steer` | a person said something to a run that was going on | yes |
+//! | `set` | a person changed how the session goes on: its agent, its permission mode, plan mode | yes |
+//! | `pin` | a message is to be kept word for word whatever else is left out of the context, or no longer | yes |
+//! | `compaction` | the model is shown less from here on: which part, and what stands for it; nothing is erased | with the next durable entry |
+//! | `hook` | a hook was asked, what came of it, and the arguments it gave a call that had not begun | with the next durable entry |
+//! | `rewind` | the conversation continues from an earlier point; nothing is erased | yes |
+//! | `end` | how the run ended | yes |
+
+mod call;
+mod compaction;
+mod end;
+mod hook;
+
+pub use call::{Activation, CallIntent, CallResult, ResultStatus};
+pub use compaction::{Cause, Compaction, Dropped};
+pub use end::{Outcome, RunEnd};
+pub use hook::{HookOutcome, HookRun};
+
+use crate::{
+    AgentId, Allowance, Ask, Beginning, Block, Change, Decision, RunId, SessionId, Spawned, StopReason, Usage, Usd,
+};
+use serde::{Deserialize, Serialize};
+
+/// Version of the journal format written today; readers accept this and all before it.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// One thing that happened.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Entry {
+    /// The first line.
+    Session(SessionStart),
+    /// An input was accepted.
+    User(UserInput),
+    /// The model answered.
+    Model(ModelReply),
+    /// A call is about to run.
+    Call(CallIntent),
+    /// A call ended.
+    Result(CallResult),
+    /// A call waits for a person.
+    Ask(Ask),
+    /// A person answered.
+    Decision(Decision),
+    /// The harness told the model something.
+    Notice(Notice),
+    /// A person said something to a run that was going on.
+    Steer(Steer),
+    /// A person changed how the session goes on.
+    Set(Set),
+    /// A message is pinned, or no longer.
+    Pin(Pin),
+    /// The model is shown less from here on.
+    Compaction(Compaction),
+    /// A hook was asked.
+    Hook(HookRun),
+    /// The conversation goes on from an earlier point.
+    Rewind(Rewind),
+    /// The run ended.
+    End(RunEnd),
+}
+
+/// The name of an entry kind, as it stands in the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "each is documented on its `Entry` variant")]
+pub enum Kind {
+    Session,
+    User,
+    Model,
+    Call,
+    Result,
+    Ask,
+    Decision,
+    Notice,
+    Steer,
+    Set,
+    Pin,
+    Compaction,
+    Hook,
+    Rewind,
+    End,
+}
+
+impl Entry {
+    /// This entry's kind.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Session(_) => Kind::Session,
+            Self::User(_) => Kind::User,
+            Self::Model(_) => Kind::Model,
+            Self::Call(_) => Kind::Call,
+            Self::Result(_) => Kind::Result,
+            Self::Ask(_) => Kind::Ask,
+            Self::Decision(_) => Kind::Decision,
+            Self::Notice(_) => Kind::Notice,
+            Self::Steer(_) => Kind::Steer,
+            Self::Set(_) => Kind::Set,
+            Self::Pin(_) => Kind::Pin,
+            Self::Compaction(_) => Kind::Compaction,
+            Self::Hook(_) => Kind::Hook,
+            Self::Rewind(_) => Kind::Rewind,
+            Self::End(_) => Kind::End,
+        }
+    }
+
+    /// Whether the journal must be on stable storage before the driver goes on.
+    pub fn must_be_durable(&self) -> bool {
+        match self {
+            Self::User(_)
+            | Self::Ask(_)
+            | Self::Decision(_)
+            | Self::Steer(_)
+            | Self::Set(_)
+            | Self::Pin(_)
+            | Self::Rewind(_)
+            | Self::End(_) => true,
+            Self::Call(intent) => intent.changes,
+            Self::Session(_)
+            | Self::Model(_)
+            | Self::Result(_)
+            | Self::Notice(_)
+            | Self::Compaction(_)
+            | Self::Hook(_) => false,
+        }
+    }
+}
+
+/// Opens a journal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionStart {
+    /// The format's version.
+    pub version: u32,
+    /// The session.
+    pub session: SessionId,
+    /// The agent.
+    pub agent: AgentId,
+    /// Where it was forked from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Fork>,
+    /// Who handed it its work, if it is that of a subagent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spawned: Option<Spawned>,
+}
+
+impl SessionStart {
+    /// The first line of a journal of today's format.
+    pub fn new(session: SessionId, agent: AgentId, from: Option<Beginning>) -> Self {
+        let (parent, spawned) = match from {
+            None => (None, None),
+            Some(Beginning::Fork(fork)) => (Some(fork), None),
+            Some(Beginning::Spawned(spawned)) => (None, Some(*spawned)),
+        };
+        Self { version: FORMAT_VERSION, session, agent, parent, spawned }
+    }
+}
+
+/// The origin of a forked session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fork {
+    /// The session it was copied from.
+    pub session: SessionId,
+    /// The last sequence number that was copied.
+    pub seq: u64,
+}
+
+/// An accepted input.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct UserInput {
+    /// The run it begins.
+    pub run: RunId,
+    /// What was said; empty when the last run is only taken up again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub content: Vec<Block>,
+    /// What a person added to the budget of a run that had used it up.
+    #[serde(default, skip_serializing_if = "Allowance::is_zero")]
+    pub raise: Allowance,
+}
+
+impl UserInput {
+    /// An input.
+    pub fn new(run: RunId, content: Vec<Block>) -> Self {
+        Self { run, content, raise: Allowance::default() }
+    }
+
+    /// An input of one text.
+    pub fn text(run: RunId, text: impl Into<String>) -> Self {
+        Self::new(run, vec![Block::text(text)])
+    }
+}
+
+/// A whole answer of a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ModelReply {
+    /// The run.
+    pub run: RunId,
+    /// The model that answered, as `provider:model`.
+    pub model: String,
+    /// Its content.
+    pub content: Vec<Block>,
+    /// Tokens used.
+    pub usage: Usage,
+    /// What it cost; absent when the price is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Usd>,
+    /// Why it stopped.
+    pub stop: StopReason,
+}
+
+/// A word from the harness to the model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notice {
+    /// The run.
+    pub run: RunId,
+    /// What the model is told.
+    pub text: String,
+    /// The tasks of subagents whose end it tells.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<String>,
+    /// Whether it reminds an agent that was switched to.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reminds: bool,
+    /// Whether it brings in words of people or machines that nobody here vouches for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub untrusted: bool,
+}
+
+impl Notice {
+    /// A word to the model.
+    pub fn new(run: RunId, text: impl Into<String>) -> Self {
+        Self { run, text: text.into(), tasks: Vec::new(), reminds: false, untrusted: false }
+    }
+}
+
+/// What a person said to a run that was going on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Steer {
+    /// The run.
+    pub run: RunId,
+    /// What was said.
+    pub content: Vec<Block>,
+}
+
+/// A change by a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Set {
+    /// What changes.
+    #[serde(flatten)]
+    pub change: Change,
+    /// Who wanted it.
+    pub by: String,
+}
+
+/// A message that is kept word for word, or no longer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pin {
+    /// The entry of the message.
+    pub seq: u64,
+    /// Whether it is pinned from now on.
+    pub pinned: bool,
+}
+
+/// A return to an earlier point of the conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rewind {
+    /// The last sequence number that still counts.
+    pub to: u64,
+}
