@@ -5,8 +5,10 @@
 //! appends. Since every call that can change something has its intent appended first, a holder that slept
 //! through its lease stops before its next side effect.
 
+mod writer;
+
 use super::holder::Signature;
-use super::journal::{check_lines, encode, read_line};
+use super::journal::{check_lines, read_line};
 use crate::{
     Acquired, Change, Claim, Document, Expected, Fence, Holder, Imported, JournalWriter, Lease, Opened, Position,
     Sessions, Space, Store, StoreError, Summary, Tail, Wait,
@@ -17,13 +19,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead_core::{AgentId, Beginning, Entry, Line, LineError, Redactor, SessionId, SessionStart, SessionState};
-use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
+use writer::{LEASE, RENEW, StoreWriter, check_loss};
 
-/// How long a holder may be silent before another may take the session.
-const LEASE: Duration = Duration::from_secs(10);
-/// How often a holder renews.
-const RENEW: Duration = Duration::from_secs(3);
 /// How often a waiting process looks.
 const POLL: Duration = Duration::from_millis(100);
 /// How much of a journal is fetched at once.
@@ -82,23 +79,9 @@ impl StoreSessions {
         }
     }
 
-    async fn writer(&self, id: &SessionId, at: Position, fence: Fence) -> Box<StoreWriter> {
-        let lost = CancellationToken::new();
-        let mut renewal = JoinSet::new();
-        renewal.spawn(renew(self.store.clone(), self.space.clone(), fence.clone(), lost.clone()));
-        Box::new(StoreWriter {
-            store: self.store.clone(),
-            space: self.space.clone(),
-            redactor: self.redactor.clone(),
-            session: id.clone(),
-            place: place(&*self.store, id),
-            at,
-            fence,
-            broken: false,
-            closed: false,
-            lost,
-            _renewal: renewal,
-        })
+    fn writer(&self, id: &SessionId, at: Position, fence: Fence) -> Box<StoreWriter> {
+        let (store, place) = (self.store.clone(), place(&*self.store, id));
+        Box::new(StoreWriter::new((store, self.space.clone()), self.redactor.clone(), (id.clone(), place), at, fence))
     }
 
     /// Every line of a journal, checked, to `sink`. Returns where it ends.
@@ -181,7 +164,7 @@ impl Sessions for StoreSessions {
                 return Err(StoreError::Exists(id.clone()));
             }
             let fence = self.lease(id, Wait::No).await?;
-            let mut writer = self.writer(id, Position::START, fence).await;
+            let mut writer = self.writer(id, Position::START, fence);
             let agent = self.agent.clone();
             let start = Entry::Session(SessionStart::new(id.clone(), agent, from));
             let lines = match writer.append(vec![start]).await {
@@ -212,7 +195,7 @@ impl Sessions for StoreSessions {
             }
             let fence = self.lease(id, wait).await?;
             // Released when dropped, whatever goes wrong below.
-            let mut writer = self.writer(id, Position::START, fence).await;
+            let mut writer = self.writer(id, Position::START, fence);
             let tail = self.store.tail(&self.space, id.as_str()).await?;
             if let Some(known) = known {
                 writer.at = known;
@@ -353,95 +336,6 @@ impl Sessions for StoreSessions {
     }
 }
 
-/// The writer of one journal in a store, holding its lease.
-#[derive(Debug)]
-struct StoreWriter {
-    store: Arc<dyn Store>,
-    space: Space,
-    redactor: Redactor,
-    session: SessionId,
-    place: PathBuf,
-    at: Position,
-    fence: Fence,
-    /// Set before an append begins and cleared after it succeeded.
-    broken: bool,
-    closed: bool,
-    lost: CancellationToken,
-    _renewal: JoinSet<()>,
-}
-
-impl JournalWriter for StoreWriter {
-    fn append(&mut self, entries: Vec<Entry>) -> BoxFuture<'_, Result<Vec<Line>, StoreError>> {
-        Box::pin(async move {
-            if self.lost.is_cancelled() {
-                return Err(StoreError::Fenced { lease: format!("session {}", self.session) });
-            }
-            if self.broken {
-                return Err(StoreError::Broken(self.place.clone()));
-            }
-            let damaged = |(line, cause)| StoreError::Damaged { path: self.place.clone(), line, cause };
-            let (text, lines) = encode(&self.redactor, self.at, entries).map_err(damaged)?;
-            let Some(last) = lines.last() else { return Ok(lines) };
-            let to = Position { seq: last.seq, sum: last.sum, bytes: self.at.bytes + text.len() as u64 };
-            self.broken = true;
-            let texts = split(text);
-            let appended = self.store.append(&self.space, self.session.as_str(), self.at.seq, &texts, &self.fence);
-            match appended.await {
-                Ok(()) => {}
-                Err(StoreError::Fenced { .. }) => {
-                    self.lost.cancel();
-                    return Err(StoreError::Fenced { lease: format!("session {}", self.session) });
-                }
-                Err(error @ StoreError::Conflict(_)) if self.at.seq > 0 => {
-                    let tail = self.store.tail(&self.space, self.session.as_str()).await?;
-                    check_loss(&self.place, tail.as_ref(), self.at)?;
-                    return Err(error);
-                }
-                Err(error) => return Err(error),
-            }
-            self.at = to;
-            self.broken = false;
-            Ok(lines)
-        })
-    }
-
-    fn position(&self) -> Position {
-        self.at
-    }
-
-    fn fence(&self) -> Option<&Fence> {
-        Some(&self.fence)
-    }
-
-    fn lost(&self) -> CancellationToken {
-        self.lost.clone()
-    }
-
-    fn close(mut self: Box<Self>) -> BoxFuture<'static, ()> {
-        self.closed = true;
-        Box::pin(async move {
-            if self.lost.is_cancelled() {
-                return;
-            }
-            if let Err(error) = self.store.release(&self.space, &self.fence).await {
-                tracing::warn!(session = %self.session, %error, "the lease was not given back; it will expire");
-            }
-        })
-    }
-}
-
-impl Drop for StoreWriter {
-    fn drop(&mut self) {
-        let runtime = tokio::runtime::Handle::try_current();
-        let (false, Ok(runtime)) = (self.closed || self.lost.is_cancelled(), runtime) else { return };
-        // Nobody waits for it: it ends with the store's own deadlines, and what it does not do, time does.
-        let (store, space, fence) = (self.store.clone(), self.space.clone(), self.fence.clone());
-        runtime.spawn(async move {
-            let _ = store.release(&space, &fence).await;
-        });
-    }
-}
-
 /// Lines in parts of about a page.
 fn batches(lines: &[Bytes]) -> Vec<&[Bytes]> {
     let mut parts = Vec::new();
@@ -459,18 +353,6 @@ fn batches(lines: &[Bytes]) -> Vec<&[Bytes]> {
     parts
 }
 
-/// Keeps a lease alive until it is lost. A store that does not answer is no reason to give up: if nobody
-/// took the lease in the meantime, it is still ours.
-async fn renew(store: Arc<dyn Store>, space: Space, fence: Fence, lost: CancellationToken) {
-    loop {
-        tokio::time::sleep(RENEW).await;
-        if let Ok(false) = store.renew(&space, &fence, LEASE).await {
-            lost.cancel();
-            return;
-        }
-    }
-}
-
 fn lease_name(id: &SessionId) -> String {
     format!("session/{id}")
 }
@@ -480,30 +362,7 @@ fn place(store: &dyn Store, id: &SessionId) -> PathBuf {
     PathBuf::from(format!("{} session {id}", store.place()))
 }
 
-/// The lines of `text`, without their ends and without copying.
-fn split(text: String) -> Vec<Bytes> {
-    let text = Bytes::from(text);
-    let mut start = 0;
-    memchr::memchr_iter(b'\n', &text)
-        .map(|end| {
-            let line = text.slice(start..end);
-            start = end + 1;
-            line
-        })
-        .collect()
-}
-
 fn ends_at(tail: Option<&Tail>, at: Position) -> bool {
     let end = format!("{}\"}}", at.sum);
     tail.is_some_and(|tail| (tail.seq, tail.bytes) == (at.seq, at.bytes) && tail.last.ends_with(end.as_bytes()))
-}
-
-/// A store that may lose what it acknowledged (Redis without a synced log) is found out here.
-fn check_loss(place: &std::path::Path, tail: Option<&Tail>, at: Position) -> Result<(), StoreError> {
-    let now = tail.map_or(0, |tail| tail.seq);
-    if now >= at.seq {
-        return Ok(());
-    }
-    let cause = format!("the store lost lines {} to {} that it had acknowledged", now + 1, at.seq);
-    Err(StoreError::Corrupt { place: place.display().to_string(), cause })
 }

@@ -1,0 +1,158 @@
+//! Who writes a journal in a store.
+
+use super::super::journal::encode;
+use crate::{Fence, JournalWriter, Position, Space, Store, StoreError, Tail};
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use stead_core::{Entry, Line, Redactor, SessionId};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// How long a holder may be silent before another may take the session.
+pub(super) const LEASE: Duration = Duration::from_secs(10);
+/// How often a holder renews.
+pub(super) const RENEW: Duration = Duration::from_secs(3);
+
+/// The writer of one journal in a store, holding its lease.
+#[derive(Debug)]
+pub(super) struct StoreWriter {
+    store: Arc<dyn Store>,
+    space: Space,
+    redactor: Redactor,
+    session: SessionId,
+    pub(super) place: PathBuf,
+    pub(super) at: Position,
+    fence: Fence,
+    /// Set before an append begins and cleared after it succeeded.
+    broken: bool,
+    closed: bool,
+    lost: CancellationToken,
+    _renewal: JoinSet<()>,
+}
+
+impl StoreWriter {
+    /// Goes on at `at` and keeps the lease alive.
+    pub(super) fn new(
+        (store, space): (Arc<dyn Store>, Space),
+        redactor: Redactor,
+        (session, place): (SessionId, PathBuf),
+        at: Position,
+        fence: Fence,
+    ) -> Self {
+        let lost = CancellationToken::new();
+        let mut renewal = JoinSet::new();
+        renewal.spawn(renew(store.clone(), space.clone(), fence.clone(), lost.clone()));
+        let (broken, closed) = (false, false);
+        Self { store, space, redactor, session, place, at, fence, broken, closed, lost, _renewal: renewal }
+    }
+}
+
+impl JournalWriter for StoreWriter {
+    fn append(&mut self, entries: Vec<Entry>) -> BoxFuture<'_, Result<Vec<Line>, StoreError>> {
+        Box::pin(async move {
+            if self.lost.is_cancelled() {
+                return Err(StoreError::Fenced { lease: format!("session {}", self.session) });
+            }
+            if self.broken {
+                return Err(StoreError::Broken(self.place.clone()));
+            }
+            let damaged = |(line, cause)| StoreError::Damaged { path: self.place.clone(), line, cause };
+            let (text, lines) = encode(&self.redactor, self.at, entries).map_err(damaged)?;
+            let Some(last) = lines.last() else { return Ok(lines) };
+            let to = Position { seq: last.seq, sum: last.sum, bytes: self.at.bytes + text.len() as u64 };
+            self.broken = true;
+            let texts = split(text);
+            let appended = self.store.append(&self.space, self.session.as_str(), self.at.seq, &texts, &self.fence);
+            match appended.await {
+                Ok(()) => {}
+                Err(StoreError::Fenced { .. }) => {
+                    self.lost.cancel();
+                    return Err(StoreError::Fenced { lease: format!("session {}", self.session) });
+                }
+                Err(error @ StoreError::Conflict(_)) if self.at.seq > 0 => {
+                    let tail = self.store.tail(&self.space, self.session.as_str()).await?;
+                    check_loss(&self.place, tail.as_ref(), self.at)?;
+                    return Err(error);
+                }
+                Err(error) => return Err(error),
+            }
+            self.at = to;
+            self.broken = false;
+            Ok(lines)
+        })
+    }
+
+    fn position(&self) -> Position {
+        self.at
+    }
+
+    fn fence(&self) -> Option<&Fence> {
+        Some(&self.fence)
+    }
+
+    fn lost(&self) -> CancellationToken {
+        self.lost.clone()
+    }
+
+    fn close(mut self: Box<Self>) -> BoxFuture<'static, ()> {
+        self.closed = true;
+        Box::pin(async move {
+            if self.lost.is_cancelled() {
+                return;
+            }
+            if let Err(error) = self.store.release(&self.space, &self.fence).await {
+                tracing::warn!(session = %self.session, %error, "the lease was not given back; it will expire");
+            }
+        })
+    }
+}
+
+impl Drop for StoreWriter {
+    fn drop(&mut self) {
+        let runtime = tokio::runtime::Handle::try_current();
+        let (false, Ok(runtime)) = (self.closed || self.lost.is_cancelled(), runtime) else { return };
+        // Nobody waits for it: it ends with the store's own deadlines, and what it does not do, time does.
+        let (store, space, fence) = (self.store.clone(), self.space.clone(), self.fence.clone());
+        runtime.spawn(async move {
+            let _ = store.release(&space, &fence).await;
+        });
+    }
+}
+
+/// Keeps a lease alive until it is lost. A store that does not answer is no reason to give up: if nobody
+/// took the lease in the meantime, it is still ours.
+async fn renew(store: Arc<dyn Store>, space: Space, fence: Fence, lost: CancellationToken) {
+    loop {
+        tokio::time::sleep(RENEW).await;
+        if let Ok(false) = store.renew(&space, &fence, LEASE).await {
+            lost.cancel();
+            return;
+        }
+    }
+}
+
+/// The lines of `text`, without their ends and without copying.
+fn split(text: String) -> Vec<Bytes> {
+    let text = Bytes::from(text);
+    let mut start = 0;
+    memchr::memchr_iter(b'\n', &text)
+        .map(|end| {
+            let line = text.slice(start..end);
+            start = end + 1;
+            line
+        })
+        .collect()
+}
+
+/// A store that may lose what it acknowledged (Redis without a synced log) is found out here.
+pub(super) fn check_loss(place: &Path, tail: Option<&Tail>, at: Position) -> Result<(), StoreError> {
+    let now = tail.map_or(0, |tail| tail.seq);
+    if now >= at.seq {
+        return Ok(());
+    }
+    let cause = format!("the store lost lines {} to {} that it had acknowledged", now + 1, at.seq);
+    Err(StoreError::Corrupt { place: place.display().to_string(), cause })
+}
