@@ -60,6 +60,10 @@ pub async fn capture(mut command: Command, sink: &mut dyn Sink, bounds: &Capture
     match ended {
         Ok(Ended::Exited(_) | Ended::Signalled(_)) | Err(_) => {}
         Ok(Ended::TimedOut | Ended::Cancelled | Ended::Full) => {
+            if !matches!(ended, Ok(Ended::Full)) {
+                // What it said before counts, even if nobody had listened yet; whether there is room for more does not.
+                let _ = sink.write(output.present()).await;
+            }
             family.signal(Signal::TERM);
             let _ = timeout(TERM_GRACE, last_words(&mut child, &mut output)).await;
         }
@@ -147,9 +151,16 @@ impl Pipe {
         Ok(read)
     }
 
-    /// What is in it now, and no more.
-    fn rest(&mut self) -> &[u8] {
-        let read = self.source.take().and_then(|source| source.try_read(&mut self.buffer).ok());
+    /// What is in it now. The pipe itself is asked: the runtime may not have heard of it yet.
+    fn present(&mut self) -> &[u8] {
+        let read = self.source.as_ref().and_then(|source| rustix::io::read(source, &mut *self.buffer).ok());
         &self.buffer[..read.unwrap_or(0)]
+    }
+
+    /// What is in it now, and no more after it.
+    fn rest(&mut self) -> &[u8] {
+        let read = self.present().len();
+        self.source = None;
+        &self.buffer[..read]
     }
 }

@@ -49,7 +49,9 @@ fn tidy(schema: &mut Value) {
         if let [Value::Object(only)] = choices.as_mut_slice() {
             let only = std::mem::take(only);
             keywords.remove("anyOf");
-            only.into_iter().for_each(|(keyword, value)| drop(keywords.entry(keyword).or_insert(value)));
+            for (keyword, value) in only {
+                keywords.entry(keyword).or_insert(value);
+            }
         }
     }
     if let Some(Value::Array(values)) = keywords.get_mut("enum") {

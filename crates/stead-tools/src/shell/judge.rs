@@ -1,5 +1,6 @@
 //! The verdict on a command line.
 
+use super::escapes::escape;
 use super::options::Spec;
 use super::pattern::{CommandPattern, Match, Name};
 use super::reads::{Reads, reads_only};
@@ -134,7 +135,8 @@ fn covers(pattern: &CommandPattern, part: &Part) -> bool {
         let named = part.words.is_empty() || part.name().is_some();
         return named && values.chain(targets).all(|value| matches!(value, Value::Known(_)));
     }
-    pattern.matches(part, Name::Exact) == Match::Yes && part.assignments.is_empty() && !part.writes()
+    let is_about = pattern.matches(part, Name::Exact) == Match::Yes;
+    is_about && part.assignments.is_empty() && !part.writes() && escape(part, pattern.named()).is_none()
 }
 
 fn why_not(rules: &CommandRules, part: &Part) -> String {
@@ -147,11 +149,15 @@ fn why_not(rules: &CommandRules, part: &Part) -> String {
     let Some(name) = first.known() else {
         return format!("which command `{}` is cannot be told", first.source);
     };
-    let covered = rules.allow.iter().any(|pattern| pattern.matches(part, Name::Exact) == Match::Yes);
-    match part.assignments.first() {
-        Some(assignment) if covered => format!("the rule for `{name}` does not cover setting `{}`", assignment.name),
-        None if covered => format!("the rule for `{name}` does not cover writing to a file"),
-        Some(_) | None => format!("no rule allows `{name}`"),
+    let mut about = rules.allow.iter().filter(|pattern| pattern.matches(part, Name::Exact) == Match::Yes);
+    let Some(rule) = about.next() else { return format!("no rule allows `{name}`") };
+    match (part.assignments.first(), escape(part, rule.named())) {
+        (Some(assignment), _) => format!("the rule for `{name}` does not cover setting `{}`", assignment.name),
+        (None, Some(word)) => format!(
+            "the rule for `{name}` does not cover `{}`, which may run something else; to allow it, name it in the rule",
+            word.source
+        ),
+        (None, None) => format!("the rule for `{name}` does not cover writing to a file"),
     }
 }
 

@@ -16,6 +16,7 @@
 //! ```
 
 mod ansi;
+mod escapes;
 mod expansion;
 mod grammar;
 mod judge;

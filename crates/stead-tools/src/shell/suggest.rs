@@ -1,6 +1,8 @@
 //! The rule that "always" makes.
 
+use super::escapes::escape;
 use super::parse;
+use super::pattern::CommandPattern;
 use super::script::{Part, Reach, Word};
 use super::wrappers::base_name;
 
@@ -200,12 +202,17 @@ pub fn suggest(command: &str) -> Vec<String> {
     }
     let mut rules: Vec<String> = Vec::new();
     for part in &script.parts {
-        let Some(rule) = rule_for(part) else { return Vec::new() };
+        let Some(rule) = rule_for(part).filter(|rule| covers(rule, part)) else { return Vec::new() };
         if !rules.contains(&rule) {
             rules.push(rule);
         }
     }
     if rules.len() > MAX_RULES { Vec::new() } else { rules }
+}
+
+/// Whether a rule covers what a part may be made to run.
+fn covers(rule: &str, part: &Part) -> bool {
+    CommandPattern::new(rule).is_ok_and(|rule| escape(part, rule.named()).is_none())
 }
 
 fn rule_for(part: &Part) -> Option<String> {

@@ -109,7 +109,8 @@ async fn a_hint_for_a_large_file_comes_soon() {
     let told =
         s.call("edit_file", json!({"file_path": "large", "old_string": old, "new_string": ""})).await.unwrap_err();
     assert!(told.contains("let value_77 = compute(77, other);"), "{told}");
-    assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
+    // Under a second alone; on a busy machine more, but never the minutes that comparing all lines would take.
+    assert!(start.elapsed().as_secs() < 30, "{:?}", start.elapsed());
 }
 
 #[tokio::test]
