@@ -118,13 +118,12 @@ impl Session {
     /// What binds its calls beside the rules of its agent.
     pub(crate) fn terms(&self) -> Terms {
         let mode = self.permission_mode();
-        let spawned = self.state.spawned.as_ref();
+        let (modes, above) = self.state.ceiling();
         let planning = match &self.state.plan {
             Some(PlanStage::Making { file }) => Some(file.clone()),
-            Some(PlanStage::Agreed { .. }) | None => spawned.and_then(|spawned| spawned.planning.clone()),
+            Some(PlanStage::Agreed { .. }) | None => above.map(str::to_owned),
         };
-        let modes = spawned.map(|spawned| spawned.modes.clone()).unwrap_or_default();
-        Terms { mode, ceiling: Ceiling { modes, planning }, granted: self.granted.clone() }
+        Terms { mode, ceiling: Ceiling { modes: modes.to_vec(), planning }, granted: self.granted.clone() }
     }
 
     /// The conversation, as far as the gate must know it.

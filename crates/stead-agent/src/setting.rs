@@ -44,6 +44,7 @@ impl Session {
             Change::Plan { plan } => making(plan.as_ref()) != making(self.state.plan.as_ref()),
             Change::Todos { todos } => *todos != self.state.todos,
             Change::Agent { to } => Some(to) != self.state.acting.as_ref(),
+            Change::Ceiling { modes, planning } => (modes.as_slice(), planning.as_deref()) != self.state.ceiling(),
         };
         set.into_iter().filter(is_new).collect()
     }

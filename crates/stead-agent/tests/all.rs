@@ -25,6 +25,8 @@ mod compaction;
 mod crew;
 #[path = "all/crowd.rs"]
 mod crowd;
+#[path = "all/doors/mod.rs"]
+mod doors;
 #[path = "all/endless.rs"]
 mod endless;
 #[path = "all/execute.rs"]

@@ -434,6 +434,12 @@ impl SessionState {
         self.derive_changes();
     }
 
+    /// What binds it from above, if it is the session of a subagent: permission modes, and the plan that is being made.
+    pub fn ceiling(&self) -> (&[PermissionMode], Option<&str>) {
+        let Some(spawned) = &self.spawned else { return Default::default() };
+        self.changes.ceiling().unwrap_or((&spawned.modes, spawned.planning.as_deref()))
+    }
+
     /// Takes over what the changes add up to.
     fn derive_changes(&mut self) {
         self.todos = self.changes.todos().to_vec();

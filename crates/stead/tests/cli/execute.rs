@@ -13,7 +13,7 @@ fn runs(folder: &Folder, command: &str) -> String {
 }
 
 /// Processes whose command line has `words`.
-fn alive(words: &str) -> Vec<String> {
+pub(crate) fn alive(words: &str) -> Vec<String> {
     let lines = std::fs::read_dir("/proc").unwrap().flatten();
     let lines = lines.filter_map(|entry| std::fs::read_to_string(entry.path().join("cmdline")).ok());
     lines.map(|line| line.replace('\0', " ")).filter(|line| line.contains(words)).collect()
