@@ -51,6 +51,8 @@ mod oracle;
 mod parties;
 #[path = "all/permissions.rs"]
 mod permissions;
+#[path = "all/plan_doors.rs"]
+mod plan_doors;
 #[path = "all/plan_mode.rs"]
 mod plan_mode;
 #[path = "all/planning.rs"]
@@ -71,6 +73,8 @@ mod tenants;
 mod three_agents;
 #[path = "all/titles.rs"]
 mod titles;
+#[path = "all/tricks.rs"]
+mod tricks;
 #[path = "all/turns.rs"]
 mod turns;
 #[path = "all/undo.rs"]

@@ -17,12 +17,12 @@ const DEADLINE: Duration = Duration::from_secs(40);
 const MOMENTS: usize = 14;
 
 /// A workspace whose agent hands nine tasks over: three that end, one that asks, three that sleep in a command, and two
-/// that wait for a place.
+/// that wait for a place; one after another, so that these are the last.
 fn workspace(sleep: &str) -> Folder {
     let folder = Folder::new();
     folder.put(
         "agent.yaml",
-        "model: scripted:lead.yaml\npolicy: {max_concurrent_subagents: 3}\napprovals: {delete_file: true}\n\
+        "model: scripted:lead.yaml\npolicy: {max_concurrent_subagents: 3, parallel_tool_calls: 1}\napprovals: {delete_file: true}\n\
          commands: {allow: ['sleep *', 'touch *']}\nmemory: {flush: false}\n",
     );
     folder.put("x.txt", "x");
@@ -81,7 +81,9 @@ fn run_and_kill(folder: &Folder, sleep: &str, at: usize) -> usize {
     let (told, out) = (Arc::new(AtomicUsize::new(0)), child.stdout.take().unwrap());
     let count = told.clone();
     let reader = std::thread::spawn(move || {
-        BufReader::new(out).lines().for_each(|_| drop(count.fetch_add(1, Ordering::SeqCst)));
+        for _ in BufReader::new(out).lines() {
+            count.fetch_add(1, Ordering::SeqCst);
+        }
     });
     let end = Instant::now() + DEADLINE;
     while told.load(Ordering::SeqCst) < at && !is_settled(folder, sleep) {

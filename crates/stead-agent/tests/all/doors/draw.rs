@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
+use proptest::strategy::ValueTree;
 use serde_json::{Value, json};
 use stead_core::PermissionMode;
 use stead_tools::known_names;
@@ -210,10 +211,36 @@ fn lists() -> impl Strategy<Value = Value> {
 
 pub(super) fn case() -> impl Strategy<Value = Case> {
     let plan = prop_oneof![3 => Just(Plan::None), 1 => Just(Plan::Making)];
-    let calls = prop::collection::vec(call(), 1..=12);
-    (settings(), lists(), prop::option::weighted(0.3, mode()), plan, prop::option::weighted(0.3, 0..12_usize), calls)
+    let calls = prop::collection::vec(call(), 1..=16);
+    (settings(), lists(), prop::option::weighted(0.3, mode()), plan, prop::option::weighted(0.3, 0..16_usize), calls)
         .prop_map(|(settings, lists, mode, plan, always, mut calls)| {
             calls.sort_by_key(|call| TOOLS.iter().position(|tool| *tool == call.tool));
             Case { settings, lists, mode, plan, always, calls }
         })
+}
+
+/// No rules, and each tool once.
+pub(super) fn plain() -> Case {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let mut call = |tool: &'static str| {
+        let args = args(tool).new_tree(&mut runner).unwrap().current();
+        Call { tool, name: if tool == "wrong_args" { "read_file" } else { tool }, args }
+    };
+    let mut calls: Vec<Call> = TOOLS.into_iter().map(&mut call).collect();
+    // Whichever path was drawn, it is to be one that nothing protects.
+    for call in &mut calls {
+        for key in ["path", "file_path", "from"] {
+            if call.args.get(key).is_some() && call.tool != "wrong_args" && call.tool != "memory_get" {
+                call.args[key] = json!("a.txt");
+            }
+        }
+        if call.args.get("to").is_some() && call.tool == "move_file" {
+            call.args["to"] = json!("b.txt");
+        }
+    }
+    let settings = json!({
+        "client_tools": [{"name": "phone", "description": "Calls.", "effect": "reads"}], "permission_mode": "default",
+        "permissions": [], "commands": {}, "memory": {"flush": false},
+    });
+    Case { settings, lists: json!({}), mode: None, plan: Plan::None, always: None, calls }
 }

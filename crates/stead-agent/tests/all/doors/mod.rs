@@ -12,7 +12,7 @@ mod oracle;
 
 use crate::crew::{Says, answers};
 use crate::support::{agent_with_host, block_on, blocks, session};
-use draw::{Call, Case, Plan, TOOLS, case};
+use draw::{Call, Case, Plan, TOOLS, case, plain};
 use futures_util::future::BoxFuture;
 use oracle::{Seen, expected};
 use proptest::test_runner::{Config, TestRunner};
@@ -28,7 +28,7 @@ use stead_tools::Standing;
 use stead_vfs::Vfs;
 use tokio_util::sync::CancellationToken;
 
-const CASES: u32 = 48;
+const CASES: u32 = 14;
 const PLAN: &str = "plans/PLAN.md";
 
 /// How often each tool met each verdict.
@@ -323,25 +323,24 @@ fn a_call_gets_the_same_verdict_through_every_door() {
     if let Err(error) = outcome {
         panic!("{error}");
     }
+}
+
+// Acceptance 6.1
+#[test]
+fn every_tool_is_let_through_every_door_where_nothing_speaks_against_it() {
+    let met = Met::default();
+    block_on(through_every_door(&plain(), &met));
     let met = met.into_inner().unwrap();
-    for tool in TOOLS {
-        let times: usize = met.iter().filter(|((met, _), _)| *met == tool).map(|(_, times)| times).sum();
-        assert!(times >= 3, "{tool} was met {times} times: {met:?}");
-    }
+    let never: Vec<&str> = TOOLS.into_iter().filter(|tool| !met.contains_key(&(tool, "allowed"))).collect();
+    // A person is always asked about these, and the rest are no calls.
+    assert_eq!(never, ["plan_exit", "phone", "execute", "no_such_tool", "wrong_args"], "{met:?}");
 }
 
 #[test]
 fn every_tool_of_a_session_is_among_those_that_are_drawn() {
     let dir = tempfile::tempdir().unwrap();
     block_on(async {
-        let case = Case {
-            settings: json!({"client_tools": [{"name": "phone", "description": "Calls."}]}),
-            lists: json!({}),
-            mode: None,
-            plan: Plan::None,
-            always: None,
-            calls: Vec::new(),
-        };
+        let case = plain();
         lay_out(dir.path(), &case);
         let agent = agent_with_host(dir.path(), caller(&[])).await;
         let tools = agent.outside_turn().await.unwrap().tools.specs();
