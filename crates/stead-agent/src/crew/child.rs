@@ -91,6 +91,7 @@ impl Crew {
                 Begins::Again(set) => (None, vec![set]),
             };
             let mut session = Session::of_child(self.home.clone(), work.role, self.owner.clone(), id, spawned);
+            session.above = Some(self.clone());
             let name = record.label.clone().unwrap_or_else(|| record.sub_agent_id.clone());
             let options = RunOptions {
                 listener: nested(name, work.now.listener),

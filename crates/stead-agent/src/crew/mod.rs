@@ -103,6 +103,11 @@ impl Crew {
         }
     }
 
+    /// What binds the session now.
+    pub(crate) fn terms(&self) -> Option<Terms> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|now| now.terms.clone())
+    }
+
     fn now(&self) -> Option<Now> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

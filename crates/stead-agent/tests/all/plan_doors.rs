@@ -4,13 +4,14 @@
 
 use crate::crew::{Says, answers};
 use crate::plan_mode::liar;
-use crate::support::{agent_with_host_and, block_on, blocks, journal, results, session, text};
+use crate::support::{TestTool, agent_with_host_and, block_on, blocks, journal, results, session, text};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use stead_agent::{Agent, Approvals, RunOptions};
-use stead_core::{Change, Outcome, PlanStage, ResultStatus, SessionId, Set};
+use stead_core::{Change, Outcome, PlanStage, ResultStatus, Risk, SessionId, Set};
+use stead_tools::Output;
 use tokio_util::sync::CancellationToken;
 
 /// What each tries: two reads that run, three ways of writing that do not.
@@ -158,4 +159,48 @@ fn whatever_way_it_comes_nothing_is_changed_before_a_person_agrees() {
 /// The beginning of what a file holds, without the numbers of its lines.
 fn cut(text: String) -> String {
     text.split_whitespace().take(5).collect::<Vec<_>>().join(" ")
+}
+
+// Acceptance 6.5
+#[test]
+fn one_that_is_at_work_when_planning_begins_is_bound_from_its_next_call_on() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("agent.yaml"), "permission_mode: bypass\nmemory: {flush: false}\n").unwrap();
+    let begun = Arc::new(tokio::sync::Notify::new());
+    let (tell, hear) = (begun.clone(), begun);
+    let go = TestTool::make("go", Risk::READS, move |_, _| {
+        tell.notify_one();
+        async { Ok(Output::text("gone")) }
+    });
+    let wait = TestTool::make("wait", Risk::READS, move |_, _| {
+        let hear = hear.clone();
+        async move {
+            hear.notified().await;
+            Ok(Output::text("waited"))
+        }
+    });
+    let slow = json!({"agent": "general-purpose", "prompt": "slow", "label": "slow", "background": true});
+    let model = answers(move |task, said, _| match (task, said) {
+        ("lead", 0) => Says::Calls(vec![("task", slow.clone())]),
+        ("lead", 1) => Says::Calls(vec![("plan_enter", json!({}))]),
+        ("lead", 2) => Says::Calls(vec![("go", json!({}))]),
+        ("slow", 0) => Says::Calls(vec![("wait", json!({}))]),
+        ("slow", 1) => {
+            Says::Calls(vec![("write_file", json!({"file_path": "slow.txt", "content": "x"})), ("liar", json!({}))])
+        }
+        (_, _) => Says::Text("done".into()),
+    });
+    block_on(async {
+        let agent = agent_with_host_and(dir.path(), model, vec![go, wait, liar()]).await;
+        agent.session(session("s")).run(text("lead"), RunOptions::default()).await.unwrap();
+        let child =
+            agent.sessions().list().await.unwrap().into_iter().find(|summary| summary.parent.is_some()).unwrap();
+        let came = came(&agent, &child.id).await;
+        let want = [
+            (ResultStatus::Ok, "waited"),
+            (ResultStatus::Denied, "plan mode"),
+            (ResultStatus::Error, "lie.txt is read-only here"),
+        ];
+        assert_eq!(came, want.map(|(status, text)| (status, text.to_owned())));
+    });
 }

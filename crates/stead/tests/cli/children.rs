@@ -223,3 +223,17 @@ fn sessions_of_subagents_are_listed_when_asked_for() {
     let long = folder.run(&["sessions", "list", "--all"]).exits(0).out;
     assert!(long.contains(&child.0) && long.contains("a subagent of s"), "{long}");
 }
+
+// Acceptance 6.8: the row of the benchmark can be measured; its figures are those of a release build.
+#[test]
+fn the_benchmark_counts_every_child() {
+    let folder = Folder::new();
+    let workdir = folder.path().display().to_string();
+    let done =
+        folder.run(&["bench", "children", "--workdir", &workdir, "--waves", "2", "--width", "3"]).exits(0).json();
+    assert_eq!(done["children"], 6);
+    assert!(done["child_ms"].as_f64().unwrap() > 0.0 && done["session_ms"].as_f64().unwrap() > 0.0, "{done}");
+    let list = folder.run(&["sessions", "list", "--json", "--all"]).exits(0).json();
+    let children = list.as_array().unwrap().iter().filter(|row| row["parent"].is_string()).count();
+    assert_eq!((children, list.as_array().unwrap().len()), (6, 13));
+}
