@@ -26,11 +26,13 @@ from common import (
     median_run_ms, number, overheads_ms, prompt, quiet, run, session,
 )
 import cache
+import children
 import places
 import search
 import turns
 
-TESTS = ["cold", "step", "growth", "rss", "thr", "files", "session", "size", "turns", "cache", "search", "places"]
+TESTS = ["cold", "step", "growth", "rss", "thr", "files", "session", "size", "turns", "cache", "search", "children",
+         "places"]
 FILE_CALLS = ["glob", "grep_literal", "grep_regex", "read_big", "edit"]
 
 # ---- tests: each gives lists of samples under a name
@@ -433,6 +435,7 @@ def report(results, limits, harnesses, options):
 TURNS_HEADING = "## Turns\n\n"
 CACHE_HEADING = "## Prompt caching\n\n"
 SEARCH_HEADING = "## Searching memory and sessions\n\n"
+CHILDREN_HEADING = "## Subagents\n\n"
 PLACES_HEADING = "## Places\n\n"
 MISSES_HEADING = "## Where a budget is missed"
 
@@ -441,26 +444,24 @@ def earlier_sections(text):
     """The parts of an earlier report: the main table, and each section by its heading."""
     text = text.partition(MISSES_HEADING)[0]
     text, _, places_section = text.partition(PLACES_HEADING)
+    text, _, children_section = text.partition(CHILDREN_HEADING)
     text, _, search_section = text.partition(SEARCH_HEADING)
     text, _, cache_section = text.partition(CACHE_HEADING)
     main, _, turns_section = text.partition(TURNS_HEADING)
     return main, {
         TURNS_HEADING: turns_section, CACHE_HEADING: cache_section, SEARCH_HEADING: search_section,
-        PLACES_HEADING: places_section,
+        CHILDREN_HEADING: children_section, PLACES_HEADING: places_section,
     }
 
 
-def whole_report(results, turn_samples, cache_section, search_section, place_samples, limits, harnesses, options):
+def whole_report(results, turn_samples, new_sections, place_samples, limits, harnesses, options):
     """The report. What was not measured now stays as it is in the file."""
     main, sections = earlier_sections(options.out.read_text() if options.out.exists() else "")
     if any(results.values()):
         main = report(results, limits, harnesses, options) + "\n"
     if turn_samples:
         sections[TURNS_HEADING] = turns.section(turn_samples, machine(), options) + "\n"
-    if cache_section:
-        sections[CACHE_HEADING] = cache_section + "\n"
-    if search_section:
-        sections[SEARCH_HEADING] = search_section + "\n"
+    sections.update({heading: text + "\n" for heading, text in new_sections.items()})
     if place_samples:
         sections[PLACES_HEADING] = places.section(place_samples, machine(), options) + "\n"
     misses = HERE / "misses.md"  # written by hand: figures do not explain themselves
@@ -498,7 +499,10 @@ def main():
     harnesses = [make_harness(name, options.stead) for name in options.harness]
     server = Server(options.fake_model)
     results, turn_samples, place_samples, failed = {harness.name: {} for harness in harnesses}, {}, {}, False
-    cache_section = search_section = ""
+    new_sections = {}
+    made = {
+        "cache": (CACHE_HEADING, cache), "search": (SEARCH_HEADING, search), "children": (CHILDREN_HEADING, children),
+    }
     try:
         for test in options.tests:
             for harness in harnesses:
@@ -510,11 +514,10 @@ def main():
                     if test == "turns":
                         turn_samples = turn_samples if harness.is_peer else turns.measure(harness, options)
                         continue
-                    if test == "cache":
-                        cache_section = cache_section if harness.is_peer else cache.section(options, machine())
-                        continue
-                    if test == "search":
-                        search_section = search_section if harness.is_peer else search.section(options, machine())
+                    if test in made:
+                        heading, module = made[test]
+                        if not harness.is_peer:
+                            new_sections[heading] = module.section(options, machine())
                         continue
                     if test == "places":
                         place_samples = place_samples if harness.is_peer else places.measure(server, harness, options)
@@ -527,11 +530,11 @@ def main():
         limits = measure_limits(server, set(options.tests), options, results)
     finally:
         server.stop()
-    if not any(results.values()) and not place_samples and not turn_samples and not (cache_section or search_section):
+    if not any(results.values()) and not place_samples and not turn_samples and not new_sections:
         sys.exit("nothing could be measured")
     named = {" ".join(map(str, name)): samples for name, samples in place_samples.items()}
     (TMP / "samples.json").write_text(json.dumps({"results": results, "limits": limits, "places": named}, indent=1))
-    text = whole_report(results, turn_samples, cache_section, search_section, place_samples, limits, harnesses, options)
+    text = whole_report(results, turn_samples, new_sections, place_samples, limits, harnesses, options)
     options.out.write_text(text)
     print(text)
     sys.exit(1 if failed else 0)

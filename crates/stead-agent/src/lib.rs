@@ -28,6 +28,7 @@ mod lookup;
 mod memory;
 mod model_call;
 mod offload;
+mod outside;
 mod records;
 mod role;
 mod session;
@@ -49,7 +50,7 @@ pub use budget::{Budget, BudgetError, Reservation};
 pub use builder::{AgentBuilder, BuildError, hook_model, side_model};
 pub use collect::{Collected, Really};
 pub use compact::Pinned;
-pub use crew::{Crew, Order, TaskRecord, TaskStatus, Wait as TaskWait};
+pub use crew::{Bound, Crew, Order, TaskRecord, TaskStatus, Wait as TaskWait};
 pub use error::AgentError;
 pub use facts::UNKNOWN_WINDOW_TOKENS;
 pub use features::{Contribution, Feature, TurnCx, own_folder};
@@ -63,9 +64,9 @@ pub use memory::{
     MemoryJob, MemoryStatus, Placed, Record, Review, Shown, Source, Which, WorkOptions, Worked, without_sources,
 };
 pub use offload::copy_offloaded;
+pub use outside::Called;
 pub use role::Models;
 pub use session::{RewindPoint, Session};
-pub use tool_calls::Called;
 pub use turn::Turn;
 pub use undo::{Obstacle, Undo, UndoAction, UndoPlan, UndoStep};
 pub use usage::{By, Period, Purpose, Rebuilt, UsageLog, UsageRecord, UsageRow, report as usage_report};

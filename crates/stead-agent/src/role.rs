@@ -1,6 +1,7 @@
 //! The agents of a workspace: the same workspace, model and place, as each of them finds it.
 
-use crate::{Agent, AgentError, AgentParts, Delegate, Hooks, RunOptions};
+use crate::crew::{Named, files_of};
+use crate::{Agent, AgentError, AgentParts, Bound, Delegate, Hooks, RunOptions, Session};
 use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -111,7 +112,7 @@ impl Agent {
 pub(crate) struct Errands(pub(crate) Weak<Agent>);
 
 impl Delegate for Errands {
-    fn ask<'a>(&'a self, agent: &'a str, task: &'a str) -> BoxFuture<'a, Result<String, String>> {
+    fn ask<'a>(&'a self, agent: &'a str, task: &'a str, bound: &'a Bound) -> BoxFuture<'a, Result<String, String>> {
         Box::pin(async move {
             let home = self.0.upgrade().ok_or("the agent is gone")?;
             let words = |error: AgentError| error.to_string();
@@ -121,7 +122,11 @@ impl Delegate for Errands {
             let spec = specs.get(agent).ok_or_else(|| format!("there is no agent {agent:?}"))?;
             let parts = home.parts_of(spec, Part::Child).map_err(words)?;
             let role = Agent::with_hooks(parts, Arc::new(Hooks::new(Vec::new()))).map_err(words)?;
-            let mut session = role.session_of(owner, id);
+            let files = files_of(spec)?;
+            let named = Named { task: "hook".to_owned(), agent: spec.name.clone(), label: None };
+            let spawned = bound.clone().spawned(named, files);
+            // Its own helpers are not asked about either.
+            let mut session = Session::of_child(role.clone(), role, owner, id, Some(spawned));
             let report = session.run(vec![Block::text(task)], RunOptions::default()).await.map_err(words)?;
             match report.outcome {
                 Outcome::Completed => Ok(report.text),

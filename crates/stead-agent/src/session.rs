@@ -1,18 +1,17 @@
 //! One conversation.
 
 use crate::driver::Ending;
-use crate::gate::{Ceiling, Grant, Terms};
+use crate::gate::Grant;
 use crate::halt::Halt;
 use crate::hooks::Hooked;
 use crate::live::Live;
 use crate::offload::{Loader, Offload};
-use crate::tool_calls::Conversation;
 use crate::{Agent, AgentError, Budget, Crew, Pinned, RunOptions, RunReport};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use stead_core::{
-    Allowance, Beginning, Block, Entry, EventKind, Fork, Level, Message, Notice, Outcome, Owner, Pin, PlanStage,
-    Rewind, Run, RunId, SessionId, SessionState, Spawned, Turn, UserInput,
+    Allowance, Beginning, Block, Entry, EventKind, Fork, Level, Message, Notice, Outcome, Owner, Pin, Rewind, Run,
+    RunId, SessionId, SessionState, Spawned, Turn, UserInput,
 };
 use stead_store::{JournalWriter, Opened, Position, RunKey, Sessions, StoreError, Wait};
 use stead_tools::{ActiveSkills, Readers, Registry, Seen};
@@ -39,6 +38,8 @@ pub struct Session {
     pub(crate) granted: Vec<Grant>,
     /// Those who work for it.
     pub(crate) crew: Arc<Crew>,
+    /// Those it works with for its parent, while that is at work here: what binds the parent now binds it, too.
+    pub(crate) above: Option<Arc<Crew>>,
     /// What it begins with, if it is to begin as that of a subagent.
     pub(crate) spawned: Option<Spawned>,
     /// Whether hooks were told that this process has taken it up.
@@ -94,6 +95,7 @@ impl Session {
             active: Arc::default(),
             granted: Vec::new(),
             crew,
+            above: None,
             spawned,
             taken_up: false,
             freeze: Freeze::default(),
@@ -113,24 +115,6 @@ impl Session {
     /// Brings derived state that was held back to its place.
     pub async fn flush(&self) {
         self.sessions.flush().await;
-    }
-
-    /// What binds its calls beside the rules of its agent.
-    pub(crate) fn terms(&self) -> Terms {
-        let mode = self.permission_mode();
-        let spawned = self.state.spawned.as_ref();
-        let planning = match &self.state.plan {
-            Some(PlanStage::Making { file }) => Some(file.clone()),
-            Some(PlanStage::Agreed { .. }) | None => spawned.and_then(|spawned| spawned.planning.clone()),
-        };
-        let modes = spawned.map(|spawned| spawned.modes.clone()).unwrap_or_default();
-        Terms { mode, ceiling: Ceiling { modes, planning }, granted: self.granted.clone() }
-    }
-
-    /// The conversation, as far as the gate must know it.
-    pub(crate) fn conversation(&self) -> Conversation<'_> {
-        let (owner, tainted) = (&self.owner, self.state.tainted);
-        Conversation { owner, terms: self.terms(), tainted, session: Some(self) }
     }
 
     /// What the model is told first about a call whose arguments a person changed.

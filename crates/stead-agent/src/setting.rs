@@ -1,8 +1,10 @@
 //! How a session goes on, changed by a person: plan mode, the permission mode. The model is told of it with the next
 //! input; whether it listens does not matter to the gate.
 
+use crate::gate::{Ceiling, Terms};
 use crate::live::Live;
 use crate::session::Missing;
+use crate::tool_calls::Conversation;
 use crate::{AgentError, Session};
 use stead_core::{Block, Change, Entry, EventKind, Kept, Line, PermissionMode, PlanNews, PlanStage, Set, TodoStatus};
 use stead_store::Wait;
@@ -30,6 +32,27 @@ impl Session {
         self.state.mode.unwrap_or(self.agent.workspace().config().permission_mode)
     }
 
+    /// What binds its calls beside the rules of its agent.
+    pub(crate) fn terms(&self) -> Terms {
+        let mode = self.permission_mode();
+        let (modes, above) = self.state.ceiling();
+        let planning = match &self.state.plan {
+            Some(PlanStage::Making { file }) => Some(file.clone()),
+            Some(PlanStage::Agreed { .. }) | None => above.map(str::to_owned),
+        };
+        let mut ceiling = Ceiling { modes: modes.to_vec(), planning };
+        if let Some(now) = self.above.as_ref().and_then(|crew| crew.terms()) {
+            ceiling.lower_to(&now);
+        }
+        Terms { mode, ceiling, granted: self.granted.clone() }
+    }
+
+    /// The conversation, as far as the gate must know it.
+    pub(crate) fn conversation(&self) -> Conversation<'_> {
+        let (owner, tainted) = (&self.owner, self.state.tainted);
+        Conversation { owner, terms: self.terms(), tainted, session: Some(self) }
+    }
+
     /// The change by which plan mode begins.
     pub fn planning(&self) -> Change {
         let file = self.agent.workspace().config().plan.file().to_string();
@@ -44,6 +67,7 @@ impl Session {
             Change::Plan { plan } => making(plan.as_ref()) != making(self.state.plan.as_ref()),
             Change::Todos { todos } => *todos != self.state.todos,
             Change::Agent { to } => Some(to) != self.state.acting.as_ref(),
+            Change::Ceiling { modes, planning } => (modes.as_slice(), planning.as_deref()) != self.state.ceiling(),
         };
         set.into_iter().filter(is_new).collect()
     }

@@ -5,7 +5,7 @@ use crate::gate::{Terms, is_allowed, judge};
 use crate::halt::Halt;
 use crate::live::{Live, Stop};
 use crate::standing::Standing as Prompts;
-use crate::{Agent, AgentError, Approvals, Judged, Session, Tainted};
+use crate::{Agent, Judged, Session, Tainted};
 use futures_util::{FutureExt, StreamExt};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead_core::{
     Access, AccessKind, Ask, AskTerms, Block, CallIntent, CallResult, CallState, Effect, Entry, EventKind, Owner,
-    Pending, ResultStatus, Risk, RunId, SessionId, ToolCall, Verdict, VerdictKind, args_hash,
+    Pending, ResultStatus, Risk, RunId, ToolCall, VerdictKind, args_hash,
 };
 use stead_tools::{
     ActiveSkills, Hands, Length, Origin, Output, Registry, Seen, Spills, Standing, Tool, ToolCx, ToolError,
@@ -21,7 +21,6 @@ use stead_tools::{
 use stead_vfs::{Guarded, VPath, Vfs, VfsError};
 use stead_workspace::PROJECT;
 use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 
 /// How long a cancelled tool may take to come to its own end.
 const CANCEL_GRACE: Duration = Duration::from_millis(500);
@@ -29,15 +28,6 @@ const CANCEL_GRACE: Duration = Duration::from_millis(500);
 const MAX_WAITING_DELTAS: usize = 64;
 /// How much of a result an event shows.
 const PREVIEW_CHARS: usize = 400;
-
-/// What came of a call outside any session.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Called {
-    /// How it ended.
-    pub status: ResultStatus,
-    /// What a model would have been told.
-    pub content: Vec<Block>,
-}
 
 /// The conversation that a call is part of, as far as the gate must know it.
 pub(crate) struct Conversation<'a> {
@@ -51,23 +41,23 @@ pub(crate) struct Conversation<'a> {
 }
 
 /// A call that may run.
-struct Ready {
-    call: ToolCall,
-    tool: Arc<dyn Tool>,
-    args: Value,
+pub(crate) struct Ready {
+    pub(crate) call: ToolCall,
+    pub(crate) tool: Arc<dyn Tool>,
+    pub(crate) args: Value,
     /// Whether its result brings in words from outside.
     outside: bool,
 }
 
 /// A call that waits for a person.
-struct Asked {
-    ask: Ask,
-    tool: Arc<dyn Tool>,
-    judged: Judged,
+pub(crate) struct Asked {
+    pub(crate) ask: Ask,
+    pub(crate) tool: Arc<dyn Tool>,
+    pub(crate) judged: Judged,
 }
 
 /// What the gate and the registry made of a call.
-enum Admission {
+pub(crate) enum Admission {
     Run(Ready),
     Ask(Box<Asked>),
     Refuse(ResultStatus, String),
@@ -230,87 +220,12 @@ impl Live<'_> {
 }
 
 impl Agent {
-    /// Calls one tool outside any session, through the same gate. A call that would ask is answered by
-    /// `approvals`; with nobody there it is refused.
-    pub async fn call_tool(
-        self: &Arc<Self>,
-        name: &str,
-        args: Value,
-        approvals: &Approvals,
-        cancel: CancellationToken,
-    ) -> Called {
-        let run = RunId::fresh();
-        let files = self.outside_files();
-        let tools = match self.outside_turn().await {
-            Ok(turn) => turn.tools,
-            Err(error) => {
-                return Called { status: ResultStatus::Error, content: vec![Block::text(error.to_string())] };
-            }
-        };
-        let call = ToolCall { id: "call_1".to_owned(), name: name.to_owned(), args, invalid: None, signature: None };
-        let outside = match self.outside().await {
-            Ok(outside) => outside,
-            Err(error) => {
-                return Called { status: ResultStatus::Error, content: vec![Block::text(error.to_string())] };
-            }
-        };
-        let pending = Pending { call: call.clone(), state: CallState::New };
-        let admission = self.admit(&tools, &*files, &run, pending, &outside).await;
-        let ready = match admission {
-            Admission::Run(ready) => ready,
-            Admission::Refuse(status, text) => return Called { status, content: vec![Block::text(text)] },
-            Admission::Ask(asked) => {
-                let Asked { ask, tool, judged } = *asked;
-                let pending = match self.ask_outside(call, ask, (&*tool, &*files, judged), approvals).await {
-                    Ok(pending) => pending,
-                    Err(called) => return called,
-                };
-                match self.admit(&tools, &*files, &run, pending, &outside).await {
-                    Admission::Run(ready) => ready,
-                    Admission::Refuse(status, text) => return Called { status, content: vec![Block::text(text)] },
-                    Admission::Ask(asked) => {
-                        let content = vec![Block::text(format!("denied: {}", asked.ask.rule))];
-                        return Called { status: ResultStatus::Denied, content };
-                    }
-                }
-            }
-        };
-        let usual = Duration::from_secs(self.policy().tool_timeout_seconds);
-        let limit = ready.tool.timeout(&ready.args).unwrap_or(usual);
-        let halt = Halt::new(cancel, limit.saturating_mul(2), CancellationToken::new());
-        let cx = tool_cx(self.guard(files), Default::default(), Origin::default(), &halt);
-        let (_, result, _) = execute(run, ready, cx, halt, limit).await;
-        Called { status: result.status, content: result.content }
-    }
-
-    /// The gate's verdict on a call, or why it is not a call at all.
-    pub async fn explain(self: &Arc<Self>, name: &str, args: Value) -> Result<Verdict, String> {
-        let tools = self.outside_turn().await.map_err(|error| error.to_string())?.tools;
-        let (tool, args) = prepare(&tools, name, args)?;
-        let outside = self.outside().await.map_err(|error| error.to_string())?;
-        let judged = self.judged((&tools, &*self.outside_files()), &*tool, &args, &outside).await;
-        Ok(judged
-            .map_or_else(|error| Verdict::deny(error.to_string()), |call| judge(&self.gate, &outside.terms, &call)))
-    }
-
-    /// No conversation at all.
-    async fn outside(&self) -> Result<Conversation<'_>, AgentError> {
-        let (owner, mode) = (&self.parts.owner, self.parts.workspace.config().permission_mode);
-        let terms = Terms { mode, granted: self.grants(owner).await?, ..Terms::default() };
-        Ok(Conversation { owner, terms, tainted: None, session: None })
-    }
-
-    /// The tree as its usual owner sees it outside any session.
-    fn outside_files(&self) -> Arc<dyn Vfs> {
-        self.parts.place.files(&self.parts.owner, &SessionId::outside(), None)
-    }
-
     /// Files as tools see them: the rules hold below every one of them.
     pub(crate) fn guard(&self, files: Arc<dyn Vfs>) -> Arc<dyn Vfs> {
         Arc::new(Guarded::new(files, self.parts.workspace.rules.clone()))
     }
 
-    async fn admit(
+    pub(crate) async fn admit(
         &self,
         tools: &Registry,
         files: &dyn Vfs,
@@ -463,7 +378,12 @@ fn changes_project(access: &Access) -> bool {
     access.kind == AccessKind::Write && inside()
 }
 
-fn tool_cx(vfs: Arc<dyn Vfs>, (seen, active): (Arc<Seen>, Arc<ActiveSkills>), origin: Origin, halt: &Halt) -> ToolCx {
+pub(crate) fn tool_cx(
+    vfs: Arc<dyn Vfs>,
+    (seen, active): (Arc<Seen>, Arc<ActiveSkills>),
+    origin: Origin,
+    halt: &Halt,
+) -> ToolCx {
     ToolCx {
         vfs,
         seen,
@@ -476,7 +396,7 @@ fn tool_cx(vfs: Arc<dyn Vfs>, (seen, active): (Arc<Seen>, Arc<ActiveSkills>), or
 }
 
 /// Runs one call to its result, whatever happens: time limit, cancellation and panic included.
-async fn execute(
+pub(crate) async fn execute(
     run: RunId,
     ready: Ready,
     cx: ToolCx,

@@ -25,6 +25,8 @@ mod compaction;
 mod crew;
 #[path = "all/crowd.rs"]
 mod crowd;
+#[path = "all/doors/mod.rs"]
+mod doors;
 #[path = "all/endless.rs"]
 mod endless;
 #[path = "all/execute.rs"]
@@ -49,6 +51,8 @@ mod oracle;
 mod parties;
 #[path = "all/permissions.rs"]
 mod permissions;
+#[path = "all/plan_doors.rs"]
+mod plan_doors;
 #[path = "all/plan_mode.rs"]
 mod plan_mode;
 #[path = "all/planning.rs"]
@@ -69,6 +73,8 @@ mod tenants;
 mod three_agents;
 #[path = "all/titles.rs"]
 mod titles;
+#[path = "all/tricks.rs"]
+mod tricks;
 #[path = "all/turns.rs"]
 mod turns;
 #[path = "all/undo.rs"]

@@ -272,7 +272,7 @@ impl EventKind {
             Change::Todos { todos } => Some(Self::Todos { todos }),
             Change::Plan { plan } => Some(Self::Plan { stage: plan }),
             Change::Mode { to } => Some(Self::Mode { to }),
-            Change::Agent { .. } => None,
+            Change::Agent { .. } | Change::Ceiling { .. } => None,
         }
     }
 }

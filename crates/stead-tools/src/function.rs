@@ -42,7 +42,7 @@ where
         name: name.to_owned(),
         aliases: Vec::new(),
         description: description.to_owned(),
-        parameters: Arc::new(schema::of::<A>()),
+        parameters: schema::of::<A>(),
         risk,
     };
     Arc::new(Function { spec, run, args: PhantomData })

@@ -56,7 +56,14 @@ pub enum RegistryError {
 impl Registry {
     /// A registry of `tools`. A tool's own name goes before another's alias.
     pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<Self, RegistryError> {
-        let mut named: BTreeMap<String, Entry> = BTreeMap::new();
+        Self::over(BTreeMap::new(), tools)
+    }
+
+    /// What is `named`, with what it has compiled so far, and `tools`.
+    fn over(
+        mut named: BTreeMap<String, Entry>,
+        tools: impl IntoIterator<Item = Arc<dyn Tool>>,
+    ) -> Result<Self, RegistryError> {
         for tool in tools {
             let name = tool.spec().name.clone();
             let checker = Arc::new(Checker::new(tool.spec(), tool.spellings()));
@@ -93,7 +100,7 @@ impl Registry {
         if more.peek().is_none() {
             return Ok(self.clone());
         }
-        Self::new(self.tools.values().map(|entry| Arc::clone(&entry.tool)).chain(more))
+        Self::over(self.tools.clone(), more)
     }
 
     /// Those of the tools that `keep` says, by canonical name.

@@ -3,9 +3,26 @@
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
+use std::any::TypeId;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Schemas that were made: one for each type, which never changes.
+static MADE: Mutex<BTreeMap<TypeId, Arc<Value>>> = Mutex::new(BTreeMap::new());
 
 /// The schema of `T`: inlined, without `$schema`, titles, number formats, `null`s and what explains the type itself.
-pub(crate) fn of<T: JsonSchema>() -> Value {
+/// Made once: tools are put together anew for every turn.
+pub(crate) fn of<T: JsonSchema + 'static>() -> Arc<Value> {
+    let made = || MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = made().get(&TypeId::of::<T>()) {
+        return known.clone();
+    }
+    let schema = Arc::new(make::<T>());
+    made().insert(TypeId::of::<T>(), schema.clone());
+    schema
+}
+
+fn make<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
@@ -104,7 +121,7 @@ mod tests {
     fn a_schema_is_as_short_as_it_can_be() {
         let status = json!({"description": "How far.", "type": "string", "enum": ["pending", "done"]});
         assert_eq!(
-            super::of::<Args>(),
+            *super::of::<Args>(),
             json!({"type": "object", "additionalProperties": false, "properties": {"status": status}})
         );
     }

@@ -72,7 +72,7 @@ pub fn typed<T: TypedTool>(tool: T) -> Arc<dyn Tool> {
         name: T::NAME.to_owned(),
         aliases: T::ALIASES.iter().map(|&alias| alias.to_owned()).collect(),
         description: T::DESCRIPTION.to_owned(),
-        parameters: Arc::new(schema::of::<T::Args>()),
+        parameters: schema::of::<T::Args>(),
         risk: T::RISK,
     };
     Arc::new(Typed { tool, spec })

@@ -4,6 +4,8 @@
 
 #[path = "cli/approvals.rs"]
 mod approvals;
+#[path = "cli/children.rs"]
+mod children;
 #[path = "cli/context.rs"]
 mod context;
 #[path = "cli/endings.rs"]

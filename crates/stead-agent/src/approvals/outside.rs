@@ -4,9 +4,10 @@ use super::Reply;
 use super::answer::check;
 use super::asking::offer;
 use crate::gate::Granted;
+use crate::hooks::Outside;
 use crate::{Agent, Answer, Approvals, Called, Judged, Question};
-use stead_core::{Ask, Block, CallState, Pending, ResultStatus, ToolCall, args_hash};
-use stead_tools::Tool;
+use stead_core::{Ask, CallState, Pending, ResultStatus, ToolCall, args_hash};
+use stead_tools::{Registry, Tool};
 use stead_vfs::Vfs;
 
 impl Agent {
@@ -16,19 +17,24 @@ impl Agent {
         call: ToolCall,
         ask: Ask,
         (tool, files, judged): (&dyn Tool, &dyn Vfs, Judged),
-        approvals: &Approvals,
+        (tools, hooks, approvals): (&Registry, &mut Outside, &Approvals),
     ) -> Result<Pending, Called> {
         let always = offer(tool, files, judged).await;
         let Ask { run, id, args_hash: hash, rule, terms } = ask;
         let (name, args) = (call.name.clone(), call.args.clone());
         let question =
             Question { id, tool: name, args, rule: rule.clone(), terms: terms.clone(), always: always.clone() };
-        let (answers, by) = approvals.answers(std::slice::from_ref(&question)).await;
-        let answer = answers.into_iter().next().unwrap_or(Answer::Later);
+        let (answer, by) = match hooks.permission(tools, &question).await? {
+            Some(answered) => answered,
+            None => {
+                let (answers, by) = approvals.answers(std::slice::from_ref(&question)).await;
+                (answers.into_iter().next().unwrap_or(Answer::Later), by)
+            }
+        };
         let state = CallState::Asked { args_hash: hash.clone(), rule: rule.clone(), terms };
         let reply = Reply { id: call.id.clone(), args_hash: hash.clone(), answer };
         let asked = Pending { call: call.clone(), state };
-        let denied = |why: &str| called(ResultStatus::Denied, format!("denied: {why}"));
+        let denied = |why: &str| Called::new(ResultStatus::Denied, format!("denied: {why}"));
         match check(&run, &asked, &reply, &by, jiff::Timestamp::now()) {
             None | Some(Ok(None)) => {
                 return Err(denied(&format!("nobody approved it ({rule}); --approve all would")));
@@ -46,7 +52,7 @@ impl Agent {
                 let state = CallState::Approved { args_hash: args_hash(&args) };
                 Ok(Pending { call: ToolCall { args, ..call }, state })
             }
-            Answer::Respond(words) => Err(called(ResultStatus::Ok, words)),
+            Answer::Respond(words) => Err(Called::new(ResultStatus::Ok, words)),
             Answer::No { words } => {
                 let why = words.map_or(String::new(), |words| format!(": {words}"));
                 Err(denied(&format!("nobody approved it ({rule}){why}; --approve all would")))
@@ -60,8 +66,4 @@ impl Agent {
         let kept = self.grant(self.owner(), &tool.spec().name, what, by).await;
         kept.map(drop).map_err(|error| error.to_string())
     }
-}
-
-fn called(status: ResultStatus, text: String) -> Called {
-    Called { status, content: vec![Block::text(text)] }
 }

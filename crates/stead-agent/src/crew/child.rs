@@ -6,19 +6,26 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::sync::Arc;
-use stead_core::{Allowance, Block, Event, Outcome, Spawned};
+use stead_core::{Allowance, Block, Event, Outcome, Set, Spawned};
 use tokio_util::sync::CancellationToken;
 
 /// What is to be done, and by whom.
 pub(super) struct Work {
     pub(super) role: Arc<Agent>,
-    /// What its session begins with; none if it goes on with one.
-    pub(super) spawned: Option<Spawned>,
+    pub(super) begins: Begins,
     pub(super) input: Vec<Block>,
     pub(super) now: Now,
     pub(super) cancel: CancellationToken,
     /// What the result must look like.
     pub(super) schema: Option<Value>,
+}
+
+/// The session in which it is done.
+pub(super) enum Begins {
+    /// A new one, with this.
+    New(Spawned),
+    /// That of an earlier task, in which this is set.
+    Again(Set),
 }
 
 /// What came of it.
@@ -79,13 +86,19 @@ impl Crew {
     fn live_through<'a>(self: &'a Arc<Self>, record: &'a TaskRecord, work: Work) -> BoxFuture<'a, (Ended, Lived)> {
         Box::pin(async move {
             let id = record.sub_session_id.clone();
-            let mut session = Session::of_child(self.home.clone(), work.role, self.owner.clone(), id, work.spawned);
+            let (spawned, set) = match work.begins {
+                Begins::New(spawned) => (Some(spawned), Vec::new()),
+                Begins::Again(set) => (None, vec![set]),
+            };
+            let mut session = Session::of_child(self.home.clone(), work.role, self.owner.clone(), id, spawned);
+            session.above = Some(self.clone());
             let name = record.label.clone().unwrap_or_else(|| record.sub_agent_id.clone());
             let options = RunOptions {
                 listener: nested(name, work.now.listener),
                 cancel: work.cancel,
                 approvals: work.now.approvals,
                 budget: Some(work.now.budget),
+                set,
                 ..RunOptions::default()
             };
             let (ended, mut spent) = converse(&mut session, options, work.input, work.schema.as_ref()).await;

@@ -4,12 +4,15 @@
 //! handed the task over. It may be waited for or not; one that is waited for too long goes on in the background. When it
 //! is done, its parent is told once: by the result of the call, or by a notice before the next question to the model.
 
+mod bound;
 mod child;
 mod news;
 mod order;
 mod record;
 mod recover;
 
+pub use bound::Bound;
+pub(crate) use bound::{Named, files_of};
 pub use order::{Order, Wait};
 pub use record::{TaskRecord, TaskStatus};
 
@@ -98,6 +101,11 @@ impl Crew {
         if let Some(now) = &mut *self.now.lock().unwrap_or_else(PoisonError::into_inner) {
             (now.agent, now.terms) = (agent, terms);
         }
+    }
+
+    /// What binds the session now.
+    pub(crate) fn terms(&self) -> Option<Terms> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|now| now.terms.clone())
     }
 
     fn now(&self) -> Option<Now> {

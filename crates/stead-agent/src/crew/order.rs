@@ -1,11 +1,12 @@
 //! Handing a task over.
 
-use super::child::Work;
-use super::{Crew, Now, TaskRecord, TaskStatus};
+use super::bound::files_of;
+use super::child::{Begins, Work};
+use super::{Bound, Crew, Named, Now, TaskRecord, TaskStatus};
 use std::sync::Arc;
 use std::time::Duration;
-use stead_core::{Block, ChildFiles, SessionId, Spawned};
-use stead_workspace::{AgentSpec, Isolation, Part};
+use stead_core::{Block, SessionId};
+use stead_workspace::{AgentSpec, Part};
 
 /// A task to be handed over.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,9 +44,7 @@ impl Crew {
             ));
         }
         let spec = self.find(&now, &order.agent).await?;
-        if let Isolation::At(path) = &spec.isolation {
-            return Err(format!("{} has a workspace of its own at {path}, which is not supported yet", spec.name));
-        }
+        let files = files_of(&spec)?;
         let role = self.home.role(&spec, Part::Child).map_err(|error| format!("{}: {error}", spec.name))?;
         self.records.load().await.map_err(|error| error.to_string())?;
         if let Some(label) = &order.label {
@@ -54,30 +53,17 @@ impl Crew {
                 return Err(format!("the label {label:?} is taken by a task that is at work; choose another"));
             }
         }
-        let files = match spec.isolation {
-            Isolation::Isolated => ChildFiles::Isolated,
-            Isolation::Shared | Isolation::At(_) => ChildFiles::Shared,
-        };
         let task = format!("task_{}", short_id());
         let session = SessionId::new(format!("sub-{}", short_id())).map_err(|error| error.to_string())?;
-        let spawned = Spawned {
-            by: self.session.clone(),
-            task: task.clone(),
-            agent: spec.name.clone(),
-            label: order.label.clone(),
-            depth: now.depth + 1,
-            modes: std::iter::once(now.terms.mode).chain(now.terms.ceiling.modes.iter().copied()).collect(),
-            planning: now.terms.ceiling.planning.clone(),
-            files,
-            tree: now.tree.clone(),
-        };
+        let named = Named { task: task.clone(), agent: spec.name.clone(), label: order.label.clone() };
+        let spawned = self.bound(&now).spawned(named, files);
         let wait = order.wait.unwrap_or_else(|| self.usual(&spec));
         let record = self.open(&now, &spec, session, (task, order.label, order.description)).await?;
         let input = vec![Block::text(order.prompt)];
         let cancel = now.cancel.child_token();
         self.set_to_work(
             record.clone(),
-            Work { role, spawned: Some(spawned), input, now, cancel, schema: spec.result.clone() },
+            Work { role, begins: Begins::New(spawned), input, now, cancel, schema: spec.result.clone() },
         );
         Ok((record, wait))
     }
@@ -105,8 +91,15 @@ impl Crew {
         let record = self.open(&now, &spec, before.sub_session_id.clone(), what).await?;
         let input = vec![Block::text(message)];
         let cancel = now.cancel.child_token();
-        self.set_to_work(record.clone(), Work { role, spawned: None, input, now, cancel, schema: spec.result.clone() });
+        // What binds its parent may have changed since.
+        let begins = Begins::Again(self.bound(&now).renewed());
+        self.set_to_work(record.clone(), Work { role, begins, input, now, cancel, schema: spec.result.clone() });
         Ok((record, wait))
+    }
+
+    /// What binds those it hands work to now.
+    fn bound(&self, now: &Now) -> Bound {
+        Bound::new(self.session.clone(), &now.terms, now.depth, now.tree.clone())
     }
 
     /// The agent of this name, if the one that acts may hand it work.

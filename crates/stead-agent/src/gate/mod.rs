@@ -107,6 +107,18 @@ pub struct Ceiling {
     pub planning: Option<String>,
 }
 
+impl Ceiling {
+    /// Takes in what binds one above, beside what is known of it.
+    pub(crate) fn lower_to(&mut self, above: &Terms) {
+        for mode in std::iter::once(above.mode).chain(above.ceiling.modes.iter().copied()) {
+            if !self.modes.contains(&mode) {
+                self.modes.push(mode);
+            }
+        }
+        self.planning = self.planning.take().or_else(|| above.ceiling.planning.clone());
+    }
+}
+
 /// Tools that plan mode is made of.
 const PLANNING: [&str; 4] = ["plan_enter", "plan_write", "plan_exit", "write_todos"];
 

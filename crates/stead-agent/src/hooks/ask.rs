@@ -3,7 +3,7 @@
 use super::answer::{Answer, Decision, in_words, read};
 use super::gear::{Delegate, HookGear};
 use crate::halt::Halt;
-use crate::{Agent, Budget, Purpose, UsageRecord};
+use crate::{Agent, Bound, Budget, Purpose, UsageRecord};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,6 +34,8 @@ pub(crate) struct Asking<'a> {
     pub(crate) agent: &'a Agent,
     pub(crate) owner: &'a Owner,
     pub(crate) session: &'a SessionId,
+    /// What binds agents that are asked.
+    pub(crate) bound: Bound,
     /// What asking models may cost.
     pub(crate) budget: Budget,
     /// Ends it; none where the run has ended.
@@ -101,7 +103,7 @@ pub(super) async fn ask(
                 return Err("work cannot be handed to agents here".to_owned().into());
             };
             let task = format!("{task}\n\n{JUDGE}\n\n{input}");
-            within(&mut Box::pin(delegate.ask(agent, &task))).await
+            within(&mut Box::pin(delegate.ask(agent, &task, &asking.bound))).await
         }
     }
 }

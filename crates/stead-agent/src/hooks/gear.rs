@@ -1,5 +1,6 @@
 //! What hooks need of the process that asks them.
 
+use crate::Bound;
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,9 +11,9 @@ use stead_workspace::{Handler, HookSpec};
 
 /// Hands a task to an agent of the workspace.
 pub trait Delegate: Send + Sync {
-    /// What `agent` answers to `task`, or why it does not. Hooks of that agent are not asked: a hook must not lead to
-    /// itself. Dropping the future stops the agent.
-    fn ask<'a>(&'a self, agent: &'a str, task: &'a str) -> BoxFuture<'a, Result<String, String>>;
+    /// What `agent` answers to `task`, or why it does not. It may do what `bound` allows and no more. Hooks of that agent
+    /// are not asked: a hook must not lead to itself. Dropping the future stops the agent.
+    fn ask<'a>(&'a self, agent: &'a str, task: &'a str, bound: &'a Bound) -> BoxFuture<'a, Result<String, String>>;
 }
 
 /// What hooks need of the process that asks them. What is missing makes those hooks fail that need it.

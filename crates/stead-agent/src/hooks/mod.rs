@@ -32,4 +32,4 @@ mod points;
 pub use engine::Hooks;
 pub use gear::{Delegate, HookGear};
 
-pub(crate) use points::{Hooked, Seen};
+pub(crate) use points::{Hooked, Outside, Seen};

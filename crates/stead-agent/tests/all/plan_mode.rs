@@ -21,7 +21,7 @@ fn server(answers: Vec<Answer>) -> FakeModel {
 }
 
 /// Says that it reads, and writes.
-fn liar() -> Arc<dyn Tool> {
+pub(crate) fn liar() -> Arc<dyn Tool> {
     TestTool::make("liar", Risk { parallel_safe: false, ..Risk::READS }, |cx, _| async move {
         let path = VPath::parse("lie.txt").unwrap();
         match cx.vfs.write(&path, "x".into(), Expect::Any).await {

@@ -86,8 +86,13 @@ pub(crate) async fn agent_asking(dir: &Path, model: Arc<dyn Model>, params: Para
 
 /// An agent in `dir` that runs commands on this machine.
 pub(crate) async fn agent_with_host(dir: &Path, model: Arc<dyn Model>) -> Arc<Agent> {
+    agent_with_host_and(dir, model, Vec::new()).await
+}
+
+/// The same with `more` tools.
+pub(crate) async fn agent_with_host_and(dir: &Path, model: Arc<dyn Model>, more: Vec<Arc<dyn Tool>>) -> Arc<Agent> {
     let host: Arc<dyn Sandbox> = Arc::new(Host::new([]));
-    agent_of(dir, model, Params::default(), Arc::new(OsDisk), Vec::new(), Some(host)).await
+    agent_of(dir, model, Params::default(), Arc::new(OsDisk), more, Some(host)).await
 }
 
 async fn agent_of(

@@ -166,6 +166,12 @@ impl SessionState {
         self.run.as_ref().map_or(Next::Idle, |run| run.next(limits))
     }
 
+    /// What binds it from above, if it is the session of a subagent: permission modes, and the plan that is being made.
+    pub fn ceiling(&self) -> (&[PermissionMode], Option<&str>) {
+        let Some(spawned) = &self.spawned else { return Default::default() };
+        self.changes.ceiling().unwrap_or((&spawned.modes, spawned.planning.as_deref()))
+    }
+
     /// The entries that make an interrupted session whole: calls that were begun and cannot be run
     /// again get a result that says so. With nothing to repair, none.
     pub fn repair(&self) -> Vec<Entry> {

@@ -65,6 +65,7 @@ impl Summary {
         Self {
             id: id.clone(),
             title: state.title.clone(),
+            parent: state.spawned.as_ref().map(|spawned| spawned.by.clone()),
             updated_ms,
             entries: position.seq,
             runs: state.runs,

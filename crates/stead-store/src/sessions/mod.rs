@@ -147,6 +147,9 @@ pub struct Summary {
     pub id: SessionId,
     /// The first words said in it.
     pub title: String,
+    /// The session that handed its work over, if it is a subagent's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<SessionId>,
     /// Milliseconds since 1970 of the journal's last change; with `bytes`, the mark of staleness.
     pub updated_ms: i64,
     /// Entries in its journal.

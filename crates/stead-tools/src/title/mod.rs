@@ -39,7 +39,7 @@ pub struct TitleForm {
 /// The parameters of a [`TitleForm`], as a Rust type.
 pub trait Titled {
     /// The arguments. Deny unknown fields, and give optional ones a default.
-    type Args: DeserializeOwned + JsonSchema;
+    type Args: DeserializeOwned + JsonSchema + 'static;
     /// The name, one of the tool's aliases.
     const NAME: &'static str;
     /// What the model is told.
@@ -63,7 +63,7 @@ impl TitleForm {
         Self {
             name: T::NAME,
             description: T::DESCRIPTION,
-            parameters: Arc::new(schema::of::<T::Args>()),
+            parameters: schema::of::<T::Args>(),
             spellings: T::SPELLINGS,
             tool,
             translate: translate::<T>,

@@ -79,6 +79,9 @@ pub(crate) async fn bench(env: &Env, command: BenchCommand) -> Result<ExitCode, 
         }
         BenchCommand::Turn { workdir, rounds } => turns(&workdir, rounds, env).await,
         BenchCommand::Search { workdir, lines, rounds } => super::bench_search::search(&workdir, lines, rounds).await,
+        BenchCommand::Children { workdir, waves, width } => {
+            super::bench_children::children(env, &workdir, waves, width).await
+        }
         BenchCommand::Place(args) => super::bench_place::place(env, &args).await,
     }
 }
@@ -93,6 +96,7 @@ impl BenchCommand {
             | Self::Dump { .. }
             | Self::Turn { .. }
             | Self::Search { .. }
+            | Self::Children { .. }
             | Self::Save { .. }
             | Self::Restore { .. } => false,
         }

@@ -3,6 +3,7 @@
 mod approvals;
 mod args;
 mod bench;
+mod bench_children;
 mod bench_place;
 mod bench_search;
 mod chat;

@@ -27,7 +27,9 @@ pub(crate) async fn sessions(common: &Common, env: &Env, command: SessionsComman
     };
     let agent = open_agent(common, env, needs).await?;
     match command {
-        SessionsCommand::List { json } => list(&agent, style, json).await,
+        SessionsCommand::List { all, json } => {
+            list(&agent, style, if all { Whose::All } else { Whose::Peoples }, json).await
+        }
         SessionsCommand::Show { id, full, json } => show(&agent, style, &id, full, json).await,
         SessionsCommand::Search { text, bounds } => search(&agent, style, &text, &bounds).await,
         SessionsCommand::Fork { id, before, to } => {
@@ -93,8 +95,20 @@ pub(crate) async fn find(agent: &Arc<Agent>, text: &str) -> Result<SessionId, Cl
     if begin.len() == 1 && !begin.contains(&exact) { Ok(begin.remove(0)) } else { Ok(exact) }
 }
 
-async fn list(agent: &Arc<Agent>, style: Style, as_json: bool) -> Result<ExitCode, CliError> {
-    let list = agent.sessions().list().await?;
+/// Which sessions are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    /// All of them.
+    All,
+    /// Those that people began.
+    Peoples,
+}
+
+async fn list(agent: &Arc<Agent>, style: Style, whose: Whose, as_json: bool) -> Result<ExitCode, CliError> {
+    let mut list = agent.sessions().list().await?;
+    let there = list.len();
+    list.retain(|summary| whose == Whose::All || summary.parent.is_none());
+    let left_out = there - list.len();
     if as_json {
         outln!("{}", serde_json::to_string(&list).map_err(anyhow::Error::from)?);
         return Ok(ExitCode::SUCCESS);
@@ -108,12 +122,14 @@ async fn list(agent: &Arc<Agent>, style: Style, as_json: bool) -> Result<ExitCod
             (None, None) => "empty".to_owned(),
         };
         outln!("{}  {}  {outcome:<10}  {}", style.accent(summary.id.as_str()), style.dim(&when), summary.title);
-        outln!(
-            "  {}",
-            style.dim(&format!("{} · {}", count(summary.runs, "run"), tokens(&summary.usage, summary.cost)))
-        );
+        let of = summary.parent.as_ref().map_or(String::new(), |parent| format!(" · a subagent of {parent}"));
+        let numbers = format!("{} · {}{of}", count(summary.runs, "run"), tokens(&summary.usage, summary.cost));
+        outln!("  {}", style.dim(&numbers));
     }
-    if list.is_empty() {
+    if left_out > 0 {
+        outln!("{}", style.dim(&format!("and {} of subagents (--all)", count(left_out as u64, "session"))));
+    }
+    if there == 0 {
         outln!("no sessions yet; `stead run \"…\"` begins one");
     }
     Ok(ExitCode::SUCCESS)

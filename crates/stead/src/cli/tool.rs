@@ -11,7 +11,8 @@ use serde_json::json;
 use std::process::ExitCode;
 use std::sync::Arc;
 use stead::agent::{Agent, Called};
-use stead::core::{Block, VerdictKind};
+use stead::core::{Block, Level, VerdictKind};
+use stead::workspace::{Handler, HookEvent};
 
 pub(crate) async fn tool(common: &Common, env: &Env, args: ToolArgs) -> Result<ExitCode, CliError> {
     let common = &Common { mode: args.mode, ..common.clone() };
@@ -32,15 +33,46 @@ pub(crate) async fn tool(common: &Common, env: &Env, args: ToolArgs) -> Result<E
         }
         return Ok(ExitCode::SUCCESS);
     }
+    let agent = match asks_a_model(&agent) {
+        true => open_agent(common, env, Needs::Model).await?,
+        false => agent,
+    };
     let signals = Signals::watch()?;
     let called = agent.call_tool(name, parsed, &args.approve.approvals(common, env), signals.cancel.clone()).await;
+    for (level, text) in called.told.iter().filter(|_| !args.json) {
+        let style = Style::stderr(env);
+        let text = style.safe(text);
+        errln!(
+            "{}",
+            match level {
+                Level::Info => style.dim(&text),
+                Level::Warning => style.warn(&text),
+            }
+        );
+    }
     print_result(&called, args.json, Style::stdout(env))?;
     Ok(ExitCode::from(u8::from(called.status.is_error())))
 }
 
+/// Whether a hook that is asked about calls asks a model in turn.
+fn asks_a_model(agent: &Agent) -> bool {
+    let about_calls = [HookEvent::BeforeToolCall, HookEvent::AfterToolCall, HookEvent::PermissionRequest];
+    let by_model = |handler: &Handler| match handler {
+        Handler::Prompt { .. } | Handler::Agent { .. } => true,
+        Handler::Command { .. } | Handler::Http { .. } => false,
+    };
+    let hooks = agent.hooks().specs();
+    hooks.iter().any(|hook| by_model(&hook.handler) && hook.events.iter().any(|on| about_calls.contains(&on.event)))
+}
+
 fn print_result(called: &Called, as_json: bool, style: Style) -> Result<(), CliError> {
     if as_json {
-        outln!("{}", json!({"status": called.status, "content": called.content}));
+        let mut line = json!({"status": called.status, "content": called.content});
+        if !called.told.is_empty() {
+            let told = called.told.iter().map(|(level, text)| json!({"level": level, "text": text}));
+            line["told"] = told.collect();
+        }
+        outln!("{line}");
         return Ok(());
     }
     for block in &called.content {

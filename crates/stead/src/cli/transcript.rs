@@ -303,5 +303,10 @@ fn change_text(change: &Change) -> String {
         Change::Plan { plan: None } => "plan mode off".to_owned(),
         Change::Agent { to } => format!("the agent to {to}"),
         Change::Mode { to } => format!("the permission mode to {to}"),
+        Change::Ceiling { modes, planning } => {
+            let modes: Vec<&str> = modes.iter().map(|mode| mode.as_str()).collect();
+            let planning = planning.as_ref().map_or(String::new(), |file| format!(", plan mode ({file})"));
+            format!("what binds it from above to {}{planning}", modes.join(", "))
+        }
     }
 }

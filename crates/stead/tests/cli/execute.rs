@@ -13,7 +13,7 @@ fn runs(folder: &Folder, command: &str) -> String {
 }
 
 /// Processes whose command line has `words`.
-fn alive(words: &str) -> Vec<String> {
+pub(crate) fn alive(words: &str) -> Vec<String> {
     let lines = std::fs::read_dir("/proc").unwrap().flatten();
     let lines = lines.filter_map(|entry| std::fs::read_to_string(entry.path().join("cmdline")).ok());
     lines.map(|line| line.replace('\0', " ")).filter(|line| line.contains(words)).collect()
@@ -90,4 +90,34 @@ fn nothing_is_left_of_a_command_when_the_harness_is_killed() {
     assert_eq!(shown.out, "Done.\n");
     let shown = folder.run(&["sessions", "show", "s"]).exits(0).out;
     assert!(shown.contains("interrupted: may have run"), "a command is never run twice: {shown}");
+}
+
+// Acceptance 6.1, 6.7
+#[test]
+fn one_tool_that_is_called_goes_past_no_hook() {
+    let folder = Folder::new();
+    folder.put("agent.yaml", "model: scripted:judge.yaml\n");
+    folder.put("judge.yaml", "- text: '{\"decision\": \"block\", \"reason\": \"the model says no\"}'\n");
+    std::fs::create_dir(folder.path().join("hooks")).unwrap();
+    let write = ["tool", "write_file", "{\"file_path\": \"a.txt\", \"content\": \"x\"}"];
+    let hook = |handler: &str| {
+        folder.put("hooks/guard.yaml", &format!("name: guard\nevents: [before_tool_call]\nhandler: {handler}\n"))
+    };
+    let rows = [
+        ("{type: command, command: \"echo no >&2; exit 2\"}", "denied: hook guard: no"),
+        ("{type: command, command: exit 9}", "denied: hook guard: the hook failed: it ended with exit status: 9"),
+        ("{type: prompt, prompt: Judge it.}", "denied: hook guard: the model says no"),
+    ];
+    for (handler, said) in rows {
+        hook(handler);
+        let done = folder.run(&write).exits(1);
+        assert!(done.err.contains(said), "{handler}: {done:?}");
+        assert!(!folder.has("a.txt"));
+        // The gate says what it would; nobody else is asked.
+        assert!(folder.run(&[&write[..], &["--explain"]].concat()).exits(0).out.starts_with("allow: "));
+    }
+    hook("{type: command, command: exit 9}\non_failure: open");
+    let done = folder.run(&[&write[..], &["--json"]].concat()).exits(0).json();
+    assert!(done["told"][0]["text"].as_str().unwrap().contains("on_failure: open"), "{done}");
+    assert!(folder.has("a.txt"));
 }

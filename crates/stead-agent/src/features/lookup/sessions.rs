@@ -84,7 +84,8 @@ impl TypedTool for SessionList {
             .map(|session| {
                 let at = Timestamp::from_millisecond(session.updated_ms).map_or(String::new(), |at| format!("{at:.0}"));
                 let damaged = if session.damage.is_some() { ", damaged" } else { "" };
-                format!("{} {at} ({} entries{damaged}) {}", session.id, session.entries, session.title)
+                let of = session.parent.as_ref().map_or(String::new(), |parent| format!(", a subagent of {parent}"));
+                format!("{} {at} ({} entries{of}{damaged}) {}", session.id, session.entries, session.title)
             })
             .collect();
         match all.len() {

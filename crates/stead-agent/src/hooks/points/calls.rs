@@ -6,24 +6,25 @@ use super::super::input::{HookInput, shown};
 use super::worded;
 use crate::halt::Halt;
 use crate::live::{Live, Stop};
-use crate::{Agent, Answer, Budget, Question};
+use crate::{Agent, Answer, Bound, Budget, Question};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::sync::Arc;
 use stead_core::{
-    Block, CallResult, CallState, HookOutcome, Message, Owner, Pending, ResultStatus, SessionId, ToolCall,
+    Block, CallResult, CallState, HookOutcome, Message, Owner, Pending, Redactor, ResultStatus, SessionId, ToolCall,
 };
-use stead_tools::known_names;
+use stead_tools::{Registry, known_names};
 use stead_workspace::HookEvent;
 
 /// Asks about the result of a call once there is one, while other calls go on.
 pub(crate) struct AfterTool {
-    agent: Arc<Agent>,
-    owner: Owner,
-    session: SessionId,
-    budget: Budget,
-    halt: Halt,
-    input: Option<HookInput>,
+    pub(super) agent: Arc<Agent>,
+    pub(super) owner: Owner,
+    pub(super) session: SessionId,
+    pub(super) budget: Budget,
+    pub(super) halt: Halt,
+    /// What they are told, and what binds them; none if nobody is asked.
+    pub(super) asks: Option<(HookInput, Bound)>,
 }
 
 impl Live<'_> {
@@ -36,7 +37,7 @@ impl Live<'_> {
         // What is no tool is refused by the registry.
         let Some(input) = self.of_call(HookEvent::BeforeToolCall, &pending.call) else { return Ok(Some(pending)) };
         let mut fired = self.session.agent.hooks.fire(input, &self.asking()).await;
-        self.refuse_secrets(&mut fired);
+        refuse_secrets(self.session.sessions.redactor(), &mut fired);
         let Fired { verdict, changes, words, suppressed, .. } = self.settle(fired).await?;
         let id = pending.call.id.clone();
         if let Verdict::No { hook, reason } = verdict {
@@ -56,17 +57,6 @@ impl Live<'_> {
             self.hooked.of_calls.entry(id).or_default().extend(words);
         }
         Ok(Some(pending))
-    }
-
-    /// What runs must be what is on record, and no secret is.
-    fn refuse_secrets(&self, fired: &mut Fired) {
-        let redactor = self.session.sessions.redactor();
-        let holds = |args: &Value| matches!(redactor.clean(&args.to_string()), Cow::Owned(_));
-        for run in fired.runs.iter_mut().filter(|run| run.args.as_ref().is_some_and(holds)) {
-            let reason = "the arguments it gave hold a secret of this machine".to_owned();
-            (run.args, run.outcome, run.detail) = (None, HookOutcome::Failed, Some(reason.clone()));
-            fired.verdict = Verdict::No { hook: run.hook.clone(), reason };
-        }
     }
 
     /// What a hook answers in the place of a person, and as whom; none if a person is to be asked.
@@ -94,7 +84,10 @@ impl Live<'_> {
             session: self.session.id.clone(),
             budget: self.budget.clone(),
             halt: self.halt.clone(),
-            input: if listens { self.of_call(HookEvent::AfterToolCall, call) } else { None },
+            asks: match listens {
+                true => self.of_call(HookEvent::AfterToolCall, call).map(|input| (input, self.session.bound())),
+                false => None,
+            },
         }
     }
 
@@ -116,20 +109,35 @@ impl Live<'_> {
 
     /// What hooks are told of a call; none if there is no such tool.
     fn of_call(&self, event: HookEvent, call: &ToolCall) -> Option<HookInput> {
-        let spec = self.tools.find(&call.name)?.spec();
-        let names = [&spec.name, &call.name].into_iter().chain(&spec.aliases).cloned();
-        let known = known_names(&spec.name).into_iter().map(str::to_owned);
-        let tool = json!({"name": spec.name, "called_as": call.name, "call_id": call.id, "args": call.args});
-        let mut input = self.happens(event).about(names.chain(known)).with("tool", tool);
-        input.call = Some(call.id.clone());
-        Some(input)
+        of_call(self.happens(event), &self.tools, call)
+    }
+}
+
+/// What hooks are told of a call; none if there is no such tool.
+pub(super) fn of_call(input: HookInput, tools: &Registry, call: &ToolCall) -> Option<HookInput> {
+    let spec = tools.find(&call.name)?.spec();
+    let names = [&spec.name, &call.name].into_iter().chain(&spec.aliases).cloned();
+    let known = known_names(&spec.name).into_iter().map(str::to_owned);
+    let tool = json!({"name": spec.name, "called_as": call.name, "call_id": call.id, "args": call.args});
+    let mut input = input.about(names.chain(known)).with("tool", tool);
+    input.call = Some(call.id.clone());
+    Some(input)
+}
+
+/// What runs must be what is on record, and no secret is.
+pub(super) fn refuse_secrets(redactor: &Redactor, fired: &mut Fired) {
+    let holds = |args: &Value| matches!(redactor.clean(&args.to_string()), Cow::Owned(_));
+    for run in fired.runs.iter_mut().filter(|run| run.args.as_ref().is_some_and(holds)) {
+        let reason = "the arguments it gave hold a secret of this machine".to_owned();
+        (run.args, run.outcome, run.detail) = (None, HookOutcome::Failed, Some(reason.clone()));
+        fired.verdict = Verdict::No { hook: run.hook.clone(), reason };
     }
 }
 
 impl AfterTool {
     /// The result as the model is to be told it, and what hooks said.
     pub(crate) async fn see(self, mut result: CallResult) -> (CallResult, Fired) {
-        let Some(mut input) = self.input else { return (result, Fired::default()) };
+        let Some((mut input, bound)) = self.asks else { return (result, Fired::default()) };
         let text = Message::User { content: result.content.clone() }.text();
         let (text, cut) = shown(&text);
         if let Some(Value::Object(tool)) = input.facts.get_mut("tool") {
@@ -141,6 +149,7 @@ impl AfterTool {
             agent: &self.agent,
             owner: &self.owner,
             session: &self.session,
+            bound,
             budget: self.budget,
             halt: Some(&self.halt),
             at_most: super::NO_LIMIT,

@@ -12,7 +12,7 @@ use crate::session::{Begin, Missing};
 use crate::{AgentError, RunOptions, Session};
 use serde_json::{Value, json};
 use std::time::Duration;
-use stead_core::{Block, Entry, EventKind, HookRun, Level, Notice, Outcome, RunId};
+use stead_core::{Block, Entry, EventKind, HookRun, Level, Notice, Outcome, RunId, Set};
 use stead_store::{StoreError, Wait};
 use stead_workspace::HookEvent;
 use tokio_util::sync::CancellationToken;
@@ -37,6 +37,7 @@ impl Session {
         options: &RunOptions,
     ) -> Result<(Begin, Submitted), AgentError> {
         let mut submitted = Submitted::default();
+        self.know_what_binds().await?;
         let limit = Duration::from_secs(self.agent.policy().run_timeout_seconds);
         let halt = Halt::new(options.cancel.clone(), limit, CancellationToken::new());
         if !std::mem::replace(&mut self.taken_up, true) && self.agent.hooks.listen(HookEvent::SessionStart) {
@@ -44,7 +45,7 @@ impl Session {
             let trigger = if resumes { "resume" } else { "new" };
             let input = self.happens(HookEvent::SessionStart, Some(run.clone()));
             let input = input.about([trigger]).with("trigger", trigger.into());
-            let fired = self.agent.hooks.fire(input, &self.asking(Some(&halt))).await;
+            let fired = self.agent.hooks.fire(input, &self.asking_to(&options.set, &halt)).await;
             submitted.take(fired)?;
         }
         let Begin::Input(mut content) = begin else { return Ok((begin, submitted)) };
@@ -57,7 +58,7 @@ impl Session {
             let said = said.unwrap_or_default();
             let input = self.happens(HookEvent::PromptSubmit, Some(run.clone()));
             let input = input.about([said.clone()]).with("prompt", said.into());
-            let fired = self.agent.hooks.fire(input, &self.asking(Some(&halt))).await;
+            let fired = self.agent.hooks.fire(input, &self.asking_to(&options.set, &halt)).await;
             for change in submitted.take(fired)? {
                 if let Change::Prompt(text) = change {
                     reword(&mut content, text);
@@ -67,9 +68,28 @@ impl Session {
         Ok((Begin::Input(content), submitted))
     }
 
+    /// Loads the session if a hook is asked before it is taken up: what binds it binds agents that hooks ask, too.
+    async fn know_what_binds(&mut self) -> Result<(), AgentError> {
+        let listens = |event: HookEvent| self.agent.hooks.listen(event);
+        if self.position.is_some() || !(listens(HookEvent::SessionStart) || listens(HookEvent::PromptSubmit)) {
+            return Ok(());
+        }
+        match self.load().await {
+            Ok(()) | Err(AgentError::Store(StoreError::NotFound(_))) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Who asks before a run in which this is set.
+    fn asking_to<'a>(&'a self, set: &[Set], halt: &'a Halt) -> Asking<'a> {
+        let asking = self.asking(Some(halt));
+        Asking { bound: asking.bound.setting(set), ..asking }
+    }
+
     fn asking<'a>(&'a self, halt: Option<&'a Halt>) -> Asking<'a> {
         let (agent, owner, session) = (&*self.agent, &self.owner, &self.id);
-        Asking { agent, owner, session, budget: agent.budget(owner), halt, at_most: super::NO_LIMIT }
+        let (budget, bound) = (agent.budget(owner), self.bound());
+        Asking { agent, owner, session, bound, budget, halt, at_most: super::NO_LIMIT }
     }
 
     /// Tells hooks that this process is done with the session, and why. Nothing happens if none listens, or nothing was

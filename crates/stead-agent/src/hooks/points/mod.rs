@@ -3,8 +3,10 @@
 mod calls;
 mod context;
 mod life;
+mod outside;
 
 pub(crate) use context::Seen;
+pub(crate) use outside::Outside;
 
 use super::ask::Asking;
 use super::engine::{Fired, Verdict};
@@ -14,7 +16,7 @@ use crate::live::{Live, Stop};
 use serde_json::Map;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use stead_core::{Entry, EventKind, Notice, RunId};
+use stead_core::{Entry, EventKind, Notice, Owner, RunId, SessionId};
 use stead_workspace::{HookEvent, enclose};
 
 /// Longer than any hook may take.
@@ -61,7 +63,8 @@ impl Live<'_> {
 
     fn asking(&self) -> Asking<'_> {
         let (agent, owner, session) = (&*self.session.agent, &self.session.owner, &self.session.id);
-        Asking { agent, owner, session, budget: self.budget.clone(), halt: Some(&self.halt), at_most: NO_LIMIT }
+        let (bound, budget) = (self.session.bound(), self.budget.clone());
+        Asking { agent, owner, session, bound, budget, halt: Some(&self.halt), at_most: NO_LIMIT }
     }
 
     /// Asks, and puts on record what came of it.
@@ -109,12 +112,19 @@ impl Live<'_> {
 impl crate::Session {
     /// What every hook is told about this session.
     fn happens(&self, event: HookEvent, run: Option<RunId>) -> HookInput {
+        self.agent.happens(event, (&self.owner, &self.id), run)
+    }
+}
+
+impl crate::Agent {
+    /// What every hook is told about a session of `owner`.
+    fn happens(&self, event: HookEvent, (owner, session): (&Owner, &SessionId), run: Option<RunId>) -> HookInput {
         HookInput {
             event,
-            session: self.id.clone(),
+            session: session.clone(),
             run,
-            agent: self.agent.workspace().config().agent().to_string(),
-            user: self.owner.user.to_string(),
+            agent: self.workspace().config().agent().to_string(),
+            user: owner.user.to_string(),
             subjects: Vec::new(),
             outcome: None,
             call: None,

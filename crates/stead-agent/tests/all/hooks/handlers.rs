@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use stead_agent::{Delegate, RunOptions};
+use stead_agent::{Bound, Delegate, RunOptions};
 use stead_core::{HookOutcome, ResultStatus};
 use stead_testkit::{FakeModel, reply};
 
@@ -133,7 +133,7 @@ struct Reviewer {
 }
 
 impl Delegate for Reviewer {
-    fn ask<'a>(&'a self, agent: &'a str, task: &'a str) -> BoxFuture<'a, Result<String, String>> {
+    fn ask<'a>(&'a self, agent: &'a str, task: &'a str, _: &'a Bound) -> BoxFuture<'a, Result<String, String>> {
         self.asked.lock().unwrap().push((agent.to_owned(), task.to_owned()));
         Box::pin(async { Ok("{\"decision\": \"block\", \"reason\": \"reviewed\"}".to_owned()) })
     }

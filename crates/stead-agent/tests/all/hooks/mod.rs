@@ -5,6 +5,7 @@ mod asked;
 mod failures;
 mod handlers;
 mod lives;
+mod outside;
 mod rewrites;
 
 use crate::support::{journal, listening, model, session, text};

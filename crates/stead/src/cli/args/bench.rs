@@ -62,6 +62,15 @@ pub(crate) enum BenchCommand {
         #[arg(long, default_value_t = 400)]
         rounds: usize,
     },
+    /// Subagents in waves, with a model that takes no time
+    Children {
+        #[arg(long)]
+        workdir: PathBuf,
+        #[arg(long, default_value_t = 20)]
+        waves: usize,
+        #[arg(long, default_value_t = 50)]
+        width: usize,
+    },
     /// Many sessions, kept live
     Hold {
         #[command(flatten)]

@@ -38,8 +38,11 @@ fn until(text: &str) -> Result<jiff::Timestamp, String> {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsCommand {
-    /// What there is, newest first
+    /// What there is, newest first; those of subagents only with --all
     List {
+        /// Those of subagents, too
+        #[arg(short, long)]
+        all: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,

@@ -397,7 +397,8 @@ impl<'a> App<'a> {
     }
 
     async fn list_sessions(&mut self) -> Result<(), CliError> {
-        let list = self.agent.sessions().list().await?;
+        let mut list = self.agent.sessions().list().await?;
+        list.retain(|summary| summary.parent.is_none());
         let mut rows: Vec<String> = Vec::new();
         for summary in list.iter().take(SESSIONS_SHOWN) {
             let here = if summary.id == self.id { "*" } else { " " };

@@ -1,0 +1,39 @@
+"""What a subagent costs beside its model: many of them in waves, with a model inside the process that answers at once."""
+
+import json
+import statistics
+import subprocess
+import time
+
+from common import Workdir, number, wait_for_calm
+
+BUDGET_MS = 2
+BUDGET_GROWTH_MB = 16
+WAVES, WIDTH = 20, 50
+
+
+def sample(options):
+    wait_for_calm()
+    with Workdir() as workdir:
+        argv = [str(options.stead), "bench", "children", "--workdir", str(workdir), "--waves", str(WAVES), "--width", str(WIDTH)]
+        out = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=600).stdout
+    return json.loads(out)
+
+
+def section(options, machine):
+    samples = [sample(options) for _ in range(options.reps)]
+    middle = {key: statistics.median(s[key] for s in samples) for key in ["child_ms", "session_ms", "growth_kb"]}
+    growth_mb = middle["growth_kb"] / 1024
+    met = middle["child_ms"] <= BUDGET_MS and growth_mb <= BUDGET_GROWTH_MB
+    return "\n".join([
+        f"Measured {time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC on {machine}; {options.reps} repetitions, medians. "
+        f"{WAVES * WIDTH:,} subagents in {WAVES} waves of {WIDTH}, each one answer of a model that takes no time; beside "
+        "them as many sessions that nobody hands work to. "
+        f"The budget is {BUDGET_MS} ms a child, and {BUDGET_GROWTH_MB} MB more after the last wave than after the fifth.",
+        "",
+        "| a child, ms | a session, ms | memory from wave 5 to the last, MB | verdict |",
+        "|---|---|---|---|",
+        f"| {number(middle['child_ms'])} | {number(middle['session_ms'])} | {number(growth_mb)} | "
+        + ("met |" if met else "**missed** |"),
+        "",
+    ])

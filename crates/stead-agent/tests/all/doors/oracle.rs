@@ -1,0 +1,123 @@
+//! What the pure gate says of a call: all that it must know, put together here anew from what is public.
+
+use super::draw::Call;
+use serde_json::Value;
+use std::sync::Arc;
+use stead_agent::{Agent, Command, Judged, Reads, Ruled, Terms, judge};
+use stead_core::{Access, AccessKind, Reach, Verdict, VerdictKind};
+use stead_tools::{Hands, Registry, Standing, Tool, shell};
+use stead_vfs::{VPath, Vfs};
+
+/// What a door made of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// It may run; a door that runs it does not say which rule lets it.
+    Allowed,
+    /// It waits for a person, by this rule.
+    Asks(String),
+    /// It is denied, by this rule.
+    Denied(String),
+    /// It is no call, or none at this point, for this reason.
+    NoCall(String),
+}
+
+impl Seen {
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Allowed => "allowed",
+            Self::Asks(_) => "asks",
+            Self::Denied(_) => "denied",
+            Self::NoCall(_) => "no call",
+        }
+    }
+
+    /// Without the names of all tools that there are.
+    pub(super) fn short(self) -> Self {
+        match self {
+            Self::NoCall(text) if text.starts_with("there is no tool") => {
+                Self::NoCall(text.split('`').take(2).collect())
+            }
+            other => other,
+        }
+    }
+}
+
+impl From<Verdict> for Seen {
+    fn from(Verdict { kind, rule }: Verdict) -> Self {
+        match kind {
+            VerdictKind::Allow => Self::Allowed,
+            VerdictKind::Ask => Self::Asks(rule),
+            VerdictKind::Deny => Self::Denied(rule),
+        }
+    }
+}
+
+/// What the gate says of a call in a session on these terms.
+pub(super) async fn expected(
+    agent: &Arc<Agent>,
+    (tools, files): (&Registry, &Arc<dyn Vfs>),
+    (terms, standing): (&Terms, &Standing),
+    call: &Call,
+) -> Seen {
+    let left_out = tools.left_out(call.name).cloned();
+    let prepared =
+        left_out.map_or_else(|| tools.prepare(call.name, call.args.clone()), |tool| Ok((tool, call.args.clone())));
+    let (tool, args) = match prepared {
+        Ok(prepared) => prepared,
+        Err(why) => return Seen::NoCall(why),
+    };
+    let seen = Seen::from(verdict(agent, (tools, files), terms, &*tool, &args).await);
+    match (&seen, tool.refuses(standing, &**files).await) {
+        (Seen::Asks(_), Some(why)) => Seen::NoCall(why),
+        _ => seen,
+    }
+}
+
+/// The verdict of the gate.
+pub(super) async fn verdict(
+    agent: &Arc<Agent>,
+    (tools, files): (&Registry, &Arc<dyn Vfs>),
+    terms: &Terms,
+    tool: &dyn Tool,
+    args: &Value,
+) -> Verdict {
+    let workspace = agent.workspace();
+    let spec = tool.spec();
+    let unlisted = tools.find(&spec.name).is_none();
+    let mut accesses = if unlisted { Vec::new() } else { tool.accesses(args) };
+    let command = tool.command(args).map(|text| {
+        let judged = shell::judge(&workspace.config().commands, text);
+        let reads = if judged.reads.is_some() { Reads::Only } else { Reads::NotOnly };
+        let ruled = match judged.kind {
+            VerdictKind::Ask if !judged.rule.starts_with("commands.") => Ruled::Unruled(judged.rule.clone()),
+            kind => Ruled::By(Verdict { kind, rule: judged.rule.clone() }),
+        };
+        if judged.kind == VerdictKind::Allow {
+            let folder = args.get("cwd").and_then(Value::as_str).unwrap_or(".");
+            for path in judged.parts.iter().flat_map(|part| &part.reads) {
+                assert!(!path.starts_with('/'), "no command of this test names what lies elsewhere");
+                let path = VPath::parse(folder).and_then(|folder| folder.join(path)).unwrap();
+                accesses.push(Access { path: path.to_string(), kind: AccessKind::Read, reach: Reach::Tree });
+            }
+        }
+        Command { text: text.to_owned(), ruled, reads }
+    });
+    let mut lies = Vec::new();
+    for path in accesses.iter().filter_map(|access| VPath::parse(&access.path).ok()) {
+        lies.extend(files.resolve(&path).await.ok());
+    }
+    let files = match stead_vfs::judge(&workspace.rules, &**files, &accesses).await {
+        Ok(files) => files,
+        Err(error) => return Verdict::deny(error.to_string()),
+    };
+    let (tool_name, effect, flagged) = (spec.name.clone(), spec.risk.effect, tool.always_asks(args));
+    let (args, tainted, project) = (args.clone(), None, None);
+    let judged = Judged { tool: tool_name, effect, args, unlisted, files, lies, command, project, tainted, flagged };
+    let verdict = judge(agent.gate(), terms, &judged);
+    match (tool.hands(), verdict.kind) {
+        (Hands::Client, VerdictKind::Allow) => {
+            Verdict::ask("carried out by whoever runs the agent, who answers with its result")
+        }
+        (Hands::Client | Hands::Ours, _) => verdict,
+    }
+}
