@@ -9,6 +9,7 @@ mod approvals;
 mod approve;
 mod archive;
 mod attach;
+mod begin;
 mod budget;
 mod builder;
 mod collect;
@@ -55,7 +56,7 @@ pub use facts::UNKNOWN_WINDOW_TOKENS;
 pub use features::{Contribution, Feature, TurnCx, own_folder};
 pub use gate::{Ceiling, Command, GateRules, Grant, Granted, Judged, Reads, Ruled, Tainted, Terms, judge};
 pub use hooks::{Delegate, HookGear, Hooks};
-pub use inbox::{Inbox, Sent};
+pub use inbox::{Inbox, Sent, Waiting};
 pub use live::{Listener, RunOptions, RunReport};
 pub use lookup::{Looked, Lookup, LookupError, MemoryFiles, Said, said, since, until};
 pub use memory::{
@@ -65,6 +66,7 @@ pub use memory::{
 pub use offload::copy_offloaded;
 pub use role::Models;
 pub use session::{RewindPoint, Session};
+pub use steering::INTERRUPTED;
 pub use tool_calls::Called;
 pub use turn::Turn;
 pub use undo::{Obstacle, Undo, UndoAction, UndoPlan, UndoStep};

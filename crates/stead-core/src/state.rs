@@ -20,11 +20,18 @@ pub struct Turn {
     pub message: Arc<Message>,
     /// The run that began here, if this is a person's input.
     pub opens: Option<RunId>,
+    /// Whether a person said it to the run that was going on.
+    pub steers: bool,
     /// An estimate of its tokens, made when first asked for.
     tokens: Tokens,
 }
 
 impl Turn {
+    /// Whether a person said it: what begins a run, or what was said while one went on.
+    pub fn is_of_person(&self) -> bool {
+        self.opens.is_some() || self.steers
+    }
+
     /// An estimate of its tokens.
     pub fn tokens(&self) -> u64 {
         *self.tokens.0.get_or_init(|| message_tokens(&self.message))
@@ -289,7 +296,7 @@ impl SessionState {
         if self.run.is_some() {
             return Err("the run before it was not ended");
         }
-        if input.content.is_empty() && !self.is_resumable() {
+        if input.content.is_empty() && !input.wakes && !self.is_resumable() {
             return Err("there is nothing to resume");
         }
         if !input.content.is_empty() {
@@ -306,7 +313,7 @@ impl SessionState {
         let run = Run::new(input.run.clone());
         self.run = Some(match &self.last_run {
             // Whoever takes a run up again goes on with its budget.
-            Some(before) if input.content.is_empty() => run.after(before, input.raise),
+            Some(before) if input.content.is_empty() && !input.wakes => run.after(before, input.raise),
             Some(_) | None => run,
         });
         self.runs += 1;
@@ -425,12 +432,16 @@ impl SessionState {
         // There is more to answer now.
         run.answered = None;
         self.say(seq, Message::User { content: steer.content.clone() }, None);
+        if let Some(turn) = self.turns.last_mut() {
+            turn.steers = true;
+        }
         Ok(())
     }
 
     fn change(&mut self, seq: u64, change: &Change, by: Maker) {
         self.changes.push(seq, change.clone(), by, self.newest_input);
-        self.reminder_due |= matches!(change, Change::Agent { .. });
+        // An agent that was chosen before anything was said did not take over from another.
+        self.reminder_due |= matches!(change, Change::Agent { .. }) && self.runs > 0;
         self.derive_changes();
     }
 
@@ -494,7 +505,7 @@ impl SessionState {
     }
 
     fn say(&mut self, seq: u64, message: Message, opens: Option<RunId>) {
-        self.turns.push(Turn { seq, message: Arc::new(message), opens, tokens: Tokens::default() });
+        self.turns.push(Turn { seq, message: Arc::new(message), opens, steers: false, tokens: Tokens::default() });
     }
 
     fn open_run(&mut self, id: &RunId) -> Result<&mut Run, &'static str> {

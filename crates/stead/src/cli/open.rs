@@ -67,6 +67,20 @@ pub(crate) async fn open_agent(common: &Common, env: &Env, needs: Needs) -> Resu
     Ok(agent)
 }
 
+/// The same for a command that has no session, where the workspace itself must be the agent that was asked for.
+pub(crate) async fn open_one(common: &Common, env: &Env, needs: Needs) -> Result<Arc<Agent>, CliError> {
+    let agent = open_agent(common, env, needs).await?;
+    let definition = &agent.workspace().definition;
+    let own = definition.active.as_deref().unwrap_or(definition.config.agent().as_str()).to_owned();
+    match &common.agent {
+        Some(name) if *name != own => Err(CliError::usage(format!(
+            "--agent {name:?}: this workspace ({}) is one agent, {own}; `stead run --agent` and /agent talk to others of it",
+            definition.layout
+        ))),
+        Some(_) | None => Ok(agent),
+    }
+}
+
 /// Variables of this process that commands of hooks are given.
 const HOOK_VARIABLES: [&str; 6] = ["PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR"];
 
