@@ -381,7 +381,8 @@ fn what_was_said_is_told_to_listeners_and_guarded_like_an_input() {
             }
         };
         block_on(async {
-            let agent = agent(dir.path(), &server, Wire::Messages, Vec::new()).await;
+            let model = model(&server, Wire::Messages);
+            let agent = Agent::builder().workspace(dir.path()).model_arc(model).build().await.unwrap();
             converse(&agent, &inbox, RunOptions { listener: Arc::new(listener), ..RunOptions::default() }).await;
             let (lines, state) = journal(&agent, &session("s")).await;
             let steers = lines.iter().filter(|line| matches!(line.entry, Entry::Steer(_))).count();

@@ -272,9 +272,11 @@ pub(crate) enum Approve {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Inside, /help lists commands and keys. What is said while a run goes on is handled as `queue:` of agent.yaml or
+#[command(
+    after_help = "Inside, /help lists commands and keys. What is said while a run goes on is handled as `queue:` of agent.yaml or
 /queue says: collect, followup, steer, steer-backlog, interrupt.
-Exit codes: 0 when left at an idle prompt, 130 when left while a run went on or by a signal")]
+Exit codes: 0 when left at an idle prompt, 130 when left while a run went on or by a signal"
+)]
 pub(crate) struct ChatArgs {
     /// The session to continue, or the name of a new one
     #[arg(short, long, value_name = "ID")]

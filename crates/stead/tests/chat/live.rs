@@ -108,7 +108,7 @@ fn what_is_refused_and_what_waits_for_a_run_that_is_cancelled_stay_in_the_editor
     pty.send("second\r");
     pty.wait_for("queued (collect): second", DEADLINE);
     pty.send("third\r");
-    pty.wait_for("1 messages wait already: this one was not taken", DEADLINE);
+    pty.wait_for("no more messages may wait than 1 (queue.cap): this one was not taken", DEADLINE);
     pty.wait_for("› third", DEADLINE);
     pty.send(CTRL_C);
     pty.wait_for("cancelled; /resume goes on", DEADLINE);

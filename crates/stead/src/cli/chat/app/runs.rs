@@ -144,16 +144,17 @@ impl App<'_> {
     pub(super) async fn tell(&mut self, text: String) {
         let content = self.agent.session(self.id.clone()).input(&text).await;
         let QueueSettings { cap, drop, .. } = self.chat.inbox.settings();
+        let full = |what: &str| format!("no more messages may wait than {cap} (queue.cap): {what}");
         match (self.chat.inbox.send(content), drop) {
             (Sent::Waits, _) => {}
             (Sent::InPlaceOfTheOldest, DropPolicy::Summarize) => {
-                self.chat.note(Tone::Warning, format!("{cap} messages wait already: of the oldest, a line is kept"));
+                self.chat.note(Tone::Warning, full("of the oldest, a line is kept"));
             }
             (Sent::InPlaceOfTheOldest, DropPolicy::Old | DropPolicy::New) => {
-                self.chat.note(Tone::Warning, format!("{cap} messages wait already: the oldest was dropped"));
+                self.chat.note(Tone::Warning, full("the oldest was dropped"));
             }
             (Sent::Refused, _) => {
-                self.chat.note(Tone::Warning, format!("{cap} messages wait already: this one was not taken"));
+                self.chat.note(Tone::Warning, full("this one was not taken"));
                 self.chat.give_back(&text);
             }
         }
