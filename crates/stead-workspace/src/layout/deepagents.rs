@@ -13,6 +13,7 @@ pub(super) async fn load<'a>(cx: &'a LoadCx<'a>) -> Draft<'a> {
     draft.dotenv(".env").await;
     stead::settings(&mut draft, "agent.yaml").await;
     stead::add_given(&mut draft).await;
+    stead::refuse_agent(&mut draft);
     // Files that were given are memory like the others.
     for file in &mut draft.tree.context {
         TAG.clone_into(&mut file.tag);

@@ -92,6 +92,11 @@ impl<'a> Draft<'a> {
             shared_variables: BTreeMap::new(),
         }
     }
+
+    /// The layout that is read.
+    pub(crate) fn layout(&self) -> Layout {
+        self.layout
+    }
     /// Whether an error about `file` was noted.
     pub(crate) fn has_error(&self, file: &str) -> bool {
         self.findings.iter().any(|finding| finding.severity == Severity::Error && finding.file == file)

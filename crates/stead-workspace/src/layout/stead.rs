@@ -12,6 +12,7 @@ pub(super) async fn load<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<'a> {
     draft.dotenv(".env").await;
     settings(&mut draft, "agent.yaml").await;
     add_given(&mut draft).await;
+    refuse_agent(&mut draft);
     if !draft.config.disable.has(Switch::Subagents) {
         for spec in subagents::read(&mut draft, "subagents").await {
             draft.agents.insert(spec.name.clone(), spec);
@@ -91,6 +92,16 @@ pub(super) async fn add_given(draft: &mut Draft<'_>) {
             Err(error) if flag => draft.note(Finding::error("--skills", format!("{folder:?}: {error}"))),
             Err(_) => {}
         }
+    }
+}
+
+/// Refuses to choose among agents where there is one.
+pub(super) fn refuse_agent(draft: &mut Draft<'_>) {
+    if let Some(name) = &draft.options().agent {
+        let layout = draft.layout();
+        let message =
+            format!("{name:?}: this workspace ({layout}) is one agent; its subagents are not run by themselves");
+        draft.note(Finding::error("--agent", message));
     }
 }
 

@@ -190,7 +190,7 @@ pub(crate) struct InitArgs {
   stead run \"What is in this folder?\"
   echo \"Summarise\" | stead run -s weekly --output json
   stead run -s weekly --resume --approve all
-  stead run -s weekly --agent build \"Go on\"        another agent goes on; the session keeps it
+  stead run -s weekly --agent build \"Go on\"       another agent goes on; the session keeps it
   stead run --plan \"Tidy up the notes\"            look and plan first; nothing is changed before you agree
   stead run -s weekly --resume --raise 0.50       go on after a budget was used up")]
 pub(crate) struct RunArgs {
@@ -273,8 +273,8 @@ pub(crate) enum Approve {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Inside, /help lists commands and keys. What is said while a run goes on is handled as `queue:` of agent.yaml or
-/queue says: collect, followup, steer, steer-backlog, interrupt.
+    after_help = "Inside, /help lists commands and keys. What you say while a run goes on is handled as /queue says
+(collect, followup, steer, steer-backlog, interrupt); `queue:` of agent.yaml says it for all sessions.
 Exit codes: 0 when left at an idle prompt, 130 when left while a run went on or by a signal"
 )]
 pub(crate) struct ChatArgs {

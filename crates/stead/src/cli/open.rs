@@ -15,7 +15,7 @@ use stead::model::{Delta, Model, ModelError, ModelSettings, Params, Request, con
 use stead::sandbox::{Host, Sandbox};
 use stead::store::{OsDisk, Store, Wait};
 use stead::vfs::{LocalVfs, VPath};
-use stead::workspace::{Asks, Base, OpenOptions, Place, Workspace};
+use stead::workspace::{Asks, Base, Layout, OpenOptions, Place, Workspace, detect};
 
 /// Whether a command talks to the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,17 +67,22 @@ pub(crate) async fn open_agent(common: &Common, env: &Env, needs: Needs) -> Resu
     Ok(agent)
 }
 
-/// The same for a command that has no session, where the workspace itself must be the agent that was asked for.
-pub(crate) async fn open_one(common: &Common, env: &Env, needs: Needs) -> Result<Arc<Agent>, CliError> {
-    let agent = open_agent(common, env, needs).await?;
-    let definition = &agent.workspace().definition;
-    let own = definition.active.as_deref().unwrap_or(definition.config.agent().as_str()).to_owned();
-    match &common.agent {
-        Some(name) if *name != own => Err(CliError::usage(format!(
-            "--agent {name:?}: this workspace ({}) is one agent, {own}; `stead run --agent` and /agent talk to others of it",
-            definition.layout
-        ))),
-        Some(_) | None => Ok(agent),
+/// The flags for a command that has a session: where the layout does not choose among agents, the session does.
+pub(crate) async fn of_session(common: Common, env: &Env) -> Result<Common, CliError> {
+    if common.agent.is_none() {
+        return Ok(common);
+    }
+    let layout = match common.layout {
+        Some(layout) => layout,
+        None => {
+            let dir = workspace_dir(&common, env)?;
+            let files = LocalVfs::open(&dir, Arc::new(OsDisk)).map_err(|error| CliError::usage(error.to_string()))?;
+            detect(&files).await
+        }
+    };
+    match layout {
+        Layout::Openharness | Layout::AgentscopePy => Ok(common),
+        Layout::Stead | Layout::Agentscope | Layout::Openpaw | Layout::Deepagents => Ok(common.with_agent(None)),
     }
 }
 

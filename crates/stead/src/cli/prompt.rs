@@ -3,7 +3,7 @@
 use super::args::{Common, PromptArgs};
 use super::env::Env;
 use super::error::CliError;
-use super::open::{Needs, open_one};
+use super::open::{Needs, open_agent};
 use super::print::outln;
 use super::style::Style;
 use serde_json::json;
@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use stead::workspace::{Prompt, Section};
 
 pub(crate) async fn prompt(common: &Common, env: &Env, args: &PromptArgs) -> Result<ExitCode, CliError> {
-    let agent = open_one(common, env, Needs::FilesOnly).await?;
+    let agent = open_agent(common, env, Needs::FilesOnly).await?;
     let turn = agent.outside_turn().await?;
     if args.json {
         outln!("{}", json!(turn.prompt.sections.iter().map(as_json).collect::<Vec<_>>()));

@@ -3,7 +3,7 @@
 use super::args::{Common, ToolArgs};
 use super::env::Env;
 use super::error::CliError;
-use super::open::{Needs, open_one};
+use super::open::{Needs, open_agent};
 use super::print::{errln, outln};
 use super::signals::Signals;
 use super::style::Style;
@@ -15,7 +15,7 @@ use stead::core::{Block, VerdictKind};
 
 pub(crate) async fn tool(common: &Common, env: &Env, args: ToolArgs) -> Result<ExitCode, CliError> {
     let common = &Common { mode: args.mode, ..common.clone() };
-    let agent = open_one(common, env, Needs::FilesOnly).await?;
+    let agent = open_agent(common, env, Needs::FilesOnly).await?;
     let Some(name) = &args.name else { return list(&agent, env, &args).await };
     let parsed: serde_json::Value = serde_json::from_str(&args.args)
         .map_err(|error| CliError::usage(format!("the arguments are not JSON: {error}")))?;

@@ -222,7 +222,11 @@ fn an_agent_of_the_workspace_can_be_talked_to_in_every_layout() {
     run(&["one", "-a", "helper"]);
     run(&["two"]);
     let wrong = run(&["three", "-a", "nobody"]);
-    assert!(wrong.contains("there is no agent \"nobody\" to talk to; there are: "), "{wrong}");
+    assert!(wrong.contains("there is no agent \"nobody\" to talk to; there are: main, helper"), "{wrong}");
+    // Where there is no session, there is nobody to keep it.
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_stead")).args(["tool", "-a", "helper", "-C"]).arg(dir.path()).output();
+    assert_eq!(output.unwrap().status.code(), Some(2));
     let systems: Vec<bool> =
         server.requests().iter().map(|request| request.seen.as_ref().unwrap().system.contains("You help.")).collect();
     assert_eq!(systems, [true, true]);

@@ -79,6 +79,7 @@ pub(super) async fn load<'a>(cx: &'a LoadCx<'a>) -> Draft<'a> {
     cron::read(&mut draft, &form.config("crons")).await;
     tools::custom(&mut draft, &form.agent("tools")).await;
     stead::add_given(&mut draft).await;
+    stead::refuse_agent(&mut draft);
     draft
 }
 

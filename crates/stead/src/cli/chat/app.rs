@@ -17,7 +17,7 @@ use crate::cli::args::{ChatArgs, Common};
 use crate::cli::env::Env;
 use crate::cli::error::CliError;
 use crate::cli::memory::background;
-use crate::cli::open::{Needs, open_agent, session_id};
+use crate::cli::open::{Needs, of_session, open_agent, session_id};
 use crate::cli::print::{errln, outln};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use runs::{Begin, Finished};
@@ -78,6 +78,7 @@ pub(super) struct App<'a> {
 impl<'a> App<'a> {
     /// Opens agent and session. The earlier conversation of the session, if there is one, is shown.
     pub(super) async fn open(common: &Common, env: &'a Env, args: ChatArgs) -> Result<Self, CliError> {
+        let common = &of_session(common.clone(), env).await?;
         let agent = open_agent(common, env, Needs::Model).await?;
         let id = session_id(args.session.as_deref())?;
         let session = load(&agent, &id).await?;

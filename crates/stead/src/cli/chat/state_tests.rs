@@ -136,9 +136,11 @@ fn queued(chat: &Chat) -> Vec<String> {
 
 #[test]
 fn input_during_a_run_waits_and_goes_back_into_the_editor_unless_the_run_completed_or_it_ends_runs() {
-    let back = |waits: &[&str], text: &str| (waits.iter().map(|text| (*text).to_owned()).collect(), text.to_owned());
+    let back = |waits: &[&str], text: &str| -> (Vec<String>, String) {
+        (waits.iter().map(|text| (*text).to_owned()).collect(), text.to_owned())
+    };
     #[rustfmt::skip]
-    let table: [(QueueMode, Option<Outcome>, (Vec<String>, String)); 5] = [
+    let table = [
         (QueueMode::Followup, Some(Outcome::Completed), back(&["two", "three"], "draft")),
         (QueueMode::Collect, Some(Outcome::Failed), back(&[], "two\nthree\ndraft")),
         (QueueMode::Steer, Some(Outcome::Cancelled), back(&[], "two\nthree\ndraft")),
