@@ -3,9 +3,10 @@
 use crate::crew::Now;
 use crate::driver::Ending;
 use crate::live::{Live, Stop};
+use crate::steering::steered;
 use crate::{Agent, AgentError, Session, Turn};
 use std::sync::Arc;
-use stead_core::{Allowance, Block, ChildFiles, Entry, EventKind, Notice, Outcome};
+use stead_core::{Allowance, Block, Change, ChildFiles, Entry, EventKind, Notice, Outcome, Owner, Set};
 use stead_store::Fence;
 use stead_vfs::{Overlay, ReadOnly, Scoped, VPath, Vfs};
 use stead_workspace::Part;
@@ -43,11 +44,7 @@ impl Session {
     pub(crate) async fn take_part(&mut self, fence: Option<&Fence>) -> Result<bool, AgentError> {
         let part = if self.state.spawned.is_some() { Part::Child } else { Part::Main };
         let own = self.home.acting();
-        let wanted = match (&self.state.acting, &self.state.spawned) {
-            (Some(name), _) => name.clone(),
-            (None, Some(spawned)) => spawned.agent.clone(),
-            (None, None) => own.clone(),
-        };
+        let wanted = self.agent_on_record().unwrap_or_else(|| own.clone());
         if wanted == self.agent.acting() {
             return Ok(false);
         }
@@ -57,16 +54,47 @@ impl Session {
         }
         let files = self.home.workspace().shown(&self.files(fence));
         let specs = self.home.specs(&self.owner, &files).await?;
-        let spec = specs.get(&wanted).ok_or_else(|| AgentError::NoSuchAgent(wanted.clone()))?;
+        let spec = specs.get(&wanted).ok_or_else(|| AgentError::AgentGone(wanted.clone()))?;
         self.agent = self.home.role(spec, part)?;
         Ok(true)
     }
 
-    /// An input with what the agent that acts is to be reminded of, if that changed since the last one.
-    pub(crate) fn introduced(&self, mut content: Vec<Block>) -> Vec<Block> {
-        if let Some(reminder) = self.reminder() {
-            content.insert(0, Block::text(reminder));
+    /// The name of the agent that acts.
+    pub fn acting(&self) -> String {
+        self.agent_on_record().unwrap_or_else(|| self.home.acting())
+    }
+
+    /// The model that the agent asks which acted last, as `provider:model`.
+    pub fn model(&self) -> &str {
+        self.agent.parts.model.name()
+    }
+
+    /// The agent that the journal names; none if it is the workspace's own.
+    fn agent_on_record(&self) -> Option<String> {
+        self.state.acting.clone().or_else(|| self.state.spawned.as_ref().map(|spawned| spawned.agent.clone()))
+    }
+
+    /// The agent that acts when nobody asks for another.
+    pub(crate) fn recorded_agent(&self) -> String {
+        self.agent_on_record().unwrap_or_else(|| self.home.usual())
+    }
+
+    /// Refuses settings that name an agent which there is not, or which cannot act by itself.
+    pub(crate) async fn check_agent(&self, set: &[Set]) -> Result<(), AgentError> {
+        for set in set {
+            let Change::Agent { to } = &set.change else { continue };
+            let known = self.home.agents_of(&self.owner, &self.files(None)).await?;
+            if !known.contains(to) {
+                return Err(AgentError::NoSuchAgent { name: to.clone(), known });
+            }
         }
+        Ok(())
+    }
+
+    /// An input with what the agent that acts is to be reminded of, if that changed since the last one. What was said
+    /// comes first.
+    pub(crate) fn introduced(&self, mut content: Vec<Block>) -> Vec<Block> {
+        content.extend(self.reminder().map(Block::text));
         content
     }
 
@@ -124,29 +152,34 @@ impl Live<'_> {
     /// Tells the model of tasks that ended since. True if there were any.
     async fn tell_news(&mut self) -> Result<bool, Stop> {
         let Some(news) = self.session.crew.news(&self.session.state.told) else { return Ok(false) };
-        let (tasks, untrusted) = (news.tasks, news.untrusted);
-        let notice = Notice { tasks, untrusted, ..Notice::new(self.run.clone(), news.text) };
+        let notice = news.notice(self.run.clone());
         self.record(vec![Entry::Notice(notice)]).await?;
         Ok(true)
     }
 
-    /// Whether there is more to do though the model is done: tasks in the background are waited for, and what came of them
-    /// is told.
+    /// Whether there is more to do though the model is done: what was said meanwhile is heard, tasks in the background are
+    /// waited for, and what came of them is told.
     pub(crate) async fn goes_on(&mut self, outcome: Outcome) -> Result<bool, Stop> {
-        if outcome == Outcome::Completed && self.steer().await? {
+        if outcome != Outcome::Completed {
+            return Ok(false);
+        }
+        // What the model could not be asked about any more is the next input instead.
+        let heeds = self.has_steps();
+        if heeds && self.steer().await? {
             return Ok(true);
         }
-        if outcome != Outcome::Completed || self.options.leftover == Leftover::Leave {
+        if self.options.leftover == Leftover::Leave {
             return Ok(false);
         }
         while self.session.crew.working() > 0 {
-            let (crew, halt) = (self.session.crew.clone(), self.halt.clone());
+            let (crew, halt, inbox) = (self.session.crew.clone(), self.halt.clone(), self.options.inbox.clone());
             tokio::select! {
                 biased;
                 halted = halt.wait() => return Err(halted.into()),
+                () = steered(inbox), if heeds => {}
                 () = crew.next_end() => {}
             }
-            if self.tell_news().await? {
+            if heeds && self.steer().await? || self.tell_news().await? {
                 return Ok(true);
             }
         }
@@ -186,8 +219,11 @@ impl Agent {
     /// The names of the agents of the workspace that can be switched to, its own included.
     pub async fn agents(self: &Arc<Self>) -> Result<Vec<String>, AgentError> {
         let files = self.parts.place.files(&self.parts.owner, &stead_core::SessionId::outside(), None);
-        let files = self.workspace().shown(&files);
-        let specs = self.specs(&self.parts.owner, &files).await?;
+        self.agents_of(&self.parts.owner, &files).await
+    }
+
+    async fn agents_of(&self, owner: &Owner, files: &Arc<dyn Vfs>) -> Result<Vec<String>, AgentError> {
+        let specs = self.specs(owner, &self.workspace().shown(files)).await?;
         let mut names: Vec<String> =
             specs.values().filter(|spec| spec.mode.is_primary()).map(|spec| spec.name.clone()).collect();
         let own = self.acting();

@@ -4,6 +4,7 @@
 use crate::AgentError;
 use crate::halt::Halted;
 use crate::live::{Live, Stop};
+use crate::steering::INTERRUPTED;
 use stead_core::{Entry, Next, Notice, Outcome, RunEnd};
 use stead_store::StoreError;
 
@@ -17,9 +18,14 @@ impl Live<'_> {
     /// Drives the run until it ends or parks.
     pub(crate) async fn drive(&mut self) -> Result<Ending, Stop> {
         loop {
-            self.halt.check()?;
+            let next = self.session.state.next(&self.session.agent.policy().limits());
+            match self.halt.check() {
+                // What came once the answer was there does not take it back: it is the next input.
+                Err(Halted::Interrupted) if matches!(next, Next::Done(..)) => {}
+                checked => checked?,
+            }
             self.notify().await?;
-            match self.session.state.next(&self.session.agent.policy().limits()) {
+            match next {
                 Next::CallModel => {
                     self.steer().await?;
                     self.take_stock().await?;
@@ -58,7 +64,7 @@ impl Live<'_> {
                 return Err(StoreError::Fenced { lease }.into());
             }
             Stop::Halted(Halted::Cancelled) => (Outcome::Cancelled, "cancelled".to_owned()),
-            Stop::Halted(Halted::Interrupted) => (Outcome::Cancelled, "interrupted by a new message".to_owned()),
+            Stop::Halted(Halted::Interrupted) => (Outcome::Cancelled, INTERRUPTED.to_owned()),
             Stop::Halted(Halted::TimedOut) => {
                 let seconds = self.session.agent.policy().run_timeout_seconds;
                 (Outcome::TimedOut, format!("stopped after {seconds} seconds (policy.run_timeout_seconds)"))

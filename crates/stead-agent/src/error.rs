@@ -30,9 +30,20 @@ pub enum AgentError {
         /// The name.
         name: String,
     },
-    /// There is no such agent in the workspace.
+    /// The agent that acts in a session is no longer in the workspace.
     #[error("there is no agent {0:?} in this workspace any more; `stead run --agent NAME` chooses another")]
-    NoSuchAgent(String),
+    AgentGone(String),
+    /// An agent was chosen that there is not, or that cannot act by itself.
+    #[error("there is no agent {name:?} to talk to; there are: {}", .known.join(", "))]
+    NoSuchAgent {
+        /// The name.
+        name: String,
+        /// Those there are.
+        known: Vec<String>,
+    },
+    /// Nothing to wake a session for.
+    #[error("session {0} was told of all its tasks that ended")]
+    NoNews(SessionId),
     /// What is on record of the tasks of subagents cannot be used.
     #[error("{0}")]
     Crew(String),

@@ -21,12 +21,23 @@ struct Held {
     settings: QueueSettings,
     /// What came and was not taken, oldest first.
     waiting: VecDeque<Vec<Block>>,
-    /// What a run was told already and is an input of its own afterwards.
+    /// What a run was told already and is an input of its own afterwards, oldest first.
     backlog: VecDeque<Vec<Block>>,
-    /// A line of each message that was dropped.
-    digest: Vec<String>,
+    /// A line of each message that was dropped, oldest first.
+    digest: VecDeque<String>,
+    /// How many more were dropped of which there is no line.
+    forgotten: usize,
     /// When the newest came.
     newest: Option<Instant>,
+}
+
+/// A message that waits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Waiting {
+    /// What was said.
+    pub content: Vec<Block>,
+    /// Whether a run was told already, and it is an input of its own afterwards.
+    pub told: bool,
 }
 
 /// What became of a message.
@@ -36,7 +47,7 @@ pub enum Sent {
     Waits,
     /// It waits, and the oldest one no longer does.
     InPlaceOfTheOldest,
-    /// It was refused: too many wait.
+    /// It was refused: too many wait, or nothing was said.
     Refused,
 }
 
@@ -48,8 +59,14 @@ const MAX_DIGEST: usize = 50;
 impl Inbox {
     /// An empty one.
     pub fn new(settings: QueueSettings) -> Self {
-        let held =
-            Held { settings, waiting: VecDeque::new(), backlog: VecDeque::new(), digest: Vec::new(), newest: None };
+        let held = Held {
+            settings,
+            waiting: VecDeque::new(),
+            backlog: VecDeque::new(),
+            digest: VecDeque::new(),
+            forgotten: 0,
+            newest: None,
+        };
         Self { held: Mutex::new(held), came: Notify::new() }
     }
 
@@ -64,10 +81,31 @@ impl Inbox {
         self.came.notify_waiters();
     }
 
+    /// How messages are handled, and how many may wait.
+    pub fn settings(&self) -> QueueSettings {
+        self.held().settings.clone()
+    }
+
     /// How many messages wait.
     pub fn len(&self) -> usize {
+        self.held().len()
+    }
+
+    /// What waits, oldest first.
+    pub fn waiting(&self) -> Vec<Waiting> {
         let held = self.held();
-        held.waiting.len() + held.backlog.len()
+        let told = held.backlog.iter().map(|content| Waiting { content: content.clone(), told: true });
+        told.chain(held.waiting.iter().map(|content| Waiting { content: content.clone(), told: false })).collect()
+    }
+
+    /// Takes back all that waits, oldest first: nobody will be told of it. Lines of messages that were dropped before are
+    /// forgotten.
+    pub fn take_back(&self) -> Vec<Waiting> {
+        let mut held = self.held();
+        held.dropped();
+        let told = std::mem::take(&mut held.backlog).into_iter().map(|content| Waiting { content, told: true });
+        let rest = std::mem::take(&mut held.waiting).into_iter().map(|content| Waiting { content, told: false });
+        told.chain(rest).collect()
     }
 
     /// Whether none waits.
@@ -77,6 +115,9 @@ impl Inbox {
 
     /// Takes a message in.
     pub fn send(&self, content: Vec<Block>) -> Sent {
+        if content.is_empty() {
+            return Sent::Refused;
+        }
         let sent = self.held().take_in(content);
         if sent != Sent::Refused {
             self.came.notify_waiters();
@@ -88,52 +129,64 @@ impl Inbox {
     /// said anything for a moment.
     pub async fn next_input(&self) -> Option<Vec<Block>> {
         loop {
+            let came = self.came.notified();
+            tokio::pin!(came);
+            // Registered before the look, as below.
+            came.as_mut().enable();
             let until = match self.held().next_input() {
                 Next::Input(content) => return Some(content),
                 Next::Nothing => return None,
                 Next::At(until) => until,
             };
-            tokio::time::sleep_until(until).await;
+            tokio::select! {
+                () = tokio::time::sleep_until(until) => {}
+                // It may be handled otherwise by now.
+                () = came => {}
+            }
         }
     }
 
     /// Whether a message waits that goes into the run.
     pub(crate) fn steers(&self) -> bool {
-        let held = self.held();
-        match held.settings.mode {
-            QueueMode::Steer | QueueMode::SteerBacklog => !held.waiting.is_empty(),
-            QueueMode::Collect | QueueMode::Followup | QueueMode::Interrupt => false,
-        }
+        self.held().steers()
+    }
+
+    /// Returns when a message came that goes into the run.
+    pub(crate) async fn steered(&self) {
+        self.until(Held::steers).await;
     }
 
     /// What goes into the run.
     pub(crate) fn take_steering(&self) -> Option<Vec<Block>> {
-        if !self.steers() {
+        let mut held = self.held();
+        if !held.steers() {
             return None;
         }
-        let mut held = self.held();
         let all: Vec<Vec<Block>> = held.waiting.drain(..).collect();
         if held.settings.mode == QueueMode::SteerBacklog {
             held.backlog.extend(all.iter().cloned());
         }
-        let digest = std::mem::take(&mut held.digest);
-        Some(joined(digest, all))
+        let dropped = held.dropped();
+        Some(joined(dropped, all))
     }
 
     /// Whether a message waits that ends the run.
     pub(crate) fn interrupts(&self) -> bool {
-        let held = self.held();
-        held.settings.mode == QueueMode::Interrupt && !held.waiting.is_empty()
+        self.held().interrupts()
     }
 
     /// Returns when a message came that ends the run.
     pub(crate) async fn interrupted(&self) {
+        self.until(Held::interrupts).await;
+    }
+
+    async fn until(&self, so: impl Fn(&Held) -> bool) {
         loop {
             let came = self.came.notified();
             tokio::pin!(came);
             // Registered before the look, or a message between the two would be missed.
             came.as_mut().enable();
-            if self.interrupts() {
+            if so(&self.held()) {
                 return;
             }
             came.await;
@@ -153,8 +206,23 @@ enum Next {
 }
 
 impl Held {
+    fn len(&self) -> usize {
+        self.waiting.len() + self.backlog.len()
+    }
+
+    fn steers(&self) -> bool {
+        match self.settings.mode {
+            QueueMode::Steer | QueueMode::SteerBacklog => !self.waiting.is_empty(),
+            QueueMode::Collect | QueueMode::Followup | QueueMode::Interrupt => false,
+        }
+    }
+
+    fn interrupts(&self) -> bool {
+        self.settings.mode == QueueMode::Interrupt && !self.waiting.is_empty()
+    }
+
     fn take_in(&mut self, content: Vec<Block>) -> Sent {
-        let full = self.waiting.len() >= self.settings.cap as usize;
+        let full = self.len() >= self.settings.cap as usize;
         if full && self.settings.drop == DropPolicy::New {
             return Sent::Refused;
         }
@@ -163,11 +231,16 @@ impl Held {
         if !full {
             return Sent::Waits;
         }
-        if let Some(oldest) = self.waiting.pop_front()
+        // What a run was told already need not be summed up.
+        if self.backlog.pop_front().is_none()
+            && let Some(oldest) = self.waiting.pop_front()
             && self.settings.drop == DropPolicy::Summarize
-            && self.digest.len() < MAX_DIGEST
         {
-            self.digest.push(line_of(&oldest));
+            self.digest.push_back(line_of(&oldest));
+            if self.digest.len() > MAX_DIGEST {
+                self.digest.pop_front();
+                self.forgotten += 1;
+            }
         }
         Sent::InPlaceOfTheOldest
     }
@@ -182,8 +255,8 @@ impl Held {
         let taken = match self.settings.mode {
             QueueMode::Collect => {
                 let pause = Duration::from_millis(self.settings.debounce_ms);
-                let until = self.newest.map_or_else(Instant::now, |newest| newest + pause);
-                if Instant::now() < until {
+                let until = self.newest.and_then(|newest| newest.checked_add(pause));
+                if let Some(until) = until.filter(|until| Instant::now() < *until) {
                     return Next::At(until);
                 }
                 self.waiting.len()
@@ -193,16 +266,41 @@ impl Held {
             QueueMode::Steer | QueueMode::SteerBacklog | QueueMode::Interrupt => self.waiting.len(),
         };
         let taken = self.waiting.drain(..taken).collect();
-        Next::Input(joined(std::mem::take(&mut self.digest), taken))
+        Next::Input(joined(self.dropped(), taken))
+    }
+
+    /// What is said of messages that were dropped; none if none was. It is said once.
+    fn dropped(&mut self) -> Option<String> {
+        let (lines, forgotten) = (std::mem::take(&mut self.digest), std::mem::take(&mut self.forgotten));
+        if lines.is_empty() {
+            return None;
+        }
+        let lines: Vec<String> = lines.iter().map(|line| format!("\n- {line}")).collect();
+        let (count, all) = (lines.len() + forgotten, lines.concat());
+        let what = match count {
+            1 => "1 earlier message was".to_owned(),
+            _ => format!("{count} earlier messages were"),
+        };
+        let newest = if forgotten > 0 { format!(" The newest {} of them:", lines.len()) } else { String::new() };
+        Some(format!("[{what} left out.{newest}]{all}"))
     }
 }
 
-/// Messages as one, after a line of each that was dropped.
-fn joined(digest: Vec<String>, all: Vec<Vec<Block>>) -> Vec<Block> {
-    let lines: Vec<String> = digest.iter().map(|line| format!("- {line}")).collect();
-    let dropped = (!lines.is_empty())
-        .then(|| Block::text(format!("[{} earlier messages were left out:]\n{}", lines.len(), lines.join("\n"))));
-    dropped.into_iter().chain(all.into_iter().flatten()).collect()
+/// Messages as one, in the form of one: first all that was said, and before it what is said of those that were dropped;
+/// then what was attached.
+fn joined(dropped: Option<String>, all: Vec<Vec<Block>>) -> Vec<Block> {
+    let (mut said, mut attached) = (Vec::from_iter(dropped), Vec::new());
+    for content in all {
+        let mut blocks = content.into_iter();
+        match blocks.next() {
+            Some(Block::Text { text }) => said.push(text),
+            Some(other @ (Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_))) => attached.push(other),
+            None => {}
+        }
+        attached.extend(blocks);
+    }
+    let said = (!said.is_empty()).then(|| Block::text(said.join("\n\n")));
+    said.into_iter().chain(attached).collect()
 }
 
 fn line_of(content: &[Block]) -> String {

@@ -101,6 +101,12 @@ impl Agent {
         Ok(parts)
     }
 
+    /// The name of the agent that acts where nobody asked for another.
+    pub(crate) fn usual(&self) -> String {
+        let definition = &self.parts.workspace.definition;
+        definition.usual.clone().unwrap_or_else(|| definition.config.agent().to_string())
+    }
+
     /// The name of the agent that it is among those of its workspace.
     pub(crate) fn acting(&self) -> String {
         let active = self.parts.workspace.definition.active.clone();

@@ -1,5 +1,6 @@
 //! One conversation.
 
+use crate::begin::{Begin, Origin};
 use crate::driver::Ending;
 use crate::gate::Grant;
 use crate::halt::Halt;
@@ -10,8 +11,8 @@ use crate::{Agent, AgentError, Budget, Crew, Pinned, RunOptions, RunReport};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use stead_core::{
-    Allowance, Beginning, Block, Entry, EventKind, Fork, Level, Message, Notice, Outcome, Owner, Pin, Rewind, Run,
-    RunId, SessionId, SessionState, Spawned, Turn, UserInput,
+    Allowance, Beginning, Block, Entry, EventKind, Fork, Level, Notice, Outcome, Owner, Pin, Rewind, Run, RunId,
+    SessionId, SessionState, Spawned, Turn, UserInput,
 };
 use stead_store::{JournalWriter, Opened, Position, RunKey, Sessions, StoreError, Wait};
 use stead_tools::{ActiveSkills, Readers, Registry, Seen};
@@ -58,15 +59,6 @@ pub struct RewindPoint {
     /// The last entry before it.
     pub before: u64,
 }
-
-/// What begins a run.
-pub(crate) enum Begin {
-    Input(Vec<Block>),
-    Resume { raise: Allowance },
-}
-
-/// What the model is told when its answer was cut off by a budget that was raised since.
-const GO_ON: &str = "Your last answer was cut off by a limit. Go on exactly where it ended.";
 
 impl Session {
     pub(crate) fn new(agent: Arc<Agent>, owner: Owner, id: SessionId) -> Self {
@@ -213,38 +205,43 @@ impl Session {
         Ok(fork)
     }
 
-    async fn go(&mut self, begin: Begin, mut options: RunOptions) -> Result<RunReport, AgentError> {
+    pub(crate) async fn go(&mut self, begin: Begin, mut options: RunOptions) -> Result<RunReport, AgentError> {
         let missing = match begin {
             Begin::Input(_) => Missing::Create,
-            Begin::Resume { .. } => Missing::Fail,
+            Begin::Resume { .. } | Begin::Wake => Missing::Fail,
         };
         self.agent.check_budget()?;
         let raise = match &begin {
-            Begin::Input(_) => Allowance::default(),
+            Begin::Input(_) | Begin::Wake => Allowance::default(),
             Begin::Resume { raise } => *raise,
         };
-        // With a workspace that cannot be read nothing is written.
+        // With a workspace that cannot be read nothing is written, nor where an agent is chosen that there is not.
         let mut turn = self.turn(None).await?;
+        self.check_agent(&options.set).await?;
         self.granted = self.agent.grants(&self.owner).await?;
         let fresh = RunId::fresh();
         let (begin, mut submitted) = self.submit(begin, &fresh, &options).await?;
-        let (writer, torn) = self.take(options.wait, missing).await?;
-        if self.take_part(None).await? {
-            turn = self.turn(writer.fence()).await?;
-        }
+        let (mut writer, torn) = self.take(options.wait, missing).await?;
+        let mut changed = self.take_part(None).await?;
         self.crew.recover().await.map_err(AgentError::Crew)?;
         let superseded = self.state.run.is_some() && matches!(begin, Begin::Input(_));
-        let set = self.new_settings(std::mem::take(&mut options.set));
+        let before = self.recorded_agent();
+        let set = self.put(&mut *writer, std::mem::take(&mut options.set)).await?;
+        changed |= self.take_part(None).await?;
+        let switched = self.state.runs > 0 && self.recorded_agent() != before;
+        if changed {
+            turn = self.turn(writer.fence()).await?;
+        }
         let begin = match begin {
             Begin::Input(content) => {
                 let files = self.files(writer.fence());
                 let content = self.shortened(self.offload(&files, &turn.tools), &fresh, content).await;
-                Begin::Input(self.introduced(self.reminded(content, &set)))
+                Begin::Input(self.introduced(self.reminded(content)))
             }
-            resume @ Begin::Resume { .. } => resume,
+            other @ (Begin::Resume { .. } | Begin::Wake) => other,
         };
-        let (mut opening, resumed) = self.opening(begin, fresh)?;
-        opening.splice(0..0, set.into_iter().map(Entry::Set));
+        let (mut opening, origin) = self.opening(begin, fresh)?;
+        let resumed = origin != Origin::Input;
         let run = match (&opening.last(), &self.state.run) {
             (Some(Entry::User(UserInput { run, .. }) | Entry::Notice(Notice { run, .. })), _) => run.clone(),
             (_, Some(run)) => run.id.clone(),
@@ -257,9 +254,13 @@ impl Session {
         opening.extend(submitted.entries(&run, &opening));
         let (session, model) = (self.id.clone(), self.agent.parts.model.name().to_owned());
         let mut live = self.live(writer, run, turn, options);
-        let opening = live.record(opening).await?;
-        live.emit(EventKind::RunStarted { session: session.clone(), model, resumed });
-        live.tell_changes(&opening);
+        live.record(opening).await?;
+        live.emit(EventKind::RunStarted { session: session.clone(), model: model.clone(), resumed });
+        live.tell_changes(&set);
+        if switched {
+            let to = live.session.agent.acting();
+            live.emit(EventKind::AgentSwitched { from: before, to, model });
+        }
         if superseded {
             let text = "the run before was still open; it is closed, and its open calls are skipped".to_owned();
             live.emit(EventKind::Notice { level: Level::Warning, text });
@@ -270,7 +271,7 @@ impl Session {
         let driven = match live.fund(raise).await {
             Ok(()) => {
                 live.man();
-                live.begin(submitted, if resumed { "resume" } else { "input" }).await
+                live.begin(submitted, origin.as_str()).await
             }
             Err(error) => Err(error.into()),
         };
@@ -352,34 +353,6 @@ impl Session {
         match offload {
             Some(offload) => offload.input(run, content, self.window()).await,
             None => content,
-        }
-    }
-
-    /// The entries that begin the run, and whether it takes an earlier one up.
-    fn opening(&self, begin: Begin, fresh: RunId) -> Result<(Vec<Entry>, bool), AgentError> {
-        match begin {
-            Begin::Input(content) => {
-                let mut entries = self.state.close(Outcome::Cancelled, "a new input came before this run was done");
-                entries.push(Entry::User(UserInput::new(fresh, content)));
-                Ok((entries, false))
-            }
-            Begin::Resume { raise } if !self.agent.parts.workspace.config().budget.can_take(raise) => {
-                Err(AgentError::NoBudget)
-            }
-            Begin::Resume { raise } if self.state.run.is_some() && !raise.is_zero() => {
-                Err(AgentError::StillOpen(self.id.clone()))
-            }
-            Begin::Resume { .. } if self.state.run.is_some() => Ok((self.state.repair(), true)),
-            Begin::Resume { raise } if self.state.is_resumable() => {
-                let run = fresh;
-                let mut entries = vec![Entry::User(UserInput { raise, ..UserInput::new(run.clone(), Vec::new()) })];
-                // No provider goes on from an answer by itself.
-                if matches!(self.state.turns.last().map(|turn| &*turn.message), Some(Message::Assistant { .. })) {
-                    entries.push(Entry::Notice(Notice::new(run, GO_ON)));
-                }
-                Ok((entries, true))
-            }
-            Begin::Resume { .. } => Err(AgentError::NothingToResume(self.id.clone())),
         }
     }
 

@@ -1,4 +1,4 @@
-//! How a session goes on, changed by a person: plan mode, the permission mode. The model is told of it with the next
+//! How a session goes on, changed by a person: plan mode, the permission mode, the agent that acts. The model is told of it with the next
 //! input; whether it listens does not matter to the gate.
 
 use crate::gate::{Ceiling, Terms};
@@ -7,7 +7,7 @@ use crate::session::Missing;
 use crate::tool_calls::Conversation;
 use crate::{AgentError, Session};
 use stead_core::{Block, Change, Entry, EventKind, Kept, Line, PermissionMode, PlanNews, PlanStage, Set, TodoStatus};
-use stead_store::Wait;
+use stead_store::{JournalWriter, Wait};
 use stead_tools::{Standing, checklist};
 use stead_vfs::VPath;
 
@@ -15,16 +15,28 @@ impl Session {
     /// Changes how the session goes on, between two runs; the session is begun if there is none yet. `by` says who
     /// wanted it, for the record. False if it is so already.
     pub async fn set(&mut self, change: Change, by: impl Into<String>, wait: Wait) -> Result<bool, AgentError> {
+        let set = vec![Set { change, by: by.into() }];
+        self.check_agent(&set).await?;
         let (mut writer, _) = self.take(wait, Missing::Create).await?;
-        let set = self.new_settings(vec![Set { change, by: by.into() }]);
-        let changed = !set.is_empty();
-        let written = match changed {
-            true => self.write(&mut *writer, set.into_iter().map(Entry::Set).collect()).await,
-            false => Ok(()),
-        };
+        let written = self.put(&mut *writer, set).await;
+        let taken = self.take_part(None).await;
         self.sessions.derive(&self.state, writer.position()).await;
         writer.close().await;
-        written.map(|()| changed)
+        let written = written?;
+        taken?;
+        Ok(!written.is_empty())
+    }
+
+    /// Puts on record what changes anything.
+    pub(crate) async fn put(&mut self, writer: &mut dyn JournalWriter, set: Vec<Set>) -> Result<Vec<Line>, AgentError> {
+        let entries: Vec<Entry> = self.new_settings(set).into_iter().map(Entry::Set).collect();
+        if entries.is_empty() {
+            return Ok(Vec::new());
+        }
+        let lines = writer.append(entries).await?;
+        self.apply(&lines)?;
+        self.position = Some(writer.position());
+        Ok(lines)
     }
 
     /// The permission mode that holds.
@@ -60,22 +72,21 @@ impl Session {
     }
 
     /// Those of the settings that change anything.
-    pub(crate) fn new_settings(&self, set: Vec<Set>) -> Vec<Set> {
+    fn new_settings(&self, set: Vec<Set>) -> Vec<Set> {
         let making = |plan: Option<&PlanStage>| plan.and_then(PlanStage::making).map(str::to_owned);
         let is_new = |set: &Set| match &set.change {
             Change::Mode { to } => *to != self.permission_mode(),
             Change::Plan { plan } => making(plan.as_ref()) != making(self.state.plan.as_ref()),
             Change::Todos { todos } => *todos != self.state.todos,
-            Change::Agent { to } => Some(to) != self.state.acting.as_ref(),
+            Change::Agent { to } => *to != self.recorded_agent(),
             Change::Ceiling { modes, planning } => (modes.as_slice(), planning.as_deref()) != self.state.ceiling(),
         };
         set.into_iter().filter(is_new).collect()
     }
 
-    /// An input, with what the model must be told beside it if `set` is changed with it.
-    pub(crate) fn reminded(&self, mut content: Vec<Block>, set: &[Set]) -> Vec<Block> {
-        let changes: Vec<Change> = set.iter().map(|set| set.change.clone()).collect();
-        content.extend(self.state.plan_news(&changes).map(|news| Block::text(reminder(&news))));
+    /// An input, with what the model must be told beside it.
+    pub(crate) fn reminded(&self, mut content: Vec<Block>) -> Vec<Block> {
+        content.extend(self.state.plan_news(&[]).map(|news| Block::text(reminder(&news))));
         content
     }
 

@@ -1,15 +1,38 @@
 //! What messages do to a run that goes on.
 
+use crate::Inbox;
 use crate::live::{Live, Stop};
-use stead_core::{Entry, ResultStatus, Steer, ToolCall};
+use std::sync::Arc;
+use stead_core::{Block, CallResult, CallState, Entry, EventKind, Pending, ResultStatus, RunId, Steer, ToolCall};
+
+/// The reason of a run that was cancelled by a message which goes before it.
+pub const INTERRUPTED: &str = "interrupted by a new message";
 
 /// What the model is told of a call that a new message came before.
 const SKIPPED: &str = "skipped: the person sent a new message before this call was begun; it had no effect.";
 
+/// The result of a call that a new message came before.
+pub(crate) fn skipped(run: &RunId, id: &str) -> CallResult {
+    CallResult::new(run.clone(), id, ResultStatus::Skipped, vec![Block::text(SKIPPED)])
+}
+
+/// Whether a message waits that goes into the run.
+pub(crate) fn is_steered(inbox: Option<&Arc<Inbox>>) -> bool {
+    inbox.is_some_and(|inbox| inbox.steers())
+}
+
+/// Returns when one does; never before.
+pub(crate) async fn steered(inbox: Option<Arc<Inbox>>) {
+    match inbox {
+        Some(inbox) => inbox.steered().await,
+        None => std::future::pending().await,
+    }
+}
+
 impl Live<'_> {
     /// Whether a message waits that goes into this run.
     pub(crate) fn is_steered(&self) -> bool {
-        self.options.inbox.as_ref().is_some_and(|inbox| inbox.steers())
+        is_steered(self.options.inbox.as_ref())
     }
 
     /// Lets what was said meanwhile be part of the conversation. True if anything was.
@@ -17,8 +40,23 @@ impl Live<'_> {
         let Some(content) = self.options.inbox.as_ref().and_then(|inbox| inbox.take_steering()) else {
             return Ok(false);
         };
-        self.record(vec![Entry::Steer(Steer { run: self.run.clone(), content })]).await?;
+        let Some(mut content) = self.submit_steer(content).await? else { return Ok(false) };
+        if let Some(offload) = &self.offload {
+            let name = format!("steer-{}-{}.md", self.run, self.session.state.seq);
+            content = offload.message(&name, content, self.session.window()).await;
+        }
+        for line in self.record(vec![Entry::Steer(Steer { run: self.run.clone(), content })]).await? {
+            if let Entry::Steer(Steer { content, .. }) = line.entry {
+                self.emit(EventKind::Steered { content });
+            }
+        }
         Ok(true)
+    }
+
+    /// Whether the model may be asked once more.
+    pub(crate) fn has_steps(&self) -> bool {
+        let most = self.session.agent.policy().limits().max_steps;
+        self.session.state.run.as_ref().is_some_and(|run| run.steps < most)
     }
 
     /// Calls that were not begun are not begun any more.
@@ -27,5 +65,22 @@ impl Live<'_> {
             self.refuse(&call, ResultStatus::Skipped, SKIPPED.to_owned()).await?;
         }
         Ok(())
+    }
+
+    /// The same for one of which it is known how far it came. False if it has its result already, but for the record.
+    pub(crate) async fn skip_pending(&mut self, pending: &Pending) -> Result<bool, Stop> {
+        match &pending.state {
+            CallState::New | CallState::Asked { .. } | CallState::Approved { .. } => {
+                self.skip([pending.call.clone()]).await?;
+            }
+            CallState::Begun { .. } => {
+                let Some(run) = &self.session.state.run else { return Ok(true) };
+                let lost = run.lost_call(pending);
+                self.record_result(&pending.call.name, None, lost).await?;
+            }
+            // A person's word is not left out for another word of theirs.
+            CallState::Rejected { .. } | CallState::Responded { .. } | CallState::Done { .. } => return Ok(false),
+        }
+        Ok(true)
     }
 }

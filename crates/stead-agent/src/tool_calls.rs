@@ -3,8 +3,10 @@
 use crate::approvals::asked;
 use crate::gate::{Terms, is_allowed, judge};
 use crate::halt::Halt;
+use crate::hooks::Fired;
 use crate::live::{Live, Stop};
 use crate::standing::Standing as Prompts;
+use crate::steering::{is_steered, skipped};
 use crate::{Agent, Judged, Session, Tainted};
 use futures_util::{FutureExt, StreamExt};
 use serde_json::Value;
@@ -68,12 +70,12 @@ impl Live<'_> {
     /// together, all others alone, in the model's order.
     pub(crate) async fn run_tools(&mut self, calls: Vec<Pending>) -> Result<(), Stop> {
         let mut together: Vec<Ready> = Vec::new();
-        let mut calls = calls.into_iter();
-        while let Some(pending) = calls.next() {
+        for pending in calls {
             if self.is_steered() {
-                let open = together.into_iter().map(|ready| ready.call);
-                let rest = calls.map(|pending| pending.call);
-                return self.skip(open.chain([pending.call]).chain(rest)).await;
+                self.run_batch(std::mem::take(&mut together)).await?;
+                if self.skip_pending(&pending).await? {
+                    continue;
+                }
             }
             let Some(pending) = self.before_tool(pending).await? else { continue };
             let call = pending.call.clone();
@@ -109,9 +111,6 @@ impl Live<'_> {
                 }
             }
         }
-        if self.is_steered() {
-            return self.skip(together.into_iter().map(|ready| ready.call)).await;
-        }
         self.run_batch(together).await
     }
 
@@ -124,12 +123,15 @@ impl Live<'_> {
     }
 
     /// Records the intents, runs the calls, and records each result as it comes. One failing call
-    /// never touches the others.
+    /// never touches the others. After a new message none is begun.
     async fn run_batch(&mut self, batch: Vec<Ready>) -> Result<(), Stop> {
         if batch.is_empty() {
             return Ok(());
         }
         self.halt.check()?;
+        if self.is_steered() {
+            return self.skip(batch.into_iter().map(|ready| ready.call)).await;
+        }
         let first = batch.iter().filter(|ready| !leaves_no_trace(ready.tool.spec().risk));
         let intents: Vec<Entry> = first.map(|ready| Entry::Call(intent(&self.run, ready))).collect();
         if !intents.is_empty() {
@@ -156,9 +158,14 @@ impl Live<'_> {
             let late = leaves_no_trace(ready.tool.spec().risk).then(|| Entry::Call(intent(&self.run, &ready)));
             let limit = ready.tool.timeout(&ready.args).unwrap_or(usual);
             let after = self.after_tool(&ready.call);
-            let work = execute(self.run.clone(), ready, cx, self.halt.clone(), limit);
+            let (run, halt, inbox) = (self.run.clone(), self.halt.clone(), self.options.inbox.clone());
             running.push(async move {
-                let (name, result, stop) = work.await;
+                // Its turn may come long after that of the first.
+                if is_steered(inbox.as_ref()) {
+                    let result = skipped(&run, &ready.call.id);
+                    return (None, length, (ready.tool.spec().name.clone(), (result, Fired::default()), None));
+                }
+                let (name, result, stop) = execute(run, ready, cx, halt, limit).await;
                 (late, length, (name, after.see(result).await, stop))
             });
         }
@@ -199,7 +206,12 @@ impl Live<'_> {
         offload.spills(call, Arc::new(move |text| drop(deltas.try_send((id.clone(), text)))))
     }
 
-    async fn record_result(&mut self, name: &str, late: Option<Entry>, mut result: CallResult) -> Result<(), Stop> {
+    pub(crate) async fn record_result(
+        &mut self,
+        name: &str,
+        late: Option<Entry>,
+        mut result: CallResult,
+    ) -> Result<(), Stop> {
         let (agent, sessions) = (self.session.agent.clone(), self.session.sessions.clone());
         if let Some(note) = self.session.edit_note(&result.id) {
             result.content.insert(0, Block::text(note));

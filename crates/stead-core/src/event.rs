@@ -1,8 +1,8 @@
 //! What listeners see while a run goes on. CLI, terminal interface and servers are projections of it.
 
 use crate::{
-    Cause, Change, DecisionKind, Dropped, Outcome, PermissionMode, PlanStage, Redactor, ResultStatus, RunId, SessionId,
-    StopReason, Todo, Usage, Usd,
+    Block, Cause, Change, DecisionKind, Dropped, Outcome, PermissionMode, PlanStage, Redactor, ResultStatus, RunId,
+    SessionId, StopReason, Todo, Usage, Usd,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -32,7 +32,7 @@ pub enum EventKind {
         session: SessionId,
         /// The model that will be asked, as `provider:model`.
         model: String,
-        /// Whether an earlier run is taken up again.
+        /// Whether it begins without a new input: an earlier run is taken up again, or tasks wake the session.
         resumed: bool,
     },
     /// A request is sent.
@@ -184,6 +184,11 @@ pub enum EventKind {
         /// The model it asks.
         model: String,
     },
+    /// What a person said while the run went on is part of the conversation from here on.
+    Steered {
+        /// What was said.
+        content: Vec<Block>,
+    },
     /// The things to do are these now.
     Todos {
         /// All of them.
@@ -232,8 +237,8 @@ fn approve() -> DecisionKind {
 }
 
 impl EventKind {
-    /// The same event without any secret that `redactor` knows. Arguments are as they are: they come
-    /// from the journal, where no secret is. A secret whose pieces come in two deltas is not seen.
+    /// The same event without any secret that `redactor` knows. Arguments and what a person said are as they are: they
+    /// come from the journal, where no secret is. A secret whose pieces come in two deltas is not seen.
     pub fn clean(self, redactor: &Redactor) -> Self {
         let clean = |text: String| redactor.clean_owned(text);
         match self {
@@ -257,6 +262,7 @@ impl EventKind {
             | Self::ToolStarted { .. }
             | Self::ToolEnded { .. }
             | Self::AgentSwitched { .. }
+            | Self::Steered { .. }
             | Self::Ask { .. }
             | Self::Decision { .. }
             | Self::Todos { .. }

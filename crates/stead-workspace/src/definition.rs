@@ -19,6 +19,8 @@ pub struct Definition {
     pub agents: BTreeMap<String, AgentSpec>,
     /// Which of them the main agent is; none = the workspace itself.
     pub active: Option<String>,
+    /// The same if nobody asks for another.
+    pub usual: Option<String>,
     /// Tools that settings other than `tools.json` allow and deny; a tool must pass all lists.
     pub tools: Vec<ToolLists>,
     /// How tools are named to the model.

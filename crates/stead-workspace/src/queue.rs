@@ -5,6 +5,11 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
+/// Messages that may wait at most: they are held in memory.
+const MAX_CAP: u32 = 1_000;
+/// The longest silence that can be waited for.
+const MAX_DEBOUNCE_MS: u64 = 3_600_000;
+
 /// What becomes of messages that come while a run goes on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -29,7 +34,13 @@ impl Default for QueueSettings {
 impl QueueSettings {
     /// What is wrong with them, and the key it is about.
     pub(crate) fn problem(&self) -> Option<(&'static str, String)> {
-        (self.cap == 0).then(|| ("queue.cap", "queue.cap must be at least 1".to_owned()))
+        if !(1..=MAX_CAP).contains(&self.cap) {
+            return Some(("queue.cap", format!("queue.cap must be a number from 1 to {MAX_CAP}")));
+        }
+        let long = self.debounce_ms > MAX_DEBOUNCE_MS;
+        long.then(|| {
+            ("queue.debounce_ms", format!("queue.debounce_ms must be at most {MAX_DEBOUNCE_MS}, which is an hour"))
+        })
     }
 }
 

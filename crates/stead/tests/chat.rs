@@ -2,6 +2,9 @@
 //! arrive, that the run and the screen go on side by side, and that the terminal is given back.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail the test by panicking")]
 
+#[path = "chat/live.rs"]
+mod live;
+
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -253,7 +256,7 @@ fn input_during_a_run_is_queued_and_a_tiny_screen_is_survived() {
     pty.send("now\r");
     pty.wait_for("step 1", DEADLINE);
     pty.send("later\x0aline two\r");
-    pty.wait_for("queued: later line two", DEADLINE);
+    pty.wait_for("queued (collect): later line two", DEADLINE);
     pty.resize(3, 10);
     pty.resize(24, 80);
     pty.wait_for("second answer", DEADLINE);

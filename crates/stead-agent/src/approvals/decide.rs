@@ -3,6 +3,7 @@
 use super::Reply;
 use super::answer::Weighed;
 use crate::live::{Live, Stop};
+use crate::steering::steered;
 use crate::{Answer, Question, Session};
 use stead_core::{CallState, Decision, Entry, EventKind, Level, Pending};
 use stead_tools::Registry;
@@ -12,6 +13,9 @@ impl Live<'_> {
     /// Asks whoever is there about all open questions of the step at once. False if one must wait; answers to the
     /// others are on record.
     pub(crate) async fn decide(&mut self, calls: Vec<Pending>) -> Result<bool, Stop> {
+        if self.is_steered() {
+            return self.leave_unasked(&calls).await;
+        }
         let late = self.expired(&calls);
         if !late.is_empty() {
             self.record_decisions(late).await?;
@@ -29,10 +33,12 @@ impl Live<'_> {
                 None => open.push(question),
             }
         }
-        let (approvals, halt) = (self.options.approvals.clone(), self.halt.clone());
+        let (approvals, halt, inbox) = (self.options.approvals.clone(), self.halt.clone(), self.options.inbox.clone());
         let (answers, by) = tokio::select! {
             biased;
             halted = halt.wait() => return Err(halted.into()),
+            // Whoever says something else wants neither yes nor no.
+            () = steered(inbox) => return self.leave_unasked(&calls).await,
             answers = approvals.answers(&open) => answers,
         };
         let answers = answers.into_iter().chain(std::iter::repeat(Answer::Later));
@@ -52,6 +58,14 @@ impl Live<'_> {
             self.emit(EventKind::Notice { level: Level::Info, text });
         }
         Ok(all)
+    }
+
+    /// Skips calls that wait for an answer: something else was said.
+    async fn leave_unasked(&mut self, calls: &[Pending]) -> Result<bool, Stop> {
+        for pending in calls {
+            self.skip_pending(pending).await?;
+        }
+        Ok(true)
     }
 
     /// Rejections of what nobody answered in time.

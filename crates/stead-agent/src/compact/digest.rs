@@ -19,7 +19,7 @@ pub(super) fn digest(covered: &[Turn], earlier: Option<&str>) -> String {
     if let Some(earlier) = earlier {
         text.push_str(&format!("{}\n\n", cut(earlier, MAX_EARLIER)));
     }
-    let inputs: Vec<&Turn> = covered.iter().filter(|turn| turn.opens.is_some()).collect();
+    let inputs: Vec<&Turn> = covered.iter().filter(|turn| turn.is_of_person()).collect();
     let newest = &inputs[inputs.len().saturating_sub(MAX_INPUTS)..];
     if !newest.is_empty() {
         text.push_str("## Intent\nThe person said:\n");

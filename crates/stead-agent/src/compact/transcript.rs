@@ -12,7 +12,7 @@ const MAX_WORDS: usize = 24_000;
 pub(super) fn rendered(turn: &Turn) -> String {
     match &*turn.message {
         Message::User { content } => {
-            let who = if turn.opens.is_some() { "PERSON" } else { "HARNESS" };
+            let who = if turn.is_of_person() { "PERSON" } else { "HARNESS" };
             format!("[{}] {who}: {}\n", turn.seq, words(content))
         }
         Message::Assistant { content } => format!("[{}] AGENT: {}\n", turn.seq, words(content)),

@@ -149,8 +149,13 @@ impl Crew {
         true
     }
 
+    /// Counts the tasks that ended, for whoever waits for the next.
+    pub fn ends(&self) -> watch::Receiver<u64> {
+        self.ended.subscribe()
+    }
+
     /// Stops all of them and waits for their end.
-    pub(crate) async fn stop(&self) {
+    pub async fn stop(&self) {
         let hands: Vec<_> = self.hands().values().map(|hand| (hand.cancel.clone(), hand.done.clone())).collect();
         hands.iter().for_each(|(cancel, _)| cancel.cancel());
         let all = futures_util::future::join_all(hands.into_iter().map(|(_, mut done)| async move {

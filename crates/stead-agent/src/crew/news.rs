@@ -2,6 +2,7 @@
 
 use super::{Crew, TaskRecord};
 use std::collections::BTreeSet;
+use stead_core::{Notice, RunId};
 
 /// Tasks that are told of at once.
 const MAX_TOLD: usize = 10;
@@ -17,6 +18,13 @@ pub(crate) struct News {
     pub(crate) tasks: Vec<String>,
     /// Whether one of them took in words that nobody here vouches for.
     pub(crate) untrusted: bool,
+}
+
+impl News {
+    /// As it goes on record.
+    pub(crate) fn notice(self, run: RunId) -> Notice {
+        Notice { tasks: self.tasks, untrusted: self.untrusted, ..Notice::new(run, self.text) }
+    }
 }
 
 impl Crew {

@@ -10,7 +10,7 @@
 //! | `session_start` | `new`, `resume` | `trigger` | – |
 //! | `session_end` | the reason | `trigger` | – |
 //! | `prompt_submit` | the prompt | `prompt` | the input is not taken; nothing is recorded |
-//! | `run_start` | `input`, `resume` | `trigger` | the run ends as failed |
+//! | `run_start` | `input`, `resume`, `wake` | `trigger` | the run ends as failed |
 //! | `run_end` | the outcome | `outcome, reason, text` | – |
 //! | `before_context_build`, `after_context_build`, `before_model_call` | the model | `model {name, step, messages, tools, tokens, max_output_tokens, temperature, last}` | the run ends as failed |
 //! | `after_model_call` | the model | `model {name, step, text, calls, stop}` | the answer is dropped, the run ends as failed |
@@ -32,4 +32,5 @@ mod points;
 pub use engine::Hooks;
 pub use gear::{Delegate, HookGear};
 
+pub(crate) use engine::Fired;
 pub(crate) use points::{Hooked, Outside, Seen};

@@ -100,8 +100,13 @@ impl Offload {
 
     /// A message as it goes on record.
     pub(crate) async fn input(&self, run: &RunId, content: Vec<Block>, window: Option<u64>) -> Vec<Block> {
+        self.message(&format!("input-{run}.md"), content, window).await
+    }
+
+    /// A message as it goes on record; what is too long of it goes to the file of this name.
+    pub(crate) async fn message(&self, name: &str, content: Vec<Block>, window: Option<u64>) -> Vec<Block> {
         let limit = self.settings.message_limit(window);
-        let content = self.shortened(Noun::Message, &format!("input-{run}.md"), content, limit).await;
+        let content = self.shortened(Noun::Message, name, content, limit).await;
         self.without_media(content).await
     }
 

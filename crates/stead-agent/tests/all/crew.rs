@@ -495,3 +495,59 @@ fn what_children_spent_counts_in_the_next_process() {
         budget.reserve(asks(left)).await.unwrap().release().await.unwrap();
     });
 }
+
+#[test]
+fn a_task_that_ends_while_its_parent_sleeps_can_wake_it_once() {
+    let dir = workspace();
+    let held = Arc::new(tokio::sync::Semaphore::new(0));
+    let gate = held.clone();
+    let wait = crate::support::TestTool::make("hold", stead_core::Risk::READS, move |_, _| {
+        let gate = gate.clone();
+        async move {
+            gate.acquire().await.unwrap().forget();
+            Ok(stead_tools::Output::text("held"))
+        }
+    });
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let log = asked.clone();
+    let model = answers(move |task_, said, request| match (task_, said) {
+        ("lead", 0) => {
+            let (name, mut order) = task("general-purpose", "count the files");
+            order["background"] = json!(true);
+            Says::Calls(vec![(name, order)])
+        }
+        ("lead", _) => {
+            log.lock().unwrap().push(request.messages.last().unwrap().text());
+            Says::Text(["I go on", "now I know"][said - 1].into())
+        }
+        ("count the files", 0) => Says::Calls(vec![("hold", json!({}))]),
+        (_, _) => Says::Text("two files".into()),
+    });
+    block_on(async {
+        let agent = crate::support::agent_on(dir.path(), model, Arc::new(stead_store::OsDisk), vec![wait]).await;
+        let mut live = agent.session(session("s"));
+        let leave = || RunOptions { leftover: stead_agent::Leftover::Leave, ..RunOptions::default() };
+        let report = live.run(text("lead"), leave()).await.unwrap();
+        assert_eq!((report.outcome, report.text.as_str()), (Outcome::Completed, "I go on"));
+        assert_eq!((live.crew().working(), live.has_news()), (1, false));
+        let early = live.wake(leave()).await;
+        assert!(matches!(early, Err(stead_agent::AgentError::NoNews(_))), "{early:?}");
+        let mut ends = live.crew().ends();
+        held.add_permits(1);
+        ends.changed().await.unwrap();
+        assert!(live.has_news());
+        let (options, heard) = listening();
+        let report = live.wake(RunOptions { leftover: stead_agent::Leftover::Leave, ..options }).await.unwrap();
+        assert_eq!((report.outcome, report.text.as_str(), report.steps), (Outcome::Completed, "now I know", 1));
+        crate::support::assert_well_formed(&heard.lock().unwrap());
+        assert!(!live.has_news());
+        let again = live.wake(leave()).await;
+        assert!(matches!(again, Err(stead_agent::AgentError::NoNews(_))), "{again:?}");
+        let (lines, state) = journal(&agent, &session("s")).await;
+        let wakes = lines.iter().filter(|line| matches!(&line.entry, stead_core::Entry::User(input) if input.wakes));
+        assert_eq!((wakes.count(), state.runs, state.title.as_str(), live.rewind_points().len()), (1, 2, "lead", 1));
+    });
+    let asked = asked.lock().unwrap();
+    assert_eq!(asked.len(), 2);
+    assert!(asked[1].contains("two files") && asked[1].contains("<system_reminder>"), "{}", asked[1]);
+}

@@ -1,117 +1,431 @@
 //! Messages that come while a run goes on: what each mode makes of them, in which order, and that the history stays valid.
+//! All of it as a provider sees it: the server refuses what a real one would.
 
-use crate::crew::{Says, answers};
-use crate::support::{agent_on, block_on, journal, results, session, text};
+use crate::support::{TestTool, agent_on, block_on, journal, model, session, text};
+use futures_util::future::BoxFuture;
 use serde_json::json;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
-use stead_agent::{Inbox, RunOptions, Sent};
-use stead_core::{Entry, Line, Message, Risk};
-use stead_tools::Output;
+use std::time::Duration;
+use stead_agent::{Agent, Answer, Approvals, Approver, Inbox, Question, RunOptions, RunReport, Sent, Waiting};
+use stead_core::{Block, Effect, Entry, Event, EventKind, Message, Outcome, Risk};
+use stead_store::OsDisk;
+use stead_testkit::{FakeModel, Recorded, Turn, Wire, gate, reply};
+use stead_tools::{Output, Tool};
 use stead_workspace::{DropPolicy, QueueMode, QueueSettings};
-
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Step {
-    n: usize,
-}
+use tokio::sync::Notify;
 
 const STEPS: usize = 20;
+const READS_ALONE: Risk = Risk { parallel_safe: false, ..Risk::READS };
 
-/// What happened, one line each, without what every step repeats.
-fn story(lines: &[Line]) -> Vec<String> {
-    let mut answers = 0;
-    let mut told = Vec::new();
-    for line in lines {
-        match &line.entry {
-            Entry::User(input) => told.push(format!("input: {}", said(&input.content))),
-            Entry::Steer(steer) => told.push(format!("steer after {answers} answers: {}", said(&steer.content))),
-            Entry::Model(_) => answers += 1,
-            Entry::Result(result) if result.status.is_error() => {
-                told.push(format!("{} {} after {answers} answers", result.id, result.status.as_str()));
-            }
-            Entry::End(end) => told.push(format!("{} after {answers} answers", end.outcome.as_str())),
-            _ => {}
-        }
-    }
-    told
-}
-
-fn said(content: &[stead_core::Block]) -> String {
+fn said(content: &[Block]) -> String {
     Message::User { content: content.to_vec() }.text()
 }
 
+fn inbox(mode: QueueMode) -> Arc<Inbox> {
+    Arc::new(Inbox::new(QueueSettings { mode, debounce_ms: 50, ..QueueSettings::default() }))
+}
+
+async fn agent(dir: &Path, server: &FakeModel, wire: Wire, tools: Vec<Arc<dyn Tool>>) -> Arc<Agent> {
+    agent_on(dir, model(server, wire), Arc::new(OsDisk), tools).await
+}
+
+/// Runs an input, and then whatever waits, as whoever holds the inbox does.
+async fn converse(agent: &Arc<Agent>, inbox: &Arc<Inbox>, options: RunOptions) -> Vec<RunReport> {
+    let mut live = agent.session(session("s"));
+    let (mut input, mut reports) = (Some(text("go")), Vec::new());
+    while let Some(content) = input {
+        let options = RunOptions { inbox: Some(inbox.clone()), ..options.clone() };
+        reports.push(live.run(content, options).await.unwrap());
+        input = inbox.next_input().await;
+    }
+    let (_, state) = journal(agent, &session("s")).await;
+    assert!(state.run.is_none());
+    reports
+}
+
+fn outcomes(reports: &[RunReport]) -> Vec<(&str, Outcome)> {
+    reports.iter().map(|report| (report.text.as_str(), report.outcome)).collect()
+}
+
+/// What each request tells the model since its last answer.
+fn news(server: &FakeModel) -> Vec<String> {
+    assert_eq!(server.rejections(), Vec::new());
+    server.requests().iter().map(since_answer).collect()
+}
+
+fn since_answer(request: &Recorded) -> String {
+    let turns = &request.seen.as_ref().unwrap().turns;
+    let from = turns.iter().rposition(|turn| matches!(turn, Turn::Assistant { .. })).map_or(0, |at| at + 1);
+    let told = turns[from..].iter().map(|turn| match turn {
+        Turn::User(text) => format!("user: {text}"),
+        // One wire says before an error that it is one.
+        Turn::Result { text, .. } => match text.trim_start_matches("Error: ").split_once(": ") {
+            Some((word @ ("skipped" | "cancelled"), _)) => word.to_owned(),
+            Some(_) | None => text.clone(),
+        },
+        Turn::Assistant { .. } => unreachable!("there is none behind the last"),
+    });
+    told.collect::<Vec<_>>().join(" | ")
+}
+
+fn answers(request: &Recorded) -> usize {
+    let turns = &request.seen.as_ref().unwrap().turns;
+    turns.iter().filter(|turn| matches!(turn, Turn::Assistant { .. })).count()
+}
+
+/// Hears events, and says something when the first comes that `wants` it.
+fn speaking(inbox: &Arc<Inbox>, words: &'static str, wants: fn(&Event) -> bool) -> RunOptions {
+    let (inbox, spoken) = (inbox.clone(), Mutex::new(false));
+    let listener = move |event: &Event| {
+        if wants(event) && !std::mem::replace(&mut *spoken.lock().unwrap(), true) {
+            assert_eq!(inbox.send(text(words)), Sent::Waits);
+        }
+    };
+    RunOptions { listener: Arc::new(listener), ..RunOptions::default() }
+}
+
+fn is_text(event: &Event) -> bool {
+    matches!(event.kind, EventKind::TextDelta { .. })
+}
+
 /// Twenty steps of two calls; during the first call of the sixth step two messages come.
-fn run(settings: QueueSettings) -> Vec<String> {
-    let dir = tempfile::tempdir().unwrap();
-    let inbox = Arc::new(Inbox::new(settings));
-    let model = answers(|_, _, request| {
-        // Steps since the newest input.
-        let newest = request
-            .messages
-            .iter()
-            .rposition(|message| matches!(&**message, Message::User { .. }) && !message.text().starts_with("steer"));
-        let since = request.messages[newest.unwrap_or(0)..].iter();
-        let done = since.filter(|message| matches!(&***message, Message::Assistant { .. })).count();
-        match request.messages[newest.unwrap_or(0)].text().starts_with("go") && done < STEPS {
-            true => Says::Calls(vec![("look", json!({"n": done})), ("note", json!({"n": done}))]),
-            false => Says::Text("done".into()),
+fn twenty_steps(mode: QueueMode, wire: Wire) -> Vec<String> {
+    let server = FakeModel::start_with(|request| match answers(request) {
+        n if n < STEPS => reply().call("look", json!({"n": n})).call("note", json!({"n": n})),
+        _ => reply().text("done"),
+    });
+    let (dir, inbox) = (tempfile::tempdir().unwrap(), inbox(mode));
+    let sender = inbox.clone();
+    let look = TestTool::make("look", READS_ALONE, move |cx, args| {
+        let inbox = sender.clone();
+        async move {
+            if args["n"] == 5 {
+                assert_eq!(inbox.send(text("left")), Sent::Waits);
+                assert_eq!(inbox.send(text("right")), Sent::Waits);
+                if inbox.mode() == QueueMode::Interrupt {
+                    cx.cancel.cancelled().await;
+                }
+            }
+            Ok(Output::text(format!("looked {}", args["n"])))
         }
     });
-    let sender = inbox.clone();
-    let sent = Arc::new(Mutex::new(false));
-    let look = stead_tools::function(
-        "look",
-        "Looks.",
-        Risk { parallel_safe: false, ..Risk::READS },
-        move |cx: stead_tools::ToolCx, step: Step| {
-            let (inbox, sent) = (sender.clone(), sent.clone());
-            async move {
-                if step.n == 5 && !std::mem::replace(&mut *sent.lock().unwrap(), true) {
-                    assert_eq!(inbox.send(text("steer left")), Sent::Waits);
-                    assert_eq!(inbox.send(text("steer right")), Sent::Waits);
-                    if inbox.mode() == QueueMode::Interrupt {
-                        cx.cancel.cancelled().await;
-                    }
-                }
-                Ok(Output::text(format!("looked {}", step.n)))
-            }
-        },
-    );
-    let note = stead_tools::function(
-        "note",
-        "Notes.",
-        Risk { parallel_safe: false, ..Risk::READS },
-        |_, step: Step| async move { Ok(Output::text(format!("noted {}", step.n))) },
-    );
+    let note =
+        TestTool::make("note", READS_ALONE, |_, args| async move { Ok(Output::text(format!("noted {}", args["n"]))) });
     block_on(async {
-        let agent = agent_on(dir.path(), model, Arc::new(stead_store::OsDisk), vec![look, note]).await;
-        let mut live = agent.session(session("s"));
-        let mut input = Some(text("go"));
-        while let Some(content) = input {
-            let options = RunOptions { inbox: Some(inbox.clone()), ..RunOptions::default() };
-            live.run(content, options).await.unwrap();
-            input = inbox.next_input().await;
-        }
-        let (lines, state) = journal(&agent, &session("s")).await;
-        assert!(state.run.is_none() && !results(&lines).is_empty());
-        story(&lines)
-    })
+        let agent = agent(dir.path(), &server, wire, vec![look, note]).await;
+        converse(&agent, &inbox, RunOptions::default()).await;
+    });
+    news(&server)
 }
 
 // Acceptance 6.6
 #[test]
-fn each_mode_does_what_it_says_in_order() {
-    let settings = |mode| QueueSettings { mode, debounce_ms: 50, ..QueueSettings::default() };
-    #[rustfmt::skip]
+fn each_mode_does_what_it_says_in_order_on_every_wire() {
+    let plain = |n: usize| match n {
+        0 => "user: go".to_owned(),
+        n => format!("looked {0} | noted {0}", n - 1),
+    };
+    let skipping = |n: usize| match n {
+        6 => "looked 5 | skipped | user: left\n\nright".to_owned(),
+        n => plain(n),
+    };
+    let all = |request: &dyn Fn(usize) -> String, after: &[&str]| -> Vec<String> {
+        (0..=STEPS).map(request).chain(after.iter().map(|text| format!("user: {text}"))).collect()
+    };
     let table = [
-        (QueueMode::Collect, vec!["input: go", "completed after 21 answers", "input: steer left\n\nsteer right", "completed after 22 answers"]),
-        (QueueMode::Followup, vec!["input: go", "completed after 21 answers", "input: steer left", "completed after 22 answers", "input: steer right", "completed after 23 answers"]),
-        (QueueMode::Steer, vec!["input: go", "c5_1 skipped after 6 answers", "steer after 6 answers: steer left\n\nsteer right", "completed after 21 answers"]),
-        (QueueMode::SteerBacklog, vec!["input: go", "c5_1 skipped after 6 answers", "steer after 6 answers: steer left\n\nsteer right", "completed after 21 answers", "input: steer left", "completed after 22 answers", "input: steer right", "completed after 23 answers"]),
-        (QueueMode::Interrupt, vec!["input: go", "c5_1 skipped after 6 answers", "cancelled after 6 answers", "input: steer left\n\nsteer right", "completed after 21 answers"]),
+        (QueueMode::Collect, all(&plain, &["left\n\nright"])),
+        (QueueMode::Followup, all(&plain, &["left", "right"])),
+        (QueueMode::Steer, all(&skipping, &[])),
+        (QueueMode::SteerBacklog, all(&skipping, &["left", "right"])),
+        (QueueMode::Interrupt, all(&skipping, &[])),
     ];
     for (mode, expected) in table {
-        assert_eq!(run(settings(mode)), expected, "{mode}");
+        for wire in Wire::ALL {
+            assert_eq!(twenty_steps(mode, wire), expected, "{mode} {wire:?}");
+        }
     }
+}
+
+// Acceptance 6.6
+#[test]
+fn a_message_during_the_stream_of_the_last_answer_is_heard() {
+    let completed = |text| (text, Outcome::Completed);
+    #[rustfmt::skip]
+    let table = [
+        (QueueMode::Collect, vec!["user: go", "user: more"], vec![completed("first"), completed("second")]),
+        (QueueMode::Steer, vec!["user: go", "user: more"], vec![completed("second")]),
+        (QueueMode::SteerBacklog, vec!["user: go", "user: more", "user: more"], vec![completed("second"), completed("third")]),
+        (QueueMode::Interrupt, vec!["user: go", "user: go | user: more"], vec![("", Outcome::Cancelled), completed("second")]),
+    ];
+    for (mode, requests, runs) in table {
+        let words = ["first", "second", "third"];
+        let server = FakeModel::start(words.iter().map(|word| reply().text(*word)).collect());
+        let (dir, inbox) = (tempfile::tempdir().unwrap(), inbox(mode));
+        block_on(async {
+            let agent = agent(dir.path(), &server, Wire::Messages, Vec::new()).await;
+            let reports = converse(&agent, &inbox, speaking(&inbox, "more", is_text)).await;
+            assert_eq!(outcomes(&reports), runs, "{mode}");
+        });
+        assert_eq!(news(&server), requests, "{mode}");
+    }
+}
+
+#[test]
+fn an_interrupted_stream_that_hangs_leaves_nothing_of_its_answer() {
+    let half = reply().text("half of an answer").call("ls", json!({})).stall_at(900);
+    let server = FakeModel::start(vec![half, reply().text("whole")]);
+    let (dir, inbox) = (tempfile::tempdir().unwrap(), inbox(QueueMode::Interrupt));
+    block_on(async {
+        let agent = agent(dir.path(), &server, Wire::Messages, Vec::new()).await;
+        let reports = converse(&agent, &inbox, speaking(&inbox, "stop", is_text)).await;
+        assert_eq!(outcomes(&reports), [("", Outcome::Cancelled), ("whole", Outcome::Completed)]);
+        assert_eq!(reports[0].reason.as_deref(), Some("interrupted by a new message"));
+    });
+    assert_eq!(news(&server), ["user: go", "user: go | user: stop"]);
+}
+
+#[test]
+fn what_the_model_cannot_be_asked_about_any_more_is_the_next_input() {
+    let server = FakeModel::start(vec![reply().text("first"), reply().text("second")]);
+    let (dir, inbox) = (tempfile::tempdir().unwrap(), inbox(QueueMode::Steer));
+    std::fs::write(dir.path().join("agent.yaml"), "policy: {max_steps: 1}\n").unwrap();
+    block_on(async {
+        let agent = agent(dir.path(), &server, Wire::Messages, Vec::new()).await;
+        let reports = converse(&agent, &inbox, speaking(&inbox, "more", is_text)).await;
+        assert_eq!(outcomes(&reports), [("first", Outcome::Completed), ("second", Outcome::Completed)]);
+    });
+    assert_eq!(news(&server), ["user: go", "user: more"]);
+}
+
+#[test]
+fn what_comes_once_the_answer_is_there_does_not_take_it_back() {
+    let ended = |event: &Event| matches!(event.kind, EventKind::RunEnded { .. });
+    let answered = |event: &Event| matches!(event.kind, EventKind::ModelEnded { .. });
+    for (mode, when) in [
+        (QueueMode::Steer, ended as fn(&Event) -> bool),
+        (QueueMode::Interrupt, ended),
+        (QueueMode::Interrupt, answered),
+    ] {
+        let server = FakeModel::start(vec![reply().text("first"), reply().text("second")]);
+        let (dir, inbox) = (tempfile::tempdir().unwrap(), inbox(mode));
+        block_on(async {
+            let agent = agent(dir.path(), &server, Wire::Messages, Vec::new()).await;
+            let reports = converse(&agent, &inbox, speaking(&inbox, "more", when)).await;
+            assert_eq!(outcomes(&reports), [("first", Outcome::Completed), ("second", Outcome::Completed)], "{mode}");
+        });
+        assert_eq!(news(&server), ["user: go", "user: more"], "{mode}");
+    }
+}
+
+// Acceptance 6.6
+#[test]
+fn of_calls_side_by_side_those_that_run_come_to_their_end_and_the_others_are_skipped() {
+    let server = FakeModel::start_with(|request| match answers(request) {
+        0 => (0..5).fold(reply(), |reply, n| reply.call("work", json!({"n": n}))).call("note", json!({})),
+        _ => reply().text("done"),
+    });
+    let (dir, inbox) = (tempfile::tempdir().unwrap(), inbox(QueueMode::Steer));
+    std::fs::write(dir.path().join("agent.yaml"), "policy: {parallel_tool_calls: 2}\n").unwrap();
+    let (sender, spoken) = (inbox.clone(), Arc::new(Notify::new()));
+    // Both that run at first are at work when the message comes; each leaves a trace of its intent.
+    let work = TestTool::make("work", Risk { effect: Effect::Writes, ..Risk::READS }, move |_, args| {
+        let (inbox, spoken) = (sender.clone(), spoken.clone());
+        async move {
+            match args["n"].as_u64() {
+                Some(1) => {
+                    inbox.send(text("stop"));
+                    spoken.notify_one();
+                }
+                _ => spoken.notified().await,
+            }
+            Ok(Output::text(format!("worked {}", args["n"])))
+        }
+    });
+    let note = TestTool::make("note", READS_ALONE, |_, _| async move { Ok(Output::text("noted")) });
+    block_on(async {
+        let agent = agent(dir.path(), &server, Wire::Messages, vec![work, note]).await;
+        let reports = converse(&agent, &inbox, RunOptions::default()).await;
+        assert_eq!(outcomes(&reports), [("done", Outcome::Completed)]);
+    });
+    assert_eq!(news(&server), ["user: go", "worked 0 | worked 1 | skipped | skipped | skipped | skipped | user: stop"]);
+}
+
+fn is_child(request: &Recorded) -> bool {
+    request.seen.as_ref().unwrap().user_texts().next() == Some("count")
+}
+
+// Acceptance 6.6
+#[test]
+fn a_message_is_for_the_run_and_not_for_its_child() {
+    let (dir, inbox) = (tempfile::tempdir().unwrap(), inbox(QueueMode::Steer));
+    let sender = inbox.clone();
+    let order = json!({"agent": "general-purpose", "description": "count", "prompt": "count"});
+    let server = FakeModel::start_with(move |request| match (is_child(request), answers(request)) {
+        (true, _) => {
+            sender.send(text("stop"));
+            reply().text("three")
+        }
+        (false, 0) => reply().call("task", order.clone()).call("note", json!({})),
+        (false, _) => reply().text("done"),
+    });
+    let note = TestTool::make("note", READS_ALONE, |_, _| async move { Ok(Output::text("noted")) });
+    block_on(async {
+        let agent = agent(dir.path(), &server, Wire::Messages, vec![note]).await;
+        let reports = converse(&agent, &inbox, RunOptions::default()).await;
+        assert_eq!(outcomes(&reports), [("done", Outcome::Completed)]);
+    });
+    let told = news(&server);
+    assert_eq!((told.len(), told[0].as_str(), told[1].as_str()), (3, "user: go", "user: count"));
+    assert!(told[2].ends_with("three | skipped | user: stop"), "{told:?}");
+}
+
+#[test]
+fn who_waits_for_a_child_in_the_background_hears_what_is_said() {
+    let (dir, inbox) = (tempfile::tempdir().unwrap(), inbox(QueueMode::Steer));
+    let held = gate();
+    let child = held.clone();
+    let order = json!({"agent": "general-purpose", "description": "c", "prompt": "count", "background": true});
+    let server = FakeModel::start_with(move |request| match (is_child(request), answers(request)) {
+        (true, _) => reply().text("three").after(&child),
+        (false, 0) => reply().call("task", order.clone()),
+        (false, 1) => reply().text("I wait"),
+        (false, 2) => {
+            // Only now: whoever does not hear the message waits for ever.
+            child.release();
+            reply().text("heard")
+        }
+        (false, _) => reply().text("done"),
+    });
+    block_on(async {
+        let agent = agent(dir.path(), &server, Wire::Messages, Vec::new()).await;
+        let sender = inbox.clone();
+        let speak = async {
+            held.arrived(1).await;
+            let waits = || server.requests().iter().filter(|request| !is_child(request)).count() == 2;
+            while !waits() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            // By now it waits; earlier, it would be heard as well.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            sender.send(text("hurry"));
+        };
+        let (reports, ()) = tokio::join!(converse(&agent, &inbox, RunOptions::default()), speak);
+        assert_eq!(outcomes(&reports), [("done", Outcome::Completed)]);
+    });
+    let told = news(&server);
+    assert!(told.contains(&"user: hurry".to_owned()), "{told:?}");
+    assert!(told.last().unwrap().contains("three"), "{told:?}");
+}
+
+/// Says something else instead of an answer.
+struct Elsewhere(Arc<Inbox>);
+
+impl Approver for Elsewhere {
+    fn name(&self) -> String {
+        "person".to_owned()
+    }
+
+    fn answer<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Answer> {
+        Box::pin(async move {
+            self.0.send(text("rather not"));
+            std::future::pending().await
+        })
+    }
+}
+
+#[test]
+fn a_message_instead_of_an_answer_skips_what_was_asked_about() {
+    let table = [
+        (QueueMode::Steer, vec!["user: go", "skipped | skipped | user: rather not"]),
+        (QueueMode::Interrupt, vec!["user: go", "skipped | skipped | user: rather not"]),
+    ];
+    for (mode, requests) in table {
+        let server = FakeModel::start_with(|request| match answers(request) {
+            0 => reply()
+                .call("delete_file", json!({"file_path": "b.txt"}))
+                .call("delete_file", json!({"file_path": "c"})),
+            _ => reply().text("as you like"),
+        });
+        let (dir, inbox) = (tempfile::tempdir().unwrap(), inbox(mode));
+        std::fs::write(dir.path().join("agent.yaml"), "approvals: {delete_file: true}\n").unwrap();
+        std::fs::write(dir.path().join("b.txt"), "b").unwrap();
+        block_on(async {
+            let agent = agent(dir.path(), &server, Wire::Messages, Vec::new()).await;
+            let approvals = Approvals::Person(Arc::new(Elsewhere(inbox.clone())));
+            let reports = converse(&agent, &inbox, RunOptions { approvals, ..RunOptions::default() }).await;
+            assert_eq!(reports.last().unwrap().text, "as you like");
+        });
+        assert_eq!(news(&server), requests, "{mode}");
+        assert!(dir.path().join("b.txt").exists());
+    }
+}
+
+#[test]
+fn what_was_said_is_told_to_listeners_and_guarded_like_an_input() {
+    let guard = "name: guard\nevents: [prompt_submit]\nmatcher: forbidden\n\
+                 handler: {type: command, command: 'echo not here >&2; exit 2'}\n";
+    for (words, heard) in [("fine words", true), ("forbidden words", false)] {
+        let server = FakeModel::start(vec![reply().text("first"), reply().text("second")]);
+        let (dir, inbox) = (tempfile::tempdir().unwrap(), inbox(QueueMode::Steer));
+        std::fs::create_dir(dir.path().join("hooks")).unwrap();
+        std::fs::write(dir.path().join("hooks/guard.yaml"), guard).unwrap();
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let (log, speaker) = (told.clone(), speaking(&inbox, words, is_text));
+        let listener = move |event: &Event| {
+            (speaker.listener)(event);
+            match &event.kind {
+                EventKind::Steered { content } => log.lock().unwrap().push(format!("steered: {}", said(content))),
+                EventKind::Notice { text, .. } => log.lock().unwrap().push(text.clone()),
+                _ => {}
+            }
+        };
+        block_on(async {
+            let model = model(&server, Wire::Messages);
+            let agent = Agent::builder().workspace(dir.path()).model_arc(model).build().await.unwrap();
+            converse(&agent, &inbox, RunOptions { listener: Arc::new(listener), ..RunOptions::default() }).await;
+            let (lines, state) = journal(&agent, &session("s")).await;
+            let steers = lines.iter().filter(|line| matches!(line.entry, Entry::Steer(_))).count();
+            assert_eq!((steers == 1, state.turns.iter().filter(|turn| turn.steers).count()), (heard, steers));
+        });
+        let expected = match heard {
+            true => "steered: fine words".to_owned(),
+            false => "hook guard refused what was said: not here".to_owned(),
+        };
+        assert_eq!(*told.lock().unwrap(), [expected]);
+        assert_eq!(news(&server).len(), 1 + usize::from(heard));
+    }
+}
+
+#[test]
+fn what_a_run_was_told_and_waits_as_an_input_counts_against_the_bound() {
+    let settings = QueueSettings { mode: QueueMode::SteerBacklog, cap: 2, ..QueueSettings::default() };
+    let inbox = Arc::new(Inbox::new(settings));
+    let server = FakeModel::start(vec![reply().text("first"), reply().text("second"), reply().text("third")]);
+    let dir = tempfile::tempdir().unwrap();
+    block_on(async {
+        let agent = agent(dir.path(), &server, Wire::Messages, Vec::new()).await;
+        let mut live = agent.session(session("s"));
+        let options = speaking(&inbox, "one", is_text);
+        live.run(text("go"), RunOptions { inbox: Some(inbox.clone()), ..options }).await.unwrap();
+    });
+    let waits = |word: &str, told| Waiting { content: text(word), told };
+    assert_eq!(inbox.waiting(), [waits("one", true)]);
+    assert_eq!([inbox.send(text("two")), inbox.send(text("three"))], [Sent::Waits, Sent::InPlaceOfTheOldest]);
+    assert_eq!(inbox.take_back(), [waits("two", false), waits("three", false)]);
+    assert!(inbox.is_empty());
+}
+
+#[test]
+fn collected_messages_are_one_in_the_form_of_one() {
+    let inbox = Inbox::new(QueueSettings { debounce_ms: 0, ..QueueSettings::default() });
+    let with = |word: &str| vec![Block::text(format!("see @{word}")), Block::text(format!("Attached file {word}:"))];
+    assert_eq!(
+        (inbox.send(with("a")), inbox.send(with("b")), inbox.send(Vec::new())),
+        (Sent::Waits, Sent::Waits, Sent::Refused)
+    );
+    let expected = ["see @a\n\nsee @b", "Attached file a:", "Attached file b:"].map(Block::text);
+    assert_eq!(block_on(inbox.next_input()).unwrap(), expected);
 }
 
 #[test]
@@ -125,6 +439,6 @@ fn no_more_wait_than_may_and_what_is_dropped_is_what_was_said() {
     };
     assert_eq!(inbox(DropPolicy::Old), ("two\n\nthree".to_owned(), Sent::InPlaceOfTheOldest));
     assert_eq!(inbox(DropPolicy::New), ("one\n\ntwo".to_owned(), Sent::Refused));
-    let left_out = "[1 earlier messages were left out:]\n- one\n\ntwo\n\nthree".to_owned();
+    let left_out = "[1 earlier message was left out.]\n- one\n\ntwo\n\nthree".to_owned();
     assert_eq!(inbox(DropPolicy::Summarize), (left_out, Sent::InPlaceOfTheOldest));
 }

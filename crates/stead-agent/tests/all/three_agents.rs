@@ -5,10 +5,10 @@ use crate::support::{block_on, journal, listening, session, text};
 use serde_json::json;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use stead_agent::{Agent, AgentParts, Models, RunOptions};
-use stead_core::{EventKind, Message, Outcome, Owner, Redactor};
-use stead_model::{Params, Request};
-use stead_store::OsDisk;
+use stead_agent::{Agent, AgentError, AgentParts, Models, RunOptions};
+use stead_core::{Change, EventKind, Message, Outcome, Owner, Redactor, Set};
+use stead_model::{Model, Params, Request};
+use stead_store::{OsDisk, Wait};
 use stead_vfs::{LocalVfs, VPath};
 use stead_workspace::{LocalPlace, OpenOptions, Workspace};
 
@@ -77,6 +77,29 @@ fn spoken(message: &Message) -> String {
     format!("  {who}: {}{}", text.join(" / "), calls.join(""))
 }
 
+async fn opened(dir: &Path, model: Arc<dyn Model>) -> Arc<Agent> {
+    let files = Arc::new(LocalVfs::open(dir, Arc::new(OsDisk)).unwrap());
+    let options = OpenOptions { model: Some("openai:gpt-5-mini".to_owned()), ..OpenOptions::default() };
+    let workspace = Workspace::open(files, &options, &|_| None).await.unwrap();
+    let place = LocalPlace::open(dir, workspace.config().agent(), Arc::new(OsDisk), Redactor::default());
+    let params = workspace.config().model.as_ref().map_or_else(Params::default, |settings| settings.params());
+    let same = model.clone();
+    let parts = AgentParts {
+        workspace,
+        model,
+        memory_model: None,
+        params,
+        compactor: None,
+        place: Arc::new(place.unwrap()),
+        owner: Owner::default(),
+        sandbox: None,
+        tools: Vec::new(),
+        folder: VPath::root(),
+        models: Models::new(move |_| Ok(same.clone())),
+    };
+    Agent::new(parts).unwrap()
+}
+
 // Acceptance 6.3
 #[test]
 fn plan_then_build_then_review() {
@@ -108,26 +131,7 @@ fn plan_then_build_then_review() {
         }
     });
     block_on(async {
-        let files = Arc::new(LocalVfs::open(dir.path(), Arc::new(OsDisk)).unwrap());
-        let options = OpenOptions { model: Some("openai:gpt-5-mini".to_owned()), ..OpenOptions::default() };
-        let workspace = Workspace::open(files, &options, &|_| None).await.unwrap();
-        let place = LocalPlace::open(dir.path(), workspace.config().agent(), Arc::new(OsDisk), Redactor::default());
-        let params = workspace.config().model.as_ref().map_or_else(Params::default, |settings| settings.params());
-        let same = model.clone();
-        let agent = Agent::new(AgentParts {
-            workspace,
-            model,
-            memory_model: None,
-            params,
-            compactor: None,
-            place: Arc::new(place.unwrap()),
-            owner: Owner::default(),
-            sandbox: None,
-            tools: Vec::new(),
-            folder: VPath::root(),
-            models: Models::new(move |_| Ok(same.clone())),
-        })
-        .unwrap();
+        let agent = opened(dir.path(), model).await;
         let (options, heard) = listening();
         let report = agent.session(session("s")).run(text("fix one()"), options).await.unwrap();
         assert_eq!((report.outcome, report.text.as_str()), (Outcome::Completed, "Done, and reviewed."));
@@ -145,4 +149,101 @@ fn plan_then_build_then_review() {
         assert_eq!(asked.lock().unwrap().last().unwrap().matches("You may change files now.").count(), 1);
         insta::assert_snapshot!("three_agents", all);
     });
+}
+
+/// Who asked, and each message of a person with how often it reminds.
+fn reminders(request: &Request) -> (String, Vec<(String, usize)>) {
+    let who = shown(request).split(',').next().unwrap_or_default().to_owned();
+    let of_user = request.messages.iter().filter(|message| matches!(&***message, Message::User { .. }));
+    let said = of_user.map(|message| message.text());
+    let count = |text: String| {
+        let reminds = text.matches("<system_reminder>\nYou may change files now.\n</system_reminder>").count();
+        (text.lines().next().unwrap_or_default().to_owned(), reminds)
+    };
+    (who, said.map(count).collect())
+}
+
+fn to(name: &str, by: &str) -> Set {
+    Set { change: Change::Agent { to: name.to_owned() }, by: by.to_owned() }
+}
+
+#[test]
+fn an_agent_that_a_person_chose_is_reminded_once_in_the_next_input_and_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    lay_out(dir.path());
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let log = asked.clone();
+    let model = answers(move |_, _, request| {
+        log.lock().unwrap().push(reminders(request));
+        Says::Text("done".into())
+    });
+    block_on(async {
+        let agent = opened(dir.path(), model.clone()).await;
+        let mut live = agent.session(session("s"));
+        live.run(text("one"), RunOptions::default()).await.unwrap();
+        let set = |name: &str| Change::Agent { to: name.to_owned() };
+        let known = vec!["build".to_owned(), "plan".to_owned()];
+        for name in ["nobody", "reviewer"] {
+            match live.set(set(name), "/agent", Wait::No).await {
+                Err(AgentError::NoSuchAgent { name: told, known: all }) => {
+                    assert_eq!((told.as_str(), all), (name, known.clone()))
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(!live.set(set("plan"), "/agent", Wait::No).await.unwrap(), "it acts already");
+        assert!(live.set(set("build"), "/agent", Wait::No).await.unwrap());
+        assert_eq!(live.acting(), "build");
+        live.run(text("two"), RunOptions::default()).await.unwrap();
+        live.run(text("three"), RunOptions::default()).await.unwrap();
+        // Another process goes on with the same agent, and chooses another with the input.
+        let again = opened(dir.path(), model).await;
+        let mut live = again.session(session("s"));
+        live.run(text("four"), RunOptions::default()).await.unwrap();
+        let (options, heard) = listening();
+        live.run(text("five"), RunOptions { set: vec![to("plan", "--agent")], ..options }).await.unwrap();
+        let (options, again) = listening();
+        live.run(text("six"), RunOptions { set: vec![to("build", "--agent")], ..options }).await.unwrap();
+        for (heard, from_to) in [(heard, ("build", "plan")), (again, ("plan", "build"))] {
+            let heard = heard.lock().unwrap();
+            let switched = heard.iter().filter_map(|event| match &event.kind {
+                EventKind::AgentSwitched { from, to, .. } => Some((from.as_str(), to.as_str())),
+                _ => None,
+            });
+            assert_eq!(switched.collect::<Vec<_>>(), [from_to]);
+        }
+        let (_, state) = journal(&agent, &session("s")).await;
+        assert_eq!((state.acting.as_deref(), state.title.as_str()), (Some("build"), "one"));
+    });
+    let said = |words: &[(&str, usize)]| words.iter().map(|(word, reminds)| ((*word).to_owned(), *reminds)).collect();
+    let all: Vec<(&str, usize)> = vec![("one", 0), ("two", 1), ("three", 0), ("four", 0), ("five", 0), ("six", 1)];
+    let who = ["# Planner", "# Builder", "# Builder", "# Builder", "# Planner", "# Builder"];
+    let expected: Vec<(String, Vec<(String, usize)>)> =
+        who.iter().enumerate().map(|(n, who)| ((*who).to_owned(), said(&all[..=n]))).collect();
+    assert_eq!(*asked.lock().unwrap(), expected);
+}
+
+#[test]
+fn an_agent_that_a_session_begins_with_is_not_reminded_and_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    lay_out(dir.path());
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let log = asked.clone();
+    let model = answers(move |_, _, request| {
+        log.lock().unwrap().push(reminders(request));
+        Says::Text("done".into())
+    });
+    block_on(async {
+        let agent = opened(dir.path(), model).await;
+        let begun = RunOptions { set: vec![to("build", "--agent")], ..RunOptions::default() };
+        agent.session(session("s")).run(text("one"), begun).await.unwrap();
+        agent.session(session("s")).run(text("two"), RunOptions::default()).await.unwrap();
+        let wrong = RunOptions { set: vec![to("nobody", "--agent")], ..RunOptions::default() };
+        let refused = agent.session(session("new")).run(text("one"), wrong).await;
+        assert!(matches!(refused, Err(AgentError::NoSuchAgent { .. })), "{refused:?}");
+        assert!(agent.sessions().list().await.unwrap().iter().all(|summary| summary.id != session("new")));
+    });
+    let (one, two) = (("one".to_owned(), 0), ("two".to_owned(), 0));
+    let builder = || "# Builder".to_owned();
+    assert_eq!(*asked.lock().unwrap(), [(builder(), vec![one.clone()]), (builder(), vec![one, two])]);
 }

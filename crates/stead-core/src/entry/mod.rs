@@ -180,18 +180,26 @@ pub struct Fork {
 pub struct UserInput {
     /// The run it begins.
     pub run: RunId,
-    /// What was said; empty when the last run is only taken up again.
+    /// What was said; empty when the last run is only taken up again, or tasks wake the session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub content: Vec<Block>,
     /// What a person added to the budget of a run that had used it up.
     #[serde(default, skip_serializing_if = "Allowance::is_zero")]
     pub raise: Allowance,
+    /// Whether nobody said anything: tasks of subagents have ended, and a notice tells of them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wakes: bool,
 }
 
 impl UserInput {
     /// An input.
     pub fn new(run: RunId, content: Vec<Block>) -> Self {
-        Self { run, content, raise: Allowance::default() }
+        Self { run, content, raise: Allowance::default(), wakes: false }
+    }
+
+    /// No input: the run begins because tasks of subagents have ended.
+    pub fn wake(run: RunId) -> Self {
+        Self { wakes: true, ..Self::new(run, Vec::new()) }
     }
 
     /// An input of one text.

@@ -77,7 +77,7 @@ impl SessionState {
         if self.run.is_some() {
             return Err("the run before it was not ended");
         }
-        if input.content.is_empty() && !self.is_resumable() {
+        if input.content.is_empty() && !input.wakes && !self.is_resumable() {
             return Err("there is nothing to resume");
         }
         if !input.content.is_empty() {
@@ -94,7 +94,7 @@ impl SessionState {
         let run = Run::new(input.run.clone());
         self.run = Some(match &self.last_run {
             // Whoever takes a run up again goes on with its budget.
-            Some(before) if input.content.is_empty() => run.after(before, input.raise),
+            Some(before) if input.content.is_empty() && !input.wakes => run.after(before, input.raise),
             Some(_) | None => run,
         });
         self.runs += 1;
@@ -213,12 +213,16 @@ impl SessionState {
         // There is more to answer now.
         run.answered = None;
         self.say(seq, Message::User { content: steer.content.clone() }, None);
+        if let Some(turn) = self.turns.last_mut() {
+            turn.steers = true;
+        }
         Ok(())
     }
 
     fn change(&mut self, seq: u64, change: &Change, by: Maker) {
         self.changes.push(seq, change.clone(), by, self.newest_input);
-        self.reminder_due |= matches!(change, Change::Agent { .. });
+        // An agent that was chosen before anything was said did not take over from another.
+        self.reminder_due |= matches!(change, Change::Agent { .. }) && self.runs > 0;
         self.derive_changes();
     }
 
@@ -282,7 +286,7 @@ impl SessionState {
     }
 
     fn say(&mut self, seq: u64, message: Message, opens: Option<RunId>) {
-        self.turns.push(Turn { seq, message: Arc::new(message), opens, tokens: Tokens::default() });
+        self.turns.push(Turn { seq, message: Arc::new(message), opens, steers: false, tokens: Tokens::default() });
     }
 
     fn open_run(&mut self, id: &RunId) -> Result<&mut Run, &'static str> {

@@ -21,11 +21,18 @@ pub struct Turn {
     pub message: Arc<Message>,
     /// The run that began here, if this is a person's input.
     pub opens: Option<RunId>,
+    /// Whether a person said it to the run that was going on.
+    pub steers: bool,
     /// An estimate of its tokens, made when first asked for.
     tokens: Tokens,
 }
 
 impl Turn {
+    /// Whether a person said it: what begins a run, or what was said while one went on.
+    pub fn is_of_person(&self) -> bool {
+        self.opens.is_some() || self.steers
+    }
+
     /// An estimate of its tokens.
     pub fn tokens(&self) -> u64 {
         *self.tokens.0.get_or_init(|| message_tokens(&self.message))

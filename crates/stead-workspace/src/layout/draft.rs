@@ -26,6 +26,7 @@ pub(crate) struct Draft<'a> {
     pub(crate) agents: BTreeMap<String, AgentSpec>,
     /// Which of them is the main one.
     pub(crate) active: Option<String>,
+    pub(crate) usual: Option<String>,
     /// Tools allowed and denied.
     pub(crate) tools: ToolLists,
     /// How tools are named.
@@ -80,6 +81,7 @@ impl<'a> Draft<'a> {
             tree,
             agents: BTreeMap::new(),
             active: None,
+            usual: None,
             tools: ToolLists::default(),
             surface: Surface::Snake,
             hooks: Vec::new(),
@@ -95,7 +97,6 @@ impl<'a> Draft<'a> {
     pub(crate) fn layout(&self) -> Layout {
         self.layout
     }
-
     /// Whether an error about `file` was noted.
     pub(crate) fn has_error(&self, file: &str) -> bool {
         self.findings.iter().any(|finding| finding.severity == Severity::Error && finding.file == file)
@@ -298,6 +299,7 @@ impl<'a> Draft<'a> {
             tree: self.tree,
             agents: self.agents,
             active: self.active,
+            usual: self.usual,
             tools: vec![self.tools],
             surface: self.surface,
             hooks: self.hooks,

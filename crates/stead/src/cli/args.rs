@@ -190,6 +190,7 @@ pub(crate) struct InitArgs {
   stead run \"What is in this folder?\"
   echo \"Summarise\" | stead run -s weekly --output json
   stead run -s weekly --resume --approve all
+  stead run -s weekly --agent build \"Go on\"       another agent goes on; the session keeps it
   stead run --plan \"Tidy up the notes\"            look and plan first; nothing is changed before you agree
   stead run -s weekly --resume --raise 0.50       go on after a budget was used up")]
 pub(crate) struct RunArgs {
@@ -223,7 +224,7 @@ pub(crate) struct RunArgs {
 /// How a run is carried out.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct TurnArgs {
-    /// The agent, of a workspace that defines several
+    /// The agent, of a workspace that defines several; the session keeps it
     #[arg(short = 'a', long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
     /// The model as provider:model, over the workspace's own setting
@@ -244,7 +245,9 @@ impl TurnArgs {
     /// What the flags change of how a session goes on.
     pub(crate) fn set(&self) -> Vec<Set> {
         let mode = self.mode.map(|to| Set { change: Change::Mode { to }, by: "--mode".to_owned() });
-        mode.into_iter().collect()
+        let agent = self.agent.clone();
+        let agent = agent.map(|to| Set { change: Change::Agent { to }, by: "--agent".to_owned() });
+        mode.into_iter().chain(agent).collect()
     }
 }
 
@@ -269,8 +272,11 @@ pub(crate) enum Approve {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Inside, /help lists commands and keys.
-Exit codes: 0 when left at an idle prompt, 130 when left while a run went on or by a signal")]
+#[command(
+    after_help = "Inside, /help lists commands and keys. What you say while a run goes on is handled as /queue says
+(collect, followup, steer, steer-backlog, interrupt); `queue:` of agent.yaml says it for all sessions.
+Exit codes: 0 when left at an idle prompt, 130 when left while a run went on or by a signal"
+)]
 pub(crate) struct ChatArgs {
     /// The session to continue, or the name of a new one
     #[arg(short, long, value_name = "ID")]

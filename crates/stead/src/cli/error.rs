@@ -90,9 +90,11 @@ impl From<AgentError> for CliError {
             AgentError::Stopped(_) | AgentError::Blocked { .. } | AgentError::Hook(_) | AgentError::Crew(_) => {
                 Self::Failed(error.into())
             }
-            AgentError::Tools(_) | AgentError::NoSuchTool { .. } | AgentError::NoSuchAgent(_) => {
-                Self::Usage(error.to_string())
-            }
+            AgentError::Tools(_)
+            | AgentError::NoSuchTool { .. }
+            | AgentError::NoSuchAgent { .. }
+            | AgentError::AgentGone(_)
+            | AgentError::NoNews(_) => Self::Usage(error.to_string()),
         }
     }
 }

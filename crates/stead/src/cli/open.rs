@@ -15,7 +15,7 @@ use stead::model::{Delta, Model, ModelError, ModelSettings, Params, Request, con
 use stead::sandbox::{Host, Sandbox};
 use stead::store::{OsDisk, Store, Wait};
 use stead::vfs::{LocalVfs, VPath};
-use stead::workspace::{Asks, Base, OpenOptions, Place, Workspace};
+use stead::workspace::{Asks, Base, Layout, OpenOptions, Place, Workspace, detect};
 
 /// Whether a command talks to the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +65,25 @@ pub(crate) async fn open_agent(common: &Common, env: &Env, needs: Needs) -> Resu
     let agent = assemble(&dir, workspace, parts).await?;
     agent.hooks().equip(gear);
     Ok(agent)
+}
+
+/// The flags for a command that has a session: where the layout does not choose among agents, the session does.
+pub(crate) async fn of_session(common: Common, env: &Env) -> Result<Common, CliError> {
+    if common.agent.is_none() {
+        return Ok(common);
+    }
+    let layout = match common.layout {
+        Some(layout) => layout,
+        None => {
+            let dir = workspace_dir(&common, env)?;
+            let files = LocalVfs::open(&dir, Arc::new(OsDisk)).map_err(|error| CliError::usage(error.to_string()))?;
+            detect(&files).await
+        }
+    };
+    match layout {
+        Layout::Openharness | Layout::AgentscopePy => Ok(common),
+        Layout::Stead | Layout::Agentscope | Layout::Openpaw | Layout::Deepagents => Ok(common.with_agent(None)),
+    }
 }
 
 /// Variables of this process that commands of hooks are given.

@@ -10,7 +10,9 @@ use super::run::afterword;
 use super::style::Style;
 use std::sync::{Arc, Mutex, PoisonError};
 use stead::agent::{Listener, OpenQuestion, RunReport};
-use stead::core::{Event, EventKind, Level, PlanStage, ResultStatus, StopReason, Todo, TodoStatus, Usage, Usd};
+use stead::core::{
+    Event, EventKind, Level, Message, PlanStage, ResultStatus, StopReason, Todo, TodoStatus, Usage, Usd,
+};
 use tokio_util::sync::CancellationToken;
 
 /// Prints a run as it goes on.
@@ -158,6 +160,10 @@ impl Renderer {
             }
             EventKind::AgentSwitched { from, to, .. } => {
                 self.note(&self.style.dim(&self.style.safe(&format!("{from} hands over to {to}"))));
+            }
+            EventKind::Steered { content } => {
+                let said = Message::User { content: content.clone() }.text();
+                self.note(&self.style.accent(&self.style.safe(&format!("you, while it ran: {said}"))));
             }
             EventKind::Notice { level, text } => {
                 let text = match level {

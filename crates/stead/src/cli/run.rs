@@ -4,7 +4,7 @@ use super::args::{Common, Output, RunArgs, TurnArgs};
 use super::env::Env;
 use super::error::CliError;
 use super::memory::background;
-use super::open::{Needs, open_agent, session_id};
+use super::open::{Needs, of_session, open_agent, session_id};
 use super::print::errln;
 use super::render::Renderer;
 use super::signals::Signals;
@@ -23,7 +23,8 @@ pub(crate) async fn run(common: &Common, env: &Env, args: RunArgs) -> Result<Exi
     }
     let input = if args.resume { None } else { Some(read_input(env, args.input.as_deref())?) };
     let id = session_id(args.session.as_deref())?;
-    let common = &common.with_model(args.turn.model.as_ref()).with_agent(args.turn.agent.as_ref());
+    let common = common.with_model(args.turn.model.as_ref()).with_agent(args.turn.agent.as_ref());
+    let common = &of_session(common, env).await?;
     let agent = open_agent(common, env, Needs::Model).await?;
     tell_inactive(&agent);
     let begin = match input {

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use stead::agent::fenced;
 use stead::core::{
     Block, CallResult, CallState, Change, Compaction, DecisionKind, Entry, HookRun, Limits, Line, Message, ModelReply,
-    Next, Outcome, PlanStage, ResultStatus, SessionState, Thinking, ToolCall, ToolResult, UserInput,
+    Next, Notice, Outcome, PlanStage, ResultStatus, SessionState, Steer, Thinking, ToolCall, ToolResult, UserInput,
 };
 
 /// How much is shown.
@@ -48,6 +48,10 @@ fn safe_line(line: &Line, style: Style) -> Line {
         Entry::User(input) => Entry::User(UserInput { content: blocks(&input.content), ..input.clone() }),
         Entry::Model(reply) => Entry::Model(ModelReply { content: blocks(&reply.content), ..reply.clone() }),
         Entry::Result(result) => Entry::Result(CallResult { content: blocks(&result.content), ..result.clone() }),
+        Entry::Steer(steer) => Entry::Steer(Steer { content: blocks(&steer.content), ..steer.clone() }),
+        Entry::Notice(notice) => {
+            Entry::Notice(Notice { text: style.safe(&notice.text).into_owned(), ..notice.clone() })
+        }
         other => other.clone(),
     };
     Line { entry, ..line.clone() }
@@ -78,6 +82,9 @@ fn conversation(lines: &[Line], style: Style) -> Result<String, CliError> {
                 let run = said.opens.as_ref().map_or(String::new(), |run| format!("run {run}"));
                 let you = style.accent(&format!("[{turn}] you:"));
                 let _ = writeln!(out, "{you} {}  {}", blocks_text(content), style.dim(&run));
+            }
+            Message::User { content } if said.steers => {
+                let _ = writeln!(out, "{} {}", style.accent("you, while it ran:"), blocks_text(content));
             }
             Message::User { content } => {
                 let _ = writeln!(out, "{} {}", style.warn("harness:"), blocks_text(content));
@@ -114,6 +121,7 @@ fn chronicle(lines: &[Line], style: Style) -> String {
         let head = style.dim(&format!("{:>5} {:.3}", line.seq, line.at));
         let body = match &line.entry {
             Entry::Session(start) => format!("session {} of agent {}", start.session, start.agent),
+            Entry::User(input) if input.wakes => "woken by tasks that ended".to_owned(),
             Entry::User(input) if input.content.is_empty() => "resumed".to_owned(),
             Entry::User(input) => format!("{} {}", style.accent("you:"), blocks_text(&input.content)),
             Entry::Model(reply) => {
@@ -142,7 +150,7 @@ fn chronicle(lines: &[Line], style: Style) -> String {
                 format!("{} {answer} by {}{words}", decision.id, decision.by)
             }
             Entry::Notice(notice) => format!("harness: {}", notice.text),
-            Entry::Steer(steer) => format!("user, while it ran: {}", blocks_text(&steer.content)),
+            Entry::Steer(steer) => format!("{} {}", style.accent("you, while it ran:"), blocks_text(&steer.content)),
             Entry::Set(set) => format!("{} set {}", set.by, change_text(&set.change)),
             Entry::Pin(pin) => format!("entry {} {}", pin.seq, if pin.pinned { "pinned" } else { "no longer pinned" }),
             Entry::Compaction(compaction) => {
@@ -181,7 +189,11 @@ pub(crate) fn markdown(id: &str, lines: &[Line]) -> Result<String, CliError> {
     for turn in &state.turns {
         match &*turn.message {
             Message::User { content } => {
-                let who = if turn.opens.is_some() { "You" } else { "Harness" };
+                let who = match (turn.is_of_person(), turn.steers) {
+                    (true, false) => "You",
+                    (true, true) => "You, while it ran",
+                    (false, _) => "Harness",
+                };
                 let _ = write!(out, "## {who}\n\n{}\n\n", blocks_text(content));
             }
             Message::Assistant { content } => {

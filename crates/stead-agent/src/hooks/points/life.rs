@@ -5,10 +5,11 @@ use super::super::effect::Change;
 use super::super::engine::{Fired, Verdict};
 use super::super::input::HookInput;
 use super::worded;
+use crate::begin::Begin;
 use crate::driver::Ending;
 use crate::halt::Halt;
 use crate::live::{Live, Stop};
-use crate::session::{Begin, Missing};
+use crate::session::Missing;
 use crate::{AgentError, RunOptions, Session};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -41,7 +42,7 @@ impl Session {
         let limit = Duration::from_secs(self.agent.policy().run_timeout_seconds);
         let halt = Halt::new(options.cancel.clone(), limit, CancellationToken::new());
         if !std::mem::replace(&mut self.taken_up, true) && self.agent.hooks.listen(HookEvent::SessionStart) {
-            let resumes = matches!(begin, Begin::Resume { .. }) || self.sessions.read(&self.id).await.is_ok();
+            let resumes = !matches!(begin, Begin::Input(_)) || self.sessions.read(&self.id).await.is_ok();
             let trigger = if resumes { "resume" } else { "new" };
             let input = self.happens(HookEvent::SessionStart, Some(run.clone()));
             let input = input.about([trigger]).with("trigger", trigger.into());
@@ -50,12 +51,7 @@ impl Session {
         }
         let Begin::Input(mut content) = begin else { return Ok((begin, submitted)) };
         if self.agent.hooks.listen(HookEvent::PromptSubmit) {
-            // What was said, without what was attached to it.
-            let said = content.iter().find_map(|block| match block {
-                Block::Text { text } => Some(text.clone()),
-                Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_) => None,
-            });
-            let said = said.unwrap_or_default();
+            let said = said(&content);
             let input = self.happens(HookEvent::PromptSubmit, Some(run.clone()));
             let input = input.about([said.clone()]).with("prompt", said.into());
             let fired = self.agent.hooks.fire(input, &self.asking_to(&options.set, &halt)).await;
@@ -116,6 +112,15 @@ impl Session {
     }
 }
 
+/// What was said, without what was attached to it.
+fn said(content: &[Block]) -> String {
+    let said = content.iter().find_map(|block| match block {
+        Block::Text { text } => Some(text.clone()),
+        Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_) => None,
+    });
+    said.unwrap_or_default()
+}
+
 /// Puts other words in the place of the first.
 fn reword(content: &mut Vec<Block>, words: String) {
     let said = content.iter_mut().find(|block| matches!(block, Block::Text { .. }));
@@ -171,6 +176,28 @@ impl Live<'_> {
             self.hooked.waiting.extend(fired.words);
         }
         self.drive().await
+    }
+
+    /// Asks about what a person says while the run goes on. None if it is not to be taken, which people are told.
+    pub(crate) async fn submit_steer(&mut self, mut content: Vec<Block>) -> Result<Option<Vec<Block>>, Stop> {
+        if !self.hooks_listen(HookEvent::PromptSubmit) {
+            return Ok(Some(content));
+        }
+        let said = said(&content);
+        let input = self.happens(HookEvent::PromptSubmit).about([said.clone()]).with("prompt", said.into());
+        let fired = self.ask_hooks(input).await?;
+        if let Verdict::No { hook, reason } = fired.verdict {
+            let text = format!("hook {hook} refused what was said: {reason}");
+            self.emit(EventKind::Notice { level: Level::Warning, text });
+            return Ok(None);
+        }
+        self.hooked.waiting.extend(fired.words);
+        for change in fired.changes {
+            if let Change::Prompt(text) = change {
+                reword(&mut content, text);
+            }
+        }
+        Ok(Some(content))
     }
 
     /// Tells hooks what people were warned of.

@@ -56,7 +56,7 @@ pub(super) async fn load<'a>(cx: &'a LoadCx<'a>) -> Draft<'a> {
         Kind::Project => {}
         Kind::Chat => silence(&mut draft, &mut agents),
     }
-    let active = choose(&mut draft, settings.as_ref(), &agents);
+    let (active, usual) = choose(&mut draft, settings.as_ref(), &agents);
     let known = Known {
         models: &models,
         natives: Natives::new(),
@@ -102,7 +102,7 @@ pub(super) async fn load<'a>(cx: &'a LoadCx<'a>) -> Draft<'a> {
         }
     }
     draft.agents = agents.into_iter().map(|(name, agent)| (name, agent.spec)).collect();
-    draft.active = active;
+    (draft.active, draft.usual) = (active, usual);
     draft
 }
 
@@ -186,8 +186,13 @@ fn silence(draft: &mut Draft<'_>, agents: &mut BTreeMap<String, Agent>) {
     }
 }
 
-/// The main agent: the one asked for, the settings' default, `assistant`, or the first that can be.
-fn choose(draft: &mut Draft<'_>, settings: Option<&Settings>, agents: &BTreeMap<String, Agent>) -> Option<String> {
+/// The main agent: the one asked for, the settings' default, `assistant`, or the first that can be. Then who it would be
+/// if none was asked for.
+fn choose(
+    draft: &mut Draft<'_>,
+    settings: Option<&Settings>,
+    agents: &BTreeMap<String, Agent>,
+) -> (Option<String>, Option<String>) {
     let primary = || agents.values().filter(|agent| agent.spec.mode.is_primary()).map(|agent| agent.spec.name.as_str());
     let problem = |name: &str| match agents.get(name) {
         Some(agent) if agent.spec.mode.is_primary() => None,
@@ -197,19 +202,20 @@ fn choose(draft: &mut Draft<'_>, settings: Option<&Settings>, agents: &BTreeMap<
     let default = settings.and_then(|settings| Some((settings.default_agent.as_deref()?, settings)));
     if let Some((problem, settings)) = default.and_then(|(name, settings)| Some((problem(name)?, settings))) {
         draft.note(settings.document.error("default_agent", format!("default_agent: {problem}")));
-        return None;
-    }
-    if let Some(name) = draft.options().agent.as_deref() {
-        return match problem(name) {
-            None => Some(name.to_owned()),
-            Some(problem) => {
-                draft.note(Finding::error("--agent", problem));
-                None
-            }
-        };
+        return (None, None);
     }
     let fallback = || primary().find(|name| *name == "assistant").or_else(|| primary().next());
     let chosen = default.map(|(name, _)| name).or_else(fallback);
+    let usual = chosen.map(str::to_owned);
+    if let Some(name) = draft.options().agent.as_deref() {
+        return match problem(name) {
+            None => (Some(name.to_owned()), usual),
+            Some(problem) => {
+                draft.note(Finding::error("--agent", problem));
+                (None, usual)
+            }
+        };
+    }
     if chosen.is_none() {
         let names: Vec<&str> = agents.keys().map(String::as_str).collect();
         let message = match names.is_empty() {
@@ -218,7 +224,7 @@ fn choose(draft: &mut Draft<'_>, settings: Option<&Settings>, agents: &BTreeMap<
         };
         draft.note(Finding::error(format!("{FOLDER}/agents"), message));
     }
-    chosen.map(str::to_owned)
+    (usual.clone(), usual)
 }
 
 fn wanted_skills(agents: &BTreeMap<String, Agent>) -> Vec<String> {

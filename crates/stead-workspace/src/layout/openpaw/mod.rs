@@ -137,6 +137,9 @@ fn take(draft: &mut Draft<'_>, layers: &Layers, settings: &Settings, catalogue: 
         }
         Err((key, message)) => draft.note(layers.finding(Severity::Error, key, message)),
     }
+    if let Some(queue) = &settings.queue {
+        draft.config.queue = queue.settings();
+    }
     let policy = &mut draft.config.policy;
     policy.max_steps = settings.model.max_turns.unwrap_or(policy.max_steps);
     policy.run_timeout_seconds = settings.model.timeout_seconds.unwrap_or(policy.run_timeout_seconds);
@@ -165,6 +168,8 @@ fn known_as(key: &str) -> Option<String> {
     let same = ["name", "description", "timezone", "model", "model.temperature", "model.api_key", "model.base_url"];
     let known = match key {
         key if same.contains(&key) => key,
+        key @ ("queue" | "queue.mode" | "queue.debounce_ms" | "queue.cap") => key,
+        "queue.drop_policy" => "queue.drop",
         "model.model" | "model.provider" => "model.name",
         "model.max_tokens" => "model.max_output_tokens",
         "model.max_turns" => "policy.max_steps",
@@ -183,7 +188,6 @@ fn later(draft: &mut Draft<'_>, layers: &Layers, settings: &Settings, catalogue:
             ("model.region", "regions come with the providers that have them"),
             ("channel", "channels come in a later version"),
             ("channels", "channels come in a later version"),
-            ("queue", "messages during a run are queued in a later version"),
             ("builtins.allow", "builtins beside files come in a later version"),
             ("workspace_tools", "custom tools run in a later version"),
             ("heartbeat", "check-ins come in a later version"),

@@ -3,6 +3,7 @@
 use super::channel::Channel;
 use super::heartbeat::Heartbeat;
 use super::model::ModelSpec;
+use crate::{DropPolicy, QueueMode, QueueSettings};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -34,35 +35,26 @@ pub(super) struct Settings {
     pub(super) lanes: Option<Lanes>,
 }
 
-/// How messages that arrive during a run are taken.
+/// How messages that arrive during a run are taken; what is left out is as stead has it, which is the same.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Queue {
-    #[serde(rename = "mode")]
-    _mode: Option<QueueMode>,
-    #[serde(rename = "debounce_ms")]
-    _debounce_ms: Option<u64>,
+    mode: Option<QueueMode>,
+    debounce_ms: Option<u64>,
     cap: Option<u32>,
-    #[serde(rename = "drop_policy")]
-    _drop_policy: Option<DropPolicy>,
+    drop_policy: Option<DropPolicy>,
 }
 
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum QueueMode {
-    Collect,
-    Steer,
-    Followup,
-    Interrupt,
-    SteerBacklog,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum DropPolicy {
-    Old,
-    New,
-    Summarize,
+impl Queue {
+    pub(super) fn settings(&self) -> QueueSettings {
+        let usual = QueueSettings::default();
+        QueueSettings {
+            mode: self.mode.unwrap_or(usual.mode),
+            debounce_ms: self.debounce_ms.unwrap_or(usual.debounce_ms),
+            cap: self.cap.unwrap_or(usual.cap),
+            drop: self.drop_policy.unwrap_or(usual.drop),
+        }
+    }
 }
 
 /// Which of the built-in capabilities there are, and settings of each by its name.
@@ -227,7 +219,6 @@ impl Settings {
         };
         least("model.max_turns", self.model.max_turns.map(u64::from), 1);
         least("model.timeout_seconds", self.model.timeout_seconds, 1);
-        least("queue.cap", self.queue.as_ref().and_then(|queue| queue.cap).map(u64::from), 1);
         let gates = self.approval_gates.as_ref();
         least("approval_gates.timeout_seconds", gates.and_then(|gates| gates.timeout_seconds), 1);
         let store = self.memory.as_ref().and_then(|memory| memory.vector_store.as_ref());
@@ -246,6 +237,8 @@ impl Settings {
             ];
             all.iter().for_each(|(key, number)| least(&format!("lanes.{key}"), number.map(u64::from), 1));
         }
+        let queue = self.queue.as_ref().and_then(|queue| queue.settings().problem());
+        problems.extend(queue.map(|(key, message)| (key.to_owned(), message)));
         let mut wrong = |key: &str, message: String| problems.push((key.to_owned(), format!("{key}: {message}")));
         if self.model.temperature.is_some_and(|t| !(0.0..=2.0).contains(&t)) {
             wrong("model.temperature", "a number from 0 to 2 is needed here".to_owned());

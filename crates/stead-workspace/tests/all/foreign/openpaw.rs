@@ -5,8 +5,8 @@ use stead_core::AgentId;
 use stead_model::ModelSettings;
 use stead_vfs::Protected;
 use stead_workspace::{
-    AgentConfig, ContextFile, Layout, OpenOptions, Policy, Shown, SkillMode, SkillSettings, Switch, ToolLists,
-    Tree as Parts,
+    AgentConfig, ContextFile, Layout, OpenOptions, Policy, QueueMode, QueueSettings, Shown, SkillMode, SkillSettings,
+    Switch, ToolLists, Tree as Parts,
 };
 
 fn options() -> OpenOptions {
@@ -43,6 +43,7 @@ async fn persona_model_limits_and_secrets_arrive_where_they_should() {
         model: Some(model),
         timezone: Some("America/Denver".to_owned()),
         policy: Policy { max_steps: 40, run_timeout_seconds: 300, ..Policy::default() },
+        queue: QueueSettings { mode: QueueMode::Steer, debounce_ms: 500, ..QueueSettings::default() },
         skills: SkillSettings { mode: Some(SkillMode::Full), dirs: Vec::new() },
         secrets: vec!["12345:fixture".to_owned(), "sk-ant-fixture".to_owned()],
         variables: variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
@@ -75,7 +76,6 @@ async fn persona_model_limits_and_secrets_arrive_where_they_should() {
     assert_eq!((definition.layout, definition.tools), (Layout::Openpaw, vec![ToolLists::default()]));
     let expected = [
         "config/agent.yaml:12:1: not active yet: channel: channels come in a later version",
-        "config/agent.yaml:18:1: not active yet: queue: messages during a run are queued in a later version",
         "config/agent.yaml:23:3: not active yet: builtins.allow: builtins beside files come in a later version",
         "config/agent.yaml:27:1: not active yet: heartbeat: check-ins come in a later version",
         "config/crons/daily-summary.yaml:2:1: not active yet: schedules are carried out in a later version",
@@ -127,9 +127,9 @@ async fn what_many_workspaces_share_lies_below_the_settings_of_each() {
     let policy = Policy { max_steps: 80, run_timeout_seconds: 600, tool_timeout_seconds: 60, ..Policy::default() };
     assert_eq!(config.policy, policy);
     assert_eq!(config.disable.0, [Switch::Subagents, Switch::Shell].into(), "both lists deny");
+    assert_eq!(config.queue, QueueSettings { mode: QueueMode::Steer, ..QueueSettings::default() });
     let found: Vec<String> = lines(&definition.findings);
     let expected = [
-        "config/agent.yaml:2:1: not active yet: queue: messages during a run are queued in a later version",
         "config/agent.yaml:4:1: not active yet: lanes: many runs at once come in a later version",
         "platform/config.yaml:1:1: not active yet: workspaces_path: `stead list DIR` lists workspaces",
     ];

@@ -1,7 +1,7 @@
 //! Every key of OpenPaw's settings: what it does here, or that it is understood and comes later.
 
 use super::{files, open, tree};
-use stead_workspace::{AgentConfig, Approval, Definition, OpenOptions, Switch};
+use stead_workspace::{AgentConfig, Approval, Definition, DropPolicy, OpenOptions, QueueMode, Switch};
 
 /// What a key comes to.
 enum Comes {
@@ -47,7 +47,7 @@ fn asks(asks: bool) -> Approval {
 #[tokio::test]
 async fn every_key_has_an_effect_or_is_told_to_be_for_later() {
     #[rustfmt::skip]
-    let table: [(&str, Comes); 86] = [
+    let table: [(&str, Comes); 87] = [
         ("name: Ann", To(|c| c.name = stead_core::AgentId::new("ann").ok())),
         ("description: d", To(|c| c.description = Some("d".into()))),
         ("timezone: Europe/Paris", To(|c| c.timezone = Some("Europe/Paris".into()))),
@@ -77,9 +77,10 @@ async fn every_key_has_an_effect_or_is_told_to_be_for_later() {
         ("channel: {type: discord}", Doubt("channel.token: is missing")),
         ("channel: {type: telegrm, token: t}", Doubt("did you mean `telegram`?")),
         ("channels: [{type: telegram, token: t}, {type: telegram, name: two, token: t}]", Later("channels")),
-        ("queue: {mode: collect}", Later("queue")),
-        ("queue: {mode: steer-backlog}", Later("queue")),
-        ("queue: {mode: interrupt, debounce_ms: 500, cap: 20, drop_policy: summarize}", Later("queue")),
+        ("queue: {mode: collect}", To(|_| ())),
+        ("queue: {mode: steer-backlog}", To(|c| c.queue.mode = QueueMode::SteerBacklog)),
+        ("queue: {mode: followup, debounce_ms: 500}", To(|c| (c.queue.mode, c.queue.debounce_ms) = (QueueMode::Followup, 500))),
+        ("queue: {cap: 5, drop_policy: new}", To(|c| (c.queue.cap, c.queue.drop) = (5, DropPolicy::New))),
         ("builtins: {allow: [brave_search, send_message, shell, spawn, memory_search]}", Later("builtins.allow")),
         ("builtins: {allow: [brave_search]}", To(|c| c.disable.0 = [Switch::Shell, Switch::Subagents, Switch::MemoryTools, Switch::Tasks, Switch::Todos].into())),
         ("builtins: {deny: [shell]}", To(|c| c.disable.0 = [Switch::Shell].into())),
@@ -178,7 +179,7 @@ async fn every_key_of_the_global_file_has_an_effect_or_is_told_to_be_for_later()
         ("channels: {telegram: {token: t}}", Later("channels")),
         ("cron_jobs: [{name: a}]", Later("cron_jobs")),
         ("workspaces_path: agent_workspaces", Later("workspaces_path")),
-        ("queue: {mode: collect}", Later("queue")),
+        ("queue: {mode: interrupt}", To(|c| c.queue.mode = QueueMode::Interrupt)),
         ("lanes: {main_concurrency: 4}", Later("lanes")),
     ];
     for (shared, comes) in table {

@@ -21,6 +21,8 @@ async fn mistakes_have_a_place_and_a_way_out() {
         (yaml, "name: a\nmodle: x", "config/agent.yaml:2:1: ", "did you mean `model`?"),
         (yaml, "queue:\n  mode: colect", "config/agent.yaml:2:3: queue.mode: ", "did you mean `collect`?"),
         (yaml, "queue:\n  modes: collect", "config/agent.yaml:2:3: ", "did you mean `mode`?"),
+        (yaml, "queue:\n  cap: 0", "config/agent.yaml:2:3: ", "from 1 to 1000"),
+        (yaml, "queue:\n  debounce_ms: 3600001", "config/agent.yaml:2:3: ", "which is an hour"),
         (yaml, "model:\n  provider: openai", "config/agent.yaml:1:1: ", "Set model.model"),
         (yaml, "model: claude", "config/agent.yaml:1:1: ", "provider:model is needed"),
         (yaml, "model: 5", "config/agent.yaml:1:1: model: ", "provider:model"),

@@ -12,7 +12,7 @@ use crate::cli::style::Style;
 use serde_json::json;
 use std::process::ExitCode;
 use stead::agent::{Answer, Answered, OpenQuestion, Reply};
-use stead::core::SessionId;
+use stead::core::{Change, SessionId};
 
 /// Gives one answer to all questions that are meant, which must be of one session, and goes on if none is left.
 pub(super) async fn answer(
@@ -48,7 +48,8 @@ pub(super) async fn answer(
     let id = session.id().clone();
     drop((session, agent));
     let agent = open_agent(common, env, Needs::Model).await?;
-    let set = args.turn.set();
+    // Whoever answers does not choose who acts: the question may be that of a subagent.
+    let set = args.turn.set().into_iter().filter(|set| !matches!(set.change, Change::Agent { .. })).collect();
     let way = Way { turn: args.turn, output: if args.json { None } else { Some(args.output) }, set };
     let report = take_up(common, env, &agent, id, way).await?;
     if args.json {

@@ -1,32 +1,35 @@
 //! The loop: it carries keys and events to the state, and does what the state commands.
 
+mod runs;
+mod sessions;
 mod settings;
+mod signals;
 
 use super::ask::{Asked, Person};
 use super::complete;
-use super::inbox::Inbox;
-use super::state::{Chat, Command, Info, Phase};
+use super::feed::Feed;
+use super::state::{Chat, Command};
 use super::terminal::{Screen, keys};
 use super::transcript::Tone;
 use super::view::{Colours, View};
 use crate::cli::approvals::answerer;
-use crate::cli::args::{Approve, ChatArgs, Common};
+use crate::cli::args::{ChatArgs, Common};
 use crate::cli::env::Env;
 use crate::cli::error::CliError;
 use crate::cli::memory::background;
-use crate::cli::open::{Needs, open_agent, session_id};
+use crate::cli::open::{Needs, of_session, open_agent, session_id};
 use crate::cli::print::{errln, outln};
-use crate::cli::render::tokens;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
+use runs::{Begin, Finished};
+use sessions::{info, load};
+use signals::{Signalled, Signals};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use stead::agent::{Agent, AgentError, Answer, Approvals, ArchiveTag, Background, Pinned, RunOptions, Session};
-use stead::core::{Allowance, Block, Outcome, PlanStage, SessionId, Set};
-use stead::store::StoreError;
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{mpsc, oneshot};
-use tokio::task::{JoinError, JoinSet};
+use stead::agent::{Agent, Answer, Background, Crew, Inbox, Pinned, Session};
+use stead::core::{Allowance, SessionId, Set};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 /// How long a run may take to wind up once the person has left.
@@ -35,29 +38,6 @@ const TICK: Duration = Duration::from_millis(100);
 /// The exit code of an interface that was left while a run went on, or by a signal.
 const INTERRUPTED: u8 = 130;
 const SESSIONS_SHOWN: usize = 20;
-
-/// What begins a run.
-enum Begin {
-    Input(Vec<Block>),
-    Resume {
-        raise: Allowance,
-    },
-    /// No run: only the context is made smaller.
-    Compact(Option<String>),
-}
-
-/// A run that has given its session back.
-struct Finished {
-    session: Session,
-    report: Result<Done, AgentError>,
-}
-
-/// What came to its end.
-enum Done {
-    Run(Outcome),
-    Compacted,
-    NothingToCompact,
-}
 
 /// Whether and how the interface is being left.
 #[derive(Debug, Clone, Copy)]
@@ -75,7 +55,8 @@ pub(super) struct App<'a> {
     session: Option<Session>,
     id: SessionId,
     chat: Chat,
-    inbox: Arc<Inbox>,
+    /// Events on their way to the screen.
+    feed: Arc<Feed>,
     runs: JoinSet<Finished>,
     started: Instant,
     cancel: CancellationToken,
@@ -88,24 +69,30 @@ pub(super) struct App<'a> {
     memory: Option<Background>,
     /// What the next run changes of how the session goes on.
     set: Vec<Set>,
+    /// Those who work for the session, also while a run has it.
+    crew: Arc<Crew>,
+    /// Tells when one of them is done.
+    ends: watch::Receiver<u64>,
 }
 
 impl<'a> App<'a> {
     /// Opens agent and session. The earlier conversation of the session, if there is one, is shown.
     pub(super) async fn open(common: &Common, env: &'a Env, args: ChatArgs) -> Result<Self, CliError> {
+        let common = &of_session(common.clone(), env).await?;
         let agent = open_agent(common, env, Needs::Model).await?;
         let id = session_id(args.session.as_deref())?;
         let session = load(&agent, &id).await?;
         let (person, asks) = Person::new(answerer(common, env, None));
+        let (crew, inbox) = (session.crew().clone(), Inbox::new(agent.workspace().config().queue.clone()));
         let mut app = Self {
-            chat: Chat::new(info(&agent, &session)),
+            chat: Chat::new(info(&agent, &session), Arc::new(inbox)),
             common: common.clone(),
             args,
             env,
             agent,
             session: None,
             id,
-            inbox: Arc::default(),
+            feed: Arc::default(),
             runs: JoinSet::new(),
             started: Instant::now(),
             cancel: CancellationToken::new(),
@@ -116,9 +103,11 @@ impl<'a> App<'a> {
             leaving: Leaving::No,
             memory: None,
             set: Vec::new(),
+            ends: crew.ends(),
+            crew,
         };
         app.remember_beside();
-        app.sit(session);
+        app.sit(session).await;
         if app.chat.items().is_empty() {
             app.chat.note(Tone::Info, "Say what to do. /help lists commands and keys, @path attaches a file.");
         }
@@ -140,6 +129,7 @@ impl<'a> App<'a> {
         let mut keys = keys();
         let mut ticker = tokio::time::interval(TICK);
         let code = loop {
+            self.chat.tasks = self.crew.working();
             let drawn = screen.terminal.draw(|frame| view.draw(frame, &mut self.chat)).map(|_| ());
             match self.leaving {
                 Leaving::Since { since, code } if self.runs.is_empty() || since.elapsed() > FAREWELL => break code,
@@ -147,6 +137,7 @@ impl<'a> App<'a> {
                 Leaving::No => drawn?,
             }
             let waiting = !self.runs.is_empty();
+            let idle = !waiting && matches!(self.leaving, Leaving::No);
             tokio::select! {
                 read = keys.recv(), if !keys.is_closed() => match read {
                     Some(Ok(Event::Resize(..))) => {
@@ -156,12 +147,19 @@ impl<'a> App<'a> {
                     Some(Ok(event)) => self.on_terminal(event).await,
                     Some(Err(_)) | None => self.leave(INTERRUPTED),
                 },
-                () = self.inbox.filled() => self.take_events(),
-                Some(asked) = self.asks.recv() => {
+                () = self.feed.filled() => self.take_events(),
+                Some(asked) = self.asks.recv(), if self.reply.is_none() => {
                     self.take_events();
-                    self.reply = Some(asked.reply);
-                    self.chat.ask(asked.question);
+                    // Whoever asked may have gone on without an answer.
+                    if !asked.reply.is_closed() {
+                        self.reply = Some(asked.reply);
+                        self.chat.ask(asked.question);
+                    }
                 }
+                Some(content) = self.chat.inbox.next_input(), if idle && !self.chat.inbox.is_empty() => {
+                    self.say_queued(content);
+                }
+                Ok(()) = self.ends.changed(), if idle => self.on_task_end(),
                 Some(finished) = self.runs.join_next(), if waiting => self.on_finished(finished).await,
                 found = self.lookups.join_next(), if !self.lookups.is_empty() => {
                     // One that was overtaken by another is an error, and of no interest.
@@ -181,6 +179,9 @@ impl<'a> App<'a> {
             }
         };
         drop(screen);
+        if let Some(words) = self.stop_tasks().await {
+            errln!("{words}");
+        }
         if let Some(session) = &mut self.session
             && let Err(error) = session.finish("exit").await
         {
@@ -221,6 +222,7 @@ impl<'a> App<'a> {
                 self.chat.attached(&content);
                 self.start(Begin::Input(content));
             }
+            Command::Tell(text) => self.tell(text).await,
             Command::Resume => self.start(Begin::Resume { raise: Allowance::default() }),
             Command::Raise(raise) => self.start(Begin::Resume { raise }),
             Command::Cancel => {
@@ -244,7 +246,7 @@ impl<'a> App<'a> {
             Command::New => {
                 let archived = self.archive().await?;
                 let fresh = self.agent.session(SessionId::fresh());
-                self.sit(fresh);
+                self.sit(fresh).await;
                 self.chat.note(Tone::Info, format!("new session {}{archived}", self.id));
             }
             Command::Model(None) => {
@@ -257,9 +259,10 @@ impl<'a> App<'a> {
                 let id = session_id(Some(&id))?;
                 let mut session = self.agent.session(id);
                 session.load().await?;
-                self.sit(session);
+                self.sit(session).await;
             }
             Command::Mode(mode) => self.mode(mode).await?,
+            Command::Agent(name) => self.choose_agent(name).await?,
             Command::Plan(planning) => self.plan(planning).await?,
             Command::Compact(focus) => self.start(Begin::Compact(focus)),
             Command::Pin(turn) => {
@@ -275,15 +278,6 @@ impl<'a> App<'a> {
         Ok(())
     }
 
-    /// Archives the conversation, where the layout keeps conversations, and says where.
-    async fn archive(&mut self) -> Result<String, CliError> {
-        if self.chat.info.turns == 0 {
-            return Ok(String::new());
-        }
-        let archived = self.agent.archive(self.agent.owner(), &self.id, ArchiveTag::Manual).await?;
-        Ok(archived.map_or(String::new(), |path| format!("; the last one is archived in {path}")))
-    }
-
     fn leave(&mut self, code: u8) {
         self.cancel.cancel();
         self.reply = None;
@@ -292,228 +286,14 @@ impl<'a> App<'a> {
         }
     }
 
-    /// Begins a run with an input, or takes the last one up. The run owns the session until its end.
-    fn start(&mut self, begin: Begin) {
-        let Some(mut session) = self.session.take() else { return };
-        self.cancel = CancellationToken::new();
-        self.started = Instant::now();
-        let approvals = match self.args.turn.approve {
-            Approve::All => Approvals::All,
-            Approve::None => Approvals::None,
-            Approve::Ask => Approvals::Person(self.person.clone()),
-        };
-        let options = RunOptions {
-            listener: self.inbox.listener(),
-            cancel: self.cancel.clone(),
-            approvals,
-            wait: self.args.turn.wait(),
-            set: std::mem::take(&mut self.set),
-            ..RunOptions::default()
-        };
-        self.runs.spawn(async move {
-            let report = match begin {
-                Begin::Input(content) => session.run(content, options).await.map(|report| Done::Run(report.outcome)),
-                Begin::Resume { raise } => {
-                    session.resume_with(raise, options).await.map(|report| Done::Run(report.outcome))
-                }
-                Begin::Compact(focus) => session.compact(focus, options).await.map(|made| match made {
-                    Some(_) => Done::Compacted,
-                    None => Done::NothingToCompact,
-                }),
-            };
-            Finished { session, report }
-        });
-    }
-
     fn take_events(&mut self) {
-        for event in self.inbox.take() {
+        for event in self.feed.take() {
             self.chat.on_event(&event);
         }
-    }
-
-    async fn on_finished(&mut self, finished: Result<Finished, JoinError>) {
-        self.take_events();
-        self.reply = None;
-        self.memory.iter().for_each(Background::wake);
-        let outcome = match finished {
-            Ok(Finished { session, report }) => {
-                self.session = Some(session);
-                match report {
-                    Ok(Done::Run(outcome)) => Some(outcome),
-                    Ok(Done::Compacted) => Some(Outcome::Completed),
-                    Ok(Done::NothingToCompact) => {
-                        self.chat.note(Tone::Info, "there is nothing that could be left out");
-                        Some(Outcome::Completed)
-                    }
-                    Err(error) => {
-                        self.chat.note(Tone::Bad, error.to_string());
-                        None
-                    }
-                }
-            }
-            // The session went down with its run; the journal has all of it.
-            Err(_) => {
-                self.chat.note(Tone::Bad, "the run broke off; /resume goes on");
-                self.session = load(&self.agent, &self.id).await.ok();
-                None
-            }
-        };
-        if let Some(session) = &self.session {
-            self.chat.info = info(&self.agent, session);
-        }
-        match self.leaving {
-            Leaving::No => {
-                let commands = self.chat.ended(outcome);
-                Box::pin(self.carry_out(commands)).await;
-            }
-            Leaving::Since { .. } => self.chat.phase = Phase::Idle,
-        }
-    }
-
-    /// Makes a session the one that is talked to, and shows it.
-    fn sit(&mut self, session: Session) {
-        self.id = session.id().clone();
-        self.set = self.args.turn.set();
-        self.chat.info = info(&self.agent, &session);
-        self.chat.info.mode = self.args.turn.mode.unwrap_or(self.chat.info.mode);
-        self.chat.show_session(session.state());
-        if session.state().is_resumable() {
-            self.chat.note(Tone::Warning, "the last run did not come to its end; /resume goes on");
-        }
-        self.session = Some(session);
-    }
-
-    async fn change_model(&mut self, name: String) -> Result<(), CliError> {
-        let common = Common { model: Some(name), ..self.common.clone() };
-        let agent = open_agent(&common, self.env, Needs::Model).await?;
-        let session = load(&agent, &self.id).await?;
-        self.agent.sessions().flush().await;
-        (self.common, self.agent) = (common, agent);
-        self.remember_beside();
-        self.chat.info = info(&self.agent, &session);
-        self.session = Some(session);
-        self.chat.note(Tone::Info, format!("{} is asked from now on", self.chat.info.model));
-        Ok(())
-    }
-
-    async fn list_sessions(&mut self) -> Result<(), CliError> {
-        let mut list = self.agent.sessions().list().await?;
-        list.retain(|summary| summary.parent.is_none());
-        let mut rows: Vec<String> = Vec::new();
-        for summary in list.iter().take(SESSIONS_SHOWN) {
-            let here = if summary.id == self.id { "*" } else { " " };
-            let numbers = tokens(&summary.usage, summary.cost);
-            rows.push(format!("{here} {}  {}\n    {} runs · {numbers}", summary.id, summary.title, summary.runs));
-        }
-        match list.len().checked_sub(SESSIONS_SHOWN) {
-            None if list.is_empty() => rows.push("no sessions yet".to_owned()),
-            None | Some(0) => {}
-            Some(more) => rows.push(format!("and {more} more; `stead sessions list` shows all")),
-        }
-        self.chat.note(Tone::Info, rows.join("\n"));
-        Ok(())
-    }
-
-    fn list_turns(&mut self) {
-        let points = self.session.iter().flat_map(Session::rewind_points);
-        let rows: Vec<String> = points.map(|point| format!("{:>3}  {}", point.turn, first_line(&point.text))).collect();
-        let text = match rows.is_empty() {
-            true => "nothing was said yet".to_owned(),
-            false => format!("{}\n/rewind N continues before turn N; nothing is erased", rows.join("\n")),
-        };
-        self.chat.note(Tone::Info, text);
-    }
-
-    async fn pin(&mut self, turn: usize, pinned: Pinned) -> Result<(), CliError> {
-        let Some(session) = &mut self.session else { return Ok(()) };
-        session.pin(turn, pinned, self.args.turn.wait()).await?;
-        let words = match pinned {
-            Pinned::Yes => "is pinned: it is shown to the model word for word whatever else is left out",
-            Pinned::No => "is no longer pinned",
-        };
-        self.chat.note(Tone::Info, format!("the input of turn {turn} {words}"));
-        Ok(())
-    }
-
-    async fn rewind(&mut self, turn: usize) -> Result<(), CliError> {
-        let Some(mut session) = self.session.take() else { return Ok(()) };
-        let rewound = session.rewind(turn, self.args.turn.wait()).await;
-        match rewound {
-            Ok(point) => {
-                self.sit(session);
-                self.chat.note(Tone::Info, format!("continues before turn {turn}: {}", first_line(&point.text)));
-                Ok(())
-            }
-            Err(error) => {
-                self.session = Some(session);
-                Err(error.into())
-            }
-        }
-    }
-}
-
-/// A session with what its journal says; a new one if there is no journal yet.
-async fn load(agent: &Arc<Agent>, id: &SessionId) -> Result<Session, AgentError> {
-    let mut session = agent.session(id.clone());
-    match session.load().await {
-        Ok(()) | Err(AgentError::Store(StoreError::NotFound(_))) => Ok(session),
-        Err(error) => Err(error),
-    }
-}
-
-/// How full the context is, once something was said.
-fn context_of(session: &Session) -> Option<(u64, Option<u64>)> {
-    let used = session.state().used_tokens(0);
-    (used > 0).then(|| (used, session.window()))
-}
-
-fn info(agent: &Arc<Agent>, session: &Session) -> Info {
-    let state = session.state();
-    Info {
-        session: session.id().to_string(),
-        model: agent.model().name().to_owned(),
-        journal: agent.sessions().locate(session.id()),
-        turns: session.rewind_points().len(),
-        usage: state.usage,
-        cost: state.cost,
-        context: context_of(session),
-        mode: session.permission_mode(),
-        planning: state.plan.as_ref().and_then(PlanStage::making).map(str::to_owned),
-        todos: state.todos.clone(),
-    }
-}
-
-fn first_line(text: &str) -> String {
-    text.lines().next().unwrap_or("").chars().take(60).collect()
-}
-
-enum Signalled {
-    /// As Ctrl-C, from another process.
-    Interrupt,
-    /// Leave, after the run has wound up.
-    Leave,
-}
-
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-    hangup: Signal,
-}
-
-impl Signals {
-    fn watch() -> std::io::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hangup: signal(SignalKind::hangup())?,
-        })
-    }
-
-    async fn next(&mut self) -> Signalled {
-        tokio::select! {
-            _ = self.interrupt.recv() => Signalled::Interrupt,
-            _ = self.terminate.recv() => Signalled::Leave,
-            _ = self.hangup.recv() => Signalled::Leave,
+        // Whoever asked goes on without an answer: something else was said, or the run is over.
+        if self.reply.as_ref().is_some_and(oneshot::Sender::is_closed) {
+            self.reply = None;
+            self.chat.question = None;
         }
     }
 }

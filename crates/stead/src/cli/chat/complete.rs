@@ -2,7 +2,9 @@
 
 use super::slash::SLASHES;
 use std::ops::Range;
+use stead::core::PermissionMode;
 use stead::vfs::{Bounds, FileKind, GlobQuery, VPath, Vfs};
+use stead::workspace::QueueMode;
 use tokio_util::sync::CancellationToken;
 
 /// At most this many paths are offered.
@@ -12,6 +14,8 @@ const MAX_PATHS: usize = 50;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Wanted {
     Command,
+    /// What a command takes.
+    Argument(&'static str),
     /// A path that begins like this.
     Path(String),
 }
@@ -24,6 +28,9 @@ pub(super) fn target(text: &str, cursor: usize) -> Option<(Range<usize>, Wanted)
     let word = &before[start..];
     if start == 0 && word.starts_with('/') && !word[1..].contains('/') {
         return Some((start..cursor, Wanted::Command));
+    }
+    if let Some(command) = SLASHES.iter().map(|slash| slash.name).find(|name| before[..start].trim_end() == *name) {
+        return Some((start..cursor, Wanted::Argument(command)));
     }
     let path = word.strip_prefix('@')?;
     Some((start..cursor, Wanted::Path(path.to_owned())))
@@ -44,6 +51,18 @@ pub(super) fn commands(word: &str) -> Vec<Choice> {
     let fitting = SLASHES.iter().filter(|slash| slash.name.starts_with(word));
     let after = |argument: &str| if argument.is_empty() { "" } else { " " };
     fitting.map(|s| Choice { text: s.name.to_owned(), after: after(s.argument), help: s.help }).collect()
+}
+
+/// What fits a command and begins like `word`.
+pub(super) fn arguments(command: &str, word: &str, agents: &[String]) -> Vec<Choice> {
+    let names: Vec<String> = match command {
+        "/agent" => agents.to_vec(),
+        "/mode" => PermissionMode::ALL.map(|mode| mode.as_str().to_owned()).into(),
+        "/queue" => QueueMode::ALL.map(|mode| mode.as_str().to_owned()).into(),
+        _ => Vec::new(),
+    };
+    let fitting = names.into_iter().filter(|name| name.starts_with(word));
+    fitting.map(|text| Choice { text, after: "", help: "" }).collect()
 }
 
 /// Paths as choices; one that ends in `/` can be gone into.
@@ -141,6 +160,9 @@ mod tests {
             ("/", 1, Some((0..1, Wanted::Command))),
             ("/etc/x", 6, None),
             ("a /st", 5, None),
+            ("/queue st", 9, Some((7..9, Wanted::Argument("/queue")))),
+            ("/agent ", 7, Some((7..7, Wanted::Argument("/agent")))),
+            ("/queue steer now", 16, None),
             ("@", 1, path(0, 1, "")),
             ("see\u{2003}@no and", 9, path(6, 9, "no")),
             ("bob@x", 5, None),
@@ -149,6 +171,18 @@ mod tests {
         for (text, cursor, want) in cases {
             assert_eq!(target(text, cursor), want, "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_command_is_completed_with_what_it_takes() {
+        let agents = ["build".to_owned(), "plan".to_owned()];
+        let offered = |command: &str, word: &str| -> Vec<String> {
+            arguments(command, word, &agents).into_iter().map(|choice| choice.text).collect()
+        };
+        assert_eq!(offered("/queue", "ste"), ["steer", "steer-backlog"]);
+        assert_eq!(offered("/agent", ""), ["build", "plan"]);
+        assert_eq!(offered("/mode", "ex"), ["explore"]);
+        assert!(offered("/new", "").is_empty());
     }
 
     #[tokio::test]

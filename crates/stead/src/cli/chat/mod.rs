@@ -10,7 +10,7 @@ mod app;
 mod ask;
 mod complete;
 mod editor;
-mod inbox;
+mod feed;
 mod markdown;
 mod slash;
 mod state;

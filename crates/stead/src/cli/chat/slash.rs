@@ -2,6 +2,7 @@
 
 use super::state::{Command, Planning};
 use crate::cli::args::{mode, raise};
+use stead::workspace::QueueMode;
 
 /// A command a person can type.
 pub(super) struct Slash {
@@ -11,7 +12,7 @@ pub(super) struct Slash {
 }
 
 /// All of them, as `/help` lists them.
-pub(super) const SLASHES: [Slash; 14] = [
+pub(super) const SLASHES: [Slash; 16] = [
     Slash { name: "/help", argument: "", help: "what there is" },
     Slash { name: "/new", argument: "", help: "begin a new session" },
     Slash { name: "/status", argument: "", help: "session, model, tokens, cost, journal" },
@@ -21,6 +22,8 @@ pub(super) const SLASHES: [Slash; 14] = [
     Slash { name: "/resume", argument: "", help: "go on with a run that was interrupted or parked" },
     Slash { name: "/raise", argument: "AMOUNT", help: "the same for one that used up its budget: 0.50 or 50000t" },
     Slash { name: "/mode", argument: "[MODE]", help: "how freely the agent may act, or another mode for this session" },
+    Slash { name: "/agent", argument: "[NAME]", help: "list the agents, or let another go on" },
+    Slash { name: "/queue", argument: "[MODE]", help: "how what you say during a run is handled, or another way" },
     Slash { name: "/plan", argument: "[off]", help: "plan mode: only reading, until you agree to a plan" },
     Slash { name: "/compact", argument: "[FOCUS]", help: "make the context smaller, keeping FOCUS above all" },
     Slash { name: "/pin", argument: "[N]", help: "keep the input of turn N word for word; without N, the newest" },
@@ -38,6 +41,8 @@ pub(super) enum Typed {
     Input,
     Help,
     Status,
+    /// Shows or changes how what is said during a run is handled.
+    Queue(Option<QueueMode>),
     /// Something the application does.
     Do(Command),
     /// A command nobody knows, or one that needs something else.
@@ -70,6 +75,12 @@ pub(super) fn parse(input: &str) -> Typed {
         ("/mode", Some(name)) => match mode(name) {
             Ok(mode) => Typed::Do(Command::Mode(Some(mode))),
             Err(why) => Typed::Wrong(format!("/mode: {why}")),
+        },
+        ("/agent", name) => Typed::Do(Command::Agent(name.map(str::to_owned))),
+        ("/queue", None) => Typed::Queue(None),
+        ("/queue", Some(name)) => match name.parse() {
+            Ok(mode) => Typed::Queue(Some(mode)),
+            Err(why) => Typed::Wrong(format!("/queue: {why}")),
         },
         ("/plan", None | Some("on")) => Typed::Do(Command::Plan(Planning::On)),
         ("/plan", Some("off")) => Typed::Do(Command::Plan(Planning::Off)),
@@ -112,7 +123,7 @@ pub(super) fn help() -> String {
 
 const KEYS: &str = "\
 @path              attach a file of the workspace
-Enter              send; while a run goes on: queue
+Enter              send; while a run goes on: as /queue says
 Alt-Enter, Ctrl-J  new line (also Shift-Enter where the terminal tells it apart)
 Tab                complete commands and paths
 Up, Down           earlier inputs
@@ -149,6 +160,16 @@ mod tests {
                 "/mode wild",
                 wrong(
                     "/mode: \"wild\" is no permission mode; they are: default, accept_edits, explore, dont_ask, bypass",
+                ),
+            ),
+            ("/agent", Typed::Do(Command::Agent(None))),
+            ("/agent build", Typed::Do(Command::Agent(Some("build".into())))),
+            ("/queue", Typed::Queue(None)),
+            ("/queue steer-backlog", Typed::Queue(Some(QueueMode::SteerBacklog))),
+            (
+                "/queue later",
+                wrong(
+                    "/queue: \"later\" is no mode of the queue; they are: collect, followup, steer, steer-backlog, interrupt",
                 ),
             ),
             ("/plan", Typed::Do(Command::Plan(Planning::On))),

@@ -7,16 +7,19 @@ use super::complete::{self, Popup, Wanted};
 use super::editor::Editor;
 use super::transcript::{self, Body, Item, Stage, Tone};
 use crossterm::event::KeyCode;
-use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
-use stead::agent::{Answer, Question};
+use stead::agent::{Answer, Inbox, Question};
 use stead::core::{Allowance, Block, Outcome, PermissionMode, SessionState, Todo, Usage, Usd};
+use stead::workspace::QueueMode;
 
 /// What the application is to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Command {
     /// Begin a run with this input.
     Send(String),
+    /// Hand this to the run that goes on.
+    Tell(String),
     /// Take up the run that was interrupted or parked.
     Resume,
     /// Take up the run that used up its budget, with so much more to spend.
@@ -37,6 +40,8 @@ pub(super) enum Command {
     Rewind(Option<usize>),
     /// Another permission mode, or say which one holds.
     Mode(Option<PermissionMode>),
+    /// Another agent acts, or say which ones there are.
+    Agent(Option<String>),
     /// Plan mode on or off.
     Plan(Planning),
     /// Make the context smaller, keeping this above all.
@@ -60,6 +65,8 @@ pub(super) enum Planning {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Info {
     pub(super) session: String,
+    /// The agent that acts.
+    pub(super) agent: String,
     pub(super) model: String,
     pub(super) journal: String,
     pub(super) turns: usize,
@@ -113,7 +120,12 @@ pub(super) struct Chat {
     /// Tab was pressed before the paths to complete with were found.
     tab_waits: bool,
     pub(super) phase: Phase,
-    pub(super) queued: VecDeque<String>,
+    /// What was said while a run goes on.
+    pub(super) inbox: Arc<Inbox>,
+    /// Tasks that are worked on in the background.
+    pub(super) tasks: usize,
+    /// The agents that can be talked to.
+    pub(super) agents: Vec<String>,
     pub(super) question: Option<Question>,
     pub(super) info: Info,
     /// Rows between the end of the transcript and the end of what is shown.
@@ -125,7 +137,7 @@ pub(super) struct Chat {
 }
 
 impl Chat {
-    pub(super) fn new(info: Info) -> Self {
+    pub(super) fn new(info: Info, inbox: Arc<Inbox>) -> Self {
         Self {
             items: Vec::new(),
             next_id: 0,
@@ -134,7 +146,9 @@ impl Chat {
             popup: None,
             tab_waits: false,
             phase: Phase::Idle,
-            queued: VecDeque::new(),
+            inbox,
+            tasks: 0,
+            agents: Vec::new(),
             question: None,
             info,
             scroll: 0,
@@ -189,34 +203,52 @@ impl Chat {
         self.scroll = 0;
     }
 
-    /// The session is back from its run. What was queued is sent if all went well; otherwise it goes
-    /// back into the input, for the person to judge.
-    pub(super) fn ended(&mut self, outcome: Option<Outcome>) -> Vec<Command> {
+    /// The session is back from its run. What waits is said next if all went well, or if it was to go before the run;
+    /// otherwise it goes back into the input, for the person to judge.
+    pub(super) fn ended(&mut self, outcome: Option<Outcome>) {
         self.phase = Phase::Idle;
-        self.question = None;
-        match outcome {
-            Some(Outcome::Completed) => match self.queued.pop_front() {
-                Some(next) => self.begin(next),
-                None => Vec::new(),
-            },
-            Some(
-                Outcome::StepLimit
-                | Outcome::Budget
-                | Outcome::TimedOut
-                | Outcome::Cancelled
-                | Outcome::Failed
-                | Outcome::Parked,
-            )
-            | None => {
-                let mut parts: Vec<String> = self.queued.drain(..).collect();
-                if !parts.is_empty() {
-                    parts.push(self.editor.text().to_owned());
-                    self.editor.clear();
-                    self.editor.insert(parts.join("\n").trim_end());
-                }
-                Vec::new()
-            }
+        if outcome != Some(Outcome::Completed) && self.inbox.mode() != QueueMode::Interrupt {
+            self.take_back();
         }
+    }
+
+    /// Puts what waits back into the input, before what is being written.
+    pub(super) fn take_back(&mut self) {
+        let texts: Vec<String> = self.inbox.take_back().iter().map(|waiting| spoken(&waiting.content)).collect();
+        if !texts.is_empty() {
+            self.give_back(&texts.join("\n"));
+        }
+    }
+
+    /// Puts a text back into the input, before what is being written.
+    pub(super) fn give_back(&mut self, text: &str) {
+        let all = format!("{text}\n{}", self.editor.text());
+        self.editor.clear();
+        self.editor.insert(all.trim_end());
+    }
+
+    /// A run begins with what waited.
+    pub(super) fn begin_queued(&mut self, content: &[Block]) {
+        self.push(transcript::user(content));
+        self.run();
+    }
+
+    /// A run begins because tasks have ended.
+    pub(super) fn wake(&mut self) {
+        self.note(Tone::Info, "a task in the background has ended");
+        self.run();
+    }
+
+    /// Shows or changes how what is said during a run is handled.
+    fn queue(&mut self, mode: Option<QueueMode>) -> Vec<Command> {
+        let Some(mode) = mode else {
+            let all = QueueMode::ALL.map(QueueMode::as_str).join(", ");
+            let text =
+                format!("queue {}, {} waiting; /queue MODE changes it: {all}", self.inbox.mode(), self.inbox.len());
+            return self.say_info(text);
+        };
+        self.inbox.set_mode(mode);
+        self.say_info(format!("queue {mode}: {}", in_words(mode)))
     }
 
     /// Paths that were looked up. They come late: they count only if they are still what is wanted.
@@ -249,13 +281,14 @@ impl Chat {
     }
 
     fn status(&self) -> String {
-        let Info { session, model, journal, turns, usage, cost, mode, planning, .. } = &self.info;
+        let Info { session, agent, model, journal, turns, usage, cost, mode, planning, .. } = &self.info;
+        let queue = self.inbox.mode();
         let numbers = crate::cli::render::tokens(usage, *cost);
         let cache = self.cache_hits().map_or(String::new(), |percent| format!(" · {percent}% from cache"));
         let context = self.context().map_or(String::new(), |context| format!("context  {context}\n"));
         let plan = planning.as_ref().map_or(String::new(), |file| format!("plan     being made in {file}\n"));
         format!(
-            "session  {session}\nmodel    {model}\nmode     {mode}\n{plan}turns    {turns}\n{context}tokens   {numbers}{cache}\njournal  {journal}"
+            "session  {session}\nagent    {agent}\nmodel    {model}\nmode     {mode}\nqueue    {queue}\n{plan}turns    {turns}\n{context}tokens   {numbers}{cache}\njournal  {journal}"
         )
     }
 
@@ -277,6 +310,25 @@ impl Chat {
     fn push(&mut self, body: Body) {
         self.next_id += 1;
         self.items.push(Item { id: self.next_id, revision: 0, body });
+    }
+}
+
+/// What a person typed of a message.
+pub(super) fn spoken(content: &[Block]) -> String {
+    match transcript::user(content) {
+        Body::User { text, .. } => text,
+        Body::Answer(_) | Body::Call(_) | Body::Note(..) => String::new(),
+    }
+}
+
+/// What becomes of a message in this mode.
+fn in_words(mode: QueueMode) -> &'static str {
+    match mode {
+        QueueMode::Collect => "what is said during a run is one input after it",
+        QueueMode::Followup => "what is said during a run are inputs after it, one by one",
+        QueueMode::Steer => "what is said goes into the next step; calls not begun are skipped",
+        QueueMode::SteerBacklog => "what is said goes into the next step, and is an input after the run as well",
+        QueueMode::Interrupt => "what is said ends the run and is the next input",
     }
 }
 

@@ -4,10 +4,16 @@ use crossterm::event::{KeyEvent, KeyModifiers};
 use serde_json::json;
 use stead::agent::Granted;
 use stead::core::{AskTerms, DecisionKind, Event, EventKind, ResultStatus, RunId, StopReason};
+use stead::workspace::QueueSettings;
 
 fn chat() -> Chat {
-    Chat::new(Info {
+    queueing(QueueMode::Followup)
+}
+
+fn queueing(mode: QueueMode) -> Chat {
+    let info = Info {
         session: "s1".into(),
+        agent: "main".into(),
         model: "fake:m".into(),
         journal: "agents/a/sessions/s1.log.jsonl".into(),
         turns: 0,
@@ -17,7 +23,8 @@ fn chat() -> Chat {
         mode: PermissionMode::Default,
         planning: None,
         todos: Vec::new(),
-    })
+    };
+    Chat::new(info, Arc::new(Inbox::new(QueueSettings { mode, ..QueueSettings::default() })))
 }
 
 fn key(code: KeyCode) -> KeyEvent {
@@ -107,7 +114,7 @@ fn a_run_shows_its_text_and_calls_and_adds_up_its_numbers() {
     assert_eq!(bodies(&chat), want);
     assert_eq!((chat.info.usage.input_tokens, chat.info.cost), (200, Some(Usd::from_nanos(10))));
     assert_eq!(chat.cache_hits(), Some(40));
-    assert_eq!(chat.ended(Some(Outcome::Completed)), []);
+    chat.ended(Some(Outcome::Completed));
     assert_eq!(chat.phase, Phase::Idle);
 }
 
@@ -122,16 +129,71 @@ fn a_retry_takes_back_the_text_of_its_step_only() {
     assert_eq!(bodies(&chat), [said("hi"), Body::Answer("kept".into()), note, Body::Answer("new".into())]);
 }
 
+/// What waits, as it was typed.
+fn queued(chat: &Chat) -> Vec<String> {
+    chat.inbox.waiting().iter().map(|waiting| spoken(&waiting.content)).collect()
+}
+
 #[test]
-fn input_during_a_run_is_queued_and_sent_only_after_a_run_that_completed() {
-    let mut first = chat();
-    send(&mut first, "one");
-    assert_eq!((send(&mut first, "two"), send(&mut first, "three")), (vec![], vec![]));
-    assert_eq!(first.queued, ["two", "three"]);
-    assert_eq!(first.ended(Some(Outcome::Completed)), [Command::Send("two".into())]);
-    type_in(&mut first, "draft");
-    assert_eq!(first.ended(Some(Outcome::Failed)), []);
-    assert_eq!((first.editor.text(), first.queued.len()), ("three\ndraft", 0));
+fn input_during_a_run_waits_and_goes_back_into_the_editor_unless_the_run_completed_or_it_ends_runs() {
+    let back = |waits: &[&str], text: &str| -> (Vec<String>, String) {
+        (waits.iter().map(|text| (*text).to_owned()).collect(), text.to_owned())
+    };
+    #[rustfmt::skip]
+    let table = [
+        (QueueMode::Followup, Some(Outcome::Completed), back(&["two", "three"], "draft")),
+        (QueueMode::Collect, Some(Outcome::Failed), back(&[], "two\nthree\ndraft")),
+        (QueueMode::Steer, Some(Outcome::Cancelled), back(&[], "two\nthree\ndraft")),
+        (QueueMode::Steer, None, back(&[], "two\nthree\ndraft")),
+        (QueueMode::Interrupt, Some(Outcome::Cancelled), back(&["two", "three"], "draft")),
+    ];
+    for (mode, outcome, expected) in table {
+        let mut chat = queueing(mode);
+        send(&mut chat, "one");
+        for text in ["two", "three"] {
+            assert_eq!(send(&mut chat, text), [Command::Tell(text.into())]);
+            chat.inbox.send(vec![Block::text(text), Block::text("Attached file x:\ny")]);
+        }
+        type_in(&mut chat, "draft");
+        chat.ended(outcome);
+        assert_eq!((queued(&chat), chat.editor.text().to_owned()), expected, "{mode} {outcome:?}");
+    }
+}
+
+#[test]
+fn what_is_typed_while_something_waits_is_said_after_it() {
+    let mut chat = queueing(QueueMode::Collect);
+    send(&mut chat, "one");
+    chat.inbox.send(vec![Block::text("two")]);
+    chat.ended(Some(Outcome::Completed));
+    assert_eq!(send(&mut chat, "three"), [Command::Tell("three".into())]);
+    chat.begin_queued(&[Block::text("two\n\nthree")]);
+    assert_eq!(bodies(&chat), [said("one"), said("two\n\nthree")]);
+}
+
+#[test]
+fn the_queue_can_be_changed_while_a_run_goes_on_and_what_steers_is_shown_where_it_entered() {
+    let mut chat = queueing(QueueMode::Collect);
+    send(&mut chat, "one");
+    assert_eq!((send(&mut chat, "/queue"), send(&mut chat, "/queue steer")), (vec![], vec![]));
+    assert_eq!(chat.inbox.mode(), QueueMode::Steer);
+    let steered = EventKind::Steered { content: vec![Block::text("left"), Block::text("Attached file a:\nx")] };
+    happen(&mut chat, [EventKind::ModelStarted { step: 1 }, text("Now"), steered, text("Then")]);
+    let note = |text: &str| Body::Note(Tone::Info, text.into());
+    let left = Body::User { text: "left".into(), attached: vec!["Attached file a".into()] };
+    assert_eq!(
+        bodies(&chat),
+        [
+            said("one"),
+            note(
+                "queue collect, 0 waiting; /queue MODE changes it: collect, followup, steer, steer-backlog, interrupt"
+            ),
+            note("queue steer: what is said goes into the next step; calls not begun are skipped"),
+            Body::Answer("Now".into()),
+            left,
+            Body::Answer("Then".into()),
+        ]
+    );
 }
 
 #[test]
@@ -257,7 +319,7 @@ fn commands_are_completed_with_tab_and_sent_with_enter() {
     chat.on_key(key(KeyCode::Enter));
     assert_eq!((chat.popup.is_some(), chat.editor.text()), (false, "/status"));
     chat.on_key(key(KeyCode::Enter));
-    let want = "session  s1\nmodel    fake:m\nmode     default\nturns    0\ntokens   0 in, 0 out · $0.0000\n\
+    let want = "session  s1\nagent    main\nmodel    fake:m\nmode     default\nqueue    followup\nturns    0\ntokens   0 in, 0 out · $0.0000\n\
                 journal  agents/a/sessions/s1.log.jsonl";
     assert_eq!(bodies(&chat), [Body::Note(Tone::Info, want.into())]);
     // One whole word needs no second Enter.

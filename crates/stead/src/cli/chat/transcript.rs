@@ -83,7 +83,7 @@ pub(super) fn of_session(state: &SessionState) -> Vec<Body> {
     let mut bodies: Vec<Body> = Vec::new();
     for turn in &state.turns {
         match &*turn.message {
-            Message::User { content } if turn.opens.is_some() => bodies.push(user(content)),
+            Message::User { content } if turn.is_of_person() => bodies.push(user(content)),
             Message::User { content } => {
                 bodies.push(Body::Note(Tone::Warning, texts(content).join("\n\n")));
             }

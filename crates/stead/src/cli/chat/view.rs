@@ -1,7 +1,7 @@
 //! Drawing. What is drawn is decided by the state and the size of the screen, nothing else.
 
 use super::markdown;
-use super::state::{Chat, Doing, Phase, Running};
+use super::state::{Chat, Doing, Phase, Running, spoken};
 use super::todos;
 use super::transcript::{Body, Call, Details, Item, Stage, Tone};
 use super::wrap::{Break, clip, wrap, wrap_text};
@@ -12,7 +12,7 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Clear, Widget};
-use stead::agent::Question;
+use stead::agent::{Inbox, Question, Waiting};
 use stead::core::{DecisionKind, PermissionMode, ResultStatus};
 use unicode_width::UnicodeWidthStr;
 
@@ -35,6 +35,8 @@ const MAX_POPUP_ROWS: u16 = 8;
 /// Ids up to this length are shown whole in the footer, of others so many characters.
 const MAX_ID_CHARS: usize = 20;
 const SHORT_ID_CHARS: usize = 8;
+/// Messages that wait and are shown.
+const MAX_QUEUED_ROWS: usize = 5;
 /// Rows of a running tool's output that are shown.
 const OUTPUT_ROWS: usize = 12;
 
@@ -335,8 +337,25 @@ fn status_rows(chat: &Chat, width: usize) -> Vec<Line<'static>> {
     if let Phase::Running(run) = &chat.phase {
         rows.push(running_row(run, width));
     }
-    for text in &chat.queued {
-        rows.push(Line::styled(clip(&format!("queued: {}", text.replace('\n', " ")), width), QUIET));
+    if chat.phase == Phase::Idle && chat.tasks > 0 {
+        let words = if chat.tasks == 1 { "task is" } else { "tasks are" };
+        rows.push(Line::styled(clip(&format!("{} {words} worked on in the background", chat.tasks), width), QUIET));
+    }
+    rows.extend(queued_rows(&chat.inbox, width));
+    rows
+}
+
+/// What waits to be said, and how it will be.
+fn queued_rows(inbox: &Inbox, width: usize) -> Vec<Line<'static>> {
+    let (mode, waiting) = (inbox.mode(), inbox.waiting());
+    let row = |Waiting { content, told }: &Waiting| {
+        let how = if *told { "said, and once more afterwards" } else { mode.as_str() };
+        let text = format!("queued ({how}): {}", spoken(content).replace('\n', " "));
+        Line::styled(clip(&text, width), QUIET)
+    };
+    let mut rows: Vec<Line<'static>> = waiting.iter().take(MAX_QUEUED_ROWS).map(row).collect();
+    if let Some(more) = waiting.len().checked_sub(MAX_QUEUED_ROWS).filter(|more| *more > 0) {
+        rows.push(Line::styled(clip(&format!("  and {more} more"), width), QUIET));
     }
     rows
 }
@@ -416,7 +435,8 @@ fn footer(chat: &Chat, width: usize) -> Line<'static> {
         PermissionMode::Default => String::new(),
         other => format!("{other} · "),
     };
-    let names = format!("{plan}{mode}{} · {}", short(&info.session), info.model);
+    let agent = if chat.agents.len() > 1 { format!("{} · ", info.agent) } else { String::new() };
+    let names = format!("{plan}{mode}{agent}{} · {}", short(&info.session), info.model);
     let names = clip(&names, width.saturating_sub(numbers.width() + 1));
     let blank = " ".repeat(width.saturating_sub(names.width() + numbers.width()));
     Line::styled(format!("{names}{blank}{numbers}"), QUIET)

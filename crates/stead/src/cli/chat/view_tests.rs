@@ -5,11 +5,13 @@ use proptest::prelude::*;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use serde_json::json;
+use std::sync::Arc;
 use std::time::Duration;
-use stead::agent::{Granted, Question};
+use stead::agent::{Granted, Inbox, Question};
 use stead::core::{
-    AskTerms, Event, EventKind, PermissionMode, PlanStage, RunId, StopReason, Todo, TodoStatus, Usage, Usd,
+    AskTerms, Block, Event, EventKind, PermissionMode, PlanStage, RunId, StopReason, Todo, TodoStatus, Usage, Usd,
 };
+use stead::workspace::{QueueMode, QueueSettings};
 
 fn question(args: serde_json::Value) -> Question {
     let terms =
@@ -19,8 +21,9 @@ fn question(args: serde_json::Value) -> Question {
 }
 
 fn chat() -> Chat {
-    Chat::new(Info {
+    let info = Info {
         session: "plan".into(),
+        agent: "main".into(),
         model: "fake:m".into(),
         journal: String::new(),
         turns: 0,
@@ -30,7 +33,8 @@ fn chat() -> Chat {
         mode: PermissionMode::Default,
         planning: None,
         todos: Vec::new(),
-    })
+    };
+    Chat::new(info, Arc::new(Inbox::new(QueueSettings::default())))
 }
 
 fn happen(chat: &mut Chat, kind: EventKind) {
@@ -93,8 +97,7 @@ fn full() -> Chat {
 #[test]
 fn the_screen_shows_the_conversation_what_goes_on_and_the_numbers() {
     let mut chat = full();
-    typed(&mut chat, "next");
-    press(&mut chat, KeyCode::Enter);
+    chat.inbox.send(vec![Block::text("next")]);
     typed(&mut chat, "more");
     let want = [
         "› look",
@@ -107,7 +110,7 @@ fn the_screen_shows_the_conversation_what_goes_on_and_the_numbers() {
         "",
         "",
         "⠹ running tools · step 1 · 3 s · Ctrl-C cancels",
-        "queued: next",
+        "queued (collect): next",
         "────────────────────────────────────────────────────────────",
         "› more",
         "────────────────────────────────────────────────────────────",
@@ -214,6 +217,22 @@ fn a_generated_id_is_shown_by_its_end_so_that_the_model_has_room() {
 }
 
 #[test]
+fn what_waits_is_bounded_and_says_how_it_will_be_handled_and_tasks_are_counted_while_nothing_runs() {
+    let mut chat = chat();
+    for n in 1..=7 {
+        chat.inbox.send(vec![Block::text(format!("message\n{n}"))]);
+    }
+    chat.inbox.set_mode(QueueMode::Interrupt);
+    chat.tasks = 2;
+    let shown = screen(&mut chat, &mut View::new(Colours::On), 60, 20);
+    let mut want = vec!["2 tasks are worked on in the background".to_owned()];
+    want.extend((1..=5).map(|n| format!("queued (interrupt): message {n}")));
+    want.push("  and 2 more".to_owned());
+    let from = shown.iter().position(|row| row.contains("tasks")).unwrap();
+    assert_eq!(shown[from..from + 7], want);
+}
+
+#[test]
 fn without_colours_no_cell_has_one() {
     let mut chat = full();
     let mut view = View::new(Colours::Off);
@@ -230,7 +249,7 @@ proptest! {
         let mut chat = full();
         let mut view = View::new(Colours::On);
         chat.on_paste(&input);
-        chat.queued.push_back(input.clone());
+        chat.inbox.send(vec![Block::text(input.clone())]);
         let args = json!({"file_path": "a.txt"});
         chat.ask(question(args));
         for (width, height) in sizes.into_iter().chain([(10, 3), (1, 1), (80, 24)]) {

@@ -1,8 +1,9 @@
-//! What a person changes of how the session goes on: the permission mode, plan mode.
+//! What a person changes of how the session goes on: the permission mode, plan mode, the agent.
 
 use super::super::state::Planning;
 use super::super::transcript::Tone;
-use super::{App, info};
+use super::App;
+use super::sessions::info;
 use crate::cli::error::CliError;
 use crate::cli::render::plan_line;
 use stead::core::{Change, PermissionMode};
@@ -18,8 +19,27 @@ impl App<'_> {
         };
         // What was said last counts.
         self.args.turn.mode = None;
-        self.set.clear();
+        self.set.retain(|set| !matches!(set.change, Change::Mode { .. }));
         self.change(Change::Mode { to }, "/mode", format!("mode {to} from now on")).await
+    }
+
+    /// Another agent acts from here on, or says which ones there are.
+    pub(super) async fn choose_agent(&mut self, name: Option<String>) -> Result<(), CliError> {
+        let Some(to) = name else {
+            self.chat.agents = self.agent.agents().await?;
+            let row = |name: &String| format!("{} {name}", if *name == self.chat.info.agent { "*" } else { " " });
+            let rows: Vec<String> = self.chat.agents.iter().map(row).collect();
+            self.chat.note(Tone::Info, format!("{}\n/agent NAME lets another go on", rows.join("\n")));
+            return Ok(());
+        };
+        let given = self.args.turn.agent.take();
+        let changed = self.change(Change::Agent { to: to.clone() }, "/agent", format!("{to} goes on from here")).await;
+        match &changed {
+            Ok(()) => self.set.retain(|set| !matches!(set.change, Change::Agent { .. })),
+            Err(_) => self.args.turn.agent = given,
+        }
+        self.flags_hold();
+        changed
     }
 
     /// Plan mode on or off.
@@ -38,8 +58,8 @@ impl App<'_> {
         let Some(session) = &mut self.session else { return Ok(()) };
         let changed = session.set(change, by, self.args.turn.wait()).await?;
         self.chat.info = info(&self.agent, session);
-        // A flag that was given holds from the next run on.
-        self.chat.info.mode = self.args.turn.mode.unwrap_or(self.chat.info.mode);
+        self.chat.info.model = session.model().to_owned();
+        self.flags_hold();
         self.chat.note(Tone::Info, if changed { words } else { "it is so already".to_owned() });
         Ok(())
     }

@@ -1,9 +1,10 @@
 //! What the events of a run change on the screen.
 
-use super::super::transcript::{Body, Call, Details, Stage, Tone};
+use super::super::transcript::{self, Body, Call, Details, Stage, Tone};
 use super::{Chat, Doing, Phase};
 use crate::cli::render::plan_line;
 use serde_json::Value;
+use stead::agent::INTERRUPTED;
 use stead::core::{Event, EventKind, Level, Outcome, PlanStage};
 
 impl Chat {
@@ -73,8 +74,10 @@ impl Chat {
             }
             EventKind::AgentSwitched { from, to, model } => {
                 self.info.model.clone_from(model);
+                self.info.agent.clone_from(to);
                 self.note(Tone::Info, format!("{from} hands over to {to}"));
             }
+            EventKind::Steered { content } => self.push(transcript::user(content)),
             EventKind::Notice { level, text } => {
                 let tone = match level {
                     Level::Info => Tone::Info,
@@ -107,6 +110,7 @@ impl Chat {
         match outcome {
             Outcome::Completed if reason.is_empty() => {}
             Outcome::Completed => self.note(Tone::Info, reason),
+            Outcome::Cancelled if reason == INTERRUPTED => self.note(Tone::Info, reason),
             Outcome::Cancelled => self.note(Tone::Warning, "cancelled; /resume goes on"),
             Outcome::Parked => self.note(
                 Tone::Warning,

@@ -155,6 +155,11 @@ impl Chat {
                 self.popup = Popup::new(range.start, complete::commands(&self.editor.text()[range]));
                 Vec::new()
             }
+            Some((range, Wanted::Argument(command))) => {
+                let choices = complete::arguments(command, &self.editor.text()[range.clone()], &self.agents);
+                self.popup = Popup::new(range.start, choices);
+                Vec::new()
+            }
             Some((range, Wanted::Path(query))) => {
                 // Until the new paths are there, those of before that still fit are shown.
                 let before = self.popup.take().filter(|popup| popup.start == range.start);
@@ -204,11 +209,10 @@ impl Chat {
         let text = self.editor.take();
         self.scroll = 0;
         match (slash::parse(&text), &self.phase) {
-            (Typed::Input, Phase::Idle) => self.begin(text),
-            (Typed::Input, Phase::Running(_)) => {
-                self.queued.push_back(text);
-                Vec::new()
-            }
+            (Typed::Input, Phase::Idle) if self.inbox.is_empty() => self.begin(text),
+            // What waits for a moment of silence is said together with it.
+            (Typed::Input, Phase::Idle | Phase::Running(_)) => vec![Command::Tell(text)],
+            (Typed::Queue(mode), _) => self.queue(mode),
             (Typed::Help, _) => self.say_info(slash::help()),
             (Typed::Status, _) => self.say_info(self.status()),
             (Typed::Wrong(why), _) => {

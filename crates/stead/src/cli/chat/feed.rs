@@ -9,16 +9,16 @@ use tokio::sync::Notify;
 /// Holds events until the screen takes them. A run never waits for the screen: pieces of text that
 /// come in between are put together, so that what is held is bounded by the answer, not by its pieces.
 #[derive(Debug, Default)]
-pub(super) struct Inbox {
+pub(super) struct Feed {
     waiting: Mutex<Vec<Event>>,
     filled: Notify,
 }
 
-impl Inbox {
+impl Feed {
     /// A listener that fills it.
     pub(super) fn listener(self: &Arc<Self>) -> Listener {
-        let inbox = self.clone();
-        Arc::new(move |event| inbox.push(event))
+        let feed = self.clone();
+        Arc::new(move |event| feed.push(event))
     }
 
     /// Returns once there is something to take.
@@ -72,19 +72,19 @@ mod tests {
 
     #[test]
     fn neighbouring_pieces_are_put_together_and_nothing_is_lost() {
-        let inbox = Arc::new(Inbox::default());
+        let feed = Arc::new(Feed::default());
         let event = |seq, kind| Event { seq, run: RunId::new("r").unwrap(), source: Vec::new(), kind };
         let text = |text: &str| EventKind::TextDelta { text: text.to_owned() };
         let thinking = |text: &str| EventKind::ThinkingDelta { text: text.to_owned() };
         let output = |id: &str| EventKind::ToolOutputDelta { id: id.to_owned(), text: "x".to_owned() };
         let kinds = [text("a"), text("b"), thinking("c"), text("d"), output("1"), output("1"), output("2")];
-        let listener = inbox.listener();
+        let listener = feed.listener();
         for (at, kind) in kinds.into_iter().enumerate() {
             listener(&event(at as u64 + 1, kind));
         }
         let joined = EventKind::ToolOutputDelta { id: "1".to_owned(), text: "xx".to_owned() };
         let want = [(2, text("ab")), (3, thinking("c")), (4, text("d")), (6, joined), (7, output("2"))];
-        assert_eq!(inbox.take(), want.map(|(seq, kind)| event(seq, kind)));
-        assert_eq!(inbox.take(), []);
+        assert_eq!(feed.take(), want.map(|(seq, kind)| event(seq, kind)));
+        assert_eq!(feed.take(), []);
     }
 }

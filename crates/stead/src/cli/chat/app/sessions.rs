@@ -1,0 +1,184 @@
+//! The session that is talked to: going to one, listing them, returning to an earlier point.
+
+use super::super::state::Info;
+use super::super::transcript::Tone;
+use super::{App, SESSIONS_SHOWN};
+use crate::cli::args::Common;
+use crate::cli::error::CliError;
+use crate::cli::open::{Needs, open_agent};
+use crate::cli::render::tokens;
+use std::sync::Arc;
+use stead::agent::{Agent, AgentError, ArchiveTag, Pinned, Session};
+use stead::core::{PlanStage, SessionId};
+use stead::store::StoreError;
+
+impl App<'_> {
+    /// Makes a session the one that is talked to, and shows it.
+    pub(super) async fn sit(&mut self, session: Session) {
+        if *session.id() != self.id {
+            // What was said to the other one is not said to this one, and how was for that one.
+            self.chat.take_back();
+            self.chat.inbox.set_mode(self.agent.workspace().config().queue.mode);
+        }
+        self.id = session.id().clone();
+        self.set = self.args.turn.set();
+        self.chat.info = info(&self.agent, &session);
+        self.flags_hold();
+        self.chat.show_session(session.state());
+        if session.state().is_resumable() {
+            self.chat.note(Tone::Warning, "the last run did not come to its end; /resume goes on");
+        }
+        self.seat(session).await;
+    }
+
+    /// What flags say holds from the next run on.
+    pub(super) fn flags_hold(&mut self) {
+        let (turn, info) = (&self.args.turn, &mut self.chat.info);
+        info.mode = turn.mode.unwrap_or(info.mode);
+        if let Some(agent) = &turn.agent {
+            info.agent.clone_from(agent);
+        }
+    }
+
+    /// Has the session while no run does. Those who work for another one are stopped.
+    pub(super) async fn seat(&mut self, session: Session) {
+        if !Arc::ptr_eq(&self.crew, session.crew()) {
+            if let Some(words) = self.stop_tasks().await {
+                self.chat.note(Tone::Warning, words);
+            }
+            self.crew = session.crew().clone();
+            self.ends = self.crew.ends();
+        }
+        // A list that cannot be read is told when somebody asks for it.
+        self.chat.agents = self.agent.agents().await.unwrap_or_default();
+        self.session = Some(session);
+    }
+
+    /// Stops those who work in the background; what a person is told of it, if anybody did.
+    pub(super) async fn stop_tasks(&mut self) -> Option<String> {
+        let working = self.crew.working();
+        self.crew.stop().await;
+        let words =
+            |what: &str| format!("{what} in the background and stopped; `agent_send` goes on with what was begun");
+        match working {
+            0 => None,
+            1 => Some(words("1 task was at work")),
+            many => Some(words(&format!("{many} tasks were at work"))),
+        }
+    }
+
+    /// Asks another model from here on.
+    pub(super) async fn change_model(&mut self, name: String) -> Result<(), CliError> {
+        let common = Common { model: Some(name), ..self.common.clone() };
+        let agent = open_agent(&common, self.env, Needs::Model).await?;
+        let session = load(&agent, &self.id).await?;
+        self.agent.sessions().flush().await;
+        (self.common, self.agent) = (common, agent);
+        self.remember_beside();
+        self.chat.info = info(&self.agent, &session);
+        self.flags_hold();
+        self.seat(session).await;
+        self.chat.note(Tone::Info, format!("{} is asked from now on", self.chat.info.model));
+        Ok(())
+    }
+
+    /// Archives the conversation, where the layout keeps conversations, and says where.
+    pub(super) async fn archive(&mut self) -> Result<String, CliError> {
+        if self.chat.info.turns == 0 {
+            return Ok(String::new());
+        }
+        let archived = self.agent.archive(self.agent.owner(), &self.id, ArchiveTag::Manual).await?;
+        Ok(archived.map_or(String::new(), |path| format!("; the last one is archived in {path}")))
+    }
+
+    pub(super) async fn list_sessions(&mut self) -> Result<(), CliError> {
+        let mut list = self.agent.sessions().list().await?;
+        list.retain(|summary| summary.parent.is_none());
+        let mut rows: Vec<String> = Vec::new();
+        for summary in list.iter().take(SESSIONS_SHOWN) {
+            let here = if summary.id == self.id { "*" } else { " " };
+            let numbers = tokens(&summary.usage, summary.cost);
+            rows.push(format!("{here} {}  {}\n    {} runs · {numbers}", summary.id, summary.title, summary.runs));
+        }
+        match list.len().checked_sub(SESSIONS_SHOWN) {
+            None if list.is_empty() => rows.push("no sessions yet".to_owned()),
+            None | Some(0) => {}
+            Some(more) => rows.push(format!("and {more} more; `stead sessions list` shows all")),
+        }
+        self.chat.note(Tone::Info, rows.join("\n"));
+        Ok(())
+    }
+
+    pub(super) fn list_turns(&mut self) {
+        let points = self.session.iter().flat_map(Session::rewind_points);
+        let rows: Vec<String> = points.map(|point| format!("{:>3}  {}", point.turn, first_line(&point.text))).collect();
+        let text = match rows.is_empty() {
+            true => "nothing was said yet".to_owned(),
+            false => format!("{}\n/rewind N continues before turn N; nothing is erased", rows.join("\n")),
+        };
+        self.chat.note(Tone::Info, text);
+    }
+
+    pub(super) async fn pin(&mut self, turn: usize, pinned: Pinned) -> Result<(), CliError> {
+        let Some(session) = &mut self.session else { return Ok(()) };
+        session.pin(turn, pinned, self.args.turn.wait()).await?;
+        let words = match pinned {
+            Pinned::Yes => "is pinned: it is shown to the model word for word whatever else is left out",
+            Pinned::No => "is no longer pinned",
+        };
+        self.chat.note(Tone::Info, format!("the input of turn {turn} {words}"));
+        Ok(())
+    }
+
+    pub(super) async fn rewind(&mut self, turn: usize) -> Result<(), CliError> {
+        let Some(mut session) = self.session.take() else { return Ok(()) };
+        let rewound = session.rewind(turn, self.args.turn.wait()).await;
+        match rewound {
+            Ok(point) => {
+                self.sit(session).await;
+                self.chat.note(Tone::Info, format!("continues before turn {turn}: {}", first_line(&point.text)));
+                Ok(())
+            }
+            Err(error) => {
+                self.session = Some(session);
+                Err(error.into())
+            }
+        }
+    }
+}
+
+/// A session with what its journal says; a new one if there is no journal yet.
+pub(super) async fn load(agent: &Arc<Agent>, id: &SessionId) -> Result<Session, AgentError> {
+    let mut session = agent.session(id.clone());
+    match session.load().await {
+        Ok(()) | Err(AgentError::Store(StoreError::NotFound(_))) => Ok(session),
+        Err(error) => Err(error),
+    }
+}
+
+/// How full the context is, once something was said.
+fn context_of(session: &Session) -> Option<(u64, Option<u64>)> {
+    let used = session.state().used_tokens(0);
+    (used > 0).then(|| (used, session.window()))
+}
+
+pub(super) fn info(agent: &Arc<Agent>, session: &Session) -> Info {
+    let state = session.state();
+    Info {
+        session: session.id().to_string(),
+        agent: session.acting(),
+        model: agent.model().name().to_owned(),
+        journal: agent.sessions().locate(session.id()),
+        turns: session.rewind_points().len(),
+        usage: state.usage,
+        cost: state.cost,
+        context: context_of(session),
+        mode: session.permission_mode(),
+        planning: state.plan.as_ref().and_then(PlanStage::making).map(str::to_owned),
+        todos: state.todos.clone(),
+    }
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or("").chars().take(60).collect()
+}
