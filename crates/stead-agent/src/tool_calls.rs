@@ -89,7 +89,7 @@ impl Live<'_> {
             let call = pending.call.clone();
             let admitted = {
                 let session = &*self.session;
-                session.agent.admit(&self.tools, &*self.files, &self.run, pending, &session.conversation()).await
+                session.agent.admit(self.hands(), &*self.files, &self.run, pending, &session.conversation()).await
             };
             match admitted {
                 Admission::Run(ready) if ready.tool.spec().risk.parallel_safe => together.push(ready),
@@ -108,7 +108,7 @@ impl Live<'_> {
                 Admission::Refuse(status, text) => {
                     let mut result = refusal(&self.run, &call.id, status, text);
                     if status == ResultStatus::Ok {
-                        result.untrusted = self.session.agent.responds_from_outside(&self.tools, &call);
+                        result.untrusted = self.session.agent.responds_from_outside(self.hands(), &call);
                         if let Some(offload) = &self.offload {
                             let window = self.session.window();
                             result.content = offload.result(&call.id, Length::Any, result.content, window).await;
@@ -286,11 +286,20 @@ impl Agent {
     /// The gate's verdict on a call, or why it is not a call at all.
     pub async fn explain(self: &Arc<Self>, name: &str, args: Value) -> Result<Verdict, String> {
         let tools = self.outside_turn().await.map_err(|error| error.to_string())?.tools;
-        let (tool, args) = prepare(&tools, name, args)?;
         let outside = self.outside().await.map_err(|error| error.to_string())?;
+        let (tool, args) = match prepare(&tools, name, args) {
+            Ok(prepared) => prepared,
+            Err(message) => return self.never(&tools, name, &outside.terms).ok_or(message),
+        };
         let judged = self.judged((&tools, &*self.outside_files()), &*tool, &args, &outside).await;
         Ok(judged
             .map_or_else(|error| Verdict::deny(error.to_string()), |call| judge(&self.gate, &outside.terms, &call)))
+    }
+
+    /// The gate's verdict on a call of what is not here and would never be callable.
+    fn never(&self, tools: &Registry, name: &str, terms: &Terms) -> Option<Verdict> {
+        let (tool, why) = tools.excluded(name)?;
+        Some(judge(&self.gate, terms, &Judged::excluded(tool, why)))
     }
 
     /// No conversation at all.
@@ -336,7 +345,12 @@ impl Agent {
         }
         let (tool, args) = match prepare(tools, &call.name, call.args.clone()) {
             Ok(prepared) => prepared,
-            Err(message) => return Admission::Refuse(ResultStatus::Error, message),
+            Err(message) => {
+                return match self.never(tools, &call.name, &conversation.terms) {
+                    Some(verdict) => Admission::Refuse(ResultStatus::Denied, format!("denied: {}", verdict.rule)),
+                    None => Admission::Refuse(ResultStatus::Error, message),
+                };
+            }
         };
         let judged = match self.judged((tools, files), &*tool, &args, conversation).await {
             Ok(judged) => judged,
@@ -372,15 +386,17 @@ impl Agent {
         conversation: &Conversation<'_>,
     ) -> Result<Judged, VfsError> {
         let (workspace, spec) = (&self.parts.workspace, tool.spec());
-        let unlisted = tools.find(&spec.name).is_none();
+        let absent = tools.find(&spec.name).is_none();
+        let excluded = tools.excluded(&spec.name).map(|(_, why)| why.to_owned());
         // Arguments of a tool that is not there were not checked.
-        let mut accesses = if unlisted { Vec::new() } else { tool.accesses(args) };
+        let mut accesses = if absent { Vec::new() } else { tool.accesses(args) };
         let command = tool.command(args).map(|text| self.command(text, args, &mut accesses));
         Ok(Judged {
             tool: spec.name.clone(),
             effect: spec.risk.effect,
             args: args.clone(),
-            unlisted,
+            unlisted: absent && excluded.is_none(),
+            excluded,
             tainted: self.tainted(files, &spec.name, &accesses, conversation).await,
             project: self.parts.place.project().filter(|_| accesses.iter().any(changes_project)),
             lies: match conversation.terms.granted.is_empty() {

@@ -304,6 +304,7 @@ impl<'a> Draft<'a> {
             texts: self.texts,
             findings,
             origins: self.origins,
+            profiles: Vec::new(),
         })
     }
 }

@@ -370,6 +370,8 @@ pub(crate) enum SettingsFile {
     Agent,
     /// tools.json
     Tools,
+    /// profiles/*.yaml
+    Profile,
 }
 
 #[derive(Debug, Args)]

@@ -116,7 +116,7 @@ impl Live<'_> {
 
     /// What hooks are told of a call; none if there is no such tool.
     fn of_call(&self, event: HookEvent, call: &ToolCall) -> Option<HookInput> {
-        let spec = self.tools.find(&call.name)?.spec();
+        let spec = self.hands().find(&call.name)?.spec();
         let names = [&spec.name, &call.name].into_iter().chain(&spec.aliases).cloned();
         let known = known_names(&spec.name).into_iter().map(str::to_owned);
         let tool = json!({"name": spec.name, "called_as": call.name, "call_id": call.id, "args": call.args});
