@@ -137,13 +137,16 @@ fn a_replay_reads_calls_as_the_model_that_was_recorded_meant_them() {
     let results = |folder: &Folder| -> Vec<Value> {
         let journal = folder.read("agents/main/sessions/s.log.jsonl");
         let lines = journal.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        lines.filter(|line| line["kind"] == "result").map(|line| json!([line["status"], line["content"]])).collect()
+        lines
+            .filter(|line| line["kind"] == "result")
+            .map(|line| json!([line["data"]["status"], line["data"]["content"]]))
+            .collect()
     };
     recorded.run_with(&server, &["run", "-m", &format!("record:{tape}=openai:x"), "-s", "s", "go"]).exits(0);
     let replayed = folder(&files);
     replayed.run(&["run", "-m", &format!("replay:{tape}"), "-s", "s", "go"]).exits(0);
     let (first, again) = (results(&recorded), results(&replayed));
     assert_eq!(first, again);
-    let text = first[0].to_string();
+    let text = first[1].to_string();
     assert!(first.len() == 2 && text.contains("three") && !text.contains("two"), "{first:?}");
 }

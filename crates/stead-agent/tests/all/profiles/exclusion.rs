@@ -22,7 +22,7 @@ fn by_every_name_and_through_every_door_it_is_refused_with_the_profile_as_the_re
     let tasks = json!({"agent": "general-purpose", "prompt": "p", "description": "d"});
     let calls = vec![
         ("execute", command.clone(), "execute"),
-        ("Bash", command.clone(), "execute"),
+        ("Bash", command, "execute"),
         ("write_file", write.clone(), "write_file"),
         ("Write", write.clone(), "write_file"),
         ("overwrite_file", write, "overwrite_file"),
