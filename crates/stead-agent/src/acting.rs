@@ -198,7 +198,7 @@ impl Live<'_> {
     /// Puts on the prompt and the tools of another agent.
     fn dress(&mut self, turn: Turn) {
         self.system = turn.prompt.parts().into();
-        self.tools = turn.tools;
+        (self.tools, self.params, self.others) = (turn.tools, turn.params, turn.others);
         self.encoded = Arc::default();
         self.head = std::sync::OnceLock::new();
         self.offload = self.session.offload(&self.files, &self.tools);

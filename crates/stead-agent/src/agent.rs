@@ -6,7 +6,7 @@ use crate::{AgentError, GateRules, Hooks, Session};
 use std::fmt;
 use std::sync::Arc;
 use stead_core::{Owner, SessionId, Usage, Usd};
-use stead_model::{Model, Params, Reply, Reported};
+use stead_model::{Caching, Model, Params, Reply, Reported};
 use stead_sandbox::Sandbox;
 use stead_store::Sessions;
 use stead_tools::{Registry, Tool, client_tool, known_tool};
@@ -157,16 +157,16 @@ impl Agent {
     }
 
     /// What an answer cost, if the price of the model that gave it is known.
-    pub(crate) fn cost(&self, reply: &Reply) -> Option<Usd> {
-        self.cost_of(&*self.parts.model, reply)
+    pub(crate) fn cost(&self, reply: &Reply, caching: Caching) -> Option<Usd> {
+        self.cost_of(&*self.parts.model, reply, caching)
     }
 
     /// The same for an answer of `model`.
-    pub(crate) fn cost_of(&self, model: &dyn Model, reply: &Reply) -> Option<Usd> {
+    pub(crate) fn cost_of(&self, model: &dyn Model, reply: &Reply, caching: Caching) -> Option<Usd> {
         // A provider that reports no usage did not work for nothing.
         if reply.usage == Usage::default() {
             return None;
         }
-        Some(self.price_by(model, &reply.model)?.cost(&reply.usage))
+        Some(caching.price(self.price_by(model, &reply.model)?).cost(&reply.usage))
     }
 }

@@ -10,7 +10,8 @@ use stead_store::OsDisk;
 use stead_tools::Tool;
 use stead_vfs::{LocalVfs, VPath, VfsError};
 use stead_workspace::{
-    Filesystem, Layout, OpenOptions, PlaceError, Surface, Switch, ToolLists, Workspace, WorkspaceError, open_place,
+    Filesystem, Layout, OpenOptions, PlaceError, Profile, ProfileKey, ProfileLayer, ProfileSource, Surface, Switch,
+    ToolLists, Workspace, WorkspaceError, open_place,
 };
 
 /// Puts an agent together from a folder and what code adds to it. What is set here goes before what the folder's
@@ -56,6 +57,7 @@ pub struct AgentBuilder {
     memory_tokens: Option<u32>,
     surface: Option<Surface>,
     tools: Vec<Arc<dyn Tool>>,
+    profiles: Vec<ProfileLayer>,
     lists: Option<ToolLists>,
     disable: Vec<Switch>,
     owner: Owner,
@@ -154,6 +156,12 @@ impl AgentBuilder {
     /// How tools are named to the model.
     pub fn surface(mut self, surface: Surface) -> Self {
         self.surface = Some(surface);
+        self
+    }
+
+    /// What is different for the models that `key` names, over what files say.
+    pub fn profile(mut self, key: ProfileKey, profile: Profile) -> Self {
+        self.profiles.push(ProfileLayer { key, source: ProfileSource::Code, profile });
         self
     }
 
@@ -262,7 +270,9 @@ impl AgentBuilder {
             }
         };
         workspace.definition.tools.extend(self.lists);
-        workspace.definition.surface = self.surface.unwrap_or(workspace.definition.surface);
+        let config = &mut workspace.definition.config;
+        config.surface = self.surface.or(config.surface);
+        workspace.definition.profiles.extend(self.profiles);
         let execute = &workspace.config().execute;
         known.extend(execute.secrets(&lookup));
         let sandbox = Host::new(execute.environment(&Host::VARIABLES, &process, &lookup));

@@ -4,6 +4,7 @@
 //! owned by one task at a time; between runs it keeps the conversation in memory and nothing open.
 
 mod acting;
+mod admission;
 mod agent;
 mod approvals;
 mod approve;

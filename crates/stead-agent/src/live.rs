@@ -3,13 +3,13 @@
 use crate::halt::{Halt, Halted};
 use crate::hooks::Hooked;
 use crate::offload::{Loader, Offload};
-use crate::{AgentError, Approvals, Budget, BudgetError, Inbox, Leftover, Pinned, Session, UsageRecord};
+use crate::{AgentError, Approvals, Budget, BudgetError, Inbox, Leftover, Pinned, Session, Turn, UsageRecord};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use stead_core::{
     Entry, Event, EventKind, Exhausted, Level, Line, Message, Outcome, RunId, SessionId, Set, Usage, Usd,
 };
-use stead_model::{Encoded, ModelError, SystemPart};
+use stead_model::{Encoded, ModelError, Params, SystemPart};
 use stead_store::{JournalWriter, Wait};
 use stead_tools::{ActiveSkills, Registry};
 use stead_vfs::Vfs;
@@ -156,6 +156,10 @@ pub(crate) struct Live<'a> {
     pub(crate) system: Arc<[SystemPart]>,
     /// What the model can call.
     pub(crate) tools: Registry,
+    /// Settings of each request.
+    pub(crate) params: Params,
+    /// The same for others who may answer in the model's place.
+    pub(crate) others: Vec<(String, Turn)>,
     pub(crate) options: RunOptions,
     pub(crate) halt: Halt,
     /// The tree as this session sees it.
@@ -188,6 +192,13 @@ impl Live<'_> {
         self.session.apply(&lines)?;
         self.session.position = Some(self.writer.position());
         Ok(lines)
+    }
+
+    /// What can be called, as whoever gave the newest answer was shown it.
+    pub(crate) fn hands(&self) -> &Registry {
+        let answered = self.session.state.model.as_deref();
+        let other = self.others.iter().find(|(name, _)| answered == Some(name.as_str()));
+        other.map_or(&self.tools, |(_, turn)| &turn.tools)
     }
 
     /// The conversation as a model is sent it, with all that is shown in it.

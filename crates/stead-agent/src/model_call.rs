@@ -2,14 +2,14 @@
 
 use crate::hooks::Seen;
 use crate::live::{Live, Stop};
-use crate::{AgentError, Purpose, Reservation, UsageRecord};
+use crate::{AgentError, Purpose, Reservation, Turn, UsageRecord};
 use futures_util::StreamExt;
 use std::borrow::Cow;
 use std::time::Instant;
 use stead_core::{
     Allowance, Block, Entry, Estimate, EventKind, LEAST_ANSWER_TOKENS, Level, ModelReply, Outcome, Redactor, StopReason,
 };
-use stead_model::{Delta, ModelError, Reply, Request};
+use stead_model::{Caching, Delta, ModelError, Params, Reply, Request};
 use stead_store::StoreError;
 use stead_workspace::PlaceKind;
 
@@ -32,6 +32,11 @@ const USUAL_ANSWER_TOKENS: u64 = 8_192;
 
 /// Calls whose usage is written down together at most.
 const MAX_UNLOGGED: usize = 100;
+
+/// What hooks made of a setting, if it is not as it was before.
+fn changed<T: PartialEq>(now: T, before: T) -> Option<T> {
+    (now != before).then_some(now)
+}
 
 /// Why there is no answer, and whether a part of one had come.
 struct Unheard {
@@ -69,11 +74,13 @@ impl Live<'_> {
             system: self.system.clone(),
             tools: self.tools.specs(),
             messages: self.messages().await,
-            params: self.session.agent.parts.params.clone(),
+            params: self.params.clone(),
             encoded: self.encoded.clone(),
+            instead: Vec::new(),
         };
         self.shape(&mut request).await?;
         let mut reservation = self.reserve(&mut request).await?;
+        request.instead = self.instead(&request);
         let begun = Instant::now();
         self.emit(EventKind::ModelStarted { step });
         let reply = match self.hear(&request, &mut reservation).await {
@@ -87,7 +94,7 @@ impl Live<'_> {
                 return Err(stop);
             }
         };
-        let cost = self.session.agent.cost(&reply);
+        let cost = self.session.agent.cost(&reply, request.of(&reply.model).params.caching);
         let Reply { content, usage, stop, model } = reply;
         self.cut = reservation.shortened_by().filter(|_| stop == StopReason::MaxTokens);
         let used = usage.total_tokens();
@@ -160,7 +167,7 @@ impl Live<'_> {
             input_tokens,
             answer_tokens: wanted.min(room.max(LEAST_ANSWER_TOKENS)),
             thinking_tokens: request.params.thinking_tokens.map_or(0, u64::from),
-            price: agent.dearest_price(),
+            price: agent.dearest_price().map(|price| self.dearest_caching().price(price)),
         };
         let reservation = self.budget.reserve(estimate).await?;
         request.params.max_output_tokens = reservation.answer_tokens();
@@ -169,6 +176,31 @@ impl Live<'_> {
             self.emit(EventKind::Notice { level: Level::Warning, text });
         }
         Ok(reservation)
+    }
+
+    /// The request as others are asked it who may answer in the model's place, where their profiles differ.
+    fn instead(&self, request: &Request) -> Vec<(String, Request)> {
+        // What hooks added stands behind what the turn began with.
+        let added = &request.system[self.system.len().min(request.system.len())..];
+        let of = |(name, turn): &(String, Turn)| {
+            let system = turn.prompt.parts().into_iter().chain(added.iter().cloned()).collect();
+            let (asked, before, own) = (&request.params, &self.params, &turn.params);
+            let params = Params {
+                max_output_tokens: asked.max_output_tokens,
+                temperature: changed(asked.temperature, before.temperature).unwrap_or(own.temperature),
+                thinking_tokens: changed(asked.thinking_tokens, before.thinking_tokens).unwrap_or(own.thinking_tokens),
+                ..own.clone()
+            };
+            let (tools, messages) = (turn.tools.specs(), request.messages.clone());
+            (name.clone(), Request { system, tools, messages, params, ..Request::default() })
+        };
+        self.others.iter().map(of).collect()
+    }
+
+    /// The caching that costs most, of all who may answer.
+    fn dearest_caching(&self) -> Caching {
+        let all = self.others.iter().map(|(_, turn)| turn.params.caching).chain([self.params.caching]);
+        all.max().unwrap_or_default()
     }
 
     /// Opens the run's budget, after what a person added to it is on record.

@@ -1,10 +1,11 @@
 //! Calls outside any session: the same gate, and the same hooks.
 
+use crate::admission::{Admission, Asked, Conversation, Ready, prepare};
 use crate::approvals::asked;
 use crate::gate::{Terms, judge};
 use crate::halt::Halt;
 use crate::hooks::Outside;
-use crate::tool_calls::{Admission, Asked, Conversation, Ready, execute, prepare, tool_cx};
+use crate::tool_calls::{execute, tool_cx};
 use crate::{Agent, AgentError, Approvals};
 use serde_json::Value;
 use std::sync::Arc;
@@ -101,8 +102,11 @@ impl Agent {
     /// The gate's verdict on a call, or why it is not a call at all.
     pub async fn explain(self: &Arc<Self>, name: &str, args: Value) -> Result<Verdict, String> {
         let tools = self.outside_turn().await.map_err(|error| error.to_string())?.tools;
-        let (tool, args) = prepare(&tools, name, args)?;
         let outside = self.outside().await.map_err(|error| error.to_string())?;
+        let (tool, args) = match prepare(&tools, name, args) {
+            Ok(prepared) => prepared,
+            Err(message) => return self.never(&tools, name, &outside.terms).ok_or(message),
+        };
         let judged = self.judged((&tools, &*self.outside_files()), &*tool, &args, &outside).await;
         Ok(match judged {
             Ok(call) => asked(&*tool, judge(&self.gate, &outside.terms, &call)),

@@ -322,6 +322,8 @@ impl Session {
             run,
             system: turn.prompt.parts().into(),
             tools: turn.tools,
+            params: turn.params,
+            others: turn.others,
             options,
             halt,
             files,
@@ -343,7 +345,7 @@ impl Session {
         if workspace.config().disable.has(Switch::Offload) {
             return None;
         }
-        let readers = Readers::among(tools, workspace.definition.surface);
+        let readers = Readers::among(tools, tools.surface());
         let redactor = self.sessions.redactor().clone();
         Offload::new(workspace, &self.id, files.clone(), redactor, readers).ok()
     }

@@ -1,10 +1,10 @@
 //! How a session goes on, changed by a person: plan mode, the permission mode, the agent that acts. The model is told of it with the next
 //! input; whether it listens does not matter to the gate.
 
+use crate::admission::Conversation;
 use crate::gate::{Ceiling, Terms};
 use crate::live::Live;
 use crate::session::Missing;
-use crate::tool_calls::Conversation;
 use crate::{AgentError, Session};
 use stead_core::{Block, Change, Entry, EventKind, Kept, Line, PermissionMode, PlanNews, PlanStage, Set, TodoStatus};
 use stead_store::{JournalWriter, Wait};

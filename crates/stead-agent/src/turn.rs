@@ -4,11 +4,13 @@ use crate::agent::unknown_tool;
 use crate::features::{Contribution, TurnCx, own_folder};
 use crate::{Agent, AgentError, Crew};
 use futures_util::future::try_join_all;
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use stead_core::{Owner, SessionId};
+use stead_core::{Owner, SessionId, ToolSpec};
+use stead_model::Params;
 use stead_tools::{Folders, Registry};
 use stead_vfs::Vfs;
-use stead_workspace::{Layout, Prompt, ToolLists};
+use stead_workspace::{Layout, Prompt, Resolved, Section, Surface, ToolLists, order};
 
 /// The prompt and the tools of one turn.
 #[derive(Debug)]
@@ -17,6 +19,20 @@ pub struct Turn {
     pub prompt: Prompt,
     /// What it can call.
     pub tools: Registry,
+    /// The profiles of the model.
+    pub profile: Resolved,
+    /// Settings of each request.
+    pub(crate) params: Params,
+    /// The same for others who may answer in the model's place, by their names, where their profiles differ.
+    pub(crate) others: Vec<(String, Turn)>,
+}
+
+impl Turn {
+    /// The tools as whoever gave the newest answer was shown them.
+    pub(crate) fn tools_of(self, answered: Option<&str>) -> Registry {
+        let other = self.others.into_iter().find(|(name, _)| answered == Some(name.as_str()));
+        other.map_or(self.tools, |(_, turn)| turn.tools)
+    }
 }
 
 /// The date in a time zone, or where the machine is.
@@ -24,6 +40,21 @@ fn today(timezone: Option<&str>) -> String {
     let now = jiff::Zoned::now();
     let there = timezone.and_then(|zone| now.in_tz(zone).ok()).unwrap_or(now);
     there.strftime("%Y-%m-%d").to_string()
+}
+
+/// Tools that the model's profiles exclude, by canonical name, whether they are there or not; and why.
+fn excluded(tools: &Registry, cx: &TurnCx<'_>) -> BTreeMap<String, String> {
+    let profile = cx.profile;
+    let specs = tools.specs();
+    // Names that are not in the table may be those of tools that the program gives.
+    let of_spec = |spec: &ToolSpec| {
+        let aliases = spec.aliases.iter().filter(|alias| tools.canonical(alias) == Some(spec.name.as_str()));
+        let why = std::iter::once(&spec.name).chain(aliases).find_map(|name| profile.excluded(name));
+        Some((spec.name.clone(), why?))
+    };
+    let of_name = |name: &String| Some((name.clone(), profile.excluded(name)?));
+    let elsewhere = cx.tool_names.iter().chain(&profile.profile.exclude).filter_map(of_name);
+    elsewhere.chain(specs.iter().filter_map(of_spec)).collect()
 }
 
 impl Agent {
@@ -48,8 +79,14 @@ impl Agent {
         let lists: Vec<ToolLists> = workspace.definition.tools.iter().cloned().chain([listed]).collect();
         let brought = self.features.iter().flat_map(|feature| feature.brings()).map(|name| (*name).to_owned());
         let names = self.tools.specs().iter().map(|spec| spec.name.clone()).chain(brought).collect::<Vec<_>>();
+        // A rule that hides them from the agent must not undo them, so they are read as they lie.
+        let profiles = workspace.profiles(&**bare, |name| self.tools.find(name).is_some()).await?;
+        let profile_of = |model: &str| Resolved::new(profiles.iter().cloned(), model);
+        let profile = profile_of(self.parts.model.name());
         let cx = TurnCx {
             workspace,
+            profile: &profile,
+            surface: self.surface(&profile),
             files,
             bare,
             owner,
@@ -67,15 +104,41 @@ impl Agent {
             tool_names: &names,
             date: today(workspace.config().timezone.as_deref()),
         };
-        let contributed = try_join_all(self.features.iter().map(|feature| feature.contribute(&cx))).await?;
+        let mut turn = self.composed(&cx).await?;
+        for model in self.parts.model.names() {
+            let other = profile_of(model);
+            if other != profile {
+                let cx = TurnCx { profile: &other, surface: self.surface(&other), ..cx.clone() };
+                turn.others.push((model.to_owned(), self.composed(&cx).await?));
+            }
+        }
+        Ok(turn)
+    }
+
+    /// The turn as one model's profiles have it.
+    async fn composed(&self, cx: &TurnCx<'_>) -> Result<Turn, AgentError> {
+        let contributed = try_join_all(self.features.iter().map(|feature| feature.contribute(cx))).await?;
         let (mut sections, mut tools) = (Vec::new(), Vec::new());
         for Contribution { sections: more, tools: added } in contributed {
             sections.extend(more);
             tools.extend(added);
         }
-        let tools = self.tools.with(tools)?.keep(|name| cx.allows_tool(name));
-        let tools = tools.with_surface(workspace.definition.surface);
-        Ok(Turn { prompt: Prompt::new(sections), tools })
+        let profile = cx.profile;
+        if let Some(text) = &profile.profile.prompt_suffix {
+            let section = Section::new("profile", "profile", order::SUFFIX, text.trim().to_owned());
+            sections.push(section.from(profile.suffix_source()));
+        }
+        let tools = self.tools.with(tools)?;
+        let tools = tools.excluding(&excluded(&tools, cx)).keep(|name| cx.allows_tool(name));
+        let tools = tools.with_surface(cx.surface).described(&profile.profile.descriptions);
+        let params = profile.profile.params(&self.parts.params);
+        Ok(Turn { prompt: Prompt::new(sections), tools, profile: profile.clone(), params, others: Vec::new() })
+    }
+
+    /// How tools are named to a model with these profiles.
+    fn surface(&self, profile: &Resolved) -> Surface {
+        let definition = &self.parts.workspace.definition;
+        profile.surface(definition.config.surface, definition.layout, definition.surface)
     }
 
     /// Where the folders of a session lie on this machine.

@@ -59,6 +59,8 @@ mod plan_mode;
 mod planning;
 #[path = "all/prefix.rs"]
 mod prefix;
+#[path = "all/profiles/mod.rs"]
+mod profiles;
 #[path = "all/skills.rs"]
 mod skills;
 #[path = "all/steering.rs"]

@@ -83,6 +83,20 @@ pub fn check_name(name: &str) -> Result<(), ModelError> {
     if known { Ok(()) } else { Err(unknown(&name)) }
 }
 
+/// The usual name of the provider that `name` means; none if there is none.
+pub fn provider_name(name: &str) -> Option<&'static str> {
+    let local = LOCAL.into_iter().find(|local| *local == name);
+    local.or_else(|| find(name).map(|provider| provider.name))
+}
+
+/// Whether a provider can be told how long to keep the beginning of a request.
+pub fn takes_caching(provider: &str) -> bool {
+    find(provider).is_some_and(|provider| match provider.wire {
+        WireKind::Anthropic => true,
+        WireKind::OpenAi(_) | WireKind::Responses | WireKind::Gemini => false,
+    })
+}
+
 /// The values of all keys that a model could be reached with, so that they can be kept out of logs.
 pub fn secrets(settings: &ModelSettings, env: Env<'_>) -> Vec<String> {
     let variables = providers().iter().flat_map(|provider| provider.key_variables);

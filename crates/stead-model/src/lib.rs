@@ -26,6 +26,7 @@
 //! ```
 
 mod abilities;
+mod caching;
 mod catalogue;
 mod classify;
 mod connect;
@@ -47,8 +48,9 @@ mod told;
 mod wire;
 
 pub use abilities::{Abilities, Ability};
+pub use caching::Caching;
 pub use catalogue::{ModelInfo, known_models, lookup};
-pub use connect::{Env, ModelName, check_name, connect, secrets};
+pub use connect::{Env, ModelName, check_name, connect, provider_name, secrets, takes_caching};
 pub use describe::Reported;
 pub use embed::{Embedder, EmbeddingSettings};
 pub use error::ModelError;

@@ -1,6 +1,6 @@
 //! The contract of a model, on one screen.
 
-use crate::{Abilities, ModelError, Reported};
+use crate::{Abilities, Caching, ModelError, Reported};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
@@ -146,6 +146,15 @@ pub struct Request {
     pub params: Params,
     /// What a wire remembers between the requests of one run.
     pub encoded: Arc<Encoded>,
+    /// What others are asked who may answer in the model's place, by their names, where that is not the same.
+    pub instead: Vec<(String, Request)>,
+}
+
+impl Request {
+    /// What the model of this name is asked.
+    pub fn of(&self, model: &str) -> &Self {
+        self.instead.iter().find(|(name, _)| name == model).map_or(self, |(_, request)| request)
+    }
 }
 
 /// A part of the system prompt.
@@ -166,6 +175,8 @@ pub struct Params {
     pub temperature: Option<f64>,
     /// Tokens the model may spend on thinking; none = the model's default.
     pub thinking_tokens: Option<u32>,
+    /// How long the beginning of the request is kept.
+    pub caching: Caching,
     /// Whether tools may, must or must not be called.
     pub tool_choice: ToolChoice,
 }

@@ -171,7 +171,8 @@ impl Model for Fallback {
     }
 
     fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {
-        let start = (Some((self.first.name(), self.first.stream(request))), self.others.iter(), 1);
+        let first = (self.first.name(), self.first.stream(request.of(self.first.name())));
+        let start = (Some(first), self.others.iter(), 1);
         Box::pin(stream::unfold(start, move |(now, mut others, attempt)| async move {
             let (name, mut deltas) = now?;
             match deltas.next().await? {
@@ -191,7 +192,8 @@ impl Model for Fallback {
                     Some(next) => {
                         let reason = format!("{name}: {error}; {} is asked instead", next.name());
                         let delta = retry(attempt + 1, Duration::ZERO, reason);
-                        Some((Ok(delta), (Some((next.name(), next.stream(request))), others, attempt + 1)))
+                        let asked = next.stream(request.of(next.name()));
+                        Some((Ok(delta), (Some((next.name(), asked)), others, attempt + 1)))
                     }
                     None => Some((Err(error), (None, others, attempt))),
                 },

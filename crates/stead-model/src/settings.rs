@@ -1,6 +1,6 @@
 //! How a model is reached, as `agent.yaml` and the command line give it.
 
-use crate::{Ability, Params, ToolChoice};
+use crate::{Ability, Caching, Params, ToolChoice};
 use serde::{Deserialize, Serialize};
 use stead_core::Price;
 
@@ -71,6 +71,7 @@ impl ModelSettings {
             max_output_tokens: self.max_output_tokens,
             temperature: self.temperature,
             thinking_tokens: self.thinking_tokens,
+            caching: Caching::default(),
             tool_choice: ToolChoice::Auto,
         }
     }

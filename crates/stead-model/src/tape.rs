@@ -227,6 +227,21 @@ impl Model for Replay {
         self.price
     }
 
+    /// It, and the models that gave the answers: their calls are to be read as they meant them.
+    fn names(&self) -> Vec<&str> {
+        let mut names = vec![self.name.as_str()];
+        let mut add = |name| {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        };
+        match &self.source {
+            Source::Tape { takes, .. } => takes.iter().for_each(|take| add(take.reply.model.as_str())),
+            Source::Row { replies, .. } => replies.iter().for_each(|reply| add(reply.model.as_str())),
+        }
+        names
+    }
+
     /// Answers keep the name of the model that gave them; here they cost what this replay does.
     fn price_of(&self, _answered_by: &str) -> Option<Price> {
         self.price

@@ -1,7 +1,7 @@
 //! Tools by name.
 
 use crate::arguments::Checker;
-use crate::{Surface, Tool, arguments};
+use crate::{Surface, Tool, arguments, known_tool};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,6 +17,10 @@ pub struct Registry {
     specs: Arc<[ToolSpec]>,
     /// Tools that were there before lists left them out, by every name.
     left_out: BTreeMap<String, Arc<dyn Tool>>,
+    /// Tools that may never be called, by canonical name, and why.
+    excluded: BTreeMap<String, String>,
+    /// How tools are named to the model.
+    surface: Surface,
 }
 
 #[derive(Clone)]
@@ -25,6 +29,8 @@ struct Entry {
     checker: Arc<Checker>,
     /// How the model is shown it, if not as it is.
     title: Option<Arc<Title>>,
+    /// What the model is told of it, if not its own description.
+    description: Option<Arc<str>>,
 }
 
 /// A tool under its title.
@@ -67,7 +73,7 @@ impl Registry {
         for tool in tools {
             let name = tool.spec().name.clone();
             let checker = Arc::new(Checker::new(tool.spec(), tool.spellings()));
-            if named.insert(name.clone(), Entry { tool, checker, title: None }).is_some() {
+            if named.insert(name.clone(), Entry { tool, checker, title: None, description: None }).is_some() {
                 return Err(RegistryError::Name(name));
             }
         }
@@ -91,7 +97,37 @@ impl Registry {
                 Surface::Title => Title::of(&*entry.tool).map(Arc::new),
             };
         }
-        Self { left_out: self.left_out, ..Self::shown(self.tools, self.aliases) }
+        let Self { left_out, excluded, .. } = self;
+        Self { left_out, excluded, surface, ..Self::shown(self.tools, self.aliases) }
+    }
+
+    /// The same tools, each of those in `descriptions` (by any of its names) with that description.
+    pub fn described(mut self, descriptions: &BTreeMap<String, String>) -> Self {
+        for (name, text) in descriptions {
+            let Some(canonical) = self.canonical(name).map(str::to_owned) else { continue };
+            if let Some(entry) = self.tools.get_mut(&canonical) {
+                entry.description = Some(text.as_str().into());
+            }
+        }
+        let Self { left_out, excluded, surface, .. } = self;
+        Self { left_out, excluded, surface, ..Self::shown(self.tools, self.aliases) }
+    }
+
+    /// The same without what `why` gives a reason to exclude, by canonical name: neither shown nor callable.
+    pub fn excluding(&self, why: &BTreeMap<String, String>) -> Self {
+        Self { excluded: why.clone(), ..self.keep(|name| !why.contains_key(name)) }
+    }
+
+    /// Why the tool of this name or alias may never be called, and its canonical name, whether it would be here or not.
+    pub fn excluded(&self, name: &str) -> Option<(&str, &str)> {
+        let own = self.left_out.get(name).map(|tool| tool.spec().name.as_str());
+        let canonical = own.or_else(|| known_tool(name).map(|known| known.name)).unwrap_or(name);
+        self.excluded.get_key_value(canonical).map(|(name, why)| (name.as_str(), why.as_str()))
+    }
+
+    /// How tools are named to the model.
+    pub fn surface(&self) -> Surface {
+        self.surface
     }
 
     /// The same with more tools.
@@ -122,7 +158,8 @@ impl Registry {
         {
             left_out.extend(self.find(name).map(|tool| (name.clone(), tool.clone())));
         }
-        Self { left_out, ..Self::shown(tools, aliases) }
+        let (excluded, surface) = (self.excluded.clone(), self.surface);
+        Self { left_out, excluded, surface, ..Self::shown(tools, aliases) }
     }
 
     /// The tool of this name or alias that lists left out.
@@ -139,9 +176,10 @@ impl Registry {
     }
 
     fn shown(tools: BTreeMap<String, Entry>, aliases: BTreeMap<String, String>) -> Self {
-        let mut specs: Vec<ToolSpec> = tools.values().map(|entry| entry.spec().clone()).collect();
+        let mut specs: Vec<ToolSpec> = tools.values().map(Entry::shown).collect();
         specs.sort_by(|a, b| a.name.cmp(&b.name));
-        Self { tools, aliases, specs: specs.into(), left_out: BTreeMap::new() }
+        let (left_out, excluded) = (BTreeMap::new(), BTreeMap::new());
+        Self { tools, aliases, specs: specs.into(), left_out, excluded, surface: Surface::default() }
     }
 
     /// What the model is told, in the order of names.
@@ -191,8 +229,12 @@ impl Registry {
 
 impl Entry {
     /// As the model is shown it.
-    fn spec(&self) -> &ToolSpec {
-        self.title.as_ref().map_or(self.tool.spec(), |title| &title.spec)
+    fn shown(&self) -> ToolSpec {
+        let spec = self.title.as_ref().map_or(self.tool.spec(), |title| &title.spec).clone();
+        match &self.description {
+            Some(text) => ToolSpec { description: text.to_string(), ..spec },
+            None => spec,
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a folder says an agent is, whichever layout it has.
 
 use crate::skills::Flavor;
-use crate::{AgentConfig, AgentSpec, Finding, HookSpec, Layout, Spot, Surface, Switch, ToolLists};
+use crate::{AgentConfig, AgentSpec, Finding, HookSpec, Layout, ProfileLayer, Spot, Surface, Switch, ToolLists};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use stead_vfs::{Protected, VPath};
@@ -33,6 +33,8 @@ pub struct Definition {
     pub findings: Vec<Finding>,
     /// Where each setting came from, by key.
     pub origins: BTreeMap<String, Origin>,
+    /// Profiles of models that the program gives, over those of files.
+    pub profiles: Vec<ProfileLayer>,
 }
 
 /// Where the parts of an agent lie in its folder.

@@ -43,6 +43,7 @@ pub mod order;
 mod place;
 mod plan;
 mod policy;
+mod profile;
 mod prompt;
 mod queue;
 mod reader;
@@ -81,12 +82,16 @@ pub use place::{
 };
 pub use plan::PlanSettings;
 pub use policy::{Policy, UndoSettings};
+pub use profile::{
+    GeneralPurpose, Given, Profile, ProfileFile, ProfileKey, ProfileLayer, ProfileSource, Resolved,
+    merge as merge_profiles,
+};
 pub use prompt::{Cut, Prompt, Section, Within, element, enclose, escaped};
 pub use queue::{DropPolicy, QueueMode, QueueSettings};
 pub use reader::{Excerpt, Reader, Window};
 pub use role::general_purpose;
 pub use scaffold::{ScaffoldFile, scaffold};
-pub use schema::{agent_schema, tools_schema};
+pub use schema::{agent_schema, profile_schema, tools_schema};
 pub use search::{Meaning, SearchSettings};
 pub use spec::{AgentMode, AgentSpec, Isolation, Part, SpecPolicy};
 pub use stead_tools::Surface;

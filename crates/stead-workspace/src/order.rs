@@ -43,3 +43,5 @@ pub const NOTES: u16 = 800;
 pub const VOLATILE: u16 = 900;
 /// Date, system and session.
 pub const SESSION: u16 = 900;
+/// What the profile of a model says last.
+pub const SUFFIX: u16 = 950;

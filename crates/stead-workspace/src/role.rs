@@ -9,18 +9,28 @@ use stead_model::ModelSettings;
 const DELEGATING: [&str; 7] =
     ["task", "agent_send", "agent_list", "task_output", "task_list", "task_cancel", "wait_tasks"];
 
+const GENERAL_PURPOSE: &str = "general-purpose";
+const BUILT_IN: &str = "built in";
+
+impl AgentSpec {
+    /// Whether it is [`general_purpose`], and not an agent of the workspace with its name.
+    pub fn is_general_purpose(&self) -> bool {
+        self.name == GENERAL_PURPOSE && self.source == BUILT_IN
+    }
+}
+
 /// The agent that every workspace has to hand work to, unless it is switched off: like the one that hands it over, with
 /// a conversation of its own.
 pub fn general_purpose() -> AgentSpec {
     AgentSpec {
-        name: "general-purpose".to_owned(),
+        name: GENERAL_PURPOSE.to_owned(),
         mode: AgentMode::Subagent,
         description: Some(
             "Works on any task of several steps in a conversation of its own, with the same tools, and reports what came \
              of it. Give it work whose details need not be seen here."
                 .to_owned(),
         ),
-        source: "built in".to_owned(),
+        source: BUILT_IN.to_owned(),
         isolation: Isolation::Shared,
         prompt: "You work for another agent, which gave you the task in the first message and sees nothing but your last \
                  one. Do the whole task yourself. End with a report that stands on its own: what you did, what you found, \
@@ -80,7 +90,7 @@ impl Definition {
         };
         match self.layout {
             // There the lists are the agent's, not the workspace's.
-            Layout::Openharness if spec.source != "built in" => vec![own],
+            Layout::Openharness if spec.source != BUILT_IN => vec![own],
             Layout::Openharness
             | Layout::Stead
             | Layout::Agentscope

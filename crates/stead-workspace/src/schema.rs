@@ -1,7 +1,7 @@
 //! JSON schemas of the settings files, for editors.
 
-use crate::AgentConfig;
 use crate::tool_lists::ToolsFile;
+use crate::{AgentConfig, ProfileFile};
 use serde_json::Value;
 
 /// The schema of `agent.yaml`.
@@ -12,6 +12,13 @@ pub fn agent_schema() -> Value {
 /// The schema of `tools.json`.
 pub fn tools_schema() -> Value {
     titled(schemars::schema_for!(ToolsFile), "tools.json of a Stead workspace")
+}
+
+/// The schema of a file of `profiles/`.
+pub fn profile_schema() -> Value {
+    let mut schema = schemars::schema_for!(ProfileFile);
+    schema.insert("required".to_owned(), serde_json::json!(["for"]));
+    titled(schema, "profile of a Stead workspace")
 }
 
 fn titled(mut schema: schemars::Schema, title: &str) -> Value {
@@ -43,6 +50,27 @@ mod tests {
         ] {
             let value = crate::Document::yaml("agent.yaml", text).unwrap().value().clone();
             assert_eq!((validator.is_valid(&value), parse(text).is_ok()), (valid, valid), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_schema_of_profiles_accepts_what_the_parser_does() {
+        let validator = jsonschema::validator_for(&profile_schema()).unwrap();
+        for (text, valid) in [
+            ("for: openai", true),
+            ("for: [anthropic, 'claude:x*']\ncaching: 1h\ntemperature: 0.5\nthinking_tokens: 0", true),
+            ("for: openai\ngeneral_purpose: false\nsurface: title\nexclude: [ls]", true),
+            ("for: openai\ngeneral_purpose: {prompt: a}\ndescriptions: {ls: b}\nprompt_suffix: c", true),
+            ("for: anthropic\ncaching: off", true),
+            ("temperature: 1", false),
+            ("for: openai\ncaching: 2h", false),
+            ("for: openai\ngeneral_purpose: {promt: a}", false),
+            ("for: openai\nsurface: camel", false),
+            ("for: openai\nexclude: ls", false),
+        ] {
+            let value = crate::Document::yaml("p.yaml", text).unwrap().value().clone();
+            let parsed = crate::profile::ProfileRead::parse("p.yaml", text).is_ok();
+            assert_eq!((validator.is_valid(&value), parsed), (valid, valid), "{text}");
         }
     }
 }

@@ -1,17 +1,18 @@
 //! A folder opened as a workspace.
 
 use crate::layout::{Read, detect, load, parse_subagent};
+use crate::profile::{ProfileRead, built_in};
 use crate::skills::{Flavor, Layer, SkillLayer, SkillLibrary, SourceError};
 use crate::{
-    AgentConfig, AgentSpec, Definition, EmptyAllow, Finding, Layout, LoadCx, OpenOptions, Part, Reader, Switch,
-    ToolsConfig, Window,
+    AgentConfig, AgentSpec, Definition, EmptyAllow, Finding, Layout, LoadCx, OpenOptions, Part, ProfileLayer, Reader,
+    Switch, ToolsConfig, Window,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use stead_core::VerdictKind;
 use stead_search::Embed;
-use stead_vfs::{Guarded, Protected, Rule, RuleError, Rules, VPath, Vfs, VfsError};
+use stead_vfs::{FileKind, Guarded, Protected, Rule, RuleError, Rules, VPath, Vfs, VfsError};
 
 /// A workspace: its files, and what they say the agent is.
 #[derive(Debug, Clone)]
@@ -31,6 +32,8 @@ pub struct Workspace {
     /// What tells the meaning of texts to searches, where the settings name it.
     pub meaning: Option<Arc<dyn Embed>>,
     specs: Arc<Specs>,
+    built_in: Arc<[ProfileLayer]>,
+    profiles: Arc<ProfileTexts>,
     /// What the agent may read and write, compiled from its `permissions:`.
     pub rules: Arc<Rules>,
     /// The same for what the prompt shows: nobody is asked there, so what asks is left out.
@@ -40,8 +43,13 @@ pub struct Workspace {
 /// Definitions of subagents, by the text they were read from: each is parsed once.
 type Specs = Mutex<HashMap<VPath, (Arc<str>, Option<Arc<AgentSpec>>)>>;
 
+/// Profiles, by the text they were read from: each is parsed once.
+type ProfileTexts = Mutex<HashMap<VPath, (Arc<str>, Result<Arc<ProfileRead>, Vec<Finding>>)>>;
+
 /// Largest definition of a subagent, and largest `tools.json`.
 const MAX_READ_BYTES: u64 = 1024 * 1024;
+/// Most profiles.
+const MAX_PROFILES: usize = 100;
 /// Most definitions of subagents in a folder.
 const MAX_SUBAGENTS: usize = 1000;
 
@@ -131,6 +139,8 @@ impl Workspace {
             meaning,
             unasked,
             specs: Arc::default(),
+            built_in: built_in().into(),
+            profiles: Arc::default(),
         })
     }
 
@@ -195,6 +205,71 @@ impl Workspace {
         }
         specs.insert(path, (text, spec.clone()));
         spec
+    }
+
+    /// Every profile, as they are now in `files`: those that are built in, the workspace's, and those that the program
+    /// gives. `known` says of a tool that is in no table whether there is one of that name.
+    ///
+    /// They say what may not be called, so `files` must be bare: a rule that hides them must not undo them.
+    pub async fn profiles(
+        &self,
+        files: &dyn Vfs,
+        known: impl Fn(&str) -> bool,
+    ) -> Result<Vec<ProfileLayer>, WorkspaceError> {
+        let read = self.read_profiles(files).await?;
+        let unknown = read.iter().flat_map(|profile| &profile.unknown).filter(|(name, _)| !known(name));
+        let mut wrong = ProfileRead::twice(&read);
+        wrong.extend(unknown.map(|(_, finding)| finding.clone()));
+        if !wrong.is_empty() {
+            return Err(WorkspaceError::Invalid(wrong));
+        }
+        let own = read.iter().flat_map(|profile| profile.layers());
+        Ok(self.built_in.iter().cloned().chain(own).chain(self.definition.profiles.iter().cloned()).collect())
+    }
+
+    async fn read_profiles(&self, files: &dyn Vfs) -> Result<Vec<Arc<ProfileRead>>, WorkspaceError> {
+        let folder = VPath::parse(self.definition.layout.profiles()).map_err(VfsError::from)?;
+        let entries = match files.list(&folder).await {
+            Ok(entries) => entries,
+            Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) => return Ok(Vec::new()),
+            Err(error) => return Err(error.into()),
+        };
+        let is_profile =
+            |name: &str| !name.starts_with('.') && name.strip_suffix(".yaml").is_some_and(|stem| !stem.is_empty());
+        let files_only = entries.into_iter().filter(|entry| entry.kind != FileKind::Directory);
+        let mut names: Vec<String> = files_only.map(|entry| entry.name).filter(|name| is_profile(name)).collect();
+        names.sort();
+        if names.len() > MAX_PROFILES {
+            // What is left out might exclude a tool.
+            let words = format!("{} profiles; there may be {MAX_PROFILES} at most", names.len());
+            return Err(WorkspaceError::Invalid(vec![Finding::error(folder.as_str(), words)]));
+        }
+        let (mut read, mut wrong) = (Vec::new(), Vec::new());
+        for name in names {
+            let path = folder.join(&name).map_err(VfsError::from)?;
+            let window = Window::Whole { limit: MAX_READ_BYTES };
+            let Some(text) = self.reader.read(files, &path, window).await? else { continue };
+            match self.profile(path, text.text) {
+                Ok(profile) => read.push(profile),
+                Err(findings) => wrong.extend(findings),
+            }
+        }
+        if wrong.is_empty() { Ok(read) } else { Err(WorkspaceError::Invalid(wrong)) }
+    }
+
+    fn profile(&self, path: VPath, text: Arc<str>) -> Result<Arc<ProfileRead>, Vec<Finding>> {
+        let mut profiles = self.profiles.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, profile)) = profiles.get(&path)
+            && *known == text
+        {
+            return profile.clone();
+        }
+        let profile = ProfileRead::parse(path.as_str(), &text).map(Arc::new);
+        if profiles.len() >= 2 * MAX_PROFILES {
+            profiles.clear();
+        }
+        profiles.insert(path, (text, profile.clone()));
+        profile
     }
 
     /// Which tools `tools.json` leaves, as it is now in `files`; everything if there is none.

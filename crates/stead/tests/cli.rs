@@ -30,6 +30,8 @@ mod places;
 mod planning;
 #[path = "cli/processes.rs"]
 mod processes;
+#[path = "cli/profiles.rs"]
+mod profiles;
 #[path = "cli/secrets.rs"]
 mod secrets;
 #[path = "cli/sessions.rs"]

@@ -2,9 +2,9 @@
 
 use super::OpenQuestion;
 use super::asking::offer;
+use crate::admission::prepare;
 use crate::gate::{Granted, judge};
 use crate::session::Missing;
-use crate::tool_calls::prepare;
 use crate::{AgentError, Answer, Grant, Session};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -161,7 +161,7 @@ impl Session {
         replies: &[Reply],
         by: &str,
     ) -> Result<Answered, AgentError> {
-        let (tools, files) = (self.turn(None).await?.tools, self.files(None));
+        let (tools, files) = (self.turn(None).await?.tools_of(self.state.model.as_deref()), self.files(None));
         let mut weighed: Vec<Weighed> = Vec::new();
         for reply in replies {
             if weighed.iter().any(|known| known.decision.id == reply.id) {
@@ -219,7 +219,7 @@ impl Session {
     pub async fn always(&self, id: &str) -> Result<Option<Granted>, AgentError> {
         let pending = self.state.run.iter().flat_map(|run| &run.pending).find(|pending| pending.call.id == id);
         let Some(Pending { call, state: CallState::Asked { .. } }) = pending else { return Ok(None) };
-        let (tools, files) = (self.turn(None).await?.tools, self.files(None));
+        let (tools, files) = (self.turn(None).await?.tools_of(self.state.model.as_deref()), self.files(None));
         Ok(self.offered((&tools, &*files), call).await.map(|(_, what)| what))
     }
 

@@ -1,7 +1,7 @@
 //! How a question is put: what the person sees, how it may be answered, by whom and until when.
 
+use crate::admission::lie;
 use crate::gate::Granted;
-use crate::tool_calls::lie;
 use crate::{Agent, Judged};
 use serde_json::Value;
 use std::time::Duration;

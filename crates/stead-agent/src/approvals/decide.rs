@@ -23,7 +23,7 @@ impl Live<'_> {
         }
         let mut questions = Vec::with_capacity(calls.len());
         for pending in &calls {
-            questions.extend(self.session.question((&self.tools, &*self.files), pending).await);
+            questions.extend(self.session.question((self.hands(), &*self.files), pending).await);
         }
         let mut replies: Vec<(Reply, String)> = Vec::new();
         let mut open = Vec::new();
@@ -46,7 +46,7 @@ impl Live<'_> {
         replies.extend(answered.map(|reply| (reply, by.clone())));
         let mut weighed: Vec<Weighed> = Vec::new();
         for (reply, by) in &replies {
-            match self.session.weigh((&self.tools, &*self.files), reply, by).await {
+            match self.session.weigh((self.hands(), &*self.files), reply, by).await {
                 Ok(counted) => weighed.extend(counted),
                 Err(error) => self.emit(EventKind::Notice { level: Level::Warning, text: error.to_string() }),
             }

@@ -6,7 +6,7 @@ use crate::{Agent, Budget, BudgetError, Session};
 use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{Cause, Estimate, Message, Room, ToolSpec, Turn, Usd, View, message_tokens, text_tokens};
-use stead_model::{Encoded, Model, ModelError, Params, Reply, Request, SystemPart, ToolChoice};
+use stead_model::{Caching, Encoded, Model, ModelError, Params, Reply, Request, SystemPart, ToolChoice};
 
 /// Tokens to leave for the request and the summary itself.
 const RESERVE: u64 = 3_000;
@@ -34,7 +34,8 @@ impl Live<'_> {
         let messages = self.messages().await;
         let (session, encoded) = (&*self.session, self.encoded.clone());
         let (system, tools, budget) = (self.system.clone(), self.tools.specs(), self.budget.clone());
-        let summariser = Summariser { session, messages, system, tools, encoded, budget };
+        let params = self.params.clone();
+        let summariser = Summariser { session, messages, system, tools, params, encoded, budget };
         let asked = tokio::select! {
             biased;
             halted = halt.wait() => return Err(halted.into()),
@@ -66,6 +67,7 @@ struct Summariser<'a> {
     messages: Vec<Arc<Message>>,
     system: Arc<[SystemPart]>,
     tools: Arc<[ToolSpec]>,
+    params: Params,
     encoded: Arc<Encoded>,
     budget: Budget,
 }
@@ -95,11 +97,12 @@ impl Summariser<'_> {
             system: self.system.clone(),
             tools: self.tools.clone(),
             messages,
-            params: agent.parts.params.clone(),
+            params: self.params.clone(),
             encoded: self.encoded.clone(),
+            instead: Vec::new(),
         };
         let reply = self.complete(&*agent.parts.model, request, size).await?;
-        read(agent, &*agent.parts.model, reply)
+        read(agent, &*agent.parts.model, reply, self.params.caching)
     }
 
     /// Asks within the budget: what a summary may cost is reserved before, and what it did cost settled after.
@@ -117,7 +120,7 @@ impl Summariser<'_> {
         request.params.max_output_tokens = reservation.answer_tokens().or(request.params.max_output_tokens);
         let reply = model.complete(&request).await;
         let closed = match &reply {
-            Ok(reply) => reservation.settle(&reply.usage, agent.cost_of(model, reply)).await,
+            Ok(reply) => reservation.settle(&reply.usage, agent.cost_of(model, reply, request.params.caching)).await,
             Err(_) => reservation.release().await,
         };
         closed.map_err(|error| ModelError::Quota(error.to_string()))?;
@@ -145,7 +148,7 @@ impl Summariser<'_> {
             request.params.max_output_tokens = u32::try_from(set.min(most_answer)).ok();
             let size = request.messages.iter().map(|message| message_tokens(message)).sum();
             let reply = self.complete(&**model, request, size).await;
-            match reply.and_then(|reply| read(agent, &**model, reply)) {
+            match reply.and_then(|reply| read(agent, &**model, reply, Caching::default())) {
                 Ok((text, asked)) => {
                     so_far = Some(text);
                     total = Some(added(total, asked));
@@ -190,13 +193,13 @@ fn apart(words: &str, so_far: Option<&str>, piece: &str) -> Request {
 }
 
 /// The words of an answer; an answer without any is an error.
-fn read(agent: &Agent, model: &dyn Model, reply: Reply) -> Result<(String, Asked), ModelError> {
+fn read(agent: &Agent, model: &dyn Model, reply: Reply, caching: Caching) -> Result<(String, Asked), ModelError> {
     let text = Message::Assistant { content: reply.content.clone() }.text();
     let has_calls = Message::Assistant { content: reply.content.clone() }.calls().next().is_some();
     if text.trim().is_empty() || has_calls && text.len() < 200 {
         return Err(ModelError::Protocol("the model gave no summary".to_owned()));
     }
-    let cost = agent.cost_of(model, &reply);
+    let cost = agent.cost_of(model, &reply, caching);
     Ok((text, Asked { model: reply.model, usage: reply.usage, cost }))
 }
 

@@ -21,6 +21,8 @@ pub struct Order {
     pub label: Option<String>,
     /// Whether and how long it is waited for; none = as the agent's definition says.
     pub wait: Option<Wait>,
+    /// Why the built-in agent may not be given it, if so.
+    pub no_helper: Option<String>,
 }
 
 /// Whether a task is waited for.
@@ -43,7 +45,7 @@ impl Crew {
                 "a task may go through {deepest} hands at most (policy.max_subagent_depth): do this one yourself"
             ));
         }
-        let spec = self.find(&now, &order.agent).await?;
+        let spec = self.find(&now, &order.agent, order.no_helper.as_deref()).await?;
         let files = files_of(&spec)?;
         let role = self.home.role(&spec, Part::Child).map_err(|error| format!("{}: {error}", spec.name))?;
         self.records.load().await.map_err(|error| error.to_string())?;
@@ -74,6 +76,7 @@ impl Crew {
         to: &str,
         message: String,
         wait: Option<Wait>,
+        no_helper: Option<&str>,
     ) -> Result<(TaskRecord, Wait), String> {
         let now = self.now().ok_or("tasks can be handed over in a session only")?;
         let before = self.task(to).await?;
@@ -83,7 +86,7 @@ impl Crew {
                 before.task_id
             ));
         }
-        let spec = self.find(&now, &before.sub_agent_id).await?;
+        let spec = self.find(&now, &before.sub_agent_id, no_helper).await?;
         let role = self.home.role(&spec, Part::Child).map_err(|error| format!("{}: {error}", spec.name))?;
         let wait = wait.unwrap_or_else(|| self.usual(&spec));
         let (task, label) = (format!("task_{}", short_id()), before.label.clone());
@@ -103,15 +106,21 @@ impl Crew {
     }
 
     /// The agent of this name, if the one that acts may hand it work.
-    async fn find(&self, now: &Now, name: &str) -> Result<Arc<AgentSpec>, String> {
+    async fn find(&self, now: &Now, name: &str, no_helper: Option<&str>) -> Result<Arc<AgentSpec>, String> {
         let files = self.home.parts.place.files(&self.owner, &now.tree, None);
         let files = self.home.workspace().shown(&files);
         let specs = self.home.specs(&self.owner, &files).await.map_err(|error| error.to_string())?;
         let definition = &now.agent.workspace().definition;
         let allowed = definition.active_spec().and_then(|active| active.subagents.as_ref());
-        let may = |spec: &AgentSpec| spec.mode.is_subagent() && allowed.is_none_or(|names| names.contains(&spec.name));
+        let refused = |spec: &AgentSpec| no_helper.filter(|_| spec.is_general_purpose());
+        let may = |spec: &AgentSpec| {
+            spec.mode.is_subagent() && allowed.is_none_or(|names| names.contains(&spec.name)) && refused(spec).is_none()
+        };
         match specs.get(name) {
             Some(spec) if may(spec) => Ok(spec.clone()),
+            Some(spec) if refused(spec).is_some() => {
+                Err(format!("{}{}", refused(spec).unwrap_or_default(), list(specs.values(), may)))
+            }
             Some(spec) if !spec.mode.is_subagent() => {
                 Err(format!("{name} is a main agent: work cannot be handed to it{}", list(specs.values(), may)))
             }

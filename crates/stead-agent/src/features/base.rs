@@ -2,7 +2,7 @@
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;
-use stead_workspace::{Attached, FixedText, PlaceKind, Section, Surface, WorkspaceError, enclose, order};
+use stead_workspace::{AgentSpec, Attached, FixedText, PlaceKind, Section, Surface, WorkspaceError, enclose, order};
 
 const BASE: &str = "You are an agent that works in a folder of plain files, the workspace, with the tools you are given. \
 Do the task; do not only describe it. Read before you change, make the smallest change that does the job, and check your work. \
@@ -31,7 +31,14 @@ impl Feature for Base {
             if let Some(prompt) = &config.system_prompt {
                 sections.push(section("persona", order::PERSONA, prompt.trim().to_owned()).from(settings_file(cx)));
             }
-            sections.extend(definition.texts.iter().map(|text| self.fixed(text)));
+            let told = cx.profile.profile.general_purpose.prompt.as_ref();
+            let told = told.filter(|_| definition.active_spec().is_some_and(AgentSpec::is_general_purpose));
+            sections.extend(definition.texts.iter().map(|text| match told {
+                Some(prompt) if text.order == order::PERSONA => {
+                    self.fixed(&FixedText { text: prompt.clone(), ..text.clone() })
+                }
+                Some(_) | None => self.fixed(text),
+            }));
             if let Some(text) = workspace(cx) {
                 sections.push(section("workspace", order::WORKSPACE, text));
             }
@@ -83,7 +90,7 @@ fn workspace(cx: &TurnCx<'_>) -> Option<String> {
         text.push_str(&format!(" `{}` replaces exact text.", named("edit_file")));
     }
     if cx.has_tool("write_file") {
-        text.push_str(match cx.definition().surface {
+        text.push_str(match cx.surface {
             Surface::Snake => " `write_file` creates new files and refuses to overwrite unless told with `mode`.",
             Surface::Title => " `Write` replaces a file only if you have read it and it did not change since.",
         });

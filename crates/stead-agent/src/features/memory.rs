@@ -125,7 +125,7 @@ fn persistence(cx: &TurnCx<'_>, path: &VPath, tools: &[Arc<dyn Tool>]) -> Option
     let how = if can_save {
         "save it with `memory_save`".to_owned()
     } else if cx.has_tool("write_file") {
-        let how = match cx.definition().surface {
+        let how = match cx.surface {
             Surface::Snake => " (`write_file` with `mode: append`)",
             Surface::Title => "",
         };

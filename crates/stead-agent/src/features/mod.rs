@@ -25,7 +25,9 @@ use stead_search::Lazy;
 use stead_store::Sessions;
 use stead_tools::{Folders, Tool};
 use stead_vfs::{VPath, Vfs};
-use stead_workspace::{Attached, Definition, PlaceKind, Reader, Section, Switch, ToolLists, Workspace, WorkspaceError};
+use stead_workspace::{
+    Attached, Definition, PlaceKind, Reader, Resolved, Section, Surface, Switch, ToolLists, Workspace, WorkspaceError,
+};
 
 /// One capability of the harness.
 pub trait Feature: Debug + Send + Sync {
@@ -62,9 +64,14 @@ impl From<Vec<Section>> for Contribution {
 }
 
 /// What a feature may know of a turn.
+#[derive(Clone)]
 pub struct TurnCx<'a> {
     /// The workspace.
     pub workspace: &'a Workspace,
+    /// The profiles of the model that is asked.
+    pub profile: &'a Resolved,
+    /// How tools are named to it.
+    pub surface: Surface,
     /// The tree as this session sees it.
     pub files: &'a Arc<dyn Vfs>,
     /// The same without any guard, for what the harness itself keeps there.
@@ -105,14 +112,14 @@ impl TurnCx<'_> {
         self.tool_names.iter().any(|known| known == name) && self.allows_tool(name)
     }
 
-    /// Whether the lists let a tool of this canonical name be.
+    /// Whether the lists and the model's profiles let a tool of this canonical name be.
     pub fn allows_tool(&self, name: &str) -> bool {
-        self.lists.iter().all(|lists| lists.allow(name))
+        self.lists.iter().all(|lists| lists.allow(name)) && !self.profile.profile.excludes(name)
     }
 
     /// What the model knows a tool by.
     pub fn name_of(&self, tool: &'static str) -> &'static str {
-        self.workspace.definition.surface.name(tool)
+        self.surface.name(tool)
     }
 
     /// What the workspace says the agent is.
@@ -138,7 +145,7 @@ pub async fn own_folder(owner: &Owner, files: &dyn Vfs) -> Option<VPath> {
     const HOLDS: [&str; 9] =
         ["AGENTS.md", "skills", "subagents", "knowledge", "agents", "memory", "MEMORY.md", "plans", "tasks"];
     /// Names that are a part of the workspace itself.
-    const PARTS: [&str; 12] = [
+    const PARTS: [&str; 13] = [
         "agents",
         "skills",
         "subagents",
@@ -147,6 +154,7 @@ pub async fn own_folder(owner: &Owner, files: &dyn Vfs) -> Option<VPath> {
         "plans",
         "hooks",
         "crons",
+        "profiles",
         "project",
         "config",
         "data",

@@ -37,7 +37,7 @@ impl Feature for Skills {
                 // Without the tool the model could do nothing with it.
                 SkillMode::Catalogue if !cx.allows_tool("load_skill") => None,
                 SkillMode::Catalogue => {
-                    let tool = cx.definition().surface.name("load_skill");
+                    let tool = cx.name_of("load_skill");
                     catalogue.available_by(tool, MAX_CATALOGUE_BYTES)
                 }
             };

@@ -28,6 +28,8 @@ pub struct Judged {
     pub args: Value,
     /// Whether the lists of tools leave it out.
     pub unlisted: bool,
+    /// Why it may never be called by the model that is asked, if so.
+    pub excluded: Option<String>,
     /// The file rules' verdict ([`stead_vfs::judge`]); none if it touches no files.
     pub files: Option<Verdict>,
     /// Where the paths that it names really lie, links followed.
@@ -129,6 +131,7 @@ pub fn judge(rules: &GateRules, terms: &Terms, call: &Judged) -> Verdict {
     let ruled = [
         terms.ceiling.planning.as_deref().and_then(|file| planning(file, call)),
         call.unlisted.then(|| Verdict::deny(format!("the lists of tools leave {} out", call.tool))),
+        call.excluded.as_ref().map(Verdict::deny),
         call.files.clone(),
         call.command.as_ref().and_then(Command::ruled),
         call.project.and_then(read_only),
@@ -196,6 +199,25 @@ fn tainted(Tainted { seq, path }: &Tainted) -> Verdict {
     Verdict::ask(format!(
         "tainted: entry {seq} brought in words from outside, and later prompts are made from {path:?}"
     ))
+}
+
+impl Judged {
+    /// A call of what is not here and may never be called.
+    pub(crate) fn excluded(tool: &str, why: &str) -> Self {
+        Self {
+            tool: tool.to_owned(),
+            effect: Effect::Reads,
+            args: Value::Null,
+            unlisted: false,
+            excluded: Some(why.to_owned()),
+            files: None,
+            lies: Vec::new(),
+            command: None,
+            project: None,
+            tainted: None,
+            flagged: None,
+        }
+    }
 }
 
 impl GateRules {

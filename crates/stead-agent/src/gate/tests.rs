@@ -1,4 +1,7 @@
 use super::*;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::{option, sample};
 use serde_json::json;
 use stead_core::PermissionMode as Mode;
 
@@ -8,6 +11,7 @@ fn call(tool: &str, effect: Effect) -> Judged {
         effect,
         args: json!({}),
         unlisted: false,
+        excluded: None,
         files: None,
         lies: Vec::new(),
         command: None,
@@ -116,7 +120,8 @@ fn the_table_of_verdicts_is_as_it_was() {
         ("a write that is tainted", Judged { tainted, ..writes }),
         ("a read that a rule asks about", Judged { files: files(VerdictKind::Ask), ..reads.clone() }),
         ("a call that approvals name", call("delete_file", Effect::Writes)),
-        ("a call that lists leave out", Judged { unlisted: true, ..reads }),
+        ("a call that lists leave out", Judged { unlisted: true, ..reads.clone() }),
+        ("a call that a profile excludes", Judged { excluded: Some("the profile x excludes it".into()), ..reads }),
         ("a call that is flagged", Judged { flagged: Some("plan_exit".into()), ..call("plan_exit", Effect::Reads) }),
         ("the plan", call("plan_write", Effect::Writes)),
         ("network", call("web_fetch", Effect::Network)),
@@ -204,4 +209,48 @@ fn what_was_granted_answers_a_question_and_nothing_else() {
     let tainted = Judged { tainted: Some(Tainted { seq: 1, path: "docs/a".into() }), ..write("docs/a") };
     assert_eq!(judge(&rules, &all, &tainted).kind, VerdictKind::Ask);
     assert_eq!(judge(&rules, &all, &call("delete_file", Effect::Executes)).kind, VerdictKind::Ask);
+}
+
+/// Anything that rules, people and modes could say in favour of a call, or against it.
+fn circumstances() -> impl Strategy<Value = (GateRules, Terms, Judged)> {
+    let kind = || sample::select(vec![VerdictKind::Allow, VerdictKind::Ask, VerdictKind::Deny]);
+    let verdict = move || kind().prop_map(|kind| Verdict { kind, rule: "r".to_owned() });
+    let effect = sample::select(vec![Effect::Reads, Effect::Writes, Effect::Network, Effect::Executes]);
+    let ruled = prop_oneof![verdict().prop_map(Ruled::By), Just(Ruled::Unruled("u".to_owned()))];
+    let reads = sample::select(vec![Reads::Only, Reads::NotOnly]);
+    let command = option::of((ruled, reads).prop_map(|(ruled, reads)| Command { text: "x".to_owned(), ruled, reads }));
+    let project = option::of(sample::select(vec![Attached::Writable, Attached::ReadOnly]));
+    let flags = (option::of(Just("flagged".to_owned())), any::<bool>(), any::<bool>());
+    let call = (effect, option::of(verdict()), command, project, flags).prop_map(
+        |(effect, files, command, project, (flagged, tainted, unlisted))| {
+            let tainted = tainted.then(|| Tainted { seq: 1, path: "a".to_owned() });
+            Judged { files, command, project, flagged, tainted, unlisted, ..call("t", effect) }
+        },
+    );
+    let mode = || sample::select(Mode::ALL.to_vec());
+    let what = sample::select(vec![Granted::Calls, Granted::Commands(vec!["*".to_owned()])]);
+    let grant = what.prop_map(|what| Grant {
+        id: "g".to_owned(),
+        tool: "t".to_owned(),
+        what,
+        by: "ann".to_owned(),
+        at: jiff::Timestamp::UNIX_EPOCH,
+    });
+    let terms = (mode(), vec(mode(), 0..3), option::of(Just("PLAN.md".to_owned())), vec(grant, 0..3))
+        .prop_map(|(mode, modes, planning, granted)| Terms { mode, ceiling: Ceiling { modes, planning }, granted });
+    let rules = any::<bool>().prop_map(|asks| if asks { always(&["t"]) } else { GateRules::default() });
+    (rules, terms, call)
+}
+
+proptest! {
+    #[test]
+    fn whatever_allows_a_call_what_a_profile_excludes_is_denied_by_name((rules, terms, call) in circumstances()) {
+        let why = "the profile openai excludes t";
+        let excluded = Judged { excluded: Some(why.to_owned()), ..call.clone() };
+        let verdict = judge(&rules, &terms, &excluded);
+        prop_assert_eq!(verdict.kind, VerdictKind::Deny);
+        prop_assert!(verdict.rule.contains(why), "{}", verdict.rule);
+        // And nothing else is denied because of it.
+        prop_assert!(!judge(&rules, &terms, &call).rule.contains(why));
+    }
 }

@@ -196,7 +196,7 @@ impl Asking<'_> {
                 return Err(error.to_string());
             }
         };
-        let cost = self.agent.cost_of(model, &reply);
+        let cost = self.agent.cost_of(model, &reply, request.params.caching);
         reservation.settle(&reply.usage, cost).await.map_err(|error| error.to_string())?;
         let record = UsageRecord::new(&self.owner.user, self.session, Purpose::Hook, &reply.model);
         let ms = u64::try_from(begun.elapsed().as_millis()).ok();

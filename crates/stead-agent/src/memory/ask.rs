@@ -68,7 +68,7 @@ impl Agent {
                 return Err(MemoryError::Slow(PATIENCE.as_secs()));
             }
         };
-        let cost = self.cost_of(&**model, &reply);
+        let cost = self.cost_of(&**model, &reply, request.params.caching);
         reservation.settle(&reply.usage, cost).await?;
         let record = UsageRecord::new(&home.owner.user, &home.session, Purpose::Memory, &reply.model);
         let ms = u64::try_from(begun.elapsed().as_millis()).ok();

@@ -132,3 +132,38 @@ async fn no_other_model_is_asked_what_every_model_would_refuse() {
         assert_eq!(collect(&model).await, (vec![Err(error)], 0));
     }
 }
+
+#[tokio::test]
+async fn whoever_answers_instead_is_asked_what_is_meant_for_it() {
+    /// Fails or answers with the temperature it was asked for.
+    #[derive(Debug)]
+    struct Echo(&'static str, Option<ModelError>);
+
+    impl Model for Echo {
+        fn name(&self) -> &str {
+            self.0
+        }
+
+        fn price(&self) -> Option<Price> {
+            None
+        }
+
+        fn stream<'a>(&'a self, request: &'a Request) -> Deltas<'a> {
+            let asked = Ok(text(&format!("{:?}", request.params.temperature)));
+            Box::pin(stream::iter([self.1.clone().map_or(asked, Err)]))
+        }
+    }
+
+    let request = |temperature, instead| Request {
+        params: crate::Params { temperature, ..Default::default() },
+        instead,
+        ..Request::default()
+    };
+    let asked = request(Some(0.5), vec![("c".to_owned(), request(Some(1.0), Vec::new()))]);
+    for (second, want) in [("b", "Some(0.5)"), ("c", "Some(1.0)")] {
+        let first = Arc::new(Echo("a", Some(ModelError::Cut)));
+        let model = Fallback::new(first, vec![Arc::new(Echo(second, None))]);
+        let items: Vec<_> = model.stream(&asked).collect().await;
+        assert_eq!(items.last(), Some(&Ok(text(want))), "{second}");
+    }
+}

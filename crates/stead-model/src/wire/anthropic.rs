@@ -4,7 +4,7 @@ mod decode;
 
 use super::media::{self, Kind};
 use super::{Decoder, Mode, Place, Wire, json, names, placeholder};
-use crate::{ModelError, Reply, Request, ToolChoice};
+use crate::{Caching, ModelError, Reply, Request, ToolChoice};
 use serde::Serialize;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -79,10 +79,10 @@ impl Wire for Anthropic {
         if !parts.iter().any(|marked| marked.part.takes_mark()) {
             parts.push(Marked::plain(Part::text(nothing)));
         }
-        if place == Place::Last
+        if let Place::Last(caching) = place
             && let Some(last) = parts.iter_mut().rfind(|marked| marked.part.takes_mark())
         {
-            last.cache_control = Some(EPHEMERAL);
+            last.cache_control = CacheControl::of(caching);
         }
         json::put(out, &Said { role, content: parts });
     }
@@ -121,7 +121,7 @@ fn tools(request: &Request) -> Vec<Tool<'_>> {
         name: &tool.name,
         description: &tool.description,
         input_schema: &tool.parameters,
-        cache_control: (Some(i) == last).then_some(EPHEMERAL),
+        cache_control: CacheControl::of(request.params.caching).filter(|_| Some(i) == last),
     });
     tools.collect()
 }
@@ -131,7 +131,7 @@ fn system(request: &Request) -> Vec<Marked<'_>> {
     let last_stable = parts.iter().rposition(|part| part.stable);
     let marked = parts.iter().enumerate().map(|(i, part)| Marked {
         part: Part::text(part.text.as_str()),
-        cache_control: (Some(i) == last_stable).then_some(EPHEMERAL),
+        cache_control: CacheControl::of(request.params.caching).filter(|_| Some(i) == last_stable),
     });
     marked.collect()
 }
@@ -250,9 +250,21 @@ impl<'a> Marked<'a> {
 struct CacheControl {
     #[serde(rename = "type")]
     kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ttl: Option<&'static str>,
 }
 
-const EPHEMERAL: CacheControl = CacheControl { kind: "ephemeral" };
+impl CacheControl {
+    fn of(caching: Caching) -> Option<Self> {
+        let ttl = match caching {
+            Caching::Off => return None,
+            // What the API does by itself.
+            Caching::Minutes5 => None,
+            Caching::Hour => Some("1h"),
+        };
+        Some(Self { kind: "ephemeral", ttl })
+    }
+}
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]

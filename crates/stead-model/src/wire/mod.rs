@@ -14,7 +14,7 @@ pub(crate) mod responses;
 mod testing;
 
 use crate::model::{EncodedHead, EncodedPrefix};
-use crate::{Abilities, Delta, ModelError, Reply, Request};
+use crate::{Abilities, Caching, Delta, ModelError, Reply, Request};
 use media::visible;
 use std::borrow::Cow;
 use std::fmt::Debug;
@@ -32,7 +32,7 @@ pub(crate) enum Mode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     Earlier,
-    Last,
+    Last(Caching),
 }
 
 /// One provider protocol.
@@ -112,7 +112,7 @@ pub(crate) fn encode(wire: &dyn Wire, request: &Request, mode: Mode, abilities: 
     };
     let mut end = Vec::new();
     if let Some(last) = last {
-        wire.message(&seen(last), Place::Last, &mut end);
+        wire.message(&seen(last), Place::Last(request.params.caching), &mut end);
     }
     wire.tail(&mut end);
     // Exactly as much as is needed: a thousand requests may be in flight.

@@ -1,8 +1,9 @@
 //! Names, aliases and arguments.
 
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use stead_core::{Access, AccessKind, Reach};
-use stead_tools::{Registry, file_tools};
+use stead_tools::{Registry, Surface, file_tools};
 
 fn registry() -> Registry {
     Registry::new(file_tools()).unwrap()
@@ -117,4 +118,28 @@ fn every_tool_tells_the_gate_what_it_touches() {
 fn a_name_belongs_to_one_tool() {
     let error = Registry::new(file_tools().into_iter().chain(file_tools())).unwrap_err();
     assert!(error.to_string().starts_with("two tools are named"));
+}
+
+#[test]
+fn what_is_excluded_is_known_by_every_name_and_descriptions_survive_everything_else() {
+    let why = |tool: &str| (tool.to_owned(), format!("no {tool}"));
+    let excluded = BTreeMap::from([why("write_file"), why("execute")]);
+    let described = BTreeMap::from([("Read".to_owned(), "Looks.".to_owned()), ("nobody".to_owned(), "x".to_owned())]);
+    let tools = registry().excluding(&excluded).keep(|name| name != "ls");
+    for surface in [Surface::Snake, Surface::Title] {
+        let tools = tools.clone().with_surface(surface).described(&described);
+        assert_eq!(tools.surface(), surface);
+        // One that is here, under two names; and one that is not.
+        for (name, tool) in [("write_file", "write_file"), ("Write", "write_file"), ("Bash", "execute")] {
+            let why = format!("no {tool}");
+            assert_eq!(tools.excluded(name), Some((tool, why.as_str())), "{name}");
+            assert!(tools.find(name).is_none(), "{name}");
+        }
+        assert_eq!((tools.excluded("ls"), tools.excluded("read_file"), tools.excluded("nobody")), (None, None, None));
+        assert!(tools.left_out("ls").is_some());
+        let shown = tools.specs();
+        let read = shown.iter().find(|spec| spec.name == surface.name("read_file")).unwrap();
+        assert_eq!(read.description, "Looks.");
+        assert_ne!(tools.find("read_file").unwrap().spec().description, "Looks.");
+    }
 }

@@ -42,9 +42,12 @@ pub struct Protected {
 }
 
 impl Protected {
-    /// Of the stead layout: settings, hooks, schedules, journals, what was installed, and the marks of layouts.
-    pub const STEAD: Self =
-        Self { unwritable: &marked!["hooks", "crons", "agents"], quarantine: "memory/quarantine", ..Self::NONE };
+    /// Of the stead layout: settings, hooks, schedules, profiles, journals, what was installed, and the marks of layouts.
+    pub const STEAD: Self = Self {
+        unwritable: &marked!["hooks", "crons", "profiles", "agents"],
+        quarantine: "memory/quarantine",
+        ..Self::NONE
+    };
     /// Of a tree that is no workspace: only secrets.
     pub const NONE: Self = Self { unwritable: &[], hidden: &[], writable: &[], runtime: "", quarantine: "" };
     /// Of a folder that is the template of others: what belongs to its owner alone is not there.

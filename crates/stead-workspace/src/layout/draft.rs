@@ -306,6 +306,7 @@ impl<'a> Draft<'a> {
             texts: self.texts,
             findings,
             origins: self.origins,
+            profiles: Vec::new(),
         })
     }
 }

@@ -18,6 +18,7 @@ pub(crate) use openharness::{Source, TextOr, definitions, instead, is_name, twic
 pub(crate) use draft::{Draft, Read, Side, is_secret, text_of};
 pub(crate) use subagents::parse as parse_subagent;
 
+use crate::profile::ProfileRead;
 use crate::{Definition, Finding};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -70,6 +71,16 @@ impl Layout {
         match self {
             Self::Openpaw => &openpaw::TOPS,
             Self::Stead | Self::Agentscope | Self::Openharness | Self::Deepagents | Self::AgentscopePy => &[],
+        }
+    }
+}
+
+impl Layout {
+    /// The folder of profiles: our own is a part of the layout, in others it lies with what else is ours.
+    pub fn profiles(self) -> &'static str {
+        match self {
+            Self::Stead | Self::Agentscope => "profiles",
+            Self::Openharness | Self::Openpaw | Self::Deepagents | Self::AgentscopePy => ".stead/profiles",
         }
     }
 }
@@ -144,7 +155,23 @@ pub(crate) async fn load(layout: Layout, cx: &LoadCx<'_>) -> Result<Definition, 
         Layout::Deepagents => deepagents::load(cx).await,
         Layout::AgentscopePy => agentscope_py::load(cx).await,
     };
+    let mut draft = draft;
+    profiles(&mut draft, layout.profiles()).await;
     draft.finish()
+}
+
+/// Reads the profiles in `folder` for what is wrong with them; what they say is read for every turn.
+async fn profiles(draft: &mut Draft<'_>, folder: &str) {
+    let mut read = Vec::new();
+    for path in definitions(draft, Side::Folder, folder, ".yaml").await {
+        let Some(file) = draft.read(&path).await else { continue };
+        match ProfileRead::parse(&file.file, &file.text) {
+            Ok(profile) => read.push(profile),
+            Err(findings) => findings.into_iter().for_each(|finding| draft.note(finding)),
+        }
+    }
+    ProfileRead::twice(&read).into_iter().for_each(|finding| draft.note(finding));
+    read.into_iter().flat_map(|profile| profile.notes).for_each(|note| draft.note(note));
 }
 
 /// The layout of a folder: by what only one kind has; stead's own if nothing tells.

@@ -122,7 +122,7 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Say what a setting is, and which file set it
     #[command(
-        after_help = "Examples:\n  stead explain policy.max_steps\n  stead explain              every setting that is set"
+        after_help = "Examples:\n  stead explain policy.max_steps\n  stead explain              every setting that is set\n  stead explain profiles     what is different for the model"
     )]
     Explain(ExplainArgs),
     /// Print the JSON schema of a settings file, for editors
@@ -310,6 +310,9 @@ pub(crate) struct ToolArgs {
     /// The agent, of a workspace that defines several
     #[arg(short = 'a', long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
+    /// The model as provider:model, over the workspace's own setting: its profiles hold
+    #[arg(short, long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
     /// Say what the gate would decide and why, without calling
     #[arg(long)]
     pub(crate) explain: bool,
@@ -329,6 +332,9 @@ pub(crate) struct PromptArgs {
     /// The agent, of a workspace that defines several
     #[arg(short = 'a', long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
+    /// The model as provider:model, over the workspace's own setting: its profiles hold
+    #[arg(short, long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
     /// Only the table of sections
     #[arg(long)]
     pub(crate) summary: bool,
@@ -348,6 +354,9 @@ pub(crate) struct CheckArgs {
 pub(crate) struct ExplainArgs {
     /// The setting, as a path of keys; without it, every one that is set
     pub(crate) key: Option<String>,
+    /// The model as provider:model, over the workspace's own setting: its profiles are shown
+    #[arg(short, long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -376,6 +385,8 @@ pub(crate) enum SettingsFile {
     Agent,
     /// tools.json
     Tools,
+    /// profiles/*.yaml
+    Profile,
 }
 
 #[derive(Debug, Args)]

@@ -106,7 +106,7 @@ impl BenchCommand {
 /// The first turn of a process, and the median of those that follow it.
 async fn turns(workdir: &Path, rounds: usize, env: &Env) -> Result<ExitCode, CliError> {
     let workspace = open_workspace(workdir, OpenOptions::default(), env).await?;
-    let agent = assemble(workdir, workspace, Made::of(Arc::new(NoModel))).await?;
+    let agent = assemble(workdir, workspace, Made::of(Arc::new(NoModel::default()))).await?;
     let started = Instant::now();
     let first = agent.outside_turn().await?;
     let cold_ms = started.elapsed().as_secs_f64() * 1000.0;

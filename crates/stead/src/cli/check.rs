@@ -111,7 +111,8 @@ async fn report(common: &Common, env: &Env) -> Result<Vec<Row>, CliError> {
     rows.extend(models(&workspace, &dir, env));
     let owner = owner(common)?;
     let sandbox = Some(sandbox(&workspace, env));
-    match assemble(&dir, workspace, Made { owner, sandbox, ..Made::of(Arc::new(NoModel)) }).await {
+    let model = Arc::new(NoModel::in_place_of(common, env, &dir, &workspace));
+    match assemble(&dir, workspace, Made { owner, sandbox, ..Made::of(model) }).await {
         Ok(agent) => {
             rows.push(row(Grade::Ok, "filesystem", agent.place().describe()));
             rows.extend(prompt(&agent).await);

@@ -4,14 +4,15 @@ use super::args::{Common, ExplainArgs};
 use super::env::Env;
 use super::error::CliError;
 use super::locate::{open_options, workspace_dir};
-use super::open::{open_workspace, without_model};
+use super::open::{NoModel, open_workspace, without_model};
 use super::print::outln;
 use super::style::Style;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use stead::core::Redactor;
+use stead::model::Model;
 use stead::tools::nearest;
-use stead::workspace::{Origin, Workspace};
+use stead::workspace::{Given, Origin, Resolved, Workspace};
 
 pub(crate) async fn explain(common: &Common, env: &Env, args: &ExplainArgs) -> Result<ExitCode, CliError> {
     let dir = workspace_dir(common, env)?;
@@ -19,17 +20,22 @@ pub(crate) async fn explain(common: &Common, env: &Env, args: &ExplainArgs) -> R
     let redactor = Redactor::new(workspace.config().secrets.clone());
     let mut settings = serde_json::to_value(workspace.config()).map_err(anyhow::Error::from)?;
     redact(&mut settings, &redactor);
+    let profile = Profiled::of(&NoModel::in_place_of(common, env, &dir, &workspace), &workspace).await?;
+    let given = profile.asked(args.key.as_deref())?;
     let keys = match &args.key {
+        Some(key) if is_profile(key) => Vec::new(),
         Some(key) => vec![known(key, &settings)?],
         None => set_keys(&workspace).into_iter().filter(|key| at(&settings, key).is_some()).collect(),
     };
-    if keys.is_empty() && !args.json {
+    if keys.is_empty() && given.is_empty() && !args.json {
         outln!("nothing is set: every setting has its default (`stead schema` describes them)");
     }
     let style = Style::stdout(env);
-    for key in keys {
-        let value = at(&settings, &key).unwrap_or(&Value::Null);
-        let origin = origin(&workspace, &key);
+    let set = keys.into_iter().map(|key| {
+        let (value, origin) = (at(&settings, &key).cloned().unwrap_or_default(), origin(&workspace, &key));
+        (key, value, origin)
+    });
+    for (key, value, origin) in set.chain(given) {
         if args.json {
             outln!("{}", json!({"key": key, "value": value, "origin": origin}));
             continue;
@@ -42,6 +48,65 @@ pub(crate) async fn explain(common: &Common, env: &Env, args: &ExplainArgs) -> R
         outln!("{} = {}  {}", style.bold(&key), style.safe(&value.to_string()), style.dim(&format!("({from})")));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The profiles of the model that a run would ask, as rows of the listing.
+struct Profiled {
+    rows: Vec<Row>,
+}
+
+/// A key, its value, and where that came from.
+type Row = (String, Value, Option<Origin>);
+
+impl Profiled {
+    async fn of(model: &NoModel, workspace: &Workspace) -> Result<Self, CliError> {
+        let all = workspace.profiles(&*workspace.files, |_| true).await?;
+        let resolved = Resolved::new(all, model.name());
+        if resolved.layers.is_empty() {
+            return Ok(Self { rows: Vec::new() });
+        }
+        let from = |source: String| Some(Origin { source, place: None });
+        let applied: Vec<String> = resolved.layers.iter().map(ToString::to_string).collect();
+        let mut rows = vec![("profiles".to_owned(), json!(applied), from(model.name().to_owned()))];
+        for Given { key, value, by } in resolved.given() {
+            let by = match overridden(&key, workspace) {
+                Some(setting) => format!("{by}; not used, for {setting} goes before it"),
+                None => by,
+            };
+            rows.push((format!("profile.{key}"), value, from(by)));
+        }
+        Ok(Self { rows })
+    }
+
+    /// The rows that are asked for.
+    fn asked(self, key: Option<&str>) -> Result<Vec<Row>, CliError> {
+        let Some(key) = key else { return Ok(self.rows) };
+        let below = |row: &Row| row.0.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        let rows: Vec<Row> = self.rows.into_iter().filter(below).collect();
+        if rows.is_empty() && is_profile(key) {
+            return Err(CliError::usage(format!(
+                "no profile of the model sets {key} (`stead explain profiles` lists them)"
+            )));
+        }
+        Ok(rows)
+    }
+}
+
+/// Whether a key is about profiles.
+fn is_profile(key: &str) -> bool {
+    ["profile", "profiles"].contains(&key.split('.').next().unwrap_or_default())
+}
+
+/// The agent's own setting that goes before one of a profile, if it is set.
+fn overridden(key: &str, workspace: &Workspace) -> Option<&'static str> {
+    let config = workspace.config();
+    let model = config.model.as_ref();
+    match key {
+        "surface" => config.surface.map(|_| "surface"),
+        "temperature" => model.and_then(|model| model.temperature).map(|_| "model.temperature"),
+        "thinking_tokens" => model.and_then(|model| model.thinking_tokens).map(|_| "model.thinking_tokens"),
+        _ => None,
+    }
 }
 
 /// The keys that are set somewhere, without those that only hold others.

@@ -98,10 +98,14 @@ async fn dispatch(cli: Cli, env: &Env) -> Result<ExitCode, CliError> {
                 .await
         }
         Command::Demo(args) => demo::demo(env, &args).await,
-        Command::Tool(args) => tool::tool(&common.with_agent(args.agent.as_ref()), env, args).await,
-        Command::Prompt(args) => prompt::prompt(&common.with_agent(args.agent.as_ref()), env, &args).await,
+        Command::Tool(args) => {
+            tool::tool(&common.with_model(args.model.as_ref()).with_agent(args.agent.as_ref()), env, args).await
+        }
+        Command::Prompt(args) => {
+            prompt::prompt(&common.with_model(args.model.as_ref()).with_agent(args.agent.as_ref()), env, &args).await
+        }
         Command::Check(args) => check::check(&common, env, &args).await,
-        Command::Explain(args) => explain::explain(&common, env, &args).await,
+        Command::Explain(args) => explain::explain(&common.with_model(args.model.as_ref()), env, &args).await,
         Command::Schema(args) => Ok(schema::schema(&args)),
         Command::Sessions(args) => Box::pin(sessions::sessions(&common, env, args.command)).await,
         Command::Workspace(args) => workspace::workspace(&common, env, args.command).await,

@@ -15,6 +15,7 @@ use stead::core::Price;
 use stead::model::{
     Abilities, Ability, KeyNeed, ModelName, ModelSettings, Reported, connect, known_models, lookup, providers,
 };
+use stead::workspace::Resolved;
 
 pub(crate) async fn models(common: &Common, env: &Env, args: &ModelsArgs) -> Result<ExitCode, CliError> {
     match &args.name {
@@ -126,9 +127,21 @@ async fn one(common: &Common, env: &Env, name: &str, args: &ModelsArgs) -> Resul
             (TABLE, table.map(|info| info.price)),
         ]),
     };
+    let profiles = Resolved::new(workspace.profiles(&*workspace.files, |_| true).await?, &name).layers;
+    let profiles: Vec<String> = profiles.iter().map(ToString::to_string).collect();
     match args.json {
-        true => outln!("{}", facts.json(&name)),
-        false => facts.print(&name, unasked.as_deref(), Style::stdout(env)),
+        true => {
+            let mut facts = facts.json(&name);
+            facts["profiles"] = json!(profiles);
+            outln!("{facts}");
+        }
+        false => {
+            let style = Style::stdout(env);
+            facts.print(&name, unasked.as_deref(), style);
+            if !profiles.is_empty() {
+                outln!("  {:<10} {}", "profiles", style.safe(&profiles.join(", ")));
+            }
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use stead::agent::{Agent, AgentParts, Approvals, HookGear, Models, hook_model, side_model};
 use stead::core::{Owner, Price, Redactor, SessionId, UserId};
-use stead::model::{Delta, Model, ModelError, ModelSettings, Params, Request, connect, secrets};
+use stead::model::{Abilities, Delta, Model, ModelError, ModelSettings, Params, Request, connect, secrets};
 use stead::sandbox::{Host, Sandbox};
 use stead::store::{OsDisk, Store, Wait};
 use stead::vfs::{LocalVfs, VPath};
@@ -40,7 +40,7 @@ pub(crate) async fn open_agent(common: &Common, env: &Env, needs: Needs) -> Resu
     let others = workspace.definition.agents.values().filter_map(|spec| spec.model.as_ref());
     known.extend(workspace.config().model.iter().chain(others).flat_map(|settings| secrets(settings, &lookup)));
     let (model, params, compactor): (Arc<dyn Model>, Params, _) = match needs {
-        Needs::FilesOnly => (Arc::new(NoModel), Params::default(), None),
+        Needs::FilesOnly => (Arc::new(NoModel::in_place_of(common, env, &dir, &workspace)), Params::default(), None),
         Needs::Model => {
             let settings = model_settings(common, env, &dir, &workspace)?;
             known.extend(secrets(&settings, &lookup));
@@ -216,6 +216,10 @@ pub(crate) async fn assemble(dir: &Path, workspace: Workspace, made: Made) -> Re
 
 /// The model to use: the flag, the workspace's setting, or the first provider whose key is set.
 fn model_settings(common: &Common, env: &Env, dir: &Path, workspace: &Workspace) -> Result<ModelSettings, CliError> {
+    wanted_model(common, env, dir, workspace).ok_or_else(|| CliError::usage(no_model_message()))
+}
+
+fn wanted_model(common: &Common, env: &Env, dir: &Path, workspace: &Workspace) -> Option<ModelSettings> {
     let configured = workspace.config().model.clone().map(|settings| in_workspace(settings, dir));
     let settings = match (&common.model, configured) {
         (Some(name), Some(settings)) if settings.name == *name => Some(settings),
@@ -229,8 +233,7 @@ fn model_settings(common: &Common, env: &Env, dir: &Path, workspace: &Workspace)
     };
     let by_key = || DEFAULTS.iter().find(|(key, _)| env.get(key).is_some()).map(|(_, name)| (*name).to_owned());
     let unnamed = workspace.config().model.clone().unwrap_or_default();
-    let settings = settings.or_else(|| by_key().map(|name| ModelSettings { name, ..unnamed }));
-    settings.ok_or_else(|| CliError::usage(no_model_message()))
+    settings.or_else(|| by_key().map(|name| ModelSettings { name, ..unnamed }))
 }
 
 /// Files that the workspace's own settings name lie in the workspace; those of a flag, where it was typed.
@@ -294,11 +297,41 @@ impl Approve {
 
 /// Stands in where no model is asked.
 #[derive(Debug)]
-pub(crate) struct NoModel;
+pub(crate) struct NoModel {
+    /// The model that would be asked: its profile holds here, too.
+    name: String,
+}
+
+impl Default for NoModel {
+    fn default() -> Self {
+        Self { name: "none".to_owned() }
+    }
+}
+
+impl NoModel {
+    /// In the place of the model that a run would ask.
+    pub(crate) fn in_place_of(common: &Common, env: &Env, dir: &Path, workspace: &Workspace) -> Self {
+        let settings = wanted_model(common, env, dir, workspace);
+        settings.map(|ModelSettings { name, .. }| Self { name }).unwrap_or_default()
+    }
+}
 
 impl Model for NoModel {
     fn name(&self) -> &str {
-        "none"
+        &self.name
+    }
+
+    // Nothing that depends on the model is done here but what its profile says.
+    fn window(&self) -> Option<u64> {
+        None
+    }
+
+    fn longest_answer(&self) -> Option<u64> {
+        None
+    }
+
+    fn abilities(&self) -> Option<Abilities> {
+        None
     }
 
     fn price(&self) -> Option<Price> {

@@ -37,7 +37,8 @@ impl Feature for Subagents {
             let (mut sections, mut tools) = (Vec::new(), Vec::new());
             if let Some(section) = self.delegation(cx, &agents) {
                 sections.push(section);
-                tools.extend(cx.crew.map(tasks::tools).unwrap_or_default());
+                let no_helper = cx.profile.no_general_purpose();
+                tools.extend(cx.crew.map(|crew| tasks::tools(crew, no_helper)).unwrap_or_default());
             }
             if let Some((section, tool)) = self.switching(cx, &agents) {
                 sections.push(section);
@@ -55,8 +56,12 @@ impl Subagents {
     fn delegation(&self, cx: &TurnCx<'_>, agents: &Agents) -> Option<Section> {
         let active = cx.definition().active_spec();
         let allowed = active.and_then(|active| active.subagents.as_ref());
-        let general = Arc::new(general_purpose());
-        let all = agents.values().chain((!agents.contains_key(&general.name)).then_some(&general));
+        let settings = &cx.profile.profile.general_purpose;
+        let usual = general_purpose();
+        let description = settings.description.clone().or(usual.description);
+        let general = Arc::new(AgentSpec { description, ..usual });
+        let is_there = settings.enabled != Some(false) && !agents.contains_key(&general.name);
+        let all = agents.values().chain(is_there.then_some(&general));
         let listed: Vec<&AgentSpec> = all
             .filter(|spec| spec.mode.is_subagent() && !spec.hidden)
             .filter(|spec| allowed.is_none_or(|names| names.contains(&spec.name)))

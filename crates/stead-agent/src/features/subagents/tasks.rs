@@ -16,10 +16,11 @@ const MAX_WAIT_SECONDS: u64 = 3600;
 const MARGIN: Duration = Duration::from_secs(30);
 
 /// All of them, for those who work for one session.
-pub(super) fn tools(crew: &Arc<Crew>) -> Vec<Arc<dyn Tool>> {
+/// `no_helper` says why nothing may be handed to the built-in agent, if so.
+pub(super) fn tools(crew: &Arc<Crew>, no_helper: Option<String>) -> Vec<Arc<dyn Tool>> {
     vec![
-        typed(Task(crew.clone())),
-        typed(Send(crew.clone())),
+        typed(Task(crew.clone(), no_helper.clone())),
+        typed(Send(crew.clone(), no_helper)),
         typed(List(crew.clone())),
         typed(Output_(crew.clone())),
         typed(Tasks(crew.clone())),
@@ -92,7 +93,7 @@ fn ended(record: &TaskRecord) -> Output {
 }
 
 /// `task`
-struct Task(Arc<Crew>);
+struct Task(Arc<Crew>, Option<String>);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -140,7 +141,7 @@ impl TypedTool for Task {
     }
 
     fn titled(&self) -> Option<TitleForm> {
-        Some(TitleForm::of::<super::title::SubAgent>(typed(Self(self.0.clone()))))
+        Some(TitleForm::of::<super::title::SubAgent>(typed(Self(self.0.clone(), self.1.clone()))))
     }
 
     fn timeout(&self, _: &TaskArgs) -> Option<Duration> {
@@ -152,14 +153,15 @@ impl TypedTool for Task {
         if prompt.trim().is_empty() {
             return Err(tell("prompt is empty: say what is to be done"));
         }
-        let order = Order { agent, description, prompt, label, wait: wait(background, timeout) };
+        let no_helper = self.1.clone();
+        let order = Order { agent, description, prompt, label, wait: wait(background, timeout), no_helper };
         let handed = self.0.hand_over(order).await.map_err(tell)?;
         answer(&self.0, cx, handed).await
     }
 }
 
 /// `agent_send`
-struct Send(Arc<Crew>);
+struct Send(Arc<Crew>, Option<String>);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -196,7 +198,8 @@ impl TypedTool for Send {
     }
 
     async fn call(&self, cx: &ToolCx, args: SendArgs) -> Result<Output, ToolError> {
-        let handed = self.0.send(&args.to, args.message, wait(args.background, args.timeout)).await.map_err(tell)?;
+        let (patience, no_helper) = (wait(args.background, args.timeout), self.1.as_deref());
+        let handed = self.0.send(&args.to, args.message, patience, no_helper).await.map_err(tell)?;
         answer(&self.0, cx, handed).await
     }
 }

@@ -109,7 +109,7 @@ impl Live<'_> {
 
     /// What hooks are told of a call; none if there is no such tool.
     fn of_call(&self, event: HookEvent, call: &ToolCall) -> Option<HookInput> {
-        of_call(self.happens(event), &self.tools, call)
+        of_call(self.happens(event), self.hands(), call)
     }
 }
 

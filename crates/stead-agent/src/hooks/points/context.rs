@@ -82,7 +82,7 @@ impl Live<'_> {
     /// What hooks are told of a request.
     fn of_request(&self, event: HookEvent, request: Option<&Request>) -> HookInput {
         let state = &self.session.state;
-        let params = request.map_or(&self.session.agent.parts.params, |request| &request.params);
+        let params = request.map_or(&self.params, |request| &request.params);
         let tools: Vec<String> = self.tools.specs().iter().map(|spec| spec.name.clone()).collect();
         let (prefix, open) = state.shown();
         let last: String =

@@ -112,7 +112,9 @@ pub(super) async fn verdict(
     };
     let (tool_name, effect, flagged) = (spec.name.clone(), spec.risk.effect, tool.always_asks(args));
     let (args, tainted, project) = (args.clone(), None, None);
-    let judged = Judged { tool: tool_name, effect, args, unlisted, files, lies, command, project, tainted, flagged };
+    let excluded = None;
+    let judged =
+        Judged { tool: tool_name, effect, args, unlisted, excluded, files, lies, command, project, tainted, flagged };
     let verdict = judge(agent.gate(), terms, &judged);
     match (tool.hands(), verdict.kind) {
         (Hands::Client, VerdictKind::Allow) => {

@@ -285,3 +285,17 @@ fn every_stop_reason_has_its_meaning() {
         assert_eq!(wire().parse(body.as_bytes()).map(|reply| reply.stop), Ok(want));
     }
 }
+
+#[test]
+fn the_marks_of_a_request_say_how_long_it_is_kept() {
+    let marks = |caching| {
+        let params = Params { caching, ..Params::default() };
+        let body = body(&wire(), &Request { params, ..request(vec![Message::user("hi")]) }, Mode::Whole);
+        ["/tools/0", "/system/0", "/messages/0/content/0"]
+            .map(|at| body.pointer(at).and_then(|part| part.get("cache_control")).cloned())
+    };
+    let mark = |mark: Value| [Some(mark.clone()), Some(mark.clone()), Some(mark)];
+    assert_eq!(marks(Caching::Minutes5), mark(json!({"type": "ephemeral"})));
+    assert_eq!(marks(Caching::Hour), mark(json!({"type": "ephemeral", "ttl": "1h"})));
+    assert_eq!(marks(Caching::Off), [None, None, None]);
+}

@@ -96,6 +96,7 @@ fn settings_take_the_names_of_the_dialect() {
         temperature: Some(0.5),
         thinking_tokens: Some(4000),
         tool_choice: ToolChoice::None,
+        ..Params::default()
     };
     let keys = [
         "max_tokens",

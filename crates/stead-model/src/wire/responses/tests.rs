@@ -32,6 +32,7 @@ fn a_body_has_the_documented_shape() {
         temperature: Some(0.5),
         thinking_tokens: Some(8_000),
         tool_choice: ToolChoice::None,
+        ..Params::default()
     };
     let text = String::from_utf8(crate::wire::encode(&wire(), &request, Mode::Stream, None)).unwrap();
     let golden = concat!(

@@ -1,0 +1,144 @@
+//! Profiles: what the harness does differently for some models, as the model and the gate see it.
+
+mod acting;
+mod exclusion;
+mod helper;
+mod request;
+
+use crate::crew::{Says, answers};
+use crate::support::results;
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
+use serde_json::Value;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use stead_agent::{Agent, AgentParts, Models};
+use stead_core::{Entry, Line, Message, Owner, Price, Redactor, ResultStatus};
+use stead_model::{Delta, Model, ModelError, Params, Request};
+use stead_sandbox::Host;
+use stead_store::OsDisk;
+use stead_vfs::{LocalVfs, VPath};
+use stead_workspace::{LocalPlace, OpenOptions, Workspace};
+
+/// A workspace of these files.
+pub(crate) fn workspace(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    put(dir.path(), "AGENTS.md", "You lead.");
+    files.iter().for_each(|(name, content)| put(dir.path(), name, content));
+    dir
+}
+
+pub(crate) fn put(dir: &Path, name: &str, content: &str) {
+    let path = dir.join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, content).unwrap();
+}
+
+/// A model under a name of its own, which keeps what it was asked.
+#[derive(Debug)]
+pub(crate) struct Named {
+    name: &'static str,
+    inner: Arc<dyn Model>,
+    asked: Mutex<Vec<Asked>>,
+}
+
+/// What is looked at of a request.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Asked {
+    pub(crate) system: String,
+    /// Names and descriptions.
+    pub(crate) tools: Vec<(String, String)>,
+    pub(crate) params: Params,
+}
+
+impl Asked {
+    pub(crate) fn has(&self, tool: &str) -> bool {
+        self.tools.iter().any(|(name, _)| name == tool)
+    }
+}
+
+impl Named {
+    pub(crate) fn new(
+        name: &'static str,
+        f: impl Fn(&str, usize, &Request) -> Says + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Self { name, inner: answers(f), asked: Mutex::default() })
+    }
+
+    pub(crate) fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+impl Model for Named {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn price(&self) -> Option<Price> {
+        None
+    }
+
+    fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {
+        let parts: Vec<&str> = request.system.iter().map(|part| part.text.as_str()).collect();
+        self.asked.lock().unwrap().push(Asked {
+            system: parts.join("\n\n"),
+            tools: request.tools.iter().map(|tool| (tool.name.clone(), tool.description.clone())).collect(),
+            params: request.params.clone(),
+        });
+        let name = |delta| match delta {
+            Delta::Done(mut reply) => {
+                reply.model = self.name.to_owned();
+                Delta::Done(reply)
+            }
+            other => other,
+        };
+        self.inner.stream(request).map(move |delta| delta.map(name)).boxed()
+    }
+}
+
+/// An agent in `dir` that asks `model`; those that others of its agents name are found in `more`.
+pub(crate) async fn agent(dir: &Path, model: Arc<dyn Model>, more: Vec<Arc<Named>>) -> Arc<Agent> {
+    let files = Arc::new(LocalVfs::open(dir, Arc::new(OsDisk)).unwrap());
+    let mut workspace = Workspace::open(files, &OpenOptions::default(), &|_| None).await.unwrap();
+    workspace.definition.config.memory.flush.get_or_insert(false);
+    let params = workspace.config().model.as_ref().map_or_else(Params::default, |settings| settings.params());
+    let place = LocalPlace::open(dir, workspace.config().agent(), Arc::new(OsDisk), Redactor::default()).unwrap();
+    let main = model.clone();
+    let models = Models::new(move |settings| {
+        let found = more.iter().find(|model| model.name == settings.name).map(|model| model.clone() as Arc<dyn Model>);
+        Ok(found.unwrap_or_else(|| main.clone()))
+    });
+    Agent::new(AgentParts {
+        workspace,
+        model,
+        memory_model: None,
+        params,
+        compactor: None,
+        place: Arc::new(place),
+        owner: Owner::default(),
+        sandbox: Some(Arc::new(Host::new([]))),
+        tools: Vec::new(),
+        folder: VPath::root(),
+        models,
+    })
+    .unwrap()
+}
+
+/// A call of a task.
+pub(crate) fn task(agent: &str, prompt: &str) -> (&'static str, Value) {
+    ("task", serde_json::json!({"agent": agent, "description": prompt, "prompt": prompt}))
+}
+
+/// What came of each call, in the order of the calls: results stand in the order in which they came.
+pub(crate) fn outcomes(lines: &[Line]) -> Vec<(ResultStatus, String)> {
+    let calls = lines.iter().filter_map(|line| match &line.entry {
+        Entry::Model(reply) => Some(Message::Assistant { content: reply.content.clone() }),
+        _ => None,
+    });
+    let ids: Vec<String> =
+        calls.flat_map(|message| message.calls().map(|call| call.id.clone()).collect::<Vec<_>>()).collect();
+    let all = results(lines);
+    let of = |id: &String| all.iter().find(|(of, _, _)| of == id).cloned();
+    ids.iter().filter_map(of).map(|(_, status, text)| (status, text)).collect()
+}

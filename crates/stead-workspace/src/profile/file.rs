@@ -1,0 +1,364 @@
+//! A profile as a file says it.
+
+use super::merge::tool;
+use super::{GeneralPurpose, Profile, ProfileKey, ProfileLayer, ProfileSource};
+use crate::{Document, Finding, Severity, Spot, Surface, tool_problem};
+use schemars::JsonSchema;
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{Error, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use std::collections::BTreeMap;
+use std::fmt;
+use stead_model::{Caching, takes_caching};
+
+/// The longest text of a profile: each is in every request.
+const MAX_TEXT_BYTES: usize = 32 * 1024;
+
+/// A profile: what the harness does differently for some models.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ProfileFile {
+    /// Which models: `provider`, `provider:model`, or `provider:beginning*`; or a list of them.
+    #[serde(rename = "for", deserialize_with = "one_or_many")]
+    #[schemars(with = "OneOrMany")]
+    models: Vec<String>,
+    /// Said last in the system prompt.
+    prompt_suffix: Option<String>,
+    /// What the model is told about tools instead of their own descriptions, by any of their names.
+    descriptions: BTreeMap<String, String>,
+    /// Tools that are neither shown to the model nor callable.
+    exclude: Vec<String>,
+    /// How tools are named to the model.
+    surface: Option<Surface>,
+    /// Sampling temperature, where the agent sets none.
+    temperature: Option<f64>,
+    /// Tokens that the model may spend on thinking, where the agent does not say.
+    thinking_tokens: Option<u32>,
+    /// How long the provider keeps the beginning of a request, where it can be told: `off`, `5m` or `1h`.
+    caching: Option<Caching>,
+    /// The built-in agent that work can be handed to: `false` for none, or what is different about it.
+    #[schemars(with = "Option<OnOrDifferent>")]
+    general_purpose: Helper,
+}
+
+/// What is different about the built-in agent that work can be handed to.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+struct Different {
+    /// Whether there is one.
+    enabled: Option<bool>,
+    /// How it is described to whoever may hand work to it.
+    description: Option<String>,
+    /// What it is told.
+    prompt: Option<String>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Helper(Different);
+
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum OnOrDifferent {
+    On(bool),
+    Different(Different),
+}
+
+fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    struct Names;
+    impl<'de> Visitor<'de> for Names {
+        type Value = Vec<String>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("`provider` or `provider:model`, or a list of them")
+        }
+        fn visit_str<E: Error>(self, name: &str) -> Result<Self::Value, E> {
+            Ok(vec![name.to_owned()])
+        }
+        fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Self::Value, A::Error> {
+            Vec::deserialize(SeqAccessDeserializer::new(list))
+        }
+    }
+    deserializer.deserialize_any(Names)
+}
+
+impl<'de> Deserialize<'de> for Helper {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Given;
+        impl<'de> Visitor<'de> for Given {
+            type Value = Helper;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("`true`, `false`, or a map with `enabled`, `description`, `prompt`")
+            }
+            fn visit_bool<E: Error>(self, on: bool) -> Result<Helper, E> {
+                Ok(Helper(Different { enabled: Some(on), ..Different::default() }))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Helper, A::Error> {
+                Different::deserialize(MapAccessDeserializer::new(map)).map(Helper)
+            }
+        }
+        deserializer.deserialize_any(Given)
+    }
+}
+
+/// A profile that was read.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ProfileRead {
+    file: String,
+    /// Whom it is for, and where that is said.
+    keys: Vec<(ProfileKey, Spot)>,
+    pub(crate) profile: Profile,
+    /// Tools that it names and nobody knows so far.
+    pub(crate) unknown: Vec<(String, Finding)>,
+    /// What a person should know.
+    pub(crate) notes: Vec<Finding>,
+}
+
+impl ProfileRead {
+    /// Reads the text of `file`; all that is wrong is told.
+    pub(crate) fn parse(file: &str, text: &str) -> Result<Self, Vec<Finding>> {
+        let one = |finding| vec![finding];
+        let document = Document::yaml(file, text).map_err(one)?;
+        let raw: ProfileFile = document.typed().map_err(one)?;
+        let mut wrong = Vec::new();
+        let keys = keys(&raw, &document, &mut wrong);
+        wrong.extend(
+            raw.problems(&keys).into_iter().map(|(key, words)| document.error(&key, format!("{key}: {words}"))),
+        );
+        if !wrong.is_empty() {
+            return Err(wrong);
+        }
+        let (unknown, notes) = raw.named(&document);
+        Ok(Self { file: file.to_owned(), keys, profile: raw.profile(), unknown, notes })
+    }
+
+    /// The same as layers, one for each of those it is for.
+    pub(crate) fn layers(&self) -> impl Iterator<Item = ProfileLayer> + '_ {
+        self.layers_from(ProfileSource::File(self.file.clone()))
+    }
+
+    fn layers_from(&self, source: ProfileSource) -> impl Iterator<Item = ProfileLayer> + '_ {
+        let layer = move |(key, _): &(ProfileKey, Spot)| ProfileLayer {
+            key: key.clone(),
+            source: source.clone(),
+            profile: self.profile.clone(),
+        };
+        self.keys.iter().map(layer)
+    }
+
+    /// What two files say about the same models.
+    pub(crate) fn twice(all: &[impl AsRef<Self>]) -> Vec<Finding> {
+        let mut seen: Vec<(&ProfileKey, &str)> = Vec::new();
+        let mut wrong = Vec::new();
+        for read in all.iter().map(AsRef::as_ref) {
+            for (key, spot) in &read.keys {
+                match seen.iter().find(|(known, _)| *known == key) {
+                    Some((_, first)) => {
+                        let words = format!("for: {key} has a profile in {first} already; put both into one");
+                        wrong.push(Finding::error(&read.file, words).at(*spot));
+                    }
+                    None => seen.push((key, &read.file)),
+                }
+            }
+        }
+        wrong
+    }
+}
+
+impl AsRef<Self> for ProfileRead {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
+/// The files of the profiles that are built in.
+const BUILT_IN: [(&str, &str); 1] = [("local.yaml", include_str!("../../data/profiles/local.yaml"))];
+
+/// The profiles that are built in.
+pub(crate) fn built_in() -> Vec<ProfileLayer> {
+    let read = BUILT_IN.iter().filter_map(|(file, text)| ProfileRead::parse(file, text).ok());
+    read.flat_map(|read| read.layers_from(ProfileSource::BuiltIn).collect::<Vec<_>>()).collect()
+}
+
+fn keys(raw: &ProfileFile, document: &Document, wrong: &mut Vec<Finding>) -> Vec<(ProfileKey, Spot)> {
+    let mut keys: Vec<(ProfileKey, Spot)> = Vec::new();
+    for (i, name) in raw.models.iter().enumerate() {
+        let at = format!("for[{i}]");
+        match name.parse::<ProfileKey>() {
+            Ok(key) if keys.iter().any(|(known, _)| *known == key) => {
+                wrong.push(document.error(&at, format!("for: {key} stands here twice")));
+            }
+            Ok(key) => keys.push((key, document.place(&at))),
+            Err(words) => wrong.push(document.error(&at, format!("for: {words}"))),
+        }
+    }
+    keys
+}
+
+impl ProfileFile {
+    /// What is wrong beyond the form of the file, and the keys it is about.
+    fn problems(&self, keys: &[(ProfileKey, Spot)]) -> Vec<(String, String)> {
+        let mut wrong = Vec::new();
+        let mut add = |key: &str, words: String| wrong.push((key.to_owned(), words));
+        if self.models.is_empty() {
+            add("for", "which models? Name a provider, or provider:model".to_owned());
+        }
+        if self.temperature.is_some_and(|degrees| !(0.0..=2.0).contains(&degrees)) {
+            add("temperature", "must be from 0 to 2".to_owned());
+        }
+        let deaf = keys.iter().map(|(key, _)| key.provider()).find(|provider| !takes_caching(provider));
+        if let Some(provider) = deaf.filter(|_| self.caching.is_some()) {
+            add("caching", format!("{provider} cannot be told; only anthropic can"));
+        }
+        let mut described: BTreeMap<String, &str> = BTreeMap::new();
+        for (name, text) in &self.descriptions {
+            let key = format!("descriptions.{name}");
+            if text.trim().is_empty() {
+                add(&key, "is empty".to_owned());
+            }
+            if let Some(other) = described.insert(tool(name), name) {
+                add(&key, format!("is the same tool as {other}; keep one"));
+            }
+        }
+        let Helper(Different { description, prompt, .. }) = &self.general_purpose;
+        let described = self.descriptions.iter().map(|(name, text)| (format!("descriptions.{name}"), Some(text)));
+        let others = [
+            ("prompt_suffix".to_owned(), self.prompt_suffix.as_ref()),
+            ("general_purpose.description".to_owned(), description.as_ref()),
+            ("general_purpose.prompt".to_owned(), prompt.as_ref()),
+        ];
+        for (key, text) in described.chain(others) {
+            if text.is_some_and(|text| text.len() > MAX_TEXT_BYTES) {
+                add(&key, format!("is longer than {MAX_TEXT_BYTES} bytes"));
+            }
+        }
+        for (key, text) in [("general_purpose.description", description), ("general_purpose.prompt", prompt)] {
+            if text.as_ref().is_some_and(|text| text.trim().is_empty()) {
+                add(key, "is empty".to_owned());
+            }
+        }
+        wrong
+    }
+
+    /// Tools that are named here: those that nobody knows, and what is to be said about others.
+    fn named(&self, document: &Document) -> (Vec<(String, Finding)>, Vec<Finding>) {
+        let excluded = self.exclude.iter().enumerate().map(|(i, name)| (format!("exclude[{i}]"), "exclude", name));
+        let described = self.descriptions.keys().map(|name| (format!("descriptions.{name}"), "descriptions", name));
+        let (mut unknown, mut notes) = (Vec::new(), Vec::new());
+        for (at, key, name) in excluded.chain(described) {
+            match tool_problem(name) {
+                None => {}
+                // A typo would leave a tool in.
+                Some((Severity::Lax | Severity::Error, words)) => {
+                    unknown.push((name.clone(), document.error(&at, format!("{key}: {words}"))));
+                }
+                Some((severity @ (Severity::Inactive | Severity::Warning), words)) => {
+                    notes.push(document.finding(severity, &at, format!("{key}: {words}")));
+                }
+            }
+        }
+        (unknown, notes)
+    }
+
+    fn profile(self) -> Profile {
+        let Helper(Different { enabled, description, prompt }) = self.general_purpose;
+        Profile {
+            prompt_suffix: self.prompt_suffix,
+            descriptions: self.descriptions,
+            exclude: self.exclude.into_iter().collect(),
+            surface: self.surface,
+            temperature: self.temperature,
+            thinking_tokens: self.thinking_tokens,
+            caching: self.caching,
+            general_purpose: GeneralPurpose { enabled, description, prompt },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_place() {
+        let table = [
+            ("temperature: 1", "1:1: for: which models?"),
+            ("for: []", "1:1: for: which models?"),
+            ("for: opnai", "1:1: for: no provider is named \"opnai\"; did you mean `openai`?"),
+            ("for:\n- openai\n- openai-chat", "3:3: for: openai stands here twice"),
+            ("for: openai\nsurfce: a", "2:1: surfce: unknown field `surfce`; did you mean `surface`?"),
+            ("for: openai\nsurface: titel", "2:1: surface: unknown value `titel`; did you mean `title`?"),
+            ("for: openai\ntemperature: 3", "2:1: temperature: must be from 0 to 2"),
+            ("for: openai\ntemperature: warm", "2:1: temperature: "),
+            ("for: openai\ncaching: 1h", "2:1: caching: openai cannot be told; only anthropic can"),
+            ("for: [anthropic, gemini]\ncaching: 5m", "2:1: caching: gemini cannot be told"),
+            ("for: anthropic\ncaching: 2h", "2:1: caching: \"2h\" is none of"),
+            ("for: openai\nexclude: ls", "2:1: exclude: a list is needed here"),
+            ("for: openai\ndescriptions:\n  ls: ''", "3:3: descriptions.ls: is empty"),
+            (
+                "for: openai\ndescriptions:\n  Bash: a\n  execute: b",
+                "4:3: descriptions.execute: is the same tool as Bash",
+            ),
+            (
+                "for: openai\ngeneral_purpose:\n  promt: a",
+                "3:3: general_purpose.promt: unknown field `promt`; did you mean `prompt`?",
+            ),
+            ("for: openai\ngeneral_purpose:\n  prompt: ' '", "3:3: general_purpose.prompt: is empty"),
+            ("for: openai\ngeneral_purpose: maybe", "2:1: general_purpose: "),
+        ];
+        let long = format!("for: openai\ndescriptions:\n  ls: {}", "a".repeat(MAX_TEXT_BYTES + 1));
+        for (text, said) in
+            table.into_iter().chain([(long.as_str(), "3:3: descriptions.ls: is longer than 32768 bytes")])
+        {
+            let error = ProfileRead::parse("profiles/a.yaml", text).unwrap_err()[0].to_string();
+            assert!(error.starts_with(&format!("profiles/a.yaml:{said}")), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn tools_that_nobody_knows_are_told_with_their_place() {
+        let text = "for: openai\nexclude:\n- ls\n- mcp__x__y\n- web_fetch\n- raed_file\ndescriptions:\n  own_tool: a\n";
+        let read = ProfileRead::parse("profiles/a.yaml", text).unwrap();
+        let unknown: Vec<String> = read.unknown.iter().map(|(name, finding)| format!("{name} {finding}")).collect();
+        assert_eq!(
+            unknown,
+            [
+                "raed_file profiles/a.yaml:6:3: exclude: there is no tool raed_file; did you mean read_file?",
+                "own_tool profiles/a.yaml:8:3: descriptions: there is no tool own_tool"
+            ]
+        );
+        let notes: Vec<(Severity, Spot)> = read.notes.iter().map(|note| (note.severity, note.place)).collect();
+        assert_eq!(notes, [(Severity::Inactive, Spot { line: 5, column: 3 })]);
+    }
+
+    #[test]
+    fn two_profiles_for_the_same_models_are_refused() {
+        let read = |file: &str, text: &str| ProfileRead::parse(file, text).unwrap();
+        let all = [
+            read("a.yaml", "for: [openai, 'openai:gpt-5*']"),
+            read("b.yaml", "for: openai:gpt-5"),
+            read("c.yaml", "temperature: 1\nfor: [gemini, openai-chat]"),
+        ];
+        let said: Vec<String> = ProfileRead::twice(&all).iter().map(ToString::to_string).collect();
+        assert_eq!(said, ["c.yaml:2:15: for: openai has a profile in a.yaml already; put both into one"]);
+    }
+
+    #[test]
+    fn built_in_profiles_are_right_and_exclude_nothing_that_a_workspace_could_not_bring_back() {
+        for (file, text) in BUILT_IN {
+            let read = ProfileRead::parse(file, text).unwrap();
+            assert_eq!(
+                (&read.unknown[..], &read.notes[..], &read.profile.exclude),
+                (&[][..], &[][..], &Default::default())
+            );
+        }
+        assert!(built_in().len() >= BUILT_IN.len());
+    }
+}

@@ -1,0 +1,290 @@
+//! Which profiles apply to a model, and what they come to.
+
+use super::{Profile, ProfileKey, excluded_by, merge};
+use crate::{Layout, Surface};
+use serde_json::{Value, json};
+use std::fmt;
+
+/// A profile, whom it is for, and where it comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProfileLayer {
+    /// Whom it is for.
+    pub key: ProfileKey,
+    /// Where it comes from.
+    pub source: ProfileSource,
+    /// What it says.
+    pub profile: Profile,
+}
+
+/// Where a profile comes from; the later go over the earlier.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ProfileSource {
+    /// The harness itself.
+    BuiltIn,
+    /// A file of the workspace.
+    File(String),
+    /// The program around it.
+    Code,
+}
+
+impl ProfileSource {
+    fn rank(&self) -> u8 {
+        match self {
+            Self::BuiltIn => 0,
+            Self::File(_) => 1,
+            Self::Code => 2,
+        }
+    }
+}
+
+impl fmt::Display for ProfileSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BuiltIn => f.write_str("built in"),
+            Self::File(path) => f.write_str(path),
+            Self::Code => f.write_str("given by the program"),
+        }
+    }
+}
+
+impl fmt::Display for ProfileLayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.key, self.source)
+    }
+}
+
+/// The profiles that apply to a model, and what they come to.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Resolved {
+    /// Those that apply, each over the ones before it.
+    pub layers: Vec<ProfileLayer>,
+    /// What they come to.
+    pub profile: Profile,
+}
+
+/// A setting that holds, and which profile gave it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Given {
+    /// Its key, as in the file; of a map or a list with the name of the entry.
+    pub key: String,
+    /// Its value.
+    pub value: Value,
+    /// The profile.
+    pub by: String,
+}
+
+impl Resolved {
+    /// What applies to `model`, a `provider:model`, of all there are.
+    pub fn new(all: impl IntoIterator<Item = ProfileLayer>, model: &str) -> Self {
+        let mut layers: Vec<ProfileLayer> = all.into_iter().filter(|layer| layer.key.covers(model)).collect();
+        layers.sort_by_key(|layer| (layer.source.rank(), layer.key.closeness()));
+        let profile = merge(layers.iter().map(|layer| &layer.profile));
+        Self { layers, profile }
+    }
+
+    /// Why a tool of this canonical name is excluded, if it is: the closest profile that says so.
+    pub fn excluded(&self, tool: &str) -> Option<String> {
+        let by = self.last(|profile| profile.excludes(tool))?;
+        Some(format!("the profile {by} excludes {tool}"))
+    }
+
+    /// Why there is no built-in agent to hand work to, if so.
+    pub fn no_general_purpose(&self) -> Option<String> {
+        if self.profile.general_purpose.enabled != Some(false) {
+            return None;
+        }
+        let by = self.last(|profile| profile.general_purpose.enabled.is_some())?;
+        Some(format!("the profile {by} switches general-purpose off"))
+    }
+
+    /// How tools are named: as the agent's own settings say, or else the workspace's profiles, or else the layout, where
+    /// its own texts name tools, or else what is built in.
+    pub fn surface(&self, own: Option<Surface>, layout: Layout, by_layout: Surface) -> Surface {
+        let set = |built_in: bool| {
+            let layers = self.layers.iter().filter(|layer| (layer.source == ProfileSource::BuiltIn) == built_in);
+            merge(layers.map(|layer| &layer.profile)).surface
+        };
+        let built_in = match layout {
+            Layout::Stead | Layout::Agentscope => set(true),
+            Layout::Openharness | Layout::Openpaw | Layout::Deepagents | Layout::AgentscopePy => None,
+        };
+        own.or_else(|| set(false)).or(built_in).unwrap_or(by_layout)
+    }
+
+    /// Where the suffix of the prompt comes from.
+    pub fn suffix_source(&self) -> String {
+        self.last(|profile| profile.prompt_suffix.is_some()).map_or(String::new(), |layer| layer.source.to_string())
+    }
+
+    fn last(&self, says: impl Fn(&Profile) -> bool) -> Option<&ProfileLayer> {
+        self.layers.iter().rev().find(|layer| says(&layer.profile))
+    }
+
+    /// Every setting that holds, and which profile gave it.
+    pub fn given(&self) -> Vec<Given> {
+        let Profile {
+            prompt_suffix,
+            descriptions,
+            exclude,
+            surface,
+            temperature,
+            thinking_tokens,
+            caching,
+            general_purpose: helper,
+        } = &self.profile;
+        let mut given = Vec::new();
+        let mut add = |key: &str, value: Option<Value>, says: &dyn Fn(&Profile) -> bool| {
+            if let (Some(value), Some(by)) = (value, self.last(says)) {
+                given.push(Given { key: key.to_owned(), value, by: by.to_string() });
+            }
+        };
+        add("prompt_suffix", prompt_suffix.as_ref().map(|text| json!(text)), &|p| p.prompt_suffix.is_some());
+        for (tool, text) in descriptions {
+            let says = |p: &Profile| p.descriptions.keys().any(|name| super::merge::tool(name) == *tool);
+            add(&format!("descriptions.{tool}"), Some(json!(text)), &says);
+        }
+        for tool in exclude {
+            add(&format!("exclude.{tool}"), Some(json!(true)), &|p| {
+                p.exclude.iter().any(|name| excluded_by(name, tool))
+            });
+        }
+        add("surface", surface.map(|surface| json!(surface)), &|p| p.surface.is_some());
+        add("temperature", temperature.map(|degrees| json!(degrees)), &|p| p.temperature.is_some());
+        add("thinking_tokens", thinking_tokens.map(|tokens| json!(tokens)), &|p| p.thinking_tokens.is_some());
+        add("caching", caching.map(|caching| json!(caching)), &|p| p.caching.is_some());
+        let text = |text: &Option<String>| text.as_ref().map(|text| json!(text));
+        add("general_purpose.enabled", helper.enabled.map(|on| json!(on)), &|p| p.general_purpose.enabled.is_some());
+        add("general_purpose.description", text(&helper.description), &|p| p.general_purpose.description.is_some());
+        add("general_purpose.prompt", text(&helper.prompt), &|p| p.general_purpose.prompt.is_some());
+        given
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: ProfileSource = ProfileSource::File(String::new());
+
+    /// A profile that says which it is.
+    fn layer(source: ProfileSource, key: &str) -> ProfileLayer {
+        let profile = Profile { prompt_suffix: Some(format!("{source:?} {key}")), ..Profile::default() };
+        ProfileLayer { key: key.parse().unwrap(), source, profile }
+    }
+
+    #[test]
+    fn the_closest_comes_last_and_the_workspace_after_what_is_built_in() {
+        let all = || {
+            [
+                (ProfileSource::Code, "openai"),
+                (FILE, "openai:gpt-5"),
+                (FILE, "openai:gpt-5*"),
+                (FILE, "openai:gpt*"),
+                (FILE, "openai"),
+                (FILE, "gemini"),
+                (ProfileSource::BuiltIn, "openai:gpt-5"),
+                (ProfileSource::BuiltIn, "openai"),
+            ]
+            .map(|(source, key)| layer(source, key))
+        };
+        let built_in = |key| layer(ProfileSource::BuiltIn, key);
+        let table = [
+            (
+                "openai:gpt-5",
+                vec![
+                    built_in("openai"),
+                    built_in("openai:gpt-5"),
+                    layer(FILE, "openai"),
+                    layer(FILE, "openai:gpt*"),
+                    layer(FILE, "openai:gpt-5*"),
+                    layer(FILE, "openai:gpt-5"),
+                    layer(ProfileSource::Code, "openai"),
+                ],
+            ),
+            (
+                "openai:gpt-4",
+                vec![
+                    built_in("openai"),
+                    layer(FILE, "openai"),
+                    layer(FILE, "openai:gpt*"),
+                    layer(ProfileSource::Code, "openai"),
+                ],
+            ),
+            ("gemini:gemini-3", vec![layer(FILE, "gemini")]),
+            ("anthropic:claude", vec![]),
+        ];
+        for (model, layers) in table {
+            let profile = layers.last().map(|layer| layer.profile.clone()).unwrap_or_default();
+            let mut reversed = all();
+            reversed.reverse();
+            for all in [all(), reversed] {
+                let want = Resolved { layers: layers.clone(), profile: profile.clone() };
+                assert_eq!(Resolved::new(all, model), want, "{model}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_surface_is_the_agents_then_the_workspaces_then_the_layouts_then_what_is_built_in() {
+        use Surface::{Snake, Title};
+        let resolved = |built_in: Option<Surface>, file: Option<Surface>| {
+            let layer = |source, surface| ProfileLayer {
+                profile: Profile { surface, ..Profile::default() },
+                ..layer(source, "openai")
+            };
+            Resolved::new([layer(ProfileSource::BuiltIn, built_in), layer(FILE, file)], "openai:x")
+        };
+        let (stead, foreign) = (Layout::Stead, Layout::Openharness);
+        #[rustfmt::skip]
+        let table = [
+            (Some(Snake), Some(Title), Some(Title), (foreign, Title), Snake),
+            (None,        Some(Title), Some(Snake), (foreign, Title), Snake),
+            (None,        Some(Snake), None,        (foreign, Title), Title),
+            (None,        Some(Title), None,        (stead, Snake),   Title),
+            (None,        None,        None,        (stead, Snake),   Snake),
+        ];
+        for (own, built_in, file, (layout, by_layout), want) in table {
+            let surface = resolved(built_in, file).surface(own, layout, by_layout);
+            assert_eq!(surface, want, "{own:?} {built_in:?} {file:?} {layout}");
+        }
+    }
+
+    #[test]
+    fn what_holds_is_told_with_who_gave_it() {
+        let layer = |source, key, profile| ProfileLayer { profile, ..layer(source, key) };
+        let base = Profile {
+            temperature: Some(1.0),
+            exclude: ["Write".to_owned()].into(),
+            descriptions: [("Bash".to_owned(), "a".to_owned())].into(),
+            ..Profile::default()
+        };
+        let close = Profile {
+            temperature: Some(0.0),
+            descriptions: [("ls".to_owned(), "b".to_owned())].into(),
+            general_purpose: super::super::GeneralPurpose { enabled: Some(false), ..Default::default() },
+            ..Profile::default()
+        };
+        let file = ProfileSource::File("profiles/a.yaml".to_owned());
+        let resolved = Resolved::new(
+            [layer(ProfileSource::BuiltIn, "openai", base), layer(file, "openai:gpt*", close)],
+            "openai:gpt",
+        );
+        let given = |key: &str, value: Value, by: &str| Given { key: key.to_owned(), value, by: by.to_owned() };
+        let (first, second) = ("openai (built in)", "openai:gpt* (profiles/a.yaml)");
+        assert_eq!(
+            resolved.given(),
+            [
+                given("descriptions.execute", json!("a"), first),
+                given("descriptions.ls", json!("b"), second),
+                given("exclude.write_file", json!(true), first),
+                given("temperature", json!(0.0), second),
+                given("general_purpose.enabled", json!(false), second),
+            ]
+        );
+        let why = "the profile openai (built in) excludes overwrite_file";
+        assert_eq!(resolved.excluded("overwrite_file").as_deref(), Some(why));
+        assert_eq!(resolved.excluded("ls"), None);
+        let why = "the profile openai:gpt* (profiles/a.yaml) switches general-purpose off";
+        assert_eq!(resolved.no_general_purpose().as_deref(), Some(why));
+    }
+}
