@@ -165,25 +165,29 @@ impl Live<'_> {
         }
         // What the model could not be asked about any more is the next input instead.
         let heeds = self.has_steps();
-        if heeds && self.steer().await? {
-            return Ok(true);
-        }
-        if self.options.leftover == Leftover::Leave {
-            return Ok(false);
-        }
-        while self.session.crew.working() > 0 {
-            let (crew, halt, inbox) = (self.session.crew.clone(), self.halt.clone(), self.options.inbox.clone());
+        loop {
+            // Looked at before the news: whatever ends from here on is noticed.
+            let (mut ends, works) = (self.session.crew.ends(), self.session.crew.working() > 0);
+            if heeds && self.steer().await? {
+                return Ok(true);
+            }
+            if self.options.leftover == Leftover::Leave {
+                return Ok(false);
+            }
+            if self.tell_news().await? {
+                return Ok(true);
+            }
+            if !works {
+                return Ok(false);
+            }
+            let (halt, inbox) = (self.halt.clone(), self.options.inbox.clone());
             tokio::select! {
                 biased;
                 halted = halt.wait() => return Err(halted.into()),
                 () = steered(inbox), if heeds => {}
-                () = crew.next_end() => {}
-            }
-            if heeds && self.steer().await? || self.tell_news().await? {
-                return Ok(true);
+                _ = ends.changed() => {}
             }
         }
-        self.tell_news().await
     }
 
     /// The run is over: those who work for it are stopped if it was, and left alone if they may go on.

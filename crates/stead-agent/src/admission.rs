@@ -1,7 +1,7 @@
 //! What becomes of a call: what the gate says of it, and all that the gate must know.
 
 use crate::approvals::asked;
-use crate::gate::{Terms, is_allowed, judge};
+use crate::gate::{Command, Ruled, Terms, is_allowed, judge};
 use crate::standing::Standing as Prompts;
 use crate::{Agent, Judged, Session, Tainted};
 use serde_json::Value;
@@ -54,6 +54,11 @@ impl Agent {
     pub(crate) fn never(&self, tools: &Registry, name: &str, terms: &Terms) -> Option<Verdict> {
         let (tool, why) = tools.excluded(name)?;
         Some(judge(&self.gate, terms, &Judged::excluded(tool, why)))
+    }
+
+    /// Tools that its lists deny, as these name them.
+    pub(crate) fn denied(&self) -> Vec<String> {
+        self.parts.workspace.definition.tools.iter().flat_map(|lists| lists.deny.iter().cloned()).collect()
     }
 
     /// Files as tools see them: the rules hold below every one of them.
@@ -132,7 +137,13 @@ impl Agent {
         let excluded = tools.excluded(&spec.name).map(|(_, why)| why.to_owned());
         // Arguments of a tool that is not there were not checked.
         let mut accesses = if absent { Vec::new() } else { tool.accesses(args) };
-        let command = tool.command(args).map(|text| self.command(text, args, &mut accesses));
+        let mut command = None;
+        if let Some((judged, looks)) = tool.command(args).map(|text| self.command(text, args)) {
+            let below = looks.ask(&workspace.rules, files).await?;
+            let ruled = below.map_or(judged.ruled, Ruled::By);
+            command = Some(Command { ruled, ..judged });
+            accesses.extend(looks.named);
+        }
         Ok(Judged {
             tool: spec.name.clone(),
             effect: spec.risk.effect,
@@ -141,7 +152,7 @@ impl Agent {
             excluded,
             tainted: self.tainted(files, &spec.name, &accesses, conversation).await,
             project: self.parts.place.project().filter(|_| accesses.iter().any(changes_project)),
-            lies: match conversation.terms.granted.is_empty() {
+            lies: match conversation.terms.granted.is_empty() && self.gate.approvals.is_empty() {
                 // Only rules for folders ask where paths lie.
                 true => Vec::new(),
                 false => lie(files, &accesses).await,

@@ -77,6 +77,8 @@ impl Session {
                 }
                 Ok((entries, Origin::Resume))
             }
+            // Tasks that ended since the last answer are something to go on with.
+            Begin::Resume { raise } if raise.is_zero() && self.has_news() => self.opening(Begin::Wake, fresh),
             Begin::Resume { .. } => Err(AgentError::NothingToResume(self.id.clone())),
             Begin::Wake if self.state.run.is_some() => Err(AgentError::StillOpen(self.id.clone())),
             Begin::Wake => match self.crew.news(&self.state.told) {

@@ -79,6 +79,17 @@ pub enum AgentError {
     /// The model, outside any run.
     #[error(transparent)]
     Model(#[from] stead_model::ModelError),
+    /// An agent asks for a model that is a file.
+    #[error(
+        "agent {agent}: its model {model} is a file, which only the workspace's own model may be (agent.yaml, -m): give \
+         it a model of a provider"
+    )]
+    FileAsModel {
+        /// The agent.
+        agent: String,
+        /// The model it wants.
+        model: String,
+    },
     /// A hook did not let an input through; nothing of it is on record.
     #[error("hook {hook} refused the input: {reason}")]
     Blocked {

@@ -170,6 +170,15 @@ impl Inbox {
         Some(joined(dropped, all))
     }
 
+    /// Takes back what went into a run and did not arrive there.
+    pub(crate) fn put_back(&self, content: Vec<Block>) {
+        let mut held = self.held();
+        // What is an input of its own afterwards waits already.
+        if held.settings.mode != QueueMode::SteerBacklog {
+            held.waiting.push_front(content);
+        }
+    }
+
     /// Whether a message waits that ends the run.
     pub(crate) fn interrupts(&self) -> bool {
         self.held().interrupts()

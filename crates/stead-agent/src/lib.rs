@@ -56,7 +56,7 @@ pub use crew::{Bound, Crew, Order, TaskRecord, TaskStatus, Wait as TaskWait};
 pub use error::AgentError;
 pub use facts::UNKNOWN_WINDOW_TOKENS;
 pub use features::{Contribution, Feature, TurnCx, own_folder};
-pub use gate::{Ceiling, Command, GateRules, Grant, Granted, Judged, Reads, Ruled, Tainted, Terms, judge};
+pub use gate::{Command, GateRules, Grant, Granted, Judged, Reads, Ruled, Tainted, Terms, judge};
 pub use hooks::{Delegate, HookGear, Hooks};
 pub use inbox::{Inbox, Sent, Waiting};
 pub use live::{Listener, RunOptions, RunReport};

@@ -117,7 +117,7 @@ impl Agent {
     /// No conversation at all.
     async fn outside(&self) -> Result<Conversation<'_>, AgentError> {
         let (owner, mode) = (&self.parts.owner, self.parts.workspace.config().permission_mode);
-        let terms = Terms { mode, granted: self.grants(owner).await?, ..Terms::default() };
+        let terms = Terms { mode, granted: self.grants(owner).await?, denied: self.denied(), ..Terms::default() };
         Ok(Conversation { owner, terms, tainted: None, session: None })
     }
 

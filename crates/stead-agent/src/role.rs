@@ -87,12 +87,26 @@ impl Agent {
         Ok(role)
     }
 
+    /// Agents may be written by the agent itself, so none of them reads or writes files as if they were models, past the
+    /// gate. Where the workspace itself plays from a file, they may, too.
+    fn check_model(&self, spec: &AgentSpec, wanted: &str) -> Result<(), AgentError> {
+        let provider = |name: &str| name.split(':').next().unwrap_or_default().to_lowercase();
+        let plays = |name: &str| matches!(provider(name).as_str(), "scripted" | "replay");
+        let records = provider(wanted) == "record";
+        let own = self.parts.workspace.config().model.as_ref().map(|model| model.name.clone()).unwrap_or_default();
+        if records || (plays(wanted) && !plays(&own) && !plays(self.parts.model.name())) {
+            return Err(AgentError::FileAsModel { agent: spec.name.clone(), model: wanted.to_owned() });
+        }
+        Ok(())
+    }
+
     fn parts_of(&self, spec: &AgentSpec, part: Part) -> Result<AgentParts, AgentError> {
         let workspace = self.parts.workspace.as_agent(spec, part);
         let mut parts = AgentParts { workspace, ..self.parts.clone() };
         if let Some(settings) = parts.workspace.config().model.clone()
             && spec.model.as_ref().is_some_and(|own| !own.name.is_empty())
         {
+            self.check_model(spec, &settings.name)?;
             parts.model = (self.parts.models.0)(&settings)?;
             parts.params = settings.params();
         } else if let Some(own) = &spec.model {

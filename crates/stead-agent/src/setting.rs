@@ -2,7 +2,7 @@
 //! input; whether it listens does not matter to the gate.
 
 use crate::admission::Conversation;
-use crate::gate::{Ceiling, Terms};
+use crate::gate::Terms;
 use crate::live::Live;
 use crate::session::Missing;
 use crate::{AgentError, Session};
@@ -47,22 +47,23 @@ impl Session {
     /// What binds its calls beside the rules of its agent.
     pub(crate) fn terms(&self) -> Terms {
         let mode = self.permission_mode();
-        let (modes, above) = self.state.ceiling();
-        let planning = match &self.state.plan {
-            Some(PlanStage::Making { file }) => Some(file.clone()),
-            Some(PlanStage::Agreed { .. }) | None => above.map(str::to_owned),
-        };
-        let mut ceiling = Ceiling { modes: modes.to_vec(), planning };
-        if let Some(now) = self.above.as_ref().and_then(|crew| crew.terms()) {
-            ceiling.lower_to(&now);
+        let mut ceiling = self.state.ceiling().cloned().unwrap_or_default();
+        if let Some(PlanStage::Making { file }) = &self.state.plan {
+            ceiling.planning = Some(file.clone());
         }
-        Terms { mode, ceiling, granted: self.granted.clone() }
+        ceiling.tainted |= self.state.tainted.is_some();
+        if let Some(now) = self.above.as_ref().and_then(|crew| crew.terms()) {
+            ceiling.lower_to(&now.below());
+        }
+        Terms { mode, ceiling, granted: self.granted.clone(), denied: self.agent.denied() }
     }
 
     /// The conversation, as far as the gate must know it.
     pub(crate) fn conversation(&self) -> Conversation<'_> {
-        let (owner, tainted) = (&self.owner, self.state.tainted);
-        Conversation { owner, terms: self.terms(), tainted, session: Some(self) }
+        let (owner, terms) = (&self.owner, self.terms());
+        // What came from above came with its first entry.
+        let tainted = self.state.tainted.or(terms.ceiling.tainted.then_some(1));
+        Conversation { owner, terms, tainted, session: Some(self) }
     }
 
     /// The change by which plan mode begins.
@@ -79,7 +80,7 @@ impl Session {
             Change::Plan { plan } => making(plan.as_ref()) != making(self.state.plan.as_ref()),
             Change::Todos { todos } => *todos != self.state.todos,
             Change::Agent { to } => *to != self.recorded_agent(),
-            Change::Ceiling { modes, planning } => (modes.as_slice(), planning.as_deref()) != self.state.ceiling(),
+            Change::Ceiling(ceiling) => Some(ceiling) != self.state.ceiling(),
         };
         set.into_iter().filter(is_new).collect()
     }

@@ -37,9 +37,17 @@ impl Live<'_> {
 
     /// Lets what was said meanwhile be part of the conversation. True if anything was.
     pub(crate) async fn steer(&mut self) -> Result<bool, Stop> {
-        let Some(content) = self.options.inbox.as_ref().and_then(|inbox| inbox.take_steering()) else {
-            return Ok(false);
-        };
+        let Some(inbox) = self.options.inbox.clone() else { return Ok(false) };
+        let Some(content) = inbox.take_steering() else { return Ok(false) };
+        let heard = self.let_in(content.clone()).await;
+        if heard.is_err() {
+            inbox.put_back(content);
+        }
+        heard
+    }
+
+    /// Puts what was said on record. False if a hook kept it away.
+    async fn let_in(&mut self, content: Vec<Block>) -> Result<bool, Stop> {
         let Some(mut content) = self.submit_steer(content).await? else { return Ok(false) };
         if let Some(offload) = &self.offload {
             let name = format!("steer-{}-{}.md", self.run, self.session.state.seq);

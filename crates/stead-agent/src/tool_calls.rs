@@ -28,10 +28,20 @@ impl Live<'_> {
     /// together, all others alone, in the model's order.
     pub(crate) async fn run_tools(&mut self, calls: Vec<Pending>) -> Result<(), Stop> {
         let mut together: Vec<Ready> = Vec::new();
+        let mut asks = false;
         for pending in calls {
             if self.is_steered() {
                 self.run_batch(std::mem::take(&mut together)).await?;
                 if self.skip_pending(&pending).await? {
+                    continue;
+                }
+            }
+            // Nothing is changed under those who are asked: it runs with what they agree to.
+            if asks {
+                let session = &*self.session;
+                let (again, conversation) = (pending.clone(), session.conversation());
+                let admitted = session.agent.admit(self.hands(), &*self.files, &self.run, again, &conversation).await;
+                if matches!(admitted, Admission::Run(ready) if changes(ready.tool.spec().risk)) {
                     continue;
                 }
             }
@@ -48,6 +58,7 @@ impl Live<'_> {
                     self.run_batch(vec![ready]).await?;
                 }
                 Admission::Ask(asked) => {
+                    asks = true;
                     for line in self.record(vec![Entry::Ask(asked.ask)]).await? {
                         let Entry::Ask(Ask { id, rule, terms, .. }) = line.entry else { continue };
                         let (name, args, decisions) = (call.name.clone(), call.args.clone(), terms.allowed().to_vec());

@@ -35,6 +35,8 @@ mod execute;
 mod faults;
 #[path = "all/hooks/mod.rs"]
 mod hooks;
+#[path = "all/hostile.rs"]
+mod hostile;
 #[path = "all/kills.rs"]
 mod kills;
 #[path = "all/lookup.rs"]

@@ -1,7 +1,7 @@
 //! How a session goes on: its list of things to do, plan mode, the agent that acts, the permission mode. Each changes by
 //! the result of a call or by a person, and by nothing else.
 
-use crate::PermissionMode;
+use crate::{Ceiling, PermissionMode};
 use serde::{Deserialize, Serialize};
 
 /// A change of how a session goes on.
@@ -30,14 +30,7 @@ pub enum Change {
         to: PermissionMode,
     },
     /// This binds the session of a subagent from above from here on: it was handed more work.
-    Ceiling {
-        /// Permission modes of all above it.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        modes: Vec<PermissionMode>,
-        /// The plan that is being made above it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        planning: Option<String>,
-    },
+    Ceiling(Ceiling),
 }
 
 impl Change {
@@ -175,7 +168,7 @@ impl Changes {
     pub(crate) fn plan_news(&self, newest_input: u64, more: &[Change]) -> Option<PlanNews> {
         let making = |change: &Change| match change {
             Change::Plan { plan } => Some(plan.as_ref().and_then(PlanStage::making).map(str::to_owned)),
-            Change::Todos { .. } | Change::Agent { .. } | Change::Mode { .. } | Change::Ceiling { .. } => None,
+            Change::Todos { .. } | Change::Agent { .. } | Change::Mode { .. } | Change::Ceiling(_) => None,
         };
         let known = self.made.iter().filter(|made| made.by == Maker::Call || made.seq < newest_input);
         let known = known.rev().find_map(|made| making(&made.change)).flatten();
@@ -191,7 +184,7 @@ impl Changes {
     pub(crate) fn todos(&self) -> &[Todo] {
         let newest = self.newest(|change| match change {
             Change::Todos { todos } => Some(todos.as_slice()),
-            Change::Plan { .. } | Change::Agent { .. } | Change::Mode { .. } | Change::Ceiling { .. } => None,
+            Change::Plan { .. } | Change::Agent { .. } | Change::Mode { .. } | Change::Ceiling(_) => None,
         });
         newest.unwrap_or_default()
     }
@@ -199,7 +192,7 @@ impl Changes {
     pub(crate) fn plan(&self) -> Option<&PlanStage> {
         let newest = self.newest(|change| match change {
             Change::Plan { plan } => Some(plan.as_ref()),
-            Change::Todos { .. } | Change::Agent { .. } | Change::Mode { .. } | Change::Ceiling { .. } => None,
+            Change::Todos { .. } | Change::Agent { .. } | Change::Mode { .. } | Change::Ceiling(_) => None,
         });
         newest.flatten()
     }
@@ -207,20 +200,20 @@ impl Changes {
     pub(crate) fn agent(&self) -> Option<&str> {
         self.newest(|change| match change {
             Change::Agent { to } => Some(to.as_str()),
-            Change::Todos { .. } | Change::Plan { .. } | Change::Mode { .. } | Change::Ceiling { .. } => None,
+            Change::Todos { .. } | Change::Plan { .. } | Change::Mode { .. } | Change::Ceiling(_) => None,
         })
     }
 
     pub(crate) fn mode(&self) -> Option<PermissionMode> {
         self.newest(|change| match change {
             Change::Mode { to } => Some(*to),
-            Change::Todos { .. } | Change::Plan { .. } | Change::Agent { .. } | Change::Ceiling { .. } => None,
+            Change::Todos { .. } | Change::Plan { .. } | Change::Agent { .. } | Change::Ceiling(_) => None,
         })
     }
 
-    pub(crate) fn ceiling(&self) -> Option<(&[PermissionMode], Option<&str>)> {
+    pub(crate) fn ceiling(&self) -> Option<&Ceiling> {
         self.newest(|change| match change {
-            Change::Ceiling { modes, planning } => Some((modes.as_slice(), planning.as_deref())),
+            Change::Ceiling(ceiling) => Some(ceiling),
             Change::Todos { .. } | Change::Plan { .. } | Change::Agent { .. } | Change::Mode { .. } => None,
         })
     }

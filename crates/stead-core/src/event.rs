@@ -278,7 +278,7 @@ impl EventKind {
             Change::Todos { todos } => Some(Self::Todos { todos }),
             Change::Plan { plan } => Some(Self::Plan { stage: plan }),
             Change::Mode { to } => Some(Self::Mode { to }),
-            Change::Agent { .. } | Change::Ceiling { .. } => None,
+            Change::Agent { .. } | Change::Ceiling(_) => None,
         }
     }
 }

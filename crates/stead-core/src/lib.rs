@@ -53,7 +53,7 @@ pub use money::{Price, StopReason, Usage, Usd};
 pub use redact::{RedactStream, Redactor};
 pub use repeat::{RepeatGuard, Repeated};
 pub use run::{CallState, Limits, Next, Pending, Run};
-pub use spawned::{Beginning, ChildFiles, Spawned};
+pub use spawned::{Beginning, Ceiling, ChildFiles, Spawned};
 pub use state::{ActiveSkill, FoldError, SessionState, Turn};
 pub use tool::{Access, AccessKind, Effect, Reach, Risk, ToolSpec, args_hash};
 pub use verdict::{Verdict, VerdictKind};

@@ -169,9 +169,12 @@ impl Run {
     pub fn next(&self, limits: &Limits) -> Next {
         let asked: Vec<&Pending> = self.pending.iter().filter(|p| matches!(p.state, CallState::Asked { .. })).collect();
         let open = self.pending.iter().filter(|p| match p.state {
-            CallState::New | CallState::Begun { .. } => true,
-            // Answers take effect together, once the last question of the step is answered.
-            CallState::Approved { .. } | CallState::Rejected { .. } | CallState::Responded { .. } => asked.is_empty(),
+            CallState::Begun { .. } => true,
+            // Answers take effect together, once the last question of the step is answered; and what was not begun
+            // then waits for them, or it would change what people are asked about.
+            CallState::New | CallState::Approved { .. } | CallState::Rejected { .. } | CallState::Responded { .. } => {
+                asked.is_empty()
+            }
             CallState::Asked { .. } | CallState::Done { .. } => false,
         });
         let open: Vec<Pending> = open.cloned().collect();

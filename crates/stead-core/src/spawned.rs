@@ -26,17 +26,49 @@ pub struct Spawned {
     pub label: Option<String>,
     /// How many hands it went through: 1 for a child of a person's session.
     pub depth: u32,
-    /// Permission modes of all above it; the strictest verdict of all holds.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub modes: Vec<PermissionMode>,
-    /// The plan that is being made above it: until then nothing may be changed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub planning: Option<String>,
+    /// What binds it from above.
+    #[serde(flatten)]
+    pub ceiling: Ceiling,
     /// Whose files it works on.
     #[serde(default)]
     pub files: ChildFiles,
     /// The session whose files these are: that of a person.
     pub tree: SessionId,
+}
+
+/// What binds a session from above, whatever its own rules say.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ceiling {
+    /// The permission modes of those it works for; the strictest verdict of all holds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub modes: Vec<PermissionMode>,
+    /// The file of a plan that is being made: until it is agreed to, nothing else may be changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planning: Option<String>,
+    /// Tools that are denied to those it works for, as their lists name them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub denied: Vec<String>,
+    /// Whether words that nobody here vouches for were taken in above.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tainted: bool,
+}
+
+impl Ceiling {
+    /// What binds from another side binds as well.
+    pub fn lower_to(&mut self, other: &Self) {
+        for mode in &other.modes {
+            if !self.modes.contains(mode) {
+                self.modes.push(*mode);
+            }
+        }
+        for tool in &other.denied {
+            if !self.denied.contains(tool) {
+                self.denied.push(tool.clone());
+            }
+        }
+        self.planning = self.planning.take().or_else(|| other.planning.clone());
+        self.tainted |= other.tainted;
+    }
 }
 
 /// Whose files a subagent works on.

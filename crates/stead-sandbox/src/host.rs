@@ -11,7 +11,16 @@ const SH: &str = "/bin/sh";
 /// Where programs are, if nobody says.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// What every command is told, unless the caller says otherwise: there is no terminal to draw on or to ask at.
-const FIXED: [(&str, &str); 2] = [("TERM", "dumb"), ("GIT_TERMINAL_PROMPT", "0")];
+const FIXED: [(&str, &str); 7] = [
+    ("TERM", "dumb"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    // A folder that only looks like a repository, and a repository's own settings, say nothing about what git runs.
+    ("GIT_CONFIG_COUNT", "2"),
+    ("GIT_CONFIG_KEY_0", "safe.bareRepository"),
+    ("GIT_CONFIG_VALUE_0", "explicit"),
+    ("GIT_CONFIG_KEY_1", "core.fsmonitor"),
+    ("GIT_CONFIG_VALUE_1", "false"),
+];
 /// Sets limits that nobody below can raise, and becomes the shell `$0`, which reads the command `$1`.
 const PRELUDE: &str = r#"ulimit -c 0; exec "$0" -c "$1""#;
 

@@ -15,7 +15,7 @@ pub enum StoreError {
     Exists(SessionId),
     /// Another process writes the session.
     #[error(
-        "session {session} is in use by {holder}; wait until it is done (`stead run` does with --wait), or use another session"
+        "session {session} is in use by {holder}; wait until it is done (--wait), answer there what it asks, or use another session"
     )]
     Locked {
         /// The session.

@@ -7,10 +7,29 @@ use std::sync::Arc;
 use stead_core::{AgentId, Redactor, SessionId, SessionState};
 use stead_store::{FileSessions, OsDisk, Sessions, Wait};
 
-const JOURNAL: &str = include_str!("golden/v1.log.jsonl");
-const FOLDED: &str = include_str!("golden/v1.state.json");
+/// Journals, and what they fold to: a conversation, and the session of a subagent that is asked, steered and changed.
+const GOLDEN: [(&str, &str); 2] = [
+    (include_str!("golden/v1.log.jsonl"), include_str!("golden/v1.state.json")),
+    (include_str!("golden/v1-hands.log.jsonl"), include_str!("golden/v1-hands.state.json")),
+];
 /// Every kind there is in format 1.
-const KINDS: [&str; 10] = ["ask", "call", "decision", "end", "model", "notice", "result", "rewind", "session", "user"];
+const KINDS: [&str; 15] = [
+    "ask",
+    "call",
+    "compaction",
+    "decision",
+    "end",
+    "hook",
+    "model",
+    "notice",
+    "pin",
+    "result",
+    "rewind",
+    "session",
+    "set",
+    "steer",
+    "user",
+];
 
 fn folded(state: &SessionState) -> Value {
     json!({"state": state, "messages": state.messages()})
@@ -36,27 +55,33 @@ fn assert_holds(now: &Value, then: &Value, at: &str) {
 }
 
 #[tokio::test]
-async fn a_journal_of_format_1_folds_to_what_it_always_did() {
-    let dir = tempfile::tempdir().unwrap();
-    let journals = FileSessions::new(dir.path(), AgentId::new("main").unwrap(), Arc::new(OsDisk), Redactor::default());
-    let id = SessionId::new("golden").unwrap();
-    let path = journals.path(&id);
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::write(&path, JOURNAL).unwrap();
+async fn journals_of_format_1_fold_to_what_they_always_did() {
+    for (journal, expected) in GOLDEN {
+        let dir = tempfile::tempdir().unwrap();
+        let journals =
+            FileSessions::new(dir.path(), AgentId::new("main").unwrap(), Arc::new(OsDisk), Redactor::default());
+        let id = SessionId::new("golden").unwrap();
+        let path = journals.path(&id);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, journal).unwrap();
 
-    let expected: Value = serde_json::from_str(FOLDED).unwrap();
-    let opened = journals.open(&id, None, Wait::No).await.unwrap();
-    assert_eq!(opened.torn, None);
-    assert_holds(&folded(&opened.state.unwrap()), &expected, "");
+        let expected: Value = serde_json::from_str(expected).unwrap();
+        let opened = journals.open(&id, None, Wait::No).await.unwrap();
+        assert_eq!(opened.torn, None);
+        assert_holds(&folded(&opened.state.unwrap()), &expected, "");
 
-    let mut state = SessionState::default();
-    for line in journals.read(&id).await.unwrap() {
-        state.apply(line.seq, &line.entry).unwrap();
+        let mut state = SessionState::default();
+        for line in journals.read(&id).await.unwrap() {
+            state.apply(line.seq, &line.entry).unwrap();
+        }
+        assert_holds(&folded(&state), &expected, "");
     }
-    assert_holds(&folded(&state), &expected, "");
-    let kinds: BTreeSet<String> = JOURNAL
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap()["kind"].as_str().unwrap().to_owned())
-        .collect();
-    assert_eq!(kinds.iter().map(String::as_str).collect::<Vec<_>>(), KINDS, "the file shows every kind");
+}
+
+#[test]
+fn the_files_show_every_kind() {
+    let lines = GOLDEN.iter().flat_map(|(journal, _)| journal.lines());
+    let kinds: BTreeSet<String> =
+        lines.map(|line| serde_json::from_str::<Value>(line).unwrap()["kind"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(kinds.iter().map(String::as_str).collect::<Vec<_>>(), KINDS);
 }

@@ -146,6 +146,10 @@ impl TypedTool for PlanExit {
         Box::pin(async move { agreed(standing, files).await.err() })
     }
 
+    async fn preview(&self, files: &dyn Vfs, _: Summary) -> Option<String> {
+        plan(files, &self.file).await.ok()
+    }
+
     async fn call(&self, cx: &ToolCx, _: Summary) -> Result<Output, ToolError> {
         let (file, text) = agreed(&cx.standing, &*cx.vfs).await.map_err(ToolError::Tell)?;
         let shown = text.replace("</plan", "&lt;/plan");

@@ -5,6 +5,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use stead_core::DecisionKind;
+use stead_tools::shell::{self, Part};
+use stead_vfs::VPath;
 
 /// Whether, when and how the calls of a tool wait for a person.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -33,9 +35,9 @@ impl Approval {
         Self { asks: true, ..Self::default() }
     }
 
-    /// Whether a call with these arguments waits for a person.
-    pub fn covers(&self, args: &Value) -> bool {
-        self.asks && self.when.fits(args)
+    /// Whether a call with these arguments waits for a person. `lies` is where the paths among them really lie.
+    pub fn covers(&self, args: &Value, lies: &[VPath]) -> bool {
+        self.asks && self.when.fits(args, lies)
     }
 
     /// What is wrong with it, and the key it is about.
@@ -48,12 +50,30 @@ impl Approval {
     }
 }
 
+/// Whether a part of a command line is like a pattern, however the line is written.
+fn runs_like(name: &str, pattern: &str, line: &str) -> bool {
+    let part_is_like = |part: &Part| {
+        let words: Vec<&str> = part.words.iter().map(|word| word.known().unwrap_or("*")).collect();
+        is_like(pattern, &words.join(" "))
+    };
+    COMMANDS.contains(&name) && shell::parse(line).parts.iter().any(part_is_like)
+}
+
+/// Parameters that hold a command line.
+const COMMANDS: [&str; 2] = ["command", "cmd"];
+
 impl When {
-    /// Whether `args` are like this. One that is left out is like nothing.
-    pub fn fits(&self, args: &Value) -> bool {
+    /// Whether `args` are like this. One that is left out is like nothing; a path is what it means, however it is
+    /// written.
+    pub fn fits(&self, args: &Value, lies: &[VPath]) -> bool {
         self.0.iter().all(|(name, pattern)| {
             args.get(name).is_some_and(|value| match value {
-                Value::String(text) => is_like(pattern, text),
+                Value::String(text) => {
+                    let path = VPath::parse(text).ok();
+                    let bare = pattern.trim_start_matches("./").trim_start_matches('/');
+                    let mut meant = path.iter().chain(lies).map(VPath::to_string);
+                    is_like(pattern, text) || meant.any(|path| is_like(bare, &path)) || runs_like(name, pattern, text)
+                }
                 value => is_like(pattern, &value.to_string()),
             })
         })
@@ -134,19 +154,28 @@ mod tests {
             (json!({"file_path": "src/a/b.rs", "mode": "append"}), true),
             (json!({"file_path": "src/.rs", "mode": 3}), true),
             (json!({"file_path": "src/a.rs"}), false),
+            (json!({"file_path": "./src/a.rs", "mode": "x"}), true),
+            (json!({"file_path": "/src//a.rs", "mode": "x"}), true),
             (json!({"file_path": "lib/a.rs", "mode": "x"}), false),
             (json!({}), false),
         ];
         for (args, expected) in table {
-            assert_eq!(approval.covers(&args), expected, "{args}");
+            assert_eq!(approval.covers(&args, &[]), expected, "{args}");
         }
+        let link = json!({"file_path": "link", "mode": "x"});
+        assert!(approval.covers(&link, &[VPath::parse("src/a.rs").unwrap()]), "it is where a link leads");
+        let push: Approval = serde_json::from_value(json!({"when": {"command": "git push*"}})).unwrap();
+        for command in ["git push", "git  push", " git push -f", "env git push", "cd . && git push", "'git' push"] {
+            assert!(push.covers(&json!({"command": command}), &[]), "{command}");
+        }
+        assert!(!push.covers(&json!({"command": "git pull"}), &[]));
         for (pattern, text, expected) in
             [("a*a", "a", false), ("a*a", "aa", true), ("*b*", "abc", true), ("", "", true), ("*", "", true)]
         {
             assert_eq!(is_like(pattern, text), expected, "{pattern} {text}");
         }
         assert!(serde_json::from_value::<Approval>(json!({"wen": {}})).is_err());
-        assert!(serde_json::from_value::<Approval>(json!(true)).unwrap().covers(&json!({})));
-        assert!(!serde_json::from_value::<Approval>(json!(false)).unwrap().covers(&json!({})));
+        assert!(serde_json::from_value::<Approval>(json!(true)).unwrap().covers(&json!({}), &[]));
+        assert!(!serde_json::from_value::<Approval>(json!(false)).unwrap().covers(&json!({}), &[]));
     }
 }

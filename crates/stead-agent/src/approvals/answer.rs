@@ -138,6 +138,8 @@ pub(super) struct Weighed {
     pub(super) decision: Decision,
     /// What it allows for good, and of which tool.
     pub(super) grant: Option<(String, Granted)>,
+    /// What had asked.
+    pub(super) rule: String,
 }
 
 impl Session {
@@ -182,8 +184,9 @@ impl Session {
     /// an answer without its rule.
     pub(super) async fn keep(&mut self, weighed: &[Weighed], by: &str) -> Result<Vec<Grant>, AgentError> {
         let mut granted = Vec::new();
-        for (tool, what) in weighed.iter().filter_map(|weighed| weighed.grant.clone()) {
-            granted.push(self.agent.grant(&self.owner, &tool, what, by).await?);
+        for Weighed { grant, rule, .. } in weighed {
+            let Some((tool, what)) = grant.clone() else { continue };
+            granted.push(self.agent.grant(&self.owner, &tool, what, (rule, by)).await?);
         }
         self.granted.extend(granted.iter().cloned());
         Ok(granted)
@@ -212,7 +215,16 @@ impl Session {
             }
             Answer::Yes | Answer::No { .. } | Answer::Respond(_) | Answer::Later => None,
         };
-        Ok(Some(Weighed { decision, grant }))
+        let rule = match &pending.state {
+            CallState::Asked { rule, .. } => rule.clone(),
+            CallState::New
+            | CallState::Approved { .. }
+            | CallState::Rejected { .. }
+            | CallState::Responded { .. }
+            | CallState::Begun { .. }
+            | CallState::Done { .. } => String::new(),
+        };
+        Ok(Some(Weighed { decision, grant, rule }))
     }
 
     /// What [`Answer::Always`] to the question about `id` would allow; none if it cannot be said.

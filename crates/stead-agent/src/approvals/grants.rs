@@ -35,17 +35,28 @@ impl Agent {
     }
 
     /// Allows calls of `tool` for good. The same rule is not kept twice.
-    pub async fn grant(&self, owner: &Owner, tool: &str, what: Granted, by: &str) -> Result<Grant, AgentError> {
+    ///
+    /// `rule` is what asked: no other question is ended by it.
+    pub async fn grant(
+        &self,
+        owner: &Owner,
+        tool: &str,
+        what: Granted,
+        (rule, by): (&str, &str),
+    ) -> Result<Grant, AgentError> {
         let state = self.parts.place.state(owner);
         let made = ledger::change(&state, KEY, |book: &mut Book| -> Result<Grant, AgentError> {
-            if let Some(same) = book.grants.iter().find(|grant| grant.tool == tool && grant.what == what) {
+            let is_same =
+                |grant: &&Grant| (grant.tool.as_str(), &grant.what, grant.rule.as_str()) == (tool, &what, rule);
+            if let Some(same) = book.grants.iter().find(is_same) {
                 return Ok(same.clone());
             }
             if book.grants.len() >= MAX_GRANTS {
                 return Err(ApprovalError::TooManyRules(MAX_GRANTS).into());
             }
             let (id, at) = (fresh_id(&book.grants), jiff::Timestamp::now());
-            let grant = Grant { id, tool: tool.to_owned(), what: what.clone(), by: by.to_owned(), at };
+            let (tool, rule, by) = (tool.to_owned(), rule.to_owned(), by.to_owned());
+            let grant = Grant { id, tool, what: what.clone(), rule, by, at };
             book.grants.push(grant.clone());
             Ok(grant)
         });

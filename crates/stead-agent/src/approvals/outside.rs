@@ -45,7 +45,7 @@ impl Agent {
         match reply.answer {
             Answer::Yes => Ok(Pending { call, state: CallState::Approved { args_hash: hash } }),
             Answer::Always => {
-                self.grant_outside(tool, always, &by).await.map_err(|why| denied(&why))?;
+                self.grant_outside(tool, always, (&rule, &by)).await.map_err(|why| denied(&why))?;
                 Ok(Pending { call, state: CallState::Approved { args_hash: hash } })
             }
             Answer::Edit(args) => {
@@ -61,9 +61,9 @@ impl Agent {
         }
     }
 
-    async fn grant_outside(&self, tool: &dyn Tool, what: Option<Granted>, by: &str) -> Result<(), String> {
+    async fn grant_outside(&self, tool: &dyn Tool, what: Option<Granted>, asked: (&str, &str)) -> Result<(), String> {
         let what = what.ok_or("calls like it must be seen each time; approve it once")?;
-        let kept = self.grant(self.owner(), &tool.spec().name, what, by).await;
+        let kept = self.grant(self.owner(), &tool.spec().name, what, asked).await;
         kept.map(drop).map_err(|error| error.to_string())
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::Session;
 use crate::gate::Terms;
-use stead_core::{Change, ChildFiles, PermissionMode, PlanStage, SessionId, Set, Spawned};
+use stead_core::{Ceiling, Change, ChildFiles, PlanStage, SessionId, Set, Spawned};
 use stead_workspace::{AgentSpec, Isolation};
 
 /// What binds whoever works for a session.
@@ -12,10 +12,8 @@ pub struct Bound {
     pub by: SessionId,
     /// Through how many hands its own work came.
     pub depth: u32,
-    /// Its permission mode, and those of all above it.
-    pub modes: Vec<PermissionMode>,
-    /// The plan that is being made there, or above it.
-    pub planning: Option<String>,
+    /// What binds from there and from above it; the first mode is its own.
+    pub ceiling: Ceiling,
     /// The session whose files it works on.
     pub tree: SessionId,
 }
@@ -29,18 +27,17 @@ pub(crate) struct Named {
 
 impl Bound {
     pub(crate) fn new(by: SessionId, terms: &Terms, depth: u32, tree: SessionId) -> Self {
-        let modes = std::iter::once(terms.mode).chain(terms.ceiling.modes.iter().copied()).collect();
-        Self { by, depth, modes, planning: terms.ceiling.planning.clone(), tree }
+        Self { by, depth, ceiling: terms.below(), tree }
     }
 
     /// The same once this is set in the session.
     pub(crate) fn setting(mut self, set: &[Set]) -> Self {
         for Set { change, .. } in set {
             match change {
-                Change::Mode { to } => self.modes.splice(0..1, [*to]).for_each(drop),
-                Change::Plan { plan: Some(PlanStage::Making { file }) } => self.planning = Some(file.clone()),
+                Change::Mode { to } => self.ceiling.modes.splice(0..1, [*to]).for_each(drop),
+                Change::Plan { plan: Some(PlanStage::Making { file }) } => self.ceiling.planning = Some(file.clone()),
                 // What ends with the run has not ended yet.
-                Change::Plan { .. } | Change::Todos { .. } | Change::Agent { .. } | Change::Ceiling { .. } => {}
+                Change::Plan { .. } | Change::Todos { .. } | Change::Agent { .. } | Change::Ceiling(_) => {}
             }
         }
         self
@@ -48,15 +45,14 @@ impl Bound {
 
     /// What the session of one who works for it begins with.
     pub(crate) fn spawned(self, named: Named, files: ChildFiles) -> Spawned {
-        let Self { by, depth, modes, planning, tree } = self;
+        let Self { by, depth, ceiling, tree } = self;
         let Named { task, agent, label } = named;
-        Spawned { by, task, agent, label, depth: depth + 1, modes, planning, files, tree }
+        Spawned { by, task, agent, label, depth: depth + 1, ceiling, files, tree }
     }
 
     /// What the session of one who worked for it before goes on with.
     pub(crate) fn renewed(self) -> Set {
-        let Self { by, modes, planning, .. } = self;
-        Set { change: Change::Ceiling { modes, planning }, by: by.to_string() }
+        Set { change: Change::Ceiling(self.ceiling), by: self.by.to_string() }
     }
 }
 

@@ -164,14 +164,6 @@ impl Crew {
         let _ = tokio::time::timeout(STOP_GRACE, all).await;
     }
 
-    /// Waits until one more task has ended, if any is at work.
-    pub(crate) async fn next_end(&self) {
-        let mut ended = self.ended.subscribe();
-        if self.working() > 0 {
-            let _ = ended.changed().await;
-        }
-    }
-
     /// Waits for the end of a task that is at work here, as long as `patience` lasts.
     pub async fn wait(&self, task: &str, patience: Duration) -> Option<TaskRecord> {
         let done = self.hands().get(task).map(|hand| hand.done.clone());

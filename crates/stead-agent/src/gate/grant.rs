@@ -3,7 +3,7 @@
 use super::Judged;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use stead_core::Effect;
+use stead_core::{Effect, Verdict};
 use stead_tools::shell;
 use stead_vfs::VPath;
 
@@ -17,6 +17,9 @@ pub struct Grant {
     /// Which of its calls.
     #[serde(flatten)]
     pub what: Granted,
+    /// What asked: it ends no other question than that.
+    #[serde(default)]
+    pub rule: String,
     /// Who allowed it.
     pub by: String,
     /// When.
@@ -101,6 +104,11 @@ impl Grant {
     /// Whether a call is among those it allows.
     pub fn covers(&self, call: &Judged) -> bool {
         self.tool == call.tool && self.what.covers(call)
+    }
+
+    /// Whether it ends what rules ask; where none does, the mode alone asks, and that it ends.
+    pub(super) fn ends(&self, asked: &[Verdict]) -> bool {
+        asked.iter().all(|verdict| self.rule.contains(&verdict.rule))
     }
 }
 

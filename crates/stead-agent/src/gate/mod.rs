@@ -13,9 +13,9 @@ pub use grant::{Grant, Granted};
 
 use serde_json::Value;
 use std::collections::BTreeMap;
-use stead_core::{Effect, PermissionMode, Verdict, VerdictKind};
+use stead_core::{Ceiling, Effect, PermissionMode, Verdict, VerdictKind};
 use stead_vfs::VPath;
-use stead_workspace::{Approval, Attached};
+use stead_workspace::{Approval, Attached, ToolLists};
 
 /// What is judged: a call, and what the rules for files and commands say about all it would touch.
 #[derive(Debug, Clone, PartialEq)]
@@ -98,26 +98,16 @@ pub struct Terms {
     pub ceiling: Ceiling,
     /// What people allowed for good.
     pub granted: Vec<Grant>,
+    /// Tools that its own lists deny, and so to those who work for it.
+    pub denied: Vec<String>,
 }
 
-/// What binds a session from above, whatever its own rules say.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Ceiling {
-    /// The permission modes of those it works for.
-    pub modes: Vec<PermissionMode>,
-    /// The file of a plan that is being made: until it is agreed to, nothing else may be changed.
-    pub planning: Option<String>,
-}
-
-impl Ceiling {
-    /// Takes in what binds one above, beside what is known of it.
-    pub(crate) fn lower_to(&mut self, above: &Terms) {
-        for mode in std::iter::once(above.mode).chain(above.ceiling.modes.iter().copied()) {
-            if !self.modes.contains(&mode) {
-                self.modes.push(mode);
-            }
-        }
-        self.planning = self.planning.take().or_else(|| above.ceiling.planning.clone());
+impl Terms {
+    /// What binds those who work for it.
+    pub(crate) fn below(&self) -> Ceiling {
+        let modes = std::iter::once(self.mode).chain(self.ceiling.modes.iter().copied()).collect();
+        let denied = self.denied.iter().chain(&self.ceiling.denied).cloned().collect();
+        Ceiling { modes, denied, ..self.ceiling.clone() }
     }
 }
 
@@ -130,6 +120,7 @@ pub fn judge(rules: &GateRules, terms: &Terms, call: &Judged) -> Verdict {
     let is_flagged = flagged.iter().flatten().next().is_some();
     let ruled = [
         terms.ceiling.planning.as_deref().and_then(|file| planning(file, call)),
+        denied_above(&terms.ceiling, call),
         call.unlisted.then(|| Verdict::deny(format!("the lists of tools leave {} out", call.tool))),
         call.excluded.as_ref().map(Verdict::deny),
         call.files.clone(),
@@ -138,12 +129,15 @@ pub fn judge(rules: &GateRules, terms: &Terms, call: &Judged) -> Verdict {
         approval(rules, call),
     ];
     let modes = || std::iter::once(terms.mode).chain(terms.ceiling.modes.iter().copied());
+    let asked: Vec<Verdict> =
+        ruled.iter().flatten().filter(|verdict| verdict.kind == VerdictKind::Ask).cloned().collect();
     let by_mode = modes().map(|mode| Some(mode::judge(mode, call)));
     let verdict = strictest(ruled.into_iter().chain(flagged).chain(by_mode).flatten());
     if verdict.kind != VerdictKind::Ask {
         return verdict;
     }
-    if !is_flagged && let Some(grant) = terms.granted.iter().find(|grant| grant.covers(call)) {
+    let frees = |grant: &&Grant| grant.covers(call) && grant.ends(&asked);
+    if !is_flagged && let Some(grant) = terms.granted.iter().find(frees) {
         return Verdict::allow(format!("granted: {grant}"));
     }
     if modes().any(|mode| mode == PermissionMode::DontAsk) {
@@ -176,12 +170,19 @@ fn planning(file: &str, call: &Judged) -> Option<Verdict> {
     })
 }
 
+/// What is denied to those above is denied below them.
+fn denied_above(ceiling: &Ceiling, call: &Judged) -> Option<Verdict> {
+    let lists = ToolLists { allow: None, deny: ceiling.denied.clone() };
+    (!lists.allow(&call.tool)).then(|| Verdict::deny(format!("{} is denied to who handed the work over", call.tool)))
+}
+
 fn approval(rules: &GateRules, call: &Judged) -> Option<Verdict> {
     // To overwrite is to write: a question about the one is a question about the other.
     let covered = (call.tool == "overwrite_file").then_some("write_file");
     let names = [Some(call.tool.as_str()), covered].into_iter().flatten();
-    let (name, approval) =
-        names.filter_map(|name| Some((name, rules.approvals.get(name)?))).find(|(_, a)| a.covers(&call.args))?;
+    let (name, approval) = names
+        .filter_map(|name| Some((name, rules.approvals.get(name)?)))
+        .find(|(_, a)| a.covers(&call.args, &call.lies))?;
     Some(Verdict::ask(match approval.when.0.is_empty() {
         true => format!("approvals: {name}: true"),
         false => format!("approvals: {name}: when"),
@@ -225,7 +226,7 @@ impl GateRules {
     pub fn approval(&self, call: &Judged) -> Option<&Approval> {
         let covered = (call.tool == "overwrite_file").then_some("write_file");
         let names = [Some(call.tool.as_str()), covered].into_iter().flatten();
-        names.filter_map(|name| self.approvals.get(name)).find(|approval| approval.covers(&call.args))
+        names.filter_map(|name| self.approvals.get(name)).find(|approval| approval.covers(&call.args, &call.lies))
     }
 }
 

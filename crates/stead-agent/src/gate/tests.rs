@@ -60,7 +60,14 @@ fn always_is_offered_as_narrowly_as_can_be_and_never_for_what_must_be_seen() {
         assert_eq!(Granted::offer(&call), expected, "{call:?}");
     }
     let at = jiff::Timestamp::UNIX_EPOCH;
-    let grant = |what: Granted| Grant { id: "1".into(), tool: "write_file".into(), what, by: "ann".into(), at };
+    let grant = |what: Granted| Grant {
+        id: "1".into(),
+        tool: "write_file".into(),
+        what,
+        rule: String::new(),
+        by: "ann".into(),
+        at,
+    };
     let covered = |what: &Granted, path: &str| grant(what.clone()).covers(&with(json!({"file_path": path})));
     let (folder, file) = (Granted::Folder("a".into()), Granted::File("b.txt".into()));
     // The folder itself is not below it: a rule about its files does not free deleting it.
@@ -171,7 +178,7 @@ fn nothing_that_is_added_ever_widens() {
                 assert!(judge(&always(&["t"]), &in_mode(mode), &call("t", effect)).kind >= plain);
             }
             for above in Mode::ALL {
-                let ceiling = Ceiling { modes: vec![above], planning: None };
+                let ceiling = Ceiling { modes: vec![above], ..Ceiling::default() };
                 let bound = Terms { ceiling, ..in_mode(mode) };
                 let both = judge(&GateRules::default(), &bound, &call("t", effect)).kind;
                 let alone = judge(&GateRules::default(), &in_mode(above), &call("t", effect)).kind;
@@ -182,12 +189,47 @@ fn nothing_that_is_added_ever_widens() {
 }
 
 #[test]
+fn a_grant_ends_no_question_of_another_rule() {
+    let at = jiff::Timestamp::UNIX_EPOCH;
+    let grant = |rule: &str| Grant {
+        id: "g".into(),
+        tool: "write_file".into(),
+        what: Granted::Folder("notes".into()),
+        rule: rule.into(),
+        by: "bob".into(),
+        at,
+    };
+    let asks = |rule: &str| Some(Verdict { kind: VerdictKind::Ask, rule: rule.into() });
+    let write = |files| Judged { args: json!({"file_path": "notes/a"}), files, ..call("write_file", Effect::Writes) };
+    let verdict = |rules: &GateRules, granted: &str, files| {
+        let terms = Terms { granted: vec![grant(granted)], ..Terms::default() };
+        judge(rules, &terms, &write(files)).kind
+    };
+    let (none, anns) = (GateRules::default(), always(&["write_file"]));
+    let both = "permissions[0]: ask; approvals: write_file: true";
+    assert_eq!(verdict(&none, "permissions[0]: ask", asks("permissions[0]: ask")), VerdictKind::Allow);
+    assert_eq!(verdict(&none, "permissions[0]: ask", asks("permissions[1]: ask")), VerdictKind::Ask);
+    assert_eq!(verdict(&anns, "permissions[0]: ask", asks("permissions[0]: ask")), VerdictKind::Ask);
+    assert_eq!(verdict(&anns, both, asks("permissions[0]: ask")), VerdictKind::Allow);
+}
+
+#[test]
+fn what_is_denied_above_is_denied_below() {
+    let ceiling = Ceiling { denied: vec!["Write".into(), "Bash".into()], ..Ceiling::default() };
+    let terms = Terms { ceiling, ..in_mode(Mode::Bypass) };
+    let kind = |tool: &str| judge(&GateRules::default(), &terms, &call(tool, Effect::Writes)).kind;
+    let kinds = ["write_file", "overwrite_file", "execute", "edit_file"].map(kind);
+    assert_eq!(kinds, [VerdictKind::Deny, VerdictKind::Deny, VerdictKind::Deny, VerdictKind::Allow]);
+}
+
+#[test]
 fn what_was_granted_answers_a_question_and_nothing_else() {
     let granted = |what| Terms {
         granted: vec![Grant {
             id: "g1".into(),
             tool: "write_file".into(),
             what,
+            rule: "approvals: write_file: true".into(),
             by: "ann".into(),
             at: jiff::Timestamp::UNIX_EPOCH,
         }],
@@ -233,11 +275,18 @@ fn circumstances() -> impl Strategy<Value = (GateRules, Terms, Judged)> {
         id: "g".to_owned(),
         tool: "t".to_owned(),
         what,
+        rule: String::new(),
         by: "ann".to_owned(),
         at: jiff::Timestamp::UNIX_EPOCH,
     });
-    let terms = (mode(), vec(mode(), 0..3), option::of(Just("PLAN.md".to_owned())), vec(grant, 0..3))
-        .prop_map(|(mode, modes, planning, granted)| Terms { mode, ceiling: Ceiling { modes, planning }, granted });
+    let terms = (mode(), vec(mode(), 0..3), option::of(Just("PLAN.md".to_owned())), vec(grant, 0..3)).prop_map(
+        |(mode, modes, planning, granted)| Terms {
+            mode,
+            ceiling: Ceiling { modes, planning, ..Ceiling::default() },
+            granted,
+            denied: Vec::new(),
+        },
+    );
     let rules = any::<bool>().prop_map(|asks| if asks { always(&["t"]) } else { GateRules::default() });
     (rules, terms, call)
 }

@@ -1,12 +1,12 @@
 //! Three agents of one workspace: a planner switches to a builder, which hands a review over and finishes.
 
 use crate::crew::{Says, answers};
-use crate::support::{block_on, journal, listening, session, text};
+use crate::support::{block_on, journal, listening, results, session, text};
 use serde_json::json;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use stead_agent::{Agent, AgentError, AgentParts, Models, RunOptions};
-use stead_core::{Change, EventKind, Message, Outcome, Owner, Redactor, Set};
+use stead_core::{Change, EventKind, Message, Outcome, Owner, Redactor, ResultStatus, Set};
 use stead_model::{Model, Params, Request};
 use stead_store::{OsDisk, Wait};
 use stead_vfs::{LocalVfs, VPath};
@@ -246,4 +246,55 @@ fn an_agent_that_a_session_begins_with_is_not_reminded_and_is_kept() {
     let (one, two) = (("one".to_owned(), 0), ("two".to_owned(), 0));
     let builder = || "# Builder".to_owned();
     assert_eq!(*asked.lock().unwrap(), [(builder(), vec![one.clone()]), (builder(), vec![one, two])]);
+}
+
+/// A lead to whom writing is denied, and one that it hands work to, who has the tool.
+fn lay_out_denied(dir: &Path) {
+    let put = |path: &str, content: &str| {
+        let path = dir.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    };
+    put(".openharness/settings.yaml", "default_agent: lead\n");
+    put(
+        ".openharness/agents/lead.md",
+        "---\nmode: primary\ndescription: Leads\ntools: {native: [Read]}\ndisallowed: {tools: {native: [Write]}}\n\
+         subagents: [writer]\n---\nLead.\n",
+    );
+    put(
+        ".openharness/agents/writer.md",
+        "---\nmode: subagent\ndescription: Writes\ntools: {native: [Read, Write, Edit]}\n---\nWrite.\n",
+    );
+}
+
+#[test]
+fn what_is_denied_to_one_is_denied_to_those_it_hands_work_to() {
+    let dir = tempfile::tempdir().unwrap();
+    lay_out_denied(dir.path());
+    let model = answers(|task, said, _| match (task, said) {
+        ("go", 0) => Says::Calls(vec![("SubAgent", json!({"agent": "writer", "prompt": "write", "description": "w"}))]),
+        ("write", 0) => Says::Calls(vec![
+            ("Write", json!({"file_path": "a.txt", "content": "x"})),
+            ("Edit", json!({"file_path": "b.txt", "old_string": "1", "new_string": "2"})),
+        ]),
+        _ => Says::Text("done".into()),
+    });
+    std::fs::write(dir.path().join("b.txt"), "1\n").unwrap();
+    block_on(async {
+        let agent = opened(dir.path(), model).await;
+        agent.session(session("s")).run(text("go"), RunOptions::default()).await.unwrap();
+        let mut came = Vec::new();
+        for summary in agent.sessions().list().await.unwrap() {
+            let (lines, state) = journal(&agent, &summary.id).await;
+            if state.spawned.is_some() {
+                came.extend(results(&lines).into_iter().map(|(_, status, text)| (status, text)));
+            }
+        }
+        assert_eq!(
+            came[0],
+            (ResultStatus::Denied, "denied: write_file is denied to who handed the work over".to_owned())
+        );
+        assert_eq!(came[1].0, ResultStatus::Ok, "{came:?}");
+    });
+    assert!(!dir.path().join("a.txt").exists());
 }

@@ -75,7 +75,8 @@ fn run_all(settings: &str, set: Vec<Set>) -> (usize, usize, usize) {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("agent.yaml"), settings).unwrap();
     // Beside them two that may run, so that not everything is refused for another reason.
-    let commands: Vec<String> = tricks().into_iter().chain(["ls".to_owned(), "echo hello".to_owned()]).collect();
+    // Before them, for what comes after a question waits for its answer.
+    let commands: Vec<String> = ["ls".to_owned(), "echo hello".to_owned()].into_iter().chain(tricks()).collect();
     let model = answers(move |_, said, _| match said {
         0 => Says::Calls(commands.iter().map(|command| ("execute", json!({"command": command}))).collect()),
         _ => Says::Text("done".into()),
@@ -93,9 +94,9 @@ fn run_all(settings: &str, set: Vec<Set>) -> (usize, usize, usize) {
                 _ => {}
             }
         }
-        let (first, all) = (tricks().len(), tricks());
+        let all = tricks();
         let index = |id: &String| id.trim_start_matches("c0_").parse::<usize>().unwrap();
-        let tricked: Vec<&String> = ran.iter().map(index).filter(|at| *at < first).map(|at| &all[at]).collect();
+        let tricked: Vec<&String> = ran.iter().map(index).filter(|at| *at >= 2).map(|at| &all[at - 2]).collect();
         assert!(tricked.is_empty(), "{settings}: {tricked:#?}");
         (ran.len(), asked, denied)
     })

@@ -5,8 +5,8 @@ mod fold;
 use crate::change::Changes;
 use crate::context::{Shown, message_tokens};
 use crate::{
-    AgentId, Allowance, CallState, Entry, Fork, Kind, Limits, Message, Next, Outcome, PermissionMode, PlanStage, Run,
-    RunEnd, RunId, SessionId, Spawned, Todo, Usage, Usd,
+    AgentId, Allowance, CallState, Ceiling, Entry, Fork, Kind, Limits, Message, Next, Outcome, PermissionMode,
+    PlanStage, Run, RunEnd, RunId, SessionId, Spawned, Todo, Usage, Usd,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -173,10 +173,10 @@ impl SessionState {
         self.run.as_ref().map_or(Next::Idle, |run| run.next(limits))
     }
 
-    /// What binds it from above, if it is the session of a subagent: permission modes, and the plan that is being made.
-    pub fn ceiling(&self) -> (&[PermissionMode], Option<&str>) {
-        let Some(spawned) = &self.spawned else { return Default::default() };
-        self.changes.ceiling().unwrap_or((&spawned.modes, spawned.planning.as_deref()))
+    /// What binds it from above, if it is the session of a subagent.
+    pub fn ceiling(&self) -> Option<&Ceiling> {
+        let spawned = self.spawned.as_ref()?;
+        Some(self.changes.ceiling().unwrap_or(&spawned.ceiling))
     }
 
     /// The entries that make an interrupted session whole: calls that were begun and cannot be run

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{Access, Block, Effect, Risk};
 use stead_sandbox::{Ended, Exec, Sandbox};
-use stead_vfs::{FileKind, VPath};
+use stead_vfs::{FileKind, VPath, Vfs};
 
 /// Seconds that a call may ask for, even where the usual limit is lower.
 const MOST_SECONDS: u64 = 600;
@@ -73,6 +73,11 @@ impl TypedTool for Execute {
 
     fn timeout(&self, args: &ExecuteArgs) -> Option<Duration> {
         Some(Duration::from_secs(self.seconds(args).min(self.most_seconds())) + STOPPING)
+    }
+
+    async fn preview(&self, _: &dyn Vfs, args: ExecuteArgs) -> Option<String> {
+        let elsewhere = VPath::parse(&args.cwd).is_ok_and(|path| !path.is_root());
+        elsewhere.then(|| format!("in {}:\n{}", args.cwd, args.command))
     }
 
     fn titled(&self) -> Option<TitleForm> {

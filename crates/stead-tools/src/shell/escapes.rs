@@ -30,6 +30,11 @@ enum Kind {
 pub(super) fn escape(part: &Part, named: usize) -> Option<&Word> {
     let (name, given) = (part.name().map(base_name)?, part.words.get(1..)?);
     let rows = rows_of(name).or_else(|| rows_of(versionless(name)))?;
+    // Without a script its code comes from its input.
+    let tells = |word: &Word| matches!(word.known(), Some("--version" | "-V" | "-v" | "--help" | "-h"));
+    if rows.iter().any(|row| row.kind == Kind::Leading) && given.iter().all(is_option) && !given.iter().any(tells) {
+        return part.words.first();
+    }
     let call = Call { given, sub: given.iter().position(|word| !is_option(word)).unwrap_or(given.len()), named };
     (named.saturating_sub(1)..given.len()).find(|at| call.escapes(rows, *at)).and_then(|at| given.get(at))
 }
@@ -53,13 +58,13 @@ impl Call<'_> {
             listed.peek().is_some() && !listed.any(|row| row.words().any(|known| known == word))
         };
         let is_never = |row: &Row| match row.kind {
-            Kind::Leading if at > self.sub => false,
+            Kind::Leading if self.named > 1 => false,
             Kind::Never | Kind::Leading => row.words().any(|pattern| match pattern {
                 "*" => self.says_no_more(row, at),
                 _ => is_word(pattern, word) || (row.name == "tar" && at == 0 && is_bundled(pattern, word)),
             }),
-            Kind::Sed => self.is_program(at) && !plain_sed(word),
-            Kind::Awk => self.is_program(at) && !plain_awk(word),
+            Kind::Sed => self.is_program(at, "l") && !plain_sed(word),
+            Kind::Awk => self.is_program(at, "vF") && !plain_awk(word),
             Kind::Before | Kind::Commands => false,
         };
         (at < self.sub && strange(Kind::Before)) || (at == self.sub && strange(Kind::Commands)) || mine().any(is_never)
@@ -71,13 +76,22 @@ impl Call<'_> {
         self.named <= length && at + 2 > length
     }
 
-    /// Whether a word is a script: the first that is no option, or what belongs to `-e`.
-    fn is_program(&self, at: usize) -> bool {
+    /// Whether a word is a script: the first that is no option and no value of one of the letters `valued`, or what
+    /// belongs to `-e`.
+    fn is_program(&self, at: usize, valued: &str) -> bool {
         let gives = |at: usize| is_word("-e", self.word(at)) || self.word(at).starts_with("--e");
         let is_alone = |at: usize| matches!(self.word(at), "--expression" | "--source") || self.word(at).ends_with('e');
         match (0..self.given.len()).any(gives) {
             true => (gives(at) && !is_alone(at)) || (at > 0 && gives(at - 1) && is_alone(at - 1)),
-            false => at == self.sub,
+            false => {
+                let takes = |at: usize| {
+                    let word = self.word(at);
+                    word.len() == 2 && word.starts_with('-') && word.contains(|letter| valued.contains(letter))
+                };
+                let is_value = |at: usize| at > 0 && takes(at - 1);
+                let first = (0..self.given.len()).find(|at| !self.word(*at).starts_with('-') && !is_value(*at));
+                first == Some(at)
+            }
         }
     }
 
@@ -141,6 +155,7 @@ fn is_word(pattern: &str, word: &str) -> bool {
         (None, Some(_)) => {
             option(word.strip_prefix('-').filter(|word| word.starts_with('-')).unwrap_or(word)) == pattern
         }
+        (None, None) if pattern == "=" => word.contains('=') && !word.starts_with('-'),
         (None, None) => word == pattern,
     }
 }
@@ -226,6 +241,19 @@ mod tests {
             ("python3 *", "python3 -c 'import os'"),
             ("python3.12 *", "python3.12 -Bc 'import os'"),
             ("perl *", "perl -pe 1 x"),
+            ("python3 *", "python3 -W ignore -c 'import os'"),
+            ("python3 *", "python3 <<< 'import os'"),
+            ("python3 *", "echo 'import os' | python3"),
+            ("test *", "test -v 'a[$(rm)]'"),
+            ("[ *", "[ -v 'a[$(rm)]' ]"),
+            ("printf *", "printf -v 'a[$(rm)]' x"),
+            ("read *", "read 'a[$(rm)]' <<< x"),
+            ("mapfile *", "mapfile -C 'rm x;' -c 1 x"),
+            ("sed *", "sed -l 5 '1e rm' x"),
+            ("awk *", "awk -v x=1 'BEGIN { system(\"rm\") }'"),
+            ("awk *", "awk -F x -- 'BEGIN { system(\"rm\") }'"),
+            ("make *", "make 'x:=$(shell rm)'"),
+            ("git *", "git diff-files --ext-diff"),
             ("node *", "node --ev=1"),
             ("su *", "su -c 'rm x'"),
             ("sudo *", "sudo rm x"),
@@ -255,6 +283,9 @@ mod tests {
             ("python3 -m pytest *", "python3 -m pytest -c x"),
             ("python3 *", "python3 x.py --config y"),
             ("tar *", "tar xf x.tar"),
+            ("python3 *", "python3 --version"),
+            ("awk *", "awk -v x=1 '{ print x }' y"),
+            ("test *", "test -f x"),
             ("npm *", "npm test"),
             ("ls *", "ls *"),
         ];

@@ -3,7 +3,7 @@
 use super::escapes::escape;
 use super::options::Spec;
 use super::pattern::{CommandPattern, Match, Name};
-use super::reads::{Reads, reads_only};
+use super::reads::{Depth, Reads, reads_only};
 use super::rules::{CommandRules, ReadPolicy};
 use super::script::{Part, Reach, Script, Value};
 use super::wrappers::base_name;
@@ -48,9 +48,21 @@ pub struct PartJudgement {
     pub kind: VerdictKind,
     /// What decided.
     pub rule: String,
-    /// What it reads, if it was allowed because it only reads: the caller puts these to the file rules.
+    /// What it reads, if all it does for certain is read: the caller puts these to the file rules.
     pub reads: Vec<String>,
+    /// How far it looks into folders.
+    pub depth: Depth,
 }
+
+impl PartJudgement {
+    /// Whether it was allowed because it only reads.
+    pub fn is_by_reads(&self) -> bool {
+        self.kind == VerdictKind::Allow && self.rule == BY_READS
+    }
+}
+
+/// The rule by which commands that only read are allowed.
+const BY_READS: &str = "commands.reads: allow";
 
 /// Puts a command line to the rules.
 pub fn judge(rules: &CommandRules, command: &str) -> Judgement {
@@ -86,7 +98,17 @@ fn verdict(rules: &CommandRules, script: &Script, parts: &[PartJudgement]) -> (V
 }
 
 fn judge_part(rules: &CommandRules, policy: ReadPolicy, part: &Part) -> PartJudgement {
-    let said = |kind, rule: String| PartJudgement { command: part.source.clone(), kind, rule, reads: Vec::new() };
+    let (reads, depth) = match reads_only(part) {
+        Reads::Only { paths, depth } => (Some(paths), depth),
+        Reads::No { .. } | Reads::Unclear { .. } => (None, Depth::Names),
+    };
+    let said = |kind, rule: String| PartJudgement {
+        command: part.source.clone(),
+        kind,
+        rule,
+        reads: reads.clone().unwrap_or_default(),
+        depth,
+    };
     let plain = without_git_options(part);
     let find = |patterns: &[CommandPattern], wanted| {
         let is_about = |pattern: &&CommandPattern| {
@@ -111,10 +133,8 @@ fn judge_part(rules: &CommandRules, policy: ReadPolicy, part: &Part) -> PartJudg
     if let Some(pattern) = rules.allow.iter().find(|pattern| covers(pattern, part)) {
         return said(VerdictKind::Allow, named("allow", pattern));
     }
-    match (policy, part.reach, reads_only(part)) {
-        (ReadPolicy::Allow, Reach::Direct, Reads::Only { paths }) => {
-            PartJudgement { reads: paths, ..said(VerdictKind::Allow, "commands.reads: allow".to_owned()) }
-        }
+    match (policy, part.reach, &reads) {
+        (ReadPolicy::Allow, Reach::Direct, Some(_)) => said(VerdictKind::Allow, BY_READS.to_owned()),
         _ => said(VerdictKind::Ask, why_not(rules, part)),
     }
 }
@@ -185,7 +205,7 @@ fn reads_of(script: &Script) -> Option<Vec<String>> {
     let mut all = Vec::new();
     for part in &script.parts {
         match reads_only(part) {
-            Reads::Only { paths } => all.extend(paths),
+            Reads::Only { paths, .. } => all.extend(paths),
             Reads::No { .. } | Reads::Unclear { .. } => return None,
         }
     }

@@ -36,7 +36,7 @@ mod tests;
 
 pub use judge::{Judgement, PartJudgement, allows, judge};
 pub use pattern::{CommandPattern, PatternError};
-pub use reads::{Reads, reads_only};
+pub use reads::{Depth, Reads, reads_only};
 pub use rules::{CommandRules, ReadPolicy};
 pub use script::{Assignment, Part, Reach, Redirect, RedirectKind, Script, Unclear, Unknown, Value, Word};
 pub use suggest::suggest;

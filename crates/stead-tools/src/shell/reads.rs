@@ -6,10 +6,12 @@ use super::table::{Entry, Operands, Takes};
 /// Whether a part only reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reads {
-    /// It does, and at most this: files, or folders with all below them. `.` is the current folder.
+    /// It does, and at most this: files and folders. `.` is the current folder.
     Only {
         /// As they are written, each once.
         paths: Vec<String>,
+        /// How far it looks into folders.
+        depth: Depth,
     },
     /// It may do more.
     No {
@@ -22,6 +24,37 @@ pub enum Reads {
         why: String,
     },
 }
+
+/// How far a command looks into the folders that it reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// Names in them at most.
+    Names,
+    /// Whatever lies below them.
+    Below,
+    /// Whatever the repository holds, in whichever folder of it.
+    Repository,
+}
+
+/// Commands of git that show names, numbers and messages, not what files hold.
+const GIT_NAMES: [&str; 16] = [
+    "status",
+    "rev-parse",
+    "ls-files",
+    "ls-tree",
+    "describe",
+    "shortlog",
+    "rev-list",
+    "merge-base",
+    "name-rev",
+    "for-each-ref",
+    "show-ref",
+    "branch",
+    "tag",
+    "remote",
+    "stash",
+    "worktree",
+];
 
 /// `[` and `test`; not `-v`, which evaluates an index.
 const TESTS: [&str; 28] = [
@@ -49,18 +82,39 @@ pub fn reads_only(part: &Part) -> Reads {
     if let Some(word) = part.words.iter().find(|word| word.known().is_none()) {
         return unclear(word);
     }
-    let words: Vec<&str> = part.words.iter().filter_map(Word::known).collect();
-    match words.as_slice() {
-        [] => {}
-        words => match operands(&plain_git(words)) {
+    let words = plain_git(&part.words.iter().filter_map(Word::known).collect::<Vec<_>>());
+    if !words.is_empty() {
+        match operands(&words) {
             Ok(named) => paths.extend(named),
             Err(why) => return no(why),
-        },
+        }
     }
     paths.retain(|path| path != "-" && path != "/dev/null");
     paths.sort();
     paths.dedup();
-    Reads::Only { paths }
+    Reads::Only { paths, depth: depth(&words) }
+}
+
+/// How far a command of the table looks. In doubt, below.
+fn depth(words: &[&str]) -> Depth {
+    let option = |letters: &str| {
+        let has =
+            |word: &str| word.starts_with('-') && !word.starts_with("--") && word.contains(|c| letters.contains(c));
+        words.iter().skip(1).any(|word| has(word))
+    };
+    let long = |names: &[&str]| words.iter().any(|word| names.iter().any(|name| word.starts_with(name)));
+    let is_below = match words {
+        [] => false,
+        ["git", sub, ..] if GIT_NAMES.contains(sub) => false,
+        ["git", "log", ..] if !option("puSGL") && !long(&["--patch", "--stat", "--raw", "--cc"]) => false,
+        ["git", ..] => return Depth::Repository,
+        ["ls" | "dir" | "vdir" | "diff" | "grep" | "egrep" | "fgrep", ..] => {
+            option("rR") || long(&["--recursive", "--dereference-recursive", "--directories"])
+        }
+        ["find" | "fd" | "fdfind" | "tree" | "du" | "rg" | "ag" | "ack", ..] => true,
+        _ => false,
+    };
+    if is_below { Depth::Below } else { Depth::Names }
 }
 
 fn no(why: String) -> Reads {

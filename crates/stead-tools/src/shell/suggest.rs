@@ -98,7 +98,7 @@ const RUNNERS: [(&str, &str); 9] = [
     ("nix", "run"),
 ];
 /// Commands that nobody should allow once and for all by one key: they run what they are given, or destroy.
-const NEVER: [&str; 92] = [
+const NEVER: [&str; 112] = [
     "sh",
     "bash",
     "dash",
@@ -191,6 +191,26 @@ const NEVER: [&str; 92] = [
     "export",
     "declare",
     "[[",
+    "[",
+    "test",
+    "read",
+    "enable",
+    "cp",
+    "mv",
+    "ln",
+    "install",
+    "rsync",
+    "setpriv",
+    "at",
+    "batch",
+    "tmux",
+    "screen",
+    "gdb",
+    "make",
+    "crontab",
+    "ld.so",
+    "printf",
+    "mapfile",
 ];
 
 /// Narrow allow rules, one per command, under which this command line would be allowed; none if there are no such
@@ -216,7 +236,8 @@ fn covers(rule: &str, part: &Part) -> bool {
 }
 
 fn rule_for(part: &Part) -> Option<String> {
-    let name = part.name().filter(|name| is_plain(name) && !NEVER.contains(&base_name(name)))?;
+    let is_usual = |name: &&str| is_plain(name) && !name.contains('/') && !NEVER.contains(name);
+    let name = part.name().filter(is_usual)?;
     if part.reach != Reach::Direct || part.writes() || !part.assignments.is_empty() || is_interpreter(name) {
         return None;
     }
@@ -227,9 +248,9 @@ fn rule_for(part: &Part) -> Option<String> {
     match (word(1), word(2)) {
         (None, _) => Some(name.to_owned()),
         (Some(Some(sub)), _) if OPEN.contains(&sub) || RUNNERS.contains(&(name, sub)) => None,
-        (Some(Some(sub)), Some(third)) if GROUPS.contains(&(name, sub)) => {
-            third.filter(|third| is_sub_command(third)).map(|third| format!("{name} {sub} {third} *"))
-        }
+        (Some(Some(sub)), Some(third)) if GROUPS.contains(&(name, sub)) => third
+            .filter(|third| is_sub_command(third) && *third != "run" && !OPEN.contains(third))
+            .map(|third| format!("{name} {sub} {third} *")),
         (Some(Some(sub)), _) if is_sub_command(sub) => Some(format!("{name} {sub} *")),
         (Some(Some(option)), None) if is_plain(option) => Some(format!("{name} {option}")),
         (Some(_), _) => None,

@@ -241,7 +241,7 @@ impl Links {
             outer.is_empty() || inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
         let holds = |(led, kept): &&(VPath, Kept)| match (kind, kept) {
-            (AccessKind::Read, Kept::Root | Kept::Fixed(_) | Kept::Users | Kept::Undo) => false,
+            (AccessKind::Read, Kept::Root | Kept::Fixed(_) | Kept::Users | Kept::Undo | Kept::Git) => false,
             (AccessKind::Read, Kept::Secret(_) | Kept::Quarantine) => within(led.as_str(), path),
             // What lies above it cannot go either, or the name would lead elsewhere.
             (AccessKind::Write, _) => within(led.as_str(), path) || within(path, led.as_str()),

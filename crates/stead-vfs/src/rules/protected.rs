@@ -119,6 +119,8 @@ pub(crate) enum Kept {
     Secret(&'static str),
     /// It is a user's folder.
     Users,
+    /// It is git's own, which says what git runs.
+    Git,
     /// It is what undo remembers.
     Undo,
     /// It waits for a person's approval.
@@ -132,6 +134,7 @@ impl Kept {
             Self::Root => "protected: the workspace itself cannot be changed by the agent".to_owned(),
             Self::Fixed(name) => format!("protected: {name} cannot be changed by the agent"),
             Self::Secret(name) => format!("protected: {name} holds secrets"),
+            Self::Git => "protected: git's own files say what git runs, and cannot be changed by the agent".to_owned(),
             Self::Users => "protected: the folders of users are theirs".to_owned(),
             Self::Undo => "protected: what undo remembers cannot be read or changed by the agent".to_owned(),
             Self::Quarantine => "protected: facts that wait for approval cannot be read or changed by the agent; \
@@ -170,6 +173,7 @@ impl Protected {
         match (kind, names.first()) {
             (AccessKind::Read, _) => None,
             (AccessKind::Write, None) => Some(Kept::Root),
+            (AccessKind::Write, Some(_)) if *self != Self::NONE && is_git(names) => Some(Kept::Git),
             (AccessKind::Write, Some(_)) => {
                 let fixed = self.unwritable.iter().find(|path| below(path, names).is_some());
                 // Letter by letter: a name that only looks like it is no exception.
@@ -203,6 +207,11 @@ impl Protected {
         let waiting = (!self.quarantine.is_empty()).then(|| (self.quarantine.to_owned(), Kept::Quarantine));
         fixed.chain(hidden).chain(waiting).chain(secrets)
     }
+}
+
+/// Whether it lies in what git keeps of a repository.
+fn is_git(names: &[&str]) -> bool {
+    names.iter().any(|name| name.eq_ignore_ascii_case(".git"))
 }
 
 /// The names that follow those of `path`, if it is where they begin.

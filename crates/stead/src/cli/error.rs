@@ -93,6 +93,7 @@ impl From<AgentError> for CliError {
             AgentError::Tools(_)
             | AgentError::NoSuchTool { .. }
             | AgentError::NoSuchAgent { .. }
+            | AgentError::FileAsModel { .. }
             | AgentError::AgentGone(_)
             | AgentError::NoNews(_) => Self::Usage(error.to_string()),
         }

@@ -84,9 +84,10 @@ impl Profiled {
         let below = |row: &Row| row.0.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
         let rows: Vec<Row> = self.rows.into_iter().filter(below).collect();
         if rows.is_empty() && is_profile(key) {
-            return Err(CliError::usage(format!(
-                "no profile of the model sets {key} (`stead explain profiles` lists them)"
-            )));
+            return Err(CliError::usage(match key {
+                "profiles" => "no profile is for the model that is set (-m asks about another)".to_owned(),
+                _ => format!("no profile of the model sets {key} (`stead explain profiles` lists what they set)"),
+            }));
         }
         Ok(rows)
     }

@@ -6,8 +6,9 @@ use super::style::Style;
 use std::fmt::Write;
 use stead::agent::fenced;
 use stead::core::{
-    Block, CallResult, CallState, Change, Compaction, DecisionKind, Entry, HookRun, Limits, Line, Message, ModelReply,
-    Next, Notice, Outcome, PlanStage, ResultStatus, SessionState, Steer, Thinking, ToolCall, ToolResult, UserInput,
+    Block, CallResult, CallState, Ceiling, Change, Compaction, DecisionKind, Entry, HookRun, Limits, Line, Message,
+    ModelReply, Next, Notice, Outcome, PlanStage, ResultStatus, SessionState, Steer, Thinking, ToolCall, ToolResult,
+    UserInput,
 };
 
 /// How much is shown.
@@ -315,10 +316,11 @@ fn change_text(change: &Change) -> String {
         Change::Plan { plan: None } => "plan mode off".to_owned(),
         Change::Agent { to } => format!("the agent to {to}"),
         Change::Mode { to } => format!("the permission mode to {to}"),
-        Change::Ceiling { modes, planning } => {
+        Change::Ceiling(Ceiling { modes, planning, denied, .. }) => {
             let modes: Vec<&str> = modes.iter().map(|mode| mode.as_str()).collect();
             let planning = planning.as_ref().map_or(String::new(), |file| format!(", plan mode ({file})"));
-            format!("what binds it from above to {}{planning}", modes.join(", "))
+            let denied = if denied.is_empty() { String::new() } else { format!(", without {}", denied.join(", ")) };
+            format!("what binds it from above to {}{planning}{denied}", modes.join(", "))
         }
     }
 }

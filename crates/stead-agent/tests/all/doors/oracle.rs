@@ -85,23 +85,39 @@ pub(super) async fn verdict(
     let spec = tool.spec();
     let unlisted = tools.find(&spec.name).is_none();
     let mut accesses = if unlisted { Vec::new() } else { tool.accesses(args) };
-    let command = tool.command(args).map(|text| {
+    let mut below = Vec::new();
+    let mut command = tool.command(args).map(|text| {
         let judged = shell::judge(&workspace.config().commands, text);
         let reads = if judged.reads.is_some() { Reads::Only } else { Reads::NotOnly };
         let ruled = match judged.kind {
             VerdictKind::Ask if !judged.rule.starts_with("commands.") => Ruled::Unruled(judged.rule.clone()),
             kind => Ruled::By(Verdict { kind, rule: judged.rule.clone() }),
         };
-        if judged.kind == VerdictKind::Allow {
+        if judged.kind != VerdictKind::Deny {
             let folder = args.get("cwd").and_then(Value::as_str).unwrap_or(".");
-            for path in judged.parts.iter().flat_map(|part| &part.reads) {
+            let reads = judged.parts.iter().flat_map(|part| part.reads.iter().map(move |path| (part, path)));
+            for (part, path) in reads {
                 assert!(!path.starts_with('/'), "no command of this test names what lies elsewhere");
                 let path = VPath::parse(folder).and_then(|folder| folder.join(path)).unwrap();
-                accesses.push(Access { path: path.to_string(), kind: AccessKind::Read, reach: Reach::Tree });
+                accesses.push(Access { path: path.to_string(), kind: AccessKind::Read, reach: Reach::Content });
+                if part.is_by_reads() && part.depth == shell::Depth::Below {
+                    below.push(Access { path: path.to_string(), kind: AccessKind::Read, reach: Reach::Tree });
+                }
             }
+        }
+        if judged.parts.iter().any(|part| part.is_by_reads() && part.depth == shell::Depth::Repository) {
+            let path = VPath::root().to_string();
+            below.push(Access { path, kind: AccessKind::Read, reach: Reach::Tree });
         }
         Command { text: text.to_owned(), ruled, reads }
     });
+    if let Some(command) = &mut command
+        && let Ok(Some(verdict)) = stead_vfs::judge(&workspace.rules, &**files, &below).await
+        && verdict.kind != VerdictKind::Allow
+    {
+        let rule = format!("commands.reads: {}; name the files or folders to look at", verdict.rule);
+        command.ruled = Ruled::By(Verdict::ask(rule));
+    }
     let mut lies = Vec::new();
     for path in accesses.iter().filter_map(|access| VPath::parse(&access.path).ok()) {
         lies.extend(files.resolve(&path).await.ok());

@@ -120,7 +120,7 @@ fn read_by(command: &str) -> Option<String> {
     let script = parse(command);
     let [part] = script.parts.as_slice() else { panic!("not one part: {command}") };
     match reads_only(part) {
-        Reads::Only { paths } if script.unclear.is_none() => Some(paths.join(" ")),
+        Reads::Only { paths, .. } if script.unclear.is_none() => Some(paths.join(" ")),
         Reads::Only { .. } | Reads::No { .. } | Reads::Unclear { .. } => None,
     }
 }

@@ -48,7 +48,10 @@ pub(super) struct Choice {
 
 /// The commands that begin like `word`.
 pub(super) fn commands(word: &str) -> Vec<Choice> {
-    let fitting = SLASHES.iter().filter(|slash| slash.name.starts_with(word));
+    // One that is typed whole goes before those that it begins.
+    let (whole, others): (Vec<_>, Vec<_>) =
+        SLASHES.iter().filter(|slash| slash.name.starts_with(word)).partition(|slash| slash.name == word);
+    let fitting = whole.into_iter().chain(others);
     let after = |argument: &str| if argument.is_empty() { "" } else { " " };
     fitting.map(|s| Choice { text: s.name.to_owned(), after: after(s.argument), help: s.help }).collect()
 }
