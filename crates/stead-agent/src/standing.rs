@@ -5,6 +5,9 @@ use stead_core::{Access, AccessKind, Owner};
 use stead_vfs::VPath;
 use stead_workspace::{Nested, Tree};
 
+/// Where skills lie in every layout.
+const STANDARD_SKILLS: [&str; 1] = [".agents/skills"];
+
 /// What of the workspace a prompt is made from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Standing {
@@ -21,7 +24,8 @@ impl Standing {
         let context = tree.context.iter().map(|file| file.path.clone());
         let parts = [&tree.memory, &tree.days, &tree.knowledge, &tree.subagents];
         let parts = parts.into_iter().flatten().cloned();
-        let paths = context.chain(parts).chain(tree.skills.iter().cloned()).collect();
+        let shared = STANDARD_SKILLS.iter().filter_map(|path| VPath::parse(path).ok());
+        let paths = context.chain(parts).chain(tree.skills.iter().cloned()).chain(shared).collect();
         let nested = tree.context.iter().filter(|file| match file.nested {
             Nested::Yes => true,
             Nested::No => false,

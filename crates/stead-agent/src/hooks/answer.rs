@@ -118,7 +118,11 @@ pub(super) fn read(output: &str) -> Result<Answer, String> {
     let reason = said.reason.or(specific.reason);
     Ok(Answer {
         stops,
-        decision: said.decision.or(specific.decision),
+        // Whoever says no in one place does not say yes by another.
+        decision: match (said.decision, specific.decision) {
+            (Some(Decision::Block), _) | (_, Some(Decision::Block)) => Some(Decision::Block),
+            (said, specific) => said.or(specific),
+        },
         reason: if stops { said.stop_reason.or(reason) } else { reason.or(said.stop_reason) },
         message: said.system_message,
         context: said.additional_context.or(specific.additional_context),
@@ -163,6 +167,8 @@ mod tests {
         for said in [ours, theirs, others] {
             assert_eq!(read(&said.to_string()).as_ref(), Ok(&full), "{said}");
         }
+        let both = json!({"decision": "allow", "hookSpecificOutput": {"permissionDecision": "deny"}});
+        assert_eq!(read(&both.to_string()).unwrap().decision, Some(Decision::Block), "no goes before yes");
         for nothing in ["", " \n", "{}"] {
             assert_eq!(read(nothing), Ok(Answer::default()), "{nothing:?}");
         }

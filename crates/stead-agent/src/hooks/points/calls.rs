@@ -117,7 +117,9 @@ impl Live<'_> {
 pub(super) fn of_call(input: HookInput, tools: &Registry, call: &ToolCall) -> Option<HookInput> {
     let spec = tools.find(&call.name)?.spec();
     let names = [&spec.name, &call.name].into_iter().chain(&spec.aliases).cloned();
-    let known = known_names(&spec.name).into_iter().map(str::to_owned);
+    // To overwrite is to write: who is asked about the one is asked about the other.
+    let covered = if spec.name == "overwrite_file" { known_names("write_file") } else { Vec::new() };
+    let known = known_names(&spec.name).into_iter().chain(covered).map(str::to_owned);
     let tool = json!({"name": spec.name, "called_as": call.name, "call_id": call.id, "args": call.args});
     let mut input = input.about(names.chain(known)).with("tool", tool);
     input.call = Some(call.id.clone());
