@@ -104,7 +104,10 @@ impl Agent {
             Err(error) => return Admission::Refuse(ResultStatus::Denied, format!("denied: {error}")),
         };
         let verdict = asked(&*tool, judge(&self.gate, &conversation.terms, &judged));
-        let hash = args_hash(&call.args);
+        let hash = match tool.subject(files).await {
+            Some(subject) => args_hash(&Value::from(vec![call.args.clone(), Value::from(subject)])),
+            None => args_hash(&call.args),
+        };
         let approved = tool.hands() == Hands::Ours && state == CallState::Approved { args_hash: hash.clone() };
         match verdict.kind {
             _ if is_allowed(&verdict) => Admission::Run(self.ready(call, tool, args)),

@@ -146,6 +146,10 @@ impl TypedTool for PlanExit {
         Box::pin(async move { agreed(standing, files).await.err() })
     }
 
+    fn subject<'a>(&'a self, files: &'a dyn Vfs) -> BoxFuture<'a, Option<String>> {
+        Box::pin(async move { plan(files, &self.file).await.ok() })
+    }
+
     async fn preview(&self, files: &dyn Vfs, _: Summary) -> Option<String> {
         plan(files, &self.file).await.ok()
     }

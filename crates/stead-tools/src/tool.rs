@@ -61,6 +61,11 @@ pub trait Tool: Send + Sync {
         Hands::Ours
     }
 
+    /// What a person agrees to beside the arguments. If it is another when the call is to run, they are asked again.
+    fn subject<'a>(&'a self, _files: &'a dyn Vfs) -> BoxFuture<'a, Option<String>> {
+        Box::pin(std::future::ready(None))
+    }
+
     /// What a call would do, for the person who is asked about it: a diff, a command. Bounded; of `files` it shows only
     /// what the call itself names.
     fn preview<'a>(&'a self, _files: &'a dyn Vfs, args: &'a Value) -> BoxFuture<'a, Option<String>> {

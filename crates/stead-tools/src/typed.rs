@@ -57,6 +57,11 @@ pub trait TypedTool: Send + Sync + 'static {
         Box::pin(std::future::ready(None))
     }
 
+    /// What a person agrees to beside the arguments. If it is another when the call is to run, they are asked again.
+    fn subject<'a>(&'a self, _files: &'a dyn Vfs) -> BoxFuture<'a, Option<String>> {
+        Box::pin(std::future::ready(None))
+    }
+
     /// What a call would do, for the person who is asked about it.
     fn preview(&self, _files: &dyn Vfs, _args: Self::Args) -> impl Future<Output = Option<String>> + Send {
         async { None }
@@ -118,6 +123,10 @@ impl<T: TypedTool> Tool for Typed<T> {
 
     fn refuses<'a>(&'a self, standing: &'a Standing, files: &'a dyn Vfs) -> BoxFuture<'a, Option<String>> {
         self.tool.refuses(standing, files)
+    }
+
+    fn subject<'a>(&'a self, files: &'a dyn Vfs) -> BoxFuture<'a, Option<String>> {
+        self.tool.subject(files)
     }
 
     fn preview<'a>(&'a self, files: &'a dyn Vfs, args: &'a Value) -> BoxFuture<'a, Option<String>> {

@@ -5,8 +5,9 @@ use crate::support::{agent_with_host_and, block_on, journal, results, session, t
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
-use stead_agent::{Agent, Approvals, RunOptions, RunReport};
+use stead_agent::{Agent, Answer, Approvals, OpenQuestion, Reply, RunOptions, RunReport};
 use stead_core::{Outcome, ResultStatus};
+use stead_store::Wait;
 
 fn put(dir: &Path, name: &str, content: &str) {
     let path = dir.join(name);
@@ -92,5 +93,32 @@ fn an_agent_that_anybody_may_have_written_gets_no_file_for_a_model() {
             .map(|(_, status, text)| status == ResultStatus::Error && text.contains("is a file, which only"))
             .collect();
         assert_eq!(told, [true, true, true]);
+    });
+}
+
+// 6: plan mode
+#[test]
+fn a_plan_that_became_another_is_agreed_to_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let model = answers(|_, said, _| match said {
+        0 => Says::Calls(vec![("plan_enter", json!({}))]),
+        1 => Says::Calls(vec![("plan_write", json!({"content": "good"}))]),
+        2 => Says::Calls(vec![("plan_exit", json!({}))]),
+        _ => Says::Text("done".into()),
+    });
+    block_on(async {
+        let agent = agent_with_host_and(dir.path(), model, Vec::new()).await;
+        assert_eq!(run(&agent, "go", Approvals::Park).await.outcome, Outcome::Parked);
+        let yes = || async {
+            let mut parked = agent.session(session("s"));
+            parked.load().await.unwrap();
+            let [question] = parked.open_questions().try_into().unwrap();
+            let OpenQuestion { id, args_hash, terms, .. } = question;
+            parked.answer(&[Reply { id, args_hash, answer: Answer::Yes }], "ann", Wait::No).await.unwrap();
+            (terms.preview, parked.resume(RunOptions::default()).await.unwrap().outcome)
+        };
+        std::fs::write(dir.path().join("plans/PLAN.md"), "other\n").unwrap();
+        assert_eq!(yes().await, (Some("good".to_owned()), Outcome::Parked));
+        assert_eq!(yes().await, (Some("other".to_owned()), Outcome::Completed));
     });
 }

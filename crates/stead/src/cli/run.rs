@@ -108,10 +108,24 @@ async fn carry_out(
         errln!("Go on with: {}", resume_command(session.id(), common));
     }
     let report = report?;
+    tell_waiting(&session, common).await;
     if let Some(renderer) = renderer {
         renderer.finish(&report, common, &session.open_questions())?;
     }
     Ok(report)
+}
+
+/// Says that subagents wait for a person, which their parent need not know.
+async fn tell_waiting(session: &Session, common: &Common) {
+    let tasks = session.crew().tasks().await.unwrap_or_default();
+    let count = tasks.iter().filter(|task| task.awaiting_confirm).count();
+    if count > 0 {
+        let (what, go_on) =
+            (if count == 1 { "task waits" } else { "tasks wait" }, resume_command(session.id(), common));
+        errln!(
+            "{count} {what} for your decision: `stead approvals list` shows what is asked; then go on with: {go_on}"
+        );
+    }
 }
 
 /// Says that settings have no effect yet: one of them may be a guard that someone relies on.
