@@ -17,7 +17,16 @@ async fn a_command_sees_the_variables_it_is_given_and_none_of_ours() {
     let marked = lines.iter().position(|line| line.starts_with(MARK)).unwrap();
     let mark = lines.remove(marked).strip_prefix(MARK).unwrap();
     assert_eq!(mark.len(), "=01234567-89ab-cdef-0123-456789abcdef".len(), "{mark}");
-    assert_eq!(lines, ["GIT_TERMINAL_PROMPT=0", "HOME=/home/x", "MINE=1 2", "PATH=/usr/bin:/bin", "TERM=dumb"]);
+    let git = [
+        "GIT_CONFIG_COUNT=2",
+        "GIT_CONFIG_KEY_0=safe.bareRepository",
+        "GIT_CONFIG_KEY_1=core.fsmonitor",
+        "GIT_CONFIG_VALUE_0=explicit",
+        "GIT_CONFIG_VALUE_1=false",
+        "GIT_TERMINAL_PROMPT=0",
+    ];
+    let others = ["HOME=/home/x", "MINE=1 2", "PATH=/usr/bin:/bin", "TERM=dumb"];
+    assert_eq!(lines, [&git[..], &others[..]].concat());
     assert!(!format!("{host:?}").contains("/home/x"), "values are not for logs");
 }
 
