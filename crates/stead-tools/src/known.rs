@@ -36,6 +36,12 @@ pub fn known_names(name: &str) -> Vec<&'static str> {
     rows().find(named).map(|row| all(row).collect()).unwrap_or_default()
 }
 
+/// The tool whose rules hold for `tool` as well, both by canonical name: `overwrite_file` is `write_file` with a mode, so
+/// whatever denies, asks about or watches the one does so with the other.
+pub fn counts_as(tool: &str) -> Option<&'static str> {
+    (tool == "overwrite_file").then_some("write_file")
+}
+
 /// The canonical names of all tools that are known.
 pub fn known_tools() -> impl Iterator<Item = KnownTool> {
     rows().map(|(tool, _)| tool)

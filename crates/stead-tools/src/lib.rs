@@ -47,7 +47,7 @@ pub use client::client_tool;
 pub use execute::{Folders, execute};
 pub use files::file_tools;
 pub use function::function;
-pub use known::{Here, KnownTool, known_names, known_tool, known_tools};
+pub use known::{Here, KnownTool, counts_as, known_names, known_tool, known_tools};
 pub use plan::plan_tools;
 pub use preview::{Noun, Preview, Readers};
 pub use registry::{Registry, RegistryError};

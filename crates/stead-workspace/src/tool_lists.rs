@@ -3,7 +3,7 @@
 use crate::{Document, Finding, Severity};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use stead_tools::{Here, known_tool, known_tools, nearest};
+use stead_tools::{Here, counts_as, known_tool, known_tools, nearest};
 
 /// Which tools an agent has, by any of their names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,9 +23,9 @@ impl ToolLists {
     }
 }
 
-/// Whether denying `listed` denies `tool` too: `overwrite_file` is `write_file` with a mode.
+/// Whether denying `listed` denies `tool` too.
 fn covers(listed: &str, tool: &str) -> bool {
-    tool == "overwrite_file" && known_tool(listed).is_some_and(|known| known.name == "write_file")
+    counts_as(tool).is_some_and(|other| known_tool(listed).is_some_and(|known| known.name == other))
 }
 
 /// `tools.json`, checked.

@@ -14,6 +14,7 @@ pub use grant::{Grant, Granted};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use stead_core::{Ceiling, Effect, PermissionMode, Verdict, VerdictKind};
+use stead_tools::counts_as;
 use stead_vfs::VPath;
 use stead_workspace::{Approval, Attached, ToolLists};
 
@@ -177,12 +178,7 @@ fn denied_above(ceiling: &Ceiling, call: &Judged) -> Option<Verdict> {
 }
 
 fn approval(rules: &GateRules, call: &Judged) -> Option<Verdict> {
-    // To overwrite is to write: a question about the one is a question about the other.
-    let covered = (call.tool == "overwrite_file").then_some("write_file");
-    let names = [Some(call.tool.as_str()), covered].into_iter().flatten();
-    let (name, approval) = names
-        .filter_map(|name| Some((name, rules.approvals.get(name)?)))
-        .find(|(_, a)| a.covers(&call.args, &call.lies))?;
+    let (name, approval) = rules.asking(call)?;
     Some(Verdict::ask(match approval.when.0.is_empty() {
         true => format!("approvals: {name}: true"),
         false => format!("approvals: {name}: when"),
@@ -224,9 +220,14 @@ impl Judged {
 impl GateRules {
     /// How a question about a call is to be answered.
     pub fn approval(&self, call: &Judged) -> Option<&Approval> {
-        let covered = (call.tool == "overwrite_file").then_some("write_file");
-        let names = [Some(call.tool.as_str()), covered].into_iter().flatten();
-        names.filter_map(|name| self.approvals.get(name)).find(|approval| approval.covers(&call.args, &call.lies))
+        self.asking(call).map(|(_, approval)| approval)
+    }
+
+    /// The entry that asks about a call, and the tool it is for.
+    fn asking<'a, 'c>(&'a self, call: &'c Judged) -> Option<(&'c str, &'a Approval)> {
+        let names = [Some(call.tool.as_str()), counts_as(&call.tool)].into_iter().flatten();
+        let mut entries = names.filter_map(|name| Some((name, self.approvals.get(name)?)));
+        entries.find(|(_, approval)| approval.covers(&call.args, &call.lies))
     }
 }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use stead_core::{
     Block, CallResult, CallState, HookOutcome, Message, Owner, Pending, Redactor, ResultStatus, SessionId, ToolCall,
 };
-use stead_tools::{Registry, known_names};
+use stead_tools::{Registry, counts_as, known_names};
 use stead_workspace::HookEvent;
 
 /// Asks about the result of a call once there is one, while other calls go on.
@@ -117,8 +117,7 @@ impl Live<'_> {
 pub(super) fn of_call(input: HookInput, tools: &Registry, call: &ToolCall) -> Option<HookInput> {
     let spec = tools.find(&call.name)?.spec();
     let names = [&spec.name, &call.name].into_iter().chain(&spec.aliases).cloned();
-    // To overwrite is to write: who is asked about the one is asked about the other.
-    let covered = if spec.name == "overwrite_file" { known_names("write_file") } else { Vec::new() };
+    let covered = counts_as(&spec.name).map(known_names).unwrap_or_default();
     let known = known_names(&spec.name).into_iter().chain(covered).map(str::to_owned);
     let tool = json!({"name": spec.name, "called_as": call.name, "call_id": call.id, "args": call.args});
     let mut input = input.about(names.chain(known)).with("tool", tool);
