@@ -58,7 +58,8 @@ impl Session {
         match begin {
             Begin::Input(content) => {
                 let mut entries = self.state.close(Outcome::Cancelled, "a new input came before this run was done");
-                entries.push(Entry::User(UserInput::new(fresh, content)));
+                let handed = self.above.is_some();
+                entries.push(Entry::User(UserInput { handed, ..UserInput::new(fresh, content) }));
                 Ok((entries, Origin::Input))
             }
             Begin::Resume { raise } if !self.agent.parts.workspace.config().budget.can_take(raise) => {

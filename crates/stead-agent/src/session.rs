@@ -150,10 +150,16 @@ impl Session {
         }
     }
 
-    /// Keeps the memory of undo within its bounds, after one run in fifty: looking through it takes a while.
+    /// Keeps the memory of undo within its bounds, after one in fifty of the runs that add to it: looking through it takes
+    /// the longer the more sessions there are.
     async fn collect_sometimes(&self, run: &RunId) {
         let sum: u32 = run.as_str().bytes().map(u32::from).sum();
-        if sum.is_multiple_of(50) {
+        if !sum.is_multiple_of(50) {
+            return;
+        }
+        let key = RunKey { session: self.id.clone(), run: run.clone() };
+        let records = self.agent.parts.place.changes(&self.owner).records(&key).await;
+        if records.is_ok_and(|records| !records.is_empty()) {
             // `stead gc` says what is wrong, if anything is.
             let _ = self.agent.collect(&self.owner, crate::Really::Do).await;
         }

@@ -118,8 +118,9 @@ impl Entry {
     /// Whether the journal must be on stable storage before the driver goes on.
     pub fn must_be_durable(&self) -> bool {
         match self {
-            Self::User(_)
-            | Self::Ask(_)
+            // The session that handed it over has it on record.
+            Self::User(input) => !input.handed,
+            Self::Ask(_)
             | Self::Decision(_)
             | Self::Steer(_)
             | Self::Set(_)
@@ -189,12 +190,15 @@ pub struct UserInput {
     /// Whether nobody said anything: tasks of subagents have ended, and a notice tells of them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub wakes: bool,
+    /// Whether it is a task that another session handed over, in whose journal it is, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub handed: bool,
 }
 
 impl UserInput {
     /// An input.
     pub fn new(run: RunId, content: Vec<Block>) -> Self {
-        Self { run, content, raise: Allowance::default(), wakes: false }
+        Self { run, content, raise: Allowance::default(), wakes: false, handed: false }
     }
 
     /// No input: the run begins because tasks of subagents have ended.

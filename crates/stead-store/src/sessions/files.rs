@@ -8,7 +8,7 @@
 
 use super::group::GroupSync;
 use super::index::Index;
-use super::journal::{FileWriter, check_lines, read_lines};
+use super::journal::{FileWriter, Newborn, check_lines, read_lines};
 use super::lock::Lock;
 use crate::{Disk, Imported, JournalWriter, Opened, Position, Sessions, StoreError, Summary, Wait, open_dir};
 use bytes::Bytes;
@@ -30,6 +30,8 @@ use stead_core::{
 const JOURNAL_SUFFIX: &str = ".log.jsonl";
 /// The index is written at most this often while runs end in quick succession.
 const INDEX_INTERVAL: Duration = Duration::from_millis(250);
+/// And so seldom that writing it, which takes longer the more sessions there are, takes a small part of the time.
+const INDEX_SHARE: u32 = 20;
 
 /// Keeps the sessions of one agent as files.
 #[derive(Debug)]
@@ -49,7 +51,8 @@ pub struct FileSessions {
 #[derive(Debug, Default)]
 struct Unwritten {
     changes: BTreeMap<SessionId, Summary>,
-    written: Option<Instant>,
+    /// When it may be written again.
+    due: Option<Instant>,
 }
 
 impl FileSessions {
@@ -127,10 +130,14 @@ impl FileSessions {
         if unwritten.changes.is_empty() {
             return Ok(());
         }
-        unwritten.written = Some(Instant::now());
+        let begun = Instant::now();
+        unwritten.due = Some(begun + INDEX_INTERVAL);
         let changes = std::mem::take(&mut unwritten.changes);
         drop(unwritten);
-        Index::merge(&self.sessions, &*self.dir()?, &*self.disk, changes)
+        let merged = Index::merge(&self.sessions, &*self.dir()?, &*self.disk, changes);
+        let rest = (begun.elapsed() * INDEX_SHARE).max(INDEX_INTERVAL);
+        self.index.lock().unwrap_or_else(PoisonError::into_inner).due = Some(begun + rest);
+        merged
     }
 
     fn summarise(&self, id: &SessionId, updated_ms: i64) -> Summary {
@@ -243,24 +250,12 @@ impl Sessions for FileSessions {
             if file.metadata().map_or(0, |meta| meta.len()) > 0 {
                 return Err(StoreError::Exists(id.clone()));
             }
-            let mut writer = self.writer(path.clone(), file, Position::START, lock);
-            let agent = self.agent.clone();
-            let start = Entry::Session(SessionStart::new(id.clone(), agent, from));
-            let begun = writer.append(vec![start]).await;
-            let disk = self.disk.clone();
-            let (dir_for_sync, name_to_undo) = (dir.clone(), name.to_owned());
-            let opened = match begun {
-                Ok(lines) => self
-                    .created
-                    .sync(move || disk.sync(&dir_for_sync))
-                    .await
-                    .map_err(|cause| StoreError::io(&path, cause))
-                    .map(|()| lines),
-                Err(error) => Err(error),
-            };
-            let lines = opened.inspect_err(|_| {
+            let newborn = Newborn { dir: dir.clone(), group: self.created.clone() };
+            let mut writer = self.writer(path.clone(), file, Position::START, lock).newborn(newborn);
+            let start = Entry::Session(SessionStart::new(id.clone(), self.agent.clone(), from));
+            let lines = writer.append(vec![start]).await.inspect_err(|_| {
                 // A session that was never acknowledged must not be found later as an empty one.
-                let _ = self.disk.remove(dir.as_fd(), &name_to_undo, AtFlags::empty());
+                let _ = self.disk.remove(dir.as_fd(), name, AtFlags::empty());
             })?;
             let mut state = SessionState::default();
             for line in lines {
@@ -362,7 +357,7 @@ impl Sessions for FileSessions {
                 let updated_ms = std::fs::metadata(self.path(id)).map_or(0, |meta| modified_ms(&meta));
                 let mut unwritten = self.index.lock().unwrap_or_else(PoisonError::into_inner);
                 unwritten.changes.insert(id.clone(), Summary::of(id, state, position, updated_ms));
-                unwritten.written.is_none_or(|written| written.elapsed() >= INDEX_INTERVAL)
+                unwritten.due.is_none_or(|due| Instant::now() >= due)
             };
             if due {
                 self.flush().await;

@@ -1,5 +1,6 @@
 //! One journal file: reading it with every check, and appending to it.
 
+use super::group::GroupSync;
 use super::lock::Lock;
 use crate::{Disk, Fence, JournalWriter, Position, StoreError, Torn};
 use bytes::Bytes;
@@ -94,10 +95,20 @@ pub(crate) struct FileWriter {
     disk: Arc<dyn Disk>,
     redactor: Redactor,
     at: Position,
+    /// The directory, as long as it is not certain that it keeps the file.
+    newborn: Option<Newborn>,
     /// Set before a write begins and cleared after it succeeded: a write that failed, or whose future
     /// was dropped half-way, leaves the end of the file unknown.
     broken: bool,
     _lock: Lock,
+}
+
+/// Where a file was made, and what makes that last.
+#[derive(Debug, Clone)]
+pub(crate) struct Newborn {
+    pub(crate) dir: Arc<File>,
+    /// Others that were made there meanwhile share its sync.
+    pub(crate) group: Arc<GroupSync>,
 }
 
 impl FileWriter {
@@ -110,7 +121,29 @@ impl FileWriter {
         at: Position,
         lock: Lock,
     ) -> Self {
-        Self { path, file, disk, redactor, at, broken: false, _lock: lock }
+        Self { path, file, disk, redactor, at, newborn: None, broken: false, _lock: lock }
+    }
+
+    /// The same for a file that was just made.
+    pub(crate) fn newborn(self, newborn: Newborn) -> Self {
+        Self { newborn: Some(newborn), ..self }
+    }
+
+    /// Makes what was written last; the name of a file that was just made, too.
+    async fn sync(&mut self) -> std::io::Result<()> {
+        let (disk, file) = (self.disk.clone(), self.file.clone());
+        let content =
+            async { tokio::task::spawn_blocking(move || disk.sync(&file)).await.map_err(std::io::Error::other)? };
+        match self.newborn.clone() {
+            None => content.await,
+            Some(Newborn { dir, group }) => {
+                let disk = self.disk.clone();
+                let name = group.sync(move || disk.sync(&dir));
+                tokio::try_join!(content, name)?;
+                self.newborn = None;
+                Ok(())
+            }
+        }
     }
 
     /// Cuts what is torn off the end.
@@ -168,12 +201,7 @@ impl JournalWriter for FileWriter {
                 return Err(StoreError::io(&self.path, cause));
             }
             if durable {
-                let (disk, file) = (self.disk.clone(), self.file.clone());
-                let synced = tokio::task::spawn_blocking(move || disk.sync(&file)).await;
-                synced
-                    .map_err(std::io::Error::other)
-                    .and_then(|synced| synced)
-                    .map_err(|cause| StoreError::io(&self.path, cause))?;
+                self.sync().await.map_err(|cause| StoreError::io(&self.path, cause))?;
             }
             if let Some(last) = lines.last() {
                 self.at = Position { seq: last.seq, sum: last.sum, bytes: self.at.bytes + text.len() as u64 };

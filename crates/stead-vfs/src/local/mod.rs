@@ -30,6 +30,8 @@ use stead_store::{Disk, open_dir};
 const WRITE_LOCKS: usize = 64;
 /// A file up to this size is read without leaving the thread.
 const SMALL_BYTES: u64 = 128 * 1024;
+/// A directory up to this size is listed without leaving the thread: one block of most disks.
+const SMALL_DIRECTORY_BYTES: u64 = 4096;
 
 /// A directory of the local disk, which nothing leaves: links inside it are followed, links out of it
 /// are refused, even ones that appear while an operation runs.
@@ -102,7 +104,13 @@ impl Vfs for LocalVfs {
     }
 
     fn list<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Vec<DirEntry>, VfsError>> {
-        self.blocking(path, Local::list)
+        match self.0.open_dir(path) {
+            Err(error) => Box::pin(async { Err(error) }),
+            Ok((dir, size)) if size <= SMALL_DIRECTORY_BYTES => {
+                self.here(path, move |local, path| local.list(path, &dir))
+            }
+            Ok((dir, _)) => self.blocking(path, move |local, path| local.list(path, &dir)),
+        }
     }
 
     fn read<'a>(&'a self, path: &'a VPath, range: ReadRange) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
@@ -192,12 +200,18 @@ impl Local {
         Ok(root::described(&stat))
     }
 
-    fn list(&self, path: &VPath) -> Result<Vec<DirEntry>, VfsError> {
+    /// Opens a directory, and tells its size.
+    fn open_dir(&self, path: &VPath) -> Result<(File, u64), VfsError> {
+        let dir = self.root.open_dir(Path::new(path.as_str())).map_err(|e| error::at(path, e))?;
+        let stat = rustix::fs::fstat(&dir).map_err(|e| error::at(path, e))?;
+        Ok((dir, root::size(&stat)))
+    }
+
+    fn list(&self, path: &VPath, dir: &File) -> Result<Vec<DirEntry>, VfsError> {
         let text = Path::new(path.as_str());
-        let dir = self.root.open_dir(text).map_err(|e| error::at(path, e))?;
-        let names = change::names(&dir).map_err(|e| error::at(path, e))?;
+        let names = change::names(dir).map_err(|e| error::at(path, e))?;
         let names = names.iter().filter(|name| !change::is_temporary(name));
-        let mut entries: Vec<DirEntry> = names.filter_map(|name| self.entry(&dir, text, name)).collect();
+        let mut entries: Vec<DirEntry> = names.filter_map(|name| self.entry(dir, text, name)).collect();
         entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         Ok(entries)
     }
