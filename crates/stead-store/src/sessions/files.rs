@@ -170,6 +170,10 @@ impl FileSessions {
                 Some(known) if (known.bytes, known.updated_ms) == (meta.len(), modified_ms(&meta)) => known,
                 Some(_) | None => self.summarise(&id, modified_ms(&meta)),
             };
+            // One that is just being begun, or never was.
+            if summary.entries == 0 && summary.damage.is_none() {
+                continue;
+            }
             new.sessions.insert(id, summary);
         }
         if new != Index::load(&self.sessions) {
@@ -282,18 +286,15 @@ impl Sessions for FileSessions {
             let text = read_whole(&file).map_err(|cause| StoreError::io(&path, cause))?;
             let mut state = SessionState::default();
             let (at, torn) = fold(&path, id, &text, &mut state)?;
-            let mut writer = self.writer(path, file, at, lock);
+            if at.seq == 0 {
+                // The very first line is not there: nothing was acknowledged, so there is no such session.
+                let removed = self.disk.remove(CWD, &path, AtFlags::empty());
+                removed.map_err(|cause| StoreError::io(&path, cause))?;
+                return Err(StoreError::NotFound(id.clone()));
+            }
+            let writer = self.writer(path, file, at, lock);
             if torn.is_some() {
                 writer.cut()?;
-            }
-            if at.seq == 0 {
-                // Only the very first line was torn: the session was begun and nothing acknowledged.
-                let agent = self.agent.clone();
-                let start = Entry::Session(SessionStart::new(id.clone(), agent, None));
-                for line in writer.append(vec![start]).await? {
-                    let unfit = |cause| StoreError::Unfit { path: self.path(id), cause };
-                    state.apply(line.seq, &line.entry).map_err(unfit)?;
-                }
             }
             Ok(Opened { state: Some(state), writer: Box::new(writer), torn })
         })
