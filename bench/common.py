@@ -1,4 +1,5 @@
 """What every part of the benchmark needs: harnesses, the model server, processes, samples."""
+import atexit
 import dataclasses
 import json
 import os
@@ -225,15 +226,17 @@ def write_seed(folder):
 
 
 class Workdir:
-    """A fresh folder with one small file in it, gone afterwards."""
+    """A fresh folder with one small file in it, gone when the benchmark ends, and not before: a disk that discards what
+    was freed does so in the next syncs, which may be those of the next sample."""
 
     def __enter__(self):
         self.path = pathlib.Path(tempfile.mkdtemp(prefix="work", dir=TMP))
+        atexit.register(shutil.rmtree, self.path, ignore_errors=True)
         write_seed(self.path)
         return self.path
 
     def __exit__(self, *_):
-        shutil.rmtree(self.path, ignore_errors=True)
+        pass
 
 
 def fresh_id(kind):

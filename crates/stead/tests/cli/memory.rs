@@ -69,9 +69,11 @@ fn merging_by_hand_needs_no_model_and_shows_what_it_changed() {
 
 #[test]
 fn an_editor_changes_memory_and_what_came_meanwhile_is_not_lost() {
-    let folder = folder();
-    let edit =
-        |editor: &str| done(folder.command(&["memory", "edit"]).env("EDITOR", editor).env("PATH", "/usr/bin:/bin"));
+    let (folder, kept) = (folder(), tempfile::tempdir().unwrap());
+    let edit = |editor: &str| {
+        let mut command = folder.command(&["memory", "edit"]);
+        done(command.env("EDITOR", editor).env("PATH", "/usr/bin:/bin").env("TMPDIR", kept.path()))
+    };
     edit("true").exits(0);
     edit("false").exits(1);
     edit("sed -i s/Mine/Ours/").exits(0);
@@ -80,6 +82,7 @@ fn an_editor_changes_memory_and_what_came_meanwhile_is_not_lost() {
     let meanwhile = edit(&format!("echo other > {}; sed -i s/Ours/Mine/", memory.display())).exits(1);
     assert!(meanwhile.err.contains("was changed by someone else") && meanwhile.err.contains("your text is kept in"));
     assert_eq!(folder.read("MEMORY.md"), "other\n");
+    assert_eq!(std::fs::read_dir(kept.path()).unwrap().count(), 1);
     done(&mut folder.command(&["memory", "edit"])).exits(2);
 }
 
