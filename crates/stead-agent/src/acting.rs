@@ -6,7 +6,7 @@ use crate::live::{Live, Stop};
 use crate::steering::steered;
 use crate::{Agent, AgentError, Session, Turn};
 use std::sync::Arc;
-use stead_core::{Allowance, Block, Change, ChildFiles, Entry, EventKind, Notice, Outcome, Owner, Set};
+use stead_core::{Allowance, Block, Change, ChildFiles, Entry, EventKind, Notice, Outcome, Owner, PlanStage, Set};
 use stead_store::Fence;
 use stead_vfs::{Overlay, ReadOnly, Scoped, VPath, Vfs};
 use stead_workspace::Part;
@@ -37,7 +37,12 @@ impl Session {
 
     /// What a turn of the agent that acts begins with.
     pub(crate) async fn turn(&self, fence: Option<&Fence>) -> Result<Turn, AgentError> {
-        self.agent.turn(&self.owner, &self.id, &self.files(fence), Some(&self.crew)).await
+        self.agent.turn(&self.owner, &self.id, &self.files(fence), Some(&self.crew), self.plans()).await
+    }
+
+    /// Whether it is to make a plan.
+    pub(crate) fn plans(&self) -> bool {
+        matches!(self.state.plan, Some(PlanStage::Making { .. }))
     }
 
     /// Lets the agent act that the journal says. True if it is another than before.

@@ -31,7 +31,9 @@ pub enum AgentError {
         name: String,
     },
     /// The agent that acts in a session is no longer in the workspace.
-    #[error("there is no agent {0:?} in this workspace any more; `stead run --agent NAME` chooses another")]
+    #[error(
+        "there is no agent {0:?} in this workspace any more: bring its definition back, or choose another with `stead run --agent NAME` if the session is your own"
+    )]
     AgentGone(String),
     /// An agent was chosen that there is not, or that cannot act by itself.
     #[error("there is no agent {name:?} to talk to; there are: {}", .known.join(", "))]

@@ -52,7 +52,7 @@ pub use budget::{Budget, BudgetError, Reservation};
 pub use builder::{AgentBuilder, BuildError, hook_model, side_model};
 pub use collect::{Collected, Really};
 pub use compact::Pinned;
-pub use crew::{Bound, Crew, Order, TaskRecord, TaskStatus, Wait as TaskWait};
+pub use crew::{Bound, Crew, Order, TaskRecord, TaskStatus, Wait as TaskWait, WaitingTask};
 pub use error::AgentError;
 pub use facts::UNKNOWN_WINDOW_TOKENS;
 pub use features::{Contribution, Feature, TurnCx, own_folder};

@@ -3,7 +3,9 @@
 use crate::halt::{Halt, Halted};
 use crate::hooks::Hooked;
 use crate::offload::{Loader, Offload};
-use crate::{AgentError, Approvals, Budget, BudgetError, Inbox, Leftover, Pinned, Session, Turn, UsageRecord};
+use crate::{
+    AgentError, Approvals, Budget, BudgetError, Inbox, Leftover, Pinned, Session, Turn, UsageRecord, WaitingTask,
+};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use stead_core::{
@@ -86,6 +88,9 @@ pub struct RunReport {
     pub usage: Usage,
     /// Money spent; absent when any part is not known.
     pub cost: Option<Usd>,
+    /// Tasks of subagents that wait for a person's decision.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<WaitingTask>,
 }
 
 /// Why the loop stopped before the machine said so.
@@ -226,10 +231,12 @@ impl Live<'_> {
 impl Session {
     /// Takes in lines that were just written.
     pub(crate) fn apply(&mut self, lines: &[Line]) -> Result<(), stead_core::FoldError> {
+        let mut rebinds = false;
         for line in lines {
             self.state.apply(line.seq, &line.entry)?;
             match &line.entry {
                 Entry::Result(result) => {
+                    rebinds |= result.change.is_some() || result.untrusted;
                     self.seen.record(&result.seen);
                     result.activates.iter().for_each(|activation| self.active.record(activation));
                 }
@@ -244,13 +251,17 @@ impl Session {
                 | Entry::Decision(_)
                 | Entry::Notice(_)
                 | Entry::Steer(_)
-                | Entry::Set(_)
                 | Entry::Pin(_)
                 | Entry::Hook(_)
                 | Entry::End(_) => {}
+                Entry::Set(_) => rebinds = true,
             }
         }
         self.refreeze();
+        if rebinds {
+            // What binds it binds those who work for it from here on, also in the same step.
+            self.crew.bind(self.agent.clone(), self.terms());
+        }
         Ok(())
     }
 }

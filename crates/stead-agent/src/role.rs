@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use stead_core::{Block, Outcome, Owner, SessionId};
 use stead_model::{Model, ModelError, ModelSettings, connect};
 use stead_vfs::{VPath, Vfs};
-use stead_workspace::{AgentSpec, Part, Switch, general_purpose};
+use stead_workspace::{AgentFiles, AgentSpec, Part, Switch, general_purpose};
 
 /// How models are reached that agents of a workspace name.
 #[derive(Clone)]
@@ -62,9 +62,9 @@ impl Agent {
             }
             None => None,
         };
-        let mut specs = workspace.subagents(&**files, own.as_ref()).await?;
-        if !workspace.config().disable.has(Switch::Subagents) {
-            let general = general_purpose();
+        let AgentFiles { mut specs, broken } = workspace.subagents(&**files, own.as_ref()).await?;
+        let general = general_purpose();
+        if !workspace.config().disable.has(Switch::Subagents) && !broken.contains(&general.name) {
             specs.entry(general.name.clone()).or_insert_with(|| Arc::new(general));
         }
         Ok(specs)

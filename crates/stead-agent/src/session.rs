@@ -222,7 +222,7 @@ impl Session {
             Begin::Resume { raise } => *raise,
         };
         // With a workspace that cannot be read nothing is written, nor where an agent is chosen that there is not.
-        let mut turn = self.turn(None).await?;
+        let (mut turn, planned) = (self.turn(None).await?, self.plans());
         self.check_agent(&options.set).await?;
         self.granted = self.agent.grants(&self.owner).await?;
         let fresh = RunId::fresh();
@@ -233,7 +233,7 @@ impl Session {
         let superseded = self.state.run.is_some() && matches!(begin, Begin::Input(_));
         let before = self.recorded_agent();
         let set = self.put(&mut *writer, std::mem::take(&mut options.set)).await?;
-        changed |= self.take_part(None).await?;
+        changed |= self.take_part(None).await? || self.plans() != planned;
         let switched = self.state.runs > 0 && self.recorded_agent() != before;
         if changed {
             turn = self.turn(writer.fence()).await?;
@@ -295,8 +295,9 @@ impl Session {
         };
         live.ended(&ending).await;
         live.write_usage().await;
-        let report = live.report(&session, &ending);
+        let mut report = live.report(&session, &ending);
         let writer = live.writer;
+        report.waiting = self.crew.waiting().await;
         self.sessions.derive(&self.state, writer.position()).await;
         writer.close().await;
         self.remember_later(&report).await;
@@ -450,6 +451,7 @@ impl Live<'_> {
             steps,
             usage,
             cost,
+            waiting: Vec::new(),
         }
     }
 }

@@ -36,12 +36,12 @@ impl Live<'_> {
                     continue;
                 }
             }
-            // Nothing is changed under those who are asked: it runs with what they agree to.
+            // Nothing is changed under those who are asked, nor handed to others who would: it runs with what they agree to.
             if asks {
                 let session = &*self.session;
                 let (again, conversation) = (pending.clone(), session.conversation());
                 let admitted = session.agent.admit(self.hands(), &*self.files, &self.run, again, &conversation).await;
-                if matches!(admitted, Admission::Run(ready) if changes(ready.tool.spec().risk)) {
+                if matches!(admitted, Admission::Run(ready) if !leaves_no_trace(ready.tool.spec().risk)) {
                     continue;
                 }
             }

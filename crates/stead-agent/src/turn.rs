@@ -65,6 +65,7 @@ impl Agent {
         session: &SessionId,
         files: &Arc<dyn Vfs>,
         crew: Option<&Arc<Crew>>,
+        planning: bool,
     ) -> Result<Turn, AgentError> {
         let (workspace, place) = (&self.parts.workspace, &self.parts.place);
         let (bare, files) = (files, &workspace.shown(files));
@@ -87,6 +88,7 @@ impl Agent {
             workspace,
             profile: &profile,
             surface: self.surface(&profile),
+            planning,
             files,
             bare,
             owner,
@@ -157,6 +159,6 @@ impl Agent {
         let session = SessionId::outside();
         let files = self.parts.place.files(owner, &session, None);
         let crew = Arc::new(Crew::new(self.clone(), owner.clone(), session.clone()));
-        self.turn(owner, &session, &files, Some(&crew)).await
+        self.turn(owner, &session, &files, Some(&crew), false).await
     }
 }

@@ -63,6 +63,8 @@ mod planning;
 mod prefix;
 #[path = "all/profiles/mod.rs"]
 mod profiles;
+#[path = "all/seams.rs"]
+mod seams;
 #[path = "all/skills.rs"]
 mod skills;
 #[path = "all/steering.rs"]

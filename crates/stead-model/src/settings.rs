@@ -10,6 +10,9 @@ use stead_core::Price;
 pub struct ModelSettings {
     /// `provider:model`, for example `anthropic:claude-sonnet-4-5` or `scripted:demo.yaml`.
     pub name: String,
+    /// What it is called in the workspace, where that names its models: `platform/fast`.
+    #[serde(skip)]
+    pub reference: Option<String>,
     /// The provider, where `model` is given apart from it instead of `name`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,

@@ -98,4 +98,4 @@ pub use stead_tools::Surface;
 use stead_tools::nearest;
 pub use switch::{Disabled, Switch};
 pub use tool_lists::{EmptyAllow, McpServer, ToolLists, ToolsConfig, Transport, tool_problem};
-pub use workspace::{SkillTrees, Workspace, WorkspaceError};
+pub use workspace::{AgentFiles, SkillTrees, Workspace, WorkspaceError};

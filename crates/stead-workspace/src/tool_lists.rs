@@ -17,10 +17,18 @@ pub struct ToolLists {
 impl ToolLists {
     /// Whether the lists let the tool of this canonical name be.
     pub fn allow(&self, tool: &str) -> bool {
-        let means = |listed: &String| listed == tool || known_tool(listed).is_some_and(|known| known.name == tool);
-        let denied = self.deny.iter().any(|listed| means(listed) || covers(listed, tool));
-        !denied && self.allow.as_ref().is_none_or(|allow| allow.iter().any(means))
+        !self.denies(tool) && self.allow.as_ref().is_none_or(|allow| allow.iter().any(|listed| means(listed, tool)))
     }
+
+    /// Whether they deny it by name.
+    pub fn denies(&self, tool: &str) -> bool {
+        self.deny.iter().any(|listed| means(listed, tool) || covers(listed, tool))
+    }
+}
+
+/// Whether this is one of the names of `tool`.
+fn means(listed: &str, tool: &str) -> bool {
+    listed == tool || known_tool(listed).is_some_and(|known| known.name == tool)
 }
 
 /// Whether denying `listed` denies `tool` too.

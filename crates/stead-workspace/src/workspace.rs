@@ -7,7 +7,7 @@ use crate::{
     AgentConfig, AgentSpec, Definition, EmptyAllow, Finding, Layout, LoadCx, OpenOptions, Part, ProfileLayer, Reader,
     Switch, ToolsConfig, Window,
 };
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use stead_core::VerdictKind;
@@ -103,6 +103,15 @@ fn lines(findings: &[Finding]) -> String {
     findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
+/// The agents of a workspace that work can be handed to.
+#[derive(Debug, Clone, Default)]
+pub struct AgentFiles {
+    /// By name.
+    pub specs: BTreeMap<String, Arc<AgentSpec>>,
+    /// Names whose definition cannot be read; `stead check` tells why.
+    pub broken: BTreeSet<String>,
+}
+
 impl Workspace {
     /// Opens the workspace in `files`, taking variables from `lookup`.
     pub async fn open(
@@ -160,17 +169,14 @@ impl Workspace {
     }
 
     /// The agents that work can be handed to, as they are now in `files`; those in `own` hide others of their
-    /// name. A definition that was broken since the workspace was opened is left out: `stead check` tells why.
-    pub async fn subagents(
-        &self,
-        files: &dyn Vfs,
-        own: Option<&VPath>,
-    ) -> Result<BTreeMap<String, Arc<AgentSpec>>, WorkspaceError> {
+    /// name.
+    pub async fn subagents(&self, files: &dyn Vfs, own: Option<&VPath>) -> Result<AgentFiles, WorkspaceError> {
+        let mut all = AgentFiles::default();
         let Some(shared) = &self.definition.tree.subagents else {
             let agents = self.definition.agents.iter();
-            return Ok(agents.map(|(name, spec)| (name.clone(), Arc::new(spec.clone()))).collect());
+            all.specs = agents.map(|(name, spec)| (name.clone(), Arc::new(spec.clone()))).collect();
+            return Ok(all);
         };
-        let mut specs = BTreeMap::new();
         for folder in [Some(shared), own].into_iter().flatten() {
             let entries = match files.list(folder).await {
                 Ok(entries) => entries,
@@ -185,10 +191,17 @@ impl Workspace {
                 let Ok(path) = folder.join(&entry.name) else { continue };
                 let window = Window::Whole { limit: MAX_READ_BYTES };
                 let Ok(Some(read)) = self.reader.read(files, &path, window).await else { continue };
-                specs.extend(self.spec(id, path, read.text).map(|spec| (id.to_owned(), spec)));
+                match self.spec(id, path, read.text) {
+                    Some(spec) => drop(all.specs.insert(id.to_owned(), spec)),
+                    // Nobody else takes its place, who may be allowed more.
+                    None => {
+                        all.specs.remove(id);
+                        all.broken.insert(id.to_owned());
+                    }
+                }
             }
         }
-        Ok(specs)
+        Ok(all)
     }
 
     fn spec(&self, id: &str, path: VPath, text: Arc<str>) -> Option<Arc<AgentSpec>> {

@@ -171,7 +171,7 @@ fn with_schema(mut input: Vec<Block>, schema: Option<&Value>) -> Vec<Block> {
 }
 
 /// The JSON in `text`, if it fits.
-fn fit(schema: &Value, text: &str) -> Result<String, String> {
+pub(super) fn fit(schema: &Value, text: &str) -> Result<String, String> {
     let bare = text.trim();
     let bare = bare.strip_prefix("```json").or_else(|| bare.strip_prefix("```")).unwrap_or(bare);
     let bare = bare.strip_suffix("```").unwrap_or(bare).trim();

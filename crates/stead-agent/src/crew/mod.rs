@@ -19,6 +19,7 @@ pub use record::{TaskRecord, TaskStatus};
 use crate::gate::Terms;
 use crate::{Agent, Approvals, Budget, Listener};
 use child::Work;
+use futures_util::future::BoxFuture;
 use record::Records;
 use std::collections::HashMap;
 use std::fmt;
@@ -61,6 +62,15 @@ pub(crate) struct Now {
     pub(crate) approvals: Approvals,
     pub(crate) cancel: CancellationToken,
     pub(crate) budget: Budget,
+}
+
+/// A task that waits for a person's decision.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct WaitingTask {
+    /// The task.
+    pub task: String,
+    /// The session that handed it over, which can go on once there is an answer.
+    pub session: SessionId,
 }
 
 /// A task that is being worked on in this process.
@@ -137,6 +147,25 @@ impl Crew {
                 true => format!("there is no task {name:?}: none was handed over in this session"),
                 false => format!("there is no task {name:?}; there are: {}", known.join(", ")),
             }
+        })
+    }
+
+    /// The tasks that wait for a person's decision, and those that others who worked for it handed over.
+    pub(crate) fn waiting(&self) -> BoxFuture<'_, Vec<WaitingTask>> {
+        Box::pin(async move {
+            let mut all = Vec::new();
+            for task in self.records.all() {
+                if task.status.is_final() {
+                    let below = Self::new(self.home.clone(), self.owner.clone(), task.sub_session_id);
+                    // What is on record there may be older than the answer. What cannot be read is told where it is used.
+                    if below.recover().await.is_ok() {
+                        all.extend(below.waiting().await);
+                    }
+                } else if task.awaiting_confirm {
+                    all.push(WaitingTask { task: task.task_id, session: self.session.clone() });
+                }
+            }
+            all
         })
     }
 

@@ -11,8 +11,8 @@ use stead_workspace::{AgentSpec, Part};
 /// A task to be handed over.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Order {
-    /// To which agent.
-    pub agent: String,
+    /// To which agent; none = the only one that may be given work, or else the built-in one.
+    pub agent: Option<String>,
     /// What it is about, in a few words.
     pub description: String,
     /// The task.
@@ -45,11 +45,12 @@ impl Crew {
                 "a task may go through {deepest} hands at most (policy.max_subagent_depth): do this one yourself"
             ));
         }
-        let spec = self.find(&now, &order.agent, order.no_helper.as_deref()).await?;
+        let spec = self.find(&now, order.agent.as_deref(), order.no_helper.as_deref()).await?;
         let files = files_of(&spec)?;
         let role = self.home.role(&spec, Part::Child).map_err(|error| format!("{}: {error}", spec.name))?;
         self.records.load().await.map_err(|error| error.to_string())?;
         if let Some(label) = &order.label {
+            check_label(label)?;
             let taken = |task: &TaskRecord| task.label.as_ref() == Some(label) && !task.status.is_final();
             if self.records.all().iter().any(taken) {
                 return Err(format!("the label {label:?} is taken by a task that is at work; choose another"));
@@ -86,7 +87,13 @@ impl Crew {
                 before.task_id
             ));
         }
-        let spec = self.find(&now, &before.sub_agent_id, no_helper).await?;
+        if before.awaiting_confirm && !before.status.is_final() {
+            return Err(format!(
+                "{} waits for a person's decision (`stead approvals list`), and goes on once that is given",
+                before.task_id
+            ));
+        }
+        let spec = self.find(&now, Some(&before.sub_agent_id), no_helper).await?;
         let role = self.home.role(&spec, Part::Child).map_err(|error| format!("{}: {error}", spec.name))?;
         let wait = wait.unwrap_or_else(|| self.usual(&spec));
         let (task, label) = (format!("task_{}", short_id()), before.label.clone());
@@ -105,8 +112,8 @@ impl Crew {
         Bound::new(self.session.clone(), &now.terms, now.depth, now.tree.clone())
     }
 
-    /// The agent of this name, if the one that acts may hand it work.
-    async fn find(&self, now: &Now, name: &str, no_helper: Option<&str>) -> Result<Arc<AgentSpec>, String> {
+    /// The agent of this name, if the one that acts may hand it work; without a name, whom it would be.
+    async fn find(&self, now: &Now, name: Option<&str>, no_helper: Option<&str>) -> Result<Arc<AgentSpec>, String> {
         let files = self.home.parts.place.files(&self.owner, &now.tree, None);
         let files = self.home.workspace().shown(&files);
         let specs = self.home.specs(&self.owner, &files).await.map_err(|error| error.to_string())?;
@@ -115,6 +122,13 @@ impl Crew {
         let refused = |spec: &AgentSpec| no_helper.filter(|_| spec.is_general_purpose());
         let may = |spec: &AgentSpec| {
             spec.mode.is_subagent() && allowed.is_none_or(|names| names.contains(&spec.name)) && refused(spec).is_none()
+        };
+        let able: Vec<&Arc<AgentSpec>> = specs.values().filter(|spec| may(spec)).collect();
+        let helper = able.iter().find(|spec| spec.is_general_purpose());
+        let name = match (name, able.as_slice(), helper) {
+            (Some(name), _, _) => name,
+            (None, [only], _) | (None, _, Some(only)) => only.name.as_str(),
+            (None, _, None) => return Err(format!("say which agent is to do it{}", list(specs.values(), may))),
         };
         match specs.get(name) {
             Some(spec) if may(spec) => Ok(spec.clone()),
@@ -174,6 +188,17 @@ fn list<'a>(specs: impl Iterator<Item = &'a Arc<AgentSpec>>, may: impl Fn(&Agent
     match names.is_empty() {
         true => "; there is nobody to hand work to".to_owned(),
         false => format!("; there are: {}", names.join(", ")),
+    }
+}
+
+/// A label is shown to people and models among other words, so it can be nothing but a name.
+fn check_label(label: &str) -> Result<(), String> {
+    const MAX_CHARS: usize = 80;
+    let strange = |c: char| c.is_control() || "<>\"[]".contains(c);
+    let is_name = !label.trim().is_empty() && label.chars().count() <= MAX_CHARS && !label.contains(strange);
+    match is_name {
+        true => Ok(()),
+        false => Err(format!("a label is one line of at most {MAX_CHARS} characters, without < > [ ] and quotes")),
     }
 }
 

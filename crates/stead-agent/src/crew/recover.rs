@@ -1,5 +1,6 @@
 //! What became of tasks while nobody looked: a process ended, or another one went on with them.
 
+use super::child::fit;
 use super::{Crew, TaskRecord, TaskStatus};
 use stead_core::{Allowance, CallState, Outcome, SessionState};
 use stead_store::{StoreError, Wait};
@@ -35,7 +36,7 @@ impl Crew {
                 return Some(task);
             }
         };
-        let asked = asks(&state);
+        let asked = waits(&state);
         if asked && task.awaiting_confirm {
             return None;
         }
@@ -49,16 +50,34 @@ impl Crew {
                 let reason = "the process ended before it was done; agent_send goes on with it".to_owned();
                 (TaskStatus::Failed, None, Some(format!("interrupted: {reason}")))
             }
-            (false, false, Some(Outcome::Completed)) => (TaskStatus::Completed, Some(state.final_text()), None),
+            (false, false, Some(Outcome::Completed)) => match self.fits(&task.sub_agent_id, state.final_text()).await {
+                Ok(text) => (TaskStatus::Completed, Some(text), None),
+                Err(why) => (TaskStatus::Failed, None, Some(format!("its result does not fit its schema: {why}"))),
+            },
             (false, false, Some(Outcome::Cancelled)) => (TaskStatus::Cancelled, None, None),
             (false, false, Some(outcome)) => (TaskStatus::Failed, None, Some(outcome.as_str().to_owned())),
         };
         Some(task)
     }
+
+    /// A result, if it is what the definition of the agent asks for. Whoever answered a question and let it go on did not
+    /// know that.
+    async fn fits(&self, agent: &str, text: String) -> Result<String, String> {
+        let files = self.home.parts.place.files(&self.owner, &self.session, None);
+        let specs = self.home.specs(&self.owner, &self.home.workspace().shown(&files)).await;
+        let schema = specs.ok().and_then(|specs| specs.get(agent)?.result.clone());
+        schema.map_or(Ok(text.clone()), |schema| fit(&schema, &text))
+    }
 }
 
-/// Whether a person was asked and did not answer yet.
-fn asks(state: &SessionState) -> bool {
+/// Whether a person was asked, and it did not go on yet with the answer.
+fn waits(state: &SessionState) -> bool {
     let pending = state.run.iter().flat_map(|run| &run.pending);
-    pending.into_iter().any(|call| matches!(call.state, CallState::Asked { .. }))
+    pending.into_iter().any(|call| match call.state {
+        CallState::Asked { .. }
+        | CallState::Approved { .. }
+        | CallState::Rejected { .. }
+        | CallState::Responded { .. } => true,
+        CallState::New | CallState::Begun { .. } | CallState::Done { .. } => false,
+    })
 }

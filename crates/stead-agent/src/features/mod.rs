@@ -72,6 +72,8 @@ pub struct TurnCx<'a> {
     pub profile: &'a Resolved,
     /// How tools are named to it.
     pub surface: Surface,
+    /// Whether it is to make a plan.
+    pub planning: bool,
     /// The tree as this session sees it.
     pub files: &'a Arc<dyn Vfs>,
     /// The same without any guard, for what the harness itself keeps there.
@@ -112,9 +114,12 @@ impl TurnCx<'_> {
         self.tool_names.iter().any(|known| known == name) && self.allows_tool(name)
     }
 
-    /// Whether the lists and the model's profiles let a tool of this canonical name be.
+    /// Whether the lists and the model's profiles let a tool of this canonical name be. Who is in plan mode can write a
+    /// plan and offer it, whatever else it may do; only lists that deny say no to that.
     pub fn allows_tool(&self, name: &str) -> bool {
-        self.lists.iter().all(|lists| lists.allow(name)) && !self.profile.profile.excludes(name)
+        let plans = self.planning && matches!(name, "plan_write" | "plan_exit");
+        let listed = self.lists.iter().all(|lists| lists.allow(name) || (plans && !lists.denies(name)));
+        listed && !self.profile.profile.excludes(name)
     }
 
     /// What the model knows a tool by.

@@ -38,7 +38,27 @@ impl HookInput {
         all.insert("user".to_owned(), self.user.as_str().into());
         all.insert("cwd".to_owned(), cwd.into());
         all.extend(self.facts.clone());
+        all.extend(self.elsewhere());
         Value::Object(all)
+    }
+
+    /// The same under the names that hooks of other harnesses look for: a guard that finds nothing would let all pass.
+    fn elsewhere(&self) -> Map<String, Value> {
+        let fact = |of: &str, key: &str| self.facts.get(of).and_then(|of| of.get(key)).cloned();
+        let run = self.run.as_ref().map(|run| run.as_str().into());
+        let named = [
+            ("hook_event_name", Some(self.event.in_openharness().into())),
+            ("session_id", Some(self.session.as_str().into())),
+            ("run_id", run),
+            ("agent_name", Some(self.agent.as_str().into())),
+            ("effective_agent_name", Some(self.agent.as_str().into())),
+            ("model_ref", fact("model", "reference").or_else(|| fact("model", "name"))),
+            ("tool_name", fact("tool", "called_as")),
+            ("tool_call_id", fact("tool", "call_id")),
+            ("tool_input", fact("tool", "args")),
+            ("tool_output", fact("tool", "result")),
+        ];
+        named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
     }
 
     /// The same with one more fact.

@@ -79,6 +79,27 @@ impl HookEvent {
         }
     }
 
+    /// Its name in OpenHarness, where it has another.
+    pub fn in_openharness(self) -> &'static str {
+        match self {
+            Self::BeforeToolCall => "before_tool_dispatch",
+            Self::AfterToolCall => "after_tool_dispatch",
+            Self::BeforeCompaction => "before_context_compact",
+            Self::AfterCompaction => "after_context_compact",
+            Self::SessionStart
+            | Self::SessionEnd
+            | Self::PromptSubmit
+            | Self::RunStart
+            | Self::RunEnd
+            | Self::BeforeContextBuild
+            | Self::AfterContextBuild
+            | Self::BeforeModelCall
+            | Self::AfterModelCall
+            | Self::PermissionRequest
+            | Self::Notification => self.as_str(),
+        }
+    }
+
     /// Whether a hook can stop what it is asked about.
     pub fn can_be_blocked(self) -> bool {
         match self {

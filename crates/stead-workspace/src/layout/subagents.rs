@@ -1,6 +1,6 @@
 //! `subagents/<id>.md`: agent definitions of the stead and agentscope layouts.
 
-use super::{Draft, Read};
+use super::{Asks, Draft, Read};
 use crate::{AgentMode, AgentSpec, Document, Finding, FrontMatter, Isolation, Severity, SpecPolicy, tool_problem};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -53,6 +53,11 @@ enum OwnMode {
 
 /// Reads every definition in `folder`; those with mistakes are noted.
 pub(super) async fn read(draft: &mut Draft<'_>, folder: &str) -> Vec<AgentSpec> {
+    // The agent can write these files, and must not be able to shut people out of what they want to look at.
+    let severity = match draft.options().asks {
+        Asks::Nothing => Severity::Lax,
+        Asks::Model => Severity::Error,
+    };
     let mut specs = Vec::new();
     for (name, kind) in draft.names(folder).await {
         let Some(id) = name.strip_suffix(".md").filter(|id| !id.is_empty() && !id.starts_with('.')) else { continue };
@@ -65,7 +70,7 @@ pub(super) async fn read(draft: &mut Draft<'_>, folder: &str) -> Vec<AgentSpec> 
                 findings.into_iter().for_each(|finding| draft.note(finding));
                 specs.push(spec);
             }
-            Err(finding) => draft.note(finding),
+            Err(finding) => draft.note(Finding { severity, ..finding }),
         }
     }
     let names: BTreeSet<String> = specs.iter().map(|spec| spec.name.clone()).collect();
@@ -77,7 +82,8 @@ pub(super) async fn read(draft: &mut Draft<'_>, folder: &str) -> Vec<AgentSpec> 
                 let known: Vec<&str> = names.iter().map(String::as_str).collect();
                 let near = crate::nearest(target, &known);
                 let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-                draft.note(Finding::error(&spec.source, format!("{key}: there is no agent `{target}`{hint}")));
+                let text = format!("{key}: there is no agent `{target}`{hint}");
+                draft.note(Finding::new(severity, &spec.source, text));
             }
         }
     }
@@ -118,6 +124,10 @@ pub(crate) fn parse(id: &str, read: &Read) -> Result<(AgentSpec, Vec<Finding>), 
             findings.push(document.finding(Severity::Warning, "workspace.path", text));
         }
         (Isolation::At(_), true) | (Isolation::Isolated | Isolation::Shared, false) => {}
+    }
+    if let Isolation::At(_) = isolation {
+        let text = "workspace.path: agents with a folder of their own come in a later version; it cannot be given work";
+        findings.push(document.finding(Severity::Inactive, "workspace.path", text));
     }
     let model = (matter.model.is_some() || matter.temperature.is_some()).then(|| ModelSettings {
         name: matter.model.unwrap_or_default(),

@@ -41,7 +41,7 @@ pub(crate) async fn run(common: &Common, env: &Env, args: RunArgs) -> Result<Exi
     if !args.no_background {
         background::start(common, env, &agent);
     }
-    Ok(exit_code(report.outcome))
+    Ok(exit_code(&report))
 }
 
 /// What a run begins with.
@@ -108,7 +108,7 @@ async fn carry_out(
         errln!("Go on with: {}", resume_command(session.id(), common));
     }
     let report = report?;
-    tell_waiting(&session, common).await;
+    tell_waiting(&report, common);
     if let Some(renderer) = renderer {
         renderer.finish(&report, common, &session.open_questions())?;
     }
@@ -116,12 +116,11 @@ async fn carry_out(
 }
 
 /// Says that subagents wait for a person, which their parent need not know.
-async fn tell_waiting(session: &Session, common: &Common) {
-    let tasks = session.crew().tasks().await.unwrap_or_default();
-    let count = tasks.iter().filter(|task| task.awaiting_confirm).count();
-    if count > 0 {
+fn tell_waiting(report: &RunReport, common: &Common) {
+    let count = report.waiting.len();
+    if let Some(first) = report.waiting.first() {
         let (what, go_on) =
-            (if count == 1 { "task waits" } else { "tasks wait" }, resume_command(session.id(), common));
+            (if count == 1 { "task waits" } else { "tasks wait" }, resume_command(&first.session, common));
         errln!(
             "{count} {what} for your decision: `stead approvals list` shows what is asked; then go on with: {go_on}"
         );
@@ -137,9 +136,10 @@ fn tell_inactive(agent: &Agent) {
     }
 }
 
-/// The exit code that tells how a run ended.
-pub(crate) fn exit_code(outcome: Outcome) -> ExitCode {
-    ExitCode::from(match outcome {
+/// The exit code that tells how a run ended, or that a decision is waited for, be it in a task that was handed over.
+pub(crate) fn exit_code(report: &RunReport) -> ExitCode {
+    ExitCode::from(match report.outcome {
+        Outcome::Completed if !report.waiting.is_empty() => 3,
         Outcome::Completed => 0,
         Outcome::Failed => 1,
         Outcome::Parked => 3,

@@ -81,6 +81,16 @@ fn malformed_files_are_refused_with_their_place() {
 }
 
 #[test]
+fn an_agent_that_the_agent_wrote_wrong_shuts_nobody_out() {
+    let folder = Folder::new();
+    put(&folder, "subagents/a.md", b"---\nnonsense: 1\n---\nYou help.\n");
+    refused(&folder, "subagents/a.md:2:1");
+    for command in [&["sessions", "list"], &["approvals", "list"]] {
+        folder.run(command).exits(0);
+    }
+}
+
+#[test]
 fn files_that_are_too_large_or_no_files_are_refused() {
     for file in ["agent.yaml", "AGENTS.md", "tools.json", "subagents/a.md"] {
         let folder = Folder::new();

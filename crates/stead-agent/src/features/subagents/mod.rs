@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use stead_tools::{Tool, typed};
-use stead_workspace::{AgentSpec, Cut, Section, WorkspaceError, element, general_purpose, order};
+use stead_workspace::{AgentFiles, AgentSpec, Cut, Section, WorkspaceError, element, general_purpose, order};
 use switch::SwitchAgent;
 
 /// Agents that are listed.
@@ -40,7 +40,7 @@ impl Feature for Subagents {
                 let no_helper = cx.profile.no_general_purpose();
                 tools.extend(cx.crew.map(|crew| tasks::tools(crew, no_helper)).unwrap_or_default());
             }
-            if let Some((section, tool)) = self.switching(cx, &agents) {
+            if let Some((section, tool)) = self.switching(cx, &agents.specs) {
                 sections.push(section);
                 tools.push(tool);
             }
@@ -53,14 +53,15 @@ type Agents = BTreeMap<String, Arc<AgentSpec>>;
 
 impl Subagents {
     /// Those that the agent that acts may hand work to.
-    fn delegation(&self, cx: &TurnCx<'_>, agents: &Agents) -> Option<Section> {
+    fn delegation(&self, cx: &TurnCx<'_>, AgentFiles { specs: agents, broken }: &AgentFiles) -> Option<Section> {
         let active = cx.definition().active_spec();
         let allowed = active.and_then(|active| active.subagents.as_ref());
         let settings = &cx.profile.profile.general_purpose;
         let usual = general_purpose();
         let description = settings.description.clone().or(usual.description);
         let general = Arc::new(AgentSpec { description, ..usual });
-        let is_there = settings.enabled != Some(false) && !agents.contains_key(&general.name);
+        let name = &general.name;
+        let is_there = settings.enabled != Some(false) && !agents.contains_key(name) && !broken.contains(name);
         let all = agents.values().chain(is_there.then_some(&general));
         let listed: Vec<&AgentSpec> = all
             .filter(|spec| spec.mode.is_subagent() && !spec.hidden)

@@ -98,13 +98,18 @@ struct Task(Arc<Crew>, Option<String>);
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct TaskArgs {
-    /// Which agent does it.
-    agent: String,
+    /// Which agent does it; left out, the only one that may, or else general-purpose.
+    #[serde(default)]
+    agent: Option<String>,
     /// What it is about, in a few words.
     #[serde(default)]
     description: String,
-    /// The whole task: the agent sees nothing else of this conversation.
-    prompt: String,
+    /// The whole task: the agent sees nothing else of this conversation. Left out, the description is the task.
+    #[serde(default)]
+    prompt: Option<String>,
+    /// An earlier task, by id or label, whose agent goes on with this one.
+    #[serde(default)]
+    task_id: Option<String>,
     /// Do not wait for it.
     #[serde(default)]
     background: Option<bool>,
@@ -149,14 +154,17 @@ impl TypedTool for Task {
     }
 
     async fn call(&self, cx: &ToolCx, args: TaskArgs) -> Result<Output, ToolError> {
-        let TaskArgs { agent, description, prompt, background, timeout, label } = args;
+        let TaskArgs { agent, description, prompt, task_id, background, timeout, label } = args;
+        let prompt = prompt.filter(|prompt| !prompt.trim().is_empty()).unwrap_or_else(|| description.clone());
         if prompt.trim().is_empty() {
             return Err(tell("prompt is empty: say what is to be done"));
         }
-        let no_helper = self.1.clone();
-        let order = Order { agent, description, prompt, label, wait: wait(background, timeout), no_helper };
-        let handed = self.0.hand_over(order).await.map_err(tell)?;
-        answer(&self.0, cx, handed).await
+        let (no_helper, wait) = (self.1.clone(), wait(background, timeout));
+        let handed = match task_id {
+            Some(task) => self.0.send(&task, prompt, wait, no_helper.as_deref()).await,
+            None => self.0.hand_over(Order { agent, description, prompt, label, wait, no_helper }).await,
+        };
+        answer(&self.0, cx, handed.map_err(tell)?).await
     }
 }
 

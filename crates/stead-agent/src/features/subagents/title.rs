@@ -14,8 +14,12 @@ pub(super) struct SubAgentArgs {
     description: String,
     /// The whole task: the agent sees nothing else of this conversation.
     prompt: String,
-    /// Which agent does it.
-    subagent_name: String,
+    /// Which agent does it; may be left out if there is only one.
+    #[serde(default)]
+    subagent_name: Option<String>,
+    /// An earlier task whose agent goes on with this one.
+    #[serde(default)]
+    task_id: Option<String>,
     /// Do not wait for it.
     #[serde(default)]
     run_in_background: Option<bool>,
@@ -32,7 +36,7 @@ impl Titled for SubAgent {
     fn canonical(args: SubAgentArgs) -> Value {
         json!({
             "agent": args.subagent_name, "description": args.description, "prompt": args.prompt,
-            "background": args.run_in_background,
+            "task_id": args.task_id, "background": args.run_in_background,
         })
     }
 }

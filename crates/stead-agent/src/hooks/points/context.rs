@@ -87,7 +87,7 @@ impl Live<'_> {
         let (prefix, open) = state.shown();
         let last: String =
             state.turns.last().map(|turn| turn.message.text().chars().take(LAST_CHARS).collect()).unwrap_or_default();
-        let model = json!({
+        let mut model = json!({
             "name": self.session.agent.parts.model.name(),
             "step": state.run.as_ref().map_or(0, |run| run.steps) + 1,
             "messages": prefix.len() + open.len(),
@@ -97,7 +97,18 @@ impl Live<'_> {
             "temperature": params.temperature,
             "last": last,
         });
-        self.happens(event).about([self.session.agent.parts.model.name()]).with("model", model)
+        let name = self.session.agent.parts.model.name();
+        self.happens(event).about(self.model_names(name, &mut model)).with("model", model)
+    }
+
+    /// What matchers look at where `model` is asked: its name, and what the workspace calls it, which is told, too.
+    fn model_names(&self, model: &str, told: &mut Value) -> Vec<String> {
+        let settings = self.session.agent.workspace().config().model.as_ref();
+        let reference = settings.filter(|settings| settings.name == model).and_then(|own| own.reference.clone());
+        if let (Some(reference), Value::Object(told)) = (&reference, told) {
+            told.insert("reference".to_owned(), reference.as_str().into());
+        }
+        std::iter::once(model.to_owned()).chain(reference).collect()
     }
 
     /// Asks about an answer of `model`. Nothing here fails: the answer is paid for, and goes on record.
@@ -110,7 +121,7 @@ impl Live<'_> {
         let call = |call: &stead_core::ToolCall| json!({"name": call.name, "call_id": call.id, "args": call.args});
         let calls: Vec<Value> = message.calls().map(call).collect();
         let text = message.text();
-        let facts = json!({
+        let mut facts = json!({
             "name": model,
             "step": self.session.state.run.as_ref().map_or(0, |run| run.steps) + 1,
             "text": shown(&text).0,
@@ -121,7 +132,8 @@ impl Live<'_> {
             Message::Assistant { content } | Message::User { content } => content,
             Message::Tool { .. } => Vec::new(),
         };
-        let input = self.happens(HookEvent::AfterModelCall).about([model]).with("model", facts);
+        let names = self.model_names(model, &mut facts);
+        let input = self.happens(HookEvent::AfterModelCall).about(names).with("model", facts);
         let mut fired = self.session.agent.hooks.fire(input, &self.asking()).await;
         for (level, text) in fired.told.drain(..) {
             self.tell(stead_core::EventKind::Notice { level, text });

@@ -123,7 +123,7 @@ impl crate::Agent {
             event,
             session: session.clone(),
             run,
-            agent: self.workspace().config().agent().to_string(),
+            agent: self.acting(),
             user: owner.user.to_string(),
             subjects: Vec::new(),
             outcome: None,

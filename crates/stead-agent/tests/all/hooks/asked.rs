@@ -48,11 +48,13 @@ fn every_event_is_told_once_and_in_order() {
         let root = scene.dir.path().canonicalize().unwrap();
         let args = json!({"file_path": "a.txt", "content": "hello"});
         let id = about("before_tool_call")["tool"]["call_id"].clone();
-        let common = json!({"session": "s", "run": run, "agent": agent.workspace().config().agent().as_str(),
-            "user": agent.owner().user.as_str(), "cwd": root});
+        let name = agent.workspace().config().agent();
+        // Under the names of other harnesses, too.
+        let common = json!({"session": "s", "run": run, "agent": name, "user": agent.owner().user.as_str(), "cwd": root,
+            "session_id": "s", "run_id": run, "agent_name": name, "effective_agent_name": name});
         let with = |event: &str, more: Value| {
             let mut all = common.clone();
-            all["event"] = event.into();
+            (all["event"], all["hook_event_name"]) = (event.into(), event.into());
             all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
             all
         };
@@ -60,9 +62,13 @@ fn every_event_is_told_once_and_in_order() {
         assert_eq!(about("prompt_submit"), with("prompt_submit", json!({"prompt": "go"})));
         assert_eq!(about("session_start"), with("session_start", json!({"trigger": "new"})));
         assert_eq!(about("run_start"), with("run_start", json!({"trigger": "input"})));
-        assert_eq!(about("before_tool_call"), with("before_tool_call", json!({"tool": tool})));
+        let elsewhere = json!({"tool": tool, "hook_event_name": "before_tool_dispatch", "tool_name": "write_file",
+            "tool_call_id": id, "tool_input": args});
+        assert_eq!(about("before_tool_call"), with("before_tool_call", elsewhere));
         let rule = "approvals: write_file: true";
-        let want = with("permission_request", json!({"tool": tool, "rule": rule}));
+        let want =
+            json!({"tool": tool, "rule": rule, "tool_name": "write_file", "tool_call_id": id, "tool_input": args});
+        let want = with("permission_request", want);
         assert_eq!(about("permission_request"), want);
         let end = json!({"outcome": "completed", "reason": null, "text": "done"});
         assert_eq!(about("run_end"), with("run_end", end));

@@ -3,7 +3,7 @@
 mod servers;
 
 use super::{Draft, Layout, LoadCx, stead};
-use crate::{ContextFile, Finding, Nested, Tree};
+use crate::{ContextFile, Finding, Nested, Surface, Tree};
 use stead_core::AgentId;
 use stead_vfs::{FileKind, Protected, VPath};
 
@@ -15,6 +15,7 @@ const SEED: &str = "skills/.seed";
 /// Reads stead's own `agent.yaml`, if it is there, the tool servers, and which skills are the agent's.
 pub(super) async fn load<'a>(cx: &'a LoadCx<'a>) -> Draft<'a> {
     let mut draft = Draft::new(Layout::AgentscopePy, tree(), cx);
+    draft.surface = Surface::Title;
     draft.dotenv(".env").await;
     stead::settings(&mut draft, "agent.yaml").await;
     if let Some(name) = &draft.options().agent {

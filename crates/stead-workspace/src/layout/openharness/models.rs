@@ -100,7 +100,7 @@ impl Models {
             }
             // An address is not a secret; hiding it would garble ordinary text.
             draft.config.secrets.retain(|secret| Some(secret) != entry.url.as_ref());
-            let settings = entry.settings();
+            let settings = ModelSettings { reference: Some(reference.clone()), ..entry.settings() };
             // A key is a secret even if its model is not used.
             draft.config.secrets.extend(settings.api_key.clone());
             self.known.insert(reference, settings);

@@ -188,7 +188,7 @@ fn later(draft: &mut Draft<'_>, layers: &Layers, settings: &Settings, catalogue:
             ("model.region", "regions come with the providers that have them"),
             ("channel", "channels come in a later version"),
             ("channels", "channels come in a later version"),
-            ("builtins.allow", "builtins beside files come in a later version"),
+            ("builtins.allow", "builtins that are not here yet come in a later version"),
             ("workspace_tools", "custom tools run in a later version"),
             ("heartbeat", "check-ins come in a later version"),
             ("approval_gates.timeout_seconds", "a question waits until it is answered"),

@@ -103,7 +103,7 @@ fn ours(name: &str) -> Option<String> {
 
 /// Whether a builtin does its work here, and so its settings are heard.
 pub(super) fn is_here(name: &str) -> bool {
-    ["task_tracker", "plan"].contains(&name)
+    BUILTINS.iter().any(|(builtin, _, switch)| *builtin == name && switch.is_some())
 }
 
 /// The tool that runs commands, by any of its names.

@@ -76,7 +76,7 @@ async fn persona_model_limits_and_secrets_arrive_where_they_should() {
     assert_eq!((definition.layout, definition.tools), (Layout::Openpaw, vec![ToolLists::default()]));
     let expected = [
         "config/agent.yaml:12:1: not active yet: channel: channels come in a later version",
-        "config/agent.yaml:23:3: not active yet: builtins.allow: builtins beside files come in a later version",
+        "config/agent.yaml:23:3: not active yet: builtins.allow: builtins that are not here yet come in a later version",
         "config/agent.yaml:27:1: not active yet: heartbeat: check-ins come in a later version",
         "config/crons/daily-summary.yaml:2:1: not active yet: schedules are carried out in a later version",
         "config/crons/weekly.yml:2:1: not active yet: schedules are carried out in a later version",

@@ -17,6 +17,7 @@ fn names(names: &[&str]) -> Vec<String> {
 fn gpt(temperature: f64) -> ModelSettings {
     ModelSettings {
         name: "openai:gpt-5".to_owned(),
+        reference: Some("platform/openai-default".to_owned()),
         api_key: Some("sk-platform".to_owned()),
         temperature: Some(temperature),
         ..ModelSettings::default()
@@ -77,6 +78,7 @@ fn agents() -> BTreeMap<String, AgentSpec> {
         description: Some("Reviews changes".to_owned()),
         model: Some(ModelSettings {
             name: "openai-compatible:qwen/qwen3".to_owned(),
+            reference: Some("workspace/本地".to_owned()),
             base_url: Some("http://127.0.0.1:8000/v1".to_owned()),
             temperature: Some(0.1),
             ..ModelSettings::default()
@@ -91,7 +93,11 @@ fn agents() -> BTreeMap<String, AgentSpec> {
     let helper = AgentSpec {
         mode: AgentMode::All,
         description: Some("Helps with anything".to_owned()),
-        model: Some(ModelSettings { name: "anthropic:claude-sonnet-4-5".to_owned(), ..ModelSettings::default() }),
+        model: Some(ModelSettings {
+            name: "anthropic:claude-sonnet-4-5".to_owned(),
+            reference: Some("platform/claude".to_owned()),
+            ..ModelSettings::default()
+        }),
         actions: Some(names(&["deploy"])),
         prompt: "You help.".to_owned(),
         ..agent("helper", "platform/agents/")

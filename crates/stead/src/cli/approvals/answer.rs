@@ -56,7 +56,7 @@ pub(super) async fn answer(
         let report = serde_json::to_value(&report).map_err(anyhow::Error::from)?;
         outln!("{}", json(&summary(&answered, Some(report)))?);
     }
-    Ok(exit_code(report.outcome))
+    Ok(exit_code(&report))
 }
 
 fn reply(question: &OpenQuestion, answer: &Answer, hash: Option<&String>) -> Reply {
