@@ -1,6 +1,6 @@
 //! Making a model's arguments what a tool's schema says.
 
-use crate::Spellings;
+use crate::{Spellings, nearest};
 use jsonschema::Validator;
 use serde_json::{Map, Value};
 use std::sync::{Arc, OnceLock};
@@ -10,8 +10,6 @@ use stead_core::ToolSpec;
 const MAX_ERRORS: usize = 3;
 /// A longer value is not repeated to the model that sent it.
 const MAX_SHOWN_VALUE_BYTES: usize = 80;
-/// How alike two names must be to suggest one for the other.
-const LIKENESS: f32 = 0.6;
 
 /// Checks the arguments of one tool.
 pub(crate) struct Checker {
@@ -173,9 +171,4 @@ fn meant(given: &Value, schema: &Value) -> Option<Value> {
 fn shown(value: &Value) -> String {
     let text = value.to_string();
     if text.len() <= MAX_SHOWN_VALUE_BYTES { text } else { format!("{} bytes of something else", text.len()) }
-}
-
-/// The name most like `name`, if one is.
-pub fn nearest<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
-    similar::get_close_matches(name, names, 1, LIKENESS).first().copied()
 }

@@ -1,7 +1,7 @@
 //! Tools by name.
 
 use crate::arguments::Checker;
-use crate::{Surface, Tool, arguments, known_tool};
+use crate::{Surface, Tool, known_tool, nearest};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -222,7 +222,7 @@ impl Registry {
 
     fn unknown(&self, name: &str) -> String {
         let names: Vec<&str> = self.specs.iter().map(|spec| spec.name.as_str()).collect();
-        let hint = arguments::nearest(name, &names).map_or(".".to_owned(), |near| format!(", did you mean `{near}`?"));
+        let hint = nearest(name, &names).map_or(".".to_owned(), |near| format!(", did you mean `{near}`?"));
         format!("there is no tool `{name}`{hint} The tools are: {}", names.join(", "))
     }
 }

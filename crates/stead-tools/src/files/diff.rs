@@ -1,7 +1,6 @@
 //! What a change would do to a file, as a person is shown it: bounded, and against the file as it is now.
 
-use similar::TextDiff;
-use std::time::Duration;
+use crate::line_diff;
 use stead_vfs::{FileKind, ReadRange, VPath, Vfs, VfsError};
 
 /// Lines that are shown at most.
@@ -10,8 +9,6 @@ const MAX_LINES: usize = 200;
 const MAX_BYTES: usize = 16 * 1024;
 /// Larger files are not compared.
 const MAX_COMPARED_BYTES: u64 = 1024 * 1024;
-/// Time for a comparison; what comes out later is coarser, not wrong.
-const MAX_TIME: Duration = Duration::from_millis(200);
 /// Unchanged lines around a change.
 const CONTEXT_LINES: usize = 3;
 /// Names of a directory that are shown.
@@ -63,8 +60,7 @@ pub(super) fn diff(path: &VPath, before: Option<&str>, after: Option<&str>) -> S
     if after.len() as u64 > MAX_COMPARED_BYTES {
         return format!("--- {old}\n+++ {new}\n({} bytes, too many to compare)\n", after.len());
     }
-    let compared = TextDiff::configure().timeout(MAX_TIME).diff_lines(before, after);
-    bounded(&compared.unified_diff().context_radius(CONTEXT_LINES).header(&old, &new).to_string())
+    bounded(&line_diff(before, after, CONTEXT_LINES, Some((&old, &new))))
 }
 
 /// A text, or its beginning and how much is left out.

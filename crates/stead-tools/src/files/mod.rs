@@ -95,7 +95,7 @@ async fn alike(cx: &ToolCx, missing: &VPath) -> Option<VPath> {
     let parent = missing.parent()?;
     let entries = cx.vfs.list(&parent).await.ok()?;
     let names: Vec<&str> = entries.iter().take(MAX_COMPARED_NAMES).map(|entry| entry.name.as_str()).collect();
-    parent.join(crate::arguments::nearest(missing.name(), &names)?).ok()
+    parent.join(crate::nearest(missing.name(), &names)?).ok()
 }
 
 /// `1 line`, `2 lines`.

@@ -1,6 +1,6 @@
 //! What a text that was not found might have meant.
 
-use similar::TextDiff;
+use crate::likeness::likeness;
 use std::collections::HashSet;
 
 /// Only so much of a file is searched for something alike.
@@ -73,7 +73,7 @@ fn closest(lines: &[&str], wanted: &[&str]) -> Option<(usize, usize)> {
         lines.iter().enumerate().map(|(at, line)| (shared(line), at)).filter(|(shared, _)| *shared > 0).collect();
     candidates.sort_unstable_by_key(|&(shared, at)| (std::cmp::Reverse(shared), at));
     let compared = candidates.into_iter().take(MAX_COMPARED_LINES);
-    let rated = compared.map(|(_, at)| (TextDiff::from_chars(telling, clip(lines[at].trim())).ratio(), at));
+    let rated = compared.map(|(_, at)| (likeness(telling, clip(lines[at].trim())), at));
     let best = rated.filter(|(ratio, _)| *ratio >= LIKENESS).max_by(|(a, i), (b, j)| a.total_cmp(b).then(j.cmp(i)))?;
     Some((best.1, offset))
 }

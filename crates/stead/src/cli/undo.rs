@@ -1,19 +1,22 @@
 //! `stead sessions undo`: taking back what a run changed.
 
+use super::approvals::coloured;
 use super::error::CliError;
 use super::open::session_id;
 use super::print::outln;
 use super::style::Style;
 use serde_json::json;
-use similar::TextDiff;
 use std::process::ExitCode;
 use std::sync::Arc;
 use stead::agent::{Agent, Obstacle, Really, Undo, UndoAction, UndoPlan};
 use stead::core::{RunId, SessionId};
 use stead::store::RunKey;
+use stead::tools::line_diff;
 
 /// Contents above this size are not shown as a difference of lines.
 const MAX_DIFF_BYTES: usize = 1024 * 1024;
+/// Lines around a change that are shown.
+const CONTEXT_LINES: usize = 2;
 
 /// Which run, and what to do about it.
 pub(crate) struct Wanted<'a> {
@@ -111,14 +114,8 @@ fn difference(before: &[u8], after: &[u8], style: Style) -> Vec<String> {
     if before.len().max(after.len()) > MAX_DIFF_BYTES {
         return vec![format!("  (large: {} bytes become {})", before.len(), after.len())];
     }
-    let diff = TextDiff::from_lines(before, after);
-    let lines = diff.unified_diff().context_radius(2).to_string();
-    let coloured = |line: &str| match line.bytes().next() {
-        Some(b'+') => style.good(line),
-        Some(b'-') => style.bad(line),
-        Some(_) | None => line.to_owned(),
-    };
-    lines.lines().map(|line| format!("  {}", coloured(line))).collect()
+    let lines = line_diff(before, after, CONTEXT_LINES, None);
+    coloured(&lines, style).lines().map(|line| format!("  {line}")).collect()
 }
 
 fn finish(key: &RunKey, plan: &UndoPlan, shown: &[String], wanted: &Wanted<'_>) -> Result<ExitCode, CliError> {

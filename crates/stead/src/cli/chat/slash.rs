@@ -2,6 +2,7 @@
 
 use super::state::{Command, Planning};
 use crate::cli::args::{mode, raise};
+use stead::tools::nearest;
 use stead::workspace::QueueMode;
 
 /// A command a person can type.
@@ -30,9 +31,6 @@ pub(super) const SLASHES: [Slash; 16] = [
     Slash { name: "/unpin", argument: "N", help: "pin it no longer" },
     Slash { name: "/quit", argument: "", help: "leave" },
 ];
-
-/// How alike a mistyped command must be to be suggested.
-const LIKENESS: f32 = 0.5;
 
 /// What was typed, understood.
 #[derive(Debug, PartialEq, Eq)]
@@ -106,7 +104,7 @@ pub(super) fn parse(input: &str) -> Typed {
 
 fn unknown(name: &str) -> String {
     let names: Vec<&str> = SLASHES.iter().map(|slash| slash.name).collect();
-    match similar::get_close_matches(name, &names, 1, LIKENESS).first() {
+    match nearest(name, &names) {
         Some(near) => format!("there is no {name}; did you mean {near}?"),
         None => format!("there is no {name}; /help lists the commands"),
     }

@@ -7,9 +7,9 @@ use crate::cli::error::CliError;
 use crate::cli::print::outln;
 use crate::cli::style::Style;
 use serde_json::json;
-use similar::TextDiff;
 use std::process::ExitCode;
 use stead::agent::{Agent, Record, Source};
+use stead::tools::line_diff;
 
 /// Lines around a change that are shown.
 const CONTEXT_LINES: usize = 3;
@@ -114,8 +114,7 @@ fn unified(record: &Record, memory: &str) -> String {
     if before == after {
         return format!("{memory} stayed as it was");
     }
-    let diff = TextDiff::from_lines(before.as_str(), after.as_str());
-    let patch = diff.unified_diff().context_radius(CONTEXT_LINES).header(memory, memory).to_string();
+    let patch = line_diff(before, after, CONTEXT_LINES, Some((memory, memory)));
     match record.shown.skipped {
         0 => patch,
         skipped => format!("(line numbers count from line {})\n{patch}", skipped + 1),
