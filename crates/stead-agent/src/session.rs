@@ -8,6 +8,7 @@ use crate::hooks::Hooked;
 use crate::live::Live;
 use crate::offload::{Loader, Offload};
 use crate::{Agent, AgentError, Budget, Crew, Pinned, RunOptions, RunReport};
+use futures_util::future::BoxFuture;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use stead_core::{
@@ -211,7 +212,12 @@ impl Session {
         Ok(fork)
     }
 
-    pub(crate) async fn go(&mut self, begin: Begin, mut options: RunOptions) -> Result<RunReport, AgentError> {
+    /// Boxed, so that the code of a run is made once, and not in every crate that runs one.
+    pub(crate) fn go(&mut self, begin: Begin, options: RunOptions) -> BoxFuture<'_, Result<RunReport, AgentError>> {
+        Box::pin(self.go_through(begin, options))
+    }
+
+    async fn go_through(&mut self, begin: Begin, mut options: RunOptions) -> Result<RunReport, AgentError> {
         let missing = match begin {
             Begin::Input(_) => Missing::Create,
             Begin::Resume { .. } | Begin::Wake => Missing::Fail,
