@@ -5,6 +5,7 @@ use super::args::{Approve, Common, TurnArgs};
 use super::env::Env;
 use super::error::CliError;
 use super::locate::{of_folder, open_options, working_folder, workspace_dir};
+use super::style::Style;
 use futures_util::stream::BoxStream;
 use std::path::Path;
 use std::sync::Arc;
@@ -288,7 +289,7 @@ impl Approve {
             Self::All => Approvals::All,
             Self::None => Approvals::None,
             Self::Ask if env.stdin_is_terminal && env.stderr_is_terminal => {
-                Approvals::Person(Arc::new(Terminal::new(answerer(common, env, None))))
+                Approvals::Person(Arc::new(Terminal::new(answerer(common, env, None), Style::stderr(env))))
             }
             Self::Ask => Approvals::Park,
         }

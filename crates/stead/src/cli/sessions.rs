@@ -121,7 +121,12 @@ async fn list(agent: &Arc<Agent>, style: Style, whose: Whose, as_json: bool) -> 
             (None, None) if summary.runs > 0 => style.warn("open"),
             (None, None) => "empty".to_owned(),
         };
-        outln!("{}  {}  {outcome:<10}  {}", style.accent(summary.id.as_str()), style.dim(&when), summary.title);
+        outln!(
+            "{}  {}  {outcome:<10}  {}",
+            style.accent(summary.id.as_str()),
+            style.dim(&when),
+            style.safe(&summary.title)
+        );
         let of = summary.parent.as_ref().map_or(String::new(), |parent| format!(" · a subagent of {parent}"));
         let numbers = format!("{} · {}{of}", count(summary.runs, "run"), tokens(&summary.usage, summary.cost));
         outln!("  {}", style.dim(&numbers));

@@ -19,12 +19,11 @@ impl Style {
         Self { colour: env.stderr_is_terminal && env.get("NO_COLOR").is_none(), terminal: env.stderr_is_terminal }
     }
 
-    /// Text from elsewhere as a terminal may be given it: no control character but line ends and tabs,
-    /// so that nothing a model or a file says can command the terminal. A pipe gets the text as it is.
+    /// Text from elsewhere as a terminal may be given it: nothing a model or a file says can command the terminal, or be
+    /// read there as something else. A pipe gets the text as it is.
     pub(crate) fn safe(self, text: &str) -> Cow<'_, str> {
-        let commands = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
-        if self.terminal && text.contains(commands) {
-            return Cow::Owned(text.replace(commands, "\u{fffd}"));
+        if self.terminal && text.contains(deceives) {
+            return Cow::Owned(text.replace(deceives, "\u{fffd}"));
         }
         Cow::Borrowed(text)
     }
@@ -55,5 +54,32 @@ impl Style {
 
     pub(crate) fn accent(self, text: &str) -> String {
         self.paint("36", text)
+    }
+}
+
+/// Whether a character commands a terminal, or makes it show what follows in another order.
+pub(crate) fn deceives(c: char) -> bool {
+    let commands = c.is_control() && !matches!(c, '\n' | '\t');
+    let reorders = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    commands || reorders
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_is_neither_commanded_nor_deceived_and_a_pipe_gets_what_there_is() {
+        let terminal = Style { colour: false, terminal: true };
+        let table = [
+            ("two lines\n\tand a tab", "two lines\n\tand a tab"),
+            ("\u{1b}[2J and \u{9b}2J, \r and \u{7}", "\u{fffd}[2J and \u{fffd}2J, \u{fffd} and \u{fffd}"),
+            ("rm \u{202e}fdp.x\u{2066}", "rm \u{fffd}fdp.x\u{fffd}"),
+            ("שלום, 👩\u{200d}💻", "שלום, 👩\u{200d}💻"),
+        ];
+        for (text, shown) in table {
+            assert_eq!(terminal.safe(text), shown);
+            assert_eq!(Style { colour: false, terminal: false }.safe(text), text);
+        }
     }
 }

@@ -3,12 +3,12 @@
 use super::error::CliError;
 use super::render::{call_line, tokens};
 use super::style::Style;
+use serde_json::Value;
 use std::fmt::Write;
 use stead::agent::fenced;
 use stead::core::{
-    Block, CallResult, CallState, Ceiling, Change, Compaction, DecisionKind, Entry, HookRun, Limits, Line, Message,
-    ModelReply, Next, Notice, Outcome, PlanStage, ResultStatus, SessionState, Steer, Thinking, ToolCall, ToolResult,
-    UserInput,
+    Block, CallState, Ceiling, Change, Compaction, DecisionKind, Entry, HookRun, Limits, Line, Message, Next, Outcome,
+    PlanStage, ResultStatus, SessionState, ToolResult,
 };
 
 /// How much is shown.
@@ -44,30 +44,59 @@ pub(crate) fn terminal(lines: &[Line], detail: Detail, style: Style) -> Result<S
 
 /// A line whose words cannot command the terminal.
 fn safe_line(line: &Line, style: Style) -> Line {
-    let blocks = |content: &[Block]| content.iter().map(|block| safe_block(block, style)).collect();
-    let entry = match &line.entry {
-        Entry::User(input) => Entry::User(UserInput { content: blocks(&input.content), ..input.clone() }),
-        Entry::Model(reply) => Entry::Model(ModelReply { content: blocks(&reply.content), ..reply.clone() }),
-        Entry::Result(result) => Entry::Result(CallResult { content: blocks(&result.content), ..result.clone() }),
-        Entry::Steer(steer) => Entry::Steer(Steer { content: blocks(&steer.content), ..steer.clone() }),
-        Entry::Notice(notice) => {
-            Entry::Notice(Notice { text: style.safe(&notice.text).into_owned(), ..notice.clone() })
+    let mut line = line.clone();
+    let clean = |text: &mut String| *text = style.safe(text).into_owned();
+    let clean_all = |content: &mut Vec<Block>| content.iter_mut().for_each(|block| make_safe(block, style));
+    match &mut line.entry {
+        Entry::User(input) => clean_all(&mut input.content),
+        Entry::Model(reply) => {
+            clean(&mut reply.model);
+            clean_all(&mut reply.content);
         }
-        other => other.clone(),
-    };
-    Line { entry, ..line.clone() }
+        Entry::Call(intent) => [&mut intent.id, &mut intent.tool].into_iter().for_each(clean),
+        Entry::Result(result) => {
+            clean(&mut result.id);
+            clean_all(&mut result.content);
+        }
+        Entry::Ask(ask) => [&mut ask.id, &mut ask.rule].into_iter().for_each(clean),
+        Entry::Decision(decision) => {
+            [&mut decision.id, &mut decision.by].into_iter().chain(&mut decision.words).for_each(clean);
+        }
+        Entry::Steer(steer) => clean_all(&mut steer.content),
+        Entry::Notice(notice) => clean(&mut notice.text),
+        Entry::End(end) => end.reason.iter_mut().for_each(clean),
+        // What can be deceiving of these is made safe where it is shown.
+        Entry::Session(_)
+        | Entry::Set(_)
+        | Entry::Pin(_)
+        | Entry::Compaction(_)
+        | Entry::Hook(_)
+        | Entry::Rewind(_) => {}
+    }
+    line
 }
 
-fn safe_block(block: &Block, style: Style) -> Block {
+fn make_safe(block: &mut Block, style: Style) {
+    let clean = |text: &mut String| *text = style.safe(text).into_owned();
     match block {
-        Block::Text { text } => Block::text(style.safe(text)),
+        Block::Text { text } => clean(text),
         Block::ToolCall(call) => {
-            Block::ToolCall(ToolCall { name: style.safe(&call.name).into_owned(), ..call.clone() })
+            clean(&mut call.name);
+            call.args = safe_value(std::mem::take(&mut call.args), style);
         }
-        Block::Thinking(thinking) => {
-            Block::Thinking(Thinking { text: style.safe(&thinking.text).into_owned(), ..thinking.clone() })
+        Block::Thinking(thinking) => clean(&mut thinking.text),
+        Block::Media(_) => {}
+    }
+}
+
+fn safe_value(value: Value, style: Style) -> Value {
+    match value {
+        Value::String(text) => Value::String(style.safe(&text).into_owned()),
+        Value::Array(items) => items.into_iter().map(|item| safe_value(item, style)).collect(),
+        Value::Object(fields) => {
+            fields.into_iter().map(|(key, value)| (style.safe(&key).into_owned(), safe_value(value, style))).collect()
         }
-        Block::Media(media) => Block::Media(media.clone()),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value,
     }
 }
 
@@ -147,12 +176,12 @@ fn chronicle(lines: &[Line], style: Style) -> String {
                     DecisionKind::Reject => "rejected",
                     DecisionKind::Respond => "answered instead of run",
                 };
-                let words = decision.words.as_ref().map_or(String::new(), |words| format!(": {}", style.safe(words)));
+                let words = decision.words.as_ref().map_or(String::new(), |words| format!(": {words}"));
                 format!("{} {answer} by {}{words}", decision.id, decision.by)
             }
             Entry::Notice(notice) => format!("harness: {}", notice.text),
             Entry::Steer(steer) => format!("{} {}", style.accent("you, while it ran:"), blocks_text(&steer.content)),
-            Entry::Set(set) => format!("{} set {}", set.by, change_text(&set.change)),
+            Entry::Set(set) => style.safe(&format!("{} set {}", set.by, change_text(&set.change))).into_owned(),
             Entry::Pin(pin) => format!("entry {} {}", pin.seq, if pin.pinned { "pinned" } else { "no longer pinned" }),
             Entry::Compaction(compaction) => {
                 let summary = compaction.view.summary.as_deref().unwrap_or("");

@@ -1,5 +1,6 @@
 //! Questions on a terminal, one line each.
 
+use crate::cli::style::Style;
 use futures_util::future::BoxFuture;
 use stead::agent::{Answer, Approver, Question};
 use stead::core::DecisionKind;
@@ -7,11 +8,12 @@ use stead::core::DecisionKind;
 /// The person at the terminal.
 pub(crate) struct Terminal {
     name: String,
+    style: Style,
 }
 
 impl Terminal {
-    pub(crate) fn new(name: String) -> Self {
-        Self { name }
+    pub(crate) fn new(name: String, style: Style) -> Self {
+        Self { name, style }
     }
 }
 
@@ -23,7 +25,7 @@ impl Approver for Terminal {
     fn answer<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer> {
         Box::pin(async move {
             loop {
-                let prompt = prompt(question);
+                let prompt = self.style.safe(&prompt(question)).into_owned();
                 let read = move || {
                     crate::cli::print::err(format_args!("{prompt}"));
                     let mut line = String::new();

@@ -1,5 +1,6 @@
 //! Styled text broken into rows of a width.
 
+use crate::cli::style::deceives;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use unicode_segmentation::UnicodeSegmentation;
@@ -37,10 +38,11 @@ pub(super) fn wrap_text(text: &str, style: Style, width: usize) -> Vec<Line<'sta
     wrap(&[(text.to_owned(), style)], width, Break::Words)
 }
 
-/// The first `width` columns of a text, with `…` in place of what was cut.
+/// The first `width` columns of a text, with `…` in place of what was cut. One row, whatever the text has in it.
 pub(super) fn clip(text: &str, width: usize) -> String {
+    let text = text.replace('\n', "⏎").replace('\t', " ").replace(deceives, "\u{fffd}");
     if text.width() <= width {
-        return text.to_owned();
+        return text;
     }
     let mut out = String::new();
     let mut used = 1;
@@ -82,7 +84,7 @@ impl Rows {
                 }
             }
             // A terminal would obey them, and they have no width to count.
-            (control, _) if control.contains(char::is_control) => {}
+            (deceiving, _) if deceiving.contains(deceives) => {}
             (_, Break::Words) => self.word.push((grapheme.to_owned(), style)),
             (_, Break::Anywhere) => self.place(grapheme, style),
         }
@@ -154,7 +156,11 @@ mod tests {
 
     #[test]
     fn a_clipped_text_never_exceeds_its_width() {
-        let cases = [("abc", 3, "abc"), ("abcd", 3, "ab…"), ("漢字漢", 4, "漢…"), ("abc", 0, ""), ("abc", 1, "…")];
+        #[rustfmt::skip]
+        let cases = [
+            ("abc", 3, "abc"), ("abcd", 3, "ab…"), ("漢字漢", 4, "漢…"), ("abc", 0, ""), ("abc", 1, "…"),
+            ("a\nb\u{9b}\u{202e}", 9, "a⏎b\u{fffd}\u{fffd}"),
+        ];
         for (text, width, want) in cases {
             assert_eq!(clip(text, width), want);
         }
