@@ -1,11 +1,15 @@
 //! Deep Agents: `AGENTS.md` files that are remembered, and folders of skills.
 
-use super::{Draft, Layout, LoadCx, stead};
-use crate::{ContextFile, Shown, Tree};
-use stead_vfs::{Protected, VPath};
+use super::{Draft, Layout, LoadCx, Read, stead};
+use crate::{AgentMode, AgentSpec, ContextFile, Finding, FrontMatter, Isolation, Shown, Tree};
+use serde::{Deserialize, Serialize};
+use stead_model::ModelSettings;
+use stead_vfs::{FileKind, Protected, VPath};
 
 /// The tag around every memory file.
 const TAG: &str = "agent_memory";
+/// Where the agents lie that work can be handed to, each in a folder of its name.
+const AGENTS: &str = ".deepagents/agents";
 
 /// Reads stead's own `agent.yaml`, if it is there: a folder of Deep Agents has no settings of its own.
 pub(super) async fn load<'a>(cx: &'a LoadCx<'a>) -> Draft<'a> {
@@ -19,7 +23,50 @@ pub(super) async fn load<'a>(cx: &'a LoadCx<'a>) -> Draft<'a> {
         TAG.clone_into(&mut file.tag);
         file.shown = Shown::WithoutComments;
     }
+    subagents(&mut draft).await;
     draft
+}
+
+/// The front matter of `.deepagents/agents/<name>/AGENTS.md`.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Matter {
+    name: Option<String>,
+    description: Option<String>,
+    model: Option<String>,
+}
+
+/// Reads the agents that work can be handed to. They share the files of the one that hands it over.
+async fn subagents(draft: &mut Draft<'_>) {
+    for (folder, kind) in draft.names(AGENTS).await {
+        if kind != FileKind::Directory {
+            continue;
+        }
+        let Some(read) = draft.read(&format!("{AGENTS}/{folder}/AGENTS.md")).await else { continue };
+        match parse(&folder, &read) {
+            Ok(spec) => drop(draft.agents.insert(spec.name.clone(), spec)),
+            Err(finding) => draft.note(finding),
+        }
+    }
+}
+
+fn parse(folder: &str, read: &Read) -> Result<AgentSpec, Finding> {
+    let split = FrontMatter::split(&read.file, &read.text)?;
+    let document = split.document(&read.file)?;
+    let matter: Matter = document.typed()?;
+    let Some(description) = matter.description.filter(|text| !text.trim().is_empty()) else {
+        return Err(document.error("description", "`description:` is missing: others choose this agent by it"));
+    };
+    Ok(AgentSpec {
+        name: matter.name.unwrap_or_else(|| folder.to_owned()),
+        source: read.file.clone(),
+        mode: AgentMode::Subagent,
+        description: Some(description),
+        model: matter.model.map(|name| ModelSettings { name, ..ModelSettings::default() }),
+        isolation: Isolation::Shared,
+        prompt: split.body.trim().to_owned(),
+        ..AgentSpec::default()
+    })
 }
 
 fn tree() -> Tree {

@@ -2,7 +2,7 @@
 
 use super::{failing, fixture, open, path};
 use stead_vfs::Protected;
-use stead_workspace::{AgentConfig, ContextFile, Layout, OpenOptions, Shown, Tree};
+use stead_workspace::{AgentConfig, ContextFile, Isolation, Layout, OpenOptions, Shown, Tree};
 
 fn memory(file: &str) -> ContextFile {
     ContextFile { shown: Shown::WithoutComments, ..ContextFile::new(path(file), "agent_memory") }
@@ -52,6 +52,24 @@ async fn memory_files_and_skills_arrive_and_more_can_be_given() {
     let skills = [".deepagents/skills", ".agents/skills", "skills", "team/skills", "more"];
     assert_eq!(definition.tree, parts(&context, &skills));
     assert_eq!(definition.config.model.unwrap().name, "openai:m");
+}
+
+#[tokio::test]
+async fn agents_that_work_can_be_handed_to_arrive() {
+    let mut files = fixture("deepagents");
+    let reviewer = "---\nname: reviewer\ndescription: Reviews.\nmodel: openai:m\n---\nYou review.\n";
+    files.insert(".deepagents/agents/review/AGENTS.md".to_owned(), reviewer.into());
+    files.insert(".deepagents/agents/writer/AGENTS.md".to_owned(), "---\ndescription: Writes.\n---\nWrite.".into());
+    files.insert(".deepagents/agents/notes.md".to_owned(), "no agent".into());
+    let definition = open(&files, &OpenOptions::default()).await.unwrap();
+    assert_eq!(definition.agents.keys().collect::<Vec<_>>(), ["reviewer", "writer"]);
+    let reviewer = &definition.agents["reviewer"];
+    assert_eq!((reviewer.prompt.as_str(), reviewer.model.as_ref().unwrap().name.as_str()), ("You review.", "openai:m"));
+    assert!(reviewer.mode.is_subagent() && !reviewer.mode.is_primary());
+    assert_eq!((reviewer.isolation.clone(), definition.active), (Isolation::Shared, None));
+    files.insert(".deepagents/agents/writer/AGENTS.md".to_owned(), "---\nname: writer\n---\nWrite.".into());
+    let refused = open(&files, &OpenOptions::default()).await.unwrap_err();
+    assert_eq!(refused[0].file, ".deepagents/agents/writer/AGENTS.md");
 }
 
 // 4.7
