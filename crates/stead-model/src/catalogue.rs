@@ -1,9 +1,10 @@
 //! What is known about models by name: windows, limits, abilities, prices.
 
 use crate::{Abilities, providers};
+use std::sync::LazyLock;
 use stead_core::Price;
 
-/// The table, read line by line on every lookup: some microseconds, and nothing kept in memory.
+/// The table.
 const TABLE: &str = include_str!("../data/models.txt");
 
 /// What is known about a model.
@@ -28,12 +29,12 @@ pub fn lookup(name: &str) -> Option<ModelInfo> {
         name => name,
     };
     let stands_for = |row: &Row<'_>| row.provider == provider && model.strip_prefix(row.model).is_some_and(is_version);
-    rows().filter(stands_for).max_by_key(|row| row.model.len()).map(|row| row.info)
+    ROWS.iter().filter(|row| stands_for(row)).max_by_key(|row| row.model.len()).map(|row| row.info)
 }
 
 /// Every model in the table, by name.
 pub fn known_models() -> impl Iterator<Item = (String, ModelInfo)> {
-    rows().map(|row| (format!("{}:{}", row.provider, row.model), row.info))
+    ROWS.iter().map(|row| (format!("{}:{}", row.provider, row.model), row.info))
 }
 
 /// Whether `rest` only dates a model: `-20250514`, `-2024-08-06`, `@20250514`, `-preview-05-20`, `-latest`.
@@ -52,9 +53,8 @@ struct Row<'a> {
     info: ModelInfo,
 }
 
-fn rows() -> impl Iterator<Item = Row<'static>> {
-    TABLE.lines().filter_map(row)
-}
+/// Its rows, read once: every step looks a model up several times.
+static ROWS: LazyLock<Vec<Row<'static>>> = LazyLock::new(|| TABLE.lines().filter_map(row).collect());
 
 fn row(line: &str) -> Option<Row<'_>> {
     let mut columns = line.split_ascii_whitespace();
