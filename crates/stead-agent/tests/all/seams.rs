@@ -1,7 +1,7 @@
 //! Where subagents, questions and plan mode meet.
 
 use crate::crew::{Says, answers, records};
-use crate::support::{agent, block_on, journal, results, session, text};
+use crate::support::{agent, agent_with_host, block_on, journal, results, session, text};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -62,6 +62,21 @@ fn plan_mode_binds_whoever_is_given_work_later_in_the_same_step() {
         let came = said(&agent, &child(dir.path())).await;
         assert!(matches!(&came[..], [(ResultStatus::Denied, why)] if why.contains("plan mode")), "{came:?}");
         assert!(!dir.path().join("kid.txt").exists());
+    });
+}
+
+#[test]
+fn words_from_outside_bind_whoever_is_given_work_later_in_the_same_step() {
+    let dir = folder("permission_mode: bypass\n");
+    let model = answers(|task, said, _| match (task, said) {
+        ("lead", 0) => Says::Calls(vec![("execute", json!({"command": "echo words"})), hand_over("kid")]),
+        ("kid", 0) => Says::Calls(vec![write("AGENTS.md")]),
+        (_, _) => Says::Text("done".into()),
+    });
+    block_on(async {
+        let agent = agent_with_host(dir.path(), model).await;
+        assert_eq!(run(&agent, "lead").await.waiting.len(), 1, "what prompts are made from is not written unasked");
+        assert!(!dir.path().join("AGENTS.md").exists());
     });
 }
 
