@@ -42,7 +42,7 @@ impl Session {
 
     /// Whether it is to make a plan.
     pub(crate) fn plans(&self) -> bool {
-        matches!(self.state.plan, Some(PlanStage::Making { .. }))
+        self.state.plan.as_ref().and_then(PlanStage::making).is_some()
     }
 
     /// Lets the agent act that the journal says. True if it is another than before.

@@ -161,7 +161,7 @@ impl Crew {
                     if below.recover().await.is_ok() {
                         all.extend(below.waiting().await);
                     }
-                } else if task.awaiting_confirm {
+                } else if task.is_parked() {
                     all.push(WaitingTask { task: task.task_id, session: self.session.clone() });
                 }
             }

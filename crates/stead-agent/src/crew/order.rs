@@ -87,7 +87,7 @@ impl Crew {
                 before.task_id
             ));
         }
-        if before.awaiting_confirm && !before.status.is_final() {
+        if before.is_parked() {
             return Err(format!(
                 "{} waits for a person's decision (`stead approvals list`), and goes on once that is given",
                 before.task_id

@@ -114,9 +114,14 @@ impl TaskStatus {
 }
 
 impl TaskRecord {
+    /// Whether it waits for a person's decision.
+    pub fn is_parked(&self) -> bool {
+        self.awaiting_confirm && !self.status.is_final()
+    }
+
     /// How it stands, in a word.
     pub fn standing(&self) -> &'static str {
-        if self.awaiting_confirm && !self.status.is_final() { "parked" } else { self.status.as_str() }
+        if self.is_parked() { "parked" } else { self.status.as_str() }
     }
 }
 

@@ -44,6 +44,9 @@ async fn subagents(draft: &mut Draft<'_>) {
         }
         let Some(read) = draft.read(&format!("{AGENTS}/{folder}/AGENTS.md")).await else { continue };
         match parse(&folder, &read) {
+            Ok(spec) if draft.agents.contains_key(&spec.name) => {
+                draft.note(Finding::error(&read.file, format!("there are two agents `{}`; rename one", spec.name)));
+            }
             Ok(spec) => drop(draft.agents.insert(spec.name.clone(), spec)),
             Err(finding) => draft.note(finding),
         }
@@ -57,6 +60,11 @@ fn parse(folder: &str, read: &Read) -> Result<AgentSpec, Finding> {
     let Some(description) = matter.description.filter(|text| !text.trim().is_empty()) else {
         return Err(document.error("description", "`description:` is missing: others choose this agent by it"));
     };
+    let prompt = split.body.trim().to_owned();
+    if prompt.is_empty() {
+        let spot = crate::Spot { line: split.body_line, column: 1 };
+        return Err(Finding::error(&read.file, "the prompt is missing: write it below the front matter").at(spot));
+    }
     Ok(AgentSpec {
         name: matter.name.unwrap_or_else(|| folder.to_owned()),
         source: read.file.clone(),
@@ -64,7 +72,7 @@ fn parse(folder: &str, read: &Read) -> Result<AgentSpec, Finding> {
         description: Some(description),
         model: matter.model.map(|name| ModelSettings { name, ..ModelSettings::default() }),
         isolation: Isolation::Shared,
-        prompt: split.body.trim().to_owned(),
+        prompt,
         ..AgentSpec::default()
     })
 }

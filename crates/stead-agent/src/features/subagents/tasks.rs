@@ -107,7 +107,7 @@ struct TaskArgs {
     /// The whole task: the agent sees nothing else of this conversation. Left out, the description is the task.
     #[serde(default)]
     prompt: Option<String>,
-    /// An earlier task, by id or label, whose agent goes on with this one.
+    /// An earlier task, by id or label: its agent goes on, under its label, whatever else is named.
     #[serde(default)]
     task_id: Option<String>,
     /// Do not wait for it.

@@ -17,7 +17,7 @@ pub(super) struct SubAgentArgs {
     /// Which agent does it; may be left out if there is only one.
     #[serde(default)]
     subagent_name: Option<String>,
-    /// An earlier task whose agent goes on with this one.
+    /// An earlier task: its agent goes on, whoever else is named.
     #[serde(default)]
     task_id: Option<String>,
     /// Do not wait for it.

@@ -67,9 +67,15 @@ async fn agents_that_work_can_be_handed_to_arrive() {
     assert_eq!((reviewer.prompt.as_str(), reviewer.model.as_ref().unwrap().name.as_str()), ("You review.", "openai:m"));
     assert!(reviewer.mode.is_subagent() && !reviewer.mode.is_primary());
     assert_eq!((reviewer.isolation.clone(), definition.active), (Isolation::Shared, None));
-    files.insert(".deepagents/agents/writer/AGENTS.md".to_owned(), "---\nname: writer\n---\nWrite.".into());
-    let refused = open(&files, &OpenOptions::default()).await.unwrap_err();
-    assert_eq!(refused[0].file, ".deepagents/agents/writer/AGENTS.md");
+    for wrong in [
+        "---\nname: writer\n---\nWrite.",
+        "---\ndescription: Writes.\n---\n",
+        "---\nname: reviewer\ndescription: Writes.\n---\nWrite.",
+    ] {
+        files.insert(".deepagents/agents/writer/AGENTS.md".to_owned(), wrong.into());
+        let refused = open(&files, &OpenOptions::default()).await.unwrap_err();
+        assert_eq!(refused[0].file, ".deepagents/agents/writer/AGENTS.md", "{wrong}");
+    }
 }
 
 // 4.7
