@@ -6,7 +6,9 @@ use crate::live::{Live, Stop};
 use crate::steering::steered;
 use crate::{Agent, AgentError, Session, Turn};
 use std::sync::Arc;
-use stead_core::{Allowance, Block, Change, ChildFiles, Entry, EventKind, Notice, Outcome, Owner, PlanStage, Set};
+use stead_core::{
+    Allowance, Block, Change, ChildFiles, Entry, EventKind, Notice, Outcome, Owner, PlanStage, Set,
+};
 use stead_store::Fence;
 use stead_vfs::{Overlay, ReadOnly, Scoped, VPath, Vfs};
 use stead_workspace::Part;
@@ -31,23 +33,43 @@ impl Session {
     /// Where the changes of a subagent that works apart lie.
     fn own_folder(&self) -> VPath {
         let definition = &self.home.workspace().definition;
-        let path = format!("agents/{}/subagents/{}/files", definition.config.agent(), self.id);
+        let path = format!(
+            "agents/{}/subagents/{}/files",
+            definition.config.agent(),
+            self.id
+        );
         definition.tree.runtime.join(&path).unwrap_or(VPath::root())
     }
 
     /// What a turn of the agent that acts begins with.
     pub(crate) async fn turn(&self, fence: Option<&Fence>) -> Result<Turn, AgentError> {
-        self.agent.turn(&self.owner, &self.id, &self.files(fence), Some(&self.crew), self.plans()).await
+        self.agent
+            .turn(
+                &self.owner,
+                &self.id,
+                &self.files(fence),
+                Some(&self.crew),
+                self.plans(),
+            )
+            .await
     }
 
     /// Whether it is to make a plan.
     pub(crate) fn plans(&self) -> bool {
-        self.state.plan.as_ref().and_then(PlanStage::making).is_some()
+        self.state
+            .plan
+            .as_ref()
+            .and_then(PlanStage::making)
+            .is_some()
     }
 
     /// Lets the agent act that the journal says. True if it is another than before.
     pub(crate) async fn take_part(&mut self, fence: Option<&Fence>) -> Result<bool, AgentError> {
-        let part = if self.state.spawned.is_some() { Part::Child } else { Part::Main };
+        let part = if self.state.spawned.is_some() {
+            Part::Child
+        } else {
+            Part::Main
+        };
         let own = self.home.acting();
         let wanted = self.agent_on_record().unwrap_or_else(|| own.clone());
         if wanted == self.agent.acting() {
@@ -59,7 +81,9 @@ impl Session {
         }
         let files = self.home.workspace().shown(&self.files(fence));
         let specs = self.home.specs(&self.owner, &files).await?;
-        let spec = specs.get(&wanted).ok_or_else(|| AgentError::AgentGone(wanted.clone()))?;
+        let spec = specs
+            .get(&wanted)
+            .ok_or_else(|| AgentError::AgentGone(wanted.clone()))?;
         self.agent = self.home.role(spec, part)?;
         Ok(true)
     }
@@ -76,7 +100,12 @@ impl Session {
 
     /// The agent that the journal names; none if it is the workspace's own.
     fn agent_on_record(&self) -> Option<String> {
-        self.state.acting.clone().or_else(|| self.state.spawned.as_ref().map(|spawned| spawned.agent.clone()))
+        self.state.acting.clone().or_else(|| {
+            self.state
+                .spawned
+                .as_ref()
+                .map(|spawned| spawned.agent.clone())
+        })
     }
 
     /// The agent that acts when nobody asks for another.
@@ -87,10 +116,15 @@ impl Session {
     /// Refuses settings that name an agent which there is not, or which cannot act by itself.
     pub(crate) async fn check_agent(&self, set: &[Set]) -> Result<(), AgentError> {
         for set in set {
-            let Change::Agent { to } = &set.change else { continue };
+            let Change::Agent { to } = &set.change else {
+                continue;
+            };
             let known = self.home.agents_of(&self.owner, &self.files(None)).await?;
             if !known.contains(to) {
-                return Err(AgentError::NoSuchAgent { name: to.clone(), known });
+                return Err(AgentError::NoSuchAgent {
+                    name: to.clone(),
+                    known,
+                });
             }
         }
         Ok(())
@@ -105,14 +139,24 @@ impl Session {
 
     /// What the agent that acts is to be reminded of, if it was not yet.
     fn reminder(&self) -> Option<String> {
-        let words = self.agent.workspace().definition.active_spec()?.system_reminder.as_ref()?;
-        self.state.reminder_due.then(|| format!("<system_reminder>\n{}\n</system_reminder>", words.trim()))
+        let words = self
+            .agent
+            .workspace()
+            .definition
+            .active_spec()?
+            .system_reminder
+            .as_ref()?;
+        self.state
+            .reminder_due
+            .then(|| format!("<system_reminder>\n{}\n</system_reminder>", words.trim()))
     }
 
     /// What those who work for it spent, as far as it is on record.
     pub(crate) async fn crew_spent(&self) -> Allowance {
         let tasks = self.crew.tasks().await.unwrap_or_default();
-        tasks.iter().fold(Allowance::default(), |sum, task| sum + task.spent)
+        tasks
+            .iter()
+            .fold(Allowance::default(), |sum, task| sum + task.spent)
     }
 }
 
@@ -146,17 +190,24 @@ impl Live<'_> {
             self.emit(EventKind::AgentSwitched { from, to, model });
         }
         if let Some(text) = self.session.reminder() {
-            let notice = Notice { reminds: true, ..Notice::new(self.run.clone(), text) };
+            let notice = Notice {
+                reminds: true,
+                ..Notice::new(self.run.clone(), text)
+            };
             self.record(vec![Entry::Notice(notice)]).await?;
         }
-        self.session.crew.bind(self.session.agent.clone(), self.session.terms());
+        self.session
+            .crew
+            .bind(self.session.agent.clone(), self.session.terms());
         self.tell_news().await?;
         Ok(())
     }
 
     /// Tells the model of tasks that ended since. True if there were any.
     async fn tell_news(&mut self) -> Result<bool, Stop> {
-        let Some(news) = self.session.crew.news(&self.session.state.told) else { return Ok(false) };
+        let Some(news) = self.session.crew.news(&self.session.state.told) else {
+            return Ok(false);
+        };
         let notice = news.notice(self.run.clone());
         self.record(vec![Entry::Notice(notice)]).await?;
         Ok(true)
@@ -197,8 +248,13 @@ impl Live<'_> {
 
     /// The run is over: those who work for it are stopped if it was, and left alone if they may go on.
     pub(crate) async fn dismiss(&mut self, driven: &Result<Ending, Stop>) {
-        let goes_on = matches!(driven, Ok(Ending { outcome: Outcome::Completed, .. }))
-            && self.options.leftover == Leftover::Leave;
+        let goes_on = matches!(
+            driven,
+            Ok(Ending {
+                outcome: Outcome::Completed,
+                ..
+            })
+        ) && self.options.leftover == Leftover::Leave;
         if !goes_on {
             self.session.crew.stop().await;
         }
@@ -227,14 +283,24 @@ pub enum Leftover {
 impl Agent {
     /// The names of the agents of the workspace that can be switched to, its own included.
     pub async fn agents(self: &Arc<Self>) -> Result<Vec<String>, AgentError> {
-        let files = self.parts.place.files(&self.parts.owner, &stead_core::SessionId::outside(), None);
+        let files =
+            self.parts
+                .place
+                .files(&self.parts.owner, &stead_core::SessionId::outside(), None);
         self.agents_of(&self.parts.owner, &files).await
     }
 
-    async fn agents_of(&self, owner: &Owner, files: &Arc<dyn Vfs>) -> Result<Vec<String>, AgentError> {
+    async fn agents_of(
+        &self,
+        owner: &Owner,
+        files: &Arc<dyn Vfs>,
+    ) -> Result<Vec<String>, AgentError> {
         let specs = self.specs(owner, &self.workspace().shown(files)).await?;
-        let mut names: Vec<String> =
-            specs.values().filter(|spec| spec.mode.is_primary()).map(|spec| spec.name.clone()).collect();
+        let mut names: Vec<String> = specs
+            .values()
+            .filter(|spec| spec.mode.is_primary())
+            .map(|spec| spec.name.clone())
+            .collect();
         let own = self.acting();
         if !names.contains(&own) {
             names.insert(0, own);

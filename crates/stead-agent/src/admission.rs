@@ -8,8 +8,8 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use stead_core::{
-    Access, AccessKind, Ask, CallState, Effect, Owner, Pending, ResultStatus, RunId, ToolCall, Verdict, VerdictKind,
-    args_hash,
+    Access, AccessKind, Ask, CallState, Effect, Owner, Pending, ResultStatus, RunId, ToolCall,
+    Verdict, VerdictKind, args_hash,
 };
 use stead_tools::{Hands, Registry, Tool};
 use stead_vfs::{Guarded, VPath, Vfs, VfsError};
@@ -58,7 +58,13 @@ impl Agent {
 
     /// Tools that its lists deny, as these name them.
     pub(crate) fn denied(&self) -> Vec<String> {
-        self.parts.workspace.definition.tools.iter().flat_map(|lists| lists.deny.iter().cloned()).collect()
+        self.parts
+            .workspace
+            .definition
+            .tools
+            .iter()
+            .flat_map(|lists| lists.deny.iter().cloned())
+            .collect()
     }
 
     /// Files as tools see them: the rules hold below every one of them.
@@ -77,10 +83,17 @@ impl Agent {
         let Pending { call, state } = pending;
         match &state {
             CallState::Rejected { by, words } => {
-                let why = words.as_ref().map_or(String::new(), |words| format!(": {words}"));
-                return Admission::Refuse(ResultStatus::Denied, format!("denied: {by} said no to this call{why}"));
+                let why = words
+                    .as_ref()
+                    .map_or(String::new(), |words| format!(": {words}"));
+                return Admission::Refuse(
+                    ResultStatus::Denied,
+                    format!("denied: {by} said no to this call{why}"),
+                );
             }
-            CallState::Responded { words, .. } => return Admission::Refuse(ResultStatus::Ok, words.clone()),
+            CallState::Responded { words, .. } => {
+                return Admission::Refuse(ResultStatus::Ok, words.clone());
+            }
             CallState::New
             | CallState::Asked { .. }
             | CallState::Approved { .. }
@@ -88,37 +101,60 @@ impl Agent {
             | CallState::Done { .. } => {}
         }
         if let Some(reason) = &call.invalid {
-            return Admission::Refuse(ResultStatus::Error, format!("the arguments could not be read: {reason}"));
+            return Admission::Refuse(
+                ResultStatus::Error,
+                format!("the arguments could not be read: {reason}"),
+            );
         }
         let (tool, args) = match prepare(tools, &call.name, call.args.clone()) {
             Ok(prepared) => prepared,
             Err(message) => {
                 return match self.never(tools, &call.name, &conversation.terms) {
-                    Some(verdict) => Admission::Refuse(ResultStatus::Denied, format!("denied: {}", verdict.rule)),
+                    Some(verdict) => {
+                        Admission::Refuse(ResultStatus::Denied, format!("denied: {}", verdict.rule))
+                    }
                     None => Admission::Refuse(ResultStatus::Error, message),
                 };
             }
         };
-        let judged = match self.judged((tools, files), &*tool, &args, conversation).await {
+        let judged = match self
+            .judged((tools, files), &*tool, &args, conversation)
+            .await
+        {
             Ok(judged) => judged,
-            Err(error) => return Admission::Refuse(ResultStatus::Denied, format!("denied: {error}")),
+            Err(error) => {
+                return Admission::Refuse(ResultStatus::Denied, format!("denied: {error}"));
+            }
         };
         let verdict = asked(&*tool, judge(&self.gate, &conversation.terms, &judged));
         let hash = match tool.subject(files).await {
             Some(subject) => args_hash(&Value::from(vec![call.args.clone(), Value::from(subject)])),
             None => args_hash(&call.args),
         };
-        let approved = tool.hands() == Hands::Ours && state == CallState::Approved { args_hash: hash.clone() };
+        let approved = tool.hands() == Hands::Ours
+            && state
+                == CallState::Approved {
+                    args_hash: hash.clone(),
+                };
         match verdict.kind {
             _ if is_allowed(&verdict) => Admission::Run(self.ready(call, tool, args)),
             VerdictKind::Ask if approved => Admission::Run(self.ready(call, tool, args)),
             VerdictKind::Ask => {
-                let standing = conversation.session.map(Session::standing).unwrap_or_default();
+                let standing = conversation
+                    .session
+                    .map(Session::standing)
+                    .unwrap_or_default();
                 if let Some(why) = tool.refuses(&standing, files).await {
                     return Admission::Refuse(ResultStatus::Error, why);
                 }
                 let terms = self.ask_terms(files, &*tool, &judged).await;
-                let ask = Ask { run: run.clone(), id: call.id, args_hash: hash, rule: verdict.rule, terms };
+                let ask = Ask {
+                    run: run.clone(),
+                    id: call.id,
+                    args_hash: hash,
+                    rule: verdict.rule,
+                    terms,
+                };
                 Admission::Ask(Box::new(Asked { ask, tool, judged }))
             }
             VerdictKind::Deny | VerdictKind::Allow => {
@@ -139,7 +175,11 @@ impl Agent {
         let absent = tools.find(&spec.name).is_none();
         let excluded = tools.excluded(&spec.name).map(|(_, why)| why.to_owned());
         // Arguments of a tool that is not there were not checked.
-        let mut accesses = if absent { Vec::new() } else { tool.accesses(args) };
+        let mut accesses = if absent {
+            Vec::new()
+        } else {
+            tool.accesses(args)
+        };
         let mut command = None;
         if let Some((judged, looks)) = tool.command(args).map(|text| self.command(text, args)) {
             let below = looks.ask(&workspace.rules, files).await?;
@@ -153,8 +193,14 @@ impl Agent {
             args: args.clone(),
             unlisted: absent && excluded.is_none(),
             excluded,
-            tainted: self.tainted(files, &spec.name, &accesses, conversation).await,
-            project: self.parts.place.project().filter(|_| accesses.iter().any(changes_project)),
+            tainted: self
+                .tainted(files, &spec.name, &accesses, conversation)
+                .await,
+            project: self
+                .parts
+                .place
+                .project()
+                .filter(|_| accesses.iter().any(changes_project)),
             lies: match conversation.terms.granted.is_empty() && self.gate.approvals.is_empty() {
                 // Only rules for folders ask where paths lie.
                 true => Vec::new(),
@@ -181,20 +227,29 @@ impl Agent {
         }
         let mut resolved = BTreeMap::new();
         for access in accesses {
-            let Ok(path) = VPath::parse(&access.path) else { continue };
+            let Ok(path) = VPath::parse(&access.path) else {
+                continue;
+            };
             // What cannot be resolved is refused by the file rules.
             if let Ok(real) = files.resolve(&path).await {
                 resolved.insert(access.path.clone(), real);
             }
         }
         let standing = Prompts::new(&self.parts.workspace.definition.tree, conversation.owner);
-        let path = standing.touched(accesses, |path| resolved.get(path).cloned())?.to_owned();
+        let path = standing
+            .touched(accesses, |path| resolved.get(path).cloned())?
+            .to_owned();
         Some(Tainted { seq, path })
     }
 
     fn ready(&self, call: ToolCall, tool: Arc<dyn Tool>, args: Value) -> Ready {
         let outside = self.is_from_outside(&*tool, &args);
-        Ready { call, tool, args, outside }
+        Ready {
+            call,
+            tool,
+            args,
+            outside,
+        }
     }
 
     /// Whether a result holds words that nobody here vouches for: those of other machines and programs, and what is
@@ -213,7 +268,11 @@ impl Agent {
 
 /// The tool that a call means, whether lists leave it or not, and its arguments: what they leave out is refused by the
 /// gate, by name.
-pub(crate) fn prepare(tools: &Registry, name: &str, args: Value) -> Result<(Arc<dyn Tool>, Value), String> {
+pub(crate) fn prepare(
+    tools: &Registry,
+    name: &str,
+    args: Value,
+) -> Result<(Arc<dyn Tool>, Value), String> {
     match tools.left_out(name) {
         Some(tool) => Ok((tool.clone(), args)),
         None => tools.prepare(name, args),
@@ -223,7 +282,10 @@ pub(crate) fn prepare(tools: &Registry, name: &str, args: Value) -> Result<(Arc<
 /// Where the paths of a call really lie. One that cannot be resolved is refused by the file rules.
 pub(crate) async fn lie(files: &dyn Vfs, accesses: &[Access]) -> Vec<VPath> {
     let mut all = Vec::with_capacity(accesses.len());
-    for path in accesses.iter().filter_map(|access| VPath::parse(&access.path).ok()) {
+    for path in accesses
+        .iter()
+        .filter_map(|access| VPath::parse(&access.path).ok())
+    {
         all.extend(files.resolve(&path).await.ok());
     }
     all
@@ -231,6 +293,7 @@ pub(crate) async fn lie(files: &dyn Vfs, accesses: &[Access]) -> Vec<VPath> {
 
 /// Whether something in the attached project would be changed.
 fn changes_project(access: &Access) -> bool {
-    let inside = || VPath::parse(&access.path).is_ok_and(|path| path.parts().next() == Some(PROJECT));
+    let inside =
+        || VPath::parse(&access.path).is_ok_and(|path| path.parts().next() == Some(PROJECT));
     access.kind == AccessKind::Write && inside()
 }

@@ -66,8 +66,13 @@ pub struct AgentParts {
 }
 
 /// The first of `names` that is no tool of this agent and none that is known.
-pub(crate) fn unknown_tool<'a>(names: impl IntoIterator<Item = &'a String>, tools: &Registry) -> Option<String> {
-    let known = |name: &str| name.starts_with("mcp__") || known_tool(name).is_some() || tools.find(name).is_some();
+pub(crate) fn unknown_tool<'a>(
+    names: impl IntoIterator<Item = &'a String>,
+    tools: &Registry,
+) -> Option<String> {
+    let known = |name: &str| {
+        name.starts_with("mcp__") || known_tool(name).is_some() || tools.find(name).is_some()
+    };
     names.into_iter().find(|name| !known(name)).cloned()
 }
 
@@ -76,16 +81,31 @@ impl Agent {
     pub fn new(parts: AgentParts) -> Result<Arc<Self>, AgentError> {
         let hooks = Arc::new(Hooks::new(parts.workspace.definition.hooks.clone()));
         let agent = Self::with_hooks(parts, hooks)?;
-        agent.hooks.usually_delegate_to(Arc::new(Errands(Arc::downgrade(&agent))));
+        agent
+            .hooks
+            .usually_delegate_to(Arc::new(Errands(Arc::downgrade(&agent))));
         Ok(agent)
     }
 
     /// The same, which asks these hooks.
-    pub(crate) fn with_hooks(parts: AgentParts, hooks: Arc<Hooks>) -> Result<Arc<Self>, AgentError> {
+    pub(crate) fn with_hooks(
+        parts: AgentParts,
+        hooks: Arc<Hooks>,
+    ) -> Result<Arc<Self>, AgentError> {
         let features = features::all(&parts);
-        let clients = parts.workspace.config().client_tools.iter().map(|tool| client_tool(tool.spec()));
+        let clients = parts
+            .workspace
+            .config()
+            .client_tools
+            .iter()
+            .map(|tool| client_tool(tool.spec()));
         let own = parts.tools.iter().cloned().chain(clients);
-        let tools = Registry::new(features.iter().flat_map(|feature| feature.tools()).chain(own))?;
+        let tools = Registry::new(
+            features
+                .iter()
+                .flat_map(|feature| feature.tools())
+                .chain(own),
+        )?;
         // Rules name tools as people do; the gate knows canonical names.
         let canonical = |name: &str| match (tools.find(name), known_tool(name)) {
             (Some(tool), _) => tool.spec().name.clone(),
@@ -93,13 +113,26 @@ impl Agent {
             (None, None) => name.to_owned(),
         };
         if let Some(name) = unknown_tool(parts.workspace.config().approvals.keys(), &tools) {
-            return Err(AgentError::NoSuchTool { setting: "approvals", name });
+            return Err(AgentError::NoSuchTool {
+                setting: "approvals",
+                name,
+            });
         }
         let approvals = parts.workspace.config().approvals.iter();
         let approvals = approvals.map(|(name, approval)| (canonical(name), approval.clone()));
-        let gate = GateRules { approvals: approvals.collect() };
+        let gate = GateRules {
+            approvals: approvals.collect(),
+        };
         let (reported, roles) = (tokio::sync::OnceCell::new(), Roles::default());
-        Ok(Arc::new(Self { parts, gate, features, tools, hooks, reported, roles }))
+        Ok(Arc::new(Self {
+            parts,
+            gate,
+            features,
+            tools,
+            hooks,
+            reported,
+            roles,
+        }))
     }
 
     /// A session of this agent and its usual owner. Nothing is read or written until it is used.
@@ -162,11 +195,20 @@ impl Agent {
     }
 
     /// The same for an answer of `model`.
-    pub(crate) fn cost_of(&self, model: &dyn Model, reply: &Reply, caching: Caching) -> Option<Usd> {
+    pub(crate) fn cost_of(
+        &self,
+        model: &dyn Model,
+        reply: &Reply,
+        caching: Caching,
+    ) -> Option<Usd> {
         // A provider that reports no usage did not work for nothing.
         if reply.usage == Usage::default() {
             return None;
         }
-        Some(caching.price(self.price_by(model, &reply.model)?).cost(&reply.usage))
+        Some(
+            caching
+                .price(self.price_by(model, &reply.model)?)
+                .cost(&reply.usage),
+        )
     }
 }

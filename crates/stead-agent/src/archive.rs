@@ -76,17 +76,22 @@ impl Agent {
         session: &SessionId,
         tag: ArchiveTag,
     ) -> Result<Option<VPath>, AgentError> {
-        let Some(folder) = &self.parts.workspace.definition.tree.conversations else { return Ok(None) };
+        let Some(folder) = &self.parts.workspace.definition.tree.conversations else {
+            return Ok(None);
+        };
         let lines = self.parts.place.sessions(owner).read(session).await?;
         let mut state = SessionState::default();
         for line in &lines {
             state.apply(line.seq, &line.entry)?;
         }
         let workspace = self.parts.workspace.config().agent().to_string();
-        let Some(mut archive) = archive(session, &workspace, tag, &lines, &state) else { return Ok(None) };
+        let Some(mut archive) = archive(session, &workspace, tag, &lines, &state) else {
+            return Ok(None);
+        };
         let files = self.parts.place.files(owner, session, None);
         let started = archive.conversation_id.clone();
-        let file = |id: &str, kind: &str| folder.join(&format!("{id}.{kind}")).map_err(VfsError::from);
+        let file =
+            |id: &str, kind: &str| folder.join(&format!("{id}.{kind}")).map_err(VfsError::from);
         for twin in 1..=MAX_TWINS {
             if twin > 1 {
                 archive.conversation_id = format!("{started}-{twin}");
@@ -95,13 +100,21 @@ impl Agent {
             let text = format!("{:#}\n", serde_json::json!(archive));
             match files.write(&json, text.into(), Expect::Absent).await {
                 Ok(_) => {}
-                Err(VfsError::Exists(_) | VfsError::Changed(_)) if is_same(&*files, &json, &archive).await? => {}
+                Err(VfsError::Exists(_) | VfsError::Changed(_))
+                    if is_same(&*files, &json, &archive).await? => {}
                 Err(VfsError::Exists(_) | VfsError::Changed(_)) => continue,
                 Err(error) => return Err(error.into()),
             }
             let markdown = file(&archive.conversation_id, "md")?;
             let zone = self.parts.workspace.config().timezone.as_deref();
-            return match files.write(&markdown, in_markdown(&archive, zone).into(), Expect::Absent).await {
+            return match files
+                .write(
+                    &markdown,
+                    in_markdown(&archive, zone).into(),
+                    Expect::Absent,
+                )
+                .await
+            {
                 Ok(_) | Err(VfsError::Exists(_) | VfsError::Changed(_)) => Ok(Some(markdown)),
                 Err(error) => Err(error.into()),
             };
@@ -112,8 +125,18 @@ impl Agent {
 
 /// Whether the file at `path` is the archive of the same session up to the same entry.
 async fn is_same(files: &dyn Vfs, path: &VPath, archive: &Archive) -> Result<bool, AgentError> {
-    let (bytes, _) = files.read(path, ReadRange { offset: 0, len: MAX_READ_BYTES }).await?;
-    let Ok(found) = serde_json::from_slice::<Value>(&bytes) else { return Ok(false) };
+    let (bytes, _) = files
+        .read(
+            path,
+            ReadRange {
+                offset: 0,
+                len: MAX_READ_BYTES,
+            },
+        )
+        .await?;
+    let Ok(found) = serde_json::from_slice::<Value>(&bytes) else {
+        return Ok(false);
+    };
     Ok(found["session_key"] == archive.session_key && found["seq"] == archive.seq)
 }
 
@@ -148,17 +171,28 @@ fn archive(
 }
 
 fn said(message: &Message, timestamp: Timestamp, out: &mut Vec<Said>) {
-    let plain = |role, content| Said { timestamp, role, content, tool_calls: Vec::new(), tool_call_id: None };
+    let plain = |role, content| Said {
+        timestamp,
+        role,
+        content,
+        tool_calls: Vec::new(),
+        tool_call_id: None,
+    };
     match message {
         Message::User { content } => out.push(plain("human", words(content))),
         Message::Assistant { content } => {
             let called = |block: &Block| match block {
-                Block::ToolCall(call) => {
-                    Some(Called { id: call.id.clone(), name: call.name.clone(), args: call.args.clone() })
-                }
+                Block::ToolCall(call) => Some(Called {
+                    id: call.id.clone(),
+                    name: call.name.clone(),
+                    args: call.args.clone(),
+                }),
                 Block::Text { .. } | Block::Media(_) | Block::Thinking(_) => None,
             };
-            out.push(Said { tool_calls: content.iter().filter_map(called).collect(), ..plain("ai", words(content)) });
+            out.push(Said {
+                tool_calls: content.iter().filter_map(called).collect(),
+                ..plain("ai", words(content))
+            });
         }
         Message::Tool { results } => {
             let of = |id: &str, content: &[Block]| Said {
@@ -174,7 +208,10 @@ fn said(message: &Message, timestamp: Timestamp, out: &mut Vec<Said>) {
 fn words(blocks: &[Block]) -> String {
     let parts = blocks.iter().filter_map(|block| match block {
         Block::Text { text } => Some(text.clone()),
-        Block::Media(media) => Some(format!("[{}]", media.name.as_deref().unwrap_or(&media.mime))),
+        Block::Media(media) => Some(format!(
+            "[{}]",
+            media.name.as_deref().unwrap_or(&media.mime)
+        )),
         Block::Thinking(_) | Block::ToolCall(_) => None,
     });
     parts.collect::<Vec<String>>().join("\n")
@@ -205,7 +242,12 @@ fn in_markdown(archive: &Archive, timezone: Option<&str>) -> String {
         };
         let _ = write!(out, "\n---\n\n");
         if !said.content.is_empty() || said.tool_calls.is_empty() {
-            let _ = write!(out, "**[{who}]** {}\n\n{}\n", time(said.timestamp), said.content);
+            let _ = write!(
+                out,
+                "**[{who}]** {}\n\n{}\n",
+                time(said.timestamp),
+                said.content
+            );
         }
         for call in &said.tool_calls {
             let _ = write!(

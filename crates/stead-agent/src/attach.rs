@@ -25,8 +25,13 @@ const IMAGES: [(&str, &str); 5] = [
 pub async fn attach(files: &dyn Vfs, input: &str) -> Vec<Block> {
     let mut blocks = vec![Block::text(input)];
     let mut attached: Vec<VPath> = Vec::new();
-    for word in input.split_whitespace().filter_map(|word| word.strip_prefix('@')) {
-        let Some((path, size)) = find(files, word).await else { continue };
+    for word in input
+        .split_whitespace()
+        .filter_map(|word| word.strip_prefix('@'))
+    {
+        let Some((path, size)) = find(files, word).await else {
+            continue;
+        };
         if !attached.contains(&path) {
             blocks.push(block(files, &path, size).await);
             attached.push(path);
@@ -39,7 +44,9 @@ pub async fn attach(files: &dyn Vfs, input: &str) -> Vec<Block> {
 async fn find(files: &dyn Vfs, word: &str) -> Option<(VPath, u64)> {
     let bare = word.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', ']', '"', '\'']);
     for text in [word, bare] {
-        let Ok(path) = VPath::parse(text) else { continue };
+        let Ok(path) = VPath::parse(text) else {
+            continue;
+        };
         match files.stat(&path).await {
             Ok(stat) if stat.kind == FileKind::File => return Some((path, stat.size)),
             Ok(_) | Err(_) => {}
@@ -51,19 +58,40 @@ async fn find(files: &dyn Vfs, word: &str) -> Option<(VPath, u64)> {
 async fn block(files: &dyn Vfs, path: &VPath, size: u64) -> Block {
     let lower = path.name().to_lowercase();
     let image = IMAGES.iter().find(|(ending, _)| lower.ends_with(ending));
-    let limit = if image.is_some() { MAX_IMAGE_BYTES } else { MAX_TEXT_BYTES };
-    let data = match files.read(path, ReadRange { offset: 0, len: limit }).await {
+    let limit = if image.is_some() {
+        MAX_IMAGE_BYTES
+    } else {
+        MAX_TEXT_BYTES
+    };
+    let data = match files
+        .read(
+            path,
+            ReadRange {
+                offset: 0,
+                len: limit,
+            },
+        )
+        .await
+    {
         Ok((data, _)) => data,
-        Err(error) => return Block::text(format!("Attached file {path} could not be read: {error}")),
+        Err(error) => {
+            return Block::text(format!("Attached file {path} could not be read: {error}"));
+        }
     };
     match image {
         Some(_) if size > MAX_IMAGE_BYTES => Block::text(format!(
             "Attached file {path} was left out: {size} bytes, at most {MAX_IMAGE_BYTES} for images"
         )),
-        Some((_, mime)) => Block::Media(Media::inline(*mime, BASE64_STANDARD.encode(&data), Some(path.to_string()))),
+        Some((_, mime)) => Block::Media(Media::inline(
+            *mime,
+            BASE64_STANDARD.encode(&data),
+            Some(path.to_string()),
+        )),
         None => match text_of(&data, size) {
             Some(text) => Block::text(titled(path, text, size)),
-            None => Block::text(format!("Attached file {path} was left out: {size} bytes that are not text")),
+            None => Block::text(format!(
+                "Attached file {path} was left out: {size} bytes that are not text"
+            )),
         },
     }
 }
@@ -84,7 +112,11 @@ fn text_of(data: &[u8], size: u64) -> Option<&str> {
 
 /// A fence longer than any in the text, so that the text cannot close it.
 pub fn fenced(language: &str, text: &str) -> String {
-    let longest = text.lines().map(|line| line.chars().take_while(|&c| c == '`').count()).max().unwrap_or(0);
+    let longest = text
+        .lines()
+        .map(|line| line.chars().take_while(|&c| c == '`').count())
+        .max()
+        .unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
     format!("{fence}{language}\n{text}\n{fence}")
 }
@@ -92,10 +124,16 @@ pub fn fenced(language: &str, text: &str) -> String {
 /// The text behind a header that says how much of the file it is.
 fn titled(path: &VPath, text: &str, size: u64) -> String {
     let cut = match size > text.len() as u64 {
-        true => format!(" (its first {} of {size} bytes; read_file has the rest)", text.len()),
+        true => format!(
+            " (its first {} of {size} bytes; read_file has the rest)",
+            text.len()
+        ),
         false => String::new(),
     };
-    format!("Attached file {path}{cut}:\n{}", fenced("", text.strip_suffix('\n').unwrap_or(text)))
+    format!(
+        "Attached file {path}{cut}:\n{}",
+        fenced("", text.strip_suffix('\n').unwrap_or(text))
+    )
 }
 
 impl Session {
@@ -129,13 +167,28 @@ mod tests {
         std::fs::create_dir(dir.path().join("dir")).unwrap();
         let files = LocalVfs::open(dir.path(), Arc::new(OsDisk)).unwrap();
         let text = |text: &str| Block::text(text);
-        let image = Block::Media(Media::inline("image/png", BASE64_STANDARD.encode(b"\x89PNG"), Some("b.PNG".into())));
+        let image = Block::Media(Media::inline(
+            "image/png",
+            BASE64_STANDARD.encode(b"\x89PNG"),
+            Some("b.PNG".into()),
+        ));
         let cases = [
             ("no file, x@a.md", vec![]),
-            ("@a.md", vec![text("Attached file a.md:\n`````\nhello ```x\n````\n`````")]),
-            ("see @e.txt, and @./e.txt.", vec![text("Attached file e.txt:\n```\nend\n```")]),
+            (
+                "@a.md",
+                vec![text("Attached file a.md:\n`````\nhello ```x\n````\n`````")],
+            ),
+            (
+                "see @e.txt, and @./e.txt.",
+                vec![text("Attached file e.txt:\n```\nend\n```")],
+            ),
             ("@b.PNG", vec![image]),
-            ("@c.bin", vec![text("Attached file c.bin was left out: 3 bytes that are not text")]),
+            (
+                "@c.bin",
+                vec![text(
+                    "Attached file c.bin was left out: 3 bytes that are not text",
+                )],
+            ),
             ("@missing @../x @dir @ @~/x", vec![]),
         ];
         for (input, mut want) in cases {
@@ -150,8 +203,11 @@ mod tests {
         std::fs::write(dir.path().join("long"), format!("x{}", "é".repeat(40_000))).unwrap();
         let files = LocalVfs::open(dir.path(), Arc::new(OsDisk)).unwrap();
         let blocks = attach(&files, "@long").await;
-        let Some(Block::Text { text }) = blocks.get(1) else { panic!("{blocks:?}") };
-        let start = "Attached file long (its first 65535 of 80001 bytes; read_file has the rest):\n```\nxé";
+        let Some(Block::Text { text }) = blocks.get(1) else {
+            panic!("{blocks:?}")
+        };
+        let start =
+            "Attached file long (its first 65535 of 80001 bytes; read_file has the rest):\n```\nxé";
         assert!(text.starts_with(start), "{}", &text[..100]);
     }
 }

@@ -54,38 +54,63 @@ impl Session {
     }
 
     /// The entries that begin the run, and where it comes from.
-    pub(crate) fn opening(&self, begin: Begin, fresh: RunId) -> Result<(Vec<Entry>, Origin), AgentError> {
+    pub(crate) fn opening(
+        &self,
+        begin: Begin,
+        fresh: RunId,
+    ) -> Result<(Vec<Entry>, Origin), AgentError> {
         match begin {
             Begin::Input(content) => {
-                let mut entries = self.state.close(Outcome::Cancelled, "a new input came before this run was done");
+                let mut entries = self.state.close(
+                    Outcome::Cancelled,
+                    "a new input came before this run was done",
+                );
                 let handed = self.above.is_some();
-                entries.push(Entry::User(UserInput { handed, ..UserInput::new(fresh, content) }));
+                entries.push(Entry::User(UserInput {
+                    handed,
+                    ..UserInput::new(fresh, content)
+                }));
                 Ok((entries, Origin::Input))
             }
-            Begin::Resume { raise } if !self.agent.parts.workspace.config().budget.can_take(raise) => {
+            Begin::Resume { raise }
+                if !self.agent.parts.workspace.config().budget.can_take(raise) =>
+            {
                 Err(AgentError::NoBudget)
             }
             Begin::Resume { raise } if self.state.run.is_some() && !raise.is_zero() => {
                 Err(AgentError::StillOpen(self.id.clone()))
             }
-            Begin::Resume { .. } if self.state.run.is_some() => Ok((self.state.repair(), Origin::Resume)),
+            Begin::Resume { .. } if self.state.run.is_some() => {
+                Ok((self.state.repair(), Origin::Resume))
+            }
             Begin::Resume { raise } if self.state.is_resumable() => {
                 let run = fresh;
-                let mut entries = vec![Entry::User(UserInput { raise, ..UserInput::new(run.clone(), Vec::new()) })];
+                let mut entries = vec![Entry::User(UserInput {
+                    raise,
+                    ..UserInput::new(run.clone(), Vec::new())
+                })];
                 // No provider goes on from an answer by itself.
-                if matches!(self.state.turns.last().map(|turn| &*turn.message), Some(Message::Assistant { .. })) {
+                if matches!(
+                    self.state.turns.last().map(|turn| &*turn.message),
+                    Some(Message::Assistant { .. })
+                ) {
                     entries.push(Entry::Notice(Notice::new(run, GO_ON)));
                 }
                 Ok((entries, Origin::Resume))
             }
             // Tasks that ended since the last answer are something to go on with.
-            Begin::Resume { raise } if raise.is_zero() && self.has_news() => self.opening(Begin::Wake, fresh),
+            Begin::Resume { raise } if raise.is_zero() && self.has_news() => {
+                self.opening(Begin::Wake, fresh)
+            }
             Begin::Resume { .. } => Err(AgentError::NothingToResume(self.id.clone())),
             Begin::Wake if self.state.run.is_some() => Err(AgentError::StillOpen(self.id.clone())),
             Begin::Wake => match self.crew.news(&self.state.told) {
                 Some(news) => {
                     let notice = news.notice(fresh.clone());
-                    Ok((vec![Entry::User(UserInput::wake(fresh)), Entry::Notice(notice)], Origin::Wake))
+                    Ok((
+                        vec![Entry::User(UserInput::wake(fresh)), Entry::Notice(notice)],
+                        Origin::Wake,
+                    ))
                 }
                 None => Err(AgentError::NoNews(self.id.clone())),
             },

@@ -10,8 +10,8 @@ use stead_store::OsDisk;
 use stead_tools::Tool;
 use stead_vfs::{LocalVfs, VPath, VfsError};
 use stead_workspace::{
-    Filesystem, Layout, OpenOptions, PlaceError, Profile, ProfileKey, ProfileLayer, ProfileSource, Surface, Switch,
-    ToolLists, Workspace, WorkspaceError, open_place,
+    Filesystem, Layout, OpenOptions, PlaceError, Profile, ProfileKey, ProfileLayer, ProfileSource,
+    Surface, Switch, ToolLists, Workspace, WorkspaceError, open_place,
 };
 
 /// Puts an agent together from a folder and what code adds to it. What is set here goes before what the folder's
@@ -133,7 +133,10 @@ impl AgentBuilder {
 
     /// The model, as `provider:model`.
     pub fn model(self, name: impl Into<String>) -> Self {
-        self.model_settings(ModelSettings { name: name.into(), ..ModelSettings::default() })
+        self.model_settings(ModelSettings {
+            name: name.into(),
+            ..ModelSettings::default()
+        })
     }
 
     /// The model, with settings.
@@ -161,7 +164,11 @@ impl AgentBuilder {
 
     /// What is different for the models that `key` names, over what files say.
     pub fn profile(mut self, key: ProfileKey, profile: Profile) -> Self {
-        self.profiles.push(ProfileLayer { key, source: ProfileSource::Code, profile });
+        self.profiles.push(ProfileLayer {
+            key,
+            source: ProfileSource::Code,
+            profile,
+        });
         self
     }
 
@@ -228,7 +235,10 @@ impl AgentBuilder {
 
     /// Where variables come from: keys of providers, and what settings name as `${VAR}`. Without it, only from
     /// the folder's own `.env`.
-    pub fn variables(mut self, lookup: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
+    pub fn variables(
+        mut self,
+        lookup: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
         self.variables = Some(Box::new(lookup));
         self
     }
@@ -240,8 +250,15 @@ impl AgentBuilder {
         let process = |name: &str| variables.as_ref().and_then(|lookup| lookup(name));
         let files = Arc::new(LocalVfs::open(&dir, Arc::new(OsDisk))?);
         let real = dir.canonicalize().ok();
-        let name = real.as_deref().and_then(Path::file_name).and_then(|name| name.to_str()).map(str::to_owned);
-        let options = OpenOptions { folder: name, ..self.options };
+        let name = real
+            .as_deref()
+            .and_then(Path::file_name)
+            .and_then(|name| name.to_str())
+            .map(str::to_owned);
+        let options = OpenOptions {
+            folder: name,
+            ..self.options
+        };
         let mut workspace = Workspace::open(files, &options, &process).await?;
         let config = &mut workspace.definition.config;
         if let Some(name) = self.name {
@@ -254,11 +271,22 @@ impl AgentBuilder {
         let own = config.variables.clone();
         let lookup = |name: &str| own.get(name).cloned().or_else(|| process(name));
         let mut known = config.secrets.clone();
-        let others = workspace.definition.agents.values().filter_map(|spec| spec.model.as_ref());
+        let others = workspace
+            .definition
+            .agents
+            .values()
+            .filter_map(|spec| spec.model.as_ref());
         known.extend(others.flat_map(|settings| secrets(settings, &lookup)));
-        let set = workspace.config().model.clone().filter(|settings| !settings.name.is_empty());
+        let set = workspace
+            .config()
+            .model
+            .clone()
+            .filter(|settings| !settings.name.is_empty());
         let (model, params) = match (self.model, set) {
-            (Given::Model(model), set) => (model, set.map(|settings| settings.params()).unwrap_or_default()),
+            (Given::Model(model), set) => (
+                model,
+                set.map(|settings| settings.params()).unwrap_or_default(),
+            ),
             (given, set) => {
                 let settings = match given {
                     Given::Settings(settings) => Some(*settings),
@@ -280,11 +308,18 @@ impl AgentBuilder {
         let (owner, tools, folder) = (self.owner, self.tools, self.folder.unwrap_or(VPath::root()));
         let config = workspace.config();
         let side = |name: &Option<String>| {
-            let settings = name.as_ref().map(|name| side_model(name, config.model.as_ref()));
-            settings.map(|settings| connect(&settings, &lookup)).transpose()
+            let settings = name
+                .as_ref()
+                .map(|name| side_model(name, config.model.as_ref()));
+            settings
+                .map(|settings| connect(&settings, &lookup))
+                .transpose()
         };
-        let (compactor, memory_model) = (side(&config.compaction.model)?, side(&config.memory.model)?);
-        let hook = |settings: &ModelSettings| connect(&hook_model(settings, config.model.as_ref()), &lookup);
+        let (compactor, memory_model) =
+            (side(&config.compaction.model)?, side(&config.memory.model)?);
+        let hook = |settings: &ModelSettings| {
+            connect(&hook_model(settings, config.model.as_ref()), &lookup)
+        };
         let gear = HookGear::new(real).connected(&workspace.definition.hooks, hook)?;
         let (own, variables) = (own.clone(), variables.clone());
         let lookup = move |name: &str| own.get(name).cloned().or_else(|| variables.as_ref()?(name));
@@ -311,16 +346,37 @@ impl AgentBuilder {
 
 /// The settings of a model that a hook names: where that is all it does, it is a model for side work.
 pub fn hook_model(named: &ModelSettings, main: Option<&ModelSettings>) -> ModelSettings {
-    let bare = ModelSettings { name: named.name.clone(), ..ModelSettings::default() };
-    if *named == bare { side_model(&named.name, main) } else { named.clone() }
+    let bare = ModelSettings {
+        name: named.name.clone(),
+        ..ModelSettings::default()
+    };
+    if *named == bare {
+        side_model(&named.name, main)
+    } else {
+        named.clone()
+    }
 }
 
 /// The settings of a model that does side work, such as summaries: endpoint and key are those of the agent's own
 /// model if both have the same provider.
 pub fn side_model(name: &str, main: Option<&ModelSettings>) -> ModelSettings {
-    let provider = |name: &str| name.split_once(':').map(|(provider, _)| provider.to_owned());
+    let provider = |name: &str| {
+        name.split_once(':')
+            .map(|(provider, _)| provider.to_owned())
+    };
     let same = main.filter(|main| provider(&main.name) == provider(name));
-    let (base_url, api_key) = same.map_or((None, None), |main| (main.base_url.clone(), main.api_key.clone()));
-    let (max_retries, timeouts) = main.map_or_else(Default::default, |main| (main.max_retries, main.timeouts.clone()));
-    ModelSettings { name: name.to_owned(), base_url, api_key, max_retries, timeouts, ..ModelSettings::default() }
+    let (base_url, api_key) = same.map_or((None, None), |main| {
+        (main.base_url.clone(), main.api_key.clone())
+    });
+    let (max_retries, timeouts) = main.map_or_else(Default::default, |main| {
+        (main.max_retries, main.timeouts.clone())
+    });
+    ModelSettings {
+        name: name.to_owned(),
+        base_url,
+        api_key,
+        max_retries,
+        timeouts,
+        ..ModelSettings::default()
+    }
 }

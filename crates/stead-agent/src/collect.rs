@@ -50,10 +50,15 @@ impl Agent {
         let listed = self.parts.place.sessions(owner).list().await?;
         let sessions: BTreeSet<_> = listed.iter().map(|summary| &summary.id).collect();
         // A run that is going on, or waits, may add to what it has on record.
-        let open: BTreeSet<_> = listed.iter().filter(|summary| summary.outcome.is_none()).map(|s| &s.id).collect();
+        let open: BTreeSet<_> = listed
+            .iter()
+            .filter(|summary| summary.outcome.is_none())
+            .map(|s| &s.id)
+            .collect();
         let now_ms = jiff::Timestamp::now().as_millisecond();
         let settings = &self.parts.workspace.config().undo;
-        let oldest_ms = now_ms.saturating_sub(i64::from(settings.keep_days).saturating_mul(24 * 60 * 60 * 1000));
+        let oldest_ms = now_ms
+            .saturating_sub(i64::from(settings.keep_days).saturating_mul(24 * 60 * 60 * 1000));
         let mut kept: Vec<(RunKey, BTreeSet<String>)> = Vec::new();
         let mut forgotten = Vec::new();
         let mut pinned: Vec<BTreeSet<String>> = Vec::new();
@@ -70,18 +75,30 @@ impl Agent {
             }
         }
         let images = log.images().await?;
-        let sizes: BTreeMap<&str, u64> = images.iter().map(|image| (image.hash.as_str(), image.bytes)).collect();
+        let sizes: BTreeMap<&str, u64> = images
+            .iter()
+            .map(|image| (image.hash.as_str(), image.bytes))
+            .collect();
         let room = settings.max_mb.saturating_mul(1024 * 1024);
         let total = |kept: &[(RunKey, BTreeSet<String>)]| -> u64 {
-            let referred: BTreeSet<&String> = kept.iter().flat_map(|(_, contents)| contents).collect();
-            referred.into_iter().filter_map(|hash| sizes.get(hash.as_str())).sum()
+            let referred: BTreeSet<&String> =
+                kept.iter().flat_map(|(_, contents)| contents).collect();
+            referred
+                .into_iter()
+                .filter_map(|hash| sizes.get(hash.as_str()))
+                .sum()
         };
         while !kept.is_empty() && total(&kept) > room {
             forgotten.push(kept.remove(0).0);
         }
-        let referred: BTreeSet<&String> =
-            kept.iter().flat_map(|(_, contents)| contents).chain(pinned.iter().flatten()).collect();
-        let unused = images.iter().filter(|image| !referred.contains(&image.hash) && image.kept_ms < now_ms - GRACE_MS);
+        let referred: BTreeSet<&String> = kept
+            .iter()
+            .flat_map(|(_, contents)| contents)
+            .chain(pinned.iter().flatten())
+            .collect();
+        let unused = images
+            .iter()
+            .filter(|image| !referred.contains(&image.hash) && image.kept_ms < now_ms - GRACE_MS);
         let unused: Vec<_> = unused.collect();
         let abandoned = abandoned(&folders, &sessions);
         let mut offloaded_bytes = 0;
@@ -114,9 +131,18 @@ impl Agent {
 
 impl Agent {
     /// Forgets how to undo the runs of a session that is gone.
-    pub async fn forget_changes(&self, owner: &Owner, session: &SessionId) -> Result<(), AgentError> {
+    pub async fn forget_changes(
+        &self,
+        owner: &Owner,
+        session: &SessionId,
+    ) -> Result<(), AgentError> {
         let log = self.parts.place.changes(owner);
-        for run in log.runs().await?.into_iter().filter(|run| run.key.session == *session) {
+        for run in log
+            .runs()
+            .await?
+            .into_iter()
+            .filter(|run| run.key.session == *session)
+        {
             log.forget(&run.key).await?;
         }
         Ok(())
@@ -128,7 +154,9 @@ async fn contents_of(log: &dyn ChangeLog, run: &RunKey) -> Result<BTreeSet<Strin
     let mut contents = BTreeSet::new();
     for line in log.records(run).await? {
         // A line that cannot be read keeps nothing: undoing that run fails anyway.
-        let Ok(ChangeRecord::Change { paths, .. }) = serde_json::from_str(&line) else { continue };
+        let Ok(ChangeRecord::Change { paths, .. }) = serde_json::from_str(&line) else {
+            continue;
+        };
         contents.extend(paths.into_iter().filter_map(|change| match change.before {
             Was::File { hash, .. } => Some(hash),
             Was::Absent | Was::Directory | Was::Unkept(_) => None,

@@ -18,7 +18,10 @@ impl Live<'_> {
     /// Drives the run until it ends or parks.
     pub(crate) async fn drive(&mut self) -> Result<Ending, Stop> {
         loop {
-            let next = self.session.state.next(&self.session.agent.policy().limits());
+            let next = self
+                .session
+                .state
+                .next(&self.session.agent.policy().limits());
             match self.halt.check() {
                 // What came once the answer was there does not take it back: it is the next input.
                 Err(Halted::Interrupted) if matches!(next, Next::Done(..)) => {}
@@ -34,22 +37,35 @@ impl Live<'_> {
                 }
                 Next::RunTools(calls) => self.run_tools(calls).await?,
                 Next::Nudge(text) => {
-                    self.record(vec![Entry::Notice(Notice::new(self.run.clone(), text))]).await?;
+                    self.record(vec![Entry::Notice(Notice::new(self.run.clone(), text))])
+                        .await?;
                 }
                 Next::AwaitDecision(calls) => {
                     if !self.decide(calls).await? {
                         let reason = Some("a call waits for a decision".to_owned());
-                        return Ok(Ending { outcome: Outcome::Parked, reason });
+                        return Ok(Ending {
+                            outcome: Outcome::Parked,
+                            reason,
+                        });
                     }
                 }
                 Next::Done(outcome, _) if self.goes_on(outcome).await? => {}
                 Next::Done(outcome, reason) => {
                     let (outcome, reason) = self.cut_off().unwrap_or((outcome, reason));
-                    let end = RunEnd { run: self.run.clone(), outcome, reason: reason.clone() };
+                    let end = RunEnd {
+                        run: self.run.clone(),
+                        outcome,
+                        reason: reason.clone(),
+                    };
                     self.record(vec![Entry::End(end)]).await?;
                     return Ok(Ending { outcome, reason });
                 }
-                Next::Idle => return Ok(Ending { outcome: Outcome::Completed, reason: None }),
+                Next::Idle => {
+                    return Ok(Ending {
+                        outcome: Outcome::Completed,
+                        reason: None,
+                    });
+                }
             }
         }
     }
@@ -67,7 +83,10 @@ impl Live<'_> {
             Stop::Halted(Halted::Interrupted) => (Outcome::Cancelled, INTERRUPTED.to_owned()),
             Stop::Halted(Halted::TimedOut) => {
                 let seconds = self.session.agent.policy().run_timeout_seconds;
-                (Outcome::TimedOut, format!("stopped after {seconds} seconds (policy.run_timeout_seconds)"))
+                (
+                    Outcome::TimedOut,
+                    format!("stopped after {seconds} seconds (policy.run_timeout_seconds)"),
+                )
             }
             Stop::Model(error) => (Outcome::Failed, error.to_string()),
             Stop::Tool(reason) | Stop::Hook(reason) => (Outcome::Failed, reason),
@@ -76,6 +95,9 @@ impl Live<'_> {
         };
         let entries = self.session.state.close(outcome, &reason);
         self.record(entries).await?;
-        Ok(Ending { outcome, reason: Some(reason) })
+        Ok(Ending {
+            outcome,
+            reason: Some(reason),
+        })
     }
 }

@@ -23,7 +23,9 @@ pub enum AgentError {
     #[error(transparent)]
     Tools(#[from] RegistryError),
     /// A setting names a tool that nobody has; what it was to keep in check would run free.
-    #[error("{setting}: there is no tool {name}; `stead check` names the nearest, `stead tool` lists all")]
+    #[error(
+        "{setting}: there is no tool {name}; `stead check` names the nearest, `stead tool` lists all"
+    )]
     NoSuchTool {
         /// The setting.
         setting: &'static str,
@@ -61,10 +63,14 @@ pub enum AgentError {
         model: String,
     },
     /// Something was to be added to a budget, and there is none.
-    #[error("there is nothing to raise: agent.yaml sets no budget in this unit (0.50 is dollars, 50000t tokens)")]
+    #[error(
+        "there is nothing to raise: agent.yaml sets no budget in this unit (0.50 is dollars, 50000t tokens)"
+    )]
     NoBudget,
     /// Something was to be added to the budget of a run that did not come to its end.
-    #[error("the run of session {0} is still open, so its budget is not used up; go on with it as it is")]
+    #[error(
+        "the run of session {0} is still open, so its budget is not used up; go on with it as it is"
+    )]
     StillOpen(SessionId),
     /// An entry did not fit; nothing was done with it.
     #[error(transparent)]

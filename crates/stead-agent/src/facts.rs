@@ -12,7 +12,10 @@ pub const UNKNOWN_WINDOW_TOKENS: u64 = 128_000;
 impl Agent {
     /// What the model's endpoint says of it. It is asked once.
     pub async fn reported(&self) -> Reported {
-        *self.reported.get_or_init(|| self.parts.model.describe()).await
+        *self
+            .reported
+            .get_or_init(|| self.parts.model.describe())
+            .await
     }
 
     /// What the tokens of an answer by `name` cost, if known: as set, or else as the model knows it.
@@ -28,7 +31,11 @@ impl Agent {
 
     /// The longest answer in tokens, if known by now.
     pub(crate) fn longest_answer(&self) -> Option<u64> {
-        let reported = || self.reported.get().and_then(|reported| reported.longest_answer);
+        let reported = || {
+            self.reported
+                .get()
+                .and_then(|reported| reported.longest_answer)
+        };
         self.parts.model.longest_answer().or_else(reported)
     }
 }
@@ -37,8 +44,16 @@ impl Session {
     /// Tokens that fit into a request, if known by now: from a provider's refusal, from settings or the table, or
     /// from what the endpoint said of itself.
     pub fn window(&self) -> Option<u64> {
-        let reported = || self.agent.reported.get().and_then(|reported| reported.window);
-        self.state.window.or_else(|| self.agent.model().window()).or_else(reported)
+        let reported = || {
+            self.agent
+                .reported
+                .get()
+                .and_then(|reported| reported.window)
+        };
+        self.state
+            .window
+            .or_else(|| self.agent.model().window())
+            .or_else(reported)
     }
 
     /// The same, for whoever has to go by it: the endpoint is asked if nobody else knows and the context has grown,

@@ -30,7 +30,12 @@ impl Halt {
     pub(crate) fn new(cancel: CancellationToken, limit: Duration, lost: CancellationToken) -> Self {
         // Beyond any life of a process, and within any clock.
         const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
-        Self { cancel, deadline: Instant::now() + limit.min(LONGEST), lost, inbox: None }
+        Self {
+            cancel,
+            deadline: Instant::now() + limit.min(LONGEST),
+            lost,
+            inbox: None,
+        }
     }
 
     /// The same, which a message to `inbox` may end.

@@ -67,7 +67,10 @@ impl Inbox {
             forgotten: 0,
             newest: None,
         };
-        Self { held: Mutex::new(held), came: Notify::new() }
+        Self {
+            held: Mutex::new(held),
+            came: Notify::new(),
+        }
     }
 
     /// How messages are handled.
@@ -94,8 +97,15 @@ impl Inbox {
     /// What waits, oldest first.
     pub fn waiting(&self) -> Vec<Waiting> {
         let held = self.held();
-        let told = held.backlog.iter().map(|content| Waiting { content: content.clone(), told: true });
-        told.chain(held.waiting.iter().map(|content| Waiting { content: content.clone(), told: false })).collect()
+        let told = held.backlog.iter().map(|content| Waiting {
+            content: content.clone(),
+            told: true,
+        });
+        told.chain(held.waiting.iter().map(|content| Waiting {
+            content: content.clone(),
+            told: false,
+        }))
+        .collect()
     }
 
     /// Takes back all that waits, oldest first: nobody will be told of it. Lines of messages that were dropped before are
@@ -103,8 +113,18 @@ impl Inbox {
     pub fn take_back(&self) -> Vec<Waiting> {
         let mut held = self.held();
         held.dropped();
-        let told = std::mem::take(&mut held.backlog).into_iter().map(|content| Waiting { content, told: true });
-        let rest = std::mem::take(&mut held.waiting).into_iter().map(|content| Waiting { content, told: false });
+        let told = std::mem::take(&mut held.backlog)
+            .into_iter()
+            .map(|content| Waiting {
+                content,
+                told: true,
+            });
+        let rest = std::mem::take(&mut held.waiting)
+            .into_iter()
+            .map(|content| Waiting {
+                content,
+                told: false,
+            });
         told.chain(rest).collect()
     }
 
@@ -280,7 +300,10 @@ impl Held {
 
     /// What is said of messages that were dropped; none if none was. It is said once.
     fn dropped(&mut self) -> Option<String> {
-        let (lines, forgotten) = (std::mem::take(&mut self.digest), std::mem::take(&mut self.forgotten));
+        let (lines, forgotten) = (
+            std::mem::take(&mut self.digest),
+            std::mem::take(&mut self.forgotten),
+        );
         if lines.is_empty() {
             return None;
         }
@@ -290,7 +313,11 @@ impl Held {
             1 => "1 earlier message was".to_owned(),
             _ => format!("{count} earlier messages were"),
         };
-        let newest = if forgotten > 0 { format!(" The newest {} of them:", lines.len()) } else { String::new() };
+        let newest = if forgotten > 0 {
+            format!(" The newest {} of them:", lines.len())
+        } else {
+            String::new()
+        };
         Some(format!("[{what} left out.{newest}]{all}"))
     }
 }
@@ -303,7 +330,9 @@ fn joined(dropped: Option<String>, all: Vec<Vec<Block>>) -> Vec<Block> {
         let mut blocks = content.into_iter();
         match blocks.next() {
             Some(Block::Text { text }) => said.push(text),
-            Some(other @ (Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_))) => attached.push(other),
+            Some(other @ (Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_))) => {
+                attached.push(other)
+            }
             None => {}
         }
         attached.extend(blocks);
@@ -313,7 +342,10 @@ fn joined(dropped: Option<String>, all: Vec<Vec<Block>>) -> Vec<Block> {
 }
 
 fn line_of(content: &[Block]) -> String {
-    let text = Message::User { content: content.to_vec() }.text();
+    let text = Message::User {
+        content: content.to_vec(),
+    }
+    .text();
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(DIGEST_CHARS) {
         Some((end, _)) => format!("{}…", &line[..end]),

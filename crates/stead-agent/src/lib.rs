@@ -62,8 +62,9 @@ pub use inbox::{Inbox, Sent, Waiting};
 pub use live::{Listener, RunOptions, RunReport};
 pub use lookup::{Looked, Lookup, LookupError, MemoryFiles, Said, said, since, until};
 pub use memory::{
-    Background, Blamed, Consolidated, DeadJob, Fact, Flushed, Forgotten, Ledger, MAX_FACT_CHARS, MemoryError,
-    MemoryJob, MemoryStatus, Placed, Record, Review, Shown, Source, Which, WorkOptions, Worked, without_sources,
+    Background, Blamed, Consolidated, DeadJob, Fact, Flushed, Forgotten, Ledger, MAX_FACT_CHARS,
+    MemoryError, MemoryJob, MemoryStatus, Placed, Record, Review, Shown, Source, Which,
+    WorkOptions, Worked, without_sources,
 };
 pub use offload::copy_offloaded;
 pub use outside::Called;
@@ -72,4 +73,6 @@ pub use session::{RewindPoint, Session};
 pub use steering::INTERRUPTED;
 pub use turn::Turn;
 pub use undo::{Obstacle, Undo, UndoAction, UndoPlan, UndoStep};
-pub use usage::{By, Period, Purpose, Rebuilt, UsageLog, UsageRecord, UsageRow, report as usage_report};
+pub use usage::{
+    By, Period, Purpose, Rebuilt, UsageLog, UsageRecord, UsageRow, report as usage_report,
+};

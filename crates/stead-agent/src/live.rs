@@ -4,12 +4,14 @@ use crate::halt::{Halt, Halted};
 use crate::hooks::Hooked;
 use crate::offload::{Loader, Offload};
 use crate::{
-    AgentError, Approvals, Budget, BudgetError, Inbox, Leftover, Pinned, Session, Turn, UsageRecord, WaitingTask,
+    AgentError, Approvals, Budget, BudgetError, Inbox, Leftover, Pinned, Session, Turn,
+    UsageRecord, WaitingTask,
 };
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use stead_core::{
-    Entry, Event, EventKind, Exhausted, Level, Line, Message, Outcome, RunId, SessionId, Set, Usage, Usd,
+    Entry, Event, EventKind, Exhausted, Level, Line, Message, Outcome, RunId, SessionId, Set,
+    Usage, Usd,
 };
 use stead_model::{Encoded, ModelError, Params, SystemPart};
 use stead_store::{JournalWriter, Wait};
@@ -143,7 +145,9 @@ impl From<Stop> for AgentError {
             Stop::Halted(Halted::Cancelled) => Self::Stopped("cancelled"),
             Stop::Halted(Halted::Interrupted) => Self::Stopped("a new message came"),
             Stop::Halted(Halted::TimedOut) => Self::Stopped("the time was up"),
-            Stop::Halted(Halted::TakenOver) => Self::Stopped("another process took the session over"),
+            Stop::Halted(Halted::TakenOver) => {
+                Self::Stopped("another process took the session over")
+            }
             Stop::Model(error) => Self::Model(error),
             Stop::Tool(_) => Self::Stopped("a tool stopped it"),
             Stop::Hook(reason) => Self::Hook(reason),
@@ -202,7 +206,10 @@ impl Live<'_> {
     /// What can be called, as whoever gave the newest answer was shown it.
     pub(crate) fn hands(&self) -> &Registry {
         let answered = self.session.state.model.as_deref();
-        let other = self.others.iter().find(|(name, _)| answered == Some(name.as_str()));
+        let other = self
+            .others
+            .iter()
+            .find(|(name, _)| answered == Some(name.as_str()));
         other.map_or(&self.tools, |(_, turn)| &turn.tools)
     }
 
@@ -213,7 +220,11 @@ impl Live<'_> {
 
     /// Tells the listener, but no secret; and hooks, if it is a warning.
     pub(crate) fn emit(&mut self, kind: EventKind) {
-        if let EventKind::Notice { level: Level::Warning, text } = &kind {
+        if let EventKind::Notice {
+            level: Level::Warning,
+            text,
+        } = &kind
+        {
             self.note_warning(text);
         }
         self.tell(kind);
@@ -223,7 +234,12 @@ impl Live<'_> {
     pub(crate) fn tell(&mut self, kind: EventKind) {
         let kind = kind.clean(self.session.sessions.redactor());
         self.events += 1;
-        let event = Event { seq: self.events, run: self.run.clone(), source: Vec::new(), kind };
+        let event = Event {
+            seq: self.events,
+            run: self.run.clone(),
+            source: Vec::new(),
+            kind,
+        };
         (self.options.listener)(&event);
     }
 }
@@ -238,7 +254,10 @@ impl Session {
                 Entry::Result(result) => {
                     rebinds |= result.change.is_some() || result.untrusted;
                     self.seen.record(&result.seen);
-                    result.activates.iter().for_each(|activation| self.active.record(activation));
+                    result
+                        .activates
+                        .iter()
+                        .for_each(|activation| self.active.record(activation));
                 }
                 Entry::Rewind(_) | Entry::Compaction(_) => {
                     self.active = Arc::new(ActiveSkills::new(&self.state.skills))

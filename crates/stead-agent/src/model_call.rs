@@ -7,7 +7,8 @@ use futures_util::StreamExt;
 use std::borrow::Cow;
 use std::time::Instant;
 use stead_core::{
-    Allowance, Block, Entry, Estimate, EventKind, LEAST_ANSWER_TOKENS, Level, ModelReply, Outcome, Redactor, StopReason,
+    Allowance, Block, Entry, Estimate, EventKind, LEAST_ANSWER_TOKENS, Level, ModelReply, Outcome,
+    Redactor, StopReason,
 };
 use stead_model::{Caching, Delta, ModelError, Params, Reply, Request};
 use stead_store::StoreError;
@@ -17,10 +18,14 @@ use stead_workspace::PlaceKind;
 /// what is on record.
 fn refuse_secrets(content: &mut [Block], redactor: &Redactor) {
     for block in content {
-        let Block::ToolCall(call) = block else { continue };
+        let Block::ToolCall(call) = block else {
+            continue;
+        };
         if matches!(redactor.clean(&call.args.to_string()), Cow::Owned(_)) {
-            call.invalid =
-                Some("they hold a secret of this machine, which is never passed on; do without it".to_owned());
+            call.invalid = Some(
+                "they hold a secret of this machine, which is never passed on; do without it"
+                    .to_owned(),
+            );
         }
     }
 }
@@ -57,7 +62,11 @@ impl Live<'_> {
         match self.ask_model().await {
             Err(Stop::Model(ModelError::ContextOverflow(words))) => {
                 let reason = "the context does not fit; it is made smaller".to_owned();
-                self.emit(EventKind::ModelRetry { attempt: 2, wait_ms: 0, reason });
+                self.emit(EventKind::ModelRetry {
+                    attempt: 2,
+                    wait_ms: 0,
+                    reason,
+                });
                 self.recover(words).await?;
                 self.ask_model().await
             }
@@ -94,33 +103,77 @@ impl Live<'_> {
                 return Err(stop);
             }
         };
-        let cost = self.session.agent.cost(&reply, request.of(&reply.model).params.caching);
-        let Reply { content, usage, stop, model } = reply;
-        self.cut = reservation.shortened_by().filter(|_| stop == StopReason::MaxTokens);
+        let cost = self
+            .session
+            .agent
+            .cost(&reply, request.of(&reply.model).params.caching);
+        let Reply {
+            content,
+            usage,
+            stop,
+            model,
+        } = reply;
+        self.cut = reservation
+            .shortened_by()
+            .filter(|_| stop == StopReason::MaxTokens);
         let used = usage.total_tokens();
         let context_tokens = (used > 0).then_some(used);
         let context_window = self.session.window();
         let ended = stop.clone();
-        self.emit(EventKind::ModelEnded { step, usage, cost, stop: ended, context_tokens, context_window });
+        self.emit(EventKind::ModelEnded {
+            step,
+            usage,
+            cost,
+            stop: ended,
+            context_tokens,
+            context_window,
+        });
         let mut content = self.session.state.with_unique_ids(content);
         refuse_secrets(&mut content, self.session.sessions.redactor());
-        let Seen { content, entries, stop: stopped } = self.after_model(&model, &stop, content).await;
+        let Seen {
+            content,
+            entries,
+            stop: stopped,
+        } = self.after_model(&model, &stop, content).await;
         let run = self.run.clone();
-        let reply = ModelReply { run: run.clone(), model: model.clone(), content, usage, cost, stop };
-        let recorded = self.record([Entry::Model(reply)].into_iter().chain(entries).collect()).await;
+        let reply = ModelReply {
+            run: run.clone(),
+            model: model.clone(),
+            content,
+            usage,
+            cost,
+            stop,
+        };
+        let recorded = self
+            .record([Entry::Model(reply)].into_iter().chain(entries).collect())
+            .await;
         // Also if it could not be recorded: the money is spent.
         let settled = reservation.settle(&usage, cost).await;
         let at = recorded?.first().map(|line| line.at);
         self.tell_unsettled(settled);
-        let record = UsageRecord::new(self.session.user(), &self.session.id, Purpose::Answer, model);
+        let record = UsageRecord::new(
+            self.session.user(),
+            &self.session.id,
+            Purpose::Answer,
+            model,
+        );
         let ms = u64::try_from(begun.elapsed().as_millis()).ok();
-        self.log_usage(UsageRecord { at: at.unwrap_or(record.at), ms, ..record.of_run(&run).used(usage, cost) }).await;
+        self.log_usage(UsageRecord {
+            at: at.unwrap_or(record.at),
+            ms,
+            ..record.of_run(&run).used(usage, cost)
+        })
+        .await;
         stopped.map_or(Ok(()), Err)
     }
 
     /// Waits for the whole answer. Deltas go to the listener as they come; nothing of an answer counts before its end
     /// was seen.
-    async fn hear(&mut self, request: &Request, reservation: &mut Reservation) -> Result<Reply, Unheard> {
+    async fn hear(
+        &mut self,
+        request: &Request,
+        reservation: &mut Reservation,
+    ) -> Result<Reply, Unheard> {
         let model = self.session.agent.parts.model.clone();
         let mut stream = model.stream(request);
         let (halt, mut received) = (self.halt.clone(), Received::Nothing);
@@ -133,7 +186,10 @@ impl Live<'_> {
             let delta = next.map_err(|stop| Unheard { stop, received })?;
             if let Delta::Retry { .. } = &delta {
                 if received == Received::Something {
-                    reservation.again().await.map_err(|error| Unheard { stop: error.into(), received })?;
+                    reservation.again().await.map_err(|error| Unheard {
+                        stop: error.into(),
+                        received,
+                    })?;
                 }
                 received = Received::Nothing;
             } else {
@@ -142,10 +198,22 @@ impl Live<'_> {
             match delta {
                 Delta::Text(text) => self.emit(EventKind::TextDelta { text }),
                 Delta::Thinking(text) => self.emit(EventKind::ThinkingDelta { text }),
-                Delta::CallStarted { index, name } => self.emit(EventKind::ToolCallStarted { index, name }),
-                Delta::CallArgs { index, json } => self.emit(EventKind::ToolArgsDelta { index, json }),
-                Delta::Retry { attempt, wait_ms, reason } => {
-                    self.emit(EventKind::ModelRetry { attempt, wait_ms, reason });
+                Delta::CallStarted { index, name } => {
+                    self.emit(EventKind::ToolCallStarted { index, name })
+                }
+                Delta::CallArgs { index, json } => {
+                    self.emit(EventKind::ToolArgsDelta { index, json })
+                }
+                Delta::Retry {
+                    attempt,
+                    wait_ms,
+                    reason,
+                } => {
+                    self.emit(EventKind::ModelRetry {
+                        attempt,
+                        wait_ms,
+                        reason,
+                    });
                 }
                 Delta::Done(reply) => return Ok(*reply),
             }
@@ -159,21 +227,40 @@ impl Live<'_> {
         }
         let agent = &self.session.agent;
         let input_tokens = self.session.state.used_tokens(self.head());
-        let known = agent.longest_answer().map(|longest| longest.min(LONG_ANSWER_TOKENS));
-        let wanted = request.params.max_output_tokens.map(u64::from).or(known).unwrap_or(USUAL_ANSWER_TOKENS);
+        let known = agent
+            .longest_answer()
+            .map(|longest| longest.min(LONG_ANSWER_TOKENS));
+        let wanted = request
+            .params
+            .max_output_tokens
+            .map(u64::from)
+            .or(known)
+            .unwrap_or(USUAL_ANSWER_TOKENS);
         // What does not fit beside the request cannot be answered either.
-        let room = self.session.window().map_or(u64::MAX, |window| window.saturating_sub(input_tokens));
+        let room = self
+            .session
+            .window()
+            .map_or(u64::MAX, |window| window.saturating_sub(input_tokens));
         let estimate = Estimate {
             input_tokens,
             answer_tokens: wanted.min(room.max(LEAST_ANSWER_TOKENS)),
             thinking_tokens: request.params.thinking_tokens.map_or(0, u64::from),
-            price: agent.dearest_price().map(|price| self.dearest_caching().price(price)),
+            price: agent
+                .dearest_price()
+                .map(|price| self.dearest_caching().price(price)),
         };
         let reservation = self.budget.reserve(estimate).await?;
         request.params.max_output_tokens = reservation.answer_tokens();
-        if let (Some(setting), Some(tokens)) = (reservation.shortened_by(), reservation.answer_tokens()) {
-            let text = format!("this answer may have {tokens} tokens at most: more is not left ({setting})");
-            self.emit(EventKind::Notice { level: Level::Warning, text });
+        if let (Some(setting), Some(tokens)) =
+            (reservation.shortened_by(), reservation.answer_tokens())
+        {
+            let text = format!(
+                "this answer may have {tokens} tokens at most: more is not left ({setting})"
+            );
+            self.emit(EventKind::Notice {
+                level: Level::Warning,
+                text,
+            });
         }
         Ok(reservation)
     }
@@ -183,23 +270,43 @@ impl Live<'_> {
         // What hooks added stands behind what the turn began with.
         let added = &request.system[self.system.len().min(request.system.len())..];
         let of = |(name, turn): &(String, Turn)| {
-            let system = turn.prompt.parts().into_iter().chain(added.iter().cloned()).collect();
+            let system = turn
+                .prompt
+                .parts()
+                .into_iter()
+                .chain(added.iter().cloned())
+                .collect();
             let (asked, before, own) = (&request.params, &self.params, &turn.params);
             let params = Params {
                 max_output_tokens: asked.max_output_tokens,
-                temperature: changed(asked.temperature, before.temperature).unwrap_or(own.temperature),
-                thinking_tokens: changed(asked.thinking_tokens, before.thinking_tokens).unwrap_or(own.thinking_tokens),
+                temperature: changed(asked.temperature, before.temperature)
+                    .unwrap_or(own.temperature),
+                thinking_tokens: changed(asked.thinking_tokens, before.thinking_tokens)
+                    .unwrap_or(own.thinking_tokens),
                 ..own.clone()
             };
             let (tools, messages) = (turn.tools.specs(), request.messages.clone());
-            (name.clone(), Request { system, tools, messages, params, ..Request::default() })
+            (
+                name.clone(),
+                Request {
+                    system,
+                    tools,
+                    messages,
+                    params,
+                    ..Request::default()
+                },
+            )
         };
         self.others.iter().map(of).collect()
     }
 
     /// The caching that costs most, of all who may answer.
     fn dearest_caching(&self) -> Caching {
-        let all = self.others.iter().map(|(_, turn)| turn.params.caching).chain([self.params.caching]);
+        let all = self
+            .others
+            .iter()
+            .map(|(_, turn)| turn.params.caching)
+            .chain([self.params.caching]);
         all.max().unwrap_or_default()
     }
 
@@ -216,7 +323,9 @@ impl Live<'_> {
     /// How the run ends if its budget cut the last answer off.
     pub(crate) fn cut_off(&mut self) -> Option<(Outcome, Option<String>)> {
         let setting = self.cut.take()?;
-        let reason = format!("the answer was cut off: the budget is used up ({setting}); --raise adds to it");
+        let reason = format!(
+            "the answer was cut off: the budget is used up ({setting}); --raise adds to it"
+        );
         Some((Outcome::Budget, Some(reason)))
     }
 
@@ -238,15 +347,23 @@ impl Live<'_> {
         }
         let agent = self.session.agent.clone();
         if let Err(error) = agent.log_usage(&self.session.owner, &records).await {
-            let text = format!("the usage of this call was not written down: {error}; `stead usage --rebuild` does it");
-            self.emit(EventKind::Notice { level: Level::Warning, text });
+            let text = format!(
+                "the usage of this call was not written down: {error}; `stead usage --rebuild` does it"
+            );
+            self.emit(EventKind::Notice {
+                level: Level::Warning,
+                text,
+            });
         }
     }
 
     fn tell_unsettled(&mut self, settled: Result<(), StoreError>) {
         if let Err(error) = settled {
             let text = format!("what this call cost could not be taken from the budget: {error}");
-            self.emit(EventKind::Notice { level: Level::Warning, text });
+            self.emit(EventKind::Notice {
+                level: Level::Warning,
+                text,
+            });
         }
     }
 }

@@ -11,7 +11,12 @@ impl Agent {
     /// Where it is on record what was said in sessions.
     pub(crate) fn records(&self) -> Vec<VPath> {
         let tree = &self.parts.workspace.definition.tree;
-        tree.runtime.join("agents").ok().into_iter().chain(tree.conversations.clone()).collect()
+        tree.runtime
+            .join("agents")
+            .ok()
+            .into_iter()
+            .chain(tree.conversations.clone())
+            .collect()
     }
 
     /// Whether an output shows lines that were found in the records of a session with words from outside.
@@ -29,13 +34,19 @@ impl Agent {
 
     /// The sessions whose records have lines (`path:number:…`) in an output; none for a record of no known session.
     fn shown_records(&self, content: &[Block]) -> Vec<Option<SessionId>> {
-        let starts: Vec<String> = self.records().iter().map(|records| format!("{records}/")).collect();
+        let starts: Vec<String> = self
+            .records()
+            .iter()
+            .map(|records| format!("{records}/"))
+            .collect();
         let texts = content.iter().filter_map(|block| match block {
             Block::Text { text } => Some(text.as_str()),
             Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_) => None,
         });
         let found = texts.flat_map(str::lines).filter_map(|line| {
-            let rest = starts.iter().find_map(|start| line.strip_prefix(start.as_str()))?;
+            let rest = starts
+                .iter()
+                .find_map(|start| line.strip_prefix(start.as_str()))?;
             let (path, number) = rest.split_once(':')?;
             // Titles are what people typed, and numbers are no words.
             let plain = path.ends_with("/sessions.json") || path.ends_with("/token_usage.jsonl");
@@ -59,8 +70,12 @@ fn session_of(path: &str) -> Option<SessionId> {
 
 /// Whether words from outside ever came into a session; one that cannot be read may have had some.
 async fn is_tainted(sessions: &dyn Sessions, id: &SessionId) -> bool {
-    let Ok(lines) = sessions.read(id).await else { return true };
-    lines.iter().any(|line| matches!(&line.entry, Entry::Result(result) if result.untrusted))
+    let Ok(lines) = sessions.read(id).await else {
+        return true;
+    };
+    lines
+        .iter()
+        .any(|line| matches!(&line.entry, Entry::Result(result) if result.untrusted))
 }
 
 #[cfg(test)]

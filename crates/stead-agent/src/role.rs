@@ -19,7 +19,9 @@ type Connect = dyn Fn(&ModelSettings) -> Result<Arc<dyn Model>, ModelError> + Se
 
 impl Models {
     /// By `connect`.
-    pub fn new(connect: impl Fn(&ModelSettings) -> Result<Arc<dyn Model>, ModelError> + Send + Sync + 'static) -> Self {
+    pub fn new(
+        connect: impl Fn(&ModelSettings) -> Result<Arc<dyn Model>, ModelError> + Send + Sync + 'static,
+    ) -> Self {
         Self(Arc::new(connect))
     }
 }
@@ -65,7 +67,9 @@ impl Agent {
         let AgentFiles { mut specs, broken } = workspace.subagents(&**files, own.as_ref()).await?;
         let general = general_purpose();
         if !workspace.config().disable.has(Switch::Subagents) && !broken.contains(&general.name) {
-            specs.entry(general.name.clone()).or_insert_with(|| Arc::new(general));
+            specs
+                .entry(general.name.clone())
+                .or_insert_with(|| Arc::new(general));
         }
         Ok(specs)
     }
@@ -93,16 +97,29 @@ impl Agent {
         let provider = |name: &str| name.split(':').next().unwrap_or_default().to_lowercase();
         let plays = |name: &str| matches!(provider(name).as_str(), "scripted" | "replay");
         let records = provider(wanted) == "record";
-        let own = self.parts.workspace.config().model.as_ref().map(|model| model.name.clone()).unwrap_or_default();
+        let own = self
+            .parts
+            .workspace
+            .config()
+            .model
+            .as_ref()
+            .map(|model| model.name.clone())
+            .unwrap_or_default();
         if records || (plays(wanted) && !plays(&own) && !plays(self.parts.model.name())) {
-            return Err(AgentError::FileAsModel { agent: spec.name.clone(), model: wanted.to_owned() });
+            return Err(AgentError::FileAsModel {
+                agent: spec.name.clone(),
+                model: wanted.to_owned(),
+            });
         }
         Ok(())
     }
 
     fn parts_of(&self, spec: &AgentSpec, part: Part) -> Result<AgentParts, AgentError> {
         let workspace = self.parts.workspace.as_agent(spec, part);
-        let mut parts = AgentParts { workspace, ..self.parts.clone() };
+        let mut parts = AgentParts {
+            workspace,
+            ..self.parts.clone()
+        };
         if let Some(settings) = parts.workspace.config().model.clone()
             && spec.model.as_ref().is_some_and(|own| !own.name.is_empty())
         {
@@ -118,7 +135,10 @@ impl Agent {
     /// The name of the agent that acts where nobody asked for another.
     pub(crate) fn usual(&self) -> String {
         let definition = &self.parts.workspace.definition;
-        definition.usual.clone().unwrap_or_else(|| definition.config.agent().to_string())
+        definition
+            .usual
+            .clone()
+            .unwrap_or_else(|| definition.config.agent().to_string())
     }
 
     /// The name of the agent that it is among those of its workspace.
@@ -132,25 +152,45 @@ impl Agent {
 pub(crate) struct Errands(pub(crate) Weak<Agent>);
 
 impl Delegate for Errands {
-    fn ask<'a>(&'a self, agent: &'a str, task: &'a str, bound: &'a Bound) -> BoxFuture<'a, Result<String, String>> {
+    fn ask<'a>(
+        &'a self,
+        agent: &'a str,
+        task: &'a str,
+        bound: &'a Bound,
+    ) -> BoxFuture<'a, Result<String, String>> {
         Box::pin(async move {
             let home = self.0.upgrade().ok_or("the agent is gone")?;
             let words = |error: AgentError| error.to_string();
             let (owner, id) = (home.parts.owner.clone(), SessionId::fresh());
-            let files = home.workspace().shown(&home.parts.place.files(&owner, &id, None));
+            let files = home
+                .workspace()
+                .shown(&home.parts.place.files(&owner, &id, None));
             let specs = home.specs(&owner, &files).await.map_err(words)?;
-            let spec = specs.get(agent).ok_or_else(|| format!("there is no agent {agent:?}"))?;
+            let spec = specs
+                .get(agent)
+                .ok_or_else(|| format!("there is no agent {agent:?}"))?;
             let parts = home.parts_of(spec, Part::Child).map_err(words)?;
             let role = Agent::with_hooks(parts, Arc::new(Hooks::new(Vec::new()))).map_err(words)?;
             let files = files_of(spec)?;
-            let named = Named { task: "hook".to_owned(), agent: spec.name.clone(), label: None };
+            let named = Named {
+                task: "hook".to_owned(),
+                agent: spec.name.clone(),
+                label: None,
+            };
             let spawned = bound.clone().spawned(named, files);
             // Its own helpers are not asked about either.
             let mut session = Session::of_child(role.clone(), role, owner, id, Some(spawned));
-            let report = session.run(vec![Block::text(task)], RunOptions::default()).await.map_err(words)?;
+            let report = session
+                .run(vec![Block::text(task)], RunOptions::default())
+                .await
+                .map_err(words)?;
             match report.outcome {
                 Outcome::Completed => Ok(report.text),
-                outcome => Err(format!("{}: {}", outcome.as_str(), report.reason.unwrap_or_default())),
+                outcome => Err(format!(
+                    "{}: {}",
+                    outcome.as_str(),
+                    report.reason.unwrap_or_default()
+                )),
             }
         })
     }

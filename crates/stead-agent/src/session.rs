@@ -12,8 +12,8 @@ use futures_util::future::BoxFuture;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use stead_core::{
-    Allowance, Beginning, Block, Entry, EventKind, Fork, Level, Notice, Outcome, Owner, Pin, Rewind, Run, RunId,
-    SessionId, SessionState, Spawned, Turn, UserInput,
+    Allowance, Beginning, Block, Entry, EventKind, Fork, Level, Notice, Outcome, Owner, Pin,
+    Rewind, Run, RunId, SessionId, SessionState, Spawned, Turn, UserInput,
 };
 use stead_store::{JournalWriter, Opened, Position, RunKey, Sessions, StoreError, Wait};
 use stead_tools::{ActiveSkills, Readers, Registry, Seen};
@@ -113,22 +113,41 @@ impl Session {
     /// What the model is told first about a call whose arguments a person changed.
     pub(crate) fn edit_note(&self, id: &str) -> Option<String> {
         let run = self.state.run.as_ref()?;
-        run.edit_note(&run.pending.iter().find(|pending| pending.call.id == id)?.call)
+        run.edit_note(
+            &run.pending
+                .iter()
+                .find(|pending| pending.call.id == id)?
+                .call,
+        )
     }
 
     /// Works one input to its end. The input is durable before anything else happens; the session is
     /// begun if there is none yet. A run that was left open is closed first.
-    pub async fn run(&mut self, input: Vec<Block>, options: RunOptions) -> Result<RunReport, AgentError> {
+    pub async fn run(
+        &mut self,
+        input: Vec<Block>,
+        options: RunOptions,
+    ) -> Result<RunReport, AgentError> {
         self.go(Begin::Input(input), options).await
     }
 
     /// Goes on with a session that was interrupted, parked or stopped, without new input.
     pub async fn resume(&mut self, options: RunOptions) -> Result<RunReport, AgentError> {
-        self.go(Begin::Resume { raise: Allowance::default() }, options).await
+        self.go(
+            Begin::Resume {
+                raise: Allowance::default(),
+            },
+            options,
+        )
+        .await
     }
 
     /// The same for a run that had used up its budget, with `raise` more to spend. That is on record.
-    pub async fn resume_with(&mut self, raise: Allowance, options: RunOptions) -> Result<RunReport, AgentError> {
+    pub async fn resume_with(
+        &mut self,
+        raise: Allowance,
+        options: RunOptions,
+    ) -> Result<RunReport, AgentError> {
         self.go(Begin::Resume { raise }, options).await
     }
 
@@ -147,7 +166,10 @@ impl Session {
     async fn remember_later(&self, report: &RunReport) {
         if report.steps > 0 && report.outcome != Outcome::Parked {
             // A queue that cannot be written loses nothing: the next job begins where the last one ended.
-            let _ = self.agent.enqueue_flush(&self.owner, &self.id, self.state.seq).await;
+            let _ = self
+                .agent
+                .enqueue_flush(&self.owner, &self.id, self.state.seq)
+                .await;
         }
     }
 
@@ -158,8 +180,17 @@ impl Session {
         if !sum.is_multiple_of(50) {
             return;
         }
-        let key = RunKey { session: self.id.clone(), run: run.clone() };
-        let records = self.agent.parts.place.changes(&self.owner).records(&key).await;
+        let key = RunKey {
+            session: self.id.clone(),
+            run: run.clone(),
+        };
+        let records = self
+            .agent
+            .parts
+            .place
+            .changes(&self.owner)
+            .records(&key)
+            .await;
         if records.is_ok_and(|records| !records.is_empty()) {
             // `stead gc` says what is wrong, if anything is.
             let _ = self.agent.collect(&self.owner, crate::Really::Do).await;
@@ -169,8 +200,11 @@ impl Session {
     /// The points that can be returned to, oldest first.
     pub fn rewind_points(&self) -> Vec<RewindPoint> {
         let inputs = self.state.turns.iter().filter(|turn| turn.opens.is_some());
-        let point =
-            |(i, turn): (usize, &Turn)| RewindPoint { turn: i + 1, text: turn.message.text(), before: turn.seq - 1 };
+        let point = |(i, turn): (usize, &Turn)| RewindPoint {
+            turn: i + 1,
+            text: turn.message.text(),
+            before: turn.seq - 1,
+        };
         inputs.enumerate().map(point).collect()
     }
 
@@ -178,10 +212,19 @@ impl Session {
     pub async fn rewind(&mut self, turn: usize, wait: Wait) -> Result<RewindPoint, AgentError> {
         let mut writer = self.take(wait, Missing::Fail).await?.0;
         if self.state.run.is_some() {
-            self.write(&mut *writer, self.state.close(Outcome::Cancelled, "the session was rewound")).await?;
+            self.write(
+                &mut *writer,
+                self.state
+                    .close(Outcome::Cancelled, "the session was rewound"),
+            )
+            .await?;
         }
         let point = self.rewind_point(turn)?;
-        self.write(&mut *writer, vec![Entry::Rewind(Rewind { to: point.before })]).await?;
+        self.write(
+            &mut *writer,
+            vec![Entry::Rewind(Rewind { to: point.before })],
+        )
+        .await?;
         self.sessions.derive(&self.state, writer.position()).await;
         writer.close().await;
         Ok(point)
@@ -195,16 +238,26 @@ impl Session {
             None => self.state.seq,
         };
         let journals = &self.sessions;
-        let parent = Beginning::Fork(Fork { session: self.id.clone(), seq: upto });
+        let parent = Beginning::Fork(Fork {
+            session: self.id.clone(),
+            seq: upto,
+        });
         let mut fork = self.agent.session_of(self.owner.clone(), to);
         let mut opened = journals.create(&fork.id, Some(parent)).await?;
         fork.adopt(opened.state.take().unwrap_or_default());
         let lines = journals.read(&self.id).await?;
-        let entries = lines.into_iter().skip(1).filter(|line| line.seq <= upto).map(|line| line.entry).collect();
+        let entries = lines
+            .into_iter()
+            .skip(1)
+            .filter(|line| line.seq <= upto)
+            .map(|line| line.entry)
+            .collect();
         let entries = self.carried_to(&fork, entries).await?;
         fork.write(&mut *opened.writer, entries).await?;
         if fork.state.run.is_some() {
-            let close = fork.state.close(Outcome::Cancelled, "forked while this run was open");
+            let close = fork
+                .state
+                .close(Outcome::Cancelled, "forked while this run was open");
             fork.write(&mut *opened.writer, close).await?;
         }
         journals.derive(&fork.state, opened.writer.position()).await;
@@ -213,11 +266,19 @@ impl Session {
     }
 
     /// Boxed, so that the code of a run is made once, and not in every crate that runs one.
-    pub(crate) fn go(&mut self, begin: Begin, options: RunOptions) -> BoxFuture<'_, Result<RunReport, AgentError>> {
+    pub(crate) fn go(
+        &mut self,
+        begin: Begin,
+        options: RunOptions,
+    ) -> BoxFuture<'_, Result<RunReport, AgentError>> {
         Box::pin(self.go_through(begin, options))
     }
 
-    async fn go_through(&mut self, begin: Begin, mut options: RunOptions) -> Result<RunReport, AgentError> {
+    async fn go_through(
+        &mut self,
+        begin: Begin,
+        mut options: RunOptions,
+    ) -> Result<RunReport, AgentError> {
         let missing = match begin {
             Begin::Input(_) => Missing::Create,
             Begin::Resume { .. } | Begin::Wake => Missing::Fail,
@@ -238,7 +299,9 @@ impl Session {
         self.crew.recover().await.map_err(AgentError::Crew)?;
         let superseded = self.state.run.is_some() && matches!(begin, Begin::Input(_));
         let before = self.recorded_agent();
-        let set = self.put(&mut *writer, std::mem::take(&mut options.set)).await?;
+        let set = self
+            .put(&mut *writer, std::mem::take(&mut options.set))
+            .await?;
         changed |= self.take_part(None).await? || self.plans() != planned;
         let switched = self.state.runs > 0 && self.recorded_agent() != before;
         if changed {
@@ -247,7 +310,9 @@ impl Session {
         let begin = match begin {
             Begin::Input(content) => {
                 let files = self.files(writer.fence());
-                let content = self.shortened(self.offload(&files, &turn.tools), &fresh, content).await;
+                let content = self
+                    .shortened(self.offload(&files, &turn.tools), &fresh, content)
+                    .await;
                 Begin::Input(self.introduced(self.reminded(content)))
             }
             other @ (Begin::Resume { .. } | Begin::Wake) => other,
@@ -255,7 +320,9 @@ impl Session {
         let (mut opening, origin) = self.opening(begin, fresh)?;
         let resumed = origin != Origin::Input;
         let run = match (&opening.last(), &self.state.run) {
-            (Some(Entry::User(UserInput { run, .. }) | Entry::Notice(Notice { run, .. })), _) => run.clone(),
+            (Some(Entry::User(UserInput { run, .. }) | Entry::Notice(Notice { run, .. })), _) => {
+                run.clone()
+            }
             (_, Some(run)) => run.id.clone(),
             (_, None) => return Err(AgentError::NothingToResume(self.id.clone())),
         };
@@ -267,18 +334,34 @@ impl Session {
         let (session, model) = (self.id.clone(), self.agent.parts.model.name().to_owned());
         let mut live = self.live(writer, run, turn, options);
         live.record(opening).await?;
-        live.emit(EventKind::RunStarted { session: session.clone(), model: model.clone(), resumed });
+        live.emit(EventKind::RunStarted {
+            session: session.clone(),
+            model: model.clone(),
+            resumed,
+        });
         live.tell_changes(&set);
         if switched {
             let to = live.session.agent.acting();
-            live.emit(EventKind::AgentSwitched { from: before, to, model });
+            live.emit(EventKind::AgentSwitched {
+                from: before,
+                to,
+                model,
+            });
         }
         if superseded {
-            let text = "the run before was still open; it is closed, and its open calls are skipped".to_owned();
-            live.emit(EventKind::Notice { level: Level::Warning, text });
+            let text =
+                "the run before was still open; it is closed, and its open calls are skipped"
+                    .to_owned();
+            live.emit(EventKind::Notice {
+                level: Level::Warning,
+                text,
+            });
         }
         if let Some(torn) = torn {
-            live.emit(EventKind::Notice { level: Level::Warning, text: torn });
+            live.emit(EventKind::Notice {
+                level: Level::Warning,
+                text: torn,
+            });
         }
         let driven = match live.fund(raise).await {
             Ok(()) => {
@@ -295,7 +378,13 @@ impl Session {
         let ending = match driven {
             Ok(ending) => ending,
             Err(error) => {
-                live.report(&session, &Ending { outcome: Outcome::Failed, reason: Some(error.to_string()) });
+                live.report(
+                    &session,
+                    &Ending {
+                        outcome: Outcome::Failed,
+                        reason: Some(error.to_string()),
+                    },
+                );
                 return Err(error);
             }
         };
@@ -323,11 +412,22 @@ impl Session {
         let place = self.agent.parts.place.clone();
         let files = self.files(writer.fence());
         let limit = Duration::from_secs(self.agent.policy().run_timeout_seconds);
-        let halt = Halt::new(options.cancel.clone(), limit, writer.lost()).heeding(options.inbox.clone());
-        let key = RunKey { session: self.id.clone(), run: run.clone() };
-        let recorded = Arc::new(Recorded::new(files.clone(), place.changes(&self.owner), key));
+        let halt =
+            Halt::new(options.cancel.clone(), limit, writer.lost()).heeding(options.inbox.clone());
+        let key = RunKey {
+            session: self.id.clone(),
+            run: run.clone(),
+        };
+        let recorded = Arc::new(Recorded::new(
+            files.clone(),
+            place.changes(&self.owner),
+            key,
+        ));
         let offload = self.offload(&files, &turn.tools);
-        let loader = Loader::new(files.clone(), self.agent.workspace().definition.tree.runtime.clone());
+        let loader = Loader::new(
+            files.clone(),
+            self.agent.workspace().definition.tree.runtime.clone(),
+        );
         Live {
             tool_files: Arc::new(Frozen::new(self.agent.guard(recorded), self.freeze.clone())),
             session: self,
@@ -364,7 +464,12 @@ impl Session {
     }
 
     /// An input as it goes on record.
-    async fn shortened(&self, offload: Option<Offload>, run: &RunId, content: Vec<Block>) -> Vec<Block> {
+    async fn shortened(
+        &self,
+        offload: Option<Offload>,
+        run: &RunId,
+        content: Vec<Block>,
+    ) -> Vec<Block> {
         match offload {
             Some(offload) => offload.input(run, content, self.window()).await,
             None => content,
@@ -380,20 +485,32 @@ impl Session {
         let journals = self.sessions.clone();
         let mut opened = journals.open(&self.id, self.position, wait).await;
         if matches!(opened, Err(StoreError::NotFound(_))) && missing == Missing::Create {
-            let from = self.spawned.take().map(|spawned| Beginning::Spawned(Box::new(spawned)));
+            let from = self
+                .spawned
+                .take()
+                .map(|spawned| Beginning::Spawned(Box::new(spawned)));
             opened = match journals.create(&self.id, from).await {
                 // Someone else was faster: it is their session now, to be waited for as told.
-                Err(StoreError::Exists(_) | StoreError::Locked { .. }) => journals.open(&self.id, None, wait).await,
+                Err(StoreError::Exists(_) | StoreError::Locked { .. }) => {
+                    journals.open(&self.id, None, wait).await
+                }
                 other => other,
             };
         }
-        let Opened { state, writer, torn } = opened?;
+        let Opened {
+            state,
+            writer,
+            torn,
+        } = opened?;
         if let Some(state) = state {
             self.adopt(state);
         }
         self.position = Some(writer.position());
         let torn = torn.map(|torn| {
-            format!("line {} of the journal was not written whole; {} bytes were cut off", torn.line, torn.bytes)
+            format!(
+                "line {} of the journal was not written whole; {} bytes were cut off",
+                torn.line, torn.bytes
+            )
         });
         Ok((writer, torn))
     }
@@ -421,7 +538,11 @@ impl Session {
         let points = self.rewind_points();
         let turns = points.len();
         let wanted = turn.checked_sub(1).and_then(|i| points.into_iter().nth(i));
-        wanted.ok_or_else(|| AgentError::NoSuchTurn { session: self.id.clone(), turn, turns })
+        wanted.ok_or_else(|| AgentError::NoSuchTurn {
+            session: self.id.clone(),
+            turn,
+            turns,
+        })
     }
 }
 
@@ -439,7 +560,9 @@ impl Live<'_> {
         let (steps, usage, cost) = self.session.last_run_totals();
         let Ending { outcome, reason } = ending;
         let redactor = self.session.sessions.redactor();
-        let reason = reason.as_ref().map(|reason| redactor.clean(reason).into_owned());
+        let reason = reason
+            .as_ref()
+            .map(|reason| redactor.clean(reason).into_owned());
         self.emit(EventKind::RunEnded {
             outcome: *outcome,
             reason: reason.clone(),

@@ -6,7 +6,10 @@ use crate::gate::Terms;
 use crate::live::Live;
 use crate::session::Missing;
 use crate::{AgentError, Session};
-use stead_core::{Block, Change, Entry, EventKind, Kept, Line, PermissionMode, PlanNews, PlanStage, Set, TodoStatus};
+use stead_core::{
+    Block, Change, Entry, EventKind, Kept, Line, PermissionMode, PlanNews, PlanStage, Set,
+    TodoStatus,
+};
 use stead_store::{JournalWriter, Wait};
 use stead_tools::{Standing, checklist};
 use stead_vfs::VPath;
@@ -14,8 +17,16 @@ use stead_vfs::VPath;
 impl Session {
     /// Changes how the session goes on, between two runs; the session is begun if there is none yet. `by` says who
     /// wanted it, for the record. False if it is so already.
-    pub async fn set(&mut self, change: Change, by: impl Into<String>, wait: Wait) -> Result<bool, AgentError> {
-        let set = vec![Set { change, by: by.into() }];
+    pub async fn set(
+        &mut self,
+        change: Change,
+        by: impl Into<String>,
+        wait: Wait,
+    ) -> Result<bool, AgentError> {
+        let set = vec![Set {
+            change,
+            by: by.into(),
+        }];
         self.check_agent(&set).await?;
         let (mut writer, _) = self.take(wait, Missing::Create).await?;
         let written = self.put(&mut *writer, set).await;
@@ -28,7 +39,11 @@ impl Session {
     }
 
     /// Puts on record what changes anything.
-    pub(crate) async fn put(&mut self, writer: &mut dyn JournalWriter, set: Vec<Set>) -> Result<Vec<Line>, AgentError> {
+    pub(crate) async fn put(
+        &mut self,
+        writer: &mut dyn JournalWriter,
+        set: Vec<Set>,
+    ) -> Result<Vec<Line>, AgentError> {
         let entries: Vec<Entry> = self.new_settings(set).into_iter().map(Entry::Set).collect();
         if entries.is_empty() {
             return Ok(Vec::new());
@@ -41,7 +56,9 @@ impl Session {
 
     /// The permission mode that holds.
     pub fn permission_mode(&self) -> PermissionMode {
-        self.state.mode.unwrap_or(self.agent.workspace().config().permission_mode)
+        self.state
+            .mode
+            .unwrap_or(self.agent.workspace().config().permission_mode)
     }
 
     /// What binds its calls beside the rules of its agent.
@@ -55,7 +72,12 @@ impl Session {
         if let Some(now) = self.above.as_ref().and_then(|crew| crew.terms()) {
             ceiling.lower_to(&now.below());
         }
-        Terms { mode, ceiling, granted: self.granted.clone(), denied: self.agent.denied() }
+        Terms {
+            mode,
+            ceiling,
+            granted: self.granted.clone(),
+            denied: self.agent.denied(),
+        }
     }
 
     /// The conversation, as far as the gate must know it.
@@ -63,13 +85,20 @@ impl Session {
         let (owner, terms) = (&self.owner, self.terms());
         // What came from above came with its first entry.
         let tainted = self.state.tainted.or(terms.ceiling.tainted.then_some(1));
-        Conversation { owner, terms, tainted, session: Some(self) }
+        Conversation {
+            owner,
+            terms,
+            tainted,
+            session: Some(self),
+        }
     }
 
     /// The change by which plan mode begins.
     pub fn planning(&self) -> Change {
         let file = self.agent.workspace().config().plan.file().to_string();
-        Change::Plan { plan: Some(PlanStage::Making { file }) }
+        Change::Plan {
+            plan: Some(PlanStage::Making { file }),
+        }
     }
 
     /// Those of the settings that change anything.
@@ -87,7 +116,11 @@ impl Session {
 
     /// An input, with what the model must be told beside it.
     pub(crate) fn reminded(&self, mut content: Vec<Block>) -> Vec<Block> {
-        content.extend(self.state.plan_news(&[]).map(|news| Block::text(reminder(&news))));
+        content.extend(
+            self.state
+                .plan_news(&[])
+                .map(|news| Block::text(reminder(&news))),
+        );
         content
     }
 
@@ -95,26 +128,39 @@ impl Session {
     pub(crate) fn refreeze(&self) {
         let file = self.terms().ceiling.planning;
         // A file that is no path can be written by nobody.
-        self.freeze.set(file.map(|file| VPath::parse(&file).unwrap_or(VPath::root())));
+        self.freeze
+            .set(file.map(|file| VPath::parse(&file).unwrap_or(VPath::root())));
     }
 
     /// How it stands, for its tools.
     pub(crate) fn standing(&self) -> Standing {
-        Standing { todos: self.state.todos.clone(), plan: self.state.plan.clone() }
+        Standing {
+            todos: self.state.todos.clone(),
+            plan: self.state.plan.clone(),
+        }
     }
 
     /// What stays word for word when a summary takes the place of the conversation.
     pub(crate) fn kept(&self) -> Vec<Kept> {
         let plan = self.state.plan.as_ref().map(|stage| match stage {
-            PlanStage::Making { file } => Kept { tag: "plan_mode".to_owned(), text: plan_mode(file) },
-            PlanStage::Agreed { text, .. } => Kept { tag: "active_plan".to_owned(), text: text.clone() },
+            PlanStage::Making { file } => Kept {
+                tag: "plan_mode".to_owned(),
+                text: plan_mode(file),
+            },
+            PlanStage::Agreed { text, .. } => Kept {
+                tag: "active_plan".to_owned(),
+                text: text.clone(),
+            },
         });
         let open = self.state.todos.iter().filter(|todo| match todo.status {
             TodoStatus::Pending | TodoStatus::InProgress => true,
             TodoStatus::Completed => false,
         });
         let open = checklist(open);
-        let todos = (!open.is_empty()).then(|| Kept { tag: "open_todos".to_owned(), text: open });
+        let todos = (!open.is_empty()).then(|| Kept {
+            tag: "open_todos".to_owned(),
+            text: open,
+        });
         plan.into_iter().chain(todos).collect()
     }
 }

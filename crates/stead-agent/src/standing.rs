@@ -24,15 +24,25 @@ impl Standing {
         let context = tree.context.iter().map(|file| file.path.clone());
         let parts = [&tree.memory, &tree.days, &tree.knowledge, &tree.subagents];
         let parts = parts.into_iter().flatten().cloned();
-        let shared = STANDARD_SKILLS.iter().filter_map(|path| VPath::parse(path).ok());
-        let paths = context.chain(parts).chain(tree.skills.iter().cloned()).chain(shared).collect();
+        let shared = STANDARD_SKILLS
+            .iter()
+            .filter_map(|path| VPath::parse(path).ok());
+        let paths = context
+            .chain(parts)
+            .chain(tree.skills.iter().cloned())
+            .chain(shared)
+            .collect();
         let nested = tree.context.iter().filter(|file| match file.nested {
             Nested::Yes => true,
             Nested::No => false,
         });
         let nested = nested.map(|file| file.path.name().to_lowercase()).collect();
         let user = owner.user.as_str();
-        Self { paths, nested, own: VPath::parse(user).ok().filter(|path| path.as_str() == user) }
+        Self {
+            paths,
+            nested,
+            own: VPath::parse(user).ok().filter(|path| path.as_str() == user),
+        }
     }
 
     /// The first of the accesses that would change such a file, as it was named.
@@ -41,12 +51,15 @@ impl Standing {
         accesses: &'a [Access],
         resolved: impl Fn(&str) -> Option<VPath>,
     ) -> Option<&'a str> {
-        let changing = accesses.iter().filter(|access| access.kind == AccessKind::Write);
+        let changing = accesses
+            .iter()
+            .filter(|access| access.kind == AccessKind::Write);
         let mut hit = changing.filter(|access| {
             let named = VPath::parse(&access.path).ok();
             let ways = [named, resolved(&access.path)];
             // A path that is none is nobody's to vouch for.
-            ways.iter().flatten().next().is_none() || ways.iter().flatten().any(|path| self.covers(path))
+            ways.iter().flatten().next().is_none()
+                || ways.iter().flatten().any(|path| self.covers(path))
         });
         hit.next().map(|access| access.path.as_str())
     }
@@ -54,7 +67,9 @@ impl Standing {
     fn covers(&self, path: &VPath) -> bool {
         let within = |path: &VPath| self.paths.iter().any(|own| meets(own, path));
         let below = self.own.as_ref().and_then(|own| stripped(own, path));
-        within(path) || below.is_some_and(|rest| within(&rest)) || self.nested.contains(&path.name().to_lowercase())
+        within(path)
+            || below.is_some_and(|rest| within(&rest))
+            || self.nested.contains(&path.name().to_lowercase())
     }
 }
 
@@ -62,14 +77,21 @@ impl Standing {
 fn meets(one: &VPath, other: &VPath) -> bool {
     let (one, other) = (one.as_str().to_lowercase(), other.as_str().to_lowercase());
     let inside = |outer: &str, inner: &str| {
-        outer.is_empty() || inner == outer || inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('/'))
+        outer.is_empty()
+            || inner == outer
+            || inner
+                .strip_prefix(outer)
+                .is_some_and(|rest| rest.starts_with('/'))
     };
     inside(&one, &other) || inside(&other, &one)
 }
 
 /// The path below `folder`.
 fn stripped(folder: &VPath, path: &VPath) -> Option<VPath> {
-    let rest = path.as_str().strip_prefix(folder.as_str())?.strip_prefix('/')?;
+    let rest = path
+        .as_str()
+        .strip_prefix(folder.as_str())?
+        .strip_prefix('/')?;
     VPath::parse(rest).ok()
 }
 
@@ -82,12 +104,21 @@ mod tests {
     #[tokio::test]
     async fn only_changes_of_what_prompts_are_made_from_are_told() {
         let files = std::sync::Arc::new(stead_vfs::StoreVfs::in_memory());
-        let workspace = Workspace::open(files, &OpenOptions::default(), &|_| None).await.unwrap();
+        let workspace = Workspace::open(files, &OpenOptions::default(), &|_| None)
+            .await
+            .unwrap();
         assert_eq!(workspace.config(), &AgentConfig::default());
-        let owner = Owner { user: UserId::new("ann").unwrap(), ..Owner::default() };
+        let owner = Owner {
+            user: UserId::new("ann").unwrap(),
+            ..Owner::default()
+        };
         let standing = Standing::new(&workspace.definition.tree, &owner);
         let touched = |path: &str, kind| {
-            let access = Access { path: path.to_owned(), kind, reach: Reach::Content };
+            let access = Access {
+                path: path.to_owned(),
+                kind,
+                reach: Reach::Content,
+            };
             standing.touched(&[access], |_| None).is_some()
         };
         let told = [
@@ -108,11 +139,21 @@ mod tests {
             assert!(touched(path, AccessKind::Write), "{path}");
             assert!(!touched(path, AccessKind::Read), "{path}");
         }
-        for path in ["notes.md", "src/memory.rs", "bob/skills/x/SKILL.md", "memory2/x.md", "docs/knowledge/a.md"] {
+        for path in [
+            "notes.md",
+            "src/memory.rs",
+            "bob/skills/x/SKILL.md",
+            "memory2/x.md",
+            "docs/knowledge/a.md",
+        ] {
             assert!(!touched(path, AccessKind::Write), "{path}");
         }
         // A link leads there.
-        let link = [Access { path: "link".to_owned(), kind: AccessKind::Write, reach: Reach::Content }];
+        let link = [Access {
+            path: "link".to_owned(),
+            kind: AccessKind::Write,
+            reach: Reach::Content,
+        }];
         let leads = standing.touched(&link, |_| VPath::parse("MEMORY.md").ok());
         assert_eq!(leads, Some("link"));
     }

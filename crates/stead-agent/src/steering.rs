@@ -3,17 +3,25 @@
 use crate::Inbox;
 use crate::live::{Live, Stop};
 use std::sync::Arc;
-use stead_core::{Block, CallResult, CallState, Entry, EventKind, Pending, ResultStatus, RunId, Steer, ToolCall};
+use stead_core::{
+    Block, CallResult, CallState, Entry, EventKind, Pending, ResultStatus, RunId, Steer, ToolCall,
+};
 
 /// The reason of a run that was cancelled by a message which goes before it.
 pub const INTERRUPTED: &str = "interrupted by a new message";
 
 /// What the model is told of a call that a new message came before.
-const SKIPPED: &str = "skipped: the person sent a new message before this call was begun; it had no effect.";
+const SKIPPED: &str =
+    "skipped: the person sent a new message before this call was begun; it had no effect.";
 
 /// The result of a call that a new message came before.
 pub(crate) fn skipped(run: &RunId, id: &str) -> CallResult {
-    CallResult::new(run.clone(), id, ResultStatus::Skipped, vec![Block::text(SKIPPED)])
+    CallResult::new(
+        run.clone(),
+        id,
+        ResultStatus::Skipped,
+        vec![Block::text(SKIPPED)],
+    )
 }
 
 /// Whether a message waits that goes into the run.
@@ -37,8 +45,12 @@ impl Live<'_> {
 
     /// Lets what was said meanwhile be part of the conversation. True if anything was.
     pub(crate) async fn steer(&mut self) -> Result<bool, Stop> {
-        let Some(inbox) = self.options.inbox.clone() else { return Ok(false) };
-        let Some(content) = inbox.take_steering() else { return Ok(false) };
+        let Some(inbox) = self.options.inbox.clone() else {
+            return Ok(false);
+        };
+        let Some(content) = inbox.take_steering() else {
+            return Ok(false);
+        };
         let heard = self.let_in(content.clone()).await;
         if heard.is_err() {
             inbox.put_back(content);
@@ -48,12 +60,20 @@ impl Live<'_> {
 
     /// Puts what was said on record. False if a hook kept it away.
     async fn let_in(&mut self, content: Vec<Block>) -> Result<bool, Stop> {
-        let Some(mut content) = self.submit_steer(content).await? else { return Ok(false) };
+        let Some(mut content) = self.submit_steer(content).await? else {
+            return Ok(false);
+        };
         if let Some(offload) = &self.offload {
             let name = format!("steer-{}-{}.md", self.run, self.session.state.seq);
             content = offload.message(&name, content, self.session.window()).await;
         }
-        for line in self.record(vec![Entry::Steer(Steer { run: self.run.clone(), content })]).await? {
+        for line in self
+            .record(vec![Entry::Steer(Steer {
+                run: self.run.clone(),
+                content,
+            })])
+            .await?
+        {
             if let Entry::Steer(Steer { content, .. }) = line.entry {
                 self.emit(EventKind::Steered { content });
             }
@@ -64,13 +84,21 @@ impl Live<'_> {
     /// Whether the model may be asked once more.
     pub(crate) fn has_steps(&self) -> bool {
         let most = self.session.agent.policy().limits().max_steps;
-        self.session.state.run.as_ref().is_some_and(|run| run.steps < most)
+        self.session
+            .state
+            .run
+            .as_ref()
+            .is_some_and(|run| run.steps < most)
     }
 
     /// Calls that were not begun are not begun any more.
-    pub(crate) async fn skip(&mut self, calls: impl IntoIterator<Item = ToolCall>) -> Result<(), Stop> {
+    pub(crate) async fn skip(
+        &mut self,
+        calls: impl IntoIterator<Item = ToolCall>,
+    ) -> Result<(), Stop> {
         for call in calls {
-            self.refuse(&call, ResultStatus::Skipped, SKIPPED.to_owned()).await?;
+            self.refuse(&call, ResultStatus::Skipped, SKIPPED.to_owned())
+                .await?;
         }
         Ok(())
     }
@@ -82,12 +110,16 @@ impl Live<'_> {
                 self.skip([pending.call.clone()]).await?;
             }
             CallState::Begun { .. } => {
-                let Some(run) = &self.session.state.run else { return Ok(true) };
+                let Some(run) = &self.session.state.run else {
+                    return Ok(true);
+                };
                 let lost = run.lost_call(pending);
                 self.record_result(&pending.call.name, None, lost).await?;
             }
             // A person's word is not left out for another word of theirs.
-            CallState::Rejected { .. } | CallState::Responded { .. } | CallState::Done { .. } => return Ok(false),
+            CallState::Rejected { .. } | CallState::Responded { .. } | CallState::Done { .. } => {
+                return Ok(false);
+            }
         }
         Ok(true)
     }

@@ -9,10 +9,12 @@ use futures_util::{FutureExt, StreamExt};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead_core::{
-    Ask, AskTerms, Block, CallIntent, CallResult, Effect, Entry, EventKind, Pending, ResultStatus, Risk, RunId,
-    ToolCall, args_hash,
+    Ask, AskTerms, Block, CallIntent, CallResult, Effect, Entry, EventKind, Pending, ResultStatus,
+    Risk, RunId, ToolCall, args_hash,
 };
-use stead_tools::{ActiveSkills, Length, Origin, Output, Seen, Spills, Standing, ToolCx, ToolError};
+use stead_tools::{
+    ActiveSkills, Length, Origin, Output, Seen, Spills, Standing, ToolCx, ToolError,
+};
 use stead_vfs::Vfs;
 use tokio::sync::mpsc;
 
@@ -40,19 +42,36 @@ impl Live<'_> {
             if asks {
                 let session = &*self.session;
                 let (again, conversation) = (pending.clone(), session.conversation());
-                let admitted = session.agent.admit(self.hands(), &*self.files, &self.run, again, &conversation).await;
-                if matches!(admitted, Admission::Run(ready) if !leaves_no_trace(ready.tool.spec().risk)) {
+                let admitted = session
+                    .agent
+                    .admit(self.hands(), &*self.files, &self.run, again, &conversation)
+                    .await;
+                if matches!(admitted, Admission::Run(ready) if !leaves_no_trace(ready.tool.spec().risk))
+                {
                     continue;
                 }
             }
-            let Some(pending) = self.before_tool(pending).await? else { continue };
+            let Some(pending) = self.before_tool(pending).await? else {
+                continue;
+            };
             let call = pending.call.clone();
             let admitted = {
                 let session = &*self.session;
-                session.agent.admit(self.hands(), &*self.files, &self.run, pending, &session.conversation()).await
+                session
+                    .agent
+                    .admit(
+                        self.hands(),
+                        &*self.files,
+                        &self.run,
+                        pending,
+                        &session.conversation(),
+                    )
+                    .await
             };
             match admitted {
-                Admission::Run(ready) if ready.tool.spec().risk.parallel_safe => together.push(ready),
+                Admission::Run(ready) if ready.tool.spec().risk.parallel_safe => {
+                    together.push(ready)
+                }
                 Admission::Run(ready) => {
                     self.run_batch(std::mem::take(&mut together)).await?;
                     self.run_batch(vec![ready]).await?;
@@ -60,22 +79,50 @@ impl Live<'_> {
                 Admission::Ask(asked) => {
                     asks = true;
                     for line in self.record(vec![Entry::Ask(asked.ask)]).await? {
-                        let Entry::Ask(Ask { id, rule, terms, .. }) = line.entry else { continue };
-                        let (name, args, decisions) = (call.name.clone(), call.args.clone(), terms.allowed().to_vec());
-                        let AskTerms { expires, preview, .. } = terms;
-                        self.emit(EventKind::Ask { id, name, args, rule, decisions, expires, preview });
+                        let Entry::Ask(Ask {
+                            id, rule, terms, ..
+                        }) = line.entry
+                        else {
+                            continue;
+                        };
+                        let (name, args, decisions) = (
+                            call.name.clone(),
+                            call.args.clone(),
+                            terms.allowed().to_vec(),
+                        );
+                        let AskTerms {
+                            expires, preview, ..
+                        } = terms;
+                        self.emit(EventKind::Ask {
+                            id,
+                            name,
+                            args,
+                            rule,
+                            decisions,
+                            expires,
+                            preview,
+                        });
                     }
                 }
                 Admission::Refuse(status, text) => {
                     let mut result = refusal(&self.run, &call.id, status, text);
                     if status == ResultStatus::Ok {
-                        result.untrusted = self.session.agent.responds_from_outside(self.hands(), &call);
+                        result.untrusted = self
+                            .session
+                            .agent
+                            .responds_from_outside(self.hands(), &call);
                         if let Some(offload) = &self.offload {
                             let window = self.session.window();
-                            result.content = offload.result(&call.id, Length::Any, result.content, window).await;
+                            result.content = offload
+                                .result(&call.id, Length::Any, result.content, window)
+                                .await;
                         }
                     }
-                    self.emit(EventKind::ToolStarted { id: call.id.clone(), name: call.name.clone(), args: call.args });
+                    self.emit(EventKind::ToolStarted {
+                        id: call.id.clone(),
+                        name: call.name.clone(),
+                        args: call.args,
+                    });
                     self.record_result(&call.name, None, result).await?;
                 }
             }
@@ -84,7 +131,12 @@ impl Live<'_> {
     }
 
     /// Records that a call does not run, and why.
-    pub(crate) async fn refuse(&mut self, call: &ToolCall, status: ResultStatus, text: String) -> Result<(), Stop> {
+    pub(crate) async fn refuse(
+        &mut self,
+        call: &ToolCall,
+        status: ResultStatus,
+        text: String,
+    ) -> Result<(), Stop> {
         let ToolCall { id, name, args, .. } = call.clone();
         self.emit(EventKind::ToolStarted { id, name, args });
         let result = refusal(&self.run, &call.id, status, text);
@@ -101,18 +153,29 @@ impl Live<'_> {
         if self.is_steered() {
             return self.skip(batch.into_iter().map(|ready| ready.call)).await;
         }
-        let first = batch.iter().filter(|ready| !leaves_no_trace(ready.tool.spec().risk));
-        let intents: Vec<Entry> = first.map(|ready| Entry::Call(intent(&self.run, ready))).collect();
+        let first = batch
+            .iter()
+            .filter(|ready| !leaves_no_trace(ready.tool.spec().risk));
+        let intents: Vec<Entry> = first
+            .map(|ready| Entry::Call(intent(&self.run, ready)))
+            .collect();
         if !intents.is_empty() {
             self.record(intents).await?;
         }
         let policy = self.session.agent.policy();
-        let (usual, width) = (Duration::from_secs(policy.tool_timeout_seconds), policy.parallel_tool_calls as usize);
+        let (usual, width) = (
+            Duration::from_secs(policy.tool_timeout_seconds),
+            policy.parallel_tool_calls as usize,
+        );
         let (deltas, mut told) = mpsc::channel(MAX_WAITING_DELTAS);
         let mut running = Vec::with_capacity(batch.len());
         for ready in batch {
             let (id, name) = (ready.call.id.clone(), ready.tool.spec().name.clone());
-            self.emit(EventKind::ToolStarted { id, name, args: ready.args.clone() });
+            self.emit(EventKind::ToolStarted {
+                id,
+                name,
+                args: ready.args.clone(),
+            });
             let known = (self.session.seen.clone(), self.session.active.clone());
             let origin = Origin {
                 session: self.session.id.clone(),
@@ -122,17 +185,34 @@ impl Live<'_> {
             };
             let spills = self.spills(&ready.call.id, &deltas);
             let standing = self.session.standing();
-            let cx = ToolCx { spills, standing, ..tool_cx(self.tool_files.clone(), known, origin, &self.halt) };
+            let cx = ToolCx {
+                spills,
+                standing,
+                ..tool_cx(self.tool_files.clone(), known, origin, &self.halt)
+            };
             let length = ready.tool.length();
-            let late = leaves_no_trace(ready.tool.spec().risk).then(|| Entry::Call(intent(&self.run, &ready)));
+            let late = leaves_no_trace(ready.tool.spec().risk)
+                .then(|| Entry::Call(intent(&self.run, &ready)));
             let limit = ready.tool.timeout(&ready.args).unwrap_or(usual);
             let after = self.after_tool(&ready.call);
-            let (run, halt, inbox) = (self.run.clone(), self.halt.clone(), self.options.inbox.clone());
+            let (run, halt, inbox) = (
+                self.run.clone(),
+                self.halt.clone(),
+                self.options.inbox.clone(),
+            );
             running.push(async move {
                 // Its turn may come long after that of the first.
                 if is_steered(inbox.as_ref()) {
                     let result = skipped(&run, &ready.call.id);
-                    return (None, length, (ready.tool.spec().name.clone(), (result, Fired::default()), None));
+                    return (
+                        None,
+                        length,
+                        (
+                            ready.tool.spec().name.clone(),
+                            (result, Fired::default()),
+                            None,
+                        ),
+                    );
                 }
                 let (name, result, stop) = execute(run, ready, cx, halt, limit).await;
                 (late, length, (name, after.see(result).await, stop))
@@ -157,7 +237,9 @@ impl Live<'_> {
             }
             let hooked = self.add_words(fired, &mut result).await?;
             if let Some(offload) = &self.offload {
-                result.content = offload.result(&result.id, length, result.content, self.session.window()).await;
+                result.content = offload
+                    .result(&result.id, length, result.content, self.session.window())
+                    .await;
             }
             self.record_result(&name, late, result).await?;
             fatal = fatal.or(stop.map(Stop::Tool)).or(hooked);
@@ -170,9 +252,14 @@ impl Live<'_> {
 
     /// Where the output of a call goes while it runs; listeners hear of it as far as they keep up.
     fn spills(&self, call: &str, deltas: &mpsc::Sender<(String, String)>) -> Spills {
-        let Some(offload) = &self.offload else { return Spills::default() };
+        let Some(offload) = &self.offload else {
+            return Spills::default();
+        };
         let (id, deltas) = (call.to_owned(), deltas.clone());
-        offload.spills(call, Arc::new(move |text| drop(deltas.try_send((id.clone(), text)))))
+        offload.spills(
+            call,
+            Arc::new(move |text| drop(deltas.try_send((id.clone(), text)))),
+        )
     }
 
     pub(crate) async fn record_result(
@@ -185,14 +272,32 @@ impl Live<'_> {
         if let Some(note) = self.session.edit_note(&result.id) {
             result.content.insert(0, Block::text(note));
         }
-        result.untrusted = result.untrusted || agent.shows_outside(&*sessions, &result.content).await;
+        result.untrusted =
+            result.untrusted || agent.shows_outside(&*sessions, &result.content).await;
         let entries = late.into_iter().chain([Entry::Result(result)]).collect();
         let lines = self.record(entries).await?;
         for line in &lines {
-            if let Entry::Result(CallResult { id, status, content, ms, .. }) = &line.entry {
-                let preview = if self.hooked.hides(id) { String::new() } else { preview(content) };
+            if let Entry::Result(CallResult {
+                id,
+                status,
+                content,
+                ms,
+                ..
+            }) = &line.entry
+            {
+                let preview = if self.hooked.hides(id) {
+                    String::new()
+                } else {
+                    preview(content)
+                };
                 let (id, name) = (id.clone(), name.to_owned());
-                self.emit(EventKind::ToolEnded { id, name, status: *status, preview, ms: *ms });
+                self.emit(EventKind::ToolEnded {
+                    id,
+                    name,
+                    status: *status,
+                    preview,
+                    ms: *ms,
+                });
             }
         }
         self.tell_changes(&lines);
@@ -225,7 +330,12 @@ pub(crate) async fn execute(
     halt: Halt,
     limit: Duration,
 ) -> (String, CallResult, Option<String>) {
-    let Ready { call, tool, args, outside } = ready;
+    let Ready {
+        call,
+        tool,
+        args,
+        outside,
+    } = ready;
     let name = tool.spec().name.clone();
     let started = Instant::now();
     let mut work = std::panic::AssertUnwindSafe(tool.call(&cx, args)).catch_unwind();
@@ -238,23 +348,32 @@ pub(crate) async fn execute(
             Err((ResultStatus::Error, text))
         }
     };
-    let failed = early.as_ref().err().map_or(ResultStatus::Error, |(status, _)| *status);
+    let failed = early
+        .as_ref()
+        .err()
+        .map_or(ResultStatus::Error, |(status, _)| *status);
     let done = match early {
         Ok(done) => Ok(done),
         Err(stopped) => {
             cx.cancel.cancel();
             // A tool that sees the cancellation in time still gives its own, truer result.
-            tokio::time::timeout(CANCEL_GRACE, work).await.map_err(|_| stopped)
+            tokio::time::timeout(CANCEL_GRACE, work)
+                .await
+                .map_err(|_| stopped)
         }
     };
     let (status, output, stop) = match done {
         Ok(Ok(Ok(output))) if output.failed => (ResultStatus::Error, output, None),
         Ok(Ok(Ok(output))) => (ResultStatus::Ok, output, None),
         Ok(Ok(Err(ToolError::Tell(text)))) => (failed, Output::text(text), None),
-        Ok(Ok(Err(ToolError::Stop(text)))) => (ResultStatus::Error, Output::text(text.clone()), Some(text)),
-        Ok(Err(_panic)) => {
-            (ResultStatus::Error, Output::text("the tool failed unexpectedly; its effect is unknown"), None)
+        Ok(Ok(Err(ToolError::Stop(text)))) => {
+            (ResultStatus::Error, Output::text(text.clone()), Some(text))
         }
+        Ok(Err(_panic)) => (
+            ResultStatus::Error,
+            Output::text("the tool failed unexpectedly; its effect is unknown"),
+            None,
+        ),
         Err((status, text)) => (status, Output::text(text), None),
     };
     let result = CallResult {
@@ -303,5 +422,8 @@ fn preview(content: &[Block]) -> String {
         Block::Text { text } => Some(text.as_str()),
         Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_) => None,
     });
-    text.unwrap_or_default().chars().take(PREVIEW_CHARS).collect()
+    text.unwrap_or_default()
+        .chars()
+        .take(PREVIEW_CHARS)
+        .collect()
 }

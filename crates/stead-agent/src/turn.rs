@@ -30,7 +30,10 @@ pub struct Turn {
 impl Turn {
     /// The tools as whoever gave the newest answer was shown them.
     pub(crate) fn tools_of(self, answered: Option<&str>) -> Registry {
-        let other = self.others.into_iter().find(|(name, _)| answered == Some(name.as_str()));
+        let other = self
+            .others
+            .into_iter()
+            .find(|(name, _)| answered == Some(name.as_str()));
         other.map_or(self.tools, |(_, turn)| turn.tools)
     }
 }
@@ -38,7 +41,9 @@ impl Turn {
 /// The date in a time zone, or where the machine is.
 fn today(timezone: Option<&str>) -> String {
     let now = jiff::Zoned::now();
-    let there = timezone.and_then(|zone| now.in_tz(zone).ok()).unwrap_or(now);
+    let there = timezone
+        .and_then(|zone| now.in_tz(zone).ok())
+        .unwrap_or(now);
     there.strftime("%Y-%m-%d").to_string()
 }
 
@@ -48,12 +53,21 @@ fn excluded(tools: &Registry, cx: &TurnCx<'_>) -> BTreeMap<String, String> {
     let specs = tools.specs();
     // Names that are not in the table may be those of tools that the program gives.
     let of_spec = |spec: &ToolSpec| {
-        let aliases = spec.aliases.iter().filter(|alias| tools.canonical(alias) == Some(spec.name.as_str()));
-        let why = std::iter::once(&spec.name).chain(aliases).find_map(|name| profile.excluded(name));
+        let aliases = spec
+            .aliases
+            .iter()
+            .filter(|alias| tools.canonical(alias) == Some(spec.name.as_str()));
+        let why = std::iter::once(&spec.name)
+            .chain(aliases)
+            .find_map(|name| profile.excluded(name));
         Some((spec.name.clone(), why?))
     };
     let of_name = |name: &String| Some((name.clone(), profile.excluded(name)?));
-    let elsewhere = cx.tool_names.iter().chain(&profile.profile.exclude).filter_map(of_name);
+    let elsewhere = cx
+        .tool_names
+        .iter()
+        .chain(&profile.profile.exclude)
+        .filter_map(of_name);
     elsewhere.chain(specs.iter().filter_map(of_spec)).collect()
 }
 
@@ -73,15 +87,39 @@ impl Agent {
         let listed = workspace.tools_config(&**files).await?.lists;
         // Another harness may have tools of its own that its lists name; a typo in ours would leave a tool in.
         if workspace.definition.layout == Layout::Stead
-            && let Some(name) = unknown_tool(listed.allow.iter().flatten().chain(&listed.deny), &self.tools)
+            && let Some(name) = unknown_tool(
+                listed.allow.iter().flatten().chain(&listed.deny),
+                &self.tools,
+            )
         {
-            return Err(AgentError::NoSuchTool { setting: "tools.json", name });
+            return Err(AgentError::NoSuchTool {
+                setting: "tools.json",
+                name,
+            });
         }
-        let lists: Vec<ToolLists> = workspace.definition.tools.iter().cloned().chain([listed]).collect();
-        let brought = self.features.iter().flat_map(|feature| feature.brings()).map(|name| (*name).to_owned());
-        let names = self.tools.specs().iter().map(|spec| spec.name.clone()).chain(brought).collect::<Vec<_>>();
+        let lists: Vec<ToolLists> = workspace
+            .definition
+            .tools
+            .iter()
+            .cloned()
+            .chain([listed])
+            .collect();
+        let brought = self
+            .features
+            .iter()
+            .flat_map(|feature| feature.brings())
+            .map(|name| (*name).to_owned());
+        let names = self
+            .tools
+            .specs()
+            .iter()
+            .map(|spec| spec.name.clone())
+            .chain(brought)
+            .collect::<Vec<_>>();
         // A rule that hides them from the agent must not undo them, so they are read as they lie.
-        let profiles = workspace.profiles(&**bare, |name| self.tools.find(name).is_some()).await?;
+        let profiles = workspace
+            .profiles(&**bare, |name| self.tools.find(name).is_some())
+            .await?;
         let profile_of = |model: &str| Resolved::new(profiles.iter().cloned(), model);
         let profile = profile_of(self.parts.model.name());
         let cx = TurnCx {
@@ -110,8 +148,13 @@ impl Agent {
         for model in self.parts.model.names() {
             let other = profile_of(model);
             if other != profile {
-                let cx = TurnCx { profile: &other, surface: self.surface(&other), ..cx.clone() };
-                turn.others.push((model.to_owned(), self.composed(&cx).await?));
+                let cx = TurnCx {
+                    profile: &other,
+                    surface: self.surface(&other),
+                    ..cx.clone()
+                };
+                turn.others
+                    .push((model.to_owned(), self.composed(&cx).await?));
             }
         }
         Ok(turn)
@@ -119,9 +162,14 @@ impl Agent {
 
     /// The turn as one model's profiles have it.
     async fn composed(&self, cx: &TurnCx<'_>) -> Result<Turn, AgentError> {
-        let contributed = try_join_all(self.features.iter().map(|feature| feature.contribute(cx))).await?;
+        let contributed =
+            try_join_all(self.features.iter().map(|feature| feature.contribute(cx))).await?;
         let (mut sections, mut tools) = (Vec::new(), Vec::new());
-        for Contribution { sections: more, tools: added } in contributed {
+        for Contribution {
+            sections: more,
+            tools: added,
+        } in contributed
+        {
             sections.extend(more);
             tools.extend(added);
         }
@@ -131,16 +179,30 @@ impl Agent {
             sections.push(section.from(profile.suffix_source()));
         }
         let tools = self.tools.with(tools)?;
-        let tools = tools.excluding(&excluded(&tools, cx)).keep(|name| cx.allows_tool(name));
-        let tools = tools.with_surface(cx.surface).described(&profile.profile.descriptions);
+        let tools = tools
+            .excluding(&excluded(&tools, cx))
+            .keep(|name| cx.allows_tool(name));
+        let tools = tools
+            .with_surface(cx.surface)
+            .described(&profile.profile.descriptions);
         let params = profile.profile.params(&self.parts.params);
-        Ok(Turn { prompt: Prompt::new(sections), tools, profile: profile.clone(), params, others: Vec::new() })
+        Ok(Turn {
+            prompt: Prompt::new(sections),
+            tools,
+            profile: profile.clone(),
+            params,
+            others: Vec::new(),
+        })
     }
 
     /// How tools are named to a model with these profiles.
     fn surface(&self, profile: &Resolved) -> Surface {
         let definition = &self.parts.workspace.definition;
-        profile.surface(definition.config.surface, definition.layout, definition.surface)
+        profile.surface(
+            definition.config.surface,
+            definition.layout,
+            definition.surface,
+        )
     }
 
     /// Where the folders of a session lie on this machine.

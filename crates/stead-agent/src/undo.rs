@@ -10,7 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use stead_core::{Entry, Owner, ResultStatus, RunId, SessionId};
 use stead_store::{ChangeLog, RunKey, Wait};
-use stead_vfs::{ChangeRecord, ContentHash, Expect, FileKind, ReadRange, VPath, Version, Vfs, VfsError, Was};
+use stead_vfs::{
+    ChangeRecord, ContentHash, Expect, FileKind, ReadRange, VPath, Version, Vfs, VfsError, Was,
+};
 
 /// What undoing would do.
 #[derive(Debug, Default)]
@@ -81,18 +83,32 @@ impl Agent {
     /// Undo for a session of `owner`.
     pub fn undo(&self, owner: &Owner, session: &SessionId) -> Undo {
         let place = &self.parts.place;
-        Undo { files: place.files(owner, session, None), log: place.changes(owner) }
+        Undo {
+            files: place.files(owner, session, None),
+            log: place.changes(owner),
+        }
     }
 
     /// Takes back what `runs` of a session changed, while nobody else works on it. Nothing is changed if the
     /// plan has obstacles.
-    pub async fn undo_runs(&self, owner: &Owner, session: &SessionId, runs: &[RunId]) -> Result<UndoPlan, AgentError> {
-        let opened = self.parts.place.sessions(owner).open(session, None, Wait::No).await?;
+    pub async fn undo_runs(
+        &self,
+        owner: &Owner,
+        session: &SessionId,
+        runs: &[RunId],
+    ) -> Result<UndoPlan, AgentError> {
+        let opened = self
+            .parts
+            .place
+            .sessions(owner)
+            .open(session, None, Wait::No)
+            .await?;
         let undo = self.undo(owner, session);
         let mut plan = undo.plan(session, runs).await;
         let forgotten = self.forgotten(owner, session, runs, &undo).await;
         if let (Ok(plan), Ok(forgotten)) = (&mut plan, forgotten) {
-            plan.obstacles.extend(forgotten.into_iter().map(Obstacle::Forgotten));
+            plan.obstacles
+                .extend(forgotten.into_iter().map(Obstacle::Forgotten));
         }
         let undone = match plan {
             Ok(plan) if plan.obstacles.is_empty() => undo.apply(&plan).await.map(|()| plan),
@@ -118,14 +134,22 @@ impl Agent {
         let done: BTreeSet<(&RunId, &String)> = lines
             .iter()
             .filter_map(|line| match &line.entry {
-                Entry::Result(result) if result.status == ResultStatus::Ok => Some((&result.run, &result.id)),
+                Entry::Result(result) if result.status == ResultStatus::Ok => {
+                    Some((&result.run, &result.id))
+                }
                 _ => None,
             })
             .collect();
-        let changed: BTreeSet<&RunId> = intents.filter(|call| done.contains(call)).map(|(run, _)| run).collect();
+        let changed: BTreeSet<&RunId> = intents
+            .filter(|call| done.contains(call))
+            .map(|(run, _)| run)
+            .collect();
         let mut forgotten = Vec::new();
         for run in runs.iter().filter(|run| changed.contains(run)) {
-            let key = RunKey { session: session.clone(), run: run.clone() };
+            let key = RunKey {
+                session: session.clone(),
+                run: run.clone(),
+            };
             if undo.log.records(&key).await?.is_empty() {
                 forgotten.push(run.clone());
             }
@@ -134,12 +158,20 @@ impl Agent {
     }
 
     /// The runs of a session that began after entry `seq`, oldest first.
-    pub async fn runs_after(&self, owner: &Owner, session: &SessionId, seq: u64) -> Result<Vec<RunId>, AgentError> {
+    pub async fn runs_after(
+        &self,
+        owner: &Owner,
+        session: &SessionId,
+        seq: u64,
+    ) -> Result<Vec<RunId>, AgentError> {
         let lines = self.parts.place.sessions(owner).read(session).await?;
-        let inputs = lines.into_iter().filter(|line| line.seq > seq).filter_map(|line| match line.entry {
-            Entry::User(input) => Some(input.run),
-            _ => None,
-        });
+        let inputs = lines
+            .into_iter()
+            .filter(|line| line.seq > seq)
+            .filter_map(|line| match line.entry {
+                Entry::User(input) => Some(input.run),
+                _ => None,
+            });
         Ok(inputs.collect())
     }
 }
@@ -159,17 +191,30 @@ impl Undo {
     /// The run whose id begins with `text`, if there is exactly one that changed something.
     pub async fn find(&self, text: &str) -> Result<Vec<RunKey>, AgentError> {
         let runs = self.log.runs().await?.into_iter().map(|run| run.key);
-        Ok(runs.filter(|key| key.run.as_str().starts_with(text)).collect())
+        Ok(runs
+            .filter(|key| key.run.as_str().starts_with(text))
+            .collect())
     }
 
     /// What undoing `runs`, given oldest first, would do.
     pub async fn plan(&self, session: &SessionId, runs: &[RunId]) -> Result<UndoPlan, AgentError> {
-        let runs: Vec<RunKey> = runs.iter().map(|run| RunKey { session: session.clone(), run: run.clone() }).collect();
-        let mut plan = UndoPlan { runs, ..UndoPlan::default() };
+        let runs: Vec<RunKey> = runs
+            .iter()
+            .map(|run| RunKey {
+                session: session.clone(),
+                run: run.clone(),
+            })
+            .collect();
+        let mut plan = UndoPlan {
+            runs,
+            ..UndoPlan::default()
+        };
         let mut net_of_all: BTreeMap<String, (Was, Was)> = BTreeMap::new();
         for run in &plan.runs {
             for (path, (before, after)) in net(&self.records(run).await?) {
-                let known = net_of_all.entry(path).or_insert_with(|| (before, Was::Absent));
+                let known = net_of_all
+                    .entry(path)
+                    .or_insert_with(|| (before, Was::Absent));
                 known.1 = after;
             }
         }
@@ -189,7 +234,11 @@ impl Undo {
         let parsed = lines.iter().map(|line| {
             serde_json::from_str(line).map_err(|cause| {
                 let place = format!("the changes of run {}", run.run);
-                stead_store::StoreError::Corrupt { place, cause: cause.to_string() }.into()
+                stead_store::StoreError::Corrupt {
+                    place,
+                    cause: cause.to_string(),
+                }
+                .into()
             })
         });
         parsed.collect()
@@ -200,14 +249,29 @@ impl Undo {
         let goes: BTreeSet<&VPath> = plan
             .steps
             .iter()
-            .filter(|step| matches!(step.action, UndoAction::Remove | UndoAction::RemoveDirectory))
+            .filter(|step| {
+                matches!(
+                    step.action,
+                    UndoAction::Remove | UndoAction::RemoveDirectory
+                )
+            })
             .map(|step| &step.path)
             .collect();
-        let inside = self.files.walk(directory, None, usize::MAX / 2).await?.entries;
-        let foreign = inside.into_iter().map(|(path, _)| path).find(|path| !goes.contains(path));
+        let inside = self
+            .files
+            .walk(directory, None, usize::MAX / 2)
+            .await?
+            .entries;
+        let foreign = inside
+            .into_iter()
+            .map(|(path, _)| path)
+            .find(|path| !goes.contains(path));
         match foreign {
             Some(path) => plan.obstacles.push(Obstacle::Changed(path)),
-            None => plan.steps.push(UndoStep { path: directory.clone(), action: UndoAction::RemoveDirectory }),
+            None => plan.steps.push(UndoStep {
+                path: directory.clone(),
+                action: UndoAction::RemoveDirectory,
+            }),
         }
         plan.steps.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(())
@@ -222,12 +286,19 @@ impl Undo {
         after: Was,
     ) -> Result<Option<VPath>, AgentError> {
         let (now, version) = self.now(&path).await?;
-        let mut step = |action| plan.steps.push(UndoStep { path: path.clone(), action });
+        let mut step = |action| {
+            plan.steps.push(UndoStep {
+                path: path.clone(),
+                action,
+            })
+        };
         match (before, after) {
             (before, _) if same(&before, &now) => {}
             (Was::Unkept(reason), _) => plan.obstacles.push(Obstacle::Unkept { path, reason }),
             // Others may have put something into it, or removed it: neither is ours to judge.
-            (Was::Absent, Was::Directory) if now == Was::Directory => step(UndoAction::RemoveDirectory),
+            (Was::Absent, Was::Directory) if now == Was::Directory => {
+                step(UndoAction::RemoveDirectory)
+            }
             (Was::Absent, Was::Directory) => {}
             (Was::Directory, _) if now == Was::Absent => step(UndoAction::MakeDirectory),
             (_, after) if !same(&after, &now) => plan.obstacles.push(Obstacle::Changed(path)),
@@ -241,7 +312,11 @@ impl Undo {
                 plan.obstacles.push(Obstacle::Unkept { path, reason });
             }
             (Was::File { hash, mode }, _) => {
-                step(UndoAction::Restore { hash, mode, over: version });
+                step(UndoAction::Restore {
+                    hash,
+                    mode,
+                    over: version,
+                });
                 return Ok((now == Was::Directory).then_some(path));
             }
         }
@@ -258,20 +333,33 @@ impl Undo {
     pub async fn current(&self, path: &VPath) -> Result<Option<Bytes>, AgentError> {
         match self.files.read(path, ReadRange::ALL).await {
             Ok((content, _)) => Ok(Some(content)),
-            Err(VfsError::NotFound(_) | VfsError::IsDirectory(_) | VfsError::NotDirectory(_)) => Ok(None),
+            Err(VfsError::NotFound(_) | VfsError::IsDirectory(_) | VfsError::NotDirectory(_)) => {
+                Ok(None)
+            }
             Err(error) => Err(error.into()),
         }
     }
 
     /// Does what the plan says, and forgets the runs' changes. Stopped half-way, it can be done again.
     pub async fn apply(&self, plan: &UndoPlan) -> Result<(), AgentError> {
-        let steps = |wanted: fn(&UndoAction) -> bool| plan.steps.iter().filter(move |step| wanted(&step.action));
+        let steps = |wanted: fn(&UndoAction) -> bool| {
+            plan.steps.iter().filter(move |step| wanted(&step.action))
+        };
         // What was made goes first: a file may stand where a directory was.
         for step in steps(|action| *action == UndoAction::Remove) {
             self.files.remove(&step.path).await?;
         }
-        for step in steps(|action| *action == UndoAction::RemoveDirectory).collect::<Vec<_>>().into_iter().rev() {
-            if self.files.list(&step.path).await.is_ok_and(|entries| entries.is_empty()) {
+        for step in steps(|action| *action == UndoAction::RemoveDirectory)
+            .collect::<Vec<_>>()
+            .into_iter()
+            .rev()
+        {
+            if self
+                .files
+                .list(&step.path)
+                .await
+                .is_ok_and(|entries| entries.is_empty())
+            {
                 self.files.remove(&step.path).await?;
             }
         }
@@ -279,8 +367,12 @@ impl Undo {
             self.files.mkdir(&step.path).await?;
         }
         for step in &plan.steps {
-            let UndoAction::Restore { hash, mode, over } = &step.action else { continue };
-            let Some(content) = self.image(hash).await? else { continue };
+            let UndoAction::Restore { hash, mode, over } = &step.action else {
+                continue;
+            };
+            let Some(content) = self.image(hash).await? else {
+                continue;
+            };
             let expect = over.clone().map_or(Expect::Absent, Expect::Version);
             self.files.write(&step.path, content, expect).await?;
             if let Some(mode) = mode {
@@ -303,7 +395,9 @@ impl Undo {
         }
         let stat = match self.files.stat(path).await {
             Ok(stat) => stat,
-            Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) => return Ok((Was::Absent, None)),
+            Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) => {
+                return Ok((Was::Absent, None));
+            }
             Err(error) => return Err(error.into()),
         };
         Ok(match stat.kind {
@@ -312,7 +406,13 @@ impl Undo {
             FileKind::File => {
                 let (content, version) = self.files.read(path, ReadRange::ALL).await?;
                 let hash = ContentHash::of(&content).to_string();
-                (Was::File { hash, mode: stat.mode }, Some(version))
+                (
+                    Was::File {
+                        hash,
+                        mode: stat.mode,
+                    },
+                    Some(version),
+                )
             }
         })
     }
@@ -320,7 +420,10 @@ impl Undo {
 
 /// What was at each path before the first change and after the last, since anything was taken back.
 fn net(records: &[ChangeRecord]) -> BTreeMap<String, (Was, Was)> {
-    let done = records.iter().rposition(|record| *record == ChangeRecord::Undone).map_or(0, |at| at + 1);
+    let done = records
+        .iter()
+        .rposition(|record| *record == ChangeRecord::Undone)
+        .map_or(0, |at| at + 1);
     let records = &records[done..];
     let void: BTreeSet<&str> = records
         .iter()
@@ -331,7 +434,9 @@ fn net(records: &[ChangeRecord]) -> BTreeMap<String, (Was, Was)> {
         .collect();
     let mut net: BTreeMap<String, (Was, Was)> = BTreeMap::new();
     for record in records {
-        let ChangeRecord::Change { id, paths } = record else { continue };
+        let ChangeRecord::Change { id, paths } = record else {
+            continue;
+        };
         if void.contains(id.as_str()) {
             continue;
         }

@@ -63,7 +63,19 @@ impl AskTerms {
 }
 
 /// The ways to answer a question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum DecisionKind {
     /// The call runs as it is.
@@ -120,9 +132,23 @@ impl Decision {
     pub const EXPIRY: &str = "expiry";
 
     /// A plain yes of `by` to the call `id` with the arguments that were shown.
-    pub fn approve(run: RunId, id: impl Into<String>, args_hash: impl Into<String>, by: impl Into<String>) -> Self {
+    pub fn approve(
+        run: RunId,
+        id: impl Into<String>,
+        args_hash: impl Into<String>,
+        by: impl Into<String>,
+    ) -> Self {
         let (id, args_hash, by) = (id.into(), args_hash.into(), by.into());
-        Self { run, id, args_hash, approved: true, by, args: None, words: None, responds: false }
+        Self {
+            run,
+            id,
+            args_hash,
+            approved: true,
+            by,
+            args: None,
+            words: None,
+            responds: false,
+        }
     }
 
     /// Which of the ways to answer it is.

@@ -108,7 +108,13 @@ pub struct Exhausted {
 
 impl fmt::Display for Exhausted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { span, unit, limit, gone, needed } = self;
+        let Self {
+            span,
+            unit,
+            limit,
+            gone,
+            needed,
+        } = self;
         let (key, span) = (setting(*span, *unit), span.as_str());
         match unit {
             Unit::Usd => write!(
@@ -138,7 +144,12 @@ pub fn setting(span: Span, unit: Unit) -> String {
 
 impl Estimate {
     /// A call that costs nothing.
-    pub const NOTHING: Self = Self { input_tokens: 0, answer_tokens: 0, thinking_tokens: 0, price: None };
+    pub const NOTHING: Self = Self {
+        input_tokens: 0,
+        answer_tokens: 0,
+        thinking_tokens: 0,
+        price: None,
+    };
 
     /// Whether the call fits into what is left of every account; if only a shorter answer does, how long it may be.
     pub fn fit(&self, accounts: &[Account]) -> Result<Grant, Exhausted> {
@@ -155,24 +166,37 @@ impl Estimate {
             }
         }
         let answer_tokens = output - self.thinking_tokens;
-        Ok(Grant { answer_tokens, reserved: self.with_output(output), shortened_by })
+        Ok(Grant {
+            answer_tokens,
+            reserved: self.with_output(output),
+            shortened_by,
+        })
     }
 
     /// Tokens of output that each limit of `account` has room for; none if not even the request fits.
     fn rooms(&self, account: &Account) -> impl Iterator<Item = (Unit, Option<u64>)> {
-        let Account { cap, raised, gone, .. } = *account;
+        let Account {
+            cap, raised, gone, ..
+        } = *account;
         let input = self.with_output(0);
         let tokens = cap.tokens.map(|cap| {
-            let left = cap.saturating_add(raised.tokens).saturating_sub(gone.tokens);
+            let left = cap
+                .saturating_add(raised.tokens)
+                .saturating_sub(gone.tokens);
             (Unit::Tokens, left.checked_sub(input.tokens))
         });
         let per_token = self.price.map_or(0.0, |price| price.output);
         let usd = cap.usd.map(|cap| {
-            let left = cap.nanos().saturating_add(raised.usd.nanos()).saturating_sub(gone.usd.nanos());
-            let room = left.checked_sub(input.usd.nanos()).map(|left| match per_token > 0.0 {
-                true => (left as f64 / (per_token * NANOS_PER_TOKEN)) as u64,
-                false => u64::MAX,
-            });
+            let left = cap
+                .nanos()
+                .saturating_add(raised.usd.nanos())
+                .saturating_sub(gone.usd.nanos());
+            let room = left
+                .checked_sub(input.usd.nanos())
+                .map(|left| match per_token > 0.0 {
+                    true => (left as f64 / (per_token * NANOS_PER_TOKEN)) as u64,
+                    false => u64::MAX,
+                });
             (Unit::Usd, room)
         });
         usd.into_iter().chain(tokens)
@@ -181,18 +205,44 @@ impl Estimate {
     /// What the call comes to at most with so much output.
     fn with_output(&self, output_tokens: u64) -> Allowance {
         let tokens = self.input_tokens.saturating_add(output_tokens);
-        let Some(price) = self.price else { return Allowance { usd: Usd::default(), tokens } };
+        let Some(price) = self.price else {
+            return Allowance {
+                usd: Usd::default(),
+                tokens,
+            };
+        };
         // Nobody knows before how much of the request is cached, or will be.
-        let input = price.input.max(price.cache_write.unwrap_or(0.0)).max(price.cache_read.unwrap_or(0.0));
-        let dollars_per_million = self.input_tokens as f64 * input + output_tokens as f64 * price.output;
-        Allowance { usd: Usd::from_nanos((dollars_per_million * NANOS_PER_TOKEN).round() as u64), tokens }
+        let input = price
+            .input
+            .max(price.cache_write.unwrap_or(0.0))
+            .max(price.cache_read.unwrap_or(0.0));
+        let dollars_per_million =
+            self.input_tokens as f64 * input + output_tokens as f64 * price.output;
+        Allowance {
+            usd: Usd::from_nanos((dollars_per_million * NANOS_PER_TOKEN).round() as u64),
+            tokens,
+        }
     }
 
     fn exhausted(&self, account: &Account, unit: Unit, least_output: u64) -> Exhausted {
-        let Account { span, cap, raised, gone } = *account;
-        let mut limit = Allowance { usd: cap.usd.unwrap_or_default(), tokens: cap.tokens.unwrap_or_default() };
+        let Account {
+            span,
+            cap,
+            raised,
+            gone,
+        } = *account;
+        let mut limit = Allowance {
+            usd: cap.usd.unwrap_or_default(),
+            tokens: cap.tokens.unwrap_or_default(),
+        };
         limit += raised;
-        Exhausted { span, unit, limit, gone, needed: self.with_output(least_output) }
+        Exhausted {
+            span,
+            unit,
+            limit,
+            gone,
+            needed: self.with_output(least_output),
+        }
     }
 }
 
@@ -218,7 +268,10 @@ impl Allowance {
 
     /// The rest after `other` is taken away, and never less than nothing.
     pub fn saturating_sub(self, other: Self) -> Self {
-        Self { usd: self.usd.saturating_sub(other.usd), tokens: self.tokens.saturating_sub(other.tokens) }
+        Self {
+            usd: self.usd.saturating_sub(other.usd),
+            tokens: self.tokens.saturating_sub(other.tokens),
+        }
     }
 }
 
@@ -242,23 +295,48 @@ impl std::ops::AddAssign for Allowance {
 mod tests {
     use super::*;
 
-    const PRICE: Price = Price { input: 2.0, output: 10.0, cache_read: Some(0.2), cache_write: Some(4.0) };
+    const PRICE: Price = Price {
+        input: 2.0,
+        output: 10.0,
+        cache_read: Some(0.2),
+        cache_write: Some(4.0),
+    };
 
     fn account(usd: Option<f64>, tokens: Option<u64>, gone: Allowance) -> Account {
-        let cap = Cap { usd: usd.and_then(Usd::from_dollars), tokens };
-        Account { span: Span::Run, cap, raised: Allowance::default(), gone }
+        let cap = Cap {
+            usd: usd.and_then(Usd::from_dollars),
+            tokens,
+        };
+        Account {
+            span: Span::Run,
+            cap,
+            raised: Allowance::default(),
+            gone,
+        }
     }
 
     fn spent(dollars: f64, tokens: u64) -> Allowance {
-        Allowance { usd: Usd::from_dollars(dollars).unwrap(), tokens }
+        Allowance {
+            usd: Usd::from_dollars(dollars).unwrap(),
+            tokens,
+        }
     }
 
     // 5.7
     #[test]
     fn a_call_is_granted_whole_or_shortened_or_refused_by_the_tightest_limit() {
-        let estimate = Estimate { input_tokens: 10_000, answer_tokens: 4_000, thinking_tokens: 0, price: Some(PRICE) };
+        let estimate = Estimate {
+            input_tokens: 10_000,
+            answer_tokens: 4_000,
+            thinking_tokens: 0,
+            price: Some(PRICE),
+        };
         // 10,000 at the price of cache writes are 0.04, 4,000 of answer another 0.04.
-        let whole = Grant { answer_tokens: 4_000, reserved: spent(0.08, 14_000), shortened_by: None };
+        let whole = Grant {
+            answer_tokens: 4_000,
+            reserved: spent(0.08, 14_000),
+            shortened_by: None,
+        };
         let short = |answer_tokens, by| Grant {
             answer_tokens,
             reserved: spent(0.04 + answer_tokens as f64 * 1e-5, 10_000 + answer_tokens),
@@ -269,26 +347,57 @@ mod tests {
             (vec![], Ok(whole)),
             (vec![account(None, None, none)], Ok(whole)),
             (vec![account(Some(0.08), Some(14_000), none)], Ok(whole)),
-            (vec![account(Some(0.07), None, none)], Ok(short(3_000, Unit::Usd))),
-            (vec![account(None, Some(11_000), none)], Ok(short(1_000, Unit::Tokens))),
-            (vec![account(Some(0.07), Some(10_256), none)], Ok(short(256, Unit::Tokens))),
+            (
+                vec![account(Some(0.07), None, none)],
+                Ok(short(3_000, Unit::Usd)),
+            ),
+            (
+                vec![account(None, Some(11_000), none)],
+                Ok(short(1_000, Unit::Tokens)),
+            ),
+            (
+                vec![account(Some(0.07), Some(10_256), none)],
+                Ok(short(256, Unit::Tokens)),
+            ),
             (vec![account(None, Some(10_255), none)], Err(Unit::Tokens)),
             (vec![account(Some(0.0425), None, none)], Err(Unit::Usd)),
             (vec![account(Some(0.01), None, none)], Err(Unit::Usd)),
-            (vec![account(Some(1.0), None, spent(0.93, 0))], Ok(short(3_000, Unit::Usd))),
-            (vec![account(Some(1.0), None, spent(2.0, 0))], Err(Unit::Usd)),
+            (
+                vec![account(Some(1.0), None, spent(0.93, 0))],
+                Ok(short(3_000, Unit::Usd)),
+            ),
+            (
+                vec![account(Some(1.0), None, spent(2.0, 0))],
+                Err(Unit::Usd),
+            ),
         ];
         for (accounts, want) in table {
             let got = estimate.fit(&accounts);
-            assert_eq!(got.map_err(|exhausted| exhausted.unit), want, "{accounts:?}");
+            assert_eq!(
+                got.map_err(|exhausted| exhausted.unit),
+                want,
+                "{accounts:?}"
+            );
         }
-        let raised = Account { raised: spent(0.07, 0), ..account(Some(1.0), None, spent(1.0, 0)) };
-        assert_eq!(estimate.fit(&[raised]), Ok(short(3_000, Unit::Usd)), "what a person adds counts");
+        let raised = Account {
+            raised: spent(0.07, 0),
+            ..account(Some(1.0), None, spent(1.0, 0))
+        };
+        assert_eq!(
+            estimate.fit(&[raised]),
+            Ok(short(3_000, Unit::Usd)),
+            "what a person adds counts"
+        );
     }
 
     #[test]
     fn thinking_is_part_of_the_answer_and_is_never_cut_off() {
-        let estimate = Estimate { input_tokens: 1_000, answer_tokens: 500, thinking_tokens: 2_000, price: Some(PRICE) };
+        let estimate = Estimate {
+            input_tokens: 1_000,
+            answer_tokens: 500,
+            thinking_tokens: 2_000,
+            price: Some(PRICE),
+        };
         let fit = |tokens| estimate.fit(&[account(None, Some(tokens), Allowance::default())]);
         assert_eq!(fit(3_500).unwrap().answer_tokens, 500);
         assert_eq!(fit(3_300).unwrap().answer_tokens, 300);
@@ -297,7 +406,12 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_limit_the_amounts_and_the_way_on() {
-        let estimate = Estimate { input_tokens: 1_000, answer_tokens: 500, thinking_tokens: 0, price: Some(PRICE) };
+        let estimate = Estimate {
+            input_tokens: 1_000,
+            answer_tokens: 500,
+            thinking_tokens: 0,
+            price: Some(PRICE),
+        };
         let by_tokens = account(None, Some(2_000), spent(0.0, 1_900));
         let said = estimate.fit(&[by_tokens]).unwrap_err().to_string();
         assert_eq!(
@@ -305,7 +419,10 @@ mod tests {
             "the budget of this run is used up: 1900 of 2000 tokens are gone (budget.run_tokens), and the next call \
              takes 1256 or more; --raise 50000t adds 50000"
         );
-        let by_money = Account { span: Span::Day, ..account(Some(0.5), None, spent(0.499, 0)) };
+        let by_money = Account {
+            span: Span::Day,
+            ..account(Some(0.5), None, spent(0.499, 0))
+        };
         let said = estimate.fit(&[by_money]).unwrap_err().to_string();
         assert_eq!(
             said,

@@ -140,7 +140,8 @@ impl Changes {
     /// Takes one in. Between two inputs only the newest of its kind and maker counts, for a rewind returns to before an
     /// input.
     pub(crate) fn push(&mut self, seq: u64, change: Change, by: Maker, newest_input: u64) {
-        self.made.retain(|old| old.seq < newest_input || old.by != by || !old.change.is_like(&change));
+        self.made
+            .retain(|old| old.seq < newest_input || old.by != by || !old.change.is_like(&change));
         self.made.push(Made { seq, change, by });
     }
 
@@ -155,8 +156,13 @@ impl Changes {
 
     /// The entries that the things to do and the plan are from.
     pub(crate) fn current(&self) -> [Option<u64>; 2] {
-        let newest =
-            |is: fn(&Change) -> bool| self.made.iter().rev().find(|made| is(&made.change)).map(|made| made.seq);
+        let newest = |is: fn(&Change) -> bool| {
+            self.made
+                .iter()
+                .rev()
+                .find(|made| is(&made.change))
+                .map(|made| made.seq)
+        };
         [
             newest(|change| matches!(change, Change::Todos { .. })),
             newest(|change| matches!(change, Change::Plan { .. })),
@@ -167,10 +173,18 @@ impl Changes {
     /// itself, and it was told of what came before that input.
     pub(crate) fn plan_news(&self, newest_input: u64, more: &[Change]) -> Option<PlanNews> {
         let making = |change: &Change| match change {
-            Change::Plan { plan } => Some(plan.as_ref().and_then(PlanStage::making).map(str::to_owned)),
-            Change::Todos { .. } | Change::Agent { .. } | Change::Mode { .. } | Change::Ceiling(_) => None,
+            Change::Plan { plan } => {
+                Some(plan.as_ref().and_then(PlanStage::making).map(str::to_owned))
+            }
+            Change::Todos { .. }
+            | Change::Agent { .. }
+            | Change::Mode { .. }
+            | Change::Ceiling(_) => None,
         };
-        let known = self.made.iter().filter(|made| made.by == Maker::Call || made.seq < newest_input);
+        let known = self
+            .made
+            .iter()
+            .filter(|made| made.by == Maker::Call || made.seq < newest_input);
         let known = known.rev().find_map(|made| making(&made.change)).flatten();
         let all = self.made.iter().map(|made| &made.change).chain(more);
         let now = all.rev().find_map(making).flatten();
@@ -184,7 +198,10 @@ impl Changes {
     pub(crate) fn todos(&self) -> &[Todo] {
         let newest = self.newest(|change| match change {
             Change::Todos { todos } => Some(todos.as_slice()),
-            Change::Plan { .. } | Change::Agent { .. } | Change::Mode { .. } | Change::Ceiling(_) => None,
+            Change::Plan { .. }
+            | Change::Agent { .. }
+            | Change::Mode { .. }
+            | Change::Ceiling(_) => None,
         });
         newest.unwrap_or_default()
     }
@@ -192,7 +209,10 @@ impl Changes {
     pub(crate) fn plan(&self) -> Option<&PlanStage> {
         let newest = self.newest(|change| match change {
             Change::Plan { plan } => Some(plan.as_ref()),
-            Change::Todos { .. } | Change::Agent { .. } | Change::Mode { .. } | Change::Ceiling(_) => None,
+            Change::Todos { .. }
+            | Change::Agent { .. }
+            | Change::Mode { .. }
+            | Change::Ceiling(_) => None,
         });
         newest.flatten()
     }
@@ -200,21 +220,30 @@ impl Changes {
     pub(crate) fn agent(&self) -> Option<&str> {
         self.newest(|change| match change {
             Change::Agent { to } => Some(to.as_str()),
-            Change::Todos { .. } | Change::Plan { .. } | Change::Mode { .. } | Change::Ceiling(_) => None,
+            Change::Todos { .. }
+            | Change::Plan { .. }
+            | Change::Mode { .. }
+            | Change::Ceiling(_) => None,
         })
     }
 
     pub(crate) fn mode(&self) -> Option<PermissionMode> {
         self.newest(|change| match change {
             Change::Mode { to } => Some(*to),
-            Change::Todos { .. } | Change::Plan { .. } | Change::Agent { .. } | Change::Ceiling(_) => None,
+            Change::Todos { .. }
+            | Change::Plan { .. }
+            | Change::Agent { .. }
+            | Change::Ceiling(_) => None,
         })
     }
 
     pub(crate) fn ceiling(&self) -> Option<&Ceiling> {
         self.newest(|change| match change {
             Change::Ceiling(ceiling) => Some(ceiling),
-            Change::Todos { .. } | Change::Plan { .. } | Change::Agent { .. } | Change::Mode { .. } => None,
+            Change::Todos { .. }
+            | Change::Plan { .. }
+            | Change::Agent { .. }
+            | Change::Mode { .. } => None,
         })
     }
 }
@@ -224,32 +253,71 @@ mod tests {
     use super::*;
 
     fn making() -> Change {
-        Change::Plan { plan: Some(PlanStage::Making { file: "plans/PLAN.md".into() }) }
+        Change::Plan {
+            plan: Some(PlanStage::Making {
+                file: "plans/PLAN.md".into(),
+            }),
+        }
     }
 
     #[test]
     fn the_newest_of_each_kind_counts_and_a_rewind_brings_earlier_ones_back() {
-        let todo = |content: &str| Todo { content: content.to_owned(), status: TodoStatus::Pending };
+        let todo = |content: &str| Todo {
+            content: content.to_owned(),
+            status: TodoStatus::Pending,
+        };
         let mut changes = Changes::default();
-        let mut push = |seq, change, newest_input| changes.push(seq, change, Maker::Call, newest_input);
-        push(3, Change::Todos { todos: vec![todo("a")] }, 2);
-        push(4, Change::Todos { todos: vec![todo("b")] }, 2);
-        push(5, Change::Agent { to: "builder".into() }, 2);
+        let mut push =
+            |seq, change, newest_input| changes.push(seq, change, Maker::Call, newest_input);
+        push(
+            3,
+            Change::Todos {
+                todos: vec![todo("a")],
+            },
+            2,
+        );
+        push(
+            4,
+            Change::Todos {
+                todos: vec![todo("b")],
+            },
+            2,
+        );
+        push(
+            5,
+            Change::Agent {
+                to: "builder".into(),
+            },
+            2,
+        );
         push(9, Change::Todos { todos: Vec::new() }, 8);
         push(10, making(), 8);
         assert_eq!(changes.made.len(), 4);
-        assert_eq!((changes.todos(), changes.current()), (&[][..], [Some(9), Some(10)]));
+        assert_eq!(
+            (changes.todos(), changes.current()),
+            (&[][..], [Some(9), Some(10)])
+        );
         assert!(changes.plan().is_some());
         changes.rewind(7);
-        assert_eq!((changes.todos(), changes.current()), (&[todo("b")][..], [Some(4), None]));
-        assert_eq!((changes.plan(), changes.agent(), changes.mode()), (None, Some("builder"), None));
+        assert_eq!(
+            (changes.todos(), changes.current()),
+            (&[todo("b")][..], [Some(4), None])
+        );
+        assert_eq!(
+            (changes.plan(), changes.agent(), changes.mode()),
+            (None, Some("builder"), None)
+        );
     }
 
     #[test]
     fn the_model_is_told_of_what_a_person_changed_about_plan_mode_and_only_of_that() {
         use Maker::{Call, Person};
         let off = || Change::Plan { plan: None };
-        let begun = || Some(PlanNews::Begun { file: "plans/PLAN.md".into() });
+        let begun = || {
+            Some(PlanNews::Begun {
+                file: "plans/PLAN.md".into(),
+            })
+        };
         // Changes, the newest input, changes to come, and the news.
         #[rustfmt::skip]
         let table = [
@@ -265,8 +333,14 @@ mod tests {
         ];
         for (made, newest_input, more, news) in table {
             let mut changes = Changes::default();
-            made.iter().for_each(|(seq, change, by)| changes.push(*seq, change.clone(), *by, newest_input));
-            assert_eq!(changes.plan_news(newest_input, &more), news, "{made:?} {more:?}");
+            made.iter().for_each(|(seq, change, by)| {
+                changes.push(*seq, change.clone(), *by, newest_input)
+            });
+            assert_eq!(
+                changes.plan_news(newest_input, &more),
+                news,
+                "{made:?} {more:?}"
+            );
         }
     }
 }

@@ -1,8 +1,8 @@
 //! What listeners see while a run goes on. CLI, terminal interface and servers are projections of it.
 
 use crate::{
-    Block, Cause, Change, DecisionKind, Dropped, Outcome, PermissionMode, PlanStage, Redactor, ResultStatus, RunId,
-    SessionId, StopReason, Todo, Usage, Usd,
+    Block, Cause, Change, DecisionKind, Dropped, Outcome, PermissionMode, PlanStage, Redactor,
+    ResultStatus, RunId, SessionId, StopReason, Todo, Usage, Usd,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -244,15 +244,44 @@ impl EventKind {
         match self {
             Self::TextDelta { text } => Self::TextDelta { text: clean(text) },
             Self::ThinkingDelta { text } => Self::ThinkingDelta { text: clean(text) },
-            Self::ToolArgsDelta { index, json } => Self::ToolArgsDelta { index, json: clean(json) },
-            Self::ToolOutputDelta { id, text } => Self::ToolOutputDelta { id, text: clean(text) },
-            Self::ModelRetry { attempt, wait_ms, reason } => {
-                Self::ModelRetry { attempt, wait_ms, reason: clean(reason) }
-            }
-            Self::Notice { level, text } => Self::Notice { level, text: clean(text) },
-            Self::Compacted { cause, dropped, summarised, before_tokens, after_tokens, fallback } => {
+            Self::ToolArgsDelta { index, json } => Self::ToolArgsDelta {
+                index,
+                json: clean(json),
+            },
+            Self::ToolOutputDelta { id, text } => Self::ToolOutputDelta {
+                id,
+                text: clean(text),
+            },
+            Self::ModelRetry {
+                attempt,
+                wait_ms,
+                reason,
+            } => Self::ModelRetry {
+                attempt,
+                wait_ms,
+                reason: clean(reason),
+            },
+            Self::Notice { level, text } => Self::Notice {
+                level,
+                text: clean(text),
+            },
+            Self::Compacted {
+                cause,
+                dropped,
+                summarised,
+                before_tokens,
+                after_tokens,
+                fallback,
+            } => {
                 let fallback = fallback.map(clean);
-                Self::Compacted { cause, dropped, summarised, before_tokens, after_tokens, fallback }
+                Self::Compacted {
+                    cause,
+                    dropped,
+                    summarised,
+                    before_tokens,
+                    after_tokens,
+                    fallback,
+                }
             }
             Self::RunStarted { .. }
             | Self::ModelStarted { .. }
@@ -304,22 +333,47 @@ mod tests {
         let events = [
             EventKind::TextDelta { text: text() },
             EventKind::ThinkingDelta { text: text() },
-            EventKind::ToolArgsDelta { index: 0, json: text() },
-            EventKind::ToolOutputDelta { id: "c1".into(), text: text() },
-            EventKind::ModelRetry { attempt: 2, wait_ms: 1, reason: text() },
-            EventKind::Notice { level: Level::Info, text: text() },
+            EventKind::ToolArgsDelta {
+                index: 0,
+                json: text(),
+            },
+            EventKind::ToolOutputDelta {
+                id: "c1".into(),
+                text: text(),
+            },
+            EventKind::ModelRetry {
+                attempt: 2,
+                wait_ms: 1,
+                reason: text(),
+            },
+            EventKind::Notice {
+                level: Level::Info,
+                text: text(),
+            },
         ];
         for event in events {
             let told = serde_json::to_string(&event.clean(&redactor)).unwrap();
-            assert!(told.contains("it is [redacted]!") && !told.contains("sk-secret"), "{told}");
+            assert!(
+                told.contains("it is [redacted]!") && !told.contains("sk-secret"),
+                "{told}"
+            );
         }
     }
     #[test]
     fn changes_are_told_in_a_stable_form() {
-        let event = |change: &Change| serde_json::to_value(EventKind::of_change(change).unwrap()).unwrap();
-        let todos = vec![Todo { content: "a".into(), status: crate::TodoStatus::InProgress }];
-        let making = PlanStage::Making { file: "plans/PLAN.md".into() };
-        let agreed = PlanStage::Agreed { file: "plans/PLAN.md".into(), text: "1. a".into() };
+        let event =
+            |change: &Change| serde_json::to_value(EventKind::of_change(change).unwrap()).unwrap();
+        let todos = vec![Todo {
+            content: "a".into(),
+            status: crate::TodoStatus::InProgress,
+        }];
+        let making = PlanStage::Making {
+            file: "plans/PLAN.md".into(),
+        };
+        let agreed = PlanStage::Agreed {
+            file: "plans/PLAN.md".into(),
+            text: "1. a".into(),
+        };
         #[rustfmt::skip]
         let table = [
             (Change::Todos { todos }, r#"{"type":"todos","todos":[{"content":"a","status":"in_progress"}]}"#),
@@ -335,6 +389,9 @@ mod tests {
             let back: EventKind = serde_json::from_value(told).unwrap();
             assert_eq!(Some(back), EventKind::of_change(&change));
         }
-        assert_eq!(EventKind::of_change(&Change::Agent { to: "x".into() }), None);
+        assert_eq!(
+            EventKind::of_change(&Change::Agent { to: "x".into() }),
+            None
+        );
     }
 }

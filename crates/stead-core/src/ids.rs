@@ -17,7 +17,9 @@ pub enum IdError {
     #[error("an id may have at most {MAX_ID_BYTES} bytes, this one has {0}")]
     TooLong(usize),
     /// A separator, dot, white space or control character, or a leading hyphen.
-    #[error("an id must not contain {0:?} (no separators, dots, spaces or control characters, no leading hyphen)")]
+    #[error(
+        "an id must not contain {0:?} (no separators, dots, spaces or control characters, no leading hyphen)"
+    )]
     Forbidden(char),
 }
 
@@ -29,8 +31,11 @@ fn check(text: &str) -> Result<(), IdError> {
     if first == '-' {
         return Err(IdError::Forbidden('-'));
     }
-    let forbidden = |c: char| matches!(c, '/' | '\\' | '.' | ':') || c.is_control() || c.is_whitespace();
-    text.chars().find(|&c| forbidden(c)).map_or(Ok(()), |c| Err(IdError::Forbidden(c)))
+    let forbidden =
+        |c: char| matches!(c, '/' | '\\' | '.' | ':') || c.is_control() || c.is_whitespace();
+    text.chars()
+        .find(|&c| forbidden(c))
+        .map_or(Ok(()), |c| Err(IdError::Forbidden(c)))
 }
 
 macro_rules! id {
@@ -107,7 +112,9 @@ pub enum NameError {
     #[error("a user or tenant must have a name")]
     Empty,
     /// More than 256 bytes.
-    #[error("the name of a user or tenant may have at most {MAX_NAME_BYTES} bytes, this one has {0}")]
+    #[error(
+        "the name of a user or tenant may have at most {MAX_NAME_BYTES} bytes, this one has {0}"
+    )]
     TooLong(usize),
     /// A control character.
     #[error("the name of a user or tenant must not contain control characters")]
@@ -217,7 +224,20 @@ mod tests {
 
     #[test]
     fn an_id_refuses_whatever_could_change_a_path() {
-        for bad in ["", ".", "..", "a/b", "a\\b", "a.b", "a\0b", "a\nb", "-rf", "a b", "c:", &"x".repeat(129)] {
+        for bad in [
+            "",
+            ".",
+            "..",
+            "a/b",
+            "a\\b",
+            "a.b",
+            "a\0b",
+            "a\nb",
+            "-rf",
+            "a b",
+            "c:",
+            &"x".repeat(129),
+        ] {
             assert!(SessionId::new(bad).is_err(), "{bad:?} was accepted");
         }
         for good in ["s1", "Ünïcode", "a-b_c", &"x".repeat(128)] {

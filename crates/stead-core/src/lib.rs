@@ -37,12 +37,15 @@ mod tool;
 mod verdict;
 
 pub use ask::{Ask, AskTerms, Decision, DecisionKind};
-pub use budget::{Account, Allowance, Cap, Estimate, Exhausted, Grant, LEAST_ANSWER_TOKENS, Span, Unit, setting};
+pub use budget::{
+    Account, Allowance, Cap, Estimate, Exhausted, Grant, LEAST_ANSWER_TOKENS, Span, Unit, setting,
+};
 pub use change::{Change, PlanNews, PlanStage, Todo, TodoStatus};
 pub use context::{Kept, Plan, Room, View, media_tokens, message_tokens, spec_tokens, text_tokens};
 pub use entry::{
-    Activation, CallIntent, CallResult, Cause, Compaction, Dropped, Entry, FORMAT_VERSION, Fork, HookOutcome, HookRun,
-    Kind, ModelReply, Notice, Outcome, Pin, ResultStatus, Rewind, RunEnd, SessionStart, Set, Steer, UserInput,
+    Activation, CallIntent, CallResult, Cause, Compaction, Dropped, Entry, FORMAT_VERSION, Fork,
+    HookOutcome, HookRun, Kind, ModelReply, Notice, Outcome, Pin, ResultStatus, Rewind, RunEnd,
+    SessionStart, Set, Steer, UserInput,
 };
 pub use event::{Event, EventKind, Level};
 pub use ids::{AgentId, IdError, NameError, Owner, RunId, SessionId, TenantId, UserId};

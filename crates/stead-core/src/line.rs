@@ -32,7 +32,10 @@ impl ChainSum {
     }
 
     fn parse(hex: &str) -> Option<Self> {
-        u64::from_str_radix(hex, 16).ok().filter(|_| hex.len() == SUM_HEX_CHARS).map(|n| Self(n.to_be_bytes()))
+        u64::from_str_radix(hex, 16)
+            .ok()
+            .filter(|_| hex.len() == SUM_HEX_CHARS)
+            .map(|n| Self(n.to_be_bytes()))
     }
 }
 
@@ -83,7 +86,12 @@ pub enum LineError {
 }
 
 /// Encodes `entry` as one line, newline included, and returns the new sum.
-pub fn encode_line(seq: u64, at: jiff::Timestamp, entry: &Entry, previous: ChainSum) -> (String, ChainSum) {
+pub fn encode_line(
+    seq: u64,
+    at: jiff::Timestamp,
+    entry: &Entry,
+    previous: ChainSum,
+) -> (String, ChainSum) {
     let kind = kind_name(entry.kind());
     let data = match entry {
         Entry::Session(data) => json(data),
@@ -102,7 +110,10 @@ pub fn encode_line(seq: u64, at: jiff::Timestamp, entry: &Entry, previous: Chain
         Entry::Rewind(data) => json(data),
         Entry::End(data) => json(data),
     };
-    seal(format!(r#"{{"seq":{seq},"at":"{at:.3}","kind":"{kind}","data":{data}"#), previous)
+    seal(
+        format!(r#"{{"seq":{seq},"at":"{at:.3}","kind":"{kind}","data":{data}"#),
+        previous,
+    )
 }
 
 /// Appends the sum to a line's text.
@@ -118,7 +129,9 @@ impl crate::Redactor {
         if matches!(self.clean(&line.0), std::borrow::Cow::Borrowed(_)) {
             return line;
         }
-        let Ok(mut value) = serde_json::from_str::<Value>(&line.0) else { return line };
+        let Ok(mut value) = serde_json::from_str::<Value>(&line.0) else {
+            return line;
+        };
         self.clean_data(&mut value["data"]);
         let text = format!(
             r#"{{"seq":{},"at":{},"kind":{},"data":{}"#,
@@ -130,12 +143,30 @@ impl crate::Redactor {
     /// Cleans what was said and leaves the journal's own words alone: a secret that happens to be
     /// `result` must not turn a line into one that nobody can read.
     fn clean_data(&self, value: &mut Value) {
-        const OUR_WORDS: [&str; 11] =
-            ["type", "role", "run", "id", "tool", "name", "status", "stop", "outcome", "origin", "args_hash"];
+        const OUR_WORDS: [&str; 11] = [
+            "type",
+            "role",
+            "run",
+            "id",
+            "tool",
+            "name",
+            "status",
+            "stop",
+            "outcome",
+            "origin",
+            "args_hash",
+        ];
         match value {
             Value::Object(fields) => {
-                for (key, value) in fields.iter_mut().filter(|(key, _)| !OUR_WORDS.contains(&key.as_str())) {
-                    if key == "args" { self.clean_all(value) } else { self.clean_data(value) }
+                for (key, value) in fields
+                    .iter_mut()
+                    .filter(|(key, _)| !OUR_WORDS.contains(&key.as_str()))
+                {
+                    if key == "args" {
+                        self.clean_all(value)
+                    } else {
+                        self.clean_data(value)
+                    }
                 }
             }
             Value::Array(items) => items.iter_mut().for_each(|item| self.clean_data(item)),
@@ -173,7 +204,11 @@ pub fn decode_line(text: &str, previous: ChainSum) -> Result<Line, LineError> {
     }
     let malformed = |error: serde_json::Error| LineError::Malformed(error.to_string());
     let raw: Raw<'_> = serde_json::from_str(text).map_err(malformed)?;
-    let covered = text.len().checked_sub(SUM_FIELD_BYTES).and_then(|end| text.get(..end)).ok_or(LineError::Checksum)?;
+    let covered = text
+        .len()
+        .checked_sub(SUM_FIELD_BYTES)
+        .and_then(|end| text.get(..end))
+        .ok_or(LineError::Checksum)?;
     if previous.next(covered.as_bytes()) != raw.sum {
         return Err(LineError::Checksum);
     }
@@ -196,7 +231,12 @@ pub fn decode_line(text: &str, previous: ChainSum) -> Result<Line, LineError> {
         Kind::End => serde_json::from_str(data).map(Entry::End),
     }
     .map_err(malformed)?;
-    Ok(Line { seq: raw.seq, at: raw.at, entry, sum: raw.sum })
+    Ok(Line {
+        seq: raw.seq,
+        at: raw.at,
+        entry,
+        sum: raw.sum,
+    })
 }
 
 fn kind_name(kind: Kind) -> String {
@@ -205,7 +245,8 @@ fn kind_name(kind: Kind) -> String {
 
 fn kind_of(name: &str) -> Result<Kind, LineError> {
     use serde::de::IntoDeserializer;
-    let text: serde::de::value::StrDeserializer<'_, serde::de::value::Error> = name.into_deserializer();
+    let text: serde::de::value::StrDeserializer<'_, serde::de::value::Error> =
+        name.into_deserializer();
     Kind::deserialize(text).map_err(|_| LineError::UnknownKind(name.to_owned()))
 }
 
@@ -229,25 +270,44 @@ mod tests {
         let at = "2026-11-15T21:00:00.5Z".parse().unwrap();
         let (text, sum) = encode_line(1, at, &notice("hällo"), ChainSum::START);
         let text = text.trim_end();
-        assert_eq!(decode_line(text, ChainSum::START).unwrap(), Line { seq: 1, at, entry: notice("hällo"), sum });
+        assert_eq!(
+            decode_line(text, ChainSum::START).unwrap(),
+            Line {
+                seq: 1,
+                at,
+                entry: notice("hällo"),
+                sum
+            }
+        );
         assert_eq!(decode_line(text, sum), Err(LineError::Checksum));
         for i in 0..text.len() {
             let mut bytes = text.as_bytes().to_vec();
             bytes[i] ^= 1;
             if let Ok(changed) = std::str::from_utf8(&bytes) {
-                assert!(decode_line(changed, ChainSum::START).is_err(), "flip at {i} unnoticed: {changed}");
+                assert!(
+                    decode_line(changed, ChainSum::START).is_err(),
+                    "flip at {i} unnoticed: {changed}"
+                );
             }
             if text.is_char_boundary(i) {
-                assert!(decode_line(&text[..i], ChainSum::START).is_err(), "cut at {i} unnoticed");
+                assert!(
+                    decode_line(&text[..i], ChainSum::START).is_err(),
+                    "cut at {i} unnoticed"
+                );
             }
         }
     }
 
     #[test]
     fn an_unknown_kind_is_refused_by_name() {
-        let (text, _) =
-            seal(r#"{"seq":1,"at":"2026-11-15T21:00:00Z","kind":"dream","data":{}"#.into(), ChainSum::START);
-        assert_eq!(decode_line(text.trim_end(), ChainSum::START), Err(LineError::UnknownKind("dream".into())));
+        let (text, _) = seal(
+            r#"{"seq":1,"at":"2026-11-15T21:00:00Z","kind":"dream","data":{}"#.into(),
+            ChainSum::START,
+        );
+        assert_eq!(
+            decode_line(text.trim_end(), ChainSum::START),
+            Err(LineError::UnknownKind("dream".into()))
+        );
     }
 
     #[test]
@@ -263,7 +323,12 @@ mod tests {
     #[test]
     fn a_secret_that_is_a_word_of_the_journal_does_not_break_it() {
         let redactor = Redactor::new(["notice".to_owned(), "content".to_owned()]);
-        let line = encode_line(1, jiff::Timestamp::UNIX_EPOCH, &notice("a notice of content"), ChainSum::START);
+        let line = encode_line(
+            1,
+            jiff::Timestamp::UNIX_EPOCH,
+            &notice("a notice of content"),
+            ChainSum::START,
+        );
         let (text, _) = redactor.clean_line(line, ChainSum::START);
         let read = decode_line(text.trim_end(), ChainSum::START).unwrap();
         assert_eq!(read.entry, notice("a [redacted] of [redacted]"));

@@ -71,7 +71,13 @@ pub struct Media {
 impl Media {
     /// Content that is at hand.
     pub fn inline(mime: impl Into<String>, data: impl Into<String>, name: Option<String>) -> Self {
-        Self { mime: mime.into(), data: data.into(), name, file: None, tokens: None }
+        Self {
+            mime: mime.into(),
+            data: data.into(),
+            name,
+            file: None,
+            tokens: None,
+        }
     }
 }
 
@@ -130,7 +136,9 @@ pub struct ToolResult {
 impl Message {
     /// A user message of one text.
     pub fn user(text: impl Into<String>) -> Self {
-        Self::User { content: vec![Block::text(text)] }
+        Self::User {
+            content: vec![Block::text(text)],
+        }
     }
 
     /// All text of this message, joined by blank lines.

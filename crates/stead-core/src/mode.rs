@@ -5,7 +5,9 @@ use std::fmt;
 use std::str::FromStr;
 
 /// How freely an agent may act, where no rule says otherwise. Rules and protected files hold in every mode.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum PermissionMode {
     /// Reads, and writes inside the workspace, are allowed; the rest asks.
@@ -23,7 +25,13 @@ pub enum PermissionMode {
 
 impl PermissionMode {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Default, Self::AcceptEdits, Self::Explore, Self::DontAsk, Self::Bypass];
+    pub const ALL: [Self; 5] = [
+        Self::Default,
+        Self::AcceptEdits,
+        Self::Explore,
+        Self::DontAsk,
+        Self::Bypass,
+    ];
 
     /// The name used in settings, journals and on the command line.
     pub fn as_str(self) -> &'static str {

@@ -25,12 +25,16 @@ impl Usd {
 
     /// From dollars; none for what is no amount of money.
     pub fn from_dollars(dollars: f64) -> Option<Self> {
-        (dollars.is_finite() && dollars >= 0.0).then(|| Self { nanos: (dollars * NANOS_PER_USD).round() as u64 })
+        (dollars.is_finite() && dollars >= 0.0).then(|| Self {
+            nanos: (dollars * NANOS_PER_USD).round() as u64,
+        })
     }
 
     /// The rest after `other` is taken away, and never less than nothing.
     pub const fn saturating_sub(self, other: Self) -> Self {
-        Self { nanos: self.nanos.saturating_sub(other.nanos) }
+        Self {
+            nanos: self.nanos.saturating_sub(other.nanos),
+        }
     }
 }
 
@@ -55,7 +59,8 @@ impl Serialize for Usd {
 impl<'de> Deserialize<'de> for Usd {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let dollars = f64::deserialize(deserializer)?;
-        let refused = || serde::de::Error::custom("an amount of dollars must be a number, 0 or more");
+        let refused =
+            || serde::de::Error::custom("an amount of dollars must be a number, 0 or more");
         Self::from_dollars(dollars).ok_or_else(refused)
     }
 }
@@ -82,8 +87,12 @@ impl AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
         // A provider may report anything.
         self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
-        self.cache_read_tokens = self.cache_read_tokens.saturating_add(other.cache_read_tokens);
-        self.cache_write_tokens = self.cache_write_tokens.saturating_add(other.cache_write_tokens);
+        self.cache_read_tokens = self
+            .cache_read_tokens
+            .saturating_add(other.cache_read_tokens);
+        self.cache_write_tokens = self
+            .cache_write_tokens
+            .saturating_add(other.cache_write_tokens);
         self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
         self.reasoning_tokens = self.reasoning_tokens.saturating_add(other.reasoning_tokens);
     }
@@ -129,13 +138,17 @@ impl Price {
 
     /// What `usage` costs at this price.
     pub fn cost(&self, usage: &Usage) -> Usd {
-        let cached = usage.cache_read_tokens.saturating_add(usage.cache_write_tokens);
+        let cached = usage
+            .cache_read_tokens
+            .saturating_add(usage.cache_write_tokens);
         let fresh = usage.input_tokens.saturating_sub(cached);
         let micro_usd = fresh as f64 * self.input
             + usage.cache_read_tokens as f64 * self.cache_read.unwrap_or(self.input)
             + usage.cache_write_tokens as f64 * self.cache_write.unwrap_or(self.input)
             + usage.output_tokens as f64 * self.output;
-        Usd { nanos: (micro_usd * 1e3).round() as u64 }
+        Usd {
+            nanos: (micro_usd * 1e3).round() as u64,
+        }
     }
 }
 
@@ -165,7 +178,12 @@ mod tests {
 
     #[test]
     fn cached_tokens_are_charged_at_their_own_price() {
-        let price = Price { input: 3.0, output: 15.0, cache_read: Some(0.3), cache_write: Some(3.75) };
+        let price = Price {
+            input: 3.0,
+            output: 15.0,
+            cache_read: Some(0.3),
+            cache_write: Some(3.75),
+        };
         let usage = Usage {
             input_tokens: 1_000_000,
             cache_read_tokens: 800_000,
@@ -181,7 +199,10 @@ mod tests {
     fn money_survives_its_own_text() {
         for nanos in [0, 1, 75, 999_999_999, 12_345_678_901] {
             let text = serde_json::to_string(&Usd::from_nanos(nanos)).unwrap();
-            assert_eq!(serde_json::from_str::<Usd>(&text).unwrap(), Usd::from_nanos(nanos));
+            assert_eq!(
+                serde_json::from_str::<Usd>(&text).unwrap(),
+                Usd::from_nanos(nanos)
+            );
         }
         assert!(serde_json::from_str::<Usd>("-1").is_err());
     }

@@ -61,8 +61,15 @@ impl Redactor {
     /// The same for bytes that come piece by piece.
     pub fn stream(&self) -> RedactStream {
         let longest = self.secrets.first().map_or(0, |(secret, _)| secret.len());
-        let finders = self.secrets.iter().map(|(secret, _)| Finder::new(secret).into_owned());
-        RedactStream { finders: finders.collect(), held: Vec::new(), held_bytes: longest.saturating_sub(1) }
+        let finders = self
+            .secrets
+            .iter()
+            .map(|(secret, _)| Finder::new(secret).into_owned());
+        RedactStream {
+            finders: finders.collect(),
+            held: Vec::new(),
+            held_bytes: longest.saturating_sub(1),
+        }
     }
 }
 
@@ -114,7 +121,10 @@ impl RedactStream {
     /// Where the next secret begins, the longest if several do, and its length.
     fn first_secret(&self, from: usize) -> Option<(usize, usize)> {
         let rest = &self.held[from..];
-        let found = self.finders.iter().filter_map(|finder| Some((from + finder.find(rest)?, finder.needle().len())));
+        let found = self
+            .finders
+            .iter()
+            .filter_map(|finder| Some((from + finder.find(rest)?, finder.needle().len())));
         found.min_by_key(|(start, len)| (*start, std::cmp::Reverse(*len)))
     }
 }
@@ -133,12 +143,19 @@ mod tests {
             let clean = redactor.clean(&text).into_owned();
             assert!(clean.contains(MASK) && !clean.contains("1234"), "{clean}");
         }
-        assert!(matches!(redactor.clean("ab stays"), std::borrow::Cow::Borrowed(_)));
+        assert!(matches!(
+            redactor.clean("ab stays"),
+            std::borrow::Cow::Borrowed(_)
+        ));
     }
 
     #[test]
     fn a_secret_is_gone_wherever_a_stream_is_cut() {
-        let redactor = Redactor::new(["secret".to_owned(), "secret-longer".to_owned(), "longer-yet".to_owned()]);
+        let redactor = Redactor::new([
+            "secret".to_owned(),
+            "secret-longer".to_owned(),
+            "longer-yet".to_owned(),
+        ]);
         let text = "x secret-longer y secret z secre \u{fffd} secret-longe secret";
         for first in 0..=text.len() {
             for second in first..=text.len() {
@@ -149,17 +166,27 @@ mod tests {
                 clean.extend_from_slice(&stream.push(&bytes[second..]));
                 clean.extend(stream.finish());
                 let want = "x [redacted] y [redacted] z secre \u{fffd} [redacted]-longe [redacted]";
-                assert_eq!(String::from_utf8(clean).unwrap(), want, "cut at {first} and {second}");
+                assert_eq!(
+                    String::from_utf8(clean).unwrap(),
+                    want,
+                    "cut at {first} and {second}"
+                );
             }
         }
         let mut nothing = Redactor::default().stream();
-        assert!(matches!(nothing.push(b"as it is"), std::borrow::Cow::Borrowed(b"as it is")));
+        assert!(matches!(
+            nothing.push(b"as it is"),
+            std::borrow::Cow::Borrowed(b"as it is")
+        ));
         assert_eq!(nothing.finish(), b"");
     }
 
     #[test]
     fn a_secret_inside_a_longer_one_leaves_no_rest() {
         let redactor = Redactor::new(["secret".to_owned(), "secret-longer".to_owned()]);
-        assert_eq!(redactor.clean("x secret-longer y secret"), "x [redacted] y [redacted]");
+        assert_eq!(
+            redactor.clean("x secret-longer y secret"),
+            "x [redacted] y [redacted]"
+        );
     }
 }

@@ -34,14 +34,27 @@ impl RepeatGuard {
     pub fn rounds(&self) -> Repeated {
         let rounds_of = |period: usize| {
             let newest_first = |i: usize| self.recent[self.recent.len() - 1 - i];
-            let matching =
-                (period..self.recent.len()).take_while(|&i| newest_first(i) == newest_first(i % period)).count();
-            Repeated { period, rounds: (matching / period) as u32 + 1 }
+            let matching = (period..self.recent.len())
+                .take_while(|&i| newest_first(i) == newest_first(i % period))
+                .count();
+            Repeated {
+                period,
+                rounds: (matching / period) as u32 + 1,
+            }
         };
         (1..=MAX_PERIOD.min(self.recent.len()))
             .map(rounds_of)
-            .reduce(|best, next| if next.rounds > best.rounds { next } else { best })
-            .unwrap_or(Repeated { period: 1, rounds: 0 })
+            .reduce(|best, next| {
+                if next.rounds > best.rounds {
+                    next
+                } else {
+                    best
+                }
+            })
+            .unwrap_or(Repeated {
+                period: 1,
+                rounds: 0,
+            })
     }
 }
 

@@ -1,7 +1,8 @@
 //! The Run machine: what to do next, decided without doing anything.
 
 use crate::{
-    Allowance, AskTerms, Block, CallResult, Outcome, RepeatGuard, RunId, StopReason, ToolCall, ToolResult, Usage, Usd,
+    Allowance, AskTerms, Block, CallResult, Outcome, RepeatGuard, RunId, StopReason, ToolCall,
+    ToolResult, Usage, Usd,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -20,7 +21,11 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_steps: 200, repeat_nudge: 3, repeat_end: 6 }
+        Self {
+            max_steps: 200,
+            repeat_nudge: 3,
+            repeat_end: 6,
+        }
     }
 }
 
@@ -150,7 +155,11 @@ impl Run {
     pub(crate) fn after(self, before: &Self, raise: Allowance) -> Self {
         let (carried, mut raised) = (before.spent(), before.raised);
         raised += raise;
-        Self { carried, raised, ..self }
+        Self {
+            carried,
+            raised,
+            ..self
+        }
     }
 
     /// Whether no model was asked yet, neither for an answer nor for a summary.
@@ -162,19 +171,27 @@ impl Run {
     pub fn spent(&self) -> Allowance {
         let Allowance { mut usd, tokens } = self.carried;
         usd += self.cost.unwrap_or_default();
-        Allowance { usd, tokens: tokens.saturating_add(self.usage.total_tokens()) }
+        Allowance {
+            usd,
+            tokens: tokens.saturating_add(self.usage.total_tokens()),
+        }
     }
 
     /// What to do now. A pure function of what has happened.
     pub fn next(&self, limits: &Limits) -> Next {
-        let asked: Vec<&Pending> = self.pending.iter().filter(|p| matches!(p.state, CallState::Asked { .. })).collect();
+        let asked: Vec<&Pending> = self
+            .pending
+            .iter()
+            .filter(|p| matches!(p.state, CallState::Asked { .. }))
+            .collect();
         let open = self.pending.iter().filter(|p| match p.state {
             CallState::Begun { .. } => true,
             // Answers take effect together, once the last question of the step is answered; and what was not begun
             // then waits for them, or it would change what people are asked about.
-            CallState::New | CallState::Approved { .. } | CallState::Rejected { .. } | CallState::Responded { .. } => {
-                asked.is_empty()
-            }
+            CallState::New
+            | CallState::Approved { .. }
+            | CallState::Rejected { .. }
+            | CallState::Responded { .. } => asked.is_empty(),
             CallState::Asked { .. } | CallState::Done { .. } => false,
         });
         let open: Vec<Pending> = open.cloned().collect();
@@ -206,7 +223,10 @@ impl Run {
         if self.steps >= limits.max_steps {
             return Next::Done(
                 Outcome::StepLimit,
-                Some(format!("stopped after {} model calls (policy.max_steps)", self.steps)),
+                Some(format!(
+                    "stopped after {} model calls (policy.max_steps)",
+                    self.steps
+                )),
             );
         }
         Next::CallModel
@@ -214,7 +234,11 @@ impl Run {
 
     /// Ends the step if every call has its result: gives the results and records the step with the guard.
     pub(crate) fn take_results(&mut self) -> Option<Vec<ToolResult>> {
-        if !self.pending.iter().all(|p| matches!(p.state, CallState::Done { .. })) {
+        if !self
+            .pending
+            .iter()
+            .all(|p| matches!(p.state, CallState::Done { .. }))
+        {
             return None;
         }
         self.edited.clear();
@@ -222,7 +246,9 @@ impl Run {
         let mut results = Vec::with_capacity(self.pending.len());
         // Not `drain`: a session that waits should not keep room for calls.
         for Pending { call, state } in std::mem::take(&mut self.pending) {
-            let CallState::Done { result } = state else { continue };
+            let CallState::Done { result } = state else {
+                continue;
+            };
             hasher.update(call.name.as_bytes());
             hasher.update(call.args.to_string().as_bytes());
             for block in &result.content {
@@ -237,7 +263,10 @@ impl Run {
             results.push(result);
         }
         let digest = hasher.finalize();
-        let hash = digest.iter().take(8).fold(0u64, |n, byte| n << 8 | u64::from(*byte));
+        let hash = digest
+            .iter()
+            .take(8)
+            .fold(0u64, |n, byte| n << 8 | u64::from(*byte));
         self.guard.record(hash, MAX_ROUNDS_KEPT);
         if self.guard.rounds().rounds <= 1 {
             self.nudged = false;
@@ -258,9 +287,10 @@ impl Run {
             | CallState::Approved { .. }
             | CallState::Rejected { .. }
             | CallState::Responded { .. }
-            | CallState::Done { .. } => {
-                (ResultStatus::Skipped, "skipped: the run ended before this call was begun; it had no effect.")
-            }
+            | CallState::Done { .. } => (
+                ResultStatus::Skipped,
+                "skipped: the run ended before this call was begun; it had no effect.",
+            ),
         };
         let note = self.edit_note(&pending.call).map(Block::text);
         let content = note.into_iter().chain([Block::text(text)]).collect();
@@ -273,7 +303,9 @@ impl Run {
         let args = call.args.to_string();
         let shown: String = args.chars().take(MAX_NOTED_CHARS).collect();
         let dots = if shown.len() < args.len() { "…" } else { "" };
-        Some(format!("[{by} changed the arguments of this call; it is about: {shown}{dots}]"))
+        Some(format!(
+            "[{by} changed the arguments of this call; it is about: {shown}{dots}]"
+        ))
     }
 }
 
@@ -284,7 +316,11 @@ const MAX_NOTED_CHARS: usize = 2_000;
 const MAX_ROUNDS_KEPT: u32 = 16;
 
 fn steps(n: usize) -> String {
-    if n == 1 { "step".to_owned() } else { format!("{n} steps") }
+    if n == 1 {
+        "step".to_owned()
+    } else {
+        format!("{n} steps")
+    }
 }
 
 fn cut_short(stop: &StopReason) -> Option<String> {
@@ -292,7 +328,9 @@ fn cut_short(stop: &StopReason) -> Option<String> {
         StopReason::EndTurn | StopReason::ToolUse | StopReason::StopSequence => None,
         StopReason::MaxTokens => Some("the answer was cut at the model's output limit".to_owned()),
         StopReason::Refusal => Some("the model declined to answer".to_owned()),
-        StopReason::ContentFilter => Some("the provider's content filter stopped the answer".to_owned()),
+        StopReason::ContentFilter => {
+            Some("the provider's content filter stopped the answer".to_owned())
+        }
         StopReason::Other(reason) => Some(format!("the model stopped: {reason}")),
     }
 }

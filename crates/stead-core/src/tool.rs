@@ -32,7 +32,19 @@ pub struct Risk {
 }
 
 /// The strongest thing a call can do, weakest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// Changes nothing.
@@ -47,9 +59,17 @@ pub enum Effect {
 
 impl Risk {
     /// A tool that only reads: parallel, repeatable.
-    pub const READS: Self = Self { effect: Effect::Reads, parallel_safe: true, repeatable: true };
+    pub const READS: Self = Self {
+        effect: Effect::Reads,
+        parallel_safe: true,
+        repeatable: true,
+    };
     /// A tool that changes files: one at a time, never repeated on its own.
-    pub const WRITES: Self = Self { effect: Effect::Writes, parallel_safe: false, repeatable: false };
+    pub const WRITES: Self = Self {
+        effect: Effect::Writes,
+        parallel_safe: false,
+        repeatable: false,
+    };
 }
 
 /// One path a call would touch, for the gate. The text is as the model wrote it.
@@ -78,7 +98,19 @@ pub enum Reach {
 }
 
 /// What is done to a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum AccessKind {
     /// Its content or names below it are read.
@@ -92,9 +124,12 @@ pub enum AccessKind {
 pub fn args_hash(args: &Value) -> String {
     // serde_json's map is sorted by key, so its text is canonical.
     let digest = Sha256::digest(args.to_string().as_bytes());
-    digest.iter().take(8).fold(String::with_capacity(16), |mut hex, byte| {
-        use std::fmt::Write;
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    digest
+        .iter()
+        .take(8)
+        .fold(String::with_capacity(16), |mut hex, byte| {
+            use std::fmt::Write;
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        })
 }

@@ -12,7 +12,19 @@ pub struct Verdict {
 }
 
 /// The three decisions, mildest first, so that `max` narrows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum VerdictKind {
     /// The call may run.
@@ -26,16 +38,25 @@ pub enum VerdictKind {
 impl Verdict {
     /// Allowed by `rule`.
     pub fn allow(rule: impl Into<String>) -> Self {
-        Self { kind: VerdictKind::Allow, rule: rule.into() }
+        Self {
+            kind: VerdictKind::Allow,
+            rule: rule.into(),
+        }
     }
 
     /// To be asked, because of `rule`.
     pub fn ask(rule: impl Into<String>) -> Self {
-        Self { kind: VerdictKind::Ask, rule: rule.into() }
+        Self {
+            kind: VerdictKind::Ask,
+            rule: rule.into(),
+        }
     }
 
     /// Denied by `rule`.
     pub fn deny(rule: impl Into<String>) -> Self {
-        Self { kind: VerdictKind::Deny, rule: rule.into() }
+        Self {
+            kind: VerdictKind::Deny,
+            rule: rule.into(),
+        }
     }
 }

@@ -1,7 +1,11 @@
 //! Properties of the Run machine and the fold. Blind spots covered: states that only a crash, a rewind
 //! or a hostile model leads to; entries in orders that no driver writes.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on fails"
+)]
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -53,7 +57,9 @@ struct World {
 impl World {
     fn record(&mut self, entry: Entry) {
         let seq = self.state.seq + 1;
-        self.state.apply(seq, &entry).unwrap_or_else(|error| panic!("{error}: {entry:?}"));
+        self.state
+            .apply(seq, &entry)
+            .unwrap_or_else(|error| panic!("{error}: {entry:?}"));
         self.journal.push(entry);
         if let Some(complaint) = complaint(&self.state) {
             panic!("{complaint} after {:?}", self.journal);
@@ -72,8 +78,13 @@ impl World {
         let Some(run) = self.state.run.clone() else {
             return match act {
                 Act::Rewind { nth } => {
-                    let inputs: Vec<u64> =
-                        self.state.turns.iter().filter(|t| t.opens.is_some()).map(|t| t.seq).collect();
+                    let inputs: Vec<u64> = self
+                        .state
+                        .turns
+                        .iter()
+                        .filter(|t| t.opens.is_some())
+                        .map(|t| t.seq)
+                        .collect();
                     if let Some(seq) = inputs.get(*nth) {
                         self.record(Entry::Rewind(Rewind { to: seq - 1 }));
                     }
@@ -84,9 +95,16 @@ impl World {
         let id = run.id;
         match (act, self.state.next(&Limits::default())) {
             (Act::Say, _) => self.say("more"),
-            (Act::Crash, _) => self.state.repair().into_iter().for_each(|entry| self.record(entry)),
+            (Act::Crash, _) => self
+                .state
+                .repair()
+                .into_iter()
+                .for_each(|entry| self.record(entry)),
             (Act::Cancel, _) => {
-                self.state.close(Outcome::Cancelled, "stop").into_iter().for_each(|entry| self.record(entry));
+                self.state
+                    .close(Outcome::Cancelled, "stop")
+                    .into_iter()
+                    .for_each(|entry| self.record(entry));
             }
             (Act::Decide { yes }, Next::AwaitDecision(asked)) => {
                 let args_hash = args_hash(&asked[0].call.args);
@@ -142,11 +160,22 @@ impl World {
                     self.record(Entry::Result(result));
                 }
             }
-            (Act::Answer { calls, id: call_id, text }, Next::CallModel) => {
+            (
+                Act::Answer {
+                    calls,
+                    id: call_id,
+                    text,
+                },
+                Next::CallModel,
+            ) => {
                 let mut content: Vec<Block> = (0..*calls)
                     .map(|n| {
                         Block::ToolCall(ToolCall {
-                            id: if *call_id == 0 { String::new() } else { format!("c{call_id}") },
+                            id: if *call_id == 0 {
+                                String::new()
+                            } else {
+                                format!("c{call_id}")
+                            },
                             name: "t".into(),
                             args: json!({"n": n}),
                             invalid: None,
@@ -158,13 +187,26 @@ impl World {
                     content.insert(0, Block::text("words"));
                 }
                 let content = self.state.with_unique_ids(content);
-                let usage = Usage { input_tokens: 1, ..Usage::default() };
-                let reply =
-                    ModelReply { run: id, model: "m".into(), content, usage, cost: None, stop: StopReason::EndTurn };
+                let usage = Usage {
+                    input_tokens: 1,
+                    ..Usage::default()
+                };
+                let reply = ModelReply {
+                    run: id,
+                    model: "m".into(),
+                    content,
+                    usage,
+                    cost: None,
+                    stop: StopReason::EndTurn,
+                };
                 self.record(Entry::Model(reply));
             }
             (_, Next::Nudge(text)) => self.record(Entry::Notice(Notice::new(id, text))),
-            (_, Next::Done(outcome, reason)) => self.record(Entry::End(RunEnd { run: id, outcome, reason })),
+            (_, Next::Done(outcome, reason)) => self.record(Entry::End(RunEnd {
+                run: id,
+                outcome,
+                reason,
+            })),
             (_, Next::CallModel | Next::AwaitDecision(_) | Next::Idle) => {}
         }
     }
@@ -183,8 +225,12 @@ fn complaint(state: &SessionState) -> Option<String> {
                 }
                 owed.clear();
             }
-            message if !owed.is_empty() => return Some(format!("calls {owed:?} unanswered before {message:?}")),
-            Message::Assistant { content } if content.is_empty() => return Some("an empty answer".into()),
+            message if !owed.is_empty() => {
+                return Some(format!("calls {owed:?} unanswered before {message:?}"));
+            }
+            Message::Assistant { content } if content.is_empty() => {
+                return Some("an empty answer".into());
+            }
             message => owed = message.calls().map(|call| call.id.clone()).collect(),
         }
         for call in turn.message.calls() {
@@ -193,7 +239,10 @@ fn complaint(state: &SessionState) -> Option<String> {
             }
         }
     }
-    let open = state.run.as_ref().is_some_and(|run| !run.pending.is_empty());
+    let open = state
+        .run
+        .as_ref()
+        .is_some_and(|run| !run.pending.is_empty());
     (!owed.is_empty() && !open).then(|| format!("calls {owed:?} are owed but no run has them"))
 }
 
@@ -236,7 +285,9 @@ proptest! {
 #[test]
 fn an_entry_that_does_not_fit_changes_nothing() {
     let mut state = SessionState::default();
-    state.apply(1, &Entry::User(UserInput::text(run_id(1), "hi"))).unwrap();
+    state
+        .apply(1, &Entry::User(UserInput::text(run_id(1), "hi")))
+        .unwrap();
     let before = state.clone();
     let result = CallResult {
         run: run_id(1),
@@ -254,7 +305,11 @@ fn an_entry_that_does_not_fit_changes_nothing() {
         Entry::User(UserInput::text(run_id(2), "again")),
         Entry::Result(result),
         Entry::Rewind(Rewind { to: 0 }),
-        Entry::End(RunEnd { run: run_id(9), outcome: Outcome::Completed, reason: None }),
+        Entry::End(RunEnd {
+            run: run_id(9),
+            outcome: Outcome::Completed,
+            reason: None,
+        }),
     ] {
         assert!(state.apply(2, &entry).is_err(), "{entry:?}");
         assert_eq!(state, before);
@@ -263,7 +318,11 @@ fn an_entry_that_does_not_fit_changes_nothing() {
 
 #[test]
 fn a_circle_is_named_at_three_rounds_and_ended_at_six() {
-    let mut world = World { state: SessionState::default(), journal: Vec::new(), runs: 0 };
+    let mut world = World {
+        state: SessionState::default(),
+        journal: Vec::new(),
+        runs: 0,
+    };
     world.say("go");
     let mut nudges = Vec::new();
     for step in 1..20 {
@@ -281,8 +340,13 @@ fn a_circle_is_named_at_three_rounds_and_ended_at_six() {
                 return;
             }
             Next::CallModel => {
-                let call =
-                    ToolCall { id: String::new(), name: "t".into(), args: json!({}), invalid: None, signature: None };
+                let call = ToolCall {
+                    id: String::new(),
+                    name: "t".into(),
+                    args: json!({}),
+                    invalid: None,
+                    signature: None,
+                };
                 let content = world.state.with_unique_ids(vec![Block::ToolCall(call)]);
                 let usage = Usage::default();
                 let stop = StopReason::ToolUse;
@@ -295,7 +359,11 @@ fn a_circle_is_named_at_three_rounds_and_ended_at_six() {
                     stop,
                 }));
             }
-            Next::RunTools(_) => world.step(&Act::Answer { calls: 0, id: 0, text: false }),
+            Next::RunTools(_) => world.step(&Act::Answer {
+                calls: 0,
+                id: 0,
+                text: false,
+            }),
             other => panic!("{other:?}"),
         }
     }
@@ -306,11 +374,25 @@ fn a_circle_is_named_at_three_rounds_and_ended_at_six() {
 #[test]
 fn every_call_gets_an_id_that_every_provider_takes() {
     let call = |id: &str| {
-        Block::ToolCall(ToolCall { id: id.into(), name: "t".into(), args: json!({}), invalid: None, signature: None })
+        Block::ToolCall(ToolCall {
+            id: id.into(),
+            name: "t".into(),
+            args: json!({}),
+            invalid: None,
+            signature: None,
+        })
     };
     let long = "x".repeat(65);
-    let content = SessionState::default().with_unique_ids(vec![call("a.b"), call("a_2eb"), call(&long), call("ok-1")]);
-    let ids: Vec<String> = Message::Assistant { content }.calls().map(|call| call.id.clone()).collect();
+    let content = SessionState::default().with_unique_ids(vec![
+        call("a.b"),
+        call("a_2eb"),
+        call(&long),
+        call("ok-1"),
+    ]);
+    let ids: Vec<String> = Message::Assistant { content }
+        .calls()
+        .map(|call| call.id.clone())
+        .collect();
     assert_eq!(ids, ["call_1", "a_2eb", "call_3", "ok-1"]);
 }
 
@@ -326,7 +408,13 @@ fn a_skill_is_active_until_a_rewind_before_its_body() {
         let id = format!("c{n}");
         record(&mut state, Entry::User(UserInput::text(run_id(n), "go")));
         let args = serde_json::json!({"name": "pdf"});
-        let call = ToolCall { id: id.clone(), name: "load_skill".into(), args, invalid: None, signature: None };
+        let call = ToolCall {
+            id: id.clone(),
+            name: "load_skill".into(),
+            args,
+            invalid: None,
+            signature: None,
+        };
         let reply = ModelReply {
             run: run_id(n),
             model: "m".into(),
@@ -336,7 +424,10 @@ fn a_skill_is_active_until_a_rewind_before_its_body() {
             stop: StopReason::ToolUse,
         };
         record(&mut state, Entry::Model(reply));
-        let activates = Some(Activation { skill: format!("skill-{n}"), version: version.into() });
+        let activates = Some(Activation {
+            skill: format!("skill-{n}"),
+            version: version.into(),
+        });
         let content = vec![Block::text("body")];
         let seen = Default::default();
         let result = CallResult {
@@ -352,13 +443,27 @@ fn a_skill_is_active_until_a_rewind_before_its_body() {
             ms: 0,
         };
         record(&mut state, Entry::Result(result));
-        record(&mut state, Entry::End(RunEnd { run: run_id(n), outcome: Outcome::Completed, reason: None }));
+        record(
+            &mut state,
+            Entry::End(RunEnd {
+                run: run_id(n),
+                outcome: Outcome::Completed,
+                reason: None,
+            }),
+        );
     }
     let active = |state: &SessionState| -> Vec<(String, String, u64)> {
-        state.skills.iter().map(|(name, skill)| (name.clone(), skill.version.clone(), skill.seq)).collect()
+        state
+            .skills
+            .iter()
+            .map(|(name, skill)| (name.clone(), skill.version.clone(), skill.seq))
+            .collect()
     };
     let first = ("skill-1".to_owned(), "v1".to_owned(), 3);
-    assert_eq!(active(&state), [first.clone(), ("skill-2".to_owned(), "v2".to_owned(), 7)]);
+    assert_eq!(
+        active(&state),
+        [first.clone(), ("skill-2".to_owned(), "v2".to_owned(), 7)]
+    );
     record(&mut state, Entry::Rewind(Rewind { to: 4 }));
     assert_eq!(active(&state), [first]);
     record(&mut state, Entry::Rewind(Rewind { to: 0 }));
@@ -367,9 +472,14 @@ fn a_skill_is_active_until_a_rewind_before_its_body() {
 
 // 5.7
 #[test]
-fn what_a_summary_cost_before_the_first_answer_counts_and_a_run_taken_up_again_goes_on_with_its_budget() {
+fn what_a_summary_cost_before_the_first_answer_counts_and_a_run_taken_up_again_goes_on_with_its_budget()
+ {
     let (first, second) = (run_id(1), run_id(2));
-    let usage = Usage { input_tokens: 100, output_tokens: 10, ..Usage::default() };
+    let usage = Usage {
+        input_tokens: 100,
+        output_tokens: 10,
+        ..Usage::default()
+    };
     let cost = |nanos| Some(Usd::from_nanos(nanos));
     let summary = Compaction {
         run: Some(first.clone()),
@@ -387,21 +497,44 @@ fn what_a_summary_cost_before_the_first_answer_counts_and_a_run_taken_up_again_g
     };
     let content = vec![Block::text("cut")];
     let stop = StopReason::MaxTokens;
-    let reply = ModelReply { run: first.clone(), model: "m".into(), content, usage, cost: cost(2), stop };
-    let raise = Allowance { usd: Usd::from_nanos(9), tokens: 0 };
+    let reply = ModelReply {
+        run: first.clone(),
+        model: "m".into(),
+        content,
+        usage,
+        cost: cost(2),
+        stop,
+    };
+    let raise = Allowance {
+        usd: Usd::from_nanos(9),
+        tokens: 0,
+    };
     let entries = [
         Entry::User(UserInput::text(first.clone(), "go")),
         Entry::Compaction(summary),
         Entry::Model(reply),
-        Entry::End(RunEnd { run: first, outcome: Outcome::Budget, reason: None }),
-        Entry::User(UserInput { raise, ..UserInput::new(second, Vec::new()) }),
+        Entry::End(RunEnd {
+            run: first,
+            outcome: Outcome::Budget,
+            reason: None,
+        }),
+        Entry::User(UserInput {
+            raise,
+            ..UserInput::new(second, Vec::new())
+        }),
     ];
     let mut state = SessionState::default();
     for (seq, entry) in (1..).zip(&entries) {
         state.apply(seq, entry).unwrap();
     }
     let run = state.run.unwrap();
-    assert_eq!(run.carried, Allowance { usd: Usd::from_nanos(7), tokens: 220 });
+    assert_eq!(
+        run.carried,
+        Allowance {
+            usd: Usd::from_nanos(7),
+            tokens: 220
+        }
+    );
     assert_eq!((run.raised, state.raised), (raise, raise));
 }
 
@@ -409,7 +542,13 @@ fn what_a_summary_cost_before_the_first_answer_counts_and_a_run_taken_up_again_g
 #[test]
 fn a_hook_changes_the_arguments_of_a_call_that_has_not_begun_and_nothing_else() {
     let run = run_id(1);
-    let call = ToolCall { id: "c".into(), name: "t".into(), args: json!({"n": 1}), invalid: None, signature: None };
+    let call = ToolCall {
+        id: "c".into(),
+        name: "t".into(),
+        args: json!({"n": 1}),
+        invalid: None,
+        signature: None,
+    };
     let reply = ModelReply {
         run: run.clone(),
         model: "m".into(),
@@ -431,7 +570,9 @@ fn a_hook_changes_the_arguments_of_a_call_that_has_not_begun_and_nothing_else() 
         })
     };
     let mut state = SessionState::default();
-    state.apply(1, &Entry::User(UserInput::text(run.clone(), "go"))).unwrap();
+    state
+        .apply(1, &Entry::User(UserInput::text(run.clone(), "go")))
+        .unwrap();
     state.apply(2, &Entry::Model(reply)).unwrap();
     let before = state.clone();
     state.apply(3, &hook(None)).unwrap();
@@ -439,14 +580,29 @@ fn a_hook_changes_the_arguments_of_a_call_that_has_not_begun_and_nothing_else() 
     same.seq = 3;
     assert_eq!(state, same);
     state.apply(4, &hook(Some(json!({"n": 2})))).unwrap();
-    let changed = ToolCall { args: json!({"n": 2}), ..call };
-    let pending = Pending { call: changed.clone(), state: CallState::New };
-    assert_eq!(state.next(&Limits::default()), Next::RunTools(vec![pending]));
+    let changed = ToolCall {
+        args: json!({"n": 2}),
+        ..call
+    };
+    let pending = Pending {
+        call: changed.clone(),
+        state: CallState::New,
+    };
+    assert_eq!(
+        state.next(&Limits::default()),
+        Next::RunTools(vec![pending])
+    );
     // What the model said stays as it said it.
     assert_eq!(state.turns, before.turns);
     let args_hash = args_hash(&changed.args);
     let terms = AskTerms::default();
-    let ask = Ask { run: run.clone(), id: "c".into(), args_hash, rule: "r".into(), terms };
+    let ask = Ask {
+        run: run.clone(),
+        id: "c".into(),
+        args_hash,
+        rule: "r".into(),
+        terms,
+    };
     state.apply(5, &Entry::Ask(ask)).unwrap();
     let error = state.apply(6, &hook(Some(json!({"n": 3})))).unwrap_err();
     assert_eq!(error.reason, "the call is past being changed");

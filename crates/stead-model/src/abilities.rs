@@ -25,7 +25,13 @@ pub enum Ability {
 
 impl Ability {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Images, Self::Documents, Self::Audio, Self::Thinking, Self::Tools];
+    pub const ALL: [Self; 5] = [
+        Self::Images,
+        Self::Documents,
+        Self::Audio,
+        Self::Thinking,
+        Self::Tools,
+    ];
 
     /// The name used in settings and listings.
     pub fn as_str(self) -> &'static str {
@@ -55,7 +61,9 @@ impl Abilities {
 
     /// Those it has, in order.
     pub fn iter(self) -> impl Iterator<Item = Ability> {
-        Ability::ALL.into_iter().filter(move |ability| self.has(*ability))
+        Ability::ALL
+            .into_iter()
+            .filter(move |ability| self.has(*ability))
     }
 
     /// The request without what the model cannot do. What it cannot look at is replaced by words where it is written.
@@ -78,7 +86,11 @@ impl Abilities {
 
 impl FromIterator<Ability> for Abilities {
     fn from_iter<I: IntoIterator<Item = Ability>>(abilities: I) -> Self {
-        Self(abilities.into_iter().fold(0, |bits, ability| bits | ability.bit()))
+        Self(
+            abilities
+                .into_iter()
+                .fold(0, |bits, ability| bits | ability.bit()),
+        )
     }
 }
 
@@ -104,8 +116,14 @@ impl FromStr for Abilities {
         if text == "-" {
             return Ok(Self::default());
         }
-        let named = |name: &str| Ability::ALL.into_iter().find(|ability| ability.as_str() == name);
-        text.split(',').map(|name| named(name).ok_or_else(|| format!("{name:?} is no ability"))).collect()
+        let named = |name: &str| {
+            Ability::ALL
+                .into_iter()
+                .find(|ability| ability.as_str() == name)
+        };
+        text.split(',')
+            .map(|name| named(name).ok_or_else(|| format!("{name:?} is no ability")))
+            .collect()
     }
 }
 
@@ -116,7 +134,12 @@ mod tests {
 
     #[test]
     fn a_set_survives_its_own_text() {
-        for text in ["-", "images", "images,documents,audio,thinking,tools", "documents,tools"] {
+        for text in [
+            "-",
+            "images",
+            "images,documents,audio,thinking,tools",
+            "documents,tools",
+        ] {
             assert_eq!(text.parse::<Abilities>().unwrap().to_string(), text);
         }
         assert!("images,flying".parse::<Abilities>().is_err());
@@ -131,13 +154,27 @@ mod tests {
             parameters: Arc::new(serde_json::json!({})),
             risk: Risk::READS,
         };
-        let mut request = Request { tools: vec![spec].into(), ..Request::default() };
+        let mut request = Request {
+            tools: vec![spec].into(),
+            ..Request::default()
+        };
         request.params.thinking_tokens = Some(1000);
-        for (abilities, thinking, tools) in
-            [("-", None, 0), ("tools", None, 1), ("thinking", Some(1000), 0), ("thinking,tools", Some(1000), 1)]
-        {
-            let fitted = abilities.parse::<Abilities>().unwrap().fit(&request).into_owned();
-            assert_eq!((fitted.params.thinking_tokens, fitted.tools.len()), (thinking, tools), "{abilities}");
+        for (abilities, thinking, tools) in [
+            ("-", None, 0),
+            ("tools", None, 1),
+            ("thinking", Some(1000), 0),
+            ("thinking,tools", Some(1000), 1),
+        ] {
+            let fitted = abilities
+                .parse::<Abilities>()
+                .unwrap()
+                .fit(&request)
+                .into_owned();
+            assert_eq!(
+                (fitted.params.thinking_tokens, fitted.tools.len()),
+                (thinking, tools),
+                "{abilities}"
+            );
         }
     }
 }

@@ -35,7 +35,10 @@ impl Caching {
     pub fn price(self, price: Price) -> Price {
         match self {
             Self::Off | Self::Minutes5 => price,
-            Self::Hour => Price { cache_write: price.cache_write.map(|_| 2.0 * price.input), ..price },
+            Self::Hour => Price {
+                cache_write: price.cache_write.map(|_| 2.0 * price.input),
+                ..price
+            },
         }
     }
 }
@@ -59,7 +62,9 @@ impl<'de> Deserialize<'de> for Caching {
                 Ok(if on { Caching::default() } else { Caching::Off })
             }
             fn visit_str<E: Error>(self, name: &str) -> Result<Caching, E> {
-                let known = Caching::ALL.into_iter().find(|caching| caching.as_str() == name);
+                let known = Caching::ALL
+                    .into_iter()
+                    .find(|caching| caching.as_str() == name);
                 known.ok_or_else(|| E::custom(format!("{name:?} is none of `off`, `5m` and `1h`")))
             }
         }
@@ -83,18 +88,42 @@ mod tests {
 
     #[test]
     fn settings_and_prices_of_each() {
-        let price = Price { input: 3.0, output: 15.0, cache_read: Some(0.3), cache_write: Some(3.75) };
-        for (written, caching, write) in
-            [("\"off\"", Caching::Off, 3.75), ("\"5m\"", Caching::Minutes5, 3.75), ("\"1h\"", Caching::Hour, 6.0)]
-        {
+        let price = Price {
+            input: 3.0,
+            output: 15.0,
+            cache_read: Some(0.3),
+            cache_write: Some(3.75),
+        };
+        for (written, caching, write) in [
+            ("\"off\"", Caching::Off, 3.75),
+            ("\"5m\"", Caching::Minutes5, 3.75),
+            ("\"1h\"", Caching::Hour, 6.0),
+        ] {
             assert_eq!(serde_json::from_str::<Caching>(written).unwrap(), caching);
             assert_eq!(serde_json::to_string(&caching).unwrap(), written);
-            assert_eq!(caching.price(price), Price { cache_write: Some(write), ..price });
+            assert_eq!(
+                caching.price(price),
+                Price {
+                    cache_write: Some(write),
+                    ..price
+                }
+            );
         }
-        assert_eq!(serde_json::from_str::<Caching>("false").unwrap(), Caching::Off);
-        let error = serde_json::from_str::<Caching>("\"2h\"").unwrap_err().to_string();
-        assert!(error.starts_with("\"2h\" is none of `off`, `5m` and `1h`"), "{error}");
-        let free = Price { cache_write: None, ..price };
+        assert_eq!(
+            serde_json::from_str::<Caching>("false").unwrap(),
+            Caching::Off
+        );
+        let error = serde_json::from_str::<Caching>("\"2h\"")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with("\"2h\" is none of `off`, `5m` and `1h`"),
+            "{error}"
+        );
+        let free = Price {
+            cache_write: None,
+            ..price
+        };
         assert_eq!(Caching::Hour.price(free), free);
     }
 }

@@ -28,13 +28,19 @@ pub fn lookup(name: &str) -> Option<ModelInfo> {
         "responses" => "openai",
         name => name,
     };
-    let stands_for = |row: &Row<'_>| row.provider == provider && model.strip_prefix(row.model).is_some_and(is_version);
-    ROWS.iter().filter(|row| stands_for(row)).max_by_key(|row| row.model.len()).map(|row| row.info)
+    let stands_for = |row: &Row<'_>| {
+        row.provider == provider && model.strip_prefix(row.model).is_some_and(is_version)
+    };
+    ROWS.iter()
+        .filter(|row| stands_for(row))
+        .max_by_key(|row| row.model.len())
+        .map(|row| row.info)
 }
 
 /// Every model in the table, by name.
 pub fn known_models() -> impl Iterator<Item = (String, ModelInfo)> {
-    ROWS.iter().map(|row| (format!("{}:{}", row.provider, row.model), row.info))
+    ROWS.iter()
+        .map(|row| (format!("{}:{}", row.provider, row.model), row.info))
 }
 
 /// Whether `rest` only dates a model: `-20250514`, `-2024-08-06`, `@20250514`, `-preview-05-20`, `-latest`.
@@ -54,7 +60,8 @@ struct Row<'a> {
 }
 
 /// Its rows, read once: every step looks a model up several times.
-static ROWS: LazyLock<Vec<Row<'static>>> = LazyLock::new(|| TABLE.lines().filter_map(row).collect());
+static ROWS: LazyLock<Vec<Row<'static>>> =
+    LazyLock::new(|| TABLE.lines().filter_map(row).collect());
 
 fn row(line: &str) -> Option<Row<'_>> {
     let mut columns = line.split_ascii_whitespace();
@@ -70,7 +77,11 @@ fn row(line: &str) -> Option<Row<'_>> {
         },
         abilities: columns.next()?.parse().ok()?,
     };
-    columns.next().is_none().then_some(Row { provider, model, info })
+    columns.next().is_none().then_some(Row {
+        provider,
+        model,
+        info,
+    })
 }
 
 #[cfg(test)]
@@ -80,20 +91,40 @@ mod tests {
 
     #[test]
     fn every_row_of_the_table_is_whole_and_unique() {
-        let written: Vec<_> = TABLE.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+        let written: Vec<_> = TABLE
+            .lines()
+            .filter(|line| !line.is_empty() && !line.starts_with('#'))
+            .collect();
         for line in &written {
             let row = row(line).unwrap_or_else(|| panic!("{line}"));
-            let Price { input, output, cache_read, cache_write } = row.info.price;
+            let Price {
+                input,
+                output,
+                cache_read,
+                cache_write,
+            } = row.info.price;
             assert!(input > 0.0 && output >= input, "{line}");
-            assert!(cache_read.is_none_or(|read| read > 0.0 && read < input), "{line}");
-            assert!(cache_write.is_none_or(|write| write >= input), "{line}");
-            assert!(row.info.max_output_tokens <= row.info.context_tokens, "{line}");
             assert!(
-                line.split_ascii_whitespace().skip(5).take(2).all(|cell| cell == "-" || cell.parse::<f64>().is_ok()),
+                cache_read.is_none_or(|read| read > 0.0 && read < input),
+                "{line}"
+            );
+            assert!(cache_write.is_none_or(|write| write >= input), "{line}");
+            assert!(
+                row.info.max_output_tokens <= row.info.context_tokens,
+                "{line}"
+            );
+            assert!(
+                line.split_ascii_whitespace()
+                    .skip(5)
+                    .take(2)
+                    .all(|cell| cell == "-" || cell.parse::<f64>().is_ok()),
                 "{line}"
             );
         }
-        let names: BTreeSet<_> = written.iter().map(|line| line.split_ascii_whitespace().next()).collect();
+        let names: BTreeSet<_> = written
+            .iter()
+            .map(|line| line.split_ascii_whitespace().next())
+            .collect();
         assert_eq!(names.len(), written.len());
     }
 
@@ -127,9 +158,19 @@ mod tests {
 
     #[test]
     fn a_known_model_is_known_in_full() {
-        let price = Price { input: 1.0, output: 5.0, cache_read: Some(0.1), cache_write: Some(1.25) };
+        let price = Price {
+            input: 1.0,
+            output: 5.0,
+            cache_read: Some(0.1),
+            cache_write: Some(1.25),
+        };
         let abilities = "images,documents,thinking,tools".parse().unwrap();
-        let info = ModelInfo { context_tokens: 200_000, max_output_tokens: 64_000, price, abilities };
+        let info = ModelInfo {
+            context_tokens: 200_000,
+            max_output_tokens: 64_000,
+            price,
+            abilities,
+        };
         assert_eq!(lookup("anthropic:claude-haiku-4-5"), Some(info));
     }
 }

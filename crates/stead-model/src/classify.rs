@@ -64,13 +64,24 @@ const AUTH: &[&str] = &[
 ];
 
 /// Wordings of "no such model" that come with other codes than 404.
-const NOT_FOUND: &[&str] = &["model_not_found", "not_found_error", "is not a valid model id"];
+const NOT_FOUND: &[&str] = &[
+    "model_not_found",
+    "not_found_error",
+    "is not a valid model id",
+];
 
 /// Wordings of "too many requests".
 const RATE: &[&str] = &["rate_limit", "resource_exhausted", "too_many_requests"];
 
 /// Wordings of "come back later".
-const BUSY: &[&str] = &["overloaded", "api_error", "server_error", "internal_error", "unavailable", "timeout_error"];
+const BUSY: &[&str] = &[
+    "overloaded",
+    "api_error",
+    "server_error",
+    "internal_error",
+    "unavailable",
+    "timeout_error",
+];
 
 /// The meaning of an error answer: its status, the wait its headers ask for, and its body.
 /// With [`IN_STREAM`] the body is an error object met inside a stream.
@@ -86,7 +97,9 @@ pub(crate) fn classify(status: u16, retry_after: Option<Duration>, body: &[u8]) 
 
     // "Request too large" per minute is a 429 and no overflow: only the code may say so there.
     let overflows = any(OVERFLOW) || sounds_like_overflow(&said.words);
-    if overflows && (status != 429 || said.words.contains("context_length_exceeded")) || status == 413 {
+    if overflows && (status != 429 || said.words.contains("context_length_exceeded"))
+        || status == 413
+    {
         return ModelError::ContextOverflow(message);
     }
     if any(QUOTA) || status == 402 {
@@ -96,13 +109,29 @@ pub(crate) fn classify(status: u16, retry_after: Option<Duration>, body: &[u8]) 
         401 | 403 => ModelError::Auth(message),
         404 => ModelError::NotFound(message),
         408 => ModelError::TimedOut(message),
-        429 => ModelError::RateLimited { retry_after, message },
-        409 | 425 | 500.. => ModelError::Unavailable { status, retry_after, message },
+        429 => ModelError::RateLimited {
+            retry_after,
+            message,
+        },
+        409 | 425 | 500.. => ModelError::Unavailable {
+            status,
+            retry_after,
+            message,
+        },
         _ if any(AUTH) => ModelError::Auth(message),
         _ if any(NOT_FOUND) => ModelError::NotFound(message),
-        _ if any(RATE) => ModelError::RateLimited { retry_after, message },
-        _ if any(BUSY) => ModelError::Unavailable { status, retry_after, message },
-        300..=399 => ModelError::BadRequest(format!("the endpoint redirects; check the base URL ({message})")),
+        _ if any(RATE) => ModelError::RateLimited {
+            retry_after,
+            message,
+        },
+        _ if any(BUSY) => ModelError::Unavailable {
+            status,
+            retry_after,
+            message,
+        },
+        300..=399 => ModelError::BadRequest(format!(
+            "the endpoint redirects; check the base URL ({message})"
+        )),
         _ => ModelError::BadRequest(message),
     }
 }
@@ -110,17 +139,38 @@ pub(crate) fn classify(status: u16, retry_after: Option<Duration>, body: &[u8]) 
 /// Whether words that are in no table say that the prompt is too long: what it is about, and that it is too much.
 /// A limit of the answer alone is another matter, for a shorter prompt does not help there.
 fn sounds_like_overflow(words: &str) -> bool {
-    const ABOUT: [&str; 7] =
-        ["context length", "context window", "context size", "context limit", "prompt", "input token", "input length"];
-    const TOO_MUCH: [&str; 8] =
-        ["exceed", "too long", "too large", "longer than", "too many tokens", "over the limit", "overflow", "beyond"];
+    const ABOUT: [&str; 7] = [
+        "context length",
+        "context window",
+        "context size",
+        "context limit",
+        "prompt",
+        "input token",
+        "input length",
+    ];
+    const TOO_MUCH: [&str; 8] = [
+        "exceed",
+        "too long",
+        "too large",
+        "longer than",
+        "too many tokens",
+        "over the limit",
+        "overflow",
+        "beyond",
+    ];
     const ANSWER: [&str; 3] = ["max_tokens", "max_output_tokens", "max_completion_tokens"];
     let has = |list: &[&str]| list.iter().any(|wording| words.contains(wording));
-    (words.contains("token") || words.contains("context")) && has(&ABOUT) && has(&TOO_MUCH) && !has(&ANSWER)
+    (words.contains("token") || words.contains("context"))
+        && has(&ABOUT)
+        && has(&TOO_MUCH)
+        && !has(&ANSWER)
 }
 
 /// How long the headers ask to wait: `retry-after-ms`, or `retry-after` in seconds or as a date.
-pub(crate) fn retry_after<'a>(header: impl Fn(&str) -> Option<&'a str>, now: jiff::Timestamp) -> Option<Duration> {
+pub(crate) fn retry_after<'a>(
+    header: impl Fn(&str) -> Option<&'a str>,
+    now: jiff::Timestamp,
+) -> Option<Duration> {
     let number = |text: &str| text.trim().parse::<f64>().ok();
     let seconds = |seconds: f64| Duration::try_from_secs_f64(seconds).ok();
     if let Some(millis) = header("retry-after-ms").and_then(number) {
@@ -148,7 +198,12 @@ impl Said {
     fn read(body: &[u8]) -> Self {
         let Ok(value) = serde_json::from_slice::<Value>(body) else {
             let text = String::from_utf8_lossy(body).trim().to_owned();
-            return Self { words: text.to_lowercase(), text, status: None, retry_after: None };
+            return Self {
+                words: text.to_lowercase(),
+                text,
+                status: None,
+                retry_after: None,
+            };
         };
         // Gemini wraps the error in an array when it streams.
         let outer = value.get(0).unwrap_or(&value);
@@ -156,20 +211,54 @@ impl Said {
             Some(error) if !error.is_null() => error,
             _ => outer,
         };
-        let text = ["message", "detail", "msg"].iter().find_map(|key| inner.get(key)).unwrap_or(inner);
-        let text = text.as_str().map_or_else(|| text.to_string(), str::to_owned);
-        let fields = ["type", "code", "status"].iter().filter_map(|key| inner.get(key));
+        let text = ["message", "detail", "msg"]
+            .iter()
+            .find_map(|key| inner.get(key))
+            .unwrap_or(inner);
+        let text = text
+            .as_str()
+            .map_or_else(|| text.to_string(), str::to_owned);
+        let fields = ["type", "code", "status"]
+            .iter()
+            .filter_map(|key| inner.get(key));
         // OpenRouter keeps the upstream provider's own words apart.
-        let upstream = inner.pointer("/metadata/raw").and_then(Value::as_str).unwrap_or_default();
-        let names: Vec<String> = fields.map(|field| field.to_string().replace('"', "")).collect();
+        let upstream = inner
+            .pointer("/metadata/raw")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let names: Vec<String> = fields
+            .map(|field| field.to_string().replace('"', ""))
+            .collect();
         let words = format!("{} {text} {upstream}", names.join(" ")).to_lowercase();
-        let text = if upstream.is_empty() { text } else { format!("{text}: {upstream}") };
-        let status = ["code", "status"].iter().filter_map(|key| inner.get(key)?.as_u64()).find(|n| *n >= 400);
-        let status = status.and_then(|n| u16::try_from(n).ok()).filter(|n| *n < 600);
-        let delay = inner.get("details").and_then(Value::as_array).into_iter().flatten();
-        let delay = delay.filter_map(|detail| detail.get("retryDelay")?.as_str()?.strip_suffix('s')).next();
-        let retry_after = delay.and_then(|s| s.parse().ok()).and_then(|s| Duration::try_from_secs_f64(s).ok());
-        Self { text, words, status, retry_after }
+        let text = if upstream.is_empty() {
+            text
+        } else {
+            format!("{text}: {upstream}")
+        };
+        let status = ["code", "status"]
+            .iter()
+            .filter_map(|key| inner.get(key)?.as_u64())
+            .find(|n| *n >= 400);
+        let status = status
+            .and_then(|n| u16::try_from(n).ok())
+            .filter(|n| *n < 600);
+        let delay = inner
+            .get("details")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        let delay = delay
+            .filter_map(|detail| detail.get("retryDelay")?.as_str()?.strip_suffix('s'))
+            .next();
+        let retry_after = delay
+            .and_then(|s| s.parse().ok())
+            .and_then(|s| Duration::try_from_secs_f64(s).ok());
+        Self {
+            text,
+            words,
+            status,
+            retry_after,
+        }
     }
 
     fn message(&self, status: u16) -> String {

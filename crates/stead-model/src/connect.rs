@@ -39,10 +39,16 @@ impl std::str::FromStr for ModelName {
             None => ("", name.trim()),
         };
         if provider.is_empty() || model.is_empty() {
-            let example = "a model is named as provider:model, for example anthropic:claude-sonnet-4-5";
-            return Err(ModelError::Config(format!("{name:?} is no model name: {example}")));
+            let example =
+                "a model is named as provider:model, for example anthropic:claude-sonnet-4-5";
+            return Err(ModelError::Config(format!(
+                "{name:?} is no model name: {example}"
+            )));
         }
-        Ok(Self { provider: provider.to_owned(), model: model.to_owned() })
+        Ok(Self {
+            provider: provider.to_owned(),
+            model: model.to_owned(),
+        })
     }
 }
 
@@ -73,7 +79,10 @@ pub fn connect(settings: &ModelSettings, env: Env<'_>) -> Result<Arc<dyn Model>,
         };
         connect_one(&own, env)
     });
-    Ok(Arc::new(Fallback::new(first, others.collect::<Result<_, _>>()?)))
+    Ok(Arc::new(Fallback::new(
+        first,
+        others.collect::<Result<_, _>>()?,
+    )))
 }
 
 /// Whether a model of this name could be connected to, as far as its name tells.
@@ -99,9 +108,16 @@ pub fn takes_caching(provider: &str) -> bool {
 
 /// The values of all keys that a model could be reached with, so that they can be kept out of logs.
 pub fn secrets(settings: &ModelSettings, env: Env<'_>) -> Vec<String> {
-    let variables = providers().iter().flat_map(|provider| provider.key_variables);
-    let keys = variables.filter_map(|variable| env(variable)).chain(settings.api_key.clone());
-    let mut keys: Vec<String> = keys.map(|key| key.trim().to_owned()).filter(|key| !key.is_empty()).collect();
+    let variables = providers()
+        .iter()
+        .flat_map(|provider| provider.key_variables);
+    let keys = variables
+        .filter_map(|variable| env(variable))
+        .chain(settings.api_key.clone());
+    let mut keys: Vec<String> = keys
+        .map(|key| key.trim().to_owned())
+        .filter(|key| !key.is_empty())
+        .collect();
     keys.sort();
     keys.dedup();
     keys
@@ -114,18 +130,32 @@ fn connect_one(settings: &ModelSettings, env: Env<'_>) -> Result<Arc<dyn Model>,
     if window.is_none() && abilities.is_none() {
         return Ok(retrying);
     }
-    Ok(Arc::new(Told { inner: retrying, window, abilities }))
+    Ok(Arc::new(Told {
+        inner: retrying,
+        window,
+        abilities,
+    }))
 }
 
 /// The model by itself. Retries go around it, so that a recorder hears every attempt.
 fn bare(settings: &ModelSettings, env: Env<'_>) -> Result<Arc<dyn Model>, ModelError> {
     let name: ModelName = settings.name.parse()?;
-    let recorded = |inner: &str| bare(&ModelSettings { name: inner.to_owned(), ..settings.clone() }, env);
+    let recorded = |inner: &str| {
+        bare(
+            &ModelSettings {
+                name: inner.to_owned(),
+                ..settings.clone()
+            },
+            env,
+        )
+    };
     if let Some(model) = local(&name.provider, &name.model, settings.price, recorded) {
         return model;
     }
     let provider = find(&name.provider).ok_or_else(|| unknown(&name))?;
-    Ok(Arc::new(HttpModel::new(http_settings(provider, &name, settings, env)?)?))
+    Ok(Arc::new(HttpModel::new(http_settings(
+        provider, &name, settings, env,
+    )?)?))
 }
 
 fn http_settings(
@@ -134,7 +164,13 @@ fn http_settings(
     settings: &ModelSettings,
     env: Env<'_>,
 ) -> Result<HttpSettings, ModelError> {
-    let Reach { base_url, key } = reach(provider, name, settings.base_url.as_ref(), settings.api_key.as_ref(), env)?;
+    let Reach { base_url, key } = reach(
+        provider,
+        name,
+        settings.base_url.as_ref(),
+        settings.api_key.as_ref(),
+        env,
+    )?;
     Ok(HttpSettings {
         name: name.to_string(),
         base_url: below_version(provider.wire, &base_url).to_owned(),
@@ -143,7 +179,11 @@ fn http_settings(
         price: price(name, settings),
         abilities: abilities(settings).or_else(|| Some(lookup(&name.to_string())?.abilities)),
         inquiries: inquiries(provider.wire, &name.model),
-        mode: if settings.stream == Some(false) { Mode::Whole } else { Mode::Stream },
+        mode: if settings.stream == Some(false) {
+            Mode::Whole
+        } else {
+            Mode::Stream
+        },
         timeouts: settings.timeouts.clone(),
     })
 }
@@ -162,16 +202,27 @@ pub(crate) fn reach(
     api_key: Option<&String>,
     env: Env<'_>,
 ) -> Result<Reach, ModelError> {
-    let given = |text: Option<String>| text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+    let given = |text: Option<String>| {
+        text.map(|text| text.trim().to_owned())
+            .filter(|text| !text.is_empty())
+    };
     let base_url = given(base_url.cloned())
         .or_else(|| given(env(provider.base_url_variable)))
         .or_else(|| provider.base_url.map(str::to_owned))
         .ok_or_else(|| missing(name, "base_url", provider.base_url_variable))?;
-    let key =
-        given(api_key.cloned()).or_else(|| provider.key_variables.iter().find_map(|variable| given(env(variable))));
+    let key = given(api_key.cloned()).or_else(|| {
+        provider
+            .key_variables
+            .iter()
+            .find_map(|variable| given(env(variable)))
+    });
     let local = reqwest::Url::parse(&base_url).is_ok_and(|url| is_loopback(&url));
     if key.is_none() && provider.key == KeyNeed::Required && !local {
-        return Err(missing(name, "api_key", provider.key_variables.first().copied().unwrap_or_default()));
+        return Err(missing(
+            name,
+            "api_key",
+            provider.key_variables.first().copied().unwrap_or_default(),
+        ));
     }
     Ok(Reach { base_url, key })
 }
@@ -195,11 +246,16 @@ fn below_version(kind: WireKind, base_url: &str) -> &str {
 }
 
 fn price(name: &ModelName, settings: &ModelSettings) -> Option<Price> {
-    settings.price.or_else(|| Some(lookup(&name.to_string())?.price))
+    settings
+        .price
+        .or_else(|| Some(lookup(&name.to_string())?.price))
 }
 
 fn abilities(settings: &ModelSettings) -> Option<Abilities> {
-    settings.abilities.as_ref().map(|abilities| abilities.iter().copied().collect())
+    settings
+        .abilities
+        .as_ref()
+        .map(|abilities| abilities.iter().copied().collect())
 }
 
 fn missing(name: &ModelName, field: &str, variable: &str) -> ModelError {
@@ -209,8 +265,16 @@ fn missing(name: &ModelName, field: &str, variable: &str) -> ModelError {
 }
 
 fn unknown(name: &ModelName) -> ModelError {
-    let known: Vec<&str> = providers().iter().map(|provider| provider.name).chain(LOCAL).collect();
-    ModelError::Config(format!("{name}: no provider is named {:?}; known are {}", name.provider, known.join(", ")))
+    let known: Vec<&str> = providers()
+        .iter()
+        .map(|provider| provider.name)
+        .chain(LOCAL)
+        .collect();
+    ModelError::Config(format!(
+        "{name}: no provider is named {:?}; known are {}",
+        name.provider,
+        known.join(", ")
+    ))
 }
 
 #[cfg(test)]

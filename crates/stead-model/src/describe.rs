@@ -34,7 +34,12 @@ pub(crate) enum Below {
 
 /// What to ask, in order, until one answer tells the window.
 pub(crate) fn inquiries(kind: WireKind, model: &str) -> Vec<Inquiry> {
-    let get = |below, path: String, read| Inquiry { below, path, body: None, read };
+    let get = |below, path: String, read| Inquiry {
+        below,
+        path,
+        body: None,
+        read,
+    };
     let list = || get(Below::Base, "models".to_owned(), of_list);
     let props = || get(Below::Server, "props".to_owned(), of_props);
     let show = || Inquiry {
@@ -70,22 +75,38 @@ const WINDOWS: [&str; 10] = [
     "n_ctx",
     "n_ctx_train",
 ];
-const ANSWERS: [&str; 5] =
-    ["max_output_tokens", "max_completion_tokens", "max_output_length", "outputTokenLimit", "max_tokens"];
+const ANSWERS: [&str; 5] = [
+    "max_output_tokens",
+    "max_completion_tokens",
+    "max_output_length",
+    "outputTokenLimit",
+    "max_tokens",
+];
 
 /// A model as most endpoints describe it: numbers by one of many names, at the top or one level below.
 fn of_model(model: &Value, _: &str) -> Reported {
     const INNER: [&str; 4] = ["meta", "limits", "top_provider", "capabilities"];
     let places = || std::iter::once(model).chain(INNER.iter().filter_map(|key| model.get(key)));
-    let first = |names: &[&str]| places().find_map(|place| names.iter().find_map(|name| number(place.get(name)?)));
-    Reported { window: first(&WINDOWS), longest_answer: first(&ANSWERS) }
+    let first = |names: &[&str]| {
+        places().find_map(|place| names.iter().find_map(|name| number(place.get(name)?)))
+    };
+    Reported {
+        window: first(&WINDOWS),
+        longest_answer: first(&ANSWERS),
+    }
 }
 
 /// A list of models, of which ours is one.
 fn of_list(list: &Value, model: &str) -> Reported {
-    let models = [list.get("data"), list.get("models"), Some(list)].into_iter().flatten().find_map(Value::as_array);
-    let is_ours =
-        |entry: &&Value| ["id", "name", "model"].iter().any(|key| entry.get(key).is_some_and(|id| id == model));
+    let models = [list.get("data"), list.get("models"), Some(list)]
+        .into_iter()
+        .flatten()
+        .find_map(Value::as_array);
+    let is_ours = |entry: &&Value| {
+        ["id", "name", "model"]
+            .iter()
+            .any(|key| entry.get(key).is_some_and(|id| id == model))
+    };
     let found = models.and_then(|models| match models.as_slice() {
         // A server of one model answers to any name.
         [only] => Some(only),
@@ -96,25 +117,43 @@ fn of_list(list: &Value, model: &str) -> Reported {
 
 /// llama.cpp's `/props`.
 fn of_props(props: &Value, _: &str) -> Reported {
-    let window = props.pointer("/default_generation_settings/n_ctx").or_else(|| props.get("n_ctx")).and_then(number);
-    Reported { window, longest_answer: None }
+    let window = props
+        .pointer("/default_generation_settings/n_ctx")
+        .or_else(|| props.get("n_ctx"))
+        .and_then(number);
+    Reported {
+        window,
+        longest_answer: None,
+    }
 }
 
 /// Ollama's `/api/show`: `num_ctx` of the model's own settings, or what it was made for.
 fn of_show(show: &Value, _: &str) -> Reported {
-    let parameters = show.get("parameters").and_then(Value::as_str).unwrap_or_default();
-    let set = parameters.lines().find_map(|line| line.trim().strip_prefix("num_ctx")?.trim().parse().ok());
+    let parameters = show
+        .get("parameters")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let set = parameters
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("num_ctx")?.trim().parse().ok());
     let info = show.get("model_info").and_then(Value::as_object);
     let made_for = || {
-        let mut keys = info?.iter().filter(|(key, _)| key.ends_with(".context_length"));
+        let mut keys = info?
+            .iter()
+            .filter(|(key, _)| key.ends_with(".context_length"));
         keys.find_map(|(_, value)| number(value))
     };
-    Reported { window: set.or_else(made_for), longest_answer: None }
+    Reported {
+        window: set.or_else(made_for),
+        longest_answer: None,
+    }
 }
 
 /// A sensible number of tokens, also where it is written as a text.
 fn number(value: &Value) -> Option<u64> {
-    let number = value.as_u64().or_else(|| value.as_str()?.trim().parse().ok());
+    let number = value
+        .as_u64()
+        .or_else(|| value.as_str()?.trim().parse().ok());
     number.filter(|tokens| (MIN_TOKENS..=MAX_TOKENS).contains(tokens))
 }
 
@@ -128,27 +167,65 @@ mod tests {
 
     #[test]
     fn every_wording_is_understood() {
-        let reported = |window: u64| Reported { window: Some(window), longest_answer: None };
+        let reported = |window: u64| Reported {
+            window: Some(window),
+            longest_answer: None,
+        };
         type Read = fn(&Value, &str) -> Reported;
         let table: [(Read, Value, Reported); 14] = [
-            (of_list, json!({"data": [{"id": "m", "max_model_len": 32768}]}), reported(32768)),
+            (
+                of_list,
+                json!({"data": [{"id": "m", "max_model_len": 32768}]}),
+                reported(32768),
+            ),
             (
                 of_list,
                 json!({"data": [{"id": "x", "context_length": 1000}, {"id": "m", "context_length": 2000}]}),
                 reported(2000),
             ),
-            (of_list, json!({"data": [{"id": "x", "context_length": 1000}, {"id": "y"}]}), Reported::default()),
-            (of_list, json!({"data": [{"id": "any", "context_window": 8192}]}), reported(8192)),
-            (of_list, json!([{"name": "m", "max_context_length": "4096"}, {"name": "n"}]), reported(4096)),
+            (
+                of_list,
+                json!({"data": [{"id": "x", "context_length": 1000}, {"id": "y"}]}),
+                Reported::default(),
+            ),
+            (
+                of_list,
+                json!({"data": [{"id": "any", "context_window": 8192}]}),
+                reported(8192),
+            ),
+            (
+                of_list,
+                json!([{"name": "m", "max_context_length": "4096"}, {"name": "n"}]),
+                reported(4096),
+            ),
             (
                 of_list,
                 json!({"data": [{"id": "m", "context_length": 9000, "top_provider": {"max_completion_tokens": 700}}]}),
-                Reported { window: Some(9000), longest_answer: Some(700) },
+                Reported {
+                    window: Some(9000),
+                    longest_answer: Some(700),
+                },
             ),
-            (of_list, json!({"data": [{"id": "m", "meta": {"n_ctx_train": 131072}}]}), reported(131072)),
-            (of_list, json!({"data": [{"id": "m", "max_model_len": -1}]}), Reported::default()),
-            (of_props, json!({"default_generation_settings": {"n_ctx": 16384}}), reported(16384)),
-            (of_show, json!({"model_info": {"llama.context_length": 131072}}), reported(131072)),
+            (
+                of_list,
+                json!({"data": [{"id": "m", "meta": {"n_ctx_train": 131072}}]}),
+                reported(131072),
+            ),
+            (
+                of_list,
+                json!({"data": [{"id": "m", "max_model_len": -1}]}),
+                Reported::default(),
+            ),
+            (
+                of_props,
+                json!({"default_generation_settings": {"n_ctx": 16384}}),
+                reported(16384),
+            ),
+            (
+                of_show,
+                json!({"model_info": {"llama.context_length": 131072}}),
+                reported(131072),
+            ),
             (
                 of_show,
                 json!({"parameters": "stop \"x\"\nnum_ctx        8192", "model_info": {"llama.context_length": 131072}}),
@@ -157,12 +234,18 @@ mod tests {
             (
                 of_model,
                 json!({"name": "models/m", "inputTokenLimit": 1048576, "outputTokenLimit": 65536}),
-                Reported { window: Some(1048576), longest_answer: Some(65536) },
+                Reported {
+                    window: Some(1048576),
+                    longest_answer: Some(65536),
+                },
             ),
             (
                 of_model,
                 json!({"id": "m", "max_input_tokens": 200000, "max_tokens": 64000}),
-                Reported { window: Some(200000), longest_answer: Some(64000) },
+                Reported {
+                    window: Some(200000),
+                    longest_answer: Some(64000),
+                },
             ),
             (of_model, json!("what?"), Reported::default()),
         ];

@@ -38,7 +38,13 @@ pub struct EmbeddingSettings {
 
 impl Default for EmbeddingSettings {
     fn default() -> Self {
-        Self { name: String::new(), base_url: None, api_key: None, dimensions: None, timeout_seconds: 10.0 }
+        Self {
+            name: String::new(),
+            base_url: None,
+            api_key: None,
+            dimensions: None,
+            timeout_seconds: 10.0,
+        }
     }
 }
 
@@ -54,7 +60,10 @@ impl EmbeddingSettings {
     fn provider(&self) -> Result<(ModelName, &'static crate::Provider), ModelError> {
         let name: ModelName = self.name.parse()?;
         let Some(provider) = find(&name.provider) else {
-            return Err(ModelError::Config(format!("{name}: no provider is named {:?}", name.provider)));
+            return Err(ModelError::Config(format!(
+                "{name}: no provider is named {:?}",
+                name.provider
+            )));
         };
         match provider.wire {
             WireKind::OpenAi(_) | WireKind::Responses => Ok((name, provider)),
@@ -85,18 +94,26 @@ impl Embedder {
     /// The endpoint that `settings` describe. Nothing is sent yet; what is missing or wrong is said now.
     pub fn new(settings: &EmbeddingSettings, env: Env<'_>) -> Result<Self, ModelError> {
         let (name, provider) = settings.provider()?;
-        let Reach { base_url, key } =
-            reach(provider, &name, settings.base_url.as_ref(), settings.api_key.as_ref(), env)?;
+        let Reach { base_url, key } = reach(
+            provider,
+            &name,
+            settings.base_url.as_ref(),
+            settings.api_key.as_ref(),
+            env,
+        )?;
         let config = |problem: &str| ModelError::Config(format!("{name}: {problem}"));
         let url = Url::parse(&format!("{}/embeddings", base_url.trim_end_matches('/')));
-        let url = url.ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+        let url = url
+            .ok()
+            .filter(|url| matches!(url.scheme(), "http" | "https"));
         let url = url.ok_or_else(|| config("the base URL must begin with http:// or https://"))?;
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         if let Some(key) = &key {
             let value = HeaderValue::from_str(&format!("Bearer {key}"));
-            let mut value = value.map_err(|_| config("the key has characters that no header may have"))?;
+            let mut value =
+                value.map_err(|_| config("the key has characters that no header may have"))?;
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }
@@ -125,32 +142,67 @@ impl Embedder {
         let mut vectors = Vec::with_capacity(texts.len());
         for batch in texts.chunks(BATCH_TEXTS) {
             let answer = tokio::time::timeout(self.timeout, self.ask(batch)).await;
-            let answer =
-                answer.unwrap_or_else(|_| Err(ModelError::TimedOut(format!("no vectors within {:?}", self.timeout))));
-            vectors.extend(answer.map_err(|error| error.map_words(|words| self.redactor.clean(&words).into_owned()))?);
+            let answer = answer.unwrap_or_else(|_| {
+                Err(ModelError::TimedOut(format!(
+                    "no vectors within {:?}",
+                    self.timeout
+                )))
+            });
+            vectors.extend(answer.map_err(|error| {
+                error.map_words(|words| self.redactor.clean(&words).into_owned())
+            })?);
         }
         Ok(vectors)
     }
 
     async fn ask(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, ModelError> {
-        let input: Vec<String> = texts.iter().map(|text| text.chars().take(MAX_TEXT_CHARS).collect()).collect();
+        let input: Vec<String> = texts
+            .iter()
+            .map(|text| text.chars().take(MAX_TEXT_CHARS).collect())
+            .collect();
         let mut body = json!({"model": self.model, "input": input, "encoding_format": "float"});
         if let Some(dimensions) = self.dimensions {
             body["dimensions"] = dimensions.into();
         }
-        let client = self.client.get_or_init(|| client(&self.url, self.timeout)).as_ref().map_err(Clone::clone)?;
-        let call = client.post(self.url.clone()).headers(self.headers.clone()).body(body.to_string());
+        let client = self
+            .client
+            .get_or_init(|| client(&self.url, self.timeout))
+            .as_ref()
+            .map_err(Clone::clone)?;
+        let call = client
+            .post(self.url.clone())
+            .headers(self.headers.clone())
+            .body(body.to_string());
         let response = call.send().await.map_err(network)?;
         let status = response.status();
-        let header = |name: &str| response.headers().get(name)?.to_str().ok().map(str::to_owned);
+        let header = |name: &str| {
+            response
+                .headers()
+                .get(name)?
+                .to_str()
+                .ok()
+                .map(str::to_owned)
+        };
         let (ms, wait) = (header("retry-after-ms"), header("retry-after"));
         if is_web_page(&response) && status.is_success() {
-            return Err(ModelError::NotFound("the endpoint answered with a web page; check the base URL".to_owned()));
+            return Err(ModelError::NotFound(
+                "the endpoint answered with a web page; check the base URL".to_owned(),
+            ));
         }
         let body = read(response).await?;
         if !status.is_success() {
-            let header = |name: &str| if name == "retry-after-ms" { ms.as_deref() } else { wait.as_deref() };
-            return Err(classify(status.as_u16(), retry_after(header, jiff::Timestamp::now()), &body));
+            let header = |name: &str| {
+                if name == "retry-after-ms" {
+                    ms.as_deref()
+                } else {
+                    wait.as_deref()
+                }
+            };
+            return Err(classify(
+                status.as_u16(),
+                retry_after(header, jiff::Timestamp::now()),
+                &body,
+            ));
         }
         parse(&body, texts.len())
     }
@@ -160,7 +212,9 @@ async fn read(mut response: Response) -> Result<Vec<u8>, ModelError> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(network)? {
         if body.len() + chunk.len() > MAX_ANSWER_BYTES {
-            return Err(ModelError::Protocol(format!("the answer has more than {MAX_ANSWER_BYTES} bytes")));
+            return Err(ModelError::Protocol(format!(
+                "the answer has more than {MAX_ANSWER_BYTES} bytes"
+            )));
         }
         body.extend_from_slice(&chunk);
     }
@@ -183,12 +237,19 @@ fn parse(body: &[u8], count: usize) -> Result<Vec<Vec<f32>>, ModelError> {
     let mut vectors = vec![Vec::new(); count];
     for (at, item) in answer.data.into_iter().enumerate() {
         let index = item.index.unwrap_or(at);
-        let place = vectors.get_mut(index).ok_or_else(|| odd(format!("a vector has the index {index} of {count}")))?;
+        let place = vectors
+            .get_mut(index)
+            .ok_or_else(|| odd(format!("a vector has the index {index} of {count}")))?;
         *place = item.embedding;
     }
     let length = vectors.first().map_or(0, Vec::len);
-    if vectors.iter().any(|vector| vector.is_empty() || vector.len() != length) {
-        return Err(odd(format!("not every one of {count} texts got a vector of the same length")));
+    if vectors
+        .iter()
+        .any(|vector| vector.is_empty() || vector.len() != length)
+    {
+        return Err(odd(format!(
+            "not every one of {count} texts got a vector of the same length"
+        )));
     }
     Ok(vectors)
 }

@@ -77,7 +77,9 @@ impl ModelError {
     /// How long the provider asked to wait.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::RateLimited { retry_after, .. } | Self::Unavailable { retry_after, .. } => *retry_after,
+            Self::RateLimited { retry_after, .. } | Self::Unavailable { retry_after, .. } => {
+                *retry_after
+            }
             Self::ContextOverflow(_)
             | Self::Auth(_)
             | Self::Quota(_)
@@ -95,10 +97,22 @@ impl ModelError {
     pub(crate) fn map_words(self, edit: impl FnOnce(String) -> String) -> Self {
         match self {
             Self::ContextOverflow(words) => Self::ContextOverflow(edit(words)),
-            Self::RateLimited { retry_after, message } => Self::RateLimited { retry_after, message: edit(message) },
-            Self::Unavailable { status, retry_after, message } => {
-                Self::Unavailable { status, retry_after, message: edit(message) }
-            }
+            Self::RateLimited {
+                retry_after,
+                message,
+            } => Self::RateLimited {
+                retry_after,
+                message: edit(message),
+            },
+            Self::Unavailable {
+                status,
+                retry_after,
+                message,
+            } => Self::Unavailable {
+                status,
+                retry_after,
+                message: edit(message),
+            },
             Self::Auth(words) => Self::Auth(edit(words)),
             Self::Quota(words) => Self::Quota(edit(words)),
             Self::NotFound(words) => Self::NotFound(edit(words)),

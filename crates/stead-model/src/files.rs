@@ -23,10 +23,18 @@ impl Lines {
     /// end is removed, so that the next one starts on its own.
     pub(crate) fn open(path: &Path) -> Result<Self, ModelError> {
         let open = || {
-            let mut file = OpenOptions::new().create(true).append(true).read(true).mode(0o600).open(path)?;
+            let mut file = OpenOptions::new()
+                .create(true)
+                .append(true)
+                .read(true)
+                .mode(0o600)
+                .open(path)?;
             let mut content = Vec::new();
             file.read_to_end(&mut content)?;
-            let whole = content.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+            let whole = content
+                .iter()
+                .rposition(|&byte| byte == b'\n')
+                .map_or(0, |end| end + 1);
             if whole < content.len() {
                 file.set_len(whole as u64)?;
                 file.seek(SeekFrom::End(0))?;
@@ -34,20 +42,27 @@ impl Lines {
             Ok(file)
         };
         let file = open().map_err(|error| unusable(path, "write", &error))?;
-        Ok(Self { path: path.to_owned(), file })
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+        })
     }
 
     /// Appends one line in one write.
     pub(crate) fn append(&mut self, mut line: String) -> Result<(), ModelError> {
         line.push('\n');
-        self.file.write_all(line.as_bytes()).map_err(|error| unusable(&self.path, "write", &error))
+        self.file
+            .write_all(line.as_bytes())
+            .map_err(|error| unusable(&self.path, "write", &error))
     }
 }
 
 fn unusable(path: &Path, verb: &str, error: &std::io::Error) -> ModelError {
     let path = path.display();
     match error.kind() {
-        ErrorKind::NotFound => ModelError::Config(format!("cannot {verb} {path}: there is no such file or folder")),
+        ErrorKind::NotFound => ModelError::Config(format!(
+            "cannot {verb} {path}: there is no such file or folder"
+        )),
         _ => ModelError::Config(format!("cannot {verb} {path}: {error}")),
     }
 }

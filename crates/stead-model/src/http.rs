@@ -73,15 +73,30 @@ struct Limits {
 
 impl HttpModel {
     pub(crate) fn new(settings: HttpSettings) -> Result<Self, ModelError> {
-        let HttpSettings { name, wire, base_url, key, price, abilities, inquiries, mode, timeouts } = settings;
+        let HttpSettings {
+            name,
+            wire,
+            base_url,
+            key,
+            price,
+            abilities,
+            inquiries,
+            mode,
+            timeouts,
+        } = settings;
         let base_url = base_url.trim_end_matches('/').to_owned();
         let endpoint = wire.endpoint(mode);
         let url = format!("{base_url}/{}", endpoint.trim_start_matches('/'));
-        let url = Url::parse(&url).map_err(|error| config(&name, &format!("the base URL is not one: {error}")))?;
+        let url = Url::parse(&url)
+            .map_err(|error| config(&name, &format!("the base URL is not one: {error}")))?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(config(&name, "the base URL must begin with http:// or https://"));
+            return Err(config(
+                &name,
+                "the base URL must begin with http:// or https://",
+            ));
         }
-        let headers = headers(wire.as_ref(), mode, key.as_deref()).map_err(|problem| config(&name, problem))?;
+        let headers = headers(wire.as_ref(), mode, key.as_deref())
+            .map_err(|problem| config(&name, problem))?;
         let total = seconds(&name, "total_seconds", timeouts.total_seconds)?;
         let idle = seconds(&name, "idle_seconds", timeouts.idle_seconds)?;
         let limits = Limits {
@@ -95,18 +110,43 @@ impl HttpModel {
         };
         let redactor = Redactor::new(key);
         let client = OnceLock::new();
-        Ok(Self { name, wire, base_url, url, headers, price, abilities, inquiries, mode, limits, redactor, client })
+        Ok(Self {
+            name,
+            wire,
+            base_url,
+            url,
+            headers,
+            price,
+            abilities,
+            inquiries,
+            mode,
+            limits,
+            redactor,
+            client,
+        })
     }
 
     fn client(&self) -> Result<&Client, ModelError> {
-        self.client.get_or_init(|| client(&self.url, self.limits.connect)).as_ref().map_err(Clone::clone)
+        self.client
+            .get_or_init(|| client(&self.url, self.limits.connect))
+            .as_ref()
+            .map_err(Clone::clone)
     }
 
     async fn open(&self, request: &Request, deadline: Instant) -> Result<Phase, ModelError> {
-        let request = &*self.abilities.map_or(Cow::Borrowed(request), |abilities| abilities.fit(request));
+        let request = &*self
+            .abilities
+            .map_or(Cow::Borrowed(request), |abilities| abilities.fit(request));
         let body = wire::encode(self.wire.as_ref(), request, self.mode, self.abilities);
-        let call = self.client()?.post(self.url.clone()).headers(self.headers.clone()).body(body);
-        let response = self.in_time(deadline, call.send()).await?.map_err(|error| self.unreached(error))?;
+        let call = self
+            .client()?
+            .post(self.url.clone())
+            .headers(self.headers.clone())
+            .body(body);
+        let response = self
+            .in_time(deadline, call.send())
+            .await?
+            .map_err(|error| self.unreached(error))?;
         let status = response.status();
         if !status.is_success() {
             let header = |name: &str| response.headers().get(name)?.to_str().ok();
@@ -149,7 +189,10 @@ impl HttpModel {
             Below::Base => &self.base_url,
             Below::Server => &server,
         };
-        let (client, url) = (self.client().ok()?, Url::parse(&format!("{start}/{}", inquiry.path)).ok()?);
+        let (client, url) = (
+            self.client().ok()?,
+            Url::parse(&format!("{start}/{}", inquiry.path)).ok()?,
+        );
         let call = match &inquiry.body {
             Some(body) => client.post(url).body(body.to_string()),
             None => client.get(url),
@@ -166,7 +209,10 @@ impl HttpModel {
             }
             body.extend_from_slice(&chunk);
         }
-        Some((inquiry.read)(&serde_json::from_slice(&body).ok()?, self.wire.model()))
+        Some((inquiry.read)(
+            &serde_json::from_slice(&body).ok()?,
+            self.wire.model(),
+        ))
     }
 
     /// Why a request did not arrive: where there is nobody, what to look at is the address.
@@ -185,9 +231,17 @@ impl HttpModel {
         ))
     }
 
-    async fn read_whole(&self, mut response: Response, deadline: Instant) -> Result<Reply, ModelError> {
+    async fn read_whole(
+        &self,
+        mut response: Response,
+        deadline: Instant,
+    ) -> Result<Reply, ModelError> {
         let mut body = Vec::new();
-        while let Some(chunk) = self.in_time(deadline, response.chunk()).await?.map_err(network)? {
+        while let Some(chunk) = self
+            .in_time(deadline, response.chunk())
+            .await?
+            .map_err(network)?
+        {
             if body.len() + chunk.len() > MAX_ANSWER_BYTES {
                 return Err(too_long());
             }
@@ -209,14 +263,20 @@ impl HttpModel {
     }
 
     /// Waits for `future`, but neither longer than the idle limit nor past the answer's deadline.
-    async fn in_time<T>(&self, deadline: Instant, future: impl Future<Output = T>) -> Result<T, ModelError> {
+    async fn in_time<T>(
+        &self,
+        deadline: Instant,
+        future: impl Future<Output = T>,
+    ) -> Result<T, ModelError> {
         let idle = Instant::now() + self.limits.idle;
-        tokio::time::timeout_at(idle.min(deadline), future).await.map_err(|_| {
-            ModelError::TimedOut(match idle < deadline {
-                true => format!("the provider sent nothing for {:?}", self.limits.idle),
-                false => format!("the answer took longer than {:?}", self.limits.total),
+        tokio::time::timeout_at(idle.min(deadline), future)
+            .await
+            .map_err(|_| {
+                ModelError::TimedOut(match idle < deadline {
+                    true => format!("the provider sent nothing for {:?}", self.limits.idle),
+                    false => format!("the answer took longer than {:?}", self.limits.total),
+                })
             })
-        })
     }
 }
 
@@ -231,15 +291,27 @@ impl Model for HttpModel {
 
     fn describe(&self) -> BoxFuture<'_, Reported> {
         let limit = Duration::from_secs(DESCRIBE_SECONDS);
-        Box::pin(async move { tokio::time::timeout(limit, self.ask_about()).await.unwrap_or_default() })
+        Box::pin(async move {
+            tokio::time::timeout(limit, self.ask_about())
+                .await
+                .unwrap_or_default()
+        })
     }
 
     fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {
         let deadline = Instant::now() + self.limits.total;
-        let answer = Answer { model: self, request, deadline, phase: Phase::New, ready: VecDeque::new() };
+        let answer = Answer {
+            model: self,
+            request,
+            deadline,
+            phase: Phase::New,
+            ready: VecDeque::new(),
+        };
         Box::pin(stream::unfold(answer, |mut answer| async move {
             let item = answer.next().await?;
-            let item = item.map_err(|error| error.map_words(|words| answer.model.redactor.clean(&words).into_owned()));
+            let item = item.map_err(|error| {
+                error.map_words(|words| answer.model.redactor.clean(&words).into_owned())
+            });
             Some((item, answer))
         }))
     }
@@ -297,8 +369,17 @@ impl Answer<'_> {
     }
 
     async fn read(&mut self, mut streaming: Streaming) -> Result<Phase, ModelError> {
-        let chunk = self.model.in_time(self.deadline, streaming.response.chunk()).await?.map_err(network)?;
-        let Streaming { response, mut parser, mut decoder, mut received_bytes } = streaming;
+        let chunk = self
+            .model
+            .in_time(self.deadline, streaming.response.chunk())
+            .await?
+            .map_err(network)?;
+        let Streaming {
+            response,
+            mut parser,
+            mut decoder,
+            mut received_bytes,
+        } = streaming;
         let mut deltas = Vec::new();
         let mut sink = |event: &str, data: &str| decoder.push(event, data, &mut deltas);
         let ended = chunk.is_none();
@@ -334,12 +415,20 @@ impl Answer<'_> {
         if ended {
             Err(ModelError::Cut)
         } else {
-            Ok(Phase::Streaming(Streaming { response, parser, decoder, received_bytes }))
+            Ok(Phase::Streaming(Streaming {
+                response,
+                parser,
+                decoder,
+                received_bytes,
+            }))
         }
     }
 
     fn done(&mut self, reply: Reply) {
-        let reply = Reply { model: self.model.name.clone(), ..reply };
+        let reply = Reply {
+            model: self.model.name.clone(),
+            ..reply
+        };
         self.ready.push_back(Delta::Done(Box::new(reply)));
     }
 }
@@ -358,26 +447,40 @@ pub(crate) fn client(url: &Url, connect_timeout: Duration) -> Result<Client, Mod
         .connect_timeout(connect_timeout)
         // A redirect would carry the key to another place.
         .redirect(reqwest::redirect::Policy::none())
-        .tls_backend_preconfigured(tls(url).map_err(|error| ModelError::Config(format!("TLS: {error}")))?);
-    let builder = if is_loopback(url) { builder.no_proxy() } else { builder };
-    builder.build().map_err(|error| ModelError::Config(format!("HTTP client: {}", causes(&error))))
+        .tls_backend_preconfigured(
+            tls(url).map_err(|error| ModelError::Config(format!("TLS: {error}")))?,
+        );
+    let builder = if is_loopback(url) {
+        builder.no_proxy()
+    } else {
+        builder
+    };
+    builder
+        .build()
+        .map_err(|error| ModelError::Config(format!("HTTP client: {}", causes(&error))))
 }
 
 /// The TLS configuration. For `http:` it is an empty one that trusts nobody and costs nothing to make.
 fn tls(url: &Url) -> Result<rustls::ClientConfig, rustls::Error> {
     use rustls_platform_verifier::BuilderVerifierExt;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    let builder = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?;
     let mut config = match url.scheme() {
         "https" => builder.with_platform_verifier()?.with_no_client_auth(),
-        _ => builder.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth(),
+        _ => builder
+            .with_root_certificates(rustls::RootCertStore::empty())
+            .with_no_client_auth(),
     };
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(config)
 }
 
 fn content_type(response: &Response) -> &[u8] {
-    response.headers().get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes)
+    response
+        .headers()
+        .get(CONTENT_TYPE)
+        .map_or(&b""[..], HeaderValue::as_bytes)
 }
 
 /// Whether the answer is for people: nothing that speaks a protocol of ours gives one.
@@ -388,7 +491,10 @@ pub(crate) fn is_web_page(response: &Response) -> bool {
 /// Whether `url` points at this machine.
 pub(crate) fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    host == "localhost"
+        || host
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|ip| ip.is_loopback())
 }
 
 fn headers(wire: &dyn Wire, mode: Mode, key: Option<&str>) -> Result<HeaderMap, &'static str> {
@@ -401,7 +507,8 @@ fn headers(wire: &dyn Wire, mode: Mode, key: Option<&str>) -> Result<HeaderMap, 
     headers.insert(ACCEPT, HeaderValue::from_static(accept));
     for (name, value) in wire.headers(key) {
         let secret = key.is_some_and(|key| value.contains(key));
-        let mut value = HeaderValue::from_str(&value).map_err(|_| "the key has characters that no header may have")?;
+        let mut value = HeaderValue::from_str(&value)
+            .map_err(|_| "the key has characters that no header may have")?;
         value.set_sensitive(secret);
         headers.insert(HeaderName::from_static(name), value);
     }
@@ -420,7 +527,10 @@ pub(crate) fn seconds(name: &str, field: &str, seconds: f64) -> Result<Duration,
     const YEAR_SECONDS: f64 = 365.0 * 86_400.0;
     match Duration::try_from_secs_f64(seconds.min(YEAR_SECONDS)) {
         Ok(duration) if !duration.is_zero() => Ok(duration),
-        Ok(_) | Err(_) => Err(config(name, &format!("timeouts.{field} must be more than 0, not {seconds}"))),
+        Ok(_) | Err(_) => Err(config(
+            name,
+            &format!("timeouts.{field} must be more than 0, not {seconds}"),
+        )),
     }
 }
 
@@ -433,7 +543,11 @@ fn too_long() -> ModelError {
 }
 
 pub(crate) fn network(error: reqwest::Error) -> ModelError {
-    let kind = if error.is_timeout() { ModelError::TimedOut } else { ModelError::Network };
+    let kind = if error.is_timeout() {
+        ModelError::TimedOut
+    } else {
+        ModelError::Network
+    };
     // The URL may hold a key.
     kind(causes(&error.without_url()))
 }

@@ -17,8 +17,13 @@ pub(crate) fn local(
     connect: impl FnOnce(&str) -> Result<Arc<dyn Model>, ModelError>,
 ) -> Option<Result<Arc<dyn Model>, ModelError>> {
     match provider {
-        "scripted" => Some(ScriptedModel::load(Path::new(rest)).map(|model| Arc::new(model.with_price(price)) as _)),
-        "replay" => Some(Replay::load(Path::new(rest)).map(|model| Arc::new(model.with_price(price)) as _)),
+        "scripted" => Some(
+            ScriptedModel::load(Path::new(rest))
+                .map(|model| Arc::new(model.with_price(price)) as _),
+        ),
+        "replay" => {
+            Some(Replay::load(Path::new(rest)).map(|model| Arc::new(model.with_price(price)) as _))
+        }
         "record" => Some(record(rest, connect)),
         _ => None,
     }
@@ -28,7 +33,9 @@ fn record(
     rest: &str,
     connect: impl FnOnce(&str) -> Result<Arc<dyn Model>, ModelError>,
 ) -> Result<Arc<dyn Model>, ModelError> {
-    let parts = rest.split_once('=').filter(|(file, name)| !file.is_empty() && name.contains(':'));
+    let parts = rest
+        .split_once('=')
+        .filter(|(file, name)| !file.is_empty() && name.contains(':'));
     let (file, name) = parts.ok_or_else(|| {
         ModelError::Config(format!(
             "record:{rest} must be record:FILE=provider:model, for example record:tape.jsonl=openai:gpt-5"
@@ -43,10 +50,19 @@ mod tests {
     use crate::{ModelSettings, Request, connect};
     use stead_core::Message;
 
-    const PRICE: Price = Price { input: 1.0, output: 2.0, cache_read: None, cache_write: None };
+    const PRICE: Price = Price {
+        input: 1.0,
+        output: 2.0,
+        cache_read: None,
+        cache_write: None,
+    };
 
     fn open(name: &str) -> Result<Arc<dyn Model>, ModelError> {
-        let settings = ModelSettings { name: name.into(), price: Some(PRICE), ..ModelSettings::default() };
+        let settings = ModelSettings {
+            name: name.into(),
+            price: Some(PRICE),
+            ..ModelSettings::default()
+        };
         connect(&settings, &|_| None)
     }
 
@@ -56,7 +72,10 @@ mod tests {
         let (script, tape) = (dir.path().join("s.yaml"), dir.path().join("t.jsonl"));
         std::fs::write(&script, "[{error: {kind: cut}}, {text: hello}]").unwrap();
         let (script, tape) = (script.display(), tape.display());
-        let request = Request { messages: vec![Message::user("hi").into()], ..Request::default() };
+        let request = Request {
+            messages: vec![Message::user("hi").into()],
+            ..Request::default()
+        };
         let recorder = open(&format!("record:{tape}=scripted:{script}")).unwrap();
         // The scripted failure is met and tried again, as a real one would be.
         let recorded = recorder.complete(&request).await.unwrap();
@@ -68,13 +87,26 @@ mod tests {
 
     #[test]
     fn names_that_cannot_be_opened_say_why() {
-        for name in ["record:tape.jsonl", "record:=openai:gpt-5", "record:t=gpt-5"] {
+        for name in [
+            "record:tape.jsonl",
+            "record:=openai:gpt-5",
+            "record:t=gpt-5",
+        ] {
             let message = open(name).unwrap_err().to_string();
-            assert!(message.starts_with(&format!("{name} must be record:FILE=provider:model")), "{message}");
+            assert!(
+                message.starts_with(&format!("{name} must be record:FILE=provider:model")),
+                "{message}"
+            );
         }
         let message = open("record:/nowhere/t=x:y").unwrap_err().to_string();
-        assert!(message.starts_with("x:y: no provider is named \"x\""), "{message}");
+        assert!(
+            message.starts_with("x:y: no provider is named \"x\""),
+            "{message}"
+        );
         let message = open("replay:/nowhere/t").unwrap_err().to_string();
-        assert_eq!(message, "cannot read /nowhere/t: there is no such file or folder");
+        assert_eq!(
+            message,
+            "cannot read /nowhere/t: there is no such file or folder"
+        );
     }
 }

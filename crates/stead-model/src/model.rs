@@ -23,7 +23,11 @@ pub trait Model: Debug + Send + Sync {
 
     /// What the tokens of an answer cost that came from `answered_by`, a [`Reply::model`].
     fn price_of(&self, answered_by: &str) -> Option<Price> {
-        if answered_by == self.name() { self.price() } else { None }
+        if answered_by == self.name() {
+            self.price()
+        } else {
+            None
+        }
     }
 
     /// Tokens that fit into one request, its answer included, if known.
@@ -122,8 +126,14 @@ impl Reply {
                 Block::Thinking(thinking) if thinking.text.is_empty() => {}
                 Block::Thinking(thinking) => deltas.push(Delta::Thinking(thinking.text.clone())),
                 Block::ToolCall(call) => {
-                    deltas.push(Delta::CallStarted { index: calls, name: call.name.clone() });
-                    deltas.push(Delta::CallArgs { index: calls, json: call.args.to_string() });
+                    deltas.push(Delta::CallStarted {
+                        index: calls,
+                        name: call.name.clone(),
+                    });
+                    deltas.push(Delta::CallArgs {
+                        index: calls,
+                        json: call.args.to_string(),
+                    });
                     calls += 1;
                 }
                 Block::Media(_) => {}
@@ -153,7 +163,10 @@ pub struct Request {
 impl Request {
     /// What the model of this name is asked.
     pub fn of(&self, model: &str) -> &Self {
-        self.instead.iter().find(|(name, _)| name == model).map_or(self, |(_, request)| request)
+        self.instead
+            .iter()
+            .find(|(name, _)| name == model)
+            .map_or(self, |(_, request)| request)
     }
 }
 

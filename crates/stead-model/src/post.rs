@@ -17,44 +17,81 @@ pub struct JsonEndpoint {
 
 impl JsonEndpoint {
     /// The address `url`, asked with `method` and these headers beside those that say that it is JSON.
-    pub fn new(url: &str, method: &str, headers: &BTreeMap<String, String>) -> Result<Self, ModelError> {
+    pub fn new(
+        url: &str,
+        method: &str,
+        headers: &BTreeMap<String, String>,
+    ) -> Result<Self, ModelError> {
         let config = |problem: String| ModelError::Config(problem);
-        let parsed = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-        let url = parsed.ok_or_else(|| config("the address must begin with http:// or https://".to_owned()))?;
-        let method = Method::from_bytes(method.as_bytes()).map_err(|_| config(format!("{method} is no method")))?;
+        let parsed = Url::parse(url)
+            .ok()
+            .filter(|url| matches!(url.scheme(), "http" | "https"));
+        let url = parsed
+            .ok_or_else(|| config("the address must begin with http:// or https://".to_owned()))?;
+        let method = Method::from_bytes(method.as_bytes())
+            .map_err(|_| config(format!("{method} is no method")))?;
         let mut all = HeaderMap::new();
         all.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         all.insert(ACCEPT, HeaderValue::from_static("application/json"));
         for (name, value) in headers {
-            let parsed = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value));
+            let parsed = (
+                HeaderName::from_bytes(name.as_bytes()),
+                HeaderValue::from_str(value),
+            );
             let (Ok(key), Ok(mut value)) = parsed else {
-                return Err(config(format!("the header {name:?} has characters that no header may have")));
+                return Err(config(format!(
+                    "the header {name:?} has characters that no header may have"
+                )));
             };
             value.set_sensitive(true);
             all.insert(key, value);
         }
-        Ok(Self { url, method, headers: all })
+        Ok(Self {
+            url,
+            method,
+            headers: all,
+        })
     }
 
     /// Asks once and gives the body of an answer with a status of success; one longer than `limit` bytes is an error,
     /// as is any other status.
-    pub async fn ask(&self, body: Vec<u8>, limit: usize, timeout: Duration) -> Result<Vec<u8>, ModelError> {
+    pub async fn ask(
+        &self,
+        body: Vec<u8>,
+        limit: usize,
+        timeout: Duration,
+    ) -> Result<Vec<u8>, ModelError> {
         let late = || ModelError::TimedOut(format!("no answer within {} s", timeout.as_secs()));
-        tokio::time::timeout(timeout, self.once(body, limit, timeout)).await.unwrap_or_else(|_| Err(late()))
+        tokio::time::timeout(timeout, self.once(body, limit, timeout))
+            .await
+            .unwrap_or_else(|_| Err(late()))
     }
 
-    async fn once(&self, body: Vec<u8>, limit: usize, timeout: Duration) -> Result<Vec<u8>, ModelError> {
+    async fn once(
+        &self,
+        body: Vec<u8>,
+        limit: usize,
+        timeout: Duration,
+    ) -> Result<Vec<u8>, ModelError> {
         let client = client(&self.url, timeout)?;
-        let request = client.request(self.method.clone(), self.url.clone()).headers(self.headers.clone()).body(body);
+        let request = client
+            .request(self.method.clone(), self.url.clone())
+            .headers(self.headers.clone())
+            .body(body);
         let mut response = request.send().await.map_err(network)?;
         let status = response.status();
         if !status.is_success() {
-            return Err(ModelError::Protocol(format!("the answer's status is {}", status.as_u16())));
+            return Err(ModelError::Protocol(format!(
+                "the answer's status is {}",
+                status.as_u16()
+            )));
         }
         let mut answer = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(network)? {
             if answer.len() + chunk.len() > limit {
-                return Err(ModelError::Protocol(format!("the answer has more than {limit} bytes")));
+                return Err(ModelError::Protocol(format!(
+                    "the answer has more than {limit} bytes"
+                )));
             }
             answer.extend_from_slice(&chunk);
         }

@@ -45,12 +45,19 @@ pub fn providers() -> &'static [Provider] {
 
 /// The provider of that name or alias.
 pub(crate) fn find(name: &str) -> Option<&'static Provider> {
-    PROVIDERS.iter().find(|provider| provider.name == name || provider.aliases.contains(&name))
+    PROVIDERS
+        .iter()
+        .find(|provider| provider.name == name || provider.aliases.contains(&name))
 }
 
 const fn compatible(name: &'static str, thinking_back: Option<&'static str>) -> WireKind {
     let (limit, effort) = (LimitField::MaxTokens, EffortField::Grade);
-    WireKind::OpenAi(Dialect { name, limit, effort, thinking_back })
+    WireKind::OpenAi(Dialect {
+        name,
+        limit,
+        effort,
+        thinking_back,
+    })
 }
 
 const REASONING_CONTENT: Option<&str> = Some("reasoning_content");
@@ -252,7 +259,11 @@ mod tests {
                 assert!(seen.insert(*name), "{name} is there twice");
                 assert_eq!(find(name).map(|found| found.name), Some(provider.name));
             }
-            assert!(provider.base_url.is_none_or(|url| !url.ends_with('/')), "{}", provider.name);
+            assert!(
+                provider.base_url.is_none_or(|url| !url.ends_with('/')),
+                "{}",
+                provider.name
+            );
         }
     }
 }

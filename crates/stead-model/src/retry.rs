@@ -29,7 +29,11 @@ pub(crate) struct Retrying {
 
 impl Retrying {
     pub(crate) fn new(inner: Arc<dyn Model>, max_retries: u32) -> Self {
-        Self { inner, max_retries, jitter: rand::random::<f64> }
+        Self {
+            inner,
+            max_retries,
+            jitter: rand::random::<f64>,
+        }
     }
 
     /// How long to wait after the failure of `attempt` (from 1).
@@ -43,7 +47,10 @@ impl Retrying {
 
 impl fmt::Debug for Retrying {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Retrying").field("inner", &self.inner).field("max_retries", &self.max_retries).finish()
+        f.debug_struct("Retrying")
+            .field("inner", &self.inner)
+            .field("max_retries", &self.max_retries)
+            .finish()
     }
 }
 
@@ -87,22 +94,27 @@ impl Model for Retrying {
             Ended,
         }
         let start = (Now::Asking(self.inner.stream(request)), 1);
-        Box::pin(stream::unfold(start, move |(mut now, attempt)| async move {
-            if let Now::Pausing(pause) = now {
-                tokio::time::sleep(pause).await;
-                now = Now::Asking(self.inner.stream(request));
-            }
-            let Now::Asking(mut deltas) = now else { return None };
-            match deltas.next().await? {
-                Ok(delta) => Some((Ok(delta), (Now::Asking(deltas), attempt))),
-                Err(error) if error.is_transient() && attempt <= self.max_retries => {
-                    let pause = self.pause(attempt, &error);
-                    let delta = retry(attempt + 1, pause, error.to_string());
-                    Some((Ok(delta), (Now::Pausing(pause), attempt + 1)))
+        Box::pin(stream::unfold(
+            start,
+            move |(mut now, attempt)| async move {
+                if let Now::Pausing(pause) = now {
+                    tokio::time::sleep(pause).await;
+                    now = Now::Asking(self.inner.stream(request));
                 }
-                Err(error) => Some((Err(error), (Now::Ended, attempt))),
-            }
-        }))
+                let Now::Asking(mut deltas) = now else {
+                    return None;
+                };
+                match deltas.next().await? {
+                    Ok(delta) => Some((Ok(delta), (Now::Asking(deltas), attempt))),
+                    Err(error) if error.is_transient() && attempt <= self.max_retries => {
+                        let pause = self.pause(attempt, &error);
+                        let delta = retry(attempt + 1, pause, error.to_string());
+                        Some((Ok(delta), (Now::Pausing(pause), attempt + 1)))
+                    }
+                    Err(error) => Some((Err(error), (Now::Ended, attempt))),
+                }
+            },
+        ))
     }
 }
 
@@ -171,39 +183,56 @@ impl Model for Fallback {
     }
 
     fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {
-        let first = (self.first.name(), self.first.stream(request.of(self.first.name())));
+        let first = (
+            self.first.name(),
+            self.first.stream(request.of(self.first.name())),
+        );
         let start = (Some(first), self.others.iter(), 1);
-        Box::pin(stream::unfold(start, move |(now, mut others, attempt)| async move {
-            let (name, mut deltas) = now?;
-            match deltas.next().await? {
-                // Attempts are counted over all models.
-                Ok(Delta::Retry { wait_ms, reason, .. }) => {
-                    let delta = Delta::Retry { attempt: attempt + 1, wait_ms, reason };
-                    Some((Ok(delta), (Some((name, deltas)), others, attempt + 1)))
-                }
-                Ok(
-                    delta @ (Delta::Text(_)
-                    | Delta::Thinking(_)
-                    | Delta::CallStarted { .. }
-                    | Delta::CallArgs { .. }
-                    | Delta::Done(_)),
-                ) => Some((Ok(delta), (Some((name, deltas)), others, attempt))),
-                Err(error) => match others.next().filter(|_| another_may_help(&error)) {
-                    Some(next) => {
-                        let reason = format!("{name}: {error}; {} is asked instead", next.name());
-                        let delta = retry(attempt + 1, Duration::ZERO, reason);
-                        let asked = next.stream(request.of(next.name()));
-                        Some((Ok(delta), (Some((next.name(), asked)), others, attempt + 1)))
+        Box::pin(stream::unfold(
+            start,
+            move |(now, mut others, attempt)| async move {
+                let (name, mut deltas) = now?;
+                match deltas.next().await? {
+                    // Attempts are counted over all models.
+                    Ok(Delta::Retry {
+                        wait_ms, reason, ..
+                    }) => {
+                        let delta = Delta::Retry {
+                            attempt: attempt + 1,
+                            wait_ms,
+                            reason,
+                        };
+                        Some((Ok(delta), (Some((name, deltas)), others, attempt + 1)))
                     }
-                    None => Some((Err(error), (None, others, attempt))),
-                },
-            }
-        }))
+                    Ok(
+                        delta @ (Delta::Text(_)
+                        | Delta::Thinking(_)
+                        | Delta::CallStarted { .. }
+                        | Delta::CallArgs { .. }
+                        | Delta::Done(_)),
+                    ) => Some((Ok(delta), (Some((name, deltas)), others, attempt))),
+                    Err(error) => match others.next().filter(|_| another_may_help(&error)) {
+                        Some(next) => {
+                            let reason =
+                                format!("{name}: {error}; {} is asked instead", next.name());
+                            let delta = retry(attempt + 1, Duration::ZERO, reason);
+                            let asked = next.stream(request.of(next.name()));
+                            Some((Ok(delta), (Some((next.name(), asked)), others, attempt + 1)))
+                        }
+                        None => Some((Err(error), (None, others, attempt))),
+                    },
+                }
+            },
+        ))
     }
 }
 
 fn retry(attempt: u32, pause: Duration, reason: String) -> Delta {
-    Delta::Retry { attempt, wait_ms: u64::try_from(pause.as_millis()).unwrap_or(u64::MAX), reason }
+    Delta::Retry {
+        attempt,
+        wait_ms: u64::try_from(pause.as_millis()).unwrap_or(u64::MAX),
+        reason,
+    }
 }
 
 #[cfg(test)]

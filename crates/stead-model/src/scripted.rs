@@ -73,7 +73,12 @@ impl ScriptedModel {
     /// Reads a script from its text; `file` is what messages call it.
     pub fn parse(file: &str, text: &str) -> Result<Self, ModelError> {
         let script = Script::parse(file, text)?;
-        Ok(Self { name: format!("scripted:{file}"), file: file.to_owned(), script, price: None })
+        Ok(Self {
+            name: format!("scripted:{file}"),
+            file: file.to_owned(),
+            script,
+            price: None,
+        })
     }
 
     /// Reads a script from its file.
@@ -95,7 +100,9 @@ impl ScriptedModel {
             call += 1;
             let now = views.peek().is_none();
             let holds = |condition: &Condition| condition.holds(&seen);
-            let acts = self.order(next).filter_map(|at| Some((at, self.script.steps[at].act(&holds)?)));
+            let acts = self
+                .order(next)
+                .filter_map(|at| Some((at, self.script.steps[at].act(&holds)?)));
             let mut taken = None;
             for (at, act) in acts {
                 match act {
@@ -124,12 +131,19 @@ impl ScriptedModel {
         (next..self.script.steps.len()).chain(again)
     }
 
-    fn expected<'a>(&'a self, at: usize, answer: &'a Answer, seen: &Seen<'_>) -> Result<Turn<'a>, ModelError> {
+    fn expected<'a>(
+        &'a self,
+        at: usize,
+        answer: &'a Answer,
+        seen: &Seen<'_>,
+    ) -> Result<Turn<'a>, ModelError> {
         match answer.expect.missing(seen) {
             None => Ok(Turn::Answer(answer)),
             Some(missing) => {
                 let (file, line) = (&self.file, self.script.steps[at].line);
-                Err(ModelError::Config(format!("{file}:{line}: the script expects {missing}, which was not sent")))
+                Err(ModelError::Config(format!(
+                    "{file}:{line}: the script expects {missing}, which was not sent"
+                )))
             }
         }
     }
@@ -139,12 +153,20 @@ impl ScriptedModel {
             None => "it ends before that",
             Some(_) => "no remaining item's `when` holds",
         };
-        ModelError::Config(format!("script {} has no answer for model call {call}: {why}", self.file))
+        ModelError::Config(format!(
+            "script {} has no answer for model call {call}: {why}",
+            self.file
+        ))
     }
 
     fn reply(&self, answer: &Answer, request: &Request) -> Reply {
-        let GivenUsage { input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, reasoning_tokens } =
-            answer.usage;
+        let GivenUsage {
+            input_tokens,
+            cache_read_tokens,
+            cache_write_tokens,
+            output_tokens,
+            reasoning_tokens,
+        } = answer.usage;
         let usage = Usage {
             input_tokens: input_tokens.unwrap_or_else(|| sent_tokens(request)),
             cache_read_tokens,
@@ -152,7 +174,12 @@ impl ScriptedModel {
             output_tokens: output_tokens.unwrap_or_else(|| tokens(bytes(&answer.content))),
             reasoning_tokens,
         };
-        Reply { content: answer.content.clone(), usage, stop: answer.stop.clone(), model: self.name.clone() }
+        Reply {
+            content: answer.content.clone(),
+            usage,
+            stop: answer.stop.clone(),
+            model: self.name.clone(),
+        }
     }
 }
 
@@ -167,7 +194,10 @@ impl Model for ScriptedModel {
 
     fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {
         let (pieces, end) = match self.turn(request) {
-            Ok(Turn::Answer(answer)) => (&answer.pieces, Ok(Delta::Done(Box::new(self.reply(answer, request))))),
+            Ok(Turn::Answer(answer)) => (
+                &answer.pieces,
+                Ok(Delta::Done(Box::new(self.reply(answer, request)))),
+            ),
             Ok(Turn::Failure(pieces, error)) => (pieces, Err(error)),
             Err(error) => return stream::iter([Err(error)]).boxed(),
         };
@@ -186,7 +216,11 @@ impl Model for ScriptedModel {
 
 fn sent_tokens(request: &Request) -> u64 {
     let system: usize = request.system.iter().map(|part| part.text.len()).sum();
-    let tools: usize = request.tools.iter().map(|tool| tool.description.len() + bytes(&tool.parameters)).sum();
+    let tools: usize = request
+        .tools
+        .iter()
+        .map(|tool| tool.description.len() + bytes(&tool.parameters))
+        .sum();
     let messages: usize = request.messages.iter().map(bytes).sum();
     tokens(system + tools + messages)
 }

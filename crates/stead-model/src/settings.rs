@@ -50,22 +50,45 @@ impl ModelSettings {
     /// The same with `provider` and `model` put together as `name`; or what is wrong, and with which key.
     pub fn joined(self) -> Result<Self, (&'static str, String)> {
         let refused = |key: &'static str, message: &str| Err((key, message.to_owned()));
-        let Self { name, provider, model, .. } = &self;
-        let (provider, model) = match (provider.as_deref().map(str::trim), model.as_deref().map(str::trim)) {
+        let Self {
+            name,
+            provider,
+            model,
+            ..
+        } = &self;
+        let (provider, model) = match (
+            provider.as_deref().map(str::trim),
+            model.as_deref().map(str::trim),
+        ) {
             (None, None) => return Ok(self),
-            (Some(_), _) if !name.is_empty() => return refused("provider", "either `name`, or `provider` and `model`"),
+            (Some(_), _) if !name.is_empty() => {
+                return refused("provider", "either `name`, or `provider` and `model`");
+            }
             (None, Some(_)) if !name.is_empty() => {
                 return refused("model", "either `name`, or `provider` and `model`");
             }
             (Some(""), _) => return refused("provider", "is empty"),
             (_, Some("")) => return refused("model", "is empty"),
             (Some(provider), None) => {
-                return Err(("provider", format!("which model of {provider}? `model` is missing")));
+                return Err((
+                    "provider",
+                    format!("which model of {provider}? `model` is missing"),
+                ));
             }
-            (None, Some(model)) => return Err(("model", format!("whose model is {model}? `provider` is missing"))),
+            (None, Some(model)) => {
+                return Err((
+                    "model",
+                    format!("whose model is {model}? `provider` is missing"),
+                ));
+            }
             (Some(provider), Some(model)) => (provider, model),
         };
-        Ok(Self { name: format!("{provider}:{model}"), provider: None, model: None, ..self })
+        Ok(Self {
+            name: format!("{provider}:{model}"),
+            provider: None,
+            model: None,
+            ..self
+        })
     }
 
     /// The part of the settings that goes with every request.
@@ -94,6 +117,10 @@ pub struct Timeouts {
 
 impl Default for Timeouts {
     fn default() -> Self {
-        Self { connect_seconds: 10.0, idle_seconds: 120.0, total_seconds: 900.0 }
+        Self {
+            connect_seconds: 10.0,
+            idle_seconds: 120.0,
+            total_seconds: 900.0,
+        }
     }
 }

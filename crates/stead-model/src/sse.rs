@@ -52,7 +52,9 @@ impl SseParser {
 
     fn extend(&mut self, bytes: &[u8]) -> Result<(), ModelError> {
         if self.line.len() + self.data.len() + bytes.len() > MAX_EVENT_BYTES {
-            return Err(ModelError::Protocol(format!("an event has more than {MAX_EVENT_BYTES} bytes")));
+            return Err(ModelError::Protocol(format!(
+                "an event has more than {MAX_EVENT_BYTES} bytes"
+            )));
         }
         self.line.extend_from_slice(bytes);
         Ok(())
@@ -60,7 +62,11 @@ impl SseParser {
 
     fn end_line(&mut self, sink: Sink<'_>) -> Result<(), ModelError> {
         let mut line = std::mem::take(&mut self.line);
-        let skip = if self.after_first_line || !line.starts_with(BOM) { 0 } else { BOM.len() };
+        let skip = if self.after_first_line || !line.starts_with(BOM) {
+            0
+        } else {
+            BOM.len()
+        };
         self.after_first_line = true;
         let ended = if line.len() == skip {
             self.dispatch(sink)
@@ -90,7 +96,11 @@ impl SseParser {
     }
 
     fn dispatch(&mut self, sink: Sink<'_>) -> Result<(), ModelError> {
-        let sent = if std::mem::take(&mut self.has_data) { sink(&self.event, &self.data) } else { Ok(()) };
+        let sent = if std::mem::take(&mut self.has_data) {
+            sink(&self.event, &self.data)
+        } else {
+            Ok(())
+        };
         self.event.clear();
         self.data.clear();
         sent
@@ -119,21 +129,33 @@ mod tests {
     fn events_are_the_same_wherever_the_bytes_are_split() {
         let text = "\u{feff}: hello\r\nevent: a\r\ndata: één 🦀\r\ndata:two\r\n\r\ndata\n\nid: 7\nretry: 9\rdata: x:y\r\r\
                     event: no data\n\nunknown: field\ndata:  two spaces\n\ndata: no blank line";
-        let want: Vec<(String, String)> =
-            [("a", "één 🦀\ntwo"), ("", ""), ("", "x:y"), ("", " two spaces"), ("", "no blank line")]
-                .map(|(event, data)| (event.to_owned(), data.to_owned()))
-                .into();
+        let want: Vec<(String, String)> = [
+            ("a", "één 🦀\ntwo"),
+            ("", ""),
+            ("", "x:y"),
+            ("", " two spaces"),
+            ("", "no blank line"),
+        ]
+        .map(|(event, data)| (event.to_owned(), data.to_owned()))
+        .into();
         let bytes = text.as_bytes();
         assert_eq!(parse(&[bytes]), want);
         for first in 0..=bytes.len() {
-            assert_eq!(parse(&[&bytes[..first], &bytes[first..]]), want, "split at {first}");
+            assert_eq!(
+                parse(&[&bytes[..first], &bytes[first..]]),
+                want,
+                "split at {first}"
+            );
         }
         assert_eq!(parse(&bytes.chunks(1).collect::<Vec<_>>()), want);
     }
 
     #[test]
     fn bytes_that_are_not_utf8_become_replacement_characters() {
-        assert_eq!(parse(&[b"data: a\xffb\n\n"]), [(String::new(), "a\u{fffd}b".to_owned())]);
+        assert_eq!(
+            parse(&[b"data: a\xffb\n\n"]),
+            [(String::new(), "a\u{fffd}b".to_owned())]
+        );
     }
 
     #[test]
@@ -146,7 +168,11 @@ mod tests {
 
         let mut parser = SseParser::default();
         let mut push = |bytes: &[u8]| parser.push(bytes, &mut |_, _| Ok(()));
-        let event = (0..9).try_for_each(|_| push(b"data: ").and_then(|()| push(&piece)).and_then(|()| push(b"\n")));
+        let event = (0..9).try_for_each(|_| {
+            push(b"data: ")
+                .and_then(|()| push(&piece))
+                .and_then(|()| push(b"\n"))
+        });
         assert!(matches!(event, Err(ModelError::Protocol(_))), "{event:?}");
     }
 }

@@ -76,13 +76,19 @@ pub struct Recorder {
 impl Recorder {
     /// Records the answers of `model` at the end of the file at `path`, which is made if need be.
     pub fn new(model: Arc<dyn Model>, path: &Path) -> Result<Self, ModelError> {
-        Ok(Self { model, tape: Arc::new(Mutex::new(Lines::open(path)?)) })
+        Ok(Self {
+            model,
+            tape: Arc::new(Mutex::new(Lines::open(path)?)),
+        })
     }
 }
 
 fn keep(tape: &Mutex<Lines>, take: &Take) -> Result<(), ModelError> {
-    let line = serde_json::to_string(take).map_err(|error| ModelError::Config(error.to_string()))?;
-    tape.lock().unwrap_or_else(PoisonError::into_inner).append(line)
+    let line =
+        serde_json::to_string(take).map_err(|error| ModelError::Config(error.to_string()))?;
+    tape.lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .append(line)
 }
 
 impl Model for Recorder {
@@ -118,20 +124,34 @@ impl Model for Recorder {
         let heard = Vec::new();
         let answer = self.model.stream(request);
         stream::try_unfold((answer, heard), move |(mut answer, mut heard)| async move {
-            let Some(delta) = answer.try_next().await? else { return Ok(None) };
+            let Some(delta) = answer.try_next().await? else {
+                return Ok(None);
+            };
             match &delta {
                 Delta::Text(text) => heard.push(Piece::Text(text.clone())),
                 Delta::Thinking(text) => heard.push(Piece::Thinking(text.clone())),
-                Delta::CallStarted { index, name } => heard.push(Piece::Call { index: *index, name: name.clone() }),
-                Delta::CallArgs { index, json } => heard.push(Piece::Args { index: *index, json: json.clone() }),
+                Delta::CallStarted { index, name } => heard.push(Piece::Call {
+                    index: *index,
+                    name: name.clone(),
+                }),
+                Delta::CallArgs { index, json } => heard.push(Piece::Args {
+                    index: *index,
+                    json: json.clone(),
+                }),
                 Delta::Retry { .. } => heard.clear(),
                 // Kept before it is passed on: what was acted upon can always be replayed.
                 Delta::Done(reply) => {
                     let pieces = std::mem::take(&mut heard);
-                    let take = Take { asked: Fingerprint::of(request), pieces, reply: (**reply).clone() };
+                    let take = Take {
+                        asked: Fingerprint::of(request),
+                        pieces,
+                        reply: (**reply).clone(),
+                    };
                     let tape = self.tape.clone();
                     let kept = tokio::task::spawn_blocking(move || keep(&tape, &take)).await;
-                    kept.map_err(|error| ModelError::Config(format!("recording failed: {error}")))??;
+                    kept.map_err(|error| {
+                        ModelError::Config(format!("recording failed: {error}"))
+                    })??;
                 }
             }
             Ok(Some((delta, (answer, heard))))
@@ -153,21 +173,37 @@ enum Source {
     /// Answers found by what was asked.
     Tape { file: String, takes: Vec<Take> },
     /// Answers given one after the other.
-    Row { replies: Vec<Reply>, next: AtomicUsize },
+    Row {
+        replies: Vec<Reply>,
+        next: AtomicUsize,
+    },
 }
 
 impl Replay {
     /// Reads a tape from its text; `file` is what messages call it. A last line without its end is
     /// what a crash leaves, and is passed over.
     pub fn parse(file: &str, text: &str) -> Result<Self, ModelError> {
-        let lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        let lines = text
+            .split_inclusive('\n')
+            .filter(|line| line.ends_with('\n'));
         let take = |(index, line)| {
-            serde_json::from_str(line)
-                .map_err(|error| ModelError::Config(format!("{file}:{}: not a line of a tape: {error}", index + 1)))
+            serde_json::from_str(line).map_err(|error| {
+                ModelError::Config(format!(
+                    "{file}:{}: not a line of a tape: {error}",
+                    index + 1
+                ))
+            })
         };
         let takes = lines.enumerate().map(take).collect::<Result<_, _>>()?;
-        let source = Source::Tape { file: file.to_owned(), takes };
-        Ok(Self { name: format!("replay:{file}"), source, price: None })
+        let source = Source::Tape {
+            file: file.to_owned(),
+            takes,
+        };
+        Ok(Self {
+            name: format!("replay:{file}"),
+            source,
+            price: None,
+        })
     }
 
     /// Reads a tape from its file.
@@ -177,8 +213,15 @@ impl Replay {
 
     /// Gives `replies` one after the other, whatever is asked.
     pub fn from_replies(replies: Vec<Reply>) -> Self {
-        let source = Source::Row { replies, next: AtomicUsize::new(0) };
-        Self { name: "replay:replies".into(), source, price: None }
+        let source = Source::Row {
+            replies,
+            next: AtomicUsize::new(0),
+        };
+        Self {
+            name: "replay:replies".into(),
+            source,
+            price: None,
+        }
     }
 
     /// The same model, costing `price`.
@@ -190,13 +233,18 @@ impl Replay {
         match &self.source {
             Source::Tape { file, takes } => {
                 let take = find(file, takes, &Fingerprint::of(request))?;
-                Ok((take.pieces.iter().cloned().map(Delta::from).collect(), take.reply.clone()))
+                Ok((
+                    take.pieces.iter().cloned().map(Delta::from).collect(),
+                    take.reply.clone(),
+                ))
             }
             Source::Row { replies, next } => {
                 let call = next.fetch_add(1, Ordering::AcqRel);
                 let reply = replies.get(call).cloned().ok_or_else(|| {
                     let (call, count) = (call + 1, replies.len());
-                    ModelError::Config(format!("there is no answer for model call {call}: the record has {count}"))
+                    ModelError::Config(format!(
+                        "there is no answer for model call {call}: the record has {count}"
+                    ))
                 })?;
                 Ok((reply.deltas(), reply))
             }
@@ -207,9 +255,16 @@ impl Replay {
 /// The answer to the same request; failing that, to the same conversation.
 fn find<'a>(file: &str, takes: &'a [Take], asked: &Fingerprint) -> Result<&'a Take, ModelError> {
     let same = takes.iter().find(|take| take.asked == *asked);
-    let alike = || takes.iter().find(|take| take.asked.messages == asked.messages);
+    let alike = || {
+        takes
+            .iter()
+            .find(|take| take.asked.messages == asked.messages)
+    };
     same.or_else(alike).ok_or_else(|| {
-        let nearest = takes.iter().map(|take| &take.asked).max_by_key(|recorded| recorded.likeness(asked));
+        let nearest = takes
+            .iter()
+            .map(|take| &take.asked)
+            .max_by_key(|recorded| recorded.likeness(asked));
         let why = match nearest {
             Some(recorded) => recorded.difference(asked),
             None => "the tape is empty".into(),
@@ -236,8 +291,12 @@ impl Model for Replay {
             }
         };
         match &self.source {
-            Source::Tape { takes, .. } => takes.iter().for_each(|take| add(take.reply.model.as_str())),
-            Source::Row { replies, .. } => replies.iter().for_each(|reply| add(reply.model.as_str())),
+            Source::Tape { takes, .. } => {
+                takes.iter().for_each(|take| add(take.reply.model.as_str()))
+            }
+            Source::Row { replies, .. } => {
+                replies.iter().for_each(|reply| add(reply.model.as_str()))
+            }
         }
         names
     }

@@ -40,7 +40,11 @@ pub struct Capture {
 /// [`MARK`](crate::MARK). The same if the future is dropped or this process is killed, without asking.
 ///
 /// Out of reach is what gave up both group and environment, and what another service was asked to run.
-pub async fn capture(mut command: Command, sink: &mut dyn Sink, bounds: &Capture) -> Result<Ended, SandboxError> {
+pub async fn capture(
+    mut command: Command,
+    sink: &mut dyn Sink,
+    bounds: &Capture,
+) -> Result<Ended, SandboxError> {
     let deadline = Instant::now() + bounds.timeout.min(LONGEST);
     let mut family = Family::begin(&mut command).map_err(SandboxError::Start)?;
     let begun = begin(command);
@@ -78,12 +82,22 @@ pub async fn capture(mut command: Command, sink: &mut dyn Sink, bounds: &Capture
 /// Starts it with one pipe for both its outputs, so that they stay in order.
 fn begin(mut command: Command) -> io::Result<(Child, Pipe)> {
     let (reader, writer) = io::pipe()?;
-    command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer).kill_on_drop(true);
+    command
+        .stdin(Stdio::null())
+        .stdout(writer.try_clone()?)
+        .stderr(writer)
+        .kill_on_drop(true);
     let child = command.spawn()?;
     // With it goes our own hold on the pipe, which would never end otherwise.
     drop(command);
     let source = pipe::Receiver::from_owned_fd(OwnedFd::from(reader))?;
-    Ok((child, Pipe { source: Some(source), buffer: vec![0; READ_BYTES].into() }))
+    Ok((
+        child,
+        Pipe {
+            source: Some(source),
+            buffer: vec![0; READ_BYTES].into(),
+        },
+    ))
 }
 
 /// Until it has ended and said all, or no more is kept.
@@ -143,7 +157,9 @@ struct Pipe {
 impl Pipe {
     /// Reads what there is; nothing once it has ended.
     async fn fill(&mut self) -> io::Result<usize> {
-        let Some(source) = &mut self.source else { return Ok(0) };
+        let Some(source) = &mut self.source else {
+            return Ok(0);
+        };
         let read = source.read(&mut self.buffer).await?;
         if read == 0 {
             self.source = None;
@@ -153,7 +169,10 @@ impl Pipe {
 
     /// What is in it now. The pipe itself is asked: the runtime may not have heard of it yet.
     fn present(&mut self) -> &[u8] {
-        let read = self.source.as_ref().and_then(|source| rustix::io::read(source, &mut *self.buffer).ok());
+        let read = self
+            .source
+            .as_ref()
+            .and_then(|source| rustix::io::read(source, &mut *self.buffer).ok());
         &self.buffer[..read.unwrap_or(0)]
     }
 

@@ -33,7 +33,11 @@ pub async fn converse(
 ) -> Result<Dialogue, SandboxError> {
     let deadline = Instant::now() + bounds.timeout.min(LONGEST);
     let mut family = Family::begin(&mut command).map_err(SandboxError::Start)?;
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(error) => {
@@ -59,7 +63,11 @@ pub async fn converse(
     let _ = child.start_kill();
     family.end().await;
     child.wait().await.map_err(SandboxError::Lost)?;
-    Ok(Dialogue { ended: ended.map_err(SandboxError::Lost)?, stdout, stderr })
+    Ok(Dialogue {
+        ended: ended.map_err(SandboxError::Lost)?,
+        stdout,
+        stderr,
+    })
 }
 
 /// Until it has ended and said all, or said too much.
@@ -106,9 +114,17 @@ enum Unheard {
     Io(io::Error),
 }
 
-async fn fill(source: Option<impl AsyncRead + Unpin>, limit: usize, kept: &mut Vec<u8>) -> Result<(), Unheard> {
+async fn fill(
+    source: Option<impl AsyncRead + Unpin>,
+    limit: usize,
+    kept: &mut Vec<u8>,
+) -> Result<(), Unheard> {
     let Some(source) = source else { return Ok(()) };
-    source.take(limit as u64 + 1).read_to_end(kept).await.map_err(Unheard::Io)?;
+    source
+        .take(limit as u64 + 1)
+        .read_to_end(kept)
+        .await
+        .map_err(Unheard::Io)?;
     if kept.len() <= limit {
         return Ok(());
     }

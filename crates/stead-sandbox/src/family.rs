@@ -56,18 +56,35 @@ impl Family {
     pub(crate) fn begin(command: &mut Command) -> io::Result<Self> {
         let mark = Uuid::now_v7().to_string();
         let mut guard = Command::new(SHELL);
-        guard.args(["-c", GUARD, "stead-guard", &mark]).env_clear().env("PATH", PATH).current_dir("/");
-        guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        guard
+            .args(["-c", GUARD, "stead-guard", &mark])
+            .env_clear()
+            .env("PATH", PATH)
+            .current_dir("/");
+        guard
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         let guard = guard.process_group(0).kill_on_drop(true).spawn()?;
-        let group = guard.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        let group = guard
+            .id()
+            .and_then(|id| i32::try_from(id).ok())
+            .and_then(Pid::from_raw);
         let family = Self { guard, group, mark };
-        let leader = family.group.ok_or_else(|| io::Error::other("its guard has no number"))?;
-        let outer = command.as_std().get_envs().find_map(|(name, value)| value.filter(|_| name == MARK));
+        let leader = family
+            .group
+            .ok_or_else(|| io::Error::other("its guard has no number"))?;
+        let outer = command
+            .as_std()
+            .get_envs()
+            .find_map(|(name, value)| value.filter(|_| name == MARK));
         let mark = match outer.and_then(|outer| outer.to_str()) {
             Some(outer) => format!("{outer}:{}", family.mark),
             None => family.mark.clone(),
         };
-        command.process_group(leader.as_raw_nonzero().get()).env(MARK, mark);
+        command
+            .process_group(leader.as_raw_nonzero().get())
+            .env(MARK, mark);
         Ok(family)
     }
 

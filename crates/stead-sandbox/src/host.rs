@@ -64,7 +64,8 @@ impl Host {
         let fixed = FIXED.into_iter().chain([("PATH", PATH)]);
         let fixed = fixed.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let env: BTreeMap<String, String> = fixed.chain(env).collect();
-        let shell = bash(env.get("PATH").map_or(PATH, String::as_str)).unwrap_or_else(|| PathBuf::from(SH));
+        let shell =
+            bash(env.get("PATH").map_or(PATH, String::as_str)).unwrap_or_else(|| PathBuf::from(SH));
         Self { env, shell }
     }
 
@@ -77,13 +78,18 @@ impl Host {
 /// The first `bash` on the path.
 fn bash(path: &str) -> Option<PathBuf> {
     let folders = path.split(':').filter(|folder| folder.starts_with('/'));
-    folders.map(|folder| Path::new(folder).join("bash")).find(|program| program.is_file())
+    folders
+        .map(|folder| Path::new(folder).join("bash"))
+        .find(|program| program.is_file())
 }
 
 impl fmt::Debug for Host {
     /// Without the values of variables, which may be secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Host").field("shell", &self.shell).field("env", &self.env.keys()).finish()
+        f.debug_struct("Host")
+            .field("shell", &self.shell)
+            .field("env", &self.env.keys())
+            .finish()
     }
 }
 
@@ -101,12 +107,26 @@ impl Sandbox for Host {
         Isolation::NONE
     }
 
-    fn exec<'a>(&'a self, exec: Exec, sink: &'a mut dyn Sink) -> BoxFuture<'a, Result<Ended, SandboxError>> {
+    fn exec<'a>(
+        &'a self,
+        exec: Exec,
+        sink: &'a mut dyn Sink,
+    ) -> BoxFuture<'a, Result<Ended, SandboxError>> {
         Box::pin(async move {
-            let Exec { command: text, cwd, env, timeout, cancel } = exec;
+            let Exec {
+                command: text,
+                cwd,
+                env,
+                timeout,
+                cancel,
+            } = exec;
             let mut command = Command::new(SH);
             command.args(["-c", PRELUDE]).arg(&self.shell).arg(text);
-            command.current_dir(cwd).env_clear().envs(&self.env).envs(env);
+            command
+                .current_dir(cwd)
+                .env_clear()
+                .envs(&self.env)
+                .envs(env);
             capture(command, sink, &Capture { timeout, cancel }).await
         })
     }

@@ -24,7 +24,11 @@ pub trait Sandbox: Debug + Send + Sync {
     ///
     /// It gets no input. On return nothing is left of what it started, as far as the sandbox can reach it; the same,
     /// without asking it to end first, if the future is dropped.
-    fn exec<'a>(&'a self, exec: Exec, sink: &'a mut dyn Sink) -> BoxFuture<'a, Result<Ended, SandboxError>>;
+    fn exec<'a>(
+        &'a self,
+        exec: Exec,
+        sink: &'a mut dyn Sink,
+    ) -> BoxFuture<'a, Result<Ended, SandboxError>>;
 }
 
 /// The kinds of sandboxes.
@@ -54,7 +58,10 @@ pub enum Walled {
 
 impl Isolation {
     /// Commands can do all that whoever runs this process can.
-    pub const NONE: Self = Self { machine: Walled::Open, network: Walled::Open };
+    pub const NONE: Self = Self {
+        machine: Walled::Open,
+        network: Walled::Open,
+    };
 
     /// Whether a command is outside any sandbox, so that a person must agree to it.
     pub fn is_none(self) -> bool {
@@ -84,7 +91,13 @@ impl Exec {
     /// `command` in the folder `cwd`.
     pub fn new(command: impl Into<String>, cwd: impl Into<PathBuf>) -> Self {
         let (command, cwd, cancel) = (command.into(), cwd.into(), CancellationToken::new());
-        Self { command, cwd, env: BTreeMap::new(), timeout: Self::TIMEOUT, cancel }
+        Self {
+            command,
+            cwd,
+            env: BTreeMap::new(),
+            timeout: Self::TIMEOUT,
+            cancel,
+        }
     }
 
     /// The same with another time limit.

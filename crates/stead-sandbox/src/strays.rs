@@ -23,16 +23,27 @@ pub(crate) fn end(mark: &str, patience: Duration) {
 
 /// One pass. Gives how many were found.
 fn kill_marked(mark: &str) -> usize {
-    let Ok(listing) = std::fs::read_dir("/proc") else { return 0 };
-    let pids = listing.flatten().take(MAX_PROCESSES).filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let Ok(listing) = std::fs::read_dir("/proc") else {
+        return 0;
+    };
+    let pids = listing
+        .flatten()
+        .take(MAX_PROCESSES)
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let mut environ = Vec::new();
-    pids.filter(|pid| has_mark(*pid, mark, &mut environ)).map(|pid| kill(pid, mark)).count()
+    pids.filter(|pid| has_mark(*pid, mark, &mut environ))
+        .map(|pid| kill(pid, mark))
+        .count()
 }
 
 /// Kills the process if it still is the one that was looked at.
 fn kill(pid: i32, mark: &str) {
-    let Some(process) = Pid::from_raw(pid) else { return };
-    let Ok(held) = pidfd_open(process, PidfdFlags::empty()) else { return };
+    let Some(process) = Pid::from_raw(pid) else {
+        return;
+    };
+    let Ok(held) = pidfd_open(process, PidfdFlags::empty()) else {
+        return;
+    };
     if has_mark(pid, mark, &mut Vec::new()) {
         // It fails if the process has ended, or is another user's.
         let _ = pidfd_send_signal(held, Signal::KILL);
@@ -42,7 +53,9 @@ fn kill(pid: i32, mark: &str) {
 /// Whether `mark` stands in the environment of a process that we may look at.
 fn has_mark(pid: i32, mark: &str, environ: &mut Vec<u8>) -> bool {
     environ.clear();
-    let Ok(file) = File::open(format!("/proc/{pid}/environ")) else { return false };
+    let Ok(file) = File::open(format!("/proc/{pid}/environ")) else {
+        return false;
+    };
     let read = file.take(MAX_ENVIRON_BYTES).read_to_end(environ);
     read.is_ok() && memchr::memmem::find(environ, mark.as_bytes()).is_some()
 }

@@ -25,7 +25,11 @@ const MAX_SAID_BYTES: usize = 1024 * 1024;
 impl Sink for Said {
     fn write<'a>(&'a mut self, piece: &'a [u8]) -> BoxFuture<'a, Room> {
         self.0.extend_from_slice(piece);
-        let room = if self.0.len() < MAX_SAID_BYTES { Room::Left } else { Room::Full };
+        let room = if self.0.len() < MAX_SAID_BYTES {
+            Room::Left
+        } else {
+            Room::Full
+        };
         Box::pin(async move { room })
     }
 }
@@ -39,13 +43,20 @@ impl Said {
 /// A name that every process which a test starts has in its environment.
 fn trace() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
-    format!("trace-{}-{}-end", std::process::id(), COUNT.fetch_add(1, Ordering::SeqCst))
+    format!(
+        "trace-{}-{}-end",
+        std::process::id(),
+        COUNT.fetch_add(1, Ordering::SeqCst)
+    )
 }
 
 /// `command` in `dir`, traced.
 fn traced(command: &str, dir: &Path, trace: &str) -> Exec {
     let exec = Exec::new(command, dir).within(Duration::from_secs(20));
-    Exec { env: [("TRACE".to_owned(), trace.to_owned())].into(), ..exec }
+    Exec {
+        env: [("TRACE".to_owned(), trace.to_owned())].into(),
+        ..exec
+    }
 }
 
 async fn run(exec: Exec) -> (Result<Ended, SandboxError>, Said) {
@@ -59,10 +70,20 @@ fn alive(trace: &str) -> Vec<String> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let has_trace = |dir: &std::path::PathBuf| {
         let environ = std::fs::read(dir.join("environ")).unwrap_or_default();
-        environ.windows(trace.len()).any(|window| window == trace.as_bytes())
+        environ
+            .windows(trace.len())
+            .any(|window| window == trace.as_bytes())
     };
     let traced = processes.map(|entry| entry.path()).filter(has_trace);
-    traced.map(|dir| format!("{}: {:?}", dir.display(), std::fs::read_to_string(dir.join("cmdline")))).collect()
+    traced
+        .map(|dir| {
+            format!(
+                "{}: {:?}",
+                dir.display(),
+                std::fs::read_to_string(dir.join("cmdline"))
+            )
+        })
+        .collect()
 }
 
 /// Waits until `is_so`, at most some seconds.

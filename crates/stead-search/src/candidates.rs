@@ -43,14 +43,18 @@ pub(crate) struct Candidates {
 impl Field {
     /// What `query` asks to look at.
     pub(crate) async fn of(pool: &SqlitePool, query: &Query) -> sqlx::Result<Self> {
-        let all = sqlx::query("SELECT id, kind, name, rows FROM sources").fetch_all(pool).await?;
+        let all = sqlx::query("SELECT id, kind, name, rows FROM sources")
+            .fetch_all(pool)
+            .await?;
         let (mut ids, mut rows) = (Vec::new(), 0);
         for row in &all {
             let (kind, name): (i64, String) = (row.try_get(1)?, row.try_get(2)?);
             let covered = match &query.scope {
                 Scope::All => true,
                 Scope::Kind(wanted) => wanted.code() == kind,
-                Scope::Under(wanted, prefix) => wanted.code() == kind && name.starts_with(prefix.as_str()),
+                Scope::Under(wanted, prefix) => {
+                    wanted.code() == kind && name.starts_with(prefix.as_str())
+                }
                 Scope::Sources(wanted, names) => wanted.code() == kind && names.contains(&name),
             };
             if covered {
@@ -65,7 +69,12 @@ impl Field {
             Scope::Under(..) | Scope::Sources(..) => Sources::Ids(ids),
         };
         let ms = |at: Option<jiff::Timestamp>| at.map(|at| at.as_millisecond());
-        Ok(Self { sources, since_ms: ms(query.since), until_ms: ms(query.until), rows })
+        Ok(Self {
+            sources,
+            since_ms: ms(query.since),
+            until_ms: ms(query.until),
+            rows,
+        })
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -97,16 +106,33 @@ impl Field {
         let sources = match &self.sources {
             Sources::All => None,
             Sources::Kind(kind) => {
-                all.push(format!("r.source IN (SELECT id FROM sources WHERE kind = ?{})", first + 2));
+                all.push(format!(
+                    "r.source IN (SELECT id FROM sources WHERE kind = ?{})",
+                    first + 2
+                ));
                 Some(kind.to_string())
             }
             Sources::Ids(ids) => {
-                all.push(format!("r.source IN (SELECT value FROM json_each(?{}))", first + 2));
+                all.push(format!(
+                    "r.source IN (SELECT value FROM json_each(?{}))",
+                    first + 2
+                ));
                 Some(serde_json::Value::from(ids.clone()).to_string())
             }
         };
-        let text = if all.is_empty() { "1".to_owned() } else { all.join(" AND ") };
-        (text, Bound { since_ms: self.since_ms, until_ms: self.until_ms, sources })
+        let text = if all.is_empty() {
+            "1".to_owned()
+        } else {
+            all.join(" AND ")
+        };
+        (
+            text,
+            Bound {
+                since_ms: self.since_ms,
+                until_ms: self.until_ms,
+                sources,
+            },
+        )
     }
 
     /// Whether rows must be compared beside what the index finds.
@@ -124,7 +150,9 @@ impl Field {
         let (conditions, bound) = self.conditions(2);
         let rows = match self.compares() {
             false => "words WHERE words MATCH ?1".to_owned(),
-            true => format!("words JOIN rows r ON r.id = words.rowid WHERE words MATCH ?1 AND {conditions}"),
+            true => format!(
+                "words JOIN rows r ON r.id = words.rowid WHERE words MATCH ?1 AND {conditions}"
+            ),
         };
         // One row of JSON: a row each would cost more than finding them.
         let sql = format!(
@@ -132,7 +160,11 @@ impl Field {
              (SELECT words.rowid AS id FROM {rows} ORDER BY words.rowid DESC LIMIT {SCANNED_ROWS})"
         );
         let query = sqlx::query(AssertSqlSafe(sql)).bind(question);
-        let query = if self.compares() { bound.to(query) } else { query };
+        let query = if self.compares() {
+            bound.to(query)
+        } else {
+            query
+        };
         let list: String = query.fetch_one(pool).await?.try_get(0)?;
         serde_json::from_str(&list).map_err(|error| sqlx::Error::Decode(error.into()))
     }
@@ -149,12 +181,19 @@ type Question<'q> = sqlx::query::Query<'q, Sqlite, SqliteArguments>;
 
 impl Bound {
     pub(crate) fn to(self, query: Question<'_>) -> Question<'_> {
-        query.bind(self.since_ms).bind(self.until_ms).bind(self.sources)
+        query
+            .bind(self.since_ms)
+            .bind(self.until_ms)
+            .bind(self.sources)
     }
 }
 
 /// Finds the rows worth ranking: those with the words that tell most, and those with all words.
-pub(crate) async fn candidates(pool: &SqlitePool, field: &Field, terms: &Terms) -> sqlx::Result<Candidates> {
+pub(crate) async fn candidates(
+    pool: &SqlitePool,
+    field: &Field,
+    terms: &Terms,
+) -> sqlx::Result<Candidates> {
     let mut weights = vec![0.0; terms.words.len()];
     let mut scores: HashMap<i64, f64> = HashMap::new();
     for at in terms.wanted() {
@@ -164,8 +203,11 @@ pub(crate) async fn candidates(pool: &SqlitePool, field: &Field, terms: &Terms) 
             *scores.entry(row).or_default() += weights[at];
         }
     }
-    let present: Vec<String> =
-        terms.wanted_parts().filter(|&at| weights[at] > 0.0).map(|at| word(&terms.words[at])).collect();
+    let present: Vec<String> = terms
+        .wanted_parts()
+        .filter(|&at| weights[at] > 0.0)
+        .map(|at| word(&terms.words[at]))
+        .collect();
     if present.len() > 1 {
         let all: f64 = terms.wanted_parts().map(|at| weights[at]).sum();
         for row in field.matching(pool, &present.join(" AND ")).await? {
@@ -174,15 +216,20 @@ pub(crate) async fn candidates(pool: &SqlitePool, field: &Field, terms: &Terms) 
     }
     for phrase in &terms.phrases {
         let together = format!("sequence : \"{}\"", phrase.join(" "));
-        let rows: std::collections::HashSet<i64> = field.matching(pool, &together).await?.into_iter().collect();
+        let rows: std::collections::HashSet<i64> =
+            field.matching(pool, &together).await?.into_iter().collect();
         // A phrase of frequent words may be where none of them was looked at.
-        rows.iter().for_each(|&row| *scores.entry(row).or_default() += 1.0);
+        rows.iter()
+            .for_each(|&row| *scores.entry(row).or_default() += 1.0);
         scores.retain(|row, _| rows.contains(row));
     }
     let mut best: Vec<(i64, f64)> = scores.into_iter().collect();
     best.sort_by(|a, b| b.1.total_cmp(&a.1).then(b.0.cmp(&a.0)));
     best.truncate(RANKED_ROWS);
-    Ok(Candidates { ids: best.into_iter().map(|(id, _)| id).collect(), weights })
+    Ok(Candidates {
+        ids: best.into_iter().map(|(id, _)| id).collect(),
+        weights,
+    })
 }
 
 /// Words hold neither quotes nor anything else that FTS5 would read as its own.
@@ -196,5 +243,7 @@ fn weight(found: usize, all: i64) -> f64 {
         return 0.0;
     }
     let (found, all) = (found as f64, all as f64);
-    (1.0 + (all - found + 0.5).max(0.0) / (found + 0.5)).ln().max(LEAST_WEIGHT)
+    (1.0 + (all - found + 0.5).max(0.0) / (found + 0.5))
+        .ln()
+        .max(LEAST_WEIGHT)
 }

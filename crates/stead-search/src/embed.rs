@@ -10,7 +10,8 @@ pub trait Embed: Debug + Send + Sync {
     fn model(&self) -> &str;
 
     /// One vector per text, all of one length, in the order of the texts.
-    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, EmbedError>>;
+    fn embed<'a>(&'a self, texts: &'a [String])
+    -> BoxFuture<'a, Result<Vec<Vec<f32>>, EmbedError>>;
 }
 
 /// Why there are no vectors.

@@ -37,8 +37,13 @@ pub(crate) fn fault(error: &sqlx::Error) -> Fault {
     const LOCKED: i32 = 6;
     const CORRUPT: i32 = 11;
     const NOTADB: i32 = 26;
-    let sqlx::Error::Database(error) = error else { return Fault::Other };
-    let code = error.code().and_then(|code| code.parse::<i32>().ok()).unwrap_or_default();
+    let sqlx::Error::Database(error) = error else {
+        return Fault::Other;
+    };
+    let code = error
+        .code()
+        .and_then(|code| code.parse::<i32>().ok())
+        .unwrap_or_default();
     match code & 0xff {
         CORRUPT | NOTADB => Fault::Damaged,
         // A table that we made is gone or is another: the file is not what it says it is.

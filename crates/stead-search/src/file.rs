@@ -23,10 +23,15 @@ pub(crate) struct Connections {
 /// An index that ends with the process.
 pub(crate) async fn in_memory() -> Result<Connections, sqlx::Error> {
     // Each connection would have a database of its own, so there is only one, and it is never closed.
-    let options = SqliteConnectOptions::new().in_memory(true).disable_statement_logging();
+    let options = SqliteConnectOptions::new()
+        .in_memory(true)
+        .disable_statement_logging();
     let pool = pool(1, options).await?;
     make_tables(&pool).await?;
-    Ok(Connections { writer: pool.clone(), readers: pool })
+    Ok(Connections {
+        writer: pool.clone(),
+        readers: pool,
+    })
 }
 
 /// Opens the index at `path`. What is there and is none, or is damaged, or of another format, is replaced.
@@ -59,26 +64,36 @@ pub(crate) async fn replace(path: &Path) -> Result<Connections, sqlx::Error> {
 /// The right to make or to replace the file, of one process at a time.
 async fn hold(path: &Path) -> Result<File, sqlx::Error> {
     let lock = beside(path, "-lock");
-    tokio::task::spawn_blocking(move || File::create(lock).and_then(|file| file.lock().map(|()| file)))
-        .await
-        .map_err(|error| sqlx::Error::Io(std::io::Error::other(error)))?
-        .map_err(sqlx::Error::Io)
+    tokio::task::spawn_blocking(move || {
+        File::create(lock).and_then(|file| file.lock().map(|()| file))
+    })
+    .await
+    .map_err(|error| sqlx::Error::Io(std::io::Error::other(error)))?
+    .map_err(sqlx::Error::Io)
 }
 
 async fn make_anew(path: &Path) -> Result<Connections, sqlx::Error> {
     tracing::info!(index = %path.display(), "the search index is made anew");
     for file in [path.to_owned(), beside(path, "-wal"), beside(path, "-shm")] {
         match std::fs::remove_file(file) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(sqlx::Error::Io(error)),
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(sqlx::Error::Io(error));
+            }
             _ => {}
         }
     }
     let made = connect(path).await?;
-    made.ok_or_else(|| sqlx::Error::Io(std::io::Error::other("another program keeps its own data there")))
+    made.ok_or_else(|| {
+        sqlx::Error::Io(std::io::Error::other(
+            "another program keeps its own data there",
+        ))
+    })
 }
 
 async fn is_sound(connections: &Connections) -> bool {
-    let checked = sqlx::query("PRAGMA quick_check(1)").fetch_one(&connections.writer).await;
+    let checked = sqlx::query("PRAGMA quick_check(1)")
+        .fetch_one(&connections.writer)
+        .await;
     let scanned = sqlx::query("INSERT INTO words (words, rank) VALUES ('integrity-check', 0)");
     checked.is_ok_and(|row| row.try_get::<String, _>(0).is_ok_and(|said| said == "ok"))
         && scanned.execute(&connections.writer).await.is_ok()
@@ -101,11 +116,21 @@ async fn connect(path: &Path) -> Result<Option<Connections>, sqlx::Error> {
         .synchronous(SqliteSynchronous::Normal)
         .disable_statement_logging();
     let writer = pool(1, options.clone()).await?;
-    let number = async |sql: &'static str| sqlx::query(sql).fetch_one(&writer).await?.try_get::<i64, _>(0);
-    let marks = (number("PRAGMA application_id").await?, number("PRAGMA user_version").await?);
+    let number = async |sql: &'static str| {
+        sqlx::query(sql)
+            .fetch_one(&writer)
+            .await?
+            .try_get::<i64, _>(0)
+    };
+    let marks = (
+        number("PRAGMA application_id").await?,
+        number("PRAGMA user_version").await?,
+    );
     match marks {
         (APPLICATION, FORMAT) => {}
-        (0, 0) if number("SELECT COUNT(*) FROM sqlite_schema").await? == 0 => make_tables(&writer).await?,
+        (0, 0) if number("SELECT COUNT(*) FROM sqlite_schema").await? == 0 => {
+            make_tables(&writer).await?
+        }
         _ => {
             writer.close().await;
             return Ok(None);
@@ -117,17 +142,29 @@ async fn connect(path: &Path) -> Result<Option<Connections>, sqlx::Error> {
 
 async fn pool(max: u32, options: SqliteConnectOptions) -> Result<SqlitePool, sqlx::Error> {
     // The first connection is made at once, so that what is wrong with the file is known now.
-    let pool = SqlitePoolOptions::new().max_connections(max).test_before_acquire(false);
-    pool.idle_timeout(None).max_lifetime(None).acquire_timeout(BUSY).connect_with(options).await
+    let pool = SqlitePoolOptions::new()
+        .max_connections(max)
+        .test_before_acquire(false);
+    pool.idle_timeout(None)
+        .max_lifetime(None)
+        .acquire_timeout(BUSY)
+        .connect_with(options)
+        .await
 }
 
 async fn make_tables(writer: &SqlitePool) -> Result<(), sqlx::Error> {
     let mut tx = writer.begin_with("BEGIN IMMEDIATE").await?;
     // Another process may have been faster.
-    let made = sqlx::query("SELECT COUNT(*) FROM sqlite_schema").fetch_one(&mut *tx).await?.try_get::<i64, _>(0)?;
+    let made = sqlx::query("SELECT COUNT(*) FROM sqlite_schema")
+        .fetch_one(&mut *tx)
+        .await?
+        .try_get::<i64, _>(0)?;
     if made == 0 {
-        let marks = format!("PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {FORMAT};");
-        sqlx::raw_sql(AssertSqlSafe(format!("{TABLES}{marks}"))).execute(&mut *tx).await?;
+        let marks =
+            format!("PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {FORMAT};");
+        sqlx::raw_sql(AssertSqlSafe(format!("{TABLES}{marks}")))
+            .execute(&mut *tx)
+            .await?;
     }
     tx.commit().await
 }

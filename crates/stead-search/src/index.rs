@@ -44,28 +44,50 @@ impl Index {
     /// is replaced by an empty one.
     pub async fn open(path: impl AsRef<Path>) -> Result<Self, SearchError> {
         let path = path.as_ref();
-        let opened = file::open(path).await.map_err(|error| unavailable(&path.display().to_string(), &error))?;
+        let opened = file::open(path)
+            .await
+            .map_err(|error| unavailable(&path.display().to_string(), &error))?;
         Ok(Self::of(Some(path.to_owned()), opened))
     }
 
     /// An index that ends with the process.
     pub async fn in_memory() -> Result<Self, SearchError> {
-        let opened = file::in_memory().await.map_err(|error| unavailable(MEMORY, &error))?;
+        let opened = file::in_memory()
+            .await
+            .map_err(|error| unavailable(MEMORY, &error))?;
         Ok(Self::of(None, opened))
     }
 
     fn of(path: Option<PathBuf>, connections: Connections) -> Self {
-        Self { path, connections: RwLock::new(connections), mending: tokio::sync::Mutex::default() }
+        Self {
+            path,
+            connections: RwLock::new(connections),
+            mending: tokio::sync::Mutex::default(),
+        }
     }
 
     /// Makes `lines` all that is known of `source`, unless `version` is what is known already.
-    pub async fn sync(&self, source: &Source, version: &str, lines: &[Line]) -> Result<Synced, SearchError> {
+    pub async fn sync(
+        &self,
+        source: &Source,
+        version: &str,
+        lines: &[Line],
+    ) -> Result<Synced, SearchError> {
         let done = self.try_sync(source, version, lines).await;
         self.checked(done).await
     }
 
-    async fn try_sync(&self, source: &Source, version: &str, lines: &[Line]) -> sqlx::Result<Synced> {
-        let mut tx = self.connections().writer.begin_with("BEGIN IMMEDIATE").await?;
+    async fn try_sync(
+        &self,
+        source: &Source,
+        version: &str,
+        lines: &[Line],
+    ) -> sqlx::Result<Synced> {
+        let mut tx = self
+            .connections()
+            .writer
+            .begin_with("BEGIN IMMEDIATE")
+            .await?;
         let known = known(&mut tx, source).await?;
         if known.as_ref().is_some_and(|known| known.version == version) {
             return Ok(Synced::Unchanged);
@@ -76,13 +98,23 @@ impl Index {
                 known.id
             }
             None => {
-                let made = sqlx::query("INSERT INTO sources (kind, name, version, rows) VALUES (?, ?, '', 0)");
-                made.bind(source.kind.code()).bind(&source.name).execute(&mut *tx).await?.last_insert_rowid()
+                let made = sqlx::query(
+                    "INSERT INTO sources (kind, name, version, rows) VALUES (?, ?, '', 0)",
+                );
+                made.bind(source.kind.code())
+                    .bind(&source.name)
+                    .execute(&mut *tx)
+                    .await?
+                    .last_insert_rowid()
             }
         };
         let count = add_rows(&mut tx, source, id, lines).await?;
         let set = sqlx::query("UPDATE sources SET version = ?, rows = ? WHERE id = ?");
-        set.bind(version).bind(count).bind(id).execute(&mut *tx).await?;
+        set.bind(version)
+            .bind(count)
+            .bind(id)
+            .execute(&mut *tx)
+            .await?;
         tx.commit().await?;
         Ok(Synced::Replaced)
     }
@@ -99,15 +131,32 @@ impl Index {
         self.checked(done).await
     }
 
-    async fn try_append(&self, source: &Source, from: &str, version: &str, lines: &[Line]) -> sqlx::Result<Appended> {
-        let mut tx = self.connections().writer.begin_with("BEGIN IMMEDIATE").await?;
+    async fn try_append(
+        &self,
+        source: &Source,
+        from: &str,
+        version: &str,
+        lines: &[Line],
+    ) -> sqlx::Result<Appended> {
+        let mut tx = self
+            .connections()
+            .writer
+            .begin_with("BEGIN IMMEDIATE")
+            .await?;
         // Another process may have added the same lines in the meantime.
-        let Some(known) = known(&mut tx, source).await?.filter(|known| known.version == from) else {
+        let Some(known) = known(&mut tx, source)
+            .await?
+            .filter(|known| known.version == from)
+        else {
             return Ok(Appended::Stale);
         };
         let count = add_rows(&mut tx, source, known.id, lines).await?;
         let set = sqlx::query("UPDATE sources SET version = ?, rows = rows + ? WHERE id = ?");
-        set.bind(version).bind(count).bind(known.id).execute(&mut *tx).await?;
+        set.bind(version)
+            .bind(count)
+            .bind(known.id)
+            .execute(&mut *tx)
+            .await?;
         tx.commit().await?;
         Ok(Appended::Added)
     }
@@ -119,41 +168,68 @@ impl Index {
     }
 
     async fn try_remove(&self, source: &Source) -> sqlx::Result<()> {
-        let mut tx = self.connections().writer.begin_with("BEGIN IMMEDIATE").await?;
-        let Some(known) = known(&mut tx, source).await? else { return Ok(()) };
+        let mut tx = self
+            .connections()
+            .writer
+            .begin_with("BEGIN IMMEDIATE")
+            .await?;
+        let Some(known) = known(&mut tx, source).await? else {
+            return Ok(());
+        };
         forget_rows(&mut tx, known.id).await?;
-        sqlx::query("DELETE FROM sources WHERE id = ?").bind(known.id).execute(&mut *tx).await?;
-        sqlx::query("DELETE FROM vectors WHERE hash NOT IN (SELECT hash FROM rows)").execute(&mut *tx).await?;
+        sqlx::query("DELETE FROM sources WHERE id = ?")
+            .bind(known.id)
+            .execute(&mut *tx)
+            .await?;
+        sqlx::query("DELETE FROM vectors WHERE hash NOT IN (SELECT hash FROM rows)")
+            .execute(&mut *tx)
+            .await?;
         tx.commit().await
     }
 
     /// Gives back the space of what was forgotten.
     pub async fn compact(&self) -> Result<(), SearchError> {
         let writer = self.connections().writer;
-        let merged = sqlx::query("INSERT INTO words (words) VALUES ('optimize')").execute(&writer).await;
+        let merged = sqlx::query("INSERT INTO words (words) VALUES ('optimize')")
+            .execute(&writer)
+            .await;
         self.checked(merged).await?;
-        let compacted = sqlx::raw_sql("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)").execute(&writer).await;
+        let compacted = sqlx::raw_sql("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)")
+            .execute(&writer)
+            .await;
         self.checked(compacted).await.map(drop)
     }
 
     /// The sources of one kind that are known, with their versions.
     pub async fn sources(&self, kind: Kind) -> Result<BTreeMap<String, String>, SearchError> {
-        let rows = sqlx::query("SELECT name, version FROM sources WHERE kind = ?").bind(kind.code());
+        let rows =
+            sqlx::query("SELECT name, version FROM sources WHERE kind = ?").bind(kind.code());
         let rows = rows.fetch_all(&self.connections().readers).await;
-        let pairs = rows.and_then(|rows| rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect());
+        let pairs = rows.and_then(|rows| {
+            rows.iter()
+                .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
+                .collect()
+        });
         self.checked(pairs).await
     }
 
     /// The version that is known of `source`.
     pub async fn version(&self, source: &Source) -> Result<Option<String>, SearchError> {
         let row = sqlx::query("SELECT version FROM sources WHERE kind = ? AND name = ?");
-        let row = row.bind(source.kind.code()).bind(&source.name).fetch_optional(&self.connections().readers).await;
+        let row = row
+            .bind(source.kind.code())
+            .bind(&source.name)
+            .fetch_optional(&self.connections().readers)
+            .await;
         let version = row.and_then(|row| row.map(|row| row.try_get(0)).transpose());
         self.checked(version).await
     }
 
     pub(crate) fn connections(&self) -> Connections {
-        self.connections.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.connections
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// What came of an operation; if the file turns out to be damaged, it is replaced.
@@ -171,8 +247,12 @@ impl Index {
                 old.writer.close().await;
                 old.readers.close().await;
                 let made = file::replace(path).await;
-                let made = made.map_err(|error| unavailable(&path.display().to_string(), &error))?;
-                *self.connections.write().unwrap_or_else(PoisonError::into_inner) = made;
+                let made =
+                    made.map_err(|error| unavailable(&path.display().to_string(), &error))?;
+                *self
+                    .connections
+                    .write()
+                    .unwrap_or_else(PoisonError::into_inner) = made;
                 Err(SearchError::Rebuilt)
             }
             // Another call may have found the damage first.
@@ -181,7 +261,9 @@ impl Index {
                 Err(SearchError::Rebuilt)
             }
             (Fault::Damaged | Fault::Other, path) => {
-                let place = path.as_ref().map_or_else(|| MEMORY.to_owned(), |path| path.display().to_string());
+                let place = path
+                    .as_ref()
+                    .map_or_else(|| MEMORY.to_owned(), |path| path.display().to_string());
                 Err(unavailable(&place, &error))
             }
         }
@@ -191,7 +273,10 @@ impl Index {
 const MEMORY: &str = "in memory";
 
 fn unavailable(place: &str, error: &sqlx::Error) -> SearchError {
-    SearchError::Unavailable { place: place.to_owned(), cause: error.to_string() }
+    SearchError::Unavailable {
+        place: place.to_owned(),
+        cause: error.to_string(),
+    }
 }
 
 struct Known {
@@ -201,19 +286,41 @@ struct Known {
 
 async fn known(conn: &mut SqliteConnection, source: &Source) -> sqlx::Result<Option<Known>> {
     let row = sqlx::query("SELECT id, version FROM sources WHERE kind = ? AND name = ?");
-    let row = row.bind(source.kind.code()).bind(&source.name).fetch_optional(conn).await?;
-    row.map(|row| Ok(Known { id: row.try_get(0)?, version: row.try_get(1)? })).transpose()
+    let row = row
+        .bind(source.kind.code())
+        .bind(&source.name)
+        .fetch_optional(conn)
+        .await?;
+    row.map(|row| {
+        Ok(Known {
+            id: row.try_get(0)?,
+            version: row.try_get(1)?,
+        })
+    })
+    .transpose()
 }
 
 async fn forget_rows(conn: &mut SqliteConnection, source: i64) -> sqlx::Result<()> {
-    let words = sqlx::query("DELETE FROM words WHERE rowid IN (SELECT id FROM rows WHERE source = ?)");
+    let words =
+        sqlx::query("DELETE FROM words WHERE rowid IN (SELECT id FROM rows WHERE source = ?)");
     words.bind(source).execute(&mut *conn).await?;
-    sqlx::query("DELETE FROM rows WHERE source = ?").bind(source).execute(conn).await.map(drop)
+    sqlx::query("DELETE FROM rows WHERE source = ?")
+        .bind(source)
+        .execute(conn)
+        .await
+        .map(drop)
 }
 
 /// Adds the rows of `lines`; gives their number.
-async fn add_rows(conn: &mut SqliteConnection, source: &Source, id: i64, lines: &[Line]) -> sqlx::Result<i64> {
-    let last = sqlx::query("SELECT COALESCE(MAX(id), 0) FROM rows").fetch_one(&mut *conn).await?;
+async fn add_rows(
+    conn: &mut SqliteConnection,
+    source: &Source,
+    id: i64,
+    lines: &[Line],
+) -> sqlx::Result<i64> {
+    let last = sqlx::query("SELECT COALESCE(MAX(id), 0) FROM rows")
+        .fetch_one(&mut *conn)
+        .await?;
     let mut all = rows(source, id, lines, last.try_get::<i64, _>(0)? + 1);
     let mut count = 0;
     loop {

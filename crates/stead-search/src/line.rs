@@ -22,7 +22,9 @@ impl Kind {
     }
 
     pub(crate) fn of(code: i64) -> Option<Self> {
-        [Self::Memory, Self::Session].into_iter().find(|kind| kind.code() == code)
+        [Self::Memory, Self::Session]
+            .into_iter()
+            .find(|kind| kind.code() == code)
     }
 }
 
@@ -38,7 +40,10 @@ pub struct Source {
 impl Source {
     /// A source.
     pub fn new(kind: Kind, name: impl Into<String>) -> Self {
-        Self { kind, name: name.into() }
+        Self {
+            kind,
+            name: name.into(),
+        }
     }
 }
 
@@ -61,7 +66,14 @@ pub enum Voice {
 }
 
 impl Voice {
-    const ALL: [Self; 6] = [Self::Note, Self::User, Self::Assistant, Self::Tool, Self::Outside, Self::Harness];
+    const ALL: [Self; 6] = [
+        Self::Note,
+        Self::User,
+        Self::Assistant,
+        Self::Tool,
+        Self::Outside,
+        Self::Harness,
+    ];
 
     /// Its name, as results show it.
     pub fn as_str(self) -> &'static str {
@@ -107,11 +119,19 @@ pub struct Line {
 impl Line {
     /// A line of a file.
     pub fn note(place: u64, text: impl Into<String>) -> Self {
-        Self { place, at: None, voice: Voice::Note, text: text.into() }
+        Self {
+            place,
+            at: None,
+            voice: Voice::Note,
+            text: text.into(),
+        }
     }
 
     /// The same, written at that time.
     pub fn at(self, at: Timestamp) -> Self {
-        Self { at: Some(at), ..self }
+        Self {
+            at: Some(at),
+            ..self
+        }
     }
 }

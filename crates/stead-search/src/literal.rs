@@ -11,15 +11,26 @@ const SCANNED_ROWS: usize = 200_000;
 const MAX_FOUND: usize = 1000;
 
 /// The newest rows with `signs`.
-pub(crate) async fn search(pool: &SqlitePool, field: &Field, signs: &str, limit: usize) -> sqlx::Result<Vec<Hit>> {
+pub(crate) async fn search(
+    pool: &SqlitePool,
+    field: &Field,
+    signs: &str,
+    limit: usize,
+) -> sqlx::Result<Vec<Hit>> {
     let (conditions, bound) = field.conditions(2);
     let sql = format!(
         "SELECT {} FROM (SELECT * FROM rows r WHERE {conditions} ORDER BY id DESC LIMIT {SCANNED_ROWS}) r \
          JOIN sources s ON s.id = r.source WHERE instr(r.text, ?1) > 0 LIMIT {MAX_FOUND}",
         StoredRow::COLUMNS
     );
-    let rows = bound.to(sqlx::query(AssertSqlSafe(sql)).bind(signs)).fetch_all(pool).await?;
-    let mut rows = rows.iter().map(StoredRow::read).collect::<sqlx::Result<Vec<_>>>()?;
+    let rows = bound
+        .to(sqlx::query(AssertSqlSafe(sql)).bind(signs))
+        .fetch_all(pool)
+        .await?;
+    let mut rows = rows
+        .iter()
+        .map(StoredRow::read)
+        .collect::<sqlx::Result<Vec<_>>>()?;
     rows.sort_by(|a, b| b.at_ms.cmp(&a.at_ms).then_with(|| a.cmp_place(b)));
     let mut seen = HashSet::new();
     rows.retain(|row| seen.insert(row.as_source()));

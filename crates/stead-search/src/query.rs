@@ -34,7 +34,13 @@ pub struct Query {
 impl Query {
     /// A question to everything.
     pub fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), scope: Scope::All, since: None, until: None, limit: DEFAULT_LIMIT }
+        Self {
+            text: text.into(),
+            scope: Scope::All,
+            since: None,
+            until: None,
+            limit: DEFAULT_LIMIT,
+        }
     }
 
     /// The same in a part.
@@ -101,7 +107,10 @@ pub(crate) fn parse(text: &str) -> Result<Parsed, SearchError> {
     }
     let mut terms = Terms::default();
     for quoted in quoted(&text) {
-        let sequence = words(quoted).all.into_iter().filter(|word| word.sort.is_sequence());
+        let sequence = words(quoted)
+            .all
+            .into_iter()
+            .filter(|word| word.sort.is_sequence());
         let phrase: Vec<String> = sequence.map(|word| word.text).take(MAX_TERMS).collect();
         if !phrase.is_empty() {
             terms.phrases.push(phrase);
@@ -139,7 +148,9 @@ impl Terms {
                 Sort::Character => continue,
             };
             let known = self.words.iter().position(|known| *known == word.text);
-            let Some(at) = known.or_else(|| (self.words.len() < MAX_TERMS).then_some(self.words.len())) else {
+            let Some(at) =
+                known.or_else(|| (self.words.len() < MAX_TERMS).then_some(self.words.len()))
+            else {
                 continue;
             };
             if known.is_none() {
@@ -157,8 +168,9 @@ impl Terms {
 
     fn leave_out_empty_words(&mut self) {
         let is_empty = |word: &str| EMPTY_WORDS.split_whitespace().any(|empty| empty == word);
-        let says_nothing =
-            |group: &Group| group.wholes.is_empty() && group.parts.iter().all(|&at| is_empty(&self.words[at]));
+        let says_nothing = |group: &Group| {
+            group.wholes.is_empty() && group.parts.iter().all(|&at| is_empty(&self.words[at]))
+        };
         if self.groups.iter().all(says_nothing) {
             return;
         }
@@ -169,7 +181,11 @@ impl Terms {
 
     /// The words that should all be there.
     pub(crate) fn wanted_parts(&self) -> impl Iterator<Item = usize> {
-        let mut all: Vec<usize> = self.groups.iter().flat_map(|group| group.parts.iter().copied()).collect();
+        let mut all: Vec<usize> = self
+            .groups
+            .iter()
+            .flat_map(|group| group.parts.iter().copied())
+            .collect();
         all.sort_unstable();
         all.dedup();
         all.into_iter()
@@ -177,8 +193,12 @@ impl Terms {
 
     /// The words that make a line a candidate.
     pub(crate) fn wanted(&self) -> Vec<usize> {
-        let mut all: Vec<usize> =
-            self.groups.iter().flat_map(|group| group.parts.iter().chain(&group.wholes)).copied().collect();
+        let mut all: Vec<usize> = self
+            .groups
+            .iter()
+            .flat_map(|group| group.parts.iter().chain(&group.wholes))
+            .copied()
+            .collect();
         all.sort_unstable();
         all.dedup();
         all
@@ -189,13 +209,21 @@ impl Terms {
 mod tests {
     use super::*;
 
-    type Case = (&'static str, &'static [&'static str], &'static [&'static [&'static str]]);
+    type Case = (
+        &'static str,
+        &'static [&'static str],
+        &'static [&'static [&'static str]],
+    );
 
     fn terms(text: &str) -> (Vec<String>, Vec<Vec<String>>) {
         match parse(text).unwrap() {
             Parsed::Signs(signs) => panic!("{signs} has words"),
             Parsed::Words(terms) => {
-                let wanted = terms.wanted().into_iter().map(|at| terms.words[at].clone()).collect();
+                let wanted = terms
+                    .wanted()
+                    .into_iter()
+                    .map(|at| terms.words[at].clone())
+                    .collect();
                 (wanted, terms.phrases)
             }
         }
@@ -217,7 +245,10 @@ mod tests {
         ];
         for (text, wanted, phrases) in table {
             let wanted: Vec<String> = wanted.iter().map(|&w| w.into()).collect();
-            let phrases: Vec<Vec<String>> = phrases.iter().map(|p| p.iter().map(|&w| w.into()).collect()).collect();
+            let phrases: Vec<Vec<String>> = phrases
+                .iter()
+                .map(|p| p.iter().map(|&w| w.into()).collect())
+                .collect();
             assert_eq!(terms(text), (wanted, phrases), "{text}");
         }
     }

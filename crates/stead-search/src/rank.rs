@@ -29,8 +29,19 @@ pub(crate) struct Ranked {
 }
 
 /// Ranks `text`, whose words are `words`.
-pub(crate) fn rank(terms: &Terms, weights: &[f64], query: &str, text: &str, words: &Words) -> Ranked {
-    let known: HashMap<&str, usize> = terms.words.iter().enumerate().map(|(at, word)| (word.as_str(), at)).collect();
+pub(crate) fn rank(
+    terms: &Terms,
+    weights: &[f64],
+    query: &str,
+    text: &str,
+    words: &Words,
+) -> Ranked {
+    let known: HashMap<&str, usize> = terms
+        .words
+        .iter()
+        .enumerate()
+        .map(|(at, word)| (word.as_str(), at))
+        .collect();
     let mut counts = vec![0_u32; terms.words.len()];
     let mut matches = Vec::new();
     let mut order: Vec<Option<usize>> = Vec::new();
@@ -57,7 +68,8 @@ pub(crate) fn rank(terms: &Terms, weights: &[f64], query: &str, text: &str, word
     let all: f64 = terms.wanted_parts().map(|at| weights[at]).sum();
     let literal = terms.sequence.len() > 1 && text.to_lowercase().contains(&bare(query));
     let bonus = if literal { LITERAL * all } else { 0.0 };
-    let score = told * (0.5 + coverage(terms, weights, &counts)) + adjacent(terms, weights, &order) + bonus;
+    let score =
+        told * (0.5 + coverage(terms, weights, &counts)) + adjacent(terms, weights, &order) + bonus;
     matches.retain(|(at, _)| weights[*at] > 0.0);
     Ranked { score, matches }
 }
@@ -70,12 +82,27 @@ fn bare(query: &str) -> String {
 /// The part of what is looked for that is there, by what it tells; words that are nowhere count as the rarest.
 fn coverage(terms: &Terms, weights: &[f64], counts: &[u32]) -> f64 {
     let rarest = weights.iter().copied().fold(1.0, f64::max);
-    let telling = |at: usize| if weights[at] > 0.0 { weights[at] } else { rarest };
+    let telling = |at: usize| {
+        if weights[at] > 0.0 {
+            weights[at]
+        } else {
+            rarest
+        }
+    };
     let (mut there, mut wanted) = (0.0, 0.0);
     for group in &terms.groups {
         let all: f64 = group.parts.iter().map(|&at| telling(at)).sum();
-        let found: f64 = group.parts.iter().filter(|&&at| counts[at] > 0).map(|&at| telling(at)).sum();
-        there += if group.wholes.iter().any(|&at| counts[at] > 0) { all } else { found };
+        let found: f64 = group
+            .parts
+            .iter()
+            .filter(|&&at| counts[at] > 0)
+            .map(|&at| telling(at))
+            .sum();
+        there += if group.wholes.iter().any(|&at| counts[at] > 0) {
+            all
+        } else {
+            found
+        };
         wanted += all;
     }
     if wanted > 0.0 { there / wanted } else { 0.0 }
@@ -83,8 +110,14 @@ fn coverage(terms: &Terms, weights: &[f64], counts: &[u32]) -> f64 {
 
 fn adjacent(terms: &Terms, weights: &[f64], order: &[Option<usize>]) -> f64 {
     let pairs = terms.sequence.windows(2).filter(|pair| pair[0] != pair[1]);
-    let together = pairs.filter(|pair| order.windows(2).any(|next| next == [Some(pair[0]), Some(pair[1])]));
-    together.map(|pair| ADJACENT * weights[pair[0]].min(weights[pair[1]])).sum()
+    let together = pairs.filter(|pair| {
+        order
+            .windows(2)
+            .any(|next| next == [Some(pair[0]), Some(pair[1])])
+    });
+    together
+        .map(|pair| ADJACENT * weights[pair[0]].min(weights[pair[1]]))
+        .sum()
 }
 
 /// What being new adds: `age_days` behind the newest of all that was found.

@@ -20,11 +20,19 @@ pub(crate) fn rows<'a>(
     first_id: i64,
 ) -> impl Iterator<Item = Value> + 'a {
     let scope = format!("k{} s{source_id}", source.kind.code());
-    let pieces = lines.iter().flat_map(|line| pieces(&line.text).into_iter().map(move |piece| (line, piece)));
+    let pieces = lines.iter().flat_map(|line| {
+        pieces(&line.text)
+            .into_iter()
+            .map(move |piece| (line, piece))
+    });
     pieces.zip(first_id..).map(move |((line, piece), id)| {
         let (mut sequence, mut beside) = (String::new(), String::new());
         for word in words(&piece).all {
-            let column = if word.sort.is_sequence() { &mut sequence } else { &mut beside };
+            let column = if word.sort.is_sequence() {
+                &mut sequence
+            } else {
+                &mut beside
+            };
             column.push_str(&word.text);
             column.push(' ');
         }
@@ -53,13 +61,22 @@ pub(crate) fn hash(text: &str) -> i64 {
 /// A text in pieces that end at the end of a row or of a word where they can.
 fn pieces(text: &str) -> Vec<String> {
     // SQLite ends a text at a NUL.
-    let text: String = text.chars().map(|c| if c == '\0' { ' ' } else { c }).collect();
+    let text: String = text
+        .chars()
+        .map(|c| if c == '\0' { ' ' } else { c })
+        .collect();
     let mut rest = &text[..floor(&text, MAX_LINE_BYTES)];
     let mut pieces = Vec::new();
     while rest.len() > MAX_PIECE_BYTES {
         let window = &rest[..floor(rest, MAX_PIECE_BYTES)];
         let late = floor(window, MAX_PIECE_BYTES / 2);
-        let end = [window[late..].rfind('\n'), window[late..].rfind(char::is_whitespace)].into_iter().flatten().next();
+        let end = [
+            window[late..].rfind('\n'),
+            window[late..].rfind(char::is_whitespace),
+        ]
+        .into_iter()
+        .flatten()
+        .next();
         let end = end.map_or(window.len(), |end| late + end);
         pieces.push(rest[..end].trim().to_owned());
         rest = &rest[end..];
@@ -83,8 +100,15 @@ mod tests {
         for word in ["word ", "数据库", "row\n", "longwithoutend"] {
             let text = word.repeat(2000);
             let pieces = pieces(&text);
-            assert!(pieces.iter().all(|piece| piece.len() <= MAX_PIECE_BYTES), "{word}");
-            let strip = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
+            assert!(
+                pieces.iter().all(|piece| piece.len() <= MAX_PIECE_BYTES),
+                "{word}"
+            );
+            let strip = |text: &str| {
+                text.chars()
+                    .filter(|c| !c.is_whitespace())
+                    .collect::<String>()
+            };
             assert_eq!(strip(&pieces.concat()), strip(&text), "{word}");
         }
         assert_eq!(pieces(" a\0b "), ["a b"]);

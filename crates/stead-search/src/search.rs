@@ -65,10 +65,17 @@ impl Index {
     /// The lines that answer `query` best.
     pub async fn search(&self, query: &Query) -> Result<Found, SearchError> {
         let hits = self.lexical(query, query.bounded_limit()).await?;
-        Ok(Found { hits, ranking: Ranking::Lexical })
+        Ok(Found {
+            hits,
+            ranking: Ranking::Lexical,
+        })
     }
 
-    pub(crate) async fn lexical(&self, query: &Query, limit: usize) -> Result<Vec<Hit>, SearchError> {
+    pub(crate) async fn lexical(
+        &self,
+        query: &Query,
+        limit: usize,
+    ) -> Result<Vec<Hit>, SearchError> {
         let parsed = parse(&query.text)?;
         let pool = self.connections().readers;
         let found = async {
@@ -98,7 +105,13 @@ async fn ranked(
     let newest = rows.iter().filter_map(|row| row.at_ms).max();
     let mut all: Vec<(StoredRow, Ranked)> = Vec::with_capacity(rows.len());
     for row in rows {
-        let mut ranked = rank(terms, &found.weights, &query.text, &row.text, &words(&row.text));
+        let mut ranked = rank(
+            terms,
+            &found.weights,
+            &query.text,
+            &row.text,
+            &words(&row.text),
+        );
         if let (Some(newest), Some(at)) = (newest, row.at_ms) {
             ranked.score *= recency((newest - at) as f64 / DAY_MS);
         }
@@ -111,7 +124,10 @@ async fn ranked(
     let mut seen = HashSet::new();
     all.retain(|(row, _)| seen.insert((row.kind, row.source.clone(), row.place)));
     all.truncate(limit);
-    Ok(all.into_iter().map(|(row, ranked)| row.hit(ranked.score, &ranked.matches)).collect())
+    Ok(all
+        .into_iter()
+        .map(|(row, ranked)| row.hit(ranked.score, &ranked.matches))
+        .collect())
 }
 
 /// A row as it is kept.
@@ -142,13 +158,28 @@ impl StoredRow {
     }
 
     pub(crate) fn cmp_place(&self, other: &Self) -> std::cmp::Ordering {
-        (self.kind, &self.source, self.place, &self.text).cmp(&(other.kind, &other.source, other.place, &other.text))
+        (self.kind, &self.source, self.place, &self.text).cmp(&(
+            other.kind,
+            &other.source,
+            other.place,
+            &other.text,
+        ))
     }
 
     pub(crate) fn hit(self, score: f64, matches: &[(usize, std::ops::Range<usize>)]) -> Hit {
         let text = snippet(&self.text, matches);
-        let at = self.at_ms.and_then(|ms| Timestamp::from_millisecond(ms).ok());
-        Hit { kind: self.kind, source: self.source, place: self.place, at, voice: self.voice, text, score }
+        let at = self
+            .at_ms
+            .and_then(|ms| Timestamp::from_millisecond(ms).ok());
+        Hit {
+            kind: self.kind,
+            source: self.source,
+            place: self.place,
+            at,
+            voice: self.voice,
+            text,
+            score,
+        }
     }
 
     pub(crate) fn as_source(&self) -> (Source, u64) {
@@ -162,6 +193,9 @@ pub(crate) async fn read_rows(pool: &SqlitePool, ids: &[i64]) -> sqlx::Result<Ve
         StoredRow::COLUMNS
     );
     let wanted = serde_json::Value::from(ids.to_vec()).to_string();
-    let rows = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(wanted).fetch_all(pool).await?;
+    let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
+        .bind(wanted)
+        .fetch_all(pool)
+        .await?;
     rows.iter().map(StoredRow::read).collect()
 }

@@ -40,8 +40,19 @@ impl Shelf {
 
     fn take(&self, spot: Spot) -> Arc<Lazy> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = all.iter().position(|(known, _)| *known == spot).map(|at| all.remove(at));
-        let (spot, lazy) = found.unwrap_or_else(|| (spot.clone(), Arc::new(Lazy { spot, opened: OnceCell::new() })));
+        let found = all
+            .iter()
+            .position(|(known, _)| *known == spot)
+            .map(|at| all.remove(at));
+        let (spot, lazy) = found.unwrap_or_else(|| {
+            (
+                spot.clone(),
+                Arc::new(Lazy {
+                    spot,
+                    opened: OnceCell::new(),
+                }),
+            )
+        });
         all.insert(0, (spot, lazy.clone()));
         all.truncate(MAX_OPEN);
         lazy
@@ -82,7 +93,10 @@ mod tests {
         let shelf = Shelf::default();
         let lazy = shelf.file(&dir.path().join("file/search.sqlite"));
         assert!(lazy.get().await.is_ok());
-        assert!(Arc::ptr_eq(&lazy, &shelf.file(&dir.path().join("file/search.sqlite"))));
+        assert!(Arc::ptr_eq(
+            &lazy,
+            &shelf.file(&dir.path().join("file/search.sqlite"))
+        ));
     }
 
     #[test]

@@ -16,12 +16,21 @@ pub(crate) fn snippet(text: &str, matches: &[(usize, Range<usize>)]) -> String {
     }
     let character = |byte: usize| starts.partition_point(|&start| start < byte);
     let window = |first: &Range<usize>| {
-        let from = character(first.start).saturating_sub(LEAD_CHARS).min(starts.len() - MAX_CHARS);
+        let from = character(first.start)
+            .saturating_sub(LEAD_CHARS)
+            .min(starts.len() - MAX_CHARS);
         from..from + MAX_CHARS
     };
     let told = |window: &Range<usize>| {
-        let inside = |span: &Range<usize>| character(span.start) >= window.start && character(span.end) <= window.end;
-        matches.iter().filter(|(_, span)| inside(span)).map(|(at, _)| at).collect::<BTreeSet<_>>().len()
+        let inside = |span: &Range<usize>| {
+            character(span.start) >= window.start && character(span.end) <= window.end
+        };
+        matches
+            .iter()
+            .filter(|(_, span)| inside(span))
+            .map(|(at, _)| at)
+            .collect::<BTreeSet<_>>()
+            .len()
     };
     let mut best = (0, 0..MAX_CHARS);
     for (_, span) in matches {
@@ -33,7 +42,10 @@ pub(crate) fn snippet(text: &str, matches: &[(usize, Range<usize>)]) -> String {
     }
     let Range { start, end } = best.1;
     let shown = &text[starts[start]..starts.get(end).copied().unwrap_or(text.len())];
-    let (before, after) = (if start > 0 { "…" } else { "" }, if end < starts.len() { "…" } else { "" });
+    let (before, after) = (
+        if start > 0 { "…" } else { "" },
+        if end < starts.len() { "…" } else { "" },
+    );
     format!("{before}{}{after}", one_row(shown))
 }
 
@@ -50,9 +62,21 @@ mod tests {
         let text = format!("one {} one two {}", "x ".repeat(300), "数".repeat(300));
         let first = text.find("one").unwrap();
         let (second, two) = (text.rfind("one").unwrap(), text.find("two").unwrap());
-        let shown = snippet(&text, &[(0, first..first + 3), (0, second..second + 3), (1, two..two + 3)]);
+        let shown = snippet(
+            &text,
+            &[
+                (0, first..first + 3),
+                (0, second..second + 3),
+                (1, two..two + 3),
+            ],
+        );
         assert!(shown.contains("one two"), "{shown}");
-        assert!(shown.starts_with('…') && shown.ends_with('…') && shown.chars().count() <= MAX_CHARS + 2, "{shown}");
+        assert!(
+            shown.starts_with('…')
+                && shown.ends_with('…')
+                && shown.chars().count() <= MAX_CHARS + 2,
+            "{shown}"
+        );
         assert_eq!(snippet("a\n\n b", &[]), "a b");
     }
 }

@@ -22,18 +22,30 @@ const BATCH_TEXTS: usize = 64;
 impl Index {
     /// The lines that answer `query` best by words and by meaning. If meaning cannot be had in time, by words alone,
     /// and the answer says so.
-    pub async fn search_hybrid(&self, query: &Query, hybrid: Hybrid<'_>) -> Result<Found, SearchError> {
+    pub async fn search_hybrid(
+        &self,
+        query: &Query,
+        hybrid: Hybrid<'_>,
+    ) -> Result<Found, SearchError> {
         let limit = query.bounded_limit();
         let by_words = self.lexical(query, limit.max(FUSED_HITS)).await?;
-        let by_meaning = match tokio::time::timeout(hybrid.deadline, self.by_meaning(query, hybrid.embed)).await {
-            Ok(outcome) => outcome?,
-            Err(_) => Err(format!("no answer within {:?}", hybrid.deadline)),
-        };
+        let by_meaning =
+            match tokio::time::timeout(hybrid.deadline, self.by_meaning(query, hybrid.embed)).await
+            {
+                Ok(outcome) => outcome?,
+                Err(_) => Err(format!("no answer within {:?}", hybrid.deadline)),
+            };
         Ok(match by_meaning {
-            Ok((hits, unknown)) => Found { hits: fuse(by_words, hits, limit), ranking: Ranking::Hybrid { unknown } },
+            Ok((hits, unknown)) => Found {
+                hits: fuse(by_words, hits, limit),
+                ranking: Ranking::Hybrid { unknown },
+            },
             Err(why) => {
                 let hits = by_words.into_iter().take(limit).collect();
-                Found { hits, ranking: Ranking::LexicalOnly { why } }
+                Found {
+                    hits,
+                    ranking: Ranking::LexicalOnly { why },
+                }
             }
         })
     }
@@ -55,11 +67,16 @@ impl Index {
             "SELECT r.id, v.vector FROM (SELECT id, hash FROM rows r WHERE {conditions} ORDER BY id DESC \
              LIMIT {COMPARED_ROWS}) r LEFT JOIN vectors v ON v.hash = r.hash AND v.model = ?1"
         );
-        let rows = bound.to(sqlx::query(AssertSqlSafe(sql)).bind(embed.model())).fetch_all(&pool).await;
+        let rows = bound
+            .to(sqlx::query(AssertSqlSafe(sql)).bind(embed.model()))
+            .fetch_all(&pool)
+            .await;
         let rows = self.checked(rows).await?;
         let (mut near, mut unknown): (Vec<(i64, f32)>, usize) = (Vec::new(), 0);
         for row in &rows {
-            let read = row.try_get(0).and_then(|id| Ok((id, row.try_get::<Option<Vec<u8>>, _>(1)?)));
+            let read = row
+                .try_get(0)
+                .and_then(|id| Ok((id, row.try_get::<Option<Vec<u8>>, _>(1)?)));
             match self.checked(read).await? {
                 (_, None) => unknown += 1,
                 (id, Some(vector)) => near.push((id, cosine(&asked, &vector))),
@@ -72,13 +89,22 @@ impl Index {
         let mut hits = Vec::new();
         for (id, nearness) in nearness {
             let rows = read_rows(&pool, &[id]).await;
-            hits.extend(self.checked(rows).await?.into_iter().map(|row: StoredRow| row.hit(f64::from(nearness), &[])));
+            hits.extend(
+                self.checked(rows)
+                    .await?
+                    .into_iter()
+                    .map(|row: StoredRow| row.hit(f64::from(nearness), &[])),
+            );
         }
         Ok(Ok((hits, unknown)))
     }
 
     /// Asks for the meaning of lines that have none yet, a bounded number of them.
-    async fn learn(&self, field: &Field, embed: &dyn Embed) -> Result<Result<(), String>, SearchError> {
+    async fn learn(
+        &self,
+        field: &Field,
+        embed: &dyn Embed,
+    ) -> Result<Result<(), String>, SearchError> {
         let (conditions, bound) = field.conditions(2);
         let sql = format!(
             "SELECT r.hash, r.text FROM (SELECT id, hash, text FROM rows r WHERE {conditions} ORDER BY id DESC \
@@ -87,7 +113,11 @@ impl Index {
         );
         let query = bound.to(sqlx::query(AssertSqlSafe(sql)).bind(embed.model()));
         let rows = query.fetch_all(&self.connections().readers).await;
-        let missing = rows.and_then(|rows| rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect());
+        let missing = rows.and_then(|rows| {
+            rows.iter()
+                .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
+                .collect()
+        });
         let missing: BTreeMap<i64, String> = self.checked(missing).await?;
         let missing: Vec<(i64, String)> = missing.into_iter().collect();
         for batch in missing.chunks(BATCH_TEXTS) {
@@ -103,12 +133,31 @@ impl Index {
         Ok(Ok(()))
     }
 
-    async fn keep(&self, model: &str, batch: &[(i64, String)], vectors: &[Vec<f32>]) -> sqlx::Result<()> {
-        let mut tx = self.connections().writer.begin_with("BEGIN IMMEDIATE").await?;
+    async fn keep(
+        &self,
+        model: &str,
+        batch: &[(i64, String)],
+        vectors: &[Vec<f32>],
+    ) -> sqlx::Result<()> {
+        let mut tx = self
+            .connections()
+            .writer
+            .begin_with("BEGIN IMMEDIATE")
+            .await?;
         for ((hash, _), vector) in batch.iter().zip(vectors) {
-            let bytes: Vec<u8> = vector.iter().flat_map(|number| number.to_le_bytes()).collect();
-            let insert = sqlx::query("INSERT OR REPLACE INTO vectors (hash, model, vector) VALUES (?, ?, ?)");
-            insert.bind(hash).bind(model).bind(bytes).execute(&mut *tx).await?;
+            let bytes: Vec<u8> = vector
+                .iter()
+                .flat_map(|number| number.to_le_bytes())
+                .collect();
+            let insert = sqlx::query(
+                "INSERT OR REPLACE INTO vectors (hash, model, vector) VALUES (?, ?, ?)",
+            );
+            insert
+                .bind(hash)
+                .bind(model)
+                .bind(bytes)
+                .execute(&mut *tx)
+                .await?;
         }
         tx.commit().await
     }
@@ -118,14 +167,29 @@ type Meant = Result<(Vec<Hit>, usize), String>;
 
 /// Vectors of length 1 for `texts`, checked to be what was asked for.
 async fn ask(embed: &dyn Embed, texts: &[String]) -> Result<Vec<Vec<f32>>, String> {
-    let mut vectors = embed.embed(texts).await.map_err(|error| error.to_string())?;
+    let mut vectors = embed
+        .embed(texts)
+        .await
+        .map_err(|error| error.to_string())?;
     if vectors.len() != texts.len() {
-        return Err(format!("{} gave {} vectors for {} texts", embed.model(), vectors.len(), texts.len()));
+        return Err(format!(
+            "{} gave {} vectors for {} texts",
+            embed.model(),
+            vectors.len(),
+            texts.len()
+        ));
     }
     for vector in &mut vectors {
-        let length = vector.iter().map(|number| number * number).sum::<f32>().sqrt();
+        let length = vector
+            .iter()
+            .map(|number| number * number)
+            .sum::<f32>()
+            .sqrt();
         if !length.is_normal() {
-            return Err(format!("{} gave a vector without a direction", embed.model()));
+            return Err(format!(
+                "{} gave a vector without a direction",
+                embed.model()
+            ));
         }
         vector.iter_mut().for_each(|number| *number /= length);
     }
@@ -137,7 +201,9 @@ fn cosine(asked: &[f32], kept: &[u8]) -> f32 {
     if kept.len() != asked.len() * 4 {
         return 0.0;
     }
-    let numbers = kept.chunks_exact(4).map(|bytes| bytes.try_into().map_or(0.0, f32::from_le_bytes));
+    let numbers = kept
+        .chunks_exact(4)
+        .map(|bytes| bytes.try_into().map_or(0.0, f32::from_le_bytes));
     numbers.zip(asked).map(|(a, b)| a * b).sum()
 }
 

@@ -97,7 +97,9 @@ fn class(c: char) -> Class {
         return Class::Letter;
     }
     match c {
-        '_' | '.' | '/' | '\\' | '-' | ':' | '\'' | '’' | '@' | '#' | '+' | '~' => Class::Connector,
+        '_' | '.' | '/' | '\\' | '-' | ':' | '\'' | '’' | '@' | '#' | '+' | '~' => {
+            Class::Connector
+        }
         _ if fold::is_ideograph(c) => Class::Ideograph,
         _ if c.is_alphanumeric() || fold::is_mark(c) => Class::Letter,
         _ => Class::Break,
@@ -132,14 +134,31 @@ fn runs(text: &str) -> Vec<Run> {
 fn ideographs(text: &str, span: Range<usize>, out: &mut Words) {
     let characters: Vec<(Range<usize>, String)> = text[span.clone()]
         .char_indices()
-        .map(|(at, c)| (span.start + at..span.start + at + c.len_utf8(), fold::ideograph(c)))
+        .map(|(at, c)| {
+            (
+                span.start + at..span.start + at + c.len_utf8(),
+                fold::ideograph(c),
+            )
+        })
         .collect();
-    let single = if characters.len() == 1 { Sort::Alone } else { Sort::Character };
+    let single = if characters.len() == 1 {
+        Sort::Alone
+    } else {
+        Sort::Character
+    };
     for (i, (span, text)) in characters.iter().enumerate() {
-        out.all.push(Word { text: text.clone(), span: span.clone(), sort: single });
+        out.all.push(Word {
+            text: text.clone(),
+            span: span.clone(),
+            sort: single,
+        });
         if let Some((next, following)) = characters.get(i + 1) {
             let text = format!("{text}{following}");
-            out.all.push(Word { text, span: span.start..next.end, sort: Sort::Pair });
+            out.all.push(Word {
+                text,
+                span: span.start..next.end,
+                sort: Sort::Pair,
+            });
             out.groups.push(out.all.len());
         } else if single == Sort::Alone {
             out.groups.push(out.all.len());
@@ -168,7 +187,11 @@ fn name(text: &str, span: Range<usize>, stemmer: &Stemmer, out: &mut Words) {
     let segments = segments(text, &span);
     let push = |out: &mut Words, text: String, span: Range<usize>, sort| {
         if !text.is_empty() {
-            out.all.push(Word { text: text.chars().take(MAX_WORD_CHARS).collect(), span, sort });
+            out.all.push(Word {
+                text: text.chars().take(MAX_WORD_CHARS).collect(),
+                span,
+                sort,
+            });
         }
     };
     for segment in &segments {
@@ -176,11 +199,18 @@ fn name(text: &str, span: Range<usize>, stemmer: &Stemmer, out: &mut Words) {
             push(out, stem(stemmer, part), span.clone(), Sort::Plain);
         }
         if segment.parts.len() > 1 {
-            push(out, stem(stemmer, &segment.joined()), span.clone(), Sort::Whole);
+            push(
+                out,
+                stem(stemmer, &segment.joined()),
+                span.clone(),
+                Sort::Whole,
+            );
         }
     }
     if segments.len() > 1 {
-        let files: Vec<&[Segment]> = segments.chunk_by(|_, next| !matches!(next.after, Some('/' | '\\'))).collect();
+        let files: Vec<&[Segment]> = segments
+            .chunk_by(|_, next| !matches!(next.after, Some('/' | '\\')))
+            .collect();
         for file in files.iter().filter(|file| file.len() > 1) {
             push(out, whole(file), span.clone(), Sort::Whole);
         }
@@ -189,7 +219,12 @@ fn name(text: &str, span: Range<usize>, stemmer: &Stemmer, out: &mut Words) {
         }
         if let [first, second] = segments.as_slice() {
             // `e-mail` is also `email`.
-            push(out, stem(stemmer, &(first.joined() + &second.joined())), span, Sort::Whole);
+            push(
+                out,
+                stem(stemmer, &(first.joined() + &second.joined())),
+                span,
+                Sort::Whole,
+            );
         }
     }
     if out.groups.last().copied().unwrap_or(0) < out.all.len() {
@@ -198,7 +233,11 @@ fn name(text: &str, span: Range<usize>, stemmer: &Stemmer, out: &mut Words) {
 }
 
 fn whole(segments: &[Segment]) -> String {
-    segments.iter().map(Segment::joined).collect::<Vec<_>>().join("_")
+    segments
+        .iter()
+        .map(Segment::joined)
+        .collect::<Vec<_>>()
+        .join("_")
 }
 
 fn segments(text: &str, span: &Range<usize>) -> Vec<Segment> {
@@ -206,7 +245,9 @@ fn segments(text: &str, span: &Range<usize>) -> Vec<Segment> {
     let mut before: Option<char> = None;
     let mut new_segment = true;
     let mut after = None;
-    let characters = text[span.clone()].char_indices().map(|(at, c)| (span.start + at, c));
+    let characters = text[span.clone()]
+        .char_indices()
+        .map(|(at, c)| (span.start + at, c));
     let mut characters = characters.peekable();
     while let Some((at, c)) = characters.next() {
         if class(c) == Class::Connector {
@@ -220,10 +261,15 @@ fn segments(text: &str, span: &Range<usize>) -> Vec<Segment> {
         let folded = fold::letter(c);
         let end = at + c.len_utf8();
         if new_segment {
-            segments.push(Segment { parts: Vec::new(), after });
+            segments.push(Segment {
+                parts: Vec::new(),
+                after,
+            });
             new_segment = false;
         }
-        let Some(segment) = segments.last_mut() else { continue };
+        let Some(segment) = segments.last_mut() else {
+            continue;
+        };
         match segment.parts.last_mut() {
             Some((part, span)) if !begins_part(before, c, next) => {
                 part.push_str(&folded);
@@ -239,7 +285,8 @@ fn segments(text: &str, span: &Range<usize>) -> Vec<Segment> {
 /// Whether `c` begins a part of a name: `readLines`, `HTTPServer`.
 fn begins_part(before: Option<char>, c: char, next: Option<char>) -> bool {
     let Some(before) = before else { return false };
-    c.is_uppercase() && (before.is_lowercase() || before.is_uppercase() && next.is_some_and(char::is_lowercase))
+    c.is_uppercase()
+        && (before.is_lowercase() || before.is_uppercase() && next.is_some_and(char::is_lowercase))
 }
 
 /// The stem of an English word; everything else as it is.

@@ -1,6 +1,11 @@
 //! What the engine promises: relevance on a fixed corpus, files that may be damaged or shared, lines that grow.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on fails"
+)]
 
 #[path = "all/files.rs"]
 mod files;
@@ -22,21 +27,39 @@ fn memory(name: &str) -> Source {
 }
 
 fn notes(texts: &[&str]) -> Vec<Line> {
-    texts.iter().zip(1..).map(|(text, place)| Line::note(place, *text)).collect()
+    texts
+        .iter()
+        .zip(1..)
+        .map(|(text, place)| Line::note(place, *text))
+        .collect()
 }
 
 /// An index of one file with these lines.
 async fn index_of(texts: &[&str]) -> Index {
     let index = Index::in_memory().await.unwrap();
-    index.sync(&memory("a.md"), "1", &notes(texts)).await.unwrap();
+    index
+        .sync(&memory("a.md"), "1", &notes(texts))
+        .await
+        .unwrap();
     index
 }
 
 /// The places that were found, best first.
 fn places(found: &Found) -> Vec<(String, u64)> {
-    found.hits.iter().map(|hit| (hit.source.clone(), hit.place)).collect()
+    found
+        .hits
+        .iter()
+        .map(|hit| (hit.source.clone(), hit.place))
+        .collect()
 }
 
 async fn found(index: &Index, query: &str) -> Vec<u64> {
-    index.search(&Query::new(query)).await.unwrap().hits.iter().map(|hit| hit.place).collect()
+    index
+        .search(&Query::new(query))
+        .await
+        .unwrap()
+        .hits
+        .iter()
+        .map(|hit| hit.place)
+        .collect()
 }

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 /// How long a server may take to start.
 const STARTING: Duration = Duration::from_secs(8);
 const PAUSE: Duration = Duration::from_millis(200);
-const SCHEMES: &str = "sqlite:, redis://, rediss://, postgres://, mysql://, mariadb://, file: and memory:";
+const SCHEMES: &str =
+    "sqlite:, redis://, rediss://, postgres://, mysql://, mariadb://, file: and memory:";
 
 /// The store at `url`:
 ///
@@ -28,13 +29,19 @@ const SCHEMES: &str = "sqlite:, redis://, rediss://, postgres://, mysql://, mari
 /// # });
 /// ```
 pub async fn connect(url: &str) -> Result<Arc<dyn Store>, StoreError> {
-    let Some((scheme, rest)) = url.split_once(':') else { return Err(unknown(url)) };
+    let Some((scheme, rest)) = url.split_once(':') else {
+        return Err(unknown(url));
+    };
     match scheme {
         "memory" if rest.is_empty() => Ok(Arc::new(MemoryStore::new())),
-        "memory" => Err(StoreError::Setup("memory: takes nothing after it".to_owned())),
+        "memory" => Err(StoreError::Setup(
+            "memory: takes nothing after it".to_owned(),
+        )),
         "file" => Ok(Arc::new(FileStore::new(folder(rest)?, Arc::new(OsDisk)))),
         "redis" | "rediss" => redis(url).await,
-        "sqlite" | "postgres" | "postgresql" | "mysql" | "mariadb" => Ok(Arc::new(SqlStore::connect(url).await?)),
+        "sqlite" | "postgres" | "postgresql" | "mysql" | "mariadb" => {
+            Ok(Arc::new(SqlStore::connect(url).await?))
+        }
         _ => Err(unknown(url)),
     }
 }
@@ -43,16 +50,28 @@ pub async fn connect(url: &str) -> Result<Arc<dyn Store>, StoreError> {
 fn folder(rest: &str) -> Result<&Path, StoreError> {
     let path = match rest.strip_prefix("//") {
         Some(path) if path.starts_with('/') => path,
-        Some(_) => return Err(StoreError::Setup("file: takes a folder of this machine: file:///FOLDER".to_owned())),
+        Some(_) => {
+            return Err(StoreError::Setup(
+                "file: takes a folder of this machine: file:///FOLDER".to_owned(),
+            ));
+        }
         None => rest,
     };
-    if path.is_empty() { Err(StoreError::Setup("file: needs a folder".to_owned())) } else { Ok(Path::new(path)) }
+    if path.is_empty() {
+        Err(StoreError::Setup("file: needs a folder".to_owned()))
+    } else {
+        Ok(Path::new(path))
+    }
 }
 
 fn unknown(url: &str) -> StoreError {
     // What has no scheme may be anything, even a password alone.
-    let scheme = url.split_once(':').map_or("it has no scheme", |(scheme, _)| scheme);
-    StoreError::Setup(format!("the URL of the store is not known ({scheme}); there are {SCHEMES}"))
+    let scheme = url
+        .split_once(':')
+        .map_or("it has no scheme", |(scheme, _)| scheme);
+    StoreError::Setup(format!(
+        "the URL of the store is not known ({scheme}); there are {SCHEMES}"
+    ))
 }
 
 /// A Redis that is just starting again is waited for, as the databases are.
@@ -61,7 +80,9 @@ async fn redis(url: &str) -> Result<Arc<dyn Store>, StoreError> {
     loop {
         match RedisStore::connect(url).await {
             Ok(store) => return Ok(Arc::new(store)),
-            Err(StoreError::Unavailable { .. }) if Instant::now() < end => tokio::time::sleep(PAUSE).await,
+            Err(StoreError::Unavailable { .. }) if Instant::now() < end => {
+                tokio::time::sleep(PAUSE).await
+            }
             Err(error) => return Err(error),
         }
     }
@@ -93,14 +114,25 @@ mod tests {
         assert_eq!(connect("memory:").await.unwrap().place(), "memory:");
         assert_eq!(connect("file:a/b").await.unwrap().place(), "file:a/b");
         assert_eq!(connect("file:///a/b").await.unwrap().place(), "file:/a/b");
-        for url in
-            ["s3cret", "mongodb://user:s3cret@host/", "memory:x", "file:", "file://host/a", "redis://u:s3cret@h:x"]
-        {
+        for url in [
+            "s3cret",
+            "mongodb://user:s3cret@host/",
+            "memory:x",
+            "file:",
+            "file://host/a",
+            "redis://u:s3cret@h:x",
+        ] {
             let error = connect(url).await.unwrap_err();
             assert!(matches!(error, StoreError::Setup(_)), "{url}: {error:?}");
             assert!(!error.to_string().contains("s3cret"), "{error}");
         }
-        assert!(connect("mongodb://host").await.unwrap_err().to_string().contains("rediss://, postgres://"));
+        assert!(
+            connect("mongodb://host")
+                .await
+                .unwrap_err()
+                .to_string()
+                .contains("rediss://, postgres://")
+        );
     }
 
     #[test]
@@ -108,11 +140,20 @@ mod tests {
         let table = [
             ("redis://127.0.0.1:6379/", "redis://127.0.0.1:6379/"),
             ("redis://:secret@host/1", "redis://host/1"),
-            ("rediss://user:secret@host:6380/1?x=secret#secret", "rediss://host:6380/1"),
-            ("postgres://user:se@cret@db.local/agents", "postgres://db.local/agents"),
+            (
+                "rediss://user:secret@host:6380/1?x=secret#secret",
+                "rediss://host:6380/1",
+            ),
+            (
+                "postgres://user:se@cret@db.local/agents",
+                "postgres://db.local/agents",
+            ),
             ("mysql://user:se/cret@db.local/agents", "mysql://…"),
             ("mysql://user:se?cret@db.local/agents", "mysql://…"),
-            ("postgres://db.local/agents?password=secret", "postgres://db.local/agents"),
+            (
+                "postgres://db.local/agents?password=secret",
+                "postgres://db.local/agents",
+            ),
             ("postgres://db.local?password=se@cret", "postgres://…"),
             ("sqlite:folder/file.db?key=secret", "sqlite:folder/file.db"),
             ("memory:", "memory:"),

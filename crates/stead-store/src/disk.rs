@@ -14,7 +14,12 @@ use std::path::Path;
 pub trait Disk: Debug + Send + Sync {
     /// Creates a file that must not exist yet, open for writing at its end.
     fn create(&self, dir: BorrowedFd<'_>, name: &Path, mode: u32) -> io::Result<File> {
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::APPEND | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let flags = OFlags::CREATE
+            | OFlags::EXCL
+            | OFlags::RDWR
+            | OFlags::APPEND
+            | OFlags::CLOEXEC
+            | OFlags::NOFOLLOW;
         Ok(rustix::fs::openat(dir, name, flags, Mode::from_raw_mode(mode))?.into())
     }
 
@@ -47,7 +52,9 @@ pub trait Disk: Debug + Send + Sync {
         to: &Path,
         flags: RenameFlags,
     ) -> io::Result<()> {
-        Ok(rustix::fs::renameat_with(from_dir, from, to_dir, to, flags)?)
+        Ok(rustix::fs::renameat_with(
+            from_dir, from, to_dir, to, flags,
+        )?)
     }
 
     /// Removes a file, or an empty directory with [`AtFlags::REMOVEDIR`].

@@ -65,7 +65,9 @@ pub enum StoreError {
         lease: String,
     },
     /// The store cannot be reached, or does not answer in time, after all retries.
-    #[error("the store {place} does not answer: {cause}. Nothing acknowledged is lost; go on when it is back")]
+    #[error(
+        "the store {place} does not answer: {cause}. Nothing acknowledged is lost; go on when it is back"
+    )]
     Unavailable {
         /// The store, without a password.
         place: String,

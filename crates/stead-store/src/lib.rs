@@ -37,8 +37,9 @@ mod sql;
 pub use changes::{ChangeLog, FileChanges, Image, LoggedRun, RunKey, StoreChanges};
 pub use connect::connect;
 pub use contract::{
-    Acquired, Change, Claim, Claimed, Dead, DocVersion, Document, Documents, Enqueued, Expected, Fence, Job, Journals,
-    Lease, Leases, Listed, MAX_BODY_BYTES, MAX_KEY_BYTES, MAX_META_BYTES, Queue, Space, Store, Tail, folder_name,
+    Acquired, Change, Claim, Claimed, Dead, DocVersion, Document, Documents, Enqueued, Expected,
+    Fence, Job, Journals, Lease, Leases, Listed, MAX_BODY_BYTES, MAX_KEY_BYTES, MAX_META_BYTES,
+    Queue, Space, Store, Tail, folder_name,
 };
 pub use disk::{Disk, OsDisk, open_dir};
 pub use error::StoreError;
@@ -47,7 +48,7 @@ pub use line_log::{FileLines, LineLog, Rewrite, StoreLines};
 pub use memory::MemoryStore;
 pub use redis::RedisStore;
 pub use sessions::{
-    FileSessions, Holder, Imported, JournalWriter, Opened, Position, Sessions, Signature, StoreSessions, Summary, Torn,
-    Wait,
+    FileSessions, Holder, Imported, JournalWriter, Opened, Position, Sessions, Signature,
+    StoreSessions, Summary, Torn, Wait,
 };
 pub use sql::SqlStore;

@@ -3,8 +3,8 @@
 use crate::contract::{check_changes, check_lines};
 use crate::local::{Added, Grant, Jobs, Settle};
 use crate::{
-    Acquired, Change, Claim, Claimed, Dead, DocVersion, Document, Documents, Enqueued, Fence, Job, Journals, Leases,
-    Listed, Queue, Space, Store, StoreError, Tail,
+    Acquired, Change, Claim, Claimed, Dead, DocVersion, Document, Documents, Enqueued, Fence, Job,
+    Journals, Leases, Listed, Queue, Space, Store, StoreError, Tail,
 };
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -26,7 +26,10 @@ pub struct MemoryStore {
 
 impl Default for MemoryStore {
     fn default() -> Self {
-        Self { begun: Instant::now(), spaces: Mutex::default() }
+        Self {
+            begun: Instant::now(),
+            spaces: Mutex::default(),
+        }
     }
 }
 
@@ -90,8 +93,14 @@ fn ready<'a, T: Send + 'a>(answer: T) -> BoxFuture<'a, T> {
 }
 
 impl Documents for MemoryStore {
-    fn get<'a>(&'a self, space: &'a Space, key: &'a str) -> BoxFuture<'a, Result<Option<Document>, StoreError>> {
-        ready(Ok(self.read(space, |contents| contents.documents.get(key).cloned())))
+    fn get<'a>(
+        &'a self,
+        space: &'a Space,
+        key: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Document>, StoreError>> {
+        ready(Ok(
+            self.read(space, |contents| contents.documents.get(key).cloned())
+        ))
     }
 
     fn list<'a>(
@@ -101,7 +110,9 @@ impl Documents for MemoryStore {
         after: Option<&'a str>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Listed>, StoreError>> {
-        ready(Ok(self.read(space, |contents| contents.list(prefix, after, limit))))
+        ready(Ok(
+            self.read(space, |contents| contents.list(prefix, after, limit))
+        ))
     }
 
     fn commit<'a>(
@@ -111,7 +122,8 @@ impl Documents for MemoryStore {
         fence: Option<&'a Fence>,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         ready(
-            check_changes(PLACE, &changes).and_then(|()| self.write(space, |contents| contents.commit(changes, fence))),
+            check_changes(PLACE, &changes)
+                .and_then(|()| self.write(space, |contents| contents.commit(changes, fence))),
         )
     }
 }
@@ -123,11 +135,13 @@ impl Contents {
             _ => Bound::Included(prefix),
         };
         let found = self.documents.range::<str, _>((from, Bound::Unbounded));
-        let listed = found.take_while(|(key, _)| key.starts_with(prefix)).map(|(key, document)| Listed {
-            key: key.clone(),
-            version: document.version,
-            meta: document.meta.clone(),
-        });
+        let listed = found
+            .take_while(|(key, _)| key.starts_with(prefix))
+            .map(|(key, document)| Listed {
+                key: key.clone(),
+                version: document.version,
+                meta: document.meta.clone(),
+            });
         listed.take(limit).collect()
     }
 
@@ -156,17 +170,24 @@ impl Contents {
     }
 
     fn check(&self, change: &Change) -> Result<(), StoreError> {
-        let version = |key: &String| -> Option<DocVersion> { Some(self.documents.get(key)?.version) };
+        let version =
+            |key: &String| -> Option<DocVersion> { Some(self.documents.get(key)?.version) };
         let conflict = |key: &String| Err(StoreError::Conflict(key.clone()));
         match change {
-            Change::Put { key, expect, .. } | Change::Delete { key, expect } | Change::Check { key, expect } => {
+            Change::Put { key, expect, .. }
+            | Change::Delete { key, expect }
+            | Change::Check { key, expect } => {
                 if expect.holds(version(key)) {
                     Ok(())
                 } else {
                     conflict(key)
                 }
             }
-            Change::Move { from, version: expected, .. } if version(from) != Some(*expected) => conflict(from),
+            Change::Move {
+                from,
+                version: expected,
+                ..
+            } if version(from) != Some(*expected) => conflict(from),
             Change::Move { to, .. } if version(to).is_some() => conflict(to),
             Change::Move { .. } => Ok(()),
         }
@@ -174,7 +195,13 @@ impl Contents {
 
     fn check_fence(&self, fence: &Fence) -> Result<(), StoreError> {
         let latest = self.leases.get(&fence.name).map(|grant| grant.token);
-        if latest == Some(fence.token) { Ok(()) } else { Err(StoreError::Fenced { lease: fence.name.clone() }) }
+        if latest == Some(fence.token) {
+            Ok(())
+        } else {
+            Err(StoreError::Fenced {
+                lease: fence.name.clone(),
+            })
+        }
     }
 }
 
@@ -190,7 +217,10 @@ impl Journals for MemoryStore {
         ready(check_lines(PLACE, lines).and_then(|()| {
             self.write(space, |contents| {
                 contents.check_fence(fence)?;
-                let end = contents.journals.get(journal).map_or(0, |log| log.lines.len() as u64);
+                let end = contents
+                    .journals
+                    .get(journal)
+                    .map_or(0, |log| log.lines.len() as u64);
                 if end != after {
                     return Err(StoreError::Conflict(journal.to_owned()));
                 }
@@ -215,7 +245,11 @@ impl Journals for MemoryStore {
     ) -> BoxFuture<'a, Result<Vec<Bytes>, StoreError>> {
         let skip = usize::try_from(from.saturating_sub(1)).unwrap_or(usize::MAX);
         ready(Ok(self.read(space, |contents| {
-            let lines = contents.journals.get(journal).and_then(|log| log.lines.get(skip..)).unwrap_or_default();
+            let lines = contents
+                .journals
+                .get(journal)
+                .and_then(|log| log.lines.get(skip..))
+                .unwrap_or_default();
             let mut bytes = 0;
             let fits = |line: &&Bytes| {
                 let first = bytes == 0;
@@ -226,8 +260,14 @@ impl Journals for MemoryStore {
         })))
     }
 
-    fn tail<'a>(&'a self, space: &'a Space, journal: &'a str) -> BoxFuture<'a, Result<Option<Tail>, StoreError>> {
-        ready(Ok(self.read(space, |contents| contents.journals.get(journal).and_then(Log::tail))))
+    fn tail<'a>(
+        &'a self,
+        space: &'a Space,
+        journal: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Tail>, StoreError>> {
+        ready(Ok(self.read(space, |contents| {
+            contents.journals.get(journal).and_then(Log::tail)
+        })))
     }
 
     fn names<'a>(
@@ -239,7 +279,10 @@ impl Journals for MemoryStore {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         ready(Ok(self.read(space, |contents| {
             let found = contents.journals.range::<str, _>((from, Bound::Unbounded));
-            found.filter_map(|(name, log)| Some((name.clone(), log.tail()?))).take(limit).collect()
+            found
+                .filter_map(|(name, log)| Some((name.clone(), log.tail()?)))
+                .take(limit)
+                .collect()
         })))
     }
 
@@ -260,7 +303,12 @@ impl Journals for MemoryStore {
 impl Log {
     fn tail(&self) -> Option<Tail> {
         let last = self.lines.last()?.clone();
-        Some(Tail { seq: self.lines.len() as u64, bytes: self.bytes, last, updated_ms: self.updated_ms })
+        Some(Tail {
+            seq: self.lines.len() as u64,
+            bytes: self.bytes,
+            last,
+            updated_ms: self.updated_ms,
+        })
     }
 }
 
@@ -275,7 +323,10 @@ impl Leases for MemoryStore {
     ) -> BoxFuture<'a, Result<Acquired, StoreError>> {
         let now_ms = self.now_ms();
         ready(Ok(self.write(space, |contents| {
-            let grant = contents.leases.entry(name.to_owned()).or_insert_with(|| Grant::new(name));
+            let grant = contents
+                .leases
+                .entry(name.to_owned())
+                .or_insert_with(|| Grant::new(name));
             grant.acquire(now_ms, holder, ttl, claim)
         })))
     }
@@ -288,11 +339,18 @@ impl Leases for MemoryStore {
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
         let now_ms = self.now_ms();
         ready(Ok(self.write(space, |contents| {
-            contents.leases.get_mut(&fence.name).is_some_and(|grant| grant.renew(now_ms, fence.token, ttl))
+            contents
+                .leases
+                .get_mut(&fence.name)
+                .is_some_and(|grant| grant.renew(now_ms, fence.token, ttl))
         })))
     }
 
-    fn release<'a>(&'a self, space: &'a Space, fence: &'a Fence) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn release<'a>(
+        &'a self,
+        space: &'a Space,
+        fence: &'a Fence,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.write(space, |contents| {
             if let Some(grant) = contents.leases.get_mut(&fence.name) {
                 grant.release(fence.token);
@@ -312,7 +370,10 @@ impl Queue for MemoryStore {
         let now_ms = self.now_ms();
         ready(Ok(self.write(space, |contents| {
             let line = contents.queues.entry(queue.to_owned()).or_default();
-            match line.jobs.add(now_ms, job.dedup, job.delay, job.max_attempts) {
+            match line
+                .jobs
+                .add(now_ms, job.dedup, job.delay, job.max_attempts)
+            {
                 Added::Known(id) => Enqueued::Known(id),
                 Added::New(id) => {
                     line.payloads.insert(id.clone(), job.payload);
@@ -333,7 +394,11 @@ impl Queue for MemoryStore {
             let line = contents.queues.get_mut(queue)?;
             let (id, attempt) = line.jobs.claim(now_ms, hide)?;
             let payload = line.payloads.get(&id).cloned().unwrap_or_default();
-            Some(Claimed { id, payload, attempt })
+            Some(Claimed {
+                id,
+                payload,
+                attempt,
+            })
         })))
     }
 
@@ -354,7 +419,15 @@ impl Queue for MemoryStore {
         delay: Duration,
         reason: &'a str,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        ready(Ok(self.settle(space, queue, claimed, &Settle::Nack { delay, reason: reason.to_owned() })))
+        ready(Ok(self.settle(
+            space,
+            queue,
+            claimed,
+            &Settle::Nack {
+                delay,
+                reason: reason.to_owned(),
+            },
+        )))
     }
 
     fn extend<'a>(
@@ -364,7 +437,12 @@ impl Queue for MemoryStore {
         claimed: &'a Claimed,
         hide: Duration,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        ready(Ok(self.settle(space, queue, claimed, &Settle::Extend { hide })))
+        ready(Ok(self.settle(
+            space,
+            queue,
+            claimed,
+            &Settle::Extend { hide },
+        )))
     }
 
     fn dead<'a>(
@@ -375,7 +453,9 @@ impl Queue for MemoryStore {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Dead>, StoreError>> {
         ready(Ok(self.read(space, |contents| {
-            let Some(line) = contents.queues.get(queue) else { return Vec::new() };
+            let Some(line) = contents.queues.get(queue) else {
+                return Vec::new();
+            };
             let dead = line.jobs.dead(after).map(|(id, buried)| Dead {
                 id: id.clone(),
                 payload: line.payloads.get(id).cloned().unwrap_or_default(),
@@ -391,8 +471,12 @@ impl MemoryStore {
     fn settle(&self, space: &Space, queue: &str, claimed: &Claimed, settle: &Settle) -> bool {
         let now_ms = self.now_ms();
         self.write(space, |contents| {
-            let Some(line) = contents.queues.get_mut(queue) else { return false };
-            let settled = line.jobs.settle(now_ms, &claimed.id, claimed.attempt, settle);
+            let Some(line) = contents.queues.get_mut(queue) else {
+                return false;
+            };
+            let settled = line
+                .jobs
+                .settle(now_ms, &claimed.id, claimed.attempt, settle);
             if settled && *settle == Settle::Ack {
                 line.payloads.remove(&claimed.id);
             }

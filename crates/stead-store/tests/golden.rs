@@ -9,8 +9,14 @@ use stead_store::{FileSessions, OsDisk, Sessions, Wait};
 
 /// Journals, and what they fold to: a conversation, and the session of a subagent that is asked, steered and changed.
 const GOLDEN: [(&str, &str); 2] = [
-    (include_str!("golden/v1.log.jsonl"), include_str!("golden/v1.state.json")),
-    (include_str!("golden/v1-hands.log.jsonl"), include_str!("golden/v1-hands.state.json")),
+    (
+        include_str!("golden/v1.log.jsonl"),
+        include_str!("golden/v1.state.json"),
+    ),
+    (
+        include_str!("golden/v1-hands.log.jsonl"),
+        include_str!("golden/v1-hands.state.json"),
+    ),
 ];
 /// Every kind there is in format 1.
 const KINDS: [&str; 15] = [
@@ -40,7 +46,11 @@ fn assert_holds(now: &Value, then: &Value, at: &str) {
     match (now, then) {
         (Value::Object(now), Value::Object(then)) => {
             for (name, then) in then {
-                assert_holds(now.get(name).unwrap_or(&Value::Null), then, &format!("{at}.{name}"));
+                assert_holds(
+                    now.get(name).unwrap_or(&Value::Null),
+                    then,
+                    &format!("{at}.{name}"),
+                );
             }
         }
         (Value::Array(now), Value::Array(then)) => {
@@ -58,8 +68,12 @@ fn assert_holds(now: &Value, then: &Value, at: &str) {
 async fn journals_of_format_1_fold_to_what_they_always_did() {
     for (journal, expected) in GOLDEN {
         let dir = tempfile::tempdir().unwrap();
-        let journals =
-            FileSessions::new(dir.path(), AgentId::new("main").unwrap(), Arc::new(OsDisk), Redactor::default());
+        let journals = FileSessions::new(
+            dir.path(),
+            AgentId::new("main").unwrap(),
+            Arc::new(OsDisk),
+            Redactor::default(),
+        );
         let id = SessionId::new("golden").unwrap();
         let path = journals.path(&id);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -81,7 +95,13 @@ async fn journals_of_format_1_fold_to_what_they_always_did() {
 #[test]
 fn the_files_show_every_kind() {
     let lines = GOLDEN.iter().flat_map(|(journal, _)| journal.lines());
-    let kinds: BTreeSet<String> =
-        lines.map(|line| serde_json::from_str::<Value>(line).unwrap()["kind"].as_str().unwrap().to_owned()).collect();
+    let kinds: BTreeSet<String> = lines
+        .map(|line| {
+            serde_json::from_str::<Value>(line).unwrap()["kind"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        })
+        .collect();
     assert_eq!(kinds.iter().map(String::as_str).collect::<Vec<_>>(), KINDS);
 }

@@ -160,12 +160,17 @@ impl FaultDisk {
     pub fn fired(&self) -> bool {
         match self.plan {
             Plan::None => false,
-            Plan::FailAt(n, _) | Plan::FailFrom(n, _) | Plan::TearAt(n) | Plan::KillAt(n, _) => self.count() >= n,
+            Plan::FailAt(n, _) | Plan::FailFrom(n, _) | Plan::TearAt(n) | Plan::KillAt(n, _) => {
+                self.count() >= n
+            }
         }
     }
 
     fn new(plan: Plan) -> Self {
-        Self { plan, done: Mutex::default() }
+        Self {
+            plan,
+            done: Mutex::default(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Op>> {
@@ -175,7 +180,10 @@ impl FaultDisk {
     fn fate(&self, kind: OpKind, name: &Path) -> Fate {
         let now = {
             let mut done = self.lock();
-            done.push(Op { kind, name: name.to_owned() });
+            done.push(Op {
+                kind,
+                name: name.to_owned(),
+            });
             done.len()
         };
         match self.plan {
@@ -185,12 +193,21 @@ impl FaultDisk {
             Plan::KillAt(n, KillPoint::Before) if now == n => die(),
             Plan::KillAt(n, KillPoint::Torn) if now == n => Fate::Tear(Torn::Die),
             Plan::KillAt(n, KillPoint::After) if now == n => Fate::DoAndDie,
-            Plan::None | Plan::FailAt(..) | Plan::FailFrom(..) | Plan::TearAt(_) | Plan::KillAt(..) => Fate::Do,
+            Plan::None
+            | Plan::FailAt(..)
+            | Plan::FailFrom(..)
+            | Plan::TearAt(_)
+            | Plan::KillAt(..) => Fate::Do,
         }
     }
 
     /// Does an operation that cannot be torn.
-    fn whole<T>(&self, kind: OpKind, name: &Path, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    fn whole<T>(
+        &self,
+        kind: OpKind,
+        name: &Path,
+        act: impl FnOnce() -> io::Result<T>,
+    ) -> io::Result<T> {
         match self.fate(kind, name) {
             Fate::Do => act(),
             Fate::Fail(error) => Err(error),
@@ -216,7 +233,10 @@ fn die() -> ! {
 fn name_of(file: &File) -> PathBuf {
     let link = format!("/proc/self/fd/{}", file.as_raw_fd());
     let path = std::fs::read_link(link).unwrap_or_default();
-    path.file_name().map(OsStr::to_owned).unwrap_or_default().into()
+    path.file_name()
+        .map(OsStr::to_owned)
+        .unwrap_or_default()
+        .into()
 }
 
 impl Disk for FaultDisk {
@@ -246,7 +266,9 @@ impl Disk for FaultDisk {
     }
 
     fn set_mode(&self, file: &File, mode: u32) -> io::Result<()> {
-        self.whole(OpKind::SetMode, &name_of(file), || OsDisk.set_mode(file, mode))
+        self.whole(OpKind::SetMode, &name_of(file), || {
+            OsDisk.set_mode(file, mode)
+        })
     }
 
     fn set_len(&self, file: &File, len: u64) -> io::Result<()> {
@@ -261,7 +283,9 @@ impl Disk for FaultDisk {
         to: &Path,
         flags: RenameFlags,
     ) -> io::Result<()> {
-        self.whole(OpKind::Rename, to, || OsDisk.rename(from_dir, from, to_dir, to, flags))
+        self.whole(OpKind::Rename, to, || {
+            OsDisk.rename(from_dir, from, to_dir, to, flags)
+        })
     }
 
     fn remove(&self, dir: BorrowedFd<'_>, name: &Path, flags: AtFlags) -> io::Result<()> {
@@ -269,7 +293,9 @@ impl Disk for FaultDisk {
     }
 
     fn create_dir(&self, dir: BorrowedFd<'_>, name: &Path, mode: u32) -> io::Result<()> {
-        self.whole(OpKind::CreateDir, name, || OsDisk.create_dir(dir, name, mode))
+        self.whole(OpKind::CreateDir, name, || {
+            OsDisk.create_dir(dir, name, mode)
+        })
     }
 }
 
@@ -285,7 +311,11 @@ mod tests {
         let open = open_dir(dir).unwrap();
         let result = disk.replace(open.as_fd(), Path::new("a"), b"new!", 0o600);
         let files = std::fs::read_dir(dir).unwrap().count();
-        (result, std::fs::read_to_string(dir.join("a")).unwrap(), files)
+        (
+            result,
+            std::fs::read_to_string(dir.join("a")).unwrap(),
+            files,
+        )
     }
 
     #[test]
@@ -305,11 +335,22 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             let disk = FaultDisk::fail_at(n, Errno::IO);
             let (result, text, files) = replace(&disk, dir.path());
-            assert_eq!(result.unwrap_err().raw_os_error(), Some(Errno::IO.raw_os_error()));
-            assert_eq!((text.as_str(), files, disk.fired()), ("old", 1, true), "fault at {n}");
+            assert_eq!(
+                result.unwrap_err().raw_os_error(),
+                Some(Errno::IO.raw_os_error())
+            );
+            assert_eq!(
+                (text.as_str(), files, disk.fired()),
+                ("old", 1, true),
+                "fault at {n}"
+            );
         }
         let beyond = FaultDisk::fail_at(4, io::ErrorKind::Other);
-        assert!(replace(&beyond, tempfile::tempdir().unwrap().path()).0.is_ok());
+        assert!(
+            replace(&beyond, tempfile::tempdir().unwrap().path())
+                .0
+                .is_ok()
+        );
         assert!(!beyond.fired());
     }
 
@@ -318,7 +359,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let disk = FaultDisk::fail_from(2, io::ErrorKind::StorageFull);
         let (result, text, files) = replace(&disk, dir.path());
-        assert_eq!((result.unwrap_err().kind(), text.as_str(), files), (io::ErrorKind::StorageFull, "old", 2));
+        assert_eq!(
+            (result.unwrap_err().kind(), text.as_str(), files),
+            (io::ErrorKind::StorageFull, "old", 2)
+        );
     }
 
     #[test]
@@ -327,8 +371,14 @@ mod tests {
         let file = File::create(dir.path().join("a")).unwrap();
         let disk = FaultDisk::tear_at(2);
         disk.write_all(&file, b"whole.").unwrap();
-        assert_eq!(disk.write_all(&file, b"torn").unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(
+            disk.write_all(&file, b"torn").unwrap_err().kind(),
+            io::ErrorKind::StorageFull
+        );
         disk.write_all(&file, b"!").unwrap();
-        assert_eq!(std::fs::read_to_string(dir.path().join("a")).unwrap(), "whole.to!");
+        assert_eq!(
+            std::fs::read_to_string(dir.path().join("a")).unwrap(),
+            "whole.to!"
+        );
     }
 }

@@ -38,8 +38,8 @@ pub mod vfs_suite;
 pub use disk::{Fault, FaultDisk, KillPoint, Op, OpKind};
 pub use lossy::LossyLine;
 pub use model::{
-    Answer, Call, FakeModel, Gate, Mode, Recorded, Seen, Turn, Wire, bench_like, fail, gate, hang, raw, raw_sse,
-    render, reply, reset,
+    Answer, Call, FakeModel, Gate, Mode, Recorded, Seen, Turn, Wire, bench_like, fail, gate, hang,
+    raw, raw_sse, render, reply, reset,
 };
 pub use pty::Pty;
 pub use reexec::{Child, Death, Ended, Role, child_role};

@@ -25,7 +25,9 @@ impl LossyLine {
     pub fn to(server: &str) -> Self {
         let server: SocketAddr = server.parse().expect("an address and a port");
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-        let address = listener.local_addr().expect("a bound socket has an address");
+        let address = listener
+            .local_addr()
+            .expect("a bound socket has an address");
         let state = Arc::new(State::default());
         let shared = state.clone();
         std::thread::spawn(move || {
@@ -78,7 +80,11 @@ fn join(client: TcpStream, server: TcpStream, state: &Arc<State>) {
     std::thread::spawn(move || {
         let mut piece = vec![0; 64 * 1024];
         while let Ok(read @ 1..) = answers.read(&mut piece) {
-            let lose = state.to_lose.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+            let lose = state
+                .to_lose
+                .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| {
+                    left.checked_sub(1)
+                });
             if lose.is_ok() {
                 state.lost.fetch_add(1, Ordering::SeqCst);
                 break;

@@ -32,7 +32,10 @@ struct Seen {
 
 impl std::fmt::Debug for Pty {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pty").field("pid", &self.child.id()).field("screen", &self.screen()).finish_non_exhaustive()
+        f.debug_struct("Pty")
+            .field("pid", &self.child.id())
+            .field("screen", &self.screen())
+            .finish_non_exhaustive()
     }
 }
 
@@ -45,7 +48,8 @@ const LONGEST_QUERY_BYTES: usize = 4;
 impl Pty {
     /// Starts `command` (arguments, directory and variables as set on it) on a new terminal that controls it.
     pub fn spawn(command: &Command, rows: u16, columns: u16) -> Self {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a pseudo-terminal");
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)
+            .expect("a pseudo-terminal");
         grantpt(&master).expect("grantpt");
         unlockpt(&master).expect("unlockpt");
         let name = ptsname(&master, Vec::new()).expect("ptsname");
@@ -58,20 +62,32 @@ impl Pty {
             .expect("the other side of the terminal");
 
         let stdio = || Stdio::from(slave.try_clone().expect("a descriptor can be duplicated"));
-        let child =
-            on_terminal(command).stdin(stdio()).stdout(stdio()).stderr(stdio()).spawn().expect("util-linux has setsid");
+        let child = on_terminal(command)
+            .stdin(stdio())
+            .stdout(stdio())
+            .stderr(stdio())
+            .spawn()
+            .expect("util-linux has setsid");
         // Ours must go, or the end of the command would not end the terminal.
         drop(slave);
 
         let master = Arc::new(File::from(master));
-        let seen =
-            Arc::new(Mutex::new(Seen { terminal: vt100::Parser::new(some(rows), some(columns), 0), raw: Vec::new() }));
+        let seen = Arc::new(Mutex::new(Seen {
+            terminal: vt100::Parser::new(some(rows), some(columns), 0),
+            raw: Vec::new(),
+        }));
         let stop = Arc::new(AtomicBool::new(false));
         let reader = {
             let (master, seen, stop) = (Arc::clone(&master), Arc::clone(&seen), Arc::clone(&stop));
             std::thread::spawn(move || read(&master, &seen, &stop))
         };
-        Self { master, child, seen, stop, reader: Some(reader) }
+        Self {
+            master,
+            child,
+            seen,
+            stop,
+            reader: Some(reader),
+        }
     }
 
     /// The command's process id, to send it signals.
@@ -81,7 +97,9 @@ impl Pty {
 
     /// Types this, for example `"hello\r"` or `"\x1b[A"`.
     pub fn send(&self, keys: &str) {
-        (&*self.master).write_all(keys.as_bytes()).expect("the terminal takes keys");
+        (&*self.master)
+            .write_all(keys.as_bytes())
+            .expect("the terminal takes keys");
     }
 
     /// What the screen shows: its lines without trailing blanks.
@@ -101,12 +119,16 @@ impl Pty {
 
     /// Waits until the screen shows `text`. Panics with the screen when it takes longer than `deadline`.
     pub fn wait_for(&self, text: &str, deadline: Duration) {
-        self.wait_until(&format!("the text {text:?}"), deadline, |screen| screen.contains(text));
+        self.wait_until(&format!("the text {text:?}"), deadline, |screen| {
+            screen.contains(text)
+        });
     }
 
     /// Waits until the screen no longer shows `text`. Panics with the screen when it takes longer than `deadline`.
     pub fn wait_gone(&self, text: &str, deadline: Duration) {
-        self.wait_until(&format!("{text:?} to be gone"), deadline, |screen| !screen.contains(text));
+        self.wait_until(&format!("{text:?} to be gone"), deadline, |screen| {
+            !screen.contains(text)
+        });
     }
 
     /// Waits until the screen satisfies `done`; `what` names it in the panic at the deadline.
@@ -117,7 +139,10 @@ impl Pty {
             if done(&screen) {
                 return;
             }
-            assert!(Instant::now() < end, "waited {deadline:?} for {what}; the screen shows:\n{screen}");
+            assert!(
+                Instant::now() < end,
+                "waited {deadline:?} for {what}; the screen shows:\n{screen}"
+            );
             std::thread::sleep(Duration::from_millis(2));
         }
     }
@@ -137,7 +162,11 @@ impl Pty {
                 self.finish_reading();
                 return status;
             }
-            assert!(Instant::now() < end, "still running after {deadline:?}; the screen shows:\n{}", self.screen());
+            assert!(
+                Instant::now() < end,
+                "still running after {deadline:?}; the screen shows:\n{}",
+                self.screen()
+            );
             std::thread::sleep(Duration::from_millis(2));
         }
     }
@@ -168,14 +197,23 @@ fn some(cells: u16) -> NonZero<u16> {
 }
 
 fn size(rows: u16, columns: u16) -> Winsize {
-    Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }
+    Winsize {
+        ws_row: rows,
+        ws_col: columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    }
 }
 
 /// The command through `setsid --ctty`: making a terminal the controlling one takes a step between fork and
 /// exec, which safe Rust cannot do itself. It execs, so the process keeps its id.
 fn on_terminal(command: &Command) -> Command {
     let mut through = Command::new("setsid");
-    through.arg("--ctty").arg(command.get_program()).args(command.get_args()).env("TERM", "xterm-256color");
+    through
+        .arg("--ctty")
+        .arg(command.get_program())
+        .args(command.get_args())
+        .env("TERM", "xterm-256color");
     for (name, value) in command.get_envs() {
         match value {
             Some(value) => through.env(name, value),
@@ -191,7 +229,10 @@ fn on_terminal(command: &Command) -> Command {
 /// Reads until the terminal ends, or until `stop` is set and nothing more comes.
 fn read(mut master: &File, seen: &Mutex<Seen>, stop: &AtomicBool) {
     let mut buffer = [0; 16 * 1024];
-    let wait = Timespec { tv_sec: 0, tv_nsec: POLL_MS * 1_000_000 };
+    let wait = Timespec {
+        tv_sec: 0,
+        tv_nsec: POLL_MS * 1_000_000,
+    };
     loop {
         let mut waiting = [PollFd::new(&master, PollFlags::IN)];
         match poll(&mut waiting, Some(&wait)) {
@@ -201,14 +242,20 @@ fn read(mut master: &File, seen: &Mutex<Seen>, stop: &AtomicBool) {
             Err(_) => return,
         }
         // A terminal whose other side is closed gives EIO rather than an end of file.
-        let Ok(n @ 1..) = master.read(&mut buffer) else { return };
+        let Ok(n @ 1..) = master.read(&mut buffer) else {
+            return;
+        };
         let answers = {
             let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
             seen.terminal.process(&buffer[..n]);
             let overlap = seen.raw.len().saturating_sub(LONGEST_QUERY_BYTES - 1);
             let known = seen.raw.len();
             seen.raw.extend_from_slice(&buffer[..n]);
-            answers(&seen.raw[overlap..], known - overlap, seen.terminal.screen().cursor_position())
+            answers(
+                &seen.raw[overlap..],
+                known - overlap,
+                seen.terminal.screen().cursor_position(),
+            )
         };
         if master.write_all(&answers).is_err() {
             return;
@@ -258,10 +305,17 @@ mod tests {
         command.env("WORD", "given").current_dir("/");
         let mut pty = Pty::spawn(&command, 10, 33);
         pty.wait_for("given", DEADLINE);
-        assert!(pty.screen().starts_with("10 33\n/dev/pts/"), "{}", pty.screen());
+        assert!(
+            pty.screen().starts_with("10 33\n/dev/pts/"),
+            "{}",
+            pty.screen()
+        );
         // Only a controlling terminal turns this key into a signal.
         pty.send("\x03");
-        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&pty.wait_exit(DEADLINE)), Some(2));
+        assert_eq!(
+            std::os::unix::process::ExitStatusExt::signal(&pty.wait_exit(DEADLINE)),
+            Some(2)
+        );
     }
 
     #[test]
@@ -293,7 +347,11 @@ mod tests {
 
     #[test]
     fn a_resize_reaches_the_command() {
-        let pty = Pty::spawn(&sh("trap 'stty size' WINCH; echo ready; while :; do sleep 0.05; done"), 10, 20);
+        let pty = Pty::spawn(
+            &sh("trap 'stty size' WINCH; echo ready; while :; do sleep 0.05; done"),
+            10,
+            20,
+        );
         pty.wait_for("ready", DEADLINE);
         pty.resize(12, 30);
         pty.wait_for("12 30", DEADLINE);

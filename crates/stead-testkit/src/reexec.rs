@@ -61,26 +61,48 @@ pub enum Death {
 
 /// In a child: what the parent told it. In any other process: none.
 pub fn child_role() -> Option<Role> {
-    #[expect(clippy::disallowed_methods, reason = "the environment is how a parent speaks to its child")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the environment is how a parent speaks to its child"
+    )]
     let told = std::env::var(VARIABLE).ok()?;
-    Some(Role(serde_json::from_str(&told).expect("the variable is set by Child::spawn")))
+    Some(Role(
+        serde_json::from_str(&told).expect("the variable is set by Child::spawn"),
+    ))
 }
 
 impl Role {
     /// The variable of this name. Panics if the parent did not give it.
     pub fn get(&self, name: &str) -> &str {
-        self.0.get(name).unwrap_or_else(|| panic!("the parent gave no '{name}'"))
+        self.0
+            .get(name)
+            .unwrap_or_else(|| panic!("the parent gave no '{name}'"))
     }
 }
 
 impl Child {
     /// Runs this binary's test of that full name (with its modules) in a child, which sees `variables`
     /// through [`child_role`].
-    pub fn spawn<K: Into<String>, V: Into<String>>(test: &str, variables: impl IntoIterator<Item = (K, V)>) -> Self {
-        let told: BTreeMap<String, String> = variables.into_iter().map(|(k, v)| (k.into(), v.into())).collect();
+    pub fn spawn<K: Into<String>, V: Into<String>>(
+        test: &str,
+        variables: impl IntoIterator<Item = (K, V)>,
+    ) -> Self {
+        let told: BTreeMap<String, String> = variables
+            .into_iter()
+            .map(|(k, v)| (k.into(), v.into()))
+            .collect();
         let mut process = Command::new(std::env::current_exe().expect("a test has a binary"))
-            .args([test, "--exact", "--nocapture", "--test-threads=1", "--include-ignored"])
-            .env(VARIABLE, serde_json::to_string(&told).expect("a map of strings is JSON"))
+            .args([
+                test,
+                "--exact",
+                "--nocapture",
+                "--test-threads=1",
+                "--include-ignored",
+            ])
+            .env(
+                VARIABLE,
+                serde_json::to_string(&told).expect("a map of strings is JSON"),
+            )
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -88,7 +110,11 @@ impl Child {
             .expect("a test binary can be started");
         let stdout = drain(process.stdout.take().expect("piped"));
         let stderr = drain(process.stderr.take().expect("piped"));
-        Self { test: test.into(), process, output: Some([stdout, stderr]) }
+        Self {
+            test: test.into(),
+            process,
+            output: Some([stdout, stderr]),
+        }
     }
 
     /// Its process id.
@@ -107,7 +133,9 @@ impl Child {
         let death = loop {
             match self.process.try_wait().expect("a child can be waited for") {
                 Some(status) => {
-                    break status.code().map_or_else(|| Death::Signal(status.signal().unwrap_or(0)), Death::Exit);
+                    break status
+                        .code()
+                        .map_or_else(|| Death::Signal(status.signal().unwrap_or(0)), Death::Exit);
                 }
                 None if Instant::now() >= end => {
                     self.kill();
@@ -118,9 +146,20 @@ impl Child {
             }
         };
         let [stdout, stderr] = self.output.take().expect("waited for only once");
-        let (stdout, stderr) = (stdout.join().expect("no panic"), stderr.join().expect("no panic"));
-        assert!(!stdout.contains("running 0 tests"), "this binary has no test named '{}'", self.test);
-        Ended { death, stdout, stderr }
+        let (stdout, stderr) = (
+            stdout.join().expect("no panic"),
+            stderr.join().expect("no panic"),
+        );
+        assert!(
+            !stdout.contains("running 0 tests"),
+            "this binary has no test named '{}'",
+            self.test
+        );
+        Ended {
+            death,
+            stdout,
+            stderr,
+        }
     }
 }
 
@@ -134,7 +173,11 @@ impl Drop for Child {
 
 impl fmt::Display for Ended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}\n--- stdout\n{}\n--- stderr\n{}", self.death, self.stdout, self.stderr)
+        write!(
+            f,
+            "{:?}\n--- stdout\n{}\n--- stderr\n{}",
+            self.death, self.stdout, self.stderr
+        )
     }
 }
 
@@ -193,9 +236,21 @@ mod tests {
             }
         }
         let exited = Child::spawn(NAME, [("do", "exit")]).wait(DEADLINE);
-        assert_eq!((exited.death, exited.stderr.contains("bye")), (Death::Exit(0), true), "{exited}");
-        assert_eq!(Child::spawn(NAME, [("do", "fail")]).wait(DEADLINE).death, Death::Exit(101));
-        assert_eq!(Child::spawn(NAME, [("do", "hang")]).wait(Duration::from_millis(100)).death, Death::TimedOut);
+        assert_eq!(
+            (exited.death, exited.stderr.contains("bye")),
+            (Death::Exit(0), true),
+            "{exited}"
+        );
+        assert_eq!(
+            Child::spawn(NAME, [("do", "fail")]).wait(DEADLINE).death,
+            Death::Exit(101)
+        );
+        assert_eq!(
+            Child::spawn(NAME, [("do", "hang")])
+                .wait(Duration::from_millis(100))
+                .death,
+            Death::TimedOut
+        );
     }
 
     #[test]

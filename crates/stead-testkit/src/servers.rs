@@ -57,7 +57,10 @@ impl Kind {
 /// If there is none. A test that lacks its server fails; it does not skip.
 pub fn shared(kind: Kind) -> String {
     let variable = format!("STEAD_TEST_{}_URL", kind.name().to_uppercase());
-    #[expect(clippy::disallowed_methods, reason = "the environment is how the test script speaks to the tests")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the environment is how the test script speaks to the tests"
+    )]
     let url = std::env::var(&variable);
     url.unwrap_or_else(|_| {
         panic!("{variable} is not set: run scripts/test.sh, or `scripts/servers.sh start DIR` and `source DIR/env`")
@@ -77,7 +80,12 @@ impl Server {
     /// A new one that answers.
     pub fn start(kind: Kind) -> Self {
         let folder = TempDir::with_prefix("stead-").expect("a temporary folder");
-        let mut server = Self { kind, folder, process: None, url: String::new() };
+        let mut server = Self {
+            kind,
+            folder,
+            process: None,
+            url: String::new(),
+        };
         server.start_again();
         server
     }
@@ -103,19 +111,35 @@ impl Server {
         // The script looks here to see whether there is still something to wait for.
         std::fs::write(self.file("pid"), process.id().to_string()).expect("a pid file");
         self.process = Some(process);
-        let asked = Command::new(SCRIPT).args(["url", name]).arg(self.folder.path()).output();
+        let asked = Command::new(SCRIPT)
+            .args(["url", name])
+            .arg(self.folder.path())
+            .output();
         let asked = asked.expect("scripts/servers.sh can be run");
-        assert!(asked.status.success(), "{}", String::from_utf8_lossy(&asked.stderr));
-        self.url = String::from_utf8(asked.stdout).expect("a URL").trim().to_owned();
+        assert!(
+            asked.status.success(),
+            "{}",
+            String::from_utf8_lossy(&asked.stderr)
+        );
+        self.url = String::from_utf8(asked.stdout)
+            .expect("a URL")
+            .trim()
+            .to_owned();
     }
 
     /// Ends it as an administrator would.
     pub fn stop(&mut self) {
         let signal = self.kind.stop_signal();
-        let Some(process) = &mut self.process else { return };
+        let Some(process) = &mut self.process else {
+            return;
+        };
         send(process.id(), signal);
         let end = Instant::now() + STOP_DEADLINE;
-        while process.try_wait().expect("a child can be waited for").is_none() {
+        while process
+            .try_wait()
+            .expect("a child can be waited for")
+            .is_none()
+        {
             if Instant::now() >= end {
                 return self.kill();
             }
@@ -143,7 +167,9 @@ impl Server {
     }
 
     fn file(&self, suffix: &str) -> std::path::PathBuf {
-        self.folder.path().join(format!("{}.{suffix}", self.kind.name()))
+        self.folder
+            .path()
+            .join(format!("{}.{suffix}", self.kind.name()))
     }
 
     fn signal_all(&self, signal: Signal) {
@@ -151,7 +177,9 @@ impl Server {
         send(process.id(), signal);
         // PostgreSQL has a process for each client. Those that came after the first look are found by the second.
         for _ in 0..2 {
-            descendants(process.id()).into_iter().for_each(|pid| send(pid, signal));
+            descendants(process.id())
+                .into_iter()
+                .for_each(|pid| send(pid, signal));
         }
     }
 }
@@ -163,7 +191,10 @@ impl Drop for Server {
 }
 
 fn send(pid: u32, signal: Signal) {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("the kernel gave this number");
+    let pid = i32::try_from(pid)
+        .ok()
+        .and_then(Pid::from_raw)
+        .expect("the kernel gave this number");
     // Fails only if it has ended already.
     let _ = kill_process(pid, signal);
 }
@@ -172,12 +203,22 @@ fn send(pid: u32, signal: Signal) {
 fn descendants(root: u32) -> Vec<u32> {
     let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
     let pairs: Vec<(u32, u32)> = processes
-        .filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, parent(&entry.path())?)))
+        .filter_map(|entry| {
+            Some((
+                entry.file_name().to_str()?.parse().ok()?,
+                parent(&entry.path())?,
+            ))
+        })
         .collect();
     let mut found = vec![root];
     let mut next = 0;
     while let Some(&above) = found.get(next) {
-        found.extend(pairs.iter().filter(|(_, parent)| *parent == above).map(|(pid, _)| *pid));
+        found.extend(
+            pairs
+                .iter()
+                .filter(|(_, parent)| *parent == above)
+                .map(|(pid, _)| *pid),
+        );
         next += 1;
     }
     found.split_off(1)
@@ -185,7 +226,12 @@ fn descendants(root: u32) -> Vec<u32> {
 
 fn parent(process: &Path) -> Option<u32> {
     let status = std::fs::read_to_string(process.join("status")).ok()?;
-    status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("PPid:"))?
+        .trim()
+        .parse()
+        .ok()
 }
 
 #[cfg(test)]
@@ -212,7 +258,10 @@ mod tests {
         server.kill();
         assert!(ask(&url, "GET a\r\n").is_err());
         server.start_again();
-        assert_eq!((server.url(), ask(&url, "GET a\r\n").unwrap().as_str()), (url.as_str(), "$1\r\n1\r\n"));
+        assert_eq!(
+            (server.url(), ask(&url, "GET a\r\n").unwrap().as_str()),
+            (url.as_str(), "$1\r\n1\r\n")
+        );
         server.pause();
         assert!(ask(&url, "GET a\r\n").is_err());
         server.resume();
@@ -236,7 +285,11 @@ mod tests {
 
     #[test]
     fn the_shared_servers_are_of_their_kind() {
-        for (kind, scheme) in [(Kind::Redis, "redis://"), (Kind::Postgres, "postgres://"), (Kind::Mysql, "mysql://")] {
+        for (kind, scheme) in [
+            (Kind::Redis, "redis://"),
+            (Kind::Postgres, "postgres://"),
+            (Kind::Mysql, "mysql://"),
+        ] {
             assert!(shared(kind).starts_with(scheme));
         }
     }

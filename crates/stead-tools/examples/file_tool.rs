@@ -31,7 +31,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let took = start.elapsed();
         match output {
             Ok(output) => {
-                eprintln!("{took:?}, {} bytes", output.content.iter().map(|b| format!("{b:?}").len()).sum::<usize>())
+                eprintln!(
+                    "{took:?}, {} bytes",
+                    output
+                        .content
+                        .iter()
+                        .map(|b| format!("{b:?}").len())
+                        .sum::<usize>()
+                )
             }
             Err(error) => eprintln!("{took:?}, {error}"),
         }

@@ -23,7 +23,12 @@ pub(crate) struct Checker {
 impl Checker {
     pub(crate) fn new(spec: &ToolSpec, spellings: Spellings) -> Self {
         let (tool, schema) = (spec.name.clone(), Arc::clone(&spec.parameters));
-        Self { tool, schema, spellings, validator: OnceLock::new() }
+        Self {
+            tool,
+            schema,
+            spellings,
+            validator: OnceLock::new(),
+        }
     }
 
     /// The arguments in the schema's own spelling, valid; or what is wrong with them.
@@ -31,26 +36,50 @@ impl Checker {
         let mut args = match args {
             Value::Object(args) => args,
             Value::Null => Map::new(),
-            other => return Err(format!("{}: the arguments must be a JSON object, not {}", self.tool, shown(&other))),
+            other => {
+                return Err(format!(
+                    "{}: the arguments must be a JSON object, not {}",
+                    self.tool,
+                    shown(&other)
+                ));
+            }
         };
         self.respell(&mut args);
         self.coerce(&mut args);
         let mut problems = self.unknown(&args);
         let args = Value::Object(args);
-        let validator =
-            self.validator.get_or_init(|| jsonschema::validator_for(&self.schema).map_err(|e| e.to_string()));
+        let validator = self
+            .validator
+            .get_or_init(|| jsonschema::validator_for(&self.schema).map_err(|e| e.to_string()));
         match validator {
-            Err(error) => return Err(format!("{}: the tool's own schema is broken: {error}", self.tool)),
+            Err(error) => {
+                return Err(format!(
+                    "{}: the tool's own schema is broken: {error}",
+                    self.tool
+                ));
+            }
             Ok(validator) if problems.is_empty() && validator.is_valid(&args) => return Ok(args),
-            Ok(validator) => problems.extend(validator.iter_errors(&args).filter_map(|error| problem(&error))),
+            Ok(validator) => problems.extend(
+                validator
+                    .iter_errors(&args)
+                    .filter_map(|error| problem(&error)),
+            ),
         }
         problems.truncate(MAX_ERRORS);
-        Err(format!("{}: {}. Parameters: {}", self.tool, problems.join("; "), self.parameters()))
+        Err(format!(
+            "{}: {}. Parameters: {}",
+            self.tool,
+            problems.join("; "),
+            self.parameters()
+        ))
     }
 
     fn properties(&self) -> impl Iterator<Item = (&str, &Value)> {
         let properties = self.schema.get("properties").and_then(Value::as_object);
-        properties.into_iter().flatten().map(|(name, schema)| (name.as_str(), schema))
+        properties
+            .into_iter()
+            .flatten()
+            .map(|(name, schema)| (name.as_str(), schema))
     }
 
     fn requires(&self, name: &str) -> bool {
@@ -77,8 +106,14 @@ impl Checker {
 
     fn coerce(&self, args: &mut Map<String, Value>) {
         for (name, schema) in self.properties() {
-            let Some(given) = args.get_mut(name) else { continue };
-            if given.is_null() && !allows(schema, "null") && schema.get("type").is_some() && !self.requires(name) {
+            let Some(given) = args.get_mut(name) else {
+                continue;
+            };
+            if given.is_null()
+                && !allows(schema, "null")
+                && schema.get("type").is_some()
+                && !self.requires(name)
+            {
                 args.remove(name);
             } else if let Some(meant) = meant(given, schema) {
                 *given = meant;
@@ -103,40 +138,85 @@ impl Checker {
     fn parameters(&self) -> String {
         let told = self.properties().map(|(name, schema)| {
             let kind = match (schema.get("enum"), schema.get("type")) {
-                (Some(Value::Array(values)), _) => values.iter().map(Value::to_string).collect::<Vec<_>>().join(" | "),
+                (Some(Value::Array(values)), _) => values
+                    .iter()
+                    .map(Value::to_string)
+                    .collect::<Vec<_>>()
+                    .join(" | "),
                 (_, Some(Value::String(kind))) => kind.clone(),
                 (_, Some(kinds)) => kinds.to_string(),
                 (_, None) => "any".to_owned(),
             };
-            format!("{name} ({kind}, {})", if self.requires(name) { "required" } else { "optional" })
+            format!(
+                "{name} ({kind}, {})",
+                if self.requires(name) {
+                    "required"
+                } else {
+                    "optional"
+                }
+            )
         });
         let told: Vec<_> = told.collect();
-        if told.is_empty() { "none".to_owned() } else { told.join(", ") }
+        if told.is_empty() {
+            "none".to_owned()
+        } else {
+            told.join(", ")
+        }
     }
 }
 
 /// A validation error in words; none for what [`Checker::unknown`] says better.
 fn problem(error: &jsonschema::ValidationError<'_>) -> Option<String> {
     use jsonschema::error::ValidationErrorKind as Kind;
-    let place = error.instance_path().as_str().trim_start_matches('/').replace('/', ".");
+    let place = error
+        .instance_path()
+        .as_str()
+        .trim_start_matches('/')
+        .replace('/', ".");
     match error.kind() {
         Kind::AdditionalProperties { .. } if place.is_empty() => None,
         Kind::Required { property } => {
             let property = property.as_str().unwrap_or_default();
-            let full = if place.is_empty() { property.to_owned() } else { format!("{place}.{property}") };
+            let full = if place.is_empty() {
+                property.to_owned()
+            } else {
+                format!("{place}.{property}")
+            };
             Some(format!("the required parameter `{full}` is missing"))
         }
         Kind::Enum { options } => {
-            let given = error.instance().as_str().filter(|given| given.len() <= MAX_SHOWN_VALUE_BYTES);
-            let options: Vec<&str> = options.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-            let near = given.and_then(|given| nearest(given, &options)).map(|near| format!("; did you mean `{near}`?"));
+            let given = error
+                .instance()
+                .as_str()
+                .filter(|given| given.len() <= MAX_SHOWN_VALUE_BYTES);
+            let options: Vec<&str> = options
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .collect();
+            let near = given
+                .and_then(|given| nearest(given, &options))
+                .map(|near| format!("; did you mean `{near}`?"));
             let given = given.map_or_else(|| "the value".to_owned(), |given| format!("`{given}`"));
-            Some(format!("`{place}`: {given} is not one of: {}{}", options.join(", "), near.unwrap_or_default()))
+            Some(format!(
+                "`{place}`: {given} is not one of: {}{}",
+                options.join(", "),
+                near.unwrap_or_default()
+            ))
         }
         _ => {
             let is_short = error.instance().to_string().len() <= MAX_SHOWN_VALUE_BYTES;
-            let text = if is_short { error.to_string() } else { error.masked().to_string() };
-            Some(if place.is_empty() { text } else { format!("`{place}`: {text}") })
+            let text = if is_short {
+                error.to_string()
+            } else {
+                error.masked().to_string()
+            };
+            Some(if place.is_empty() {
+                text
+            } else {
+                format!("`{place}`: {text}")
+            })
         }
     }
 }
@@ -161,7 +241,9 @@ fn meant(given: &Value, schema: &Value) -> Option<Value> {
         },
         // `10.0` is an integer to JSON schema, but not to the tool's argument type.
         Value::Number(number) if number.is_f64() && allows(schema, "integer") => {
-            let whole = number.as_f64().filter(|n| n.fract() == 0.0 && n.abs() < 9e15)?;
+            let whole = number
+                .as_f64()
+                .filter(|n| n.fract() == 0.0 && n.abs() < 9e15)?;
             Some((whole as i64).into())
         }
         _ => None,
@@ -170,5 +252,9 @@ fn meant(given: &Value, schema: &Value) -> Option<Value> {
 
 fn shown(value: &Value) -> String {
     let text = value.to_string();
-    if text.len() <= MAX_SHOWN_VALUE_BYTES { text } else { format!("{} bytes of something else", text.len()) }
+    if text.len() <= MAX_SHOWN_VALUE_BYTES {
+        text
+    } else {
+        format!("{} bytes of something else", text.len())
+    }
 }

@@ -47,7 +47,10 @@ impl Tool for ClientTool {
     }
 
     fn call<'a>(&'a self, _: &'a ToolCx, _: Value) -> BoxFuture<'a, Result<Output, ToolError>> {
-        let text = format!("{} is carried out by whoever runs the agent; it cannot be called here", self.spec.name);
+        let text = format!(
+            "{} is carried out by whoever runs the agent; it cannot be called here",
+            self.spec.name
+        );
         Box::pin(async move { Err(ToolError::Tell(text)) })
     }
 }

@@ -45,7 +45,11 @@ where
         parameters: schema::of::<A>(),
         risk,
     };
-    Arc::new(Function { spec, run, args: PhantomData })
+    Arc::new(Function {
+        spec,
+        run,
+        args: PhantomData,
+    })
 }
 
 struct Function<A, F> {
@@ -71,7 +75,8 @@ where
     fn call<'a>(&'a self, cx: &'a ToolCx, args: Value) -> BoxFuture<'a, Result<Output, ToolError>> {
         let args = serde_json::from_value(args);
         Box::pin(async move {
-            let told = |error| ToolError::Tell(format!("{}: invalid arguments: {error}", self.spec.name));
+            let told =
+                |error| ToolError::Tell(format!("{}: invalid arguments: {error}", self.spec.name));
             (self.run)(cx.clone(), args.map_err(told)?).await
         })
     }

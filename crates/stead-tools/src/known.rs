@@ -23,7 +23,9 @@ const TABLE: &str = include_str!("../data/known.txt");
 /// The tool that `name` means, canonical or not.
 pub fn known_tool(name: &str) -> Option<KnownTool> {
     rows()
-        .find(|(tool, aliases)| tool.name == name || aliases.split_whitespace().any(|alias| alias == name))
+        .find(|(tool, aliases)| {
+            tool.name == name || aliases.split_whitespace().any(|alias| alias == name)
+        })
         .map(|row| row.0)
 }
 
@@ -32,8 +34,13 @@ pub fn known_names(name: &str) -> Vec<&'static str> {
     let named = |(tool, aliases): &(KnownTool, &'static str)| {
         tool.name == name || aliases.split_whitespace().any(|alias| alias == name)
     };
-    let all = |(tool, aliases): (KnownTool, &'static str)| [tool.name].into_iter().chain(aliases.split_whitespace());
-    rows().find(named).map(|row| all(row).collect()).unwrap_or_default()
+    let all = |(tool, aliases): (KnownTool, &'static str)| {
+        [tool.name].into_iter().chain(aliases.split_whitespace())
+    };
+    rows()
+        .find(named)
+        .map(|row| all(row).collect())
+        .unwrap_or_default()
 }
 
 /// The tool whose rules hold for `tool` as well, both by canonical name: `overwrite_file` is `write_file` with a mode, so
@@ -51,8 +58,14 @@ fn rows() -> impl Iterator<Item = (KnownTool, &'static str)> {
     TABLE.lines().filter_map(|line| {
         let (name, aliases) = line.split_once(':').filter(|_| !line.starts_with('#'))?;
         let tool = match name.strip_prefix('~') {
-            Some(name) => KnownTool { name, here: Here::Later },
-            None => KnownTool { name, here: Here::Now },
+            Some(name) => KnownTool {
+                name,
+                here: Here::Later,
+            },
+            None => KnownTool {
+                name,
+                here: Here::Now,
+            },
         };
         Some((tool, aliases))
     })
@@ -65,16 +78,30 @@ mod tests {
     #[test]
     fn every_tool_of_ours_is_known_by_all_its_names() {
         let file = stead_vfs::VPath::parse("x").unwrap();
-        let more = [crate::todo_tools(), crate::plan_tools(&file), crate::task_tools(&file, None)];
-        for tool in crate::file_tools().into_iter().chain(more.into_iter().flatten()) {
+        let more = [
+            crate::todo_tools(),
+            crate::plan_tools(&file),
+            crate::task_tools(&file, None),
+        ];
+        for tool in crate::file_tools()
+            .into_iter()
+            .chain(more.into_iter().flatten())
+        {
             let spec = tool.spec();
             for name in [&spec.name].into_iter().chain(&spec.aliases) {
-                let known = known_tool(name).unwrap_or_else(|| panic!("{name} is not in known.txt"));
+                let known =
+                    known_tool(name).unwrap_or_else(|| panic!("{name} is not in known.txt"));
                 assert_eq!((known.name, known.here), (spec.name.as_str(), Here::Now));
             }
         }
-        assert_eq!(known_tool("Bash").map(|tool| (tool.name, tool.here)), Some(("execute", Here::Now)));
-        assert_eq!(known_tool("WebFetch").map(|tool| (tool.name, tool.here)), Some(("web_fetch", Here::Later)));
+        assert_eq!(
+            known_tool("Bash").map(|tool| (tool.name, tool.here)),
+            Some(("execute", Here::Now))
+        );
+        assert_eq!(
+            known_tool("WebFetch").map(|tool| (tool.name, tool.here)),
+            Some(("web_fetch", Here::Later))
+        );
         assert_eq!(known_tool("nonsense"), None);
     }
 }

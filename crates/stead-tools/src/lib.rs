@@ -59,5 +59,7 @@ pub use surface::Surface;
 pub use tasks::task_tools;
 pub use title::{TitleForm, Titled};
 pub use todos::{checklist, todo_tools};
-pub use tool::{ActiveSkills, Hands, Length, Origin, Output, Seen, Spellings, Standing, Tool, ToolCx, ToolError};
+pub use tool::{
+    ActiveSkills, Hands, Length, Origin, Output, Seen, Spellings, Standing, Tool, ToolCx, ToolError,
+};
 pub use typed::{TypedTool, typed};

@@ -10,7 +10,9 @@ const MAX_TIME: Duration = Duration::from_millis(200);
 
 /// The name most like `name`, if one is.
 pub fn nearest<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
-    similar::get_close_matches(name, names, 1, LIKENESS).first().copied()
+    similar::get_close_matches(name, names, 1, LIKENESS)
+        .first()
+        .copied()
 }
 
 /// How alike two texts are, letter by letter: 1 if they are the same.
@@ -20,8 +22,15 @@ pub(crate) fn likeness(one: &str, other: &str) -> f32 {
 
 /// The lines that differ, as a unified diff with so many lines around each change, under a header with two names if
 /// there are any.
-pub fn line_diff(before: &str, after: &str, context_lines: usize, names: Option<(&str, &str)>) -> String {
-    let compared = TextDiff::configure().timeout(MAX_TIME).diff_lines(before, after);
+pub fn line_diff(
+    before: &str,
+    after: &str,
+    context_lines: usize,
+    names: Option<(&str, &str)>,
+) -> String {
+    let compared = TextDiff::configure()
+        .timeout(MAX_TIME)
+        .diff_lines(before, after);
     let mut diff = compared.unified_diff();
     diff.context_radius(context_lines);
     if let Some((old, new)) = names {

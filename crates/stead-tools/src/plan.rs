@@ -13,12 +13,20 @@ use stead_vfs::{Expect, ReadRange, VPath, Vfs, VfsError};
 /// The most that a plan may say, in bytes: it stays in the context as long as the work goes on.
 const MAX_PLAN_BYTES: usize = 32 * 1024;
 /// They change the conversation alone, one after the other.
-const TURNS: Risk = Risk { effect: Effect::Reads, parallel_safe: false, repeatable: true };
+const TURNS: Risk = Risk {
+    effect: Effect::Reads,
+    parallel_safe: false,
+    repeatable: true,
+};
 
 /// The tools of plan mode, for a plan in `file`.
 pub fn plan_tools(file: &VPath) -> Vec<Arc<dyn Tool>> {
     let file = || file.clone();
-    vec![typed(PlanEnter { file: file() }), typed(PlanWrite { file: file() }), typed(PlanExit { file: file() })]
+    vec![
+        typed(PlanEnter { file: file() }),
+        typed(PlanWrite { file: file() }),
+        typed(PlanExit { file: file() }),
+    ]
 }
 
 struct PlanEnter {
@@ -56,7 +64,9 @@ impl TypedTool for PlanEnter {
             "Plan mode is on: nothing but reading is allowed until a person agrees to a plan. Look at what the task \
              needs, write the plan with plan_write, then call plan_exit.{before}"
         );
-        let stage = PlanStage::Making { file: file.to_string() };
+        let stage = PlanStage::Making {
+            file: file.to_string(),
+        };
         Ok(Output::text(text).changing(Change::Plan { plan: Some(stage) }))
     }
 }
@@ -77,9 +87,16 @@ impl TypedTool for PlanWrite {
     const NAME: &'static str = "plan_write";
     const DESCRIPTION: &'static str = "Writes the plan, in plan mode: what will be done, in which order, what will be \
         changed, and how it will be checked. Replaces the whole text.";
-    const RISK: Risk = Risk { effect: Effect::Writes, parallel_safe: false, repeatable: true };
+    const RISK: Risk = Risk {
+        effect: Effect::Writes,
+        parallel_safe: false,
+        repeatable: true,
+    };
     const LENGTH: Length = Length::Bounded;
-    const SPELLINGS: Spellings = Spellings { names: &[("plan", "content"), ("text", "content")], values: &[] };
+    const SPELLINGS: Spellings = Spellings {
+        names: &[("plan", "content"), ("text", "content")],
+        values: &[],
+    };
 
     fn accesses(&self, _: &Content) -> Vec<Access> {
         vec![access(&self.file, AccessKind::Write)]
@@ -88,7 +105,11 @@ impl TypedTool for PlanWrite {
     async fn call(&self, cx: &ToolCx, args: Content) -> Result<Output, ToolError> {
         let file = &self.file;
         match making(&cx.standing) {
-            None => return Err(ToolError::Tell("plan mode is not on; plan_enter begins it".to_owned())),
+            None => {
+                return Err(ToolError::Tell(
+                    "plan mode is not on; plan_enter begins it".to_owned(),
+                ));
+            }
             Some(other) if other != file.as_str() => {
                 return Err(ToolError::Tell(format!(
                     "plan mode began with {other}, and plans go to {file} now; ask the person to leave plan mode"
@@ -98,7 +119,9 @@ impl TypedTool for PlanWrite {
         }
         let size = args.content.len();
         if args.content.trim().is_empty() {
-            return Err(ToolError::Tell("the plan says nothing: `content` is empty".to_owned()));
+            return Err(ToolError::Tell(
+                "the plan says nothing: `content` is empty".to_owned(),
+            ));
         }
         if size > MAX_PLAN_BYTES {
             return Err(ToolError::Tell(format!(
@@ -106,8 +129,13 @@ impl TypedTool for PlanWrite {
             )));
         }
         let lines = args.content.lines().count();
-        let version = cx.vfs.write(file, args.content.into(), Expect::Any).await.map_err(tell)?;
-        let text = format!("Wrote the plan to {file} ({lines} lines). When it is ready, call plan_exit.");
+        let version = cx
+            .vfs
+            .write(file, args.content.into(), Expect::Any)
+            .await
+            .map_err(tell)?;
+        let text =
+            format!("Wrote the plan to {file} ({lines} lines). When it is ready, call plan_exit.");
         Ok(Output::text(text).saw(file, &version))
     }
 }
@@ -132,17 +160,27 @@ impl TypedTool for PlanExit {
         be carried out. If they do not, plan mode goes on.";
     const RISK: Risk = TURNS;
     const LENGTH: Length = Length::Bounded;
-    const SPELLINGS: Spellings = Spellings { names: &[("rationale", "summary")], values: &[] };
+    const SPELLINGS: Spellings = Spellings {
+        names: &[("rationale", "summary")],
+        values: &[],
+    };
 
     fn accesses(&self, _: &Summary) -> Vec<Access> {
         vec![access(&self.file, AccessKind::Read)]
     }
 
     fn always_asks(&self, _: &Summary) -> Option<String> {
-        Some(format!("plan_exit: a person must agree to the plan in {}", self.file))
+        Some(format!(
+            "plan_exit: a person must agree to the plan in {}",
+            self.file
+        ))
     }
 
-    fn refuses<'a>(&'a self, standing: &'a Standing, files: &'a dyn Vfs) -> BoxFuture<'a, Option<String>> {
+    fn refuses<'a>(
+        &'a self,
+        standing: &'a Standing,
+        files: &'a dyn Vfs,
+    ) -> BoxFuture<'a, Option<String>> {
         Box::pin(async move { agreed(standing, files).await.err() })
     }
 
@@ -155,19 +193,25 @@ impl TypedTool for PlanExit {
     }
 
     async fn call(&self, cx: &ToolCx, _: Summary) -> Result<Output, ToolError> {
-        let (file, text) = agreed(&cx.standing, &*cx.vfs).await.map_err(ToolError::Tell)?;
+        let (file, text) = agreed(&cx.standing, &*cx.vfs)
+            .await
+            .map_err(ToolError::Tell)?;
         let shown = text.replace("</plan", "&lt;/plan");
         let told = format!(
             "The person agreed to the plan, and plan mode is off. Carry it out.\n<plan file=\"{file}\">\n{shown}\n</plan>"
         );
-        Ok(Output::text(told).changing(Change::Plan { plan: Some(PlanStage::Agreed { file, text }) }))
+        Ok(Output::text(told).changing(Change::Plan {
+            plan: Some(PlanStage::Agreed { file, text }),
+        }))
     }
 }
 
 /// The plan that can be agreed to, and its file; or why there is none.
 async fn agreed(standing: &Standing, files: &dyn Vfs) -> Result<(String, String), String> {
     let Some(file) = making(standing) else {
-        return Err("plan mode is not on, so there is nothing to leave; plan_enter begins it".to_owned());
+        return Err(
+            "plan mode is not on, so there is nothing to leave; plan_enter begins it".to_owned(),
+        );
     };
     let path = VPath::parse(file).map_err(|error| error.to_string())?;
     Ok((file.to_owned(), plan(files, &path).await?))
@@ -175,19 +219,30 @@ async fn agreed(standing: &Standing, files: &dyn Vfs) -> Result<(String, String)
 
 /// What the plan in `file` says.
 async fn plan(files: &dyn Vfs, file: &VPath) -> Result<String, String> {
-    let range = ReadRange { offset: 0, len: MAX_PLAN_BYTES as u64 + 1 };
+    let range = ReadRange {
+        offset: 0,
+        len: MAX_PLAN_BYTES as u64 + 1,
+    };
     let bytes = match files.read(file, range).await {
         Ok((bytes, _)) => bytes,
-        Err(VfsError::NotFound(_)) => return Err("there is no plan yet; write it with plan_write first".to_owned()),
+        Err(VfsError::NotFound(_)) => {
+            return Err("there is no plan yet; write it with plan_write first".to_owned());
+        }
         Err(error) => return Err(error.to_string()),
     };
     if bytes.len() > MAX_PLAN_BYTES {
-        return Err(format!("{file} is longer than a plan may be ({MAX_PLAN_BYTES} bytes); write it anew"));
+        return Err(format!(
+            "{file} is longer than a plan may be ({MAX_PLAN_BYTES} bytes); write it anew"
+        ));
     }
     match String::from_utf8(bytes.to_vec()) {
-        Ok(text) if text.trim().is_empty() => Err(format!("{file} is empty; write the plan with plan_write first")),
+        Ok(text) if text.trim().is_empty() => Err(format!(
+            "{file} is empty; write the plan with plan_write first"
+        )),
         Ok(text) => Ok(text.trim_end().to_owned()),
-        Err(_) => Err(format!("{file} is not a text; write the plan with plan_write")),
+        Err(_) => Err(format!(
+            "{file} is not a text; write the plan with plan_write"
+        )),
     }
 }
 
@@ -197,7 +252,11 @@ fn making(standing: &Standing) -> Option<&str> {
 }
 
 fn access(file: &VPath, kind: AccessKind) -> Access {
-    Access { path: file.as_str().to_owned(), kind, reach: Reach::Content }
+    Access {
+        path: file.as_str().to_owned(),
+        kind,
+        reach: Reach::Content,
+    }
 }
 
 fn tell(error: VfsError) -> ToolError {

@@ -20,7 +20,11 @@ impl Readers {
     /// Those that are among `tools`, as `surface` names them.
     pub fn among(tools: &Registry, surface: Surface) -> Self {
         let named = |tool: &'static str| tools.find(tool).map(|_| surface.name(tool));
-        Self { surface, read: named("read_file"), grep: named("grep_files") }
+        Self {
+            surface,
+            read: named("read_file"),
+            grep: named("grep_files"),
+        }
     }
 
     /// How to go on after `lines` lines.
@@ -32,7 +36,9 @@ impl Readers {
                     "; {read} with offset={offset} goes on where the beginning stops, {grep} with that path searches it"
                 )
             }
-            (Some(read), None) => format!("; {read} with offset={offset} goes on where the beginning stops"),
+            (Some(read), None) => {
+                format!("; {read} with offset={offset} goes on where the beginning stops")
+            }
             (None, Some(grep)) => format!("; {grep} with that path searches it"),
             (None, None) => String::new(),
         }
@@ -76,13 +82,23 @@ impl<'a> Preview<'a> {
         // Ends never meet: where characters have many tokens each, a long text is a short one to look at.
         let chars = MAX_CHARS.min(limit).min(text.len() / 16).max(1);
         let ends = Some((head(text, chars), tail(text, chars)));
-        Self { noun, bytes: text.len() as u64, lines: count_lines(text.as_bytes()), ends }
+        Self {
+            noun,
+            bytes: text.len() as u64,
+            lines: count_lines(text.as_bytes()),
+            ends,
+        }
     }
 
     /// Of a text of so many bytes and lines of which only what is around its two ends is at hand.
     pub(crate) fn of_ends(bytes: u64, lines: u64, around: Option<(&'a str, &'a str)>) -> Self {
         let ends = around.map(|(start, end)| (head(start, MAX_CHARS), tail(end, MAX_CHARS)));
-        Self { noun: Noun::Output, bytes, lines, ends }
+        Self {
+            noun: Noun::Output,
+            bytes,
+            lines,
+            ends,
+        }
     }
 
     /// What a model is told of a text that lies in the file `path`.
@@ -96,20 +112,36 @@ impl<'a> Preview<'a> {
     }
 
     pub(crate) fn told(&self, kept: Kept<'_>, readers: &Readers, why: &str) -> String {
-        let Self { bytes, lines, ends, .. } = self;
+        let Self {
+            bytes, lines, ends, ..
+        } = self;
         let noun = match self.noun {
             Noun::Output => "output",
             Noun::Message => "message",
         };
-        let lines = if *lines == 1 { "1 line".to_owned() } else { format!("{lines} lines") };
-        let shown = ends.map_or(0, |(head, _)| head.bytes().filter(|&byte| byte == b'\n').count() as u64);
-        let hint = if ends.is_some() { readers.hint(shown) } else { String::new() };
+        let lines = if *lines == 1 {
+            "1 line".to_owned()
+        } else {
+            format!("{lines} lines")
+        };
+        let shown = ends.map_or(0, |(head, _)| {
+            head.bytes().filter(|&byte| byte == b'\n').count() as u64
+        });
+        let hint = if ends.is_some() {
+            readers.hint(shown)
+        } else {
+            String::new()
+        };
         let note = match kept {
-            Kept::All(path) => format!("The {noun} has {bytes} bytes in {lines}. All of it is in {path}{hint}."),
+            Kept::All(path) => {
+                format!("The {noun} has {bytes} bytes in {lines}. All of it is in {path}{hint}.")
+            }
             Kept::Part(path, held) => format!(
                 "The {noun} has {bytes} bytes in {lines}. Its first {held} bytes are in {path}{hint}. The rest is lost: {why}."
             ),
-            Kept::Nothing => format!("The {noun} has {bytes} bytes in {lines}. Only its ends are shown: {why}."),
+            Kept::Nothing => {
+                format!("The {noun} has {bytes} bytes in {lines}. Only its ends are shown: {why}.")
+            }
         };
         match ends {
             Some((head, tail)) => {
@@ -134,7 +166,10 @@ fn count_lines(text: &[u8]) -> u64 {
 
 /// The first lines; of a line that is longer than all that is shown, its beginning.
 fn head(text: &str, chars: usize) -> &str {
-    let limit = text.char_indices().nth(chars).map_or(text.len(), |(at, _)| at);
+    let limit = text
+        .char_indices()
+        .nth(chars)
+        .map_or(text.len(), |(at, _)| at);
     let mut end = 0;
     for line in text[..limit].split_inclusive('\n').take(MAX_LINES) {
         if !line.ends_with('\n') && limit < text.len() && end > limit / 2 {
@@ -147,7 +182,11 @@ fn head(text: &str, chars: usize) -> &str {
 
 /// The last lines; of a line that is longer than all that is shown, its end.
 fn tail(text: &str, chars: usize) -> &str {
-    let limit = text.char_indices().rev().nth(chars.saturating_sub(1)).map_or(0, |(at, _)| at);
+    let limit = text
+        .char_indices()
+        .rev()
+        .nth(chars.saturating_sub(1))
+        .map_or(0, |(at, _)| at);
     let shown = &text[limit..];
     let is_cut = limit > 0 && !text[..limit].ends_with('\n');
     let mut start = text.len();
@@ -202,9 +241,13 @@ mod tests {
             assert_eq!(shown, want);
         }
         let message = Preview::of(Noun::Message, &text, 20_000).lost("there is no room");
-        let note = "The message has 8893 bytes in 1000 lines. Only its ends are shown: there is no room.";
+        let note =
+            "The message has 8893 bytes in 1000 lines. Only its ends are shown: there is no room.";
         let between = 8893 - first.len() - last.len();
-        assert_eq!(message, format!("{first}[… {between} bytes … {note}]\n{last}"));
+        assert_eq!(
+            message,
+            format!("{first}[… {between} bytes … {note}]\n{last}")
+        );
     }
 
     #[test]
@@ -216,12 +259,31 @@ mod tests {
         let cases: [(&str, &str, &str, &str); 5] = [
             ("one long line", &x, &x[..2000], &x[..2000]),
             ("characters stay whole", &y, &y[..4000], &y[..4000]),
-            ("a long line after a short one", &short_then_long, &short_then_long[..2000], &x[..2000]),
-            ("a long line before a short one", &long_then_short, &y[..4000], &long_then_short[10_000 - 2 * 1998..]),
-            ("whole lines within the limit", &many, &many[..151 * 13], &many[..151 * 13]),
+            (
+                "a long line after a short one",
+                &short_then_long,
+                &short_then_long[..2000],
+                &x[..2000],
+            ),
+            (
+                "a long line before a short one",
+                &long_then_short,
+                &y[..4000],
+                &long_then_short[10_000 - 2 * 1998..],
+            ),
+            (
+                "whole lines within the limit",
+                &many,
+                &many[..151 * 13],
+                &many[..151 * 13],
+            ),
         ];
         for (name, text, first, last) in cases {
-            assert_eq!((head(text, MAX_CHARS), tail(text, MAX_CHARS)), (first, last), "{name}");
+            assert_eq!(
+                (head(text, MAX_CHARS), tail(text, MAX_CHARS)),
+                (first, last),
+                "{name}"
+            );
         }
     }
 

@@ -73,15 +73,36 @@ impl Registry {
         for tool in tools {
             let name = tool.spec().name.clone();
             let checker = Arc::new(Checker::new(tool.spec(), tool.spellings()));
-            if named.insert(name.clone(), Entry { tool, checker, title: None, description: None }).is_some() {
+            if named
+                .insert(
+                    name.clone(),
+                    Entry {
+                        tool,
+                        checker,
+                        title: None,
+                        description: None,
+                    },
+                )
+                .is_some()
+            {
                 return Err(RegistryError::Name(name));
             }
         }
         let mut aliases: BTreeMap<String, String> = BTreeMap::new();
         for (name, entry) in &named {
-            for alias in entry.tool.spec().aliases.iter().filter(|alias| !named.contains_key(*alias)) {
+            for alias in entry
+                .tool
+                .spec()
+                .aliases
+                .iter()
+                .filter(|alias| !named.contains_key(*alias))
+            {
                 if let Some(first) = aliases.insert(alias.clone(), name.clone()) {
-                    return Err(RegistryError::Alias { alias: alias.clone(), first, second: name.clone() });
+                    return Err(RegistryError::Alias {
+                        alias: alias.clone(),
+                        first,
+                        second: name.clone(),
+                    });
                 }
             }
         }
@@ -97,32 +118,61 @@ impl Registry {
                 Surface::Title => Title::of(&*entry.tool).map(Arc::new),
             };
         }
-        let Self { left_out, excluded, .. } = self;
-        Self { left_out, excluded, surface, ..Self::shown(self.tools, self.aliases) }
+        let Self {
+            left_out, excluded, ..
+        } = self;
+        Self {
+            left_out,
+            excluded,
+            surface,
+            ..Self::shown(self.tools, self.aliases)
+        }
     }
 
     /// The same tools, each of those in `descriptions` (by any of its names) with that description.
     pub fn described(mut self, descriptions: &BTreeMap<String, String>) -> Self {
         for (name, text) in descriptions {
-            let Some(canonical) = self.canonical(name).map(str::to_owned) else { continue };
+            let Some(canonical) = self.canonical(name).map(str::to_owned) else {
+                continue;
+            };
             if let Some(entry) = self.tools.get_mut(&canonical) {
                 entry.description = Some(text.as_str().into());
             }
         }
-        let Self { left_out, excluded, surface, .. } = self;
-        Self { left_out, excluded, surface, ..Self::shown(self.tools, self.aliases) }
+        let Self {
+            left_out,
+            excluded,
+            surface,
+            ..
+        } = self;
+        Self {
+            left_out,
+            excluded,
+            surface,
+            ..Self::shown(self.tools, self.aliases)
+        }
     }
 
     /// The same without what `why` gives a reason to exclude, by canonical name: neither shown nor callable.
     pub fn excluding(&self, why: &BTreeMap<String, String>) -> Self {
-        Self { excluded: why.clone(), ..self.keep(|name| !why.contains_key(name)) }
+        Self {
+            excluded: why.clone(),
+            ..self.keep(|name| !why.contains_key(name))
+        }
     }
 
     /// Why the tool of this name or alias may never be called, and its canonical name, whether it would be here or not.
     pub fn excluded(&self, name: &str) -> Option<(&str, &str)> {
-        let own = self.left_out.get(name).map(|tool| tool.spec().name.as_str());
-        let canonical = own.or_else(|| known_tool(name).map(|known| known.name)).unwrap_or(name);
-        self.excluded.get_key_value(canonical).map(|(name, why)| (name.as_str(), why.as_str()))
+        let own = self
+            .left_out
+            .get(name)
+            .map(|tool| tool.spec().name.as_str());
+        let canonical = own
+            .or_else(|| known_tool(name).map(|known| known.name))
+            .unwrap_or(name);
+        self.excluded
+            .get_key_value(canonical)
+            .map(|(name, why)| (name.as_str(), why.as_str()))
     }
 
     /// How tools are named to the model.
@@ -131,7 +181,10 @@ impl Registry {
     }
 
     /// The same with more tools.
-    pub fn with(&self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<Self, RegistryError> {
+    pub fn with(
+        &self,
+        tools: impl IntoIterator<Item = Arc<dyn Tool>>,
+    ) -> Result<Self, RegistryError> {
         let mut more = tools.into_iter().peekable();
         if more.peek().is_none() {
             return Ok(self.clone());
@@ -150,16 +203,29 @@ impl Registry {
             .filter(|(name, _)| keep(name))
             .map(|(name, entry)| (name.clone(), entry.clone()))
             .collect();
-        let aliases = self.aliases.iter().filter(|(_, name)| tools.contains_key(*name));
-        let aliases = aliases.map(|(alias, name)| (alias.clone(), name.clone())).collect();
+        let aliases = self
+            .aliases
+            .iter()
+            .filter(|(_, name)| tools.contains_key(*name));
+        let aliases = aliases
+            .map(|(alias, name)| (alias.clone(), name.clone()))
+            .collect();
         let mut left_out = self.left_out.clone();
-        for name in
-            self.tools.keys().chain(self.aliases.keys()).filter(|name| !keep(self.canonical(name).unwrap_or(name)))
+        for name in self
+            .tools
+            .keys()
+            .chain(self.aliases.keys())
+            .filter(|name| !keep(self.canonical(name).unwrap_or(name)))
         {
             left_out.extend(self.find(name).map(|tool| (name.clone(), tool.clone())));
         }
         let (excluded, surface) = (self.excluded.clone(), self.surface);
-        Self { left_out, excluded, surface, ..Self::shown(tools, aliases) }
+        Self {
+            left_out,
+            excluded,
+            surface,
+            ..Self::shown(tools, aliases)
+        }
     }
 
     /// The tool of this name or alias that lists left out.
@@ -170,8 +236,11 @@ impl Registry {
     /// Those of the tools that `allow` lists (all, if there is no such list) and `deny` does not. Lists may
     /// use any name of a tool.
     pub fn only(&self, allow: Option<&[String]>, deny: &[String]) -> Self {
-        let listed = |list: &[String], name: &str| list.iter().any(|given| self.canonical(given) == Some(name));
-        let stays = |name: &str| allow.is_none_or(|allow| listed(allow, name)) && !listed(deny, name);
+        let listed = |list: &[String], name: &str| {
+            list.iter().any(|given| self.canonical(given) == Some(name))
+        };
+        let stays =
+            |name: &str| allow.is_none_or(|allow| listed(allow, name)) && !listed(deny, name);
         self.keep(stays)
     }
 
@@ -179,7 +248,14 @@ impl Registry {
         let mut specs: Vec<ToolSpec> = tools.values().map(Entry::shown).collect();
         specs.sort_by(|a, b| a.name.cmp(&b.name));
         let (left_out, excluded) = (BTreeMap::new(), BTreeMap::new());
-        Self { tools, aliases, specs: specs.into(), left_out, excluded, surface: Surface::default() }
+        Self {
+            tools,
+            aliases,
+            specs: specs.into(),
+            left_out,
+            excluded,
+            surface: Surface::default(),
+        }
     }
 
     /// What the model is told, in the order of names.
@@ -209,9 +285,10 @@ impl Registry {
     pub fn prepare(&self, name: &str, args: Value) -> Result<(Arc<dyn Tool>, Value), String> {
         let entry = self.entry(name).ok_or_else(|| self.unknown(name))?;
         match &entry.title {
-            Some(title) if title.spec.name == name => {
-                Ok((Arc::clone(&title.tool), (title.translate)(title.checker.check(args)?)?))
-            }
+            Some(title) if title.spec.name == name => Ok((
+                Arc::clone(&title.tool),
+                (title.translate)(title.checker.check(args)?)?,
+            )),
             Some(_) | None => Ok((Arc::clone(&entry.tool), entry.checker.check(args)?)),
         }
     }
@@ -222,17 +299,28 @@ impl Registry {
 
     fn unknown(&self, name: &str) -> String {
         let names: Vec<&str> = self.specs.iter().map(|spec| spec.name.as_str()).collect();
-        let hint = nearest(name, &names).map_or(".".to_owned(), |near| format!(", did you mean `{near}`?"));
-        format!("there is no tool `{name}`{hint} The tools are: {}", names.join(", "))
+        let hint = nearest(name, &names)
+            .map_or(".".to_owned(), |near| format!(", did you mean `{near}`?"));
+        format!(
+            "there is no tool `{name}`{hint} The tools are: {}",
+            names.join(", ")
+        )
     }
 }
 
 impl Entry {
     /// As the model is shown it.
     fn shown(&self) -> ToolSpec {
-        let spec = self.title.as_ref().map_or(self.tool.spec(), |title| &title.spec).clone();
+        let spec = self
+            .title
+            .as_ref()
+            .map_or(self.tool.spec(), |title| &title.spec)
+            .clone();
         match &self.description {
-            Some(text) => ToolSpec { description: text.to_string(), ..spec },
+            Some(text) => ToolSpec {
+                description: text.to_string(),
+                ..spec
+            },
             None => spec,
         }
     }
@@ -242,7 +330,11 @@ impl Title {
     fn of(tool: &dyn Tool) -> Option<Self> {
         let form = tool.titled()?;
         let own = tool.spec();
-        let names = own.aliases.iter().chain([&own.name]).filter(|name| *name != form.name);
+        let names = own
+            .aliases
+            .iter()
+            .chain([&own.name])
+            .filter(|name| *name != form.name);
         let spec = ToolSpec {
             name: form.name.to_owned(),
             aliases: names.cloned().collect(),
@@ -251,7 +343,12 @@ impl Title {
             risk: own.risk,
         };
         let checker = Checker::new(&spec, form.spellings);
-        Some(Self { spec, checker, tool: form.tool, translate: form.translate })
+        Some(Self {
+            spec,
+            checker,
+            tool: form.tool,
+            translate: form.translate,
+        })
     }
 }
 

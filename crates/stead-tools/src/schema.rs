@@ -27,7 +27,10 @@ fn make<T: JsonSchema>() -> Value {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
     });
-    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    let mut schema = settings
+        .into_generator()
+        .into_root_schema_for::<T>()
+        .to_value();
     tidy(&mut schema);
     // The tool's own description says it.
     if let Value::Object(keywords) = &mut schema {
@@ -38,15 +41,21 @@ fn make<T: JsonSchema>() -> Value {
 
 /// Whether `value` fits a JSON schema; if not, the first thing that is wrong with it.
 pub fn fits(schema: &Value, value: &Value) -> Result<(), String> {
-    let validator = jsonschema::validator_for(schema).map_err(|error| format!("the schema is wrong: {error}"))?;
+    let validator = jsonschema::validator_for(schema)
+        .map_err(|error| format!("the schema is wrong: {error}"))?;
     match validator.iter_errors(value).next() {
-        Some(error) => Err(format!("{error} (at {:?})", error.instance_path().to_string())),
+        Some(error) => Err(format!(
+            "{error} (at {:?})",
+            error.instance_path().to_string()
+        )),
         None => Ok(()),
     }
 }
 
 fn tidy(schema: &mut Value) {
-    let Value::Object(keywords) = schema else { return };
+    let Value::Object(keywords) = schema else {
+        return;
+    };
     for noise in ["$schema", "title", "format"] {
         keywords.remove(noise);
     }
@@ -91,7 +100,11 @@ fn tidy(schema: &mut Value) {
 
 /// The values of a choice between constant words.
 fn words(choices: &Value) -> Option<Value> {
-    choices.as_array()?.iter().map(|choice| choice.get("const").filter(|word| word.is_string()).cloned()).collect()
+    choices
+        .as_array()?
+        .iter()
+        .map(|choice| choice.get("const").filter(|word| word.is_string()).cloned())
+        .collect()
 }
 
 #[cfg(test)]
@@ -119,7 +132,8 @@ mod tests {
 
     #[test]
     fn a_schema_is_as_short_as_it_can_be() {
-        let status = json!({"description": "How far.", "type": "string", "enum": ["pending", "done"]});
+        let status =
+            json!({"description": "How far.", "type": "string", "enum": ["pending", "done"]});
         assert_eq!(
             *super::of::<Args>(),
             json!({"type": "object", "additionalProperties": false, "properties": {"status": status}})

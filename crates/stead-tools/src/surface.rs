@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 /// How tools are named to a model.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Surface {
     /// `read_file`, `edit_file`, …
@@ -41,7 +43,10 @@ impl Surface {
     pub fn name(self, canonical: &'static str) -> &'static str {
         match self {
             Self::Snake => canonical,
-            Self::Title => TITLES.iter().find(|(name, _)| *name == canonical).map_or(canonical, |(_, title)| title),
+            Self::Title => TITLES
+                .iter()
+                .find(|(name, _)| *name == canonical)
+                .map_or(canonical, |(_, title)| title),
         }
     }
 }

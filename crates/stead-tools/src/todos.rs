@@ -1,6 +1,8 @@
 //! `write_todos`: what is to be done in this conversation.
 
-use crate::{Length, Output, Spellings, TitleForm, Titled, Tool, ToolCx, ToolError, TypedTool, typed};
+use crate::{
+    Length, Output, Spellings, TitleForm, Titled, Tool, ToolCx, ToolError, TypedTool, typed,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -55,9 +57,16 @@ impl TypedTool for WriteTodos {
     const DESCRIPTION: &'static str = "Keeps your list of things to do in this conversation. Give the whole list each \
         time: what is done, the one thing you are at, and what is left. The person sees it.";
     // It changes the conversation alone; one after the other, so that the last one counts.
-    const RISK: Risk = Risk { effect: Effect::Reads, parallel_safe: false, repeatable: true };
+    const RISK: Risk = Risk {
+        effect: Effect::Reads,
+        parallel_safe: false,
+        repeatable: true,
+    };
     const LENGTH: Length = Length::Bounded;
-    const SPELLINGS: Spellings = Spellings { names: &[("steps", "todos"), ("items", "todos")], values: &[] };
+    const SPELLINGS: Spellings = Spellings {
+        names: &[("steps", "todos"), ("items", "todos")],
+        values: &[],
+    };
 
     fn accesses(&self, _: &Args) -> Vec<Access> {
         Vec::new()
@@ -68,9 +77,16 @@ impl TypedTool for WriteTodos {
     }
 
     async fn call(&self, _: &ToolCx, args: Args) -> Result<Output, ToolError> {
-        let todos = args.todos.into_iter().map(|Item { content, status }| Todo { content, status }).collect();
+        let todos = args
+            .todos
+            .into_iter()
+            .map(|Item { content, status }| Todo { content, status })
+            .collect();
         let todos = checked(todos).map_err(ToolError::Tell)?;
-        let done = todos.iter().filter(|todo| todo.status == TodoStatus::Completed).count();
+        let done = todos
+            .iter()
+            .filter(|todo| todo.status == TodoStatus::Completed)
+            .count();
         let text = match todos.len() {
             0 => "The list is empty now.".to_owned(),
             all => format!("{done} of {all} done:\n{}", checklist(&todos)),
@@ -82,7 +98,10 @@ impl TypedTool for WriteTodos {
 /// The list, if it is one.
 fn checked(todos: Vec<Todo>) -> Result<Vec<Todo>, String> {
     if todos.len() > MAX_TODOS {
-        return Err(format!("at most {MAX_TODOS} things to do, not {}; put small ones together", todos.len()));
+        return Err(format!(
+            "at most {MAX_TODOS} things to do, not {}; put small ones together",
+            todos.len()
+        ));
     }
     for (number, todo) in todos.iter().enumerate() {
         let (number, chars) = (number + 1, todo.content.chars().count());
@@ -90,11 +109,16 @@ fn checked(todos: Vec<Todo>) -> Result<Vec<Todo>, String> {
             return Err(format!("todo {number} says nothing: `content` is empty"));
         }
         if chars > MAX_TODO_CHARS {
-            return Err(format!("todo {number} has {chars} characters, and at most {MAX_TODO_CHARS} are taken"));
+            return Err(format!(
+                "todo {number} has {chars} characters, and at most {MAX_TODO_CHARS} are taken"
+            ));
         }
     }
-    let begun: Vec<&str> =
-        todos.iter().filter(|todo| todo.status == TodoStatus::InProgress).map(|todo| &*todo.content).collect();
+    let begun: Vec<&str> = todos
+        .iter()
+        .filter(|todo| todo.status == TodoStatus::InProgress)
+        .map(|todo| &*todo.content)
+        .collect();
     if let [first, second, ..] = begun[..] {
         let count = begun.len();
         return Err(format!(
@@ -123,7 +147,10 @@ struct TodoWriteItem {
     status: TodoStatus,
     /// The same while it is being done: `Running the tests`. Only you need it.
     #[serde(default, rename = "activeForm")]
-    #[expect(dead_code, reason = "models know it from other harnesses; the list is shown by `content`")]
+    #[expect(
+        dead_code,
+        reason = "models know it from other harnesses; the list is shown by `content`"
+    )]
     active_form: Option<String>,
 }
 
@@ -134,7 +161,9 @@ impl Titled for TodoWriteForm {
         time: what is done, the one thing you are at, and what is left. The person sees it.";
 
     fn canonical(args: TodoWriteArgs) -> Value {
-        let todo = |TodoWriteItem { content, status, .. }| json!({"content": content, "status": status});
+        let todo = |TodoWriteItem {
+                        content, status, ..
+                    }| json!({"content": content, "status": status});
         json!({"todos": args.todos.into_iter().map(todo).collect::<Vec<_>>()})
     }
 }

@@ -6,7 +6,9 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use stead_core::{Access, Activation, ActiveSkill, Block, Change, PlanStage, SessionId, Todo, ToolSpec};
+use stead_core::{
+    Access, Activation, ActiveSkill, Block, Change, PlanStage, SessionId, Todo, ToolSpec,
+};
 use stead_vfs::{VPath, Version, Vfs};
 use tokio_util::sync::CancellationToken;
 
@@ -52,7 +54,11 @@ pub trait Tool: Send + Sync {
     }
 
     /// Why a call makes no sense as the session stands, found out before a person is asked about it.
-    fn refuses<'a>(&'a self, _standing: &'a Standing, _files: &'a dyn Vfs) -> BoxFuture<'a, Option<String>> {
+    fn refuses<'a>(
+        &'a self,
+        _standing: &'a Standing,
+        _files: &'a dyn Vfs,
+    ) -> BoxFuture<'a, Option<String>> {
         Box::pin(std::future::ready(None))
     }
 
@@ -68,7 +74,11 @@ pub trait Tool: Send + Sync {
 
     /// What a call would do, for the person who is asked about it: a diff, a command. Bounded; of `files` it shows only
     /// what the call itself names.
-    fn preview<'a>(&'a self, _files: &'a dyn Vfs, args: &'a Value) -> BoxFuture<'a, Option<String>> {
+    fn preview<'a>(
+        &'a self,
+        _files: &'a dyn Vfs,
+        args: &'a Value,
+    ) -> BoxFuture<'a, Option<String>> {
         Box::pin(async move { self.command(args).map(str::to_owned) })
     }
 
@@ -156,7 +166,12 @@ pub struct Origin {
 impl Default for Origin {
     /// Outside any session.
     fn default() -> Self {
-        Self { session: SessionId::outside(), seq: 0, call: String::new(), tainted: None }
+        Self {
+            session: SessionId::outside(),
+            seq: 0,
+            call: String::new(),
+            tainted: None,
+        }
     }
 }
 
@@ -182,22 +197,32 @@ pub struct Output {
 impl Output {
     /// One text.
     pub fn text(text: impl Into<String>) -> Self {
-        Self { content: vec![Block::text(text)], ..Self::default() }
+        Self {
+            content: vec![Block::text(text)],
+            ..Self::default()
+        }
     }
 
     /// The same output, which holds words that nobody here vouches for if `found` does.
     pub fn untrusted_if(self, found: bool) -> Self {
-        Self { untrusted: self.untrusted || found, ..self }
+        Self {
+            untrusted: self.untrusted || found,
+            ..self
+        }
     }
 
     /// The same output, after which the session goes on differently.
     pub fn changing(self, change: Change) -> Self {
-        Self { change: Some(change), ..self }
+        Self {
+            change: Some(change),
+            ..self
+        }
     }
 
     /// The same output, and the session now knows `version` of `path`.
     pub fn saw(mut self, path: &VPath, version: &Version) -> Self {
-        self.seen.insert(path.as_str().to_owned(), version.to_string());
+        self.seen
+            .insert(path.as_str().to_owned(), version.to_string());
         self
     }
 }
@@ -225,13 +250,20 @@ impl Seen {
 
     /// The version of `path` this session knows.
     pub fn get(&self, path: &VPath) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(path.as_str()).cloned()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(path.as_str())
+            .cloned()
     }
 
     /// Remembers what a call saw.
     pub fn record(&self, seen: &BTreeMap<String, String>) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.extend(seen.iter().map(|(path, version)| (path.clone(), version.clone())));
+        known.extend(
+            seen.iter()
+                .map(|(path, version)| (path.clone(), version.clone())),
+        );
     }
 }
 
@@ -242,7 +274,12 @@ pub struct ActiveSkills(Mutex<BTreeMap<String, String>>);
 impl ActiveSkills {
     /// Starts from what the journal says.
     pub fn new(skills: &BTreeMap<String, ActiveSkill>) -> Self {
-        Self(Mutex::new(skills.iter().map(|(name, skill)| (name.clone(), skill.version.clone())).collect()))
+        Self(Mutex::new(
+            skills
+                .iter()
+                .map(|(name, skill)| (name.clone(), skill.version.clone()))
+                .collect(),
+        ))
     }
 
     /// Whether this version of `skill` is part of the conversation.

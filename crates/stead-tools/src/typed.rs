@@ -28,7 +28,10 @@ pub trait TypedTool: Send + Sync + 'static {
     /// How long its answers may be.
     const LENGTH: Length = Length::Any;
     /// How else arguments may be spelled.
-    const SPELLINGS: Spellings = Spellings { names: &[], values: &[] };
+    const SPELLINGS: Spellings = Spellings {
+        names: &[],
+        values: &[],
+    };
 
     /// The parameter that is a shell command, if one is.
     const COMMAND: Option<&'static str> = None;
@@ -53,7 +56,11 @@ pub trait TypedTool: Send + Sync + 'static {
     }
 
     /// Why a call makes no sense as the session stands, found out before a person is asked about it.
-    fn refuses<'a>(&'a self, _standing: &'a Standing, _files: &'a dyn Vfs) -> BoxFuture<'a, Option<String>> {
+    fn refuses<'a>(
+        &'a self,
+        _standing: &'a Standing,
+        _files: &'a dyn Vfs,
+    ) -> BoxFuture<'a, Option<String>> {
         Box::pin(std::future::ready(None))
     }
 
@@ -63,12 +70,20 @@ pub trait TypedTool: Send + Sync + 'static {
     }
 
     /// What a call would do, for the person who is asked about it.
-    fn preview(&self, _files: &dyn Vfs, _args: Self::Args) -> impl Future<Output = Option<String>> + Send {
+    fn preview(
+        &self,
+        _files: &dyn Vfs,
+        _args: Self::Args,
+    ) -> impl Future<Output = Option<String>> + Send {
         async { None }
     }
 
     /// Does it.
-    fn call(&self, cx: &ToolCx, args: Self::Args) -> impl Future<Output = Result<Output, ToolError>> + Send;
+    fn call(
+        &self,
+        cx: &ToolCx,
+        args: Self::Args,
+    ) -> impl Future<Output = Result<Output, ToolError>> + Send;
 }
 
 /// `tool` for a [`Registry`](crate::Registry).
@@ -94,7 +109,10 @@ impl<T: TypedTool> Tool for Typed<T> {
     }
 
     fn accesses(&self, args: &Value) -> Vec<Access> {
-        T::Args::deserialize(args).map_or_else(|_| everything(T::RISK.effect), |args| self.tool.accesses(&args))
+        T::Args::deserialize(args).map_or_else(
+            |_| everything(T::RISK.effect),
+            |args| self.tool.accesses(&args),
+        )
     }
 
     fn spellings(&self) -> Spellings {
@@ -121,7 +139,11 @@ impl<T: TypedTool> Tool for Typed<T> {
         self.tool.always_asks(&T::Args::deserialize(args).ok()?)
     }
 
-    fn refuses<'a>(&'a self, standing: &'a Standing, files: &'a dyn Vfs) -> BoxFuture<'a, Option<String>> {
+    fn refuses<'a>(
+        &'a self,
+        standing: &'a Standing,
+        files: &'a dyn Vfs,
+    ) -> BoxFuture<'a, Option<String>> {
         self.tool.refuses(standing, files)
     }
 
@@ -131,15 +153,19 @@ impl<T: TypedTool> Tool for Typed<T> {
 
     fn preview<'a>(&'a self, files: &'a dyn Vfs, args: &'a Value) -> BoxFuture<'a, Option<String>> {
         Box::pin(async move {
-            let own = self.tool.preview(files, T::Args::deserialize(args).ok()?).await;
+            let own = self
+                .tool
+                .preview(files, T::Args::deserialize(args).ok()?)
+                .await;
             own.or_else(|| self.command(args).map(str::to_owned))
         })
     }
 
     fn call<'a>(&'a self, cx: &'a ToolCx, args: Value) -> BoxFuture<'a, Result<Output, ToolError>> {
         Box::pin(async move {
-            let args = serde_json::from_value(args)
-                .map_err(|error| ToolError::Tell(format!("{}: invalid arguments: {error}", T::NAME)))?;
+            let args = serde_json::from_value(args).map_err(|error| {
+                ToolError::Tell(format!("{}: invalid arguments: {error}", T::NAME))
+            })?;
             self.tool.call(cx, args).await
         })
     }
@@ -151,5 +177,9 @@ fn everything(effect: Effect) -> Vec<Access> {
         Effect::Reads => AccessKind::Read,
         Effect::Writes | Effect::Network | Effect::Executes => AccessKind::Write,
     };
-    vec![Access { path: ".".to_owned(), kind, reach: Reach::Content }]
+    vec![Access {
+        path: ".".to_owned(),
+        kind,
+        reach: Reach::Content,
+    }]
 }

@@ -27,7 +27,8 @@ use std::sync::Arc;
 use stead_core::Block;
 use stead_store::OsDisk;
 use stead_tools::{
-    Origin, Output, Registry, Seen, Spills, Surface, ToolCx, ToolError, file_tools, plan_tools, task_tools, todo_tools,
+    Origin, Output, Registry, Seen, Spills, Surface, ToolCx, ToolError, file_tools, plan_tools,
+    task_tools, todo_tools,
 };
 use stead_vfs::{LocalVfs, VPath};
 use tokio_util::sync::CancellationToken;
@@ -52,26 +53,41 @@ impl Session {
             spills: Spills::default(),
             standing: Default::default(),
         };
-        Self { temp, cx, tools: Registry::new(file_tools()).unwrap() }
+        Self {
+            temp,
+            cx,
+            tools: Registry::new(file_tools()).unwrap(),
+        }
     }
 
     /// An empty workspace with every tool that is about plans, things to do and tasks.
     fn planning() -> Self {
         let path = |text: &str| VPath::parse(text).unwrap();
-        let tools =
-            [todo_tools(), plan_tools(&path("plans/PLAN.md")), task_tools(&path("data/TASKS.yaml"), Some("UTC"))];
-        Self { tools: Registry::new(tools.into_iter().flatten()).unwrap(), ..Self::new() }
+        let tools = [
+            todo_tools(),
+            plan_tools(&path("plans/PLAN.md")),
+            task_tools(&path("data/TASKS.yaml"), Some("UTC")),
+        ];
+        Self {
+            tools: Registry::new(tools.into_iter().flatten()).unwrap(),
+            ..Self::new()
+        }
     }
 
     fn with(files: &[(&str, &str)]) -> Self {
         let session = Self::new();
-        files.iter().for_each(|(path, content)| session.put(path, content));
+        files
+            .iter()
+            .for_each(|(path, content)| session.put(path, content));
         session
     }
 
     /// The same, with tools named as `surface` does.
     fn on(self, surface: Surface) -> Self {
-        Self { tools: self.tools.with_surface(surface), ..self }
+        Self {
+            tools: self.tools.with_surface(surface),
+            ..self
+        }
     }
 
     fn os(&self, path: &str) -> PathBuf {

@@ -39,7 +39,13 @@ async fn directory(from: At<'_>, to: At<'_>) -> Result<(), VfsError> {
             match entry.kind {
                 FileKind::Directory => to.vfs.mkdir(&target).await?,
                 FileKind::File => {
-                    let (from, to) = (At { path, ..from }, At { path: &target, ..to });
+                    let (from, to) = (
+                        At { path, ..from },
+                        At {
+                            path: &target,
+                            ..to
+                        },
+                    );
                     match file(from, to).await {
                         // It went away while we walked.
                         Err(VfsError::NotFound(gone)) if gone == *path => {}
@@ -60,7 +66,10 @@ async fn directory(from: At<'_>, to: At<'_>) -> Result<(), VfsError> {
 pub(crate) async fn file(from: At<'_>, to: At<'_>) -> Result<Version, VfsError> {
     let mode = from.vfs.stat(from.path).await?.mode;
     let (content, _) = from.vfs.read(from.path, ReadRange::ALL).await?;
-    let version = to.vfs.write(to.path, content.clone(), Expect::Absent).await?;
+    let version = to
+        .vfs
+        .write(to.path, content.clone(), Expect::Absent)
+        .await?;
     set_mode(to, mode, &content, version).await
 }
 
@@ -85,6 +94,9 @@ pub(crate) async fn set_mode(
 
 /// Where something below `from` lies below `to`.
 pub(crate) fn moved(path: &VPath, from: &VPath, to: &VPath) -> Result<VPath, VfsError> {
-    let rest = path.as_str().strip_prefix(from.as_str()).unwrap_or(path.as_str());
+    let rest = path
+        .as_str()
+        .strip_prefix(from.as_str())
+        .unwrap_or(path.as_str());
     Ok(to.join(rest)?)
 }

@@ -19,7 +19,10 @@ impl Freeze {
 
     /// The one file that may be written; none if all may.
     pub fn but(&self) -> Option<VPath> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }
 
@@ -52,7 +55,11 @@ impl Frozen {
                 let end = self.inner.resolve(path).await?;
                 // A place may keep it in a folder of its own; a link would take it to another file.
                 let same = end == *path || end.as_str().ends_with(&format!("/{path}"));
-                if same { Ok(()) } else { Err(VfsError::ReadOnly(path.clone())) }
+                if same {
+                    Ok(())
+                } else {
+                    Err(VfsError::ReadOnly(path.clone()))
+                }
             }
             Some(_) => Err(VfsError::ReadOnly(path.clone())),
             None => Ok(()),
@@ -69,15 +76,28 @@ impl Vfs for Frozen {
         self.inner.list(path)
     }
 
-    fn read<'a>(&'a self, path: &'a VPath, range: ReadRange) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
+    fn read<'a>(
+        &'a self,
+        path: &'a VPath,
+        range: ReadRange,
+    ) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
         self.inner.read(path, range)
     }
 
-    fn read_lines<'a>(&'a self, path: &'a VPath, range: LineRange) -> BoxFuture<'a, Result<Lines, VfsError>> {
+    fn read_lines<'a>(
+        &'a self,
+        path: &'a VPath,
+        range: LineRange,
+    ) -> BoxFuture<'a, Result<Lines, VfsError>> {
         self.inner.read_lines(path, range)
     }
 
-    fn write<'a>(&'a self, path: &'a VPath, data: Bytes, expect: Expect) -> BoxFuture<'a, Result<Version, VfsError>> {
+    fn write<'a>(
+        &'a self,
+        path: &'a VPath,
+        data: Bytes,
+        expect: Expect,
+    ) -> BoxFuture<'a, Result<Version, VfsError>> {
         Box::pin(async move {
             self.writable(path).await?;
             self.inner.write(path, data, expect).await

@@ -37,23 +37,39 @@ pub(crate) enum Dots {
 impl PathGlob {
     /// Compiles a pattern; a leading `/` or `./` means the search root.
     pub(crate) fn new(pattern: &str) -> Result<Self, SearchError> {
-        let wrong = |reason: String| SearchError::Glob { pattern: pattern.to_owned(), reason };
+        let wrong = |reason: String| SearchError::Glob {
+            pattern: pattern.to_owned(),
+            reason,
+        };
         let anchored = pattern.starts_with('/') || pattern.starts_with("./");
         let text = pattern.trim_start_matches("./").trim_start_matches('/');
         if text.is_empty() {
             return Err(wrong("it is empty; use `**` for every file".to_owned()));
         }
         if text.split('/').any(|segment| segment == "..") {
-            return Err(wrong("`..` cannot leave the search root; give another `path`".to_owned()));
+            return Err(wrong(
+                "`..` cannot leave the search root; give another `path`".to_owned(),
+            ));
         }
         let glob = GlobBuilder::new(text)
             .literal_separator(true)
             .empty_alternates(true)
             .build()
             .map_err(|error| wrong(error.kind().to_string()))?;
-        let set = GlobSetBuilder::new().add(glob).build().map_err(|error| wrong(error.kind().to_string()))?;
-        let scope = if anchored || text.contains('/') { Scope::path(text) } else { Scope::Name };
-        Ok(Self { set, scope, dots: Dots::named_in(text) })
+        let set = GlobSetBuilder::new()
+            .add(glob)
+            .build()
+            .map_err(|error| wrong(error.kind().to_string()))?;
+        let scope = if anchored || text.contains('/') {
+            Scope::path(text)
+        } else {
+            Scope::Name
+        };
+        Ok(Self {
+            set,
+            scope,
+            dots: Dots::named_in(text),
+        })
     }
 
     /// Whether names with a dot are to be looked at.
@@ -85,18 +101,30 @@ impl PathGlob {
 impl Scope {
     fn path(text: &str) -> Self {
         let plain = |segment: &&str| !segment.contains(['*', '?', '[', ']', '{', '}', '\\', ',']);
-        let directories = text.rsplit_once('/').map_or("", |(directories, _)| directories);
-        let prefix = directories.split('/').take_while(plain).filter(|s| !s.is_empty()).map(str::to_owned).collect();
+        let directories = text
+            .rsplit_once('/')
+            .map_or("", |(directories, _)| directories);
+        let prefix = directories
+            .split('/')
+            .take_while(plain)
+            .filter(|s| !s.is_empty())
+            .map(str::to_owned)
+            .collect();
         // A slash inside braces would make the number of segments a guess.
         let fixed = !text.contains("**") && !text.contains('{');
-        Self::Path { prefix, depth: fixed.then(|| text.split('/').count()) }
+        Self::Path {
+            prefix,
+            depth: fixed.then(|| text.split('/').count()),
+        }
     }
 }
 
 impl Dots {
     fn named_in(pattern: &str) -> Self {
         let starts = std::iter::once('/').chain(pattern.chars());
-        let named = starts.zip(pattern.chars()).any(|(before, c)| c == '.' && matches!(before, '/' | '{' | ','));
+        let named = starts
+            .zip(pattern.chars())
+            .any(|(before, c)| c == '.' && matches!(before, '/' | '{' | ','));
         if named { Self::Shown } else { Self::Hidden }
     }
 }
@@ -124,16 +152,23 @@ mod tests {
             for path in *yes {
                 assert!(glob.matches(path), "{pattern} should match {path}");
                 let parents = path.match_indices('/').map(|(at, _)| &path[..at]);
-                assert!(parents.clone().all(|p| glob.may_enter(p)), "{pattern} should enter the parents of {path}");
+                assert!(
+                    parents.clone().all(|p| glob.may_enter(p)),
+                    "{pattern} should enter the parents of {path}"
+                );
             }
-            no.iter().for_each(|path| assert!(!glob.matches(path), "{pattern} should not match {path}"));
+            no.iter()
+                .for_each(|path| assert!(!glob.matches(path), "{pattern} should not match {path}"));
         }
     }
 
     #[test]
     fn directories_without_a_possible_match_are_not_entered() {
         let glob = PathGlob::new("src/*/mod.rs").unwrap();
-        assert_eq!(["src", "src/a", "src/a/b", "doc"].map(|d| glob.may_enter(d)), [true, true, false, false]);
+        assert_eq!(
+            ["src", "src/a", "src/a/b", "doc"].map(|d| glob.may_enter(d)),
+            [true, true, false, false]
+        );
     }
 
     #[test]
@@ -153,9 +188,13 @@ mod tests {
 
     #[test]
     fn bad_patterns_say_why() {
-        for (pattern, reason) in
-            [("", "empty"), ("../x", "`..`"), ("a/../../x", "`..`"), ("[a", "unclosed"), ("{a", "unclosed")]
-        {
+        for (pattern, reason) in [
+            ("", "empty"),
+            ("../x", "`..`"),
+            ("a/../../x", "`..`"),
+            ("[a", "unclosed"),
+            ("{a", "unclosed"),
+        ] {
             let text = PathGlob::new(pattern).unwrap_err().to_string();
             assert!(text.contains(reason), "{pattern}: {text}");
         }

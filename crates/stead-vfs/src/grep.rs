@@ -1,10 +1,13 @@
 //! Searching one file, and cutting what was found: what every place's grep has in common.
 
-use crate::search::{Case, FileMatches, GrepLine, GrepMode, GrepQuery, LineKind, SearchError, Syntax};
+use crate::search::{
+    Case, FileMatches, GrepLine, GrepMode, GrepQuery, LineKind, SearchError, Syntax,
+};
 use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{
-    BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkFinish, SinkMatch,
+    BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkFinish,
+    SinkMatch,
 };
 use ignore::types::{Types, TypesBuilder};
 use std::io::{self, Read};
@@ -16,11 +19,18 @@ const MAX_MULTILINE_BYTES: usize = 32 * 1024 * 1024;
 
 /// Where the part of a path begins that patterns see.
 pub(crate) fn relative_start(search_root: &str) -> usize {
-    if search_root.is_empty() { 0 } else { search_root.len() + 1 }
+    if search_root.is_empty() {
+        0
+    } else {
+        search_root.len() + 1
+    }
 }
 
 /// The first `limit` matches, and whether there are more.
-pub(crate) fn cut(found: impl Iterator<Item = (FileMatches, usize)>, limit: usize) -> (Vec<FileMatches>, bool) {
+pub(crate) fn cut(
+    found: impl Iterator<Item = (FileMatches, usize)>,
+    limit: usize,
+) -> (Vec<FileMatches>, bool) {
     let mut files = Vec::new();
     let mut room = limit;
     for (mut file, weight) in found {
@@ -30,8 +40,15 @@ pub(crate) fn cut(found: impl Iterator<Item = (FileMatches, usize)>, limit: usiz
             continue;
         }
         if room > 0 {
-            let matching = file.lines.iter().enumerate().filter(|(_, line)| line.kind == LineKind::Match);
-            let cut_at = matching.map(|(at, _)| at).nth(room).unwrap_or(file.lines.len());
+            let matching = file
+                .lines
+                .iter()
+                .enumerate()
+                .filter(|(_, line)| line.kind == LineKind::Match);
+            let cut_at = matching
+                .map(|(at, _)| at)
+                .nth(room)
+                .unwrap_or(file.lines.len());
             file.lines.truncate(cut_at);
             file.count = room as u64;
             files.push(file);
@@ -60,11 +77,20 @@ pub(crate) struct Lines {
 impl Lines {
     /// A file needs no more lines than the limit, and one to prove that there are more.
     pub(crate) fn new(mode: GrepMode, limit: usize) -> Self {
-        Self { mode, most: (limit as u64).saturating_add(1), lines: Vec::new(), count: 0 }
+        Self {
+            mode,
+            most: (limit as u64).saturating_add(1),
+            lines: Vec::new(),
+            count: 0,
+        }
     }
 
     fn push(&mut self, bytes: &[u8], number: Option<u64>, kind: LineKind) {
-        self.lines.push(GrepLine { number: number.unwrap_or(0), text: text(bytes), kind });
+        self.lines.push(GrepLine {
+            number: number.unwrap_or(0),
+            text: text(bytes),
+            kind,
+        });
     }
 }
 
@@ -77,7 +103,11 @@ impl Sink for Lines {
             self.count += 1;
             match self.mode {
                 GrepMode::Content { .. } => {
-                    self.push(line, found.line_number().map(|first| first + number), LineKind::Match);
+                    self.push(
+                        line,
+                        found.line_number().map(|first| first + number),
+                        LineKind::Match,
+                    );
                 }
                 GrepMode::Files => return Ok(false),
                 GrepMode::Count => {}
@@ -119,7 +149,10 @@ pub(crate) fn search(
         return searcher.search_reader(matcher, content, lines);
     }
     // Here the searcher looks for NUL only at the beginning and in what matches.
-    let mut content = Watched { content, binary: false };
+    let mut content = Watched {
+        content,
+        binary: false,
+    };
     searcher.search_reader(matcher, &mut content, &mut *lines)?;
     if content.binary {
         lines.lines.clear();
@@ -150,18 +183,30 @@ fn text(bytes: &[u8]) -> String {
         return String::from_utf8_lossy(line).into_owned();
     }
     let is_inside = |&at: &usize| line[at] & 0b1100_0000 == 0b1000_0000;
-    let end = (0..=MAX_LINE_BYTES).rev().find(|at| !is_inside(at)).unwrap_or(MAX_LINE_BYTES);
-    format!("{} […{} more bytes]", String::from_utf8_lossy(&line[..end]), line.len() - end)
+    let end = (0..=MAX_LINE_BYTES)
+        .rev()
+        .find(|at| !is_inside(at))
+        .unwrap_or(MAX_LINE_BYTES);
+    format!(
+        "{} […{} more bytes]",
+        String::from_utf8_lossy(&line[..end]),
+        line.len() - end
+    )
 }
 
 pub(crate) fn matcher(query: &GrepQuery) -> Result<RegexMatcher, SearchError> {
     let mut builder = RegexMatcherBuilder::new();
-    builder.case_insensitive(query.case == Case::Insensitive).multi_line(true).ban_byte(Some(0));
+    builder
+        .case_insensitive(query.case == Case::Insensitive)
+        .multi_line(true)
+        .ban_byte(Some(0));
     // `$` before CRLF as well. Within lines the searcher must agree, or it leaves its fast path.
     let built = match query.syntax {
         Syntax::Regex => builder.crlf(true).build(&query.pattern),
         Syntax::Literal => builder.crlf(true).fixed_strings(true).build(&query.pattern),
-        Syntax::Multiline => builder.dot_matches_new_line(true).build(&format!("(?R){}", query.pattern)),
+        Syntax::Multiline => builder
+            .dot_matches_new_line(true)
+            .build(&format!("(?R){}", query.pattern)),
     };
     built.map_err(|e| SearchError::Pattern(e.to_string()))
 }
@@ -172,15 +217,25 @@ pub(crate) fn searcher(mode: GrepMode, syntax: Syntax) -> Searcher {
         GrepMode::Files | GrepMode::Count => (false, 0, 0),
     };
     let mut builder = SearcherBuilder::new();
-    builder.line_number(numbers).before_context(before).after_context(after).binary_detection(BinaryDetection::quit(0));
+    builder
+        .line_number(numbers)
+        .before_context(before)
+        .after_context(after)
+        .binary_detection(BinaryDetection::quit(0));
     match syntax {
         Syntax::Regex | Syntax::Literal => builder.line_terminator(LineTerminator::crlf()),
-        Syntax::Multiline => builder.multi_line(true).heap_limit(Some(MAX_MULTILINE_BYTES)),
+        Syntax::Multiline => builder
+            .multi_line(true)
+            .heap_limit(Some(MAX_MULTILINE_BYTES)),
     };
     builder.build()
 }
 
 pub(crate) fn types(name: &str) -> Result<Types, SearchError> {
     let mut builder = TypesBuilder::new();
-    builder.add_defaults().select(name).build().map_err(|_| SearchError::FileType(name.to_owned()))
+    builder
+        .add_defaults()
+        .select(name)
+        .build()
+        .map_err(|_| SearchError::FileType(name.to_owned()))
 }

@@ -41,15 +41,26 @@ impl Lies {
 impl Homed {
     /// Over `inner`, with the folder `home` for what does not begin with one of `known_tops`. The home's own
     /// first name is known.
-    pub fn new<'a>(inner: Arc<dyn Vfs>, home: VPath, known_tops: impl IntoIterator<Item = &'a str>) -> Self {
+    pub fn new<'a>(
+        inner: Arc<dyn Vfs>,
+        home: VPath,
+        known_tops: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
         let own = home.parts().next().map(str::to_owned);
-        let known = known_tops.into_iter().map(str::to_owned).chain(own).map(String::into_boxed_str).collect();
+        let known = known_tops
+            .into_iter()
+            .map(str::to_owned)
+            .chain(own)
+            .map(String::into_boxed_str)
+            .collect();
         Self { inner, home, known }
     }
 
     /// Where `path` lies.
     async fn lies(&self, path: &VPath) -> Result<Lies, VfsError> {
-        let Some(first) = path.parts().next() else { return Ok(Lies::There(path.clone())) };
+        let Some(first) = path.parts().next() else {
+            return Ok(Lies::There(path.clone()));
+        };
         if self.known.iter().any(|known| **known == *first) || self.is_at_root(first).await? {
             return Ok(Lies::There(path.clone()));
         }
@@ -60,7 +71,9 @@ impl Homed {
     async fn is_at_root(&self, name: &str) -> Result<bool, VfsError> {
         let name = VPath::parse(name)?;
         match self.inner.stat(&name).await {
-            Err(VfsError::NotFound(_)) => Ok(self.inner.resolve(&name).await.is_ok_and(|end| end != name)),
+            Err(VfsError::NotFound(_)) => {
+                Ok(self.inner.resolve(&name).await.is_ok_and(|end| end != name))
+            }
             Err(error @ (VfsError::Unavailable { .. } | VfsError::Io { .. })) => Err(error),
             // What cannot be looked at is there.
             Ok(_) | Err(_) => Ok(true),
@@ -70,7 +83,10 @@ impl Homed {
     /// A path of the place below as it was asked for.
     fn named(&self, lies: &Lies, path: &VPath) -> VPath {
         let within_home = |path: &VPath| {
-            let rest = path.as_str().strip_prefix(self.home.as_str())?.strip_prefix('/')?;
+            let rest = path
+                .as_str()
+                .strip_prefix(self.home.as_str())?
+                .strip_prefix('/')?;
             VPath::parse(rest).ok()
         };
         match lies {
@@ -87,7 +103,11 @@ impl Homed {
     fn told_of_move(&self, from: &Lies, to: &Lies, error: VfsError) -> VfsError {
         relocate::error(error, |path| {
             let is_of = |lies: &Lies| lies.path().contains(path) || path.contains(lies.path());
-            if is_of(from) { self.named(from, path) } else { self.named(to, path) }
+            if is_of(from) {
+                self.named(from, path)
+            } else {
+                self.named(to, path)
+            }
         })
     }
 }
@@ -96,35 +116,63 @@ impl Vfs for Homed {
     fn stat<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Stat, VfsError>> {
         Box::pin(async move {
             let lies = self.lies(path).await?;
-            self.inner.stat(lies.path()).await.map_err(|error| self.told(&lies, error))
+            self.inner
+                .stat(lies.path())
+                .await
+                .map_err(|error| self.told(&lies, error))
         })
     }
 
     fn list<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Vec<DirEntry>, VfsError>> {
         Box::pin(async move {
             let lies = self.lies(path).await?;
-            self.inner.list(lies.path()).await.map_err(|error| self.told(&lies, error))
+            self.inner
+                .list(lies.path())
+                .await
+                .map_err(|error| self.told(&lies, error))
         })
     }
 
-    fn read<'a>(&'a self, path: &'a VPath, range: ReadRange) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
+    fn read<'a>(
+        &'a self,
+        path: &'a VPath,
+        range: ReadRange,
+    ) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
         Box::pin(async move {
             let lies = self.lies(path).await?;
-            self.inner.read(lies.path(), range).await.map_err(|error| self.told(&lies, error))
+            self.inner
+                .read(lies.path(), range)
+                .await
+                .map_err(|error| self.told(&lies, error))
         })
     }
 
-    fn read_lines<'a>(&'a self, path: &'a VPath, range: LineRange) -> BoxFuture<'a, Result<Lines, VfsError>> {
+    fn read_lines<'a>(
+        &'a self,
+        path: &'a VPath,
+        range: LineRange,
+    ) -> BoxFuture<'a, Result<Lines, VfsError>> {
         Box::pin(async move {
             let lies = self.lies(path).await?;
-            self.inner.read_lines(lies.path(), range).await.map_err(|error| self.told(&lies, error))
+            self.inner
+                .read_lines(lies.path(), range)
+                .await
+                .map_err(|error| self.told(&lies, error))
         })
     }
 
-    fn write<'a>(&'a self, path: &'a VPath, data: Bytes, expect: Expect) -> BoxFuture<'a, Result<Version, VfsError>> {
+    fn write<'a>(
+        &'a self,
+        path: &'a VPath,
+        data: Bytes,
+        expect: Expect,
+    ) -> BoxFuture<'a, Result<Version, VfsError>> {
         Box::pin(async move {
             let lies = self.lies(path).await?;
-            self.inner.write(lies.path(), data, expect).await.map_err(|error| self.told(&lies, error))
+            self.inner
+                .write(lies.path(), data, expect)
+                .await
+                .map_err(|error| self.told(&lies, error))
         })
     }
 
@@ -135,14 +183,20 @@ impl Vfs for Homed {
     ) -> BoxFuture<'a, Result<Version, VfsError>> {
         Box::pin(async move {
             let lies = self.lies(path).await?;
-            self.inner.write_stream(lies.path(), source).await.map_err(|error| self.told(&lies, error))
+            self.inner
+                .write_stream(lies.path(), source)
+                .await
+                .map_err(|error| self.told(&lies, error))
         })
     }
 
     fn remove<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
         Box::pin(async move {
             let lies = self.lies(path).await?;
-            self.inner.remove(lies.path()).await.map_err(|error| self.told(&lies, error))
+            self.inner
+                .remove(lies.path())
+                .await
+                .map_err(|error| self.told(&lies, error))
         })
     }
 
@@ -157,14 +211,20 @@ impl Vfs for Homed {
     fn mkdir<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
         Box::pin(async move {
             let lies = self.lies(path).await?;
-            self.inner.mkdir(lies.path()).await.map_err(|error| self.told(&lies, error))
+            self.inner
+                .mkdir(lies.path())
+                .await
+                .map_err(|error| self.told(&lies, error))
         })
     }
 
     fn set_mode<'a>(&'a self, path: &'a VPath, mode: u32) -> BoxFuture<'a, Result<(), VfsError>> {
         Box::pin(async move {
             let lies = self.lies(path).await?;
-            self.inner.set_mode(lies.path(), mode).await.map_err(|error| self.told(&lies, error))
+            self.inner
+                .set_mode(lies.path(), mode)
+                .await
+                .map_err(|error| self.told(&lies, error))
         })
     }
 
@@ -183,7 +243,10 @@ impl Vfs for Homed {
             };
             let walk = self.inner.walk(lies.path(), after.as_ref(), limit).await;
             let Walk { entries, truncated } = walk.map_err(|error| self.told(&lies, error))?;
-            let entries = entries.into_iter().map(|(path, entry)| (self.named(&lies, &path), entry)).collect();
+            let entries = entries
+                .into_iter()
+                .map(|(path, entry)| (self.named(&lies, &path), entry))
+                .collect();
             Ok(Walk { entries, truncated })
         })
     }
@@ -191,7 +254,10 @@ impl Vfs for Homed {
     fn resolve<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<VPath, VfsError>> {
         Box::pin(async move {
             let lies = self.lies(path).await?;
-            self.inner.resolve(lies.path()).await.map_err(|error| self.told(&lies, error))
+            self.inner
+                .resolve(lies.path())
+                .await
+                .map_err(|error| self.told(&lies, error))
         })
     }
 
@@ -201,19 +267,33 @@ impl Vfs for Homed {
 }
 
 impl Search for Homed {
-    fn glob<'a>(&'a self, query: GlobQuery, bounds: Bounds) -> BoxFuture<'a, Result<GlobResult, SearchError>> {
+    fn glob<'a>(
+        &'a self,
+        query: GlobQuery,
+        bounds: Bounds,
+    ) -> BoxFuture<'a, Result<GlobResult, SearchError>> {
         Box::pin(async move {
             let lies = self.lies(&query.root).await?;
-            let query = GlobQuery { root: lies.path().clone(), ..query };
+            let query = GlobQuery {
+                root: lies.path().clone(),
+                ..query
+            };
             let found = self.inner.search().glob(query, bounds).await;
             found.map_err(|error| relocate::search_error(error, |path| self.named(&lies, path)))
         })
     }
 
-    fn grep<'a>(&'a self, query: GrepQuery, bounds: Bounds) -> BoxFuture<'a, Result<GrepResult, SearchError>> {
+    fn grep<'a>(
+        &'a self,
+        query: GrepQuery,
+        bounds: Bounds,
+    ) -> BoxFuture<'a, Result<GrepResult, SearchError>> {
         Box::pin(async move {
             let lies = self.lies(&query.root).await?;
-            let query = GrepQuery { root: lies.path().clone(), ..query };
+            let query = GrepQuery {
+                root: lies.path().clone(),
+                ..query
+            };
             let found = self.inner.search().grep(query, bounds).await;
             found.map_err(|error| relocate::search_error(error, |path| self.named(&lies, path)))
         })

@@ -26,18 +26,34 @@ pub(crate) struct Ignores {
 
 impl Ignores {
     /// What holds in the directory `path`; the same as `above` if it has no such files.
-    pub(crate) fn below(above: Option<Arc<Self>>, path: &str, files: IgnoreFiles) -> Option<Arc<Self>> {
-        let IgnoreFiles { ignore, gitignore, is_repository } = files;
+    pub(crate) fn below(
+        above: Option<Arc<Self>>,
+        path: &str,
+        files: IgnoreFiles,
+    ) -> Option<Arc<Self>> {
+        let IgnoreFiles {
+            ignore,
+            gitignore,
+            is_repository,
+        } = files;
         if ignore.is_none() && gitignore.is_none() && !is_repository {
             return above;
         }
         let rules = |text: Option<Vec<u8>>| text.and_then(|text| parse(path, &text));
-        Some(Arc::new(Self { above, ignore: rules(ignore), gitignore: rules(gitignore), is_repository }))
+        Some(Arc::new(Self {
+            above,
+            ignore: rules(ignore),
+            gitignore: rules(gitignore),
+            is_repository,
+        }))
     }
 
     /// Whether `path` is to be left out. `.ignore` files have the last word, then the nearest file has.
     pub(crate) fn leave_out(&self, path: &str, is_dir: IsDir) -> bool {
-        let verdict = |list: &Option<Gitignore>| match list.as_ref()?.matched(path, matches!(is_dir, IsDir::Yes)) {
+        let verdict = |list: &Option<Gitignore>| match list
+            .as_ref()?
+            .matched(path, matches!(is_dir, IsDir::Yes))
+        {
             ignore::Match::None => None,
             ignore::Match::Ignore(_) => Some(true),
             ignore::Match::Whitelist(_) => Some(false),
@@ -71,7 +87,10 @@ pub(crate) enum IsDir {
 /// Lines that are no pattern are passed over, as git does.
 fn parse(path: &str, text: &[u8]) -> Option<Gitignore> {
     let mut builder = GitignoreBuilder::new(path);
-    for line in String::from_utf8_lossy(text).trim_start_matches('\u{feff}').lines() {
+    for line in String::from_utf8_lossy(text)
+        .trim_start_matches('\u{feff}')
+        .lines()
+    {
         let _ = builder.add_line(None, line);
     }
     builder.build().ok()

@@ -65,8 +65,10 @@ pub use routes::Routes;
 pub use rules::{Protected, Rule, RuleError, Rules, is_secret};
 pub use scoped::Scoped;
 pub use search::{
-    Bounds, Case, FileMatches, GlobQuery, GlobResult, GrepLine, GrepMode, GrepQuery, GrepResult, LineKind, Search,
-    SearchError, Syntax, Visible,
+    Bounds, Case, FileMatches, GlobQuery, GlobResult, GrepLine, GrepMode, GrepQuery, GrepResult,
+    LineKind, Search, SearchError, Syntax, Visible,
 };
 pub use store::StoreVfs;
-pub use vfs::{ContentHash, DirEntry, Expect, FileKind, ReadRange, Stat, Version, Vfs, VfsError, Walk};
+pub use vfs::{
+    ContentHash, DirEntry, Expect, FileKind, ReadRange, Stat, Version, Vfs, VfsError, Walk,
+};

@@ -128,8 +128,20 @@ impl Scan {
             (_, 0) => WindowState::Between,
             (_, _) => WindowState::Before,
         };
-        let window = Window { lines: Vec::new(), bytes: 0, state };
-        Self { range, size, offset, ends, checkpoints, window, last_byte: b'\n' }
+        let window = Window {
+            lines: Vec::new(),
+            bytes: 0,
+            state,
+        };
+        Self {
+            range,
+            size,
+            offset,
+            ends,
+            checkpoints,
+            window,
+            last_byte: b'\n',
+        }
     }
 
     /// Where the next block begins; none when the scan is done.
@@ -166,7 +178,16 @@ impl Scan {
             self.window.lines.push(line);
         }
         let total = self.checkpoints.total;
-        (Lines { lines: self.window.lines, total, binary: false, size: self.size, version }, self.checkpoints)
+        (
+            Lines {
+                lines: self.window.lines,
+                total,
+                binary: false,
+                size: self.size,
+                version,
+            },
+            self.checkpoints,
+        )
     }
 }
 
@@ -175,7 +196,9 @@ impl Window {
         let mut rest = block;
         if matches!(self.state, WindowState::Before) {
             let nth = (range.skip - ends_before - 1) as usize;
-            let Some(end) = memchr_iter(b'\n', block).nth(nth) else { return };
+            let Some(end) = memchr_iter(b'\n', block).nth(nth) else {
+                return;
+            };
             rest = &block[end + 1..];
             self.state = WindowState::Between;
         }
@@ -218,9 +241,21 @@ fn push_blocks(scan: &mut Scan, fetched: &[u8]) {
 }
 
 /// Reads a window through ranged reads of any place.
-pub(crate) async fn by_ranges<V: Vfs + ?Sized>(vfs: &V, path: &VPath, range: LineRange) -> Result<Lines, VfsError> {
+pub(crate) async fn by_ranges<V: Vfs + ?Sized>(
+    vfs: &V,
+    path: &VPath,
+    range: LineRange,
+) -> Result<Lines, VfsError> {
     'again: for _ in 0..RETRIES {
-        let (first, version) = vfs.read(path, ReadRange { offset: 0, len: FETCH_BYTES }).await?;
+        let (first, version) = vfs
+            .read(
+                path,
+                ReadRange {
+                    offset: 0,
+                    len: FETCH_BYTES,
+                },
+            )
+            .await?;
         let mut size = first.len() as u64;
         // All that was asked for may be the beginning of more.
         if size == FETCH_BYTES {
@@ -231,14 +266,28 @@ pub(crate) async fn by_ranges<V: Vfs + ?Sized>(vfs: &V, path: &VPath, range: Lin
             size = stat.size;
         }
         if is_binary(&first) {
-            return Ok(Lines { lines: Vec::new(), total: None, binary: true, size, version });
+            return Ok(Lines {
+                lines: Vec::new(),
+                total: None,
+                binary: true,
+                size,
+                version,
+            });
         }
         let mut scan = Scan::new(range, size, Checkpoints::default());
         if scan.offset() == Some(0) {
             push_blocks(&mut scan, &first);
         }
         while let Some(offset) = scan.offset() {
-            let (fetched, now) = vfs.read(path, ReadRange { offset, len: FETCH_BYTES }).await?;
+            let (fetched, now) = vfs
+                .read(
+                    path,
+                    ReadRange {
+                        offset,
+                        len: FETCH_BYTES,
+                    },
+                )
+                .await?;
             if now != version {
                 continue 'again;
             }
@@ -258,8 +307,13 @@ pub(crate) struct LineIndex {
 impl LineIndex {
     /// What is known about this version of the file.
     pub(crate) fn get(&self, path: &VPath, version: &Version) -> Option<Arc<Checkpoints>> {
-        let mut files = self.newest_last.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = files.iter().position(|(p, v, _)| p == path && v == version)?;
+        let mut files = self
+            .newest_last
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let at = files
+            .iter()
+            .position(|(p, v, _)| p == path && v == version)?;
         let file = files.remove(at);
         let known = Arc::clone(&file.2);
         files.push(file);
@@ -271,7 +325,10 @@ impl LineIndex {
         if checkpoints.ends.is_empty() {
             return;
         }
-        let mut files = self.newest_last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = self
+            .newest_last
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         files.retain(|(p, _, _)| p != path);
         if files.len() == INDEXED_FILES {
             files.remove(0);
@@ -285,40 +342,79 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn scan(content: &[u8], range: LineRange, known: Checkpoints) -> (Vec<String>, Option<u64>, Checkpoints) {
+    fn scan(
+        content: &[u8],
+        range: LineRange,
+        known: Checkpoints,
+    ) -> (Vec<String>, Option<u64>, Checkpoints) {
         let mut scan = Scan::new(range, content.len() as u64, known);
         while let Some(offset) = scan.offset() {
             let rest = &content[offset as usize..];
             scan.push(&rest[..rest.len().min(BLOCK_BYTES as usize)]);
         }
         let (lines, checkpoints) = scan.finish(Version("v".into()));
-        let texts = lines.lines.into_iter().map(|l| String::from_utf8(l.text).unwrap()).collect();
+        let texts = lines
+            .lines
+            .into_iter()
+            .map(|l| String::from_utf8(l.text).unwrap())
+            .collect();
         (texts, lines.total, checkpoints)
     }
 
     fn range(skip: u64, take: usize) -> LineRange {
-        LineRange { skip, take, max_line_bytes: 1 << 20, max_bytes: usize::MAX }
+        LineRange {
+            skip,
+            take,
+            max_line_bytes: 1 << 20,
+            max_bytes: usize::MAX,
+        }
     }
 
     #[test]
     fn a_last_line_counts_with_or_without_its_end() {
-        for (content, lines) in
-            [("", vec![]), ("\n", vec![""]), ("a", vec!["a"]), ("a\n", vec!["a"]), ("a\n\nb", vec!["a", "", "b"])]
-        {
+        for (content, lines) in [
+            ("", vec![]),
+            ("\n", vec![""]),
+            ("a", vec!["a"]),
+            ("a\n", vec!["a"]),
+            ("a\n\nb", vec!["a", "", "b"]),
+        ] {
             let total = Some(lines.len() as u64);
             let lines: Vec<_> = lines.into_iter().map(str::to_owned).collect();
-            let expected = (lines, total, Checkpoints { ends: Vec::new(), total });
-            assert_eq!(scan(content.as_bytes(), range(0, 10), Checkpoints::default()), expected, "{content:?}");
+            let expected = (
+                lines,
+                total,
+                Checkpoints {
+                    ends: Vec::new(),
+                    total,
+                },
+            );
+            assert_eq!(
+                scan(content.as_bytes(), range(0, 10), Checkpoints::default()),
+                expected,
+                "{content:?}"
+            );
         }
     }
 
     #[test]
     fn a_long_line_is_clipped_and_the_window_ends_at_its_byte_limit() {
-        let bounds = LineRange { skip: 0, take: 9, max_line_bytes: 3, max_bytes: 4 };
+        let bounds = LineRange {
+            skip: 0,
+            take: 9,
+            max_line_bytes: 3,
+            max_bytes: 4,
+        };
         let mut scan = Scan::new(bounds, 12, Checkpoints::default());
         scan.push(b"abcdef\nxy\nz\n");
-        let line = |text: &str, dropped_bytes| Line { text: text.into(), dropped_bytes };
-        assert_eq!(scan.finish(Version("v".into())).0.lines, [line("abc", 3), line("xy", 0)]);
+        let line = |text: &str, dropped_bytes| Line {
+            text: text.into(),
+            dropped_bytes,
+        };
+        assert_eq!(
+            scan.finish(Version("v".into())).0.lines,
+            [line("abc", 3), line("xy", 0)]
+        );
     }
 
     proptest! {

@@ -62,9 +62,19 @@ impl CopyPlan {
     /// Compares two trees by content.
     pub async fn new(from: &dyn Vfs, to: &dyn Vfs, part: &Part) -> Result<Self, VfsError> {
         let mut plan = Self::default();
-        let Tree { entries: source, left_alone } = tree(from, part).await?;
-        plan.skipped.extend(left_alone.into_iter().filter(|path| part(path) != Included::No));
-        let Tree { entries: target, left_alone } = tree(to, part).await?;
+        let Tree {
+            entries: source,
+            left_alone,
+        } = tree(from, part).await?;
+        plan.skipped.extend(
+            left_alone
+                .into_iter()
+                .filter(|path| part(path) != Included::No),
+        );
+        let Tree {
+            entries: target,
+            left_alone,
+        } = tree(to, part).await?;
         // A directory goes only if nothing in it is to be left alone.
         let holds = |directory: &VPath| left_alone.iter().any(|path| directory.contains(path));
         let mut compared = Vec::new();
@@ -85,19 +95,28 @@ impl CopyPlan {
                 }
                 (FileKind::Directory, None) => CopyAction::MakeDirectory,
                 (FileKind::Directory, Some(_)) => {
-                    plan.steps.push(CopyStep { path: path.clone(), action: CopyAction::Delete });
+                    plan.steps.push(CopyStep {
+                        path: path.clone(),
+                        action: CopyAction::Delete,
+                    });
                     CopyAction::MakeDirectory
                 }
                 (FileKind::File | FileKind::Other, None) => CopyAction::Create,
                 (FileKind::File | FileKind::Other, Some(_)) => {
-                    plan.steps.push(CopyStep { path: path.clone(), action: CopyAction::Delete });
+                    plan.steps.push(CopyStep {
+                        path: path.clone(),
+                        action: CopyAction::Delete,
+                    });
                     CopyAction::Create
                 }
             };
             if action == CopyAction::Create {
                 plan.bytes += entry.size;
             }
-            plan.steps.push(CopyStep { path: path.clone(), action });
+            plan.steps.push(CopyStep {
+                path: path.clone(),
+                action,
+            });
         }
         let differ: Vec<(&VPath, &DirEntry, bool)> = stream::iter(compared)
             .map(|(path, here, there)| async move {
@@ -109,22 +128,35 @@ impl CopyPlan {
         for (path, entry, differs) in differ {
             if differs {
                 plan.bytes += entry.size;
-                plan.steps.push(CopyStep { path: path.clone(), action: CopyAction::Update });
+                plan.steps.push(CopyStep {
+                    path: path.clone(),
+                    action: CopyAction::Update,
+                });
             } else {
                 plan.unchanged += 1;
             }
         }
         let mut gone: Vec<&VPath> = Vec::new();
-        for path in target.keys().filter(|path| !source.contains_key(*path) && !holds(path)) {
+        for path in target
+            .keys()
+            .filter(|path| !source.contains_key(*path) && !holds(path))
+        {
             // What is below a directory goes with it.
-            let replaced = |step: &CopyStep| step.action == CopyAction::Delete && step.path.contains(path);
-            if gone.iter().any(|directory| directory.contains(path)) || plan.steps.iter().any(replaced) {
+            let replaced =
+                |step: &CopyStep| step.action == CopyAction::Delete && step.path.contains(path);
+            if gone.iter().any(|directory| directory.contains(path))
+                || plan.steps.iter().any(replaced)
+            {
                 continue;
             }
             gone.push(path);
-            plan.steps.push(CopyStep { path: path.clone(), action: CopyAction::Delete });
+            plan.steps.push(CopyStep {
+                path: path.clone(),
+                action: CopyAction::Delete,
+            });
         }
-        plan.steps.sort_by(|a, b| (&a.path, order(a.action)).cmp(&(&b.path, order(b.action))));
+        plan.steps
+            .sort_by(|a, b| (&a.path, order(a.action)).cmp(&(&b.path, order(b.action))));
         Ok(plan)
     }
 
@@ -135,24 +167,42 @@ impl CopyPlan {
         to: &dyn Vfs,
         done: &(dyn Fn(&CopyStep) + Send + Sync),
     ) -> Result<(), VfsError> {
-        for step in self.steps.iter().filter(|step| step.action == CopyAction::Delete) {
+        for step in self
+            .steps
+            .iter()
+            .filter(|step| step.action == CopyAction::Delete)
+        {
             match to.remove(&step.path).await {
                 Ok(()) | Err(VfsError::NotFound(_)) => done(step),
                 Err(error) => return Err(error),
             }
         }
-        for step in self.steps.iter().filter(|step| step.action == CopyAction::MakeDirectory) {
+        for step in self
+            .steps
+            .iter()
+            .filter(|step| step.action == CopyAction::MakeDirectory)
+        {
             to.mkdir(&step.path).await?;
             done(step);
         }
-        let files = self.steps.iter().filter(|step| matches!(step.action, CopyAction::Create | CopyAction::Update));
+        let files = self
+            .steps
+            .iter()
+            .filter(|step| matches!(step.action, CopyAction::Create | CopyAction::Update));
         stream::iter(files.map(Ok::<_, VfsError>))
             .try_for_each_concurrent(AT_ONCE, |step| async move {
-                let ((content, _), stat) = try_join!(from.read(&step.path, ReadRange::ALL), from.stat(&step.path))?;
-                let expect = if step.action == CopyAction::Create { Expect::Absent } else { Expect::Any };
+                let ((content, _), stat) =
+                    try_join!(from.read(&step.path, ReadRange::ALL), from.stat(&step.path))?;
+                let expect = if step.action == CopyAction::Create {
+                    Expect::Absent
+                } else {
+                    Expect::Any
+                };
                 match to.write(&step.path, content.clone(), expect).await {
                     // Somebody else made it since.
-                    Err(VfsError::Exists(_)) => drop(to.write(&step.path, content, Expect::Any).await?),
+                    Err(VfsError::Exists(_)) => {
+                        drop(to.write(&step.path, content, Expect::Any).await?)
+                    }
                     written => drop(written?),
                 }
                 if let Some(mode) = stat.mode {
@@ -186,12 +236,21 @@ async fn tree(files: &dyn Vfs, part: &Part) -> Result<Tree, VfsError> {
     let Walk { entries, truncated } = files.walk(&VPath::root(), None, MAX_ENTRIES).await?;
     if truncated {
         let (size, limit) = (entries.len() as u64, MAX_ENTRIES as u64);
-        return Err(VfsError::TooLarge { path: VPath::root(), size, limit });
+        return Err(VfsError::TooLarge {
+            path: VPath::root(),
+            size,
+            limit,
+        });
     }
-    let mut tree = Tree { entries: BTreeMap::new(), left_alone: Vec::new() };
+    let mut tree = Tree {
+        entries: BTreeMap::new(),
+        left_alone: Vec::new(),
+    };
     for (path, entry) in entries {
         match part(&path) {
-            Included::Yes if entry.link || entry.kind == FileKind::Other => tree.left_alone.push(path),
+            Included::Yes if entry.link || entry.kind == FileKind::Other => {
+                tree.left_alone.push(path)
+            }
             Included::Yes => drop(tree.entries.insert(path, entry)),
             Included::Skipped | Included::No => tree.left_alone.push(path),
         }
@@ -209,7 +268,10 @@ async fn differs(
     if here.size != there.size || hash(from, path, here).await? != hash(to, path, there).await? {
         return Ok(true);
     }
-    Ok(here.mode.zip(there.mode).is_some_and(|(here, there)| here & 0o111 != there & 0o111))
+    Ok(here
+        .mode
+        .zip(there.mode)
+        .is_some_and(|(here, there)| here & 0o111 != there & 0o111))
 }
 
 async fn hash(files: &dyn Vfs, path: &VPath, entry: &DirEntry) -> Result<ContentHash, VfsError> {

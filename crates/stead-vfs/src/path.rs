@@ -30,7 +30,9 @@ pub enum PathError {
     #[error("{0:?} contains a control character")]
     Control(String),
     /// Too long for a backend to hold.
-    #[error("the path is too long: at most {MAX_PATH_BYTES} bytes, and {MAX_NAME_BYTES} for one name")]
+    #[error(
+        "the path is too long: at most {MAX_PATH_BYTES} bytes, and {MAX_NAME_BYTES} for one name"
+    )]
     TooLong,
 }
 
@@ -97,7 +99,11 @@ impl VPath {
 
     /// Whether `other` is this path or lies below it.
     pub fn contains(&self, other: &Self) -> bool {
-        self.is_root() || other.0.strip_prefix(&*self.0).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        self.is_root()
+            || other
+                .0
+                .strip_prefix(&*self.0)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 }
 

@@ -32,15 +32,28 @@ impl Vfs for ReadOnly {
         self.inner.list(path)
     }
 
-    fn read<'a>(&'a self, path: &'a VPath, range: ReadRange) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
+    fn read<'a>(
+        &'a self,
+        path: &'a VPath,
+        range: ReadRange,
+    ) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
         self.inner.read(path, range)
     }
 
-    fn read_lines<'a>(&'a self, path: &'a VPath, range: LineRange) -> BoxFuture<'a, Result<Lines, VfsError>> {
+    fn read_lines<'a>(
+        &'a self,
+        path: &'a VPath,
+        range: LineRange,
+    ) -> BoxFuture<'a, Result<Lines, VfsError>> {
         self.inner.read_lines(path, range)
     }
 
-    fn write<'a>(&'a self, path: &'a VPath, _: Bytes, _: Expect) -> BoxFuture<'a, Result<Version, VfsError>> {
+    fn write<'a>(
+        &'a self,
+        path: &'a VPath,
+        _: Bytes,
+        _: Expect,
+    ) -> BoxFuture<'a, Result<Version, VfsError>> {
         refused(path)
     }
 

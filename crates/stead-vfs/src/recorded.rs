@@ -1,7 +1,10 @@
 //! A place whose every change is remembered first, so that it can be undone.
 
 use crate::lines::{LineRange, Lines};
-use crate::{ContentHash, DirEntry, Expect, FileKind, ReadRange, Search, Stat, VPath, Version, Vfs, VfsError, Walk};
+use crate::{
+    ContentHash, DirEntry, Expect, FileKind, ReadRange, Search, Stat, VPath, Version, Vfs,
+    VfsError, Walk,
+};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::try_join;
@@ -100,20 +103,41 @@ impl Recorded {
         let stat = match self.inner.stat(path).await {
             Ok(stat) => stat,
             Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) => {
-                return Ok(Now { was: Was::Absent, version: None, content: None });
+                return Ok(Now {
+                    was: Was::Absent,
+                    version: None,
+                    content: None,
+                });
             }
             Err(error) => return Err(error),
         };
-        let unkept = |reason: &str| Ok(Now { was: Was::Unkept(reason.to_owned()), version: None, content: None });
+        let unkept = |reason: &str| {
+            Ok(Now {
+                was: Was::Unkept(reason.to_owned()),
+                version: None,
+                content: None,
+            })
+        };
         match stat.kind {
-            FileKind::Directory => Ok(Now { was: Was::Directory, version: None, content: None }),
+            FileKind::Directory => Ok(Now {
+                was: Was::Directory,
+                version: None,
+                content: None,
+            }),
             FileKind::Other => unkept("it is not a regular file"),
             FileKind::File if stat.size > MAX_IMAGE_BYTES => unkept("it is too large to be kept"),
             FileKind::File => {
                 let (content, version) = self.inner.read(path, ReadRange::ALL).await?;
                 let hash = ContentHash::of_large(path, &content).await?.to_string();
-                let was = Was::File { hash: hash.clone(), mode: stat.mode };
-                Ok(Now { was, version: Some(version), content: Some((hash, content)) })
+                let was = Was::File {
+                    hash: hash.clone(),
+                    mode: stat.mode,
+                };
+                Ok(Now {
+                    was,
+                    version: Some(version),
+                    content: Some((hash, content)),
+                })
             }
         }
     }
@@ -137,31 +161,72 @@ impl Recorded {
         Ok(missing)
     }
 
-    async fn record(&self, path: &VPath, paths: Vec<FileChange>, images: Vec<Kept>) -> Result<String, VfsError> {
+    async fn record(
+        &self,
+        path: &VPath,
+        paths: Vec<FileChange>,
+        images: Vec<Kept>,
+    ) -> Result<String, VfsError> {
         let id = uuid::Uuid::now_v7().simple().to_string();
-        self.log(path, &ChangeRecord::Change { id: id.clone(), paths }, images).await?;
+        self.log(
+            path,
+            &ChangeRecord::Change {
+                id: id.clone(),
+                paths,
+            },
+            images,
+        )
+        .await?;
         Ok(id)
     }
 
-    async fn log(&self, path: &VPath, record: &ChangeRecord, images: Vec<Kept>) -> Result<(), VfsError> {
-        let line = serde_json::to_string(record).map_err(|e| VfsError::Io { path: path.clone(), source: e.into() })?;
+    async fn log(
+        &self,
+        path: &VPath,
+        record: &ChangeRecord,
+        images: Vec<Kept>,
+    ) -> Result<(), VfsError> {
+        let line = serde_json::to_string(record).map_err(|e| VfsError::Io {
+            path: path.clone(),
+            source: e.into(),
+        })?;
         // Without its before-image no change is made.
-        self.log.record(&self.run, line, images).await.map_err(|error| match error {
-            StoreError::NoSpace(_) => VfsError::NoSpace(path.clone()),
-            StoreError::Unavailable { .. } => VfsError::Unavailable { path: path.clone(), cause: error.to_string() },
-            other => VfsError::Io { path: path.clone(), source: std::io::Error::other(other) },
-        })
+        self.log
+            .record(&self.run, line, images)
+            .await
+            .map_err(|error| match error {
+                StoreError::NoSpace(_) => VfsError::NoSpace(path.clone()),
+                StoreError::Unavailable { .. } => VfsError::Unavailable {
+                    path: path.clone(),
+                    cause: error.to_string(),
+                },
+                other => VfsError::Io {
+                    path: path.clone(),
+                    source: std::io::Error::other(other),
+                },
+            })
     }
 
     /// Takes back records of changes that were not made, and gives `error` on.
-    async fn void<T>(&self, path: &VPath, ids: Vec<String>, error: VfsError) -> Result<T, VfsError> {
+    async fn void<T>(
+        &self,
+        path: &VPath,
+        ids: Vec<String>,
+        error: VfsError,
+    ) -> Result<T, VfsError> {
         for id in ids {
-            self.log(path, &ChangeRecord::Void { id }, Vec::new()).await?;
+            self.log(path, &ChangeRecord::Void { id }, Vec::new())
+                .await?;
         }
         Err(error)
     }
 
-    async fn write_recorded(&self, path: &VPath, data: Bytes, expect: Expect) -> Result<Version, VfsError> {
+    async fn write_recorded(
+        &self,
+        path: &VPath,
+        data: Bytes,
+        expect: Expect,
+    ) -> Result<Version, VfsError> {
         let target = self.inner.resolve(path).await?;
         let (after, mut now) = try_join!(ContentHash::of_large(path, &data), self.now(&target))?;
         for _ in 0..RETRIES {
@@ -169,7 +234,9 @@ impl Recorded {
                 // The operation fails whatever we do; it has the words for it.
                 (Expect::Absent, Was::Directory | Was::File { .. } | Was::Unkept(_), _)
                 | (Expect::Any | Expect::Version(_), Was::Directory, _)
-                | (Expect::Version(_), Was::Absent, _) => return self.inner.write(path, data, expect).await,
+                | (Expect::Version(_), Was::Absent, _) => {
+                    return self.inner.write(path, data, expect).await;
+                }
                 (Expect::Version(known), _, Some(version)) if *known != version => {
                     return self.inner.write(path, data, expect).await;
                 }
@@ -188,13 +255,19 @@ impl Recorded {
             changes.push(FileChange {
                 path: target.as_str().to_owned(),
                 before: now.was,
-                after: Was::File { hash: after.to_string(), mode },
+                after: Was::File {
+                    hash: after.to_string(),
+                    mode,
+                },
             });
-            let id = self.record(path, changes, now.content.into_iter().collect()).await?;
+            let id = self
+                .record(path, changes, now.content.into_iter().collect())
+                .await?;
             match self.inner.write(path, data.clone(), sure).await {
                 Ok(version) => return Ok(version),
                 Err(VfsError::Changed(_) | VfsError::Exists(_)) if expect == Expect::Any => {
-                    self.log(path, &ChangeRecord::Void { id }, Vec::new()).await?;
+                    self.log(path, &ChangeRecord::Void { id }, Vec::new())
+                        .await?;
                     now = self.now(&target).await?;
                 }
                 Err(error) => return self.void(path, vec![id], error).await,
@@ -205,7 +278,9 @@ impl Recorded {
 
     /// Whether `path` itself is a link.
     async fn is_link(&self, path: &VPath) -> Result<bool, VfsError> {
-        let Some(parent) = path.parent() else { return Ok(false) };
+        let Some(parent) = path.parent() else {
+            return Ok(false);
+        };
         let own = self.inner.resolve(&parent).await?.join(path.name())?;
         Ok(self.inner.resolve(path).await? != own)
     }
@@ -217,7 +292,9 @@ impl Recorded {
         let mut ids = Vec::new();
         let mut entries = vec![from.clone()];
         // What is not there, or leads nowhere, the operation itself will say.
-        let Ok(stat) = self.inner.stat(from).await else { return Ok(ids) };
+        let Ok(stat) = self.inner.stat(from).await else {
+            return Ok(ids);
+        };
         if stat.kind == FileKind::Directory && !self.is_link(from).await? {
             let walk = self.inner.walk(from, None, MAX_ENTRIES).await?;
             if walk.truncated {
@@ -230,20 +307,30 @@ impl Recorded {
         for path in entries {
             let now = match self.is_link(&path).await {
                 Ok(false) => self.now(&path).await?,
-                Ok(true) | Err(VfsError::Escapes(_) | VfsError::NotFound(_)) => {
-                    Now { was: Was::Unkept("it is a link".to_owned()), version: None, content: None }
-                }
+                Ok(true) | Err(VfsError::Escapes(_) | VfsError::NotFound(_)) => Now {
+                    was: Was::Unkept("it is a link".to_owned()),
+                    version: None,
+                    content: None,
+                },
                 Err(error) => return Err(error),
             };
-            kept_bytes += now.content.as_ref().map_or(0, |(_, content)| content.len() as u64);
+            kept_bytes += now
+                .content
+                .as_ref()
+                .map_or(0, |(_, content)| content.len() as u64);
             let (was, content) = if kept_bytes > MAX_OPERATION_BYTES && now.content.is_some() {
-                (Was::Unkept("too much was changed at once to be kept".to_owned()), None)
+                (
+                    Was::Unkept("too much was changed at once to be kept".to_owned()),
+                    None,
+                )
             } else {
                 (now.was, now.content)
             };
             batch.push(from, to, &path, was, content)?;
             if batch.is_full() {
-                let Batch { changes, images, .. } = std::mem::take(&mut batch);
+                let Batch {
+                    changes, images, ..
+                } = std::mem::take(&mut batch);
                 ids.push(self.record(from, changes, images).await?);
             }
         }
@@ -274,9 +361,17 @@ impl Batch {
         if let Some(to) = to {
             let rest = path.as_str().strip_prefix(from.as_str()).unwrap_or("");
             let moved = to.join(rest)?.as_str().to_owned();
-            self.changes.push(FileChange { path: moved, before: Was::Absent, after: was.clone() });
+            self.changes.push(FileChange {
+                path: moved,
+                before: Was::Absent,
+                after: was.clone(),
+            });
         }
-        self.changes.push(FileChange { path: path.as_str().to_owned(), before: was, after: Was::Absent });
+        self.changes.push(FileChange {
+            path: path.as_str().to_owned(),
+            before: was,
+            after: Was::Absent,
+        });
         self.bytes += content.as_ref().map_or(0, |(_, content)| content.len());
         self.images.extend(content);
         Ok(())
@@ -296,15 +391,28 @@ impl Vfs for Recorded {
         self.inner.list(path)
     }
 
-    fn read<'a>(&'a self, path: &'a VPath, range: ReadRange) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
+    fn read<'a>(
+        &'a self,
+        path: &'a VPath,
+        range: ReadRange,
+    ) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
         self.inner.read(path, range)
     }
 
-    fn read_lines<'a>(&'a self, path: &'a VPath, range: LineRange) -> BoxFuture<'a, Result<Lines, VfsError>> {
+    fn read_lines<'a>(
+        &'a self,
+        path: &'a VPath,
+        range: LineRange,
+    ) -> BoxFuture<'a, Result<Lines, VfsError>> {
         self.inner.read_lines(path, range)
     }
 
-    fn write<'a>(&'a self, path: &'a VPath, data: Bytes, expect: Expect) -> BoxFuture<'a, Result<Version, VfsError>> {
+    fn write<'a>(
+        &'a self,
+        path: &'a VPath,
+        data: Bytes,
+        expect: Expect,
+    ) -> BoxFuture<'a, Result<Version, VfsError>> {
         Box::pin(self.write_recorded(path, data, expect))
     }
 
@@ -313,7 +421,9 @@ impl Vfs for Recorded {
             if path.is_root() {
                 return self.inner.remove(path).await;
             }
-            let Some(target) = self.own_path(path).await? else { return self.inner.remove(path).await };
+            let Some(target) = self.own_path(path).await? else {
+                return self.inner.remove(path).await;
+            };
             let ids = self.record_tree(&target, None).await?;
             match self.inner.remove(path).await {
                 Ok(()) => Ok(()),
@@ -324,11 +434,16 @@ impl Vfs for Recorded {
 
     fn rename<'a>(&'a self, from: &'a VPath, to: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
         Box::pin(async move {
-            let (Some(source), Some(target)) = (self.own_path(from).await?, self.own_path(to).await?) else {
+            let (Some(source), Some(target)) =
+                (self.own_path(from).await?, self.own_path(to).await?)
+            else {
                 return self.inner.rename(from, to).await;
             };
             // What cannot be done is said by the operation itself.
-            if source.is_root() || source.contains(&target) || self.inner.stat(&target).await.is_ok() {
+            if source.is_root()
+                || source.contains(&target)
+                || self.inner.stat(&target).await.is_ok()
+            {
                 return self.inner.rename(from, to).await;
             }
             let mut ids = self.record_tree(&source, Some(&target)).await?;
@@ -345,11 +460,17 @@ impl Vfs for Recorded {
 
     fn mkdir<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
         Box::pin(async move {
-            let Ok(target) = self.inner.resolve(path).await else { return self.inner.mkdir(path).await };
+            let Ok(target) = self.inner.resolve(path).await else {
+                return self.inner.mkdir(path).await;
+            };
             let mut changes = self.missing_parents(&target).await?;
             if matches!(self.inner.stat(&target).await, Err(VfsError::NotFound(_))) {
                 let path = target.as_str().to_owned();
-                changes.push(FileChange { path, before: Was::Absent, after: Was::Directory });
+                changes.push(FileChange {
+                    path,
+                    before: Was::Absent,
+                    after: Was::Directory,
+                });
             }
             if changes.is_empty() {
                 return self.inner.mkdir(path).await;
@@ -366,10 +487,21 @@ impl Vfs for Recorded {
         Box::pin(async move {
             let target = self.inner.resolve(path).await?;
             let now = self.now(&target).await?;
-            let Was::File { hash, .. } = &now.was else { return self.inner.set_mode(path, mode).await };
-            let after = Was::File { hash: hash.clone(), mode: Some(mode & 0o777) };
-            let change = FileChange { path: target.as_str().to_owned(), before: now.was.clone(), after };
-            let id = self.record(path, vec![change], now.content.into_iter().collect()).await?;
+            let Was::File { hash, .. } = &now.was else {
+                return self.inner.set_mode(path, mode).await;
+            };
+            let after = Was::File {
+                hash: hash.clone(),
+                mode: Some(mode & 0o777),
+            };
+            let change = FileChange {
+                path: target.as_str().to_owned(),
+                before: now.was.clone(),
+                after,
+            };
+            let id = self
+                .record(path, vec![change], now.content.into_iter().collect())
+                .await?;
             match self.inner.set_mode(path, mode).await {
                 Ok(()) => Ok(()),
                 Err(error) => self.void(path, vec![id], error).await,
@@ -398,7 +530,9 @@ impl Vfs for Recorded {
 impl Recorded {
     /// The path of the entry itself: links above it followed, itself not. None where that leads nowhere.
     async fn own_path(&self, path: &VPath) -> Result<Option<VPath>, VfsError> {
-        let Some(parent) = path.parent() else { return Ok(Some(path.clone())) };
+        let Some(parent) = path.parent() else {
+            return Ok(Some(path.clone()));
+        };
         match self.inner.resolve(&parent).await {
             Ok(parent) => Ok(Some(parent.join(path.name())?)),
             Err(_) => Ok(None),

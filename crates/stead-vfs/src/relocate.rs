@@ -15,16 +15,29 @@ pub(crate) fn error(error: VfsError, moved: impl Fn(&VPath) -> VPath) -> VfsErro
         VfsError::Escapes(path) => VfsError::Escapes(moved(&path)),
         VfsError::Denied(path) => VfsError::Denied(moved(&path)),
         VfsError::ReadOnly(path) => VfsError::ReadOnly(moved(&path)),
-        VfsError::Unavailable { path, cause } => VfsError::Unavailable { path: moved(&path), cause },
+        VfsError::Unavailable { path, cause } => VfsError::Unavailable {
+            path: moved(&path),
+            cause,
+        },
         VfsError::Fenced(path) => VfsError::Fenced(moved(&path)),
-        VfsError::TooLarge { path, size, limit } => VfsError::TooLarge { path: moved(&path), size, limit },
+        VfsError::TooLarge { path, size, limit } => VfsError::TooLarge {
+            path: moved(&path),
+            size,
+            limit,
+        },
         VfsError::NoSpace(path) => VfsError::NoSpace(moved(&path)),
-        VfsError::Io { path, source } => VfsError::Io { path: moved(&path), source },
+        VfsError::Io { path, source } => VfsError::Io {
+            path: moved(&path),
+            source,
+        },
     }
 }
 
 /// The same for what a search says.
-pub(crate) fn search_error(search_error: SearchError, moved: impl Fn(&VPath) -> VPath) -> SearchError {
+pub(crate) fn search_error(
+    search_error: SearchError,
+    moved: impl Fn(&VPath) -> VPath,
+) -> SearchError {
     match search_error {
         SearchError::Vfs(cause) => SearchError::Vfs(error(cause, moved)),
         other @ (SearchError::Pattern(_)
@@ -36,6 +49,12 @@ pub(crate) fn search_error(search_error: SearchError, moved: impl Fn(&VPath) -> 
 
 /// Moving something below itself.
 pub(crate) fn into_itself(path: &VPath) -> VfsError {
-    let source = std::io::Error::new(std::io::ErrorKind::InvalidInput, "cannot be moved into itself");
-    VfsError::Io { path: path.clone(), source }
+    let source = std::io::Error::new(
+        std::io::ErrorKind::InvalidInput,
+        "cannot be moved into itself",
+    );
+    VfsError::Io {
+        path: path.clone(),
+        source,
+    }
 }

@@ -2,7 +2,10 @@
 
 use crate::lines::{LineRange, Lines};
 use crate::search::{Bounds, GlobQuery, GlobResult, GrepQuery, GrepResult, Search, SearchError};
-use crate::{DirEntry, Expect, FileKind, ReadRange, Stat, VPath, Version, Vfs, VfsError, Walk, find, relocate};
+use crate::{
+    DirEntry, Expect, FileKind, ReadRange, Stat, VPath, Version, Vfs, VfsError, Walk, find,
+    relocate,
+};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
@@ -30,7 +33,14 @@ impl Scoped {
     async fn within(&self, path: &VPath) -> Result<VPath, VfsError> {
         let full = self.full(path)?;
         let real = self.inner.resolve(&full).await.map_err(|e| self.shown(e))?;
-        if real != full && !self.inner.resolve(&self.prefix).await.map_err(|e| self.shown(e))?.contains(&real) {
+        if real != full
+            && !self
+                .inner
+                .resolve(&self.prefix)
+                .await
+                .map_err(|e| self.shown(e))?
+                .contains(&real)
+        {
             return Err(VfsError::Escapes(path.clone()));
         }
         Ok(full)
@@ -38,7 +48,9 @@ impl Scoped {
 
     /// The same for the name itself, which may be a link to anywhere.
     async fn entry(&self, path: &VPath) -> Result<VPath, VfsError> {
-        let Some(parent) = path.parent() else { return Err(VfsError::Denied(path.clone())) };
+        let Some(parent) = path.parent() else {
+            return Err(VfsError::Denied(path.clone()));
+        };
         match self.within(&parent).await {
             Err(VfsError::Escapes(_)) => Err(VfsError::Escapes(path.clone())),
             Err(other) => Err(other),
@@ -52,7 +64,11 @@ impl Scoped {
 
     /// A path of `inner` as seen from here.
     fn seen(&self, full: &VPath) -> VPath {
-        let rest = if self.prefix.contains(full) { &full.as_str()[self.prefix.as_str().len()..] } else { "" };
+        let rest = if self.prefix.contains(full) {
+            &full.as_str()[self.prefix.as_str().len()..]
+        } else {
+            ""
+        };
         VPath::parse(rest).unwrap_or_else(|_| VPath::root())
     }
 
@@ -76,44 +92,81 @@ impl Vfs for Scoped {
             let found = self.inner.stat(&full).await.map_err(|e| self.shown(e));
             let version = Version("root".into());
             let (kind, size, modified_ms) = (FileKind::Directory, 0, 0);
-            Self::or_empty(path, found, Stat { kind, size, modified_ms, version, mode: None, hash: None })
+            Self::or_empty(
+                path,
+                found,
+                Stat {
+                    kind,
+                    size,
+                    modified_ms,
+                    version,
+                    mode: None,
+                    hash: None,
+                },
+            )
         })
     }
 
     fn list<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Vec<DirEntry>, VfsError>> {
         Box::pin(async move {
             let full = self.within(path).await?;
-            Self::or_empty(path, self.inner.list(&full).await.map_err(|e| self.shown(e)), Vec::new())
+            Self::or_empty(
+                path,
+                self.inner.list(&full).await.map_err(|e| self.shown(e)),
+                Vec::new(),
+            )
         })
     }
 
-    fn read<'a>(&'a self, path: &'a VPath, range: ReadRange) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
+    fn read<'a>(
+        &'a self,
+        path: &'a VPath,
+        range: ReadRange,
+    ) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
         Box::pin(async move {
             if path.is_root() {
                 return Err(VfsError::IsDirectory(path.clone()));
             }
             let full = self.within(path).await?;
-            self.inner.read(&full, range).await.map_err(|e| self.shown(e))
+            self.inner
+                .read(&full, range)
+                .await
+                .map_err(|e| self.shown(e))
         })
     }
 
-    fn read_lines<'a>(&'a self, path: &'a VPath, range: LineRange) -> BoxFuture<'a, Result<Lines, VfsError>> {
+    fn read_lines<'a>(
+        &'a self,
+        path: &'a VPath,
+        range: LineRange,
+    ) -> BoxFuture<'a, Result<Lines, VfsError>> {
         Box::pin(async move {
             if path.is_root() {
                 return Err(VfsError::IsDirectory(path.clone()));
             }
             let full = self.within(path).await?;
-            self.inner.read_lines(&full, range).await.map_err(|e| self.shown(e))
+            self.inner
+                .read_lines(&full, range)
+                .await
+                .map_err(|e| self.shown(e))
         })
     }
 
-    fn write<'a>(&'a self, path: &'a VPath, data: Bytes, expect: Expect) -> BoxFuture<'a, Result<Version, VfsError>> {
+    fn write<'a>(
+        &'a self,
+        path: &'a VPath,
+        data: Bytes,
+        expect: Expect,
+    ) -> BoxFuture<'a, Result<Version, VfsError>> {
         Box::pin(async move {
             if path.is_root() {
                 return Err(VfsError::IsDirectory(path.clone()));
             }
             let full = self.within(path).await?;
-            self.inner.write(&full, data, expect).await.map_err(|e| self.shown(e))
+            self.inner
+                .write(&full, data, expect)
+                .await
+                .map_err(|e| self.shown(e))
         })
     }
 
@@ -127,7 +180,10 @@ impl Vfs for Scoped {
                 return Err(VfsError::IsDirectory(path.clone()));
             }
             let full = self.within(path).await?;
-            self.inner.write_stream(&full, source).await.map_err(|e| self.shown(e))
+            self.inner
+                .write_stream(&full, source)
+                .await
+                .map_err(|e| self.shown(e))
         })
     }
 
@@ -147,7 +203,10 @@ impl Vfs for Scoped {
                 return Err(VfsError::Denied(to.clone()));
             }
             let target = self.entry(to).await?;
-            self.inner.rename(&full, &target).await.map_err(|e| self.shown(e))
+            self.inner
+                .rename(&full, &target)
+                .await
+                .map_err(|e| self.shown(e))
         })
     }
 
@@ -164,7 +223,10 @@ impl Vfs for Scoped {
                 return Err(VfsError::IsDirectory(path.clone()));
             }
             let full = self.within(path).await?;
-            self.inner.set_mode(&full, mode).await.map_err(|e| self.shown(e))
+            self.inner
+                .set_mode(&full, mode)
+                .await
+                .map_err(|e| self.shown(e))
         })
     }
 
@@ -177,9 +239,16 @@ impl Vfs for Scoped {
         Box::pin(async move {
             let full = self.within(path).await?;
             let after = after.map(|after| self.full(after)).transpose()?;
-            let walk = self.inner.walk(&full, after.as_ref(), limit).await.map_err(|e| self.shown(e));
+            let walk = self
+                .inner
+                .walk(&full, after.as_ref(), limit)
+                .await
+                .map_err(|e| self.shown(e));
             let Walk { entries, truncated } = Self::or_empty(path, walk, Walk::default())?;
-            let entries = entries.into_iter().map(|(path, entry)| (self.seen(&path), entry)).collect();
+            let entries = entries
+                .into_iter()
+                .map(|(path, entry)| (self.seen(&path), entry))
+                .collect();
             Ok(Walk { entries, truncated })
         })
     }
@@ -191,7 +260,11 @@ impl Vfs for Scoped {
             if real == full {
                 return Ok(path.clone());
             }
-            let base = self.inner.resolve(&self.prefix).await.map_err(|e| self.shown(e))?;
+            let base = self
+                .inner
+                .resolve(&self.prefix)
+                .await
+                .map_err(|e| self.shown(e))?;
             match real.as_str().strip_prefix(base.as_str()) {
                 Some(rest) if base.contains(&real) => Ok(VPath::parse(rest)?),
                 Some(_) | None => Err(VfsError::Escapes(path.clone())),
@@ -205,11 +278,19 @@ impl Vfs for Scoped {
 }
 
 impl Search for Scoped {
-    fn glob<'a>(&'a self, query: GlobQuery, bounds: Bounds) -> BoxFuture<'a, Result<GlobResult, SearchError>> {
+    fn glob<'a>(
+        &'a self,
+        query: GlobQuery,
+        bounds: Bounds,
+    ) -> BoxFuture<'a, Result<GlobResult, SearchError>> {
         Box::pin(find::glob(self, query, bounds))
     }
 
-    fn grep<'a>(&'a self, query: GrepQuery, bounds: Bounds) -> BoxFuture<'a, Result<GrepResult, SearchError>> {
+    fn grep<'a>(
+        &'a self,
+        query: GrepQuery,
+        bounds: Bounds,
+    ) -> BoxFuture<'a, Result<GrepResult, SearchError>> {
         Box::pin(find::grep(self, query, bounds))
     }
 }

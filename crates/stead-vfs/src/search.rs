@@ -22,10 +22,18 @@ use tokio_util::sync::CancellationToken;
 /// Finding things in a place.
 pub trait Search: Send + Sync {
     /// Files whose path matches a pattern.
-    fn glob<'a>(&'a self, query: GlobQuery, bounds: Bounds) -> BoxFuture<'a, Result<GlobResult, SearchError>>;
+    fn glob<'a>(
+        &'a self,
+        query: GlobQuery,
+        bounds: Bounds,
+    ) -> BoxFuture<'a, Result<GlobResult, SearchError>>;
 
     /// Lines that match a pattern.
-    fn grep<'a>(&'a self, query: GrepQuery, bounds: Bounds) -> BoxFuture<'a, Result<GrepResult, SearchError>>;
+    fn grep<'a>(
+        &'a self,
+        query: GrepQuery,
+        bounds: Bounds,
+    ) -> BoxFuture<'a, Result<GrepResult, SearchError>>;
 }
 
 /// How much a search may find, how long it may take, and what it may see.
@@ -47,7 +55,12 @@ impl Bounds {
 
     /// At most `limit` results in [`Bounds::DEFAULT_TIME`]; every file is visible.
     pub fn new(limit: usize, cancel: CancellationToken) -> Self {
-        Self { limit, deadline: Instant::now() + Self::DEFAULT_TIME, cancel, visible: Visible::All }
+        Self {
+            limit,
+            deadline: Instant::now() + Self::DEFAULT_TIME,
+            cancel,
+            visible: Visible::All,
+        }
     }
 }
 

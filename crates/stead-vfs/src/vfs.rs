@@ -24,15 +24,28 @@ pub trait Vfs: fmt::Debug + Send + Sync {
     fn list<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Vec<DirEntry>, VfsError>>;
 
     /// A part of a file and the version it belongs to. Reading past the end gives what there is.
-    fn read<'a>(&'a self, path: &'a VPath, range: ReadRange) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>>;
+    fn read<'a>(
+        &'a self,
+        path: &'a VPath,
+        range: ReadRange,
+    ) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>>;
 
     /// A window of lines of a text file, in memory of the size of the window, not of the file.
-    fn read_lines<'a>(&'a self, path: &'a VPath, range: LineRange) -> BoxFuture<'a, Result<Lines, VfsError>> {
+    fn read_lines<'a>(
+        &'a self,
+        path: &'a VPath,
+        range: LineRange,
+    ) -> BoxFuture<'a, Result<Lines, VfsError>> {
         Box::pin(lines::by_ranges(self, path, range))
     }
 
     /// Replaces or creates a file as `expect` allows, making parent directories. Durable on return.
-    fn write<'a>(&'a self, path: &'a VPath, data: Bytes, expect: Expect) -> BoxFuture<'a, Result<Version, VfsError>>;
+    fn write<'a>(
+        &'a self,
+        path: &'a VPath,
+        data: Bytes,
+        expect: Expect,
+    ) -> BoxFuture<'a, Result<Version, VfsError>>;
 
     /// Replaces or creates a file with all that `source` gives, in memory of the size of its pieces. As atomic
     /// as [`Vfs::write`]: nothing of it is seen before the source has ended, and nothing ever if this is dropped.
@@ -41,7 +54,10 @@ pub trait Vfs: fmt::Debug + Send + Sync {
         path: &'a VPath,
         source: BoxStream<'a, Bytes>,
     ) -> BoxFuture<'a, Result<Version, VfsError>> {
-        Box::pin(async move { self.write(path, gather(path, source).await?, Expect::Any).await })
+        Box::pin(async move {
+            self.write(path, gather(path, source).await?, Expect::Any)
+                .await
+        })
     }
 
     /// Removes a file, or a directory with all that is in it. A link is removed, never followed.
@@ -81,7 +97,11 @@ async fn gather(path: &VPath, mut source: BoxStream<'_, Bytes>) -> Result<Bytes,
     while let Some(piece) = source.next().await {
         let size = all.len() as u64 + piece.len() as u64;
         if size > MAX_GATHERED_BYTES {
-            return Err(VfsError::TooLarge { path: path.clone(), size, limit: MAX_GATHERED_BYTES });
+            return Err(VfsError::TooLarge {
+                path: path.clone(),
+                size,
+                limit: MAX_GATHERED_BYTES,
+            });
         }
         all.extend_from_slice(&piece);
     }
@@ -99,7 +119,10 @@ pub struct ReadRange {
 
 impl ReadRange {
     /// The whole file.
-    pub const ALL: Self = Self { offset: 0, len: u64::MAX };
+    pub const ALL: Self = Self {
+        offset: 0,
+        len: u64::MAX,
+    };
 }
 
 /// What must hold for a write to happen.
@@ -186,7 +209,10 @@ impl ContentHash {
         }
         let content = content.clone();
         let hashed = tokio::task::spawn_blocking(move || Self::of(&content)).await;
-        hashed.map_err(|e| VfsError::Io { path: path.clone(), source: std::io::Error::other(e) })
+        hashed.map_err(|e| VfsError::Io {
+            path: path.clone(),
+            source: std::io::Error::other(e),
+        })
     }
 
     /// The hash that `text` spells, as [`Display`](fmt::Display) does.

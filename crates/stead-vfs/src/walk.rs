@@ -20,10 +20,15 @@ pub(crate) async fn by_lists<V: Vfs + ?Sized>(
     let mut found: BTreeMap<VPath, DirEntry> = BTreeMap::new();
     let mut open = BTreeSet::from([root.clone()]);
     loop {
-        let wanted =
-            |directory: &VPath| found.len() <= limit || found.keys().next_back().is_some_and(|k| *k > *directory);
-        let next: Vec<VPath> =
-            open.iter().take(LISTED_AT_ONCE).filter(|directory| wanted(directory)).cloned().collect();
+        let wanted = |directory: &VPath| {
+            found.len() <= limit || found.keys().next_back().is_some_and(|k| *k > *directory)
+        };
+        let next: Vec<VPath> = open
+            .iter()
+            .take(LISTED_AT_ONCE)
+            .filter(|directory| wanted(directory))
+            .cloned()
+            .collect();
         if next.is_empty() {
             break;
         }
@@ -33,11 +38,15 @@ pub(crate) async fn by_lists<V: Vfs + ?Sized>(
             let entries = match entries {
                 Ok(entries) => entries,
                 // It went away while we walked.
-                Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) if directory != root => continue,
+                Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) if directory != root => {
+                    continue;
+                }
                 Err(error) => return Err(error),
             };
             for entry in entries {
-                let Ok(path) = directory.join(&entry.name) else { continue };
+                let Ok(path) = directory.join(&entry.name) else {
+                    continue;
+                };
                 if entry.kind == FileKind::Directory && !entry.link && !is_past(&path, after) {
                     open.insert(path.clone());
                 }
@@ -52,11 +61,16 @@ pub(crate) async fn by_lists<V: Vfs + ?Sized>(
         }
     }
     let truncated = found.len() > limit;
-    Ok(Walk { entries: found.into_iter().take(limit).collect(), truncated })
+    Ok(Walk {
+        entries: found.into_iter().take(limit).collect(),
+        truncated,
+    })
 }
 
 /// Whether everything below `directory` comes before `after`.
 fn is_past(directory: &VPath, after: Option<&VPath>) -> bool {
     // `0` is the character after `/`.
-    after.is_some_and(|after| !directory.contains(after) && *after.as_str() > *format!("{directory}0"))
+    after.is_some_and(|after| {
+        !directory.contains(after) && *after.as_str() > *format!("{directory}0")
+    })
 }

@@ -35,8 +35,8 @@ use std::path::Path;
 use std::sync::Arc;
 use stead_store::OsDisk;
 use stead_vfs::{
-    Bounds, Case, Expect, GlobQuery, GrepMode, GrepQuery, LineRange, LocalVfs, ReadRange, Search, SearchError, Syntax,
-    VPath, Vfs, VfsError,
+    Bounds, Case, Expect, GlobQuery, GrepMode, GrepQuery, LineRange, LocalVfs, ReadRange, Search,
+    SearchError, Syntax, VPath, Vfs, VfsError,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -114,11 +114,19 @@ fn grep_for(pattern: &str, root: &str) -> GrepQuery {
         root: p(root),
         glob: None,
         file_type: None,
-        mode: GrepMode::Content { before: 0, after: 0 },
+        mode: GrepMode::Content {
+            before: 0,
+            after: 0,
+        },
     }
 }
 
-const WINDOW: LineRange = LineRange { skip: 0, take: 10, max_line_bytes: 100, max_bytes: 1000 };
+const WINDOW: LineRange = LineRange {
+    skip: 0,
+    take: 10,
+    max_line_bytes: 100,
+    max_bytes: 1000,
+};
 
 /// What an operation told its caller: the error, or what it saw.
 type Told = Result<String, VfsError>;
@@ -126,35 +134,77 @@ type Operation = fn(LocalVfs, VPath) -> BoxFuture<'static, Told>;
 
 /// Every operation on one path, so that no attack is tried on some of them only.
 const OPERATIONS: &[(&str, Operation)] = &[
-    ("stat", |vfs, path| Box::pin(async move { vfs.stat(&path).await.map(|s| format!("{:?}", s.kind)) })),
-    ("list", |vfs, path| Box::pin(async move { vfs.list(&path).await.map(|l| format!("{l:?}")) })),
-    ("read", |vfs, path| Box::pin(async move { vfs.read(&path, ReadRange::ALL).await.map(|(b, _)| text(&b)) })),
+    ("stat", |vfs, path| {
+        Box::pin(async move { vfs.stat(&path).await.map(|s| format!("{:?}", s.kind)) })
+    }),
+    ("list", |vfs, path| {
+        Box::pin(async move { vfs.list(&path).await.map(|l| format!("{l:?}")) })
+    }),
+    ("read", |vfs, path| {
+        Box::pin(async move { vfs.read(&path, ReadRange::ALL).await.map(|(b, _)| text(&b)) })
+    }),
     ("read_lines", |vfs, path| {
-        Box::pin(async move { vfs.read_lines(&path, WINDOW).await.map(|l| format!("{:?}", l.lines)) })
+        Box::pin(async move {
+            vfs.read_lines(&path, WINDOW)
+                .await
+                .map(|l| format!("{:?}", l.lines))
+        })
     }),
     ("write", |vfs, path| {
-        Box::pin(async move { vfs.write(&path, "w".into(), Expect::Any).await.map(|_| String::new()) })
+        Box::pin(async move {
+            vfs.write(&path, "w".into(), Expect::Any)
+                .await
+                .map(|_| String::new())
+        })
     }),
     ("create", |vfs, path| {
-        Box::pin(async move { vfs.write(&path, "w".into(), Expect::Absent).await.map(|_| String::new()) })
+        Box::pin(async move {
+            vfs.write(&path, "w".into(), Expect::Absent)
+                .await
+                .map(|_| String::new())
+        })
     }),
-    ("remove", |vfs, path| Box::pin(async move { vfs.remove(&path).await.map(|()| String::new()) })),
+    ("remove", |vfs, path| {
+        Box::pin(async move { vfs.remove(&path).await.map(|()| String::new()) })
+    }),
     ("rename from", |vfs, path| {
-        Box::pin(async move { vfs.rename(&path, &p("moved/away")).await.map(|()| String::new()) })
+        Box::pin(async move {
+            vfs.rename(&path, &p("moved/away"))
+                .await
+                .map(|()| String::new())
+        })
     }),
-    ("rename to", |vfs, path| Box::pin(async move { vfs.rename(&p("plain"), &path).await.map(|()| String::new()) })),
-    ("mkdir", |vfs, path| Box::pin(async move { vfs.mkdir(&path).await.map(|()| String::new()) })),
-    ("resolve", |vfs, path| Box::pin(async move { vfs.resolve(&path).await.map(|r| r.to_string()) })),
+    ("rename to", |vfs, path| {
+        Box::pin(async move { vfs.rename(&p("plain"), &path).await.map(|()| String::new()) })
+    }),
+    ("mkdir", |vfs, path| {
+        Box::pin(async move { vfs.mkdir(&path).await.map(|()| String::new()) })
+    }),
+    ("resolve", |vfs, path| {
+        Box::pin(async move { vfs.resolve(&path).await.map(|r| r.to_string()) })
+    }),
     ("glob", |vfs, path| {
         Box::pin(async move {
-            let query = GlobQuery { pattern: "**".into(), root: path };
-            vfs.glob(query, bounds()).await.map(|r| format!("{:?}", r.paths)).map_err(place_error)
+            let query = GlobQuery {
+                pattern: "**".into(),
+                root: path,
+            };
+            vfs.glob(query, bounds())
+                .await
+                .map(|r| format!("{:?}", r.paths))
+                .map_err(place_error)
         })
     }),
     ("grep", |vfs, path| {
         Box::pin(async move {
-            let query = GrepQuery { root: path, ..grep_for("", ".") };
-            vfs.grep(query, bounds()).await.map(|r| format!("{:?}", r.files)).map_err(place_error)
+            let query = GrepQuery {
+                root: path,
+                ..grep_for("", ".")
+            };
+            vfs.grep(query, bounds())
+                .await
+                .map(|r| format!("{:?}", r.files))
+                .map_err(place_error)
         })
     }),
 ];

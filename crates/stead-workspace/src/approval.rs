@@ -32,7 +32,10 @@ pub struct When(pub BTreeMap<String, String>);
 impl Approval {
     /// One that asks about every call.
     pub fn always() -> Self {
-        Self { asks: true, ..Self::default() }
+        Self {
+            asks: true,
+            ..Self::default()
+        }
     }
 
     /// Whether a call with these arguments waits for a person. `lies` is where the paths among them really lie.
@@ -44,7 +47,10 @@ impl Approval {
     pub(crate) fn problem(&self, tool: &str) -> Option<(String, String)> {
         let key = format!("approvals.{tool}");
         if self.expires_hours == Some(0) {
-            return Some((format!("{key}.expires_hours"), format!("{key}.expires_hours must be at least 1")));
+            return Some((
+                format!("{key}.expires_hours"),
+                format!("{key}.expires_hours must be at least 1"),
+            ));
         }
         None
     }
@@ -53,7 +59,11 @@ impl Approval {
 /// Whether a part of a command line is like a pattern, however the line is written.
 fn runs_like(name: &str, pattern: &str, line: &str) -> bool {
     let part_is_like = |part: &Part| {
-        let words: Vec<&str> = part.words.iter().map(|word| word.known().unwrap_or("*")).collect();
+        let words: Vec<&str> = part
+            .words
+            .iter()
+            .map(|word| word.known().unwrap_or("*"))
+            .collect();
         is_like(pattern, &words.join(" "))
     };
     COMMANDS.contains(&name) && shell::parse(line).parts.iter().any(part_is_like)
@@ -72,7 +82,9 @@ impl When {
                     let path = VPath::parse(text).ok();
                     let bare = pattern.trim_start_matches("./").trim_start_matches('/');
                     let mut meant = path.iter().chain(lies).map(VPath::to_string);
-                    is_like(pattern, text) || meant.any(|path| is_like(bare, &path)) || runs_like(name, pattern, text)
+                    is_like(pattern, text)
+                        || meant.any(|path| is_like(bare, &path))
+                        || runs_like(name, pattern, text)
                 }
                 value => is_like(pattern, &value.to_string()),
             })
@@ -82,8 +94,12 @@ impl When {
 
 /// Whether `text` is like `pattern`, in which `*` stands for any text.
 fn is_like(pattern: &str, text: &str) -> bool {
-    let Some((first, rest)) = pattern.split_once('*') else { return pattern == text };
-    let Some(mut left) = text.strip_prefix(first) else { return false };
+    let Some((first, rest)) = pattern.split_once('*') else {
+        return pattern == text;
+    };
+    let Some(mut left) = text.strip_prefix(first) else {
+        return false;
+    };
     let mut parts: Vec<&str> = rest.split('*').collect();
     let Some(last) = parts.pop() else { return true };
     for part in parts {
@@ -125,15 +141,31 @@ impl<'de> Deserialize<'de> for Approval {
         impl<'de> serde::de::Visitor<'de> for Given {
             type Value = Approval;
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("`true`, `false`, or a map with `decisions`, `when`, `by` or `expires_hours`")
+                f.write_str(
+                    "`true`, `false`, or a map with `decisions`, `when`, `by` or `expires_hours`",
+                )
             }
             fn visit_bool<E>(self, asks: bool) -> Result<Approval, E> {
-                Ok(Approval { asks, ..Approval::default() })
+                Ok(Approval {
+                    asks,
+                    ..Approval::default()
+                })
             }
             fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Approval, A::Error> {
                 let terms = Terms::deserialize(serde::de::value::MapAccessDeserializer::new(map))?;
-                let Terms { decisions, when, by, expires_hours } = terms;
-                Ok(Approval { asks: true, decisions, when, by, expires_hours })
+                let Terms {
+                    decisions,
+                    when,
+                    by,
+                    expires_hours,
+                } = terms;
+                Ok(Approval {
+                    asks: true,
+                    decisions,
+                    when,
+                    by,
+                    expires_hours,
+                })
             }
         }
         deserializer.deserialize_any(Given)
@@ -148,7 +180,8 @@ mod tests {
     #[test]
     fn a_call_asks_if_all_its_arguments_are_like_the_patterns() {
         let approval: Approval =
-            serde_json::from_value(json!({"when": {"file_path": "src/*.rs", "mode": "*"}})).unwrap();
+            serde_json::from_value(json!({"when": {"file_path": "src/*.rs", "mode": "*"}}))
+                .unwrap();
         #[rustfmt::skip]
         let table = [
             (json!({"file_path": "src/a/b.rs", "mode": "append"}), true),
@@ -163,19 +196,42 @@ mod tests {
             assert_eq!(approval.covers(&args, &[]), expected, "{args}");
         }
         let link = json!({"file_path": "link", "mode": "x"});
-        assert!(approval.covers(&link, &[VPath::parse("src/a.rs").unwrap()]), "it is where a link leads");
-        let push: Approval = serde_json::from_value(json!({"when": {"command": "git push*"}})).unwrap();
-        for command in ["git push", "git  push", " git push -f", "env git push", "cd . && git push", "'git' push"] {
+        assert!(
+            approval.covers(&link, &[VPath::parse("src/a.rs").unwrap()]),
+            "it is where a link leads"
+        );
+        let push: Approval =
+            serde_json::from_value(json!({"when": {"command": "git push*"}})).unwrap();
+        for command in [
+            "git push",
+            "git  push",
+            " git push -f",
+            "env git push",
+            "cd . && git push",
+            "'git' push",
+        ] {
             assert!(push.covers(&json!({"command": command}), &[]), "{command}");
         }
         assert!(!push.covers(&json!({"command": "git pull"}), &[]));
-        for (pattern, text, expected) in
-            [("a*a", "a", false), ("a*a", "aa", true), ("*b*", "abc", true), ("", "", true), ("*", "", true)]
-        {
+        for (pattern, text, expected) in [
+            ("a*a", "a", false),
+            ("a*a", "aa", true),
+            ("*b*", "abc", true),
+            ("", "", true),
+            ("*", "", true),
+        ] {
             assert_eq!(is_like(pattern, text), expected, "{pattern} {text}");
         }
         assert!(serde_json::from_value::<Approval>(json!({"wen": {}})).is_err());
-        assert!(serde_json::from_value::<Approval>(json!(true)).unwrap().covers(&json!({}), &[]));
-        assert!(!serde_json::from_value::<Approval>(json!(false)).unwrap().covers(&json!({}), &[]));
+        assert!(
+            serde_json::from_value::<Approval>(json!(true))
+                .unwrap()
+                .covers(&json!({}), &[])
+        );
+        assert!(
+            !serde_json::from_value::<Approval>(json!(false))
+                .unwrap()
+                .covers(&json!({}), &[])
+        );
     }
 }

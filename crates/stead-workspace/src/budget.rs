@@ -30,9 +30,18 @@ impl BudgetSettings {
     /// The limits of a span.
     pub fn cap(&self, span: Span) -> Cap {
         match span {
-            Span::Run => Cap { usd: self.run_usd, tokens: self.run_tokens },
-            Span::Session => Cap { usd: self.session_usd, tokens: self.session_tokens },
-            Span::Day => Cap { usd: self.day_usd, tokens: self.day_tokens },
+            Span::Run => Cap {
+                usd: self.run_usd,
+                tokens: self.run_tokens,
+            },
+            Span::Session => Cap {
+                usd: self.session_usd,
+                tokens: self.session_tokens,
+            },
+            Span::Day => Cap {
+                usd: self.day_usd,
+                tokens: self.day_tokens,
+            },
         }
     }
 
@@ -52,21 +61,34 @@ impl BudgetSettings {
     /// The first setting that limits money.
     pub fn in_money(&self) -> Option<String> {
         let limited = |span: &Span| self.cap(*span).usd.is_some();
-        SPANS.into_iter().find(limited).map(|span| setting(span, Unit::Usd))
+        SPANS
+            .into_iter()
+            .find(limited)
+            .map(|span| setting(span, Unit::Usd))
     }
 
     /// What is wrong with them, and the key it is about.
     pub(crate) fn problem(&self, off: &Disabled) -> Option<(String, String)> {
         let day = self.cap(Span::Day);
         if day.is_limit() && off.has(Switch::SessionPersistence) {
-            let key = setting(Span::Day, if day.usd.is_some() { Unit::Usd } else { Unit::Tokens });
-            let message =
-                format!("{key} cannot hold with `disable: [session_persistence]`: nothing outlives the process");
+            let key = setting(
+                Span::Day,
+                if day.usd.is_some() {
+                    Unit::Usd
+                } else {
+                    Unit::Tokens
+                },
+            );
+            let message = format!(
+                "{key} cannot hold with `disable: [session_persistence]`: nothing outlives the process"
+            );
             return Some((key, message));
         }
         let zero = SPANS.into_iter().find_map(|span| match self.cap(span) {
             Cap { usd: Some(usd), .. } if usd == Usd::default() => Some((span, Unit::Usd)),
-            Cap { tokens: Some(0), .. } => Some((span, Unit::Tokens)),
+            Cap {
+                tokens: Some(0), ..
+            } => Some((span, Unit::Tokens)),
             Cap { .. } => None,
         });
         let key = zero.map(|(span, unit)| setting(span, unit))?;
@@ -82,15 +104,35 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Result<BudgetSettings, String> {
-        crate::AgentConfig::parse(text, &|_| None).map(|config| config.budget).map_err(|all| all[0].to_string())
+        crate::AgentConfig::parse(text, &|_| None)
+            .map(|config| config.budget)
+            .map_err(|all| all[0].to_string())
     }
 
     #[test]
     fn limits_are_dollars_and_tokens_and_what_is_left_out_is_not_limited() {
         let set = parse("budget: {run_usd: 0.5, day_usd: 20, session_tokens: 100000}").unwrap();
-        assert_eq!(set.cap(Span::Run), Cap { usd: Usd::from_dollars(0.5), tokens: None });
-        assert_eq!(set.cap(Span::Session), Cap { usd: None, tokens: Some(100_000) });
-        assert_eq!(set.cap(Span::Day), Cap { usd: Usd::from_dollars(20.0), tokens: None });
+        assert_eq!(
+            set.cap(Span::Run),
+            Cap {
+                usd: Usd::from_dollars(0.5),
+                tokens: None
+            }
+        );
+        assert_eq!(
+            set.cap(Span::Session),
+            Cap {
+                usd: None,
+                tokens: Some(100_000)
+            }
+        );
+        assert_eq!(
+            set.cap(Span::Day),
+            Cap {
+                usd: Usd::from_dollars(20.0),
+                tokens: None
+            }
+        );
         assert_eq!(set.in_money().as_deref(), Some("budget.run_usd"));
         assert!(!parse("").unwrap().is_limit());
     }
@@ -98,12 +140,21 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused_with_its_place() {
         let table = [
-            ("budget:\n  run_usd: 0", "agent.yaml:2:3: budget.run_usd must be more than 0"),
-            ("budget:\n  day_tokens: 0", "agent.yaml:2:3: budget.day_tokens must be more than 0"),
+            (
+                "budget:\n  run_usd: 0",
+                "agent.yaml:2:3: budget.run_usd must be more than 0",
+            ),
+            (
+                "budget:\n  day_tokens: 0",
+                "agent.yaml:2:3: budget.day_tokens must be more than 0",
+            ),
             ("budget:\n  day_usd: -1", "agent.yaml:2:3: "),
             ("budget:\n  run_tokens: 1.5", "agent.yaml:2:3: "),
             ("budget:\n  run_use: 1", "agent.yaml:2:3: "),
-            ("disable: [session_persistence]\nbudget:\n  day_usd: 1", "agent.yaml:3:3: budget.day_usd cannot hold"),
+            (
+                "disable: [session_persistence]\nbudget:\n  day_usd: 1",
+                "agent.yaml:3:3: budget.day_usd cannot hold",
+            ),
         ];
         for (text, start) in table {
             let message = parse(text).unwrap_err();

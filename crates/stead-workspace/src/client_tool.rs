@@ -36,7 +36,11 @@ fn writes() -> Effect {
 impl ClientTool {
     /// As the model and the gate see it.
     pub fn spec(&self) -> ToolSpec {
-        let risk = Risk { effect: self.effect, parallel_safe: false, repeatable: false };
+        let risk = Risk {
+            effect: self.effect,
+            parallel_safe: false,
+            repeatable: false,
+        };
         ToolSpec {
             name: self.name.clone(),
             aliases: Vec::new(),
@@ -59,7 +63,10 @@ impl ClientTool {
                 return Some((format!("{key}.name"), message));
             }
             if all[..at].iter().any(|other| other.name == *name) {
-                return Some((format!("{key}.name"), format!("{key}.name: there are two client tools named `{name}`")));
+                return Some((
+                    format!("{key}.name"),
+                    format!("{key}.name: there are two client tools named `{name}`"),
+                ));
             }
             if tool.parameters.get("type").and_then(Value::as_str) != Some("object") {
                 let message = format!("{key}.parameters must be a JSON schema with `type: object`");
@@ -80,14 +87,40 @@ mod tests {
         let good = "client_tools:\n- {name: pick, description: Picks., effect: reads}\n";
         let tools = AgentConfig::parse(good, &|_| None).unwrap().client_tools;
         let (name, description) = ("pick".to_owned(), "Picks.".to_owned());
-        assert_eq!(tools, [ClientTool { name, description, parameters: nothing(), effect: Effect::Reads }]);
+        assert_eq!(
+            tools,
+            [ClientTool {
+                name,
+                description,
+                parameters: nothing(),
+                effect: Effect::Reads
+            }]
+        );
         let table = [
-            ("client_tools:\n- {name: 'a b', description: x}", "agent.yaml:2:"),
-            ("client_tools:\n- {name: '', description: x}", "agent.yaml:2:"),
-            ("client_tools:\n- {name: a, description: x}\n- {name: a, description: y}", "agent.yaml:3:"),
-            ("client_tools:\n- {name: a, description: x, parameters: {type: string}}", "agent.yaml:2:"),
-            ("client_tools:\n- {name: a, description: x, parameters: [1]}", "agent.yaml:2:"),
-            ("client_tools:\n- {name: a, description: x, effect: flies}", "agent.yaml:2:"),
+            (
+                "client_tools:\n- {name: 'a b', description: x}",
+                "agent.yaml:2:",
+            ),
+            (
+                "client_tools:\n- {name: '', description: x}",
+                "agent.yaml:2:",
+            ),
+            (
+                "client_tools:\n- {name: a, description: x}\n- {name: a, description: y}",
+                "agent.yaml:3:",
+            ),
+            (
+                "client_tools:\n- {name: a, description: x, parameters: {type: string}}",
+                "agent.yaml:2:",
+            ),
+            (
+                "client_tools:\n- {name: a, description: x, parameters: [1]}",
+                "agent.yaml:2:",
+            ),
+            (
+                "client_tools:\n- {name: a, description: x, effect: flies}",
+                "agent.yaml:2:",
+            ),
             ("client_tools:\n- {name: a, descripton: x}", "agent.yaml:2:"),
             ("client_tools:\n- {name: a}", "agent.yaml:2:"),
         ];

@@ -24,7 +24,15 @@ pub struct CompactionSettings {
 
 impl Default for CompactionSettings {
     fn default() -> Self {
-        Self { enabled: true, trigger: 0.8, keep: 0.2, messages: None, model: None, prompt: None, timeout_seconds: 180 }
+        Self {
+            enabled: true,
+            trigger: 0.8,
+            keep: 0.2,
+            messages: None,
+            model: None,
+            prompt: None,
+            timeout_seconds: 180,
+        }
     }
 }
 
@@ -33,17 +41,31 @@ impl CompactionSettings {
     pub(crate) fn problem(&self) -> Option<(&'static str, String)> {
         let amount = |key: &'static str, value: f64| {
             let wrong = !value.is_finite() || value <= 0.0;
-            wrong.then(|| (key, format!("{key} must be more than 0: up to 1 a part of the window, above it tokens")))
+            wrong.then(|| {
+                (
+                    key,
+                    format!(
+                        "{key} must be more than 0: up to 1 a part of the window, above it tokens"
+                    ),
+                )
+            })
         };
-        let zero = |key: &'static str, is_zero: bool| is_zero.then(|| (key, format!("{key} must be at least 1")));
+        let zero = |key: &'static str, is_zero: bool| {
+            is_zero.then(|| (key, format!("{key} must be at least 1")))
+        };
         amount("compaction.trigger", self.trigger)
             .or_else(|| amount("compaction.keep", self.keep))
             .or_else(|| zero("compaction.messages", self.messages == Some(0)))
             .or_else(|| zero("compaction.timeout_seconds", self.timeout_seconds == 0))
             .or_else(|| {
-                let both_parts = self.trigger <= 1.0 && self.keep <= 1.0 || self.trigger > 1.0 && self.keep > 1.0;
-                (both_parts && self.keep >= self.trigger)
-                    .then(|| ("compaction.keep", "compaction.keep must be less than compaction.trigger".to_owned()))
+                let both_parts = self.trigger <= 1.0 && self.keep <= 1.0
+                    || self.trigger > 1.0 && self.keep > 1.0;
+                (both_parts && self.keep >= self.trigger).then(|| {
+                    (
+                        "compaction.keep",
+                        "compaction.keep must be less than compaction.trigger".to_owned(),
+                    )
+                })
             })
     }
 
@@ -59,7 +81,11 @@ impl CompactionSettings {
 }
 
 fn part(amount: f64, window: u64) -> u64 {
-    if amount <= 1.0 { (amount * window as f64) as u64 } else { amount as u64 }
+    if amount <= 1.0 {
+        (amount * window as f64) as u64
+    } else {
+        amount as u64
+    }
 }
 
 impl<'de> Deserialize<'de> for CompactionSettings {
@@ -77,19 +103,39 @@ impl<'de> Deserialize<'de> for CompactionSettings {
         }
         impl Default for Map {
             fn default() -> Self {
-                let CompactionSettings { enabled, trigger, keep, messages, model, prompt, timeout_seconds } =
-                    CompactionSettings::default();
-                Self { enabled, trigger, keep, messages, model, prompt, timeout_seconds }
+                let CompactionSettings {
+                    enabled,
+                    trigger,
+                    keep,
+                    messages,
+                    model,
+                    prompt,
+                    timeout_seconds,
+                } = CompactionSettings::default();
+                Self {
+                    enabled,
+                    trigger,
+                    keep,
+                    messages,
+                    model,
+                    prompt,
+                    timeout_seconds,
+                }
             }
         }
         struct Given;
         impl<'de> serde::de::Visitor<'de> for Given {
             type Value = CompactionSettings;
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("`on`, `off`, or a map with `trigger`, `keep`, `messages`, `model`, `prompt`")
+                f.write_str(
+                    "`on`, `off`, or a map with `trigger`, `keep`, `messages`, `model`, `prompt`",
+                )
             }
             fn visit_bool<E>(self, enabled: bool) -> Result<Self::Value, E> {
-                Ok(CompactionSettings { enabled, ..CompactionSettings::default() })
+                Ok(CompactionSettings {
+                    enabled,
+                    ..CompactionSettings::default()
+                })
             }
             fn visit_str<E: serde::de::Error>(self, word: &str) -> Result<Self::Value, E> {
                 match word {
@@ -101,10 +147,28 @@ impl<'de> Deserialize<'de> for CompactionSettings {
             fn visit_unit<E>(self) -> Result<Self::Value, E> {
                 Ok(CompactionSettings::default())
             }
-            fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-                let Map { enabled, trigger, keep, messages, model, prompt, timeout_seconds } =
-                    Map::deserialize(serde::de::value::MapAccessDeserializer::new(map))?;
-                Ok(CompactionSettings { enabled, trigger, keep, messages, model, prompt, timeout_seconds })
+            fn visit_map<A: serde::de::MapAccess<'de>>(
+                self,
+                map: A,
+            ) -> Result<Self::Value, A::Error> {
+                let Map {
+                    enabled,
+                    trigger,
+                    keep,
+                    messages,
+                    model,
+                    prompt,
+                    timeout_seconds,
+                } = Map::deserialize(serde::de::value::MapAccessDeserializer::new(map))?;
+                Ok(CompactionSettings {
+                    enabled,
+                    trigger,
+                    keep,
+                    messages,
+                    model,
+                    prompt,
+                    timeout_seconds,
+                })
             }
         }
         deserializer.deserialize_any(Given)
@@ -116,29 +180,49 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Result<CompactionSettings, String> {
-        crate::AgentConfig::parse(text, &|_| None).map(|config| config.compaction).map_err(|all| all[0].to_string())
+        crate::AgentConfig::parse(text, &|_| None)
+            .map(|config| config.compaction)
+            .map_err(|all| all[0].to_string())
     }
 
     #[test]
     fn it_is_a_word_or_a_map_and_amounts_are_parts_or_tokens() {
         assert_eq!(parse("").unwrap(), CompactionSettings::default());
         for off in ["off", "false", "{enabled: false}"] {
-            assert!(!parse(&format!("compaction: {off}")).unwrap().enabled, "{off}");
+            assert!(
+                !parse(&format!("compaction: {off}")).unwrap().enabled,
+                "{off}"
+            );
         }
-        let set = parse("compaction: {trigger: 0.5, keep: 3000, messages: 40, model: 'openai:gpt-5-mini'}").unwrap();
+        let set = parse(
+            "compaction: {trigger: 0.5, keep: 3000, messages: 40, model: 'openai:gpt-5-mini'}",
+        )
+        .unwrap();
         assert_eq!((set.limit(100_000), set.kept(100_000)), (50_000, 3_000));
         let set = parse("compaction: {trigger: 60000}").unwrap();
-        assert_eq!((set.limit(100_000), set.limit(32_000), set.kept(32_000)), (60_000, 32_000, 6_400));
+        assert_eq!(
+            (set.limit(100_000), set.limit(32_000), set.kept(32_000)),
+            (60_000, 32_000, 6_400)
+        );
     }
 
     #[test]
     fn what_makes_no_sense_is_refused_with_its_place() {
         let table = [
             ("compaction: maybe", "agent.yaml:1:1: "),
-            ("compaction:\n  trigger: 0", "agent.yaml:2:3: compaction.trigger must be more than 0"),
-            ("compaction:\n  keep: 0.9", "agent.yaml:2:3: compaction.keep must be less than compaction.trigger"),
+            (
+                "compaction:\n  trigger: 0",
+                "agent.yaml:2:3: compaction.trigger must be more than 0",
+            ),
+            (
+                "compaction:\n  keep: 0.9",
+                "agent.yaml:2:3: compaction.keep must be less than compaction.trigger",
+            ),
             ("compaction:\n  trigegr: 1", "agent.yaml:2:3: "),
-            ("compaction:\n  model: nosuch:x", "agent.yaml:2:3: compaction.model: nosuch:x: no provider is named"),
+            (
+                "compaction:\n  model: nosuch:x",
+                "agent.yaml:2:3: compaction.model: nosuch:x: no provider is named",
+            ),
         ];
         for (text, start) in table {
             let message = parse(text).unwrap_err();

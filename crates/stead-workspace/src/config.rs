@@ -1,9 +1,9 @@
 //! `agent.yaml`: every key typed, unknown keys refused with their place.
 
 use crate::{
-    Approval, BudgetSettings, ClientTool, CompactionSettings, Disabled, Document, ExecuteSettings, Filesystem, Finding,
-    MemorySettings, OffloadSettings, PlanSettings, Policy, QueueSettings, SearchSettings, SessionSettings, Surface,
-    UndoSettings,
+    Approval, BudgetSettings, ClientTool, CompactionSettings, Disabled, Document, ExecuteSettings,
+    Filesystem, Finding, MemorySettings, OffloadSettings, PlanSettings, Policy, QueueSettings,
+    SearchSettings, SessionSettings, Surface, UndoSettings,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -106,7 +106,10 @@ pub enum SkillMode {
 
 impl AgentConfig {
     /// Parses `agent.yaml`, taking variables from `lookup`.
-    pub fn parse(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Self, Vec<Finding>> {
+    pub fn parse(
+        text: &str,
+        lookup: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, Vec<Finding>> {
         let mut document = Document::yaml("agent.yaml", text).map_err(|finding| vec![finding])?;
         let (secrets, missing) = document.resolve(lookup);
         if !missing.is_empty() {
@@ -120,8 +123,9 @@ impl AgentConfig {
     pub fn read(document: &Document) -> Result<Self, Finding> {
         let mut config: Self = document.typed()?;
         let joined = config.model.take().map(ModelSettings::joined).transpose();
-        config.model = joined
-            .map_err(|(key, message)| document.error(&format!("model.{key}"), format!("model.{key}: {message}")))?;
+        config.model = joined.map_err(|(key, message)| {
+            document.error(&format!("model.{key}"), format!("model.{key}: {message}"))
+        })?;
         match config.problem() {
             Some((key, message)) => Err(document.error(&key, message)),
             None => Ok(config),
@@ -137,11 +141,26 @@ impl AgentConfig {
     pub(crate) fn problem(&self) -> Option<(String, String)> {
         let zero = [
             (self.policy.max_steps == 0, "policy.max_steps"),
-            (self.policy.run_timeout_seconds == 0, "policy.run_timeout_seconds"),
-            (self.policy.tool_timeout_seconds == 0, "policy.tool_timeout_seconds"),
-            (self.policy.parallel_tool_calls == 0, "policy.parallel_tool_calls"),
-            (self.policy.max_concurrent_subagents == 0, "policy.max_concurrent_subagents"),
-            (self.policy.subagent_timeout_seconds == 0, "policy.subagent_timeout_seconds"),
+            (
+                self.policy.run_timeout_seconds == 0,
+                "policy.run_timeout_seconds",
+            ),
+            (
+                self.policy.tool_timeout_seconds == 0,
+                "policy.tool_timeout_seconds",
+            ),
+            (
+                self.policy.parallel_tool_calls == 0,
+                "policy.parallel_tool_calls",
+            ),
+            (
+                self.policy.max_concurrent_subagents == 0,
+                "policy.max_concurrent_subagents",
+            ),
+            (
+                self.policy.subagent_timeout_seconds == 0,
+                "policy.subagent_timeout_seconds",
+            ),
         ];
         if let Some((_, key)) = zero.into_iter().find(|(is_zero, _)| *is_zero) {
             return Some((key.to_owned(), format!("{key} must be at least 1")));
@@ -154,9 +173,15 @@ impl AgentConfig {
             return Some(found(problem));
         }
         if self.sessions.url.is_some() && self.filesystem.mode == crate::Mode::Local {
-            return Some(found(("sessions.url", "sessions.url has no meaning with filesystem.mode: local".to_owned())));
+            return Some(found((
+                "sessions.url",
+                "sessions.url has no meaning with filesystem.mode: local".to_owned(),
+            )));
         }
-        let side = [("compaction.model", &self.compaction.model), ("memory.model", &self.memory.model)];
+        let side = [
+            ("compaction.model", &self.compaction.model),
+            ("memory.model", &self.memory.model),
+        ];
         for (key, name) in side {
             if let Some(Err(error)) = name.as_deref().map(stead_model::check_name) {
                 return Some((key.to_owned(), format!("{key}: {error}")));
@@ -171,10 +196,19 @@ impl AgentConfig {
         if let Some(problem) = self.budget.problem(&self.disable) {
             return Some(problem);
         }
-        if let Some(problem) = self.offload.problem().or_else(|| self.plan.problem()).or_else(|| self.queue.problem()) {
+        if let Some(problem) = self
+            .offload
+            .problem()
+            .or_else(|| self.plan.problem())
+            .or_else(|| self.queue.problem())
+        {
             return Some(found(problem));
         }
-        if let Some(problem) = self.approvals.iter().find_map(|(tool, approval)| approval.problem(tool)) {
+        if let Some(problem) = self
+            .approvals
+            .iter()
+            .find_map(|(tool, approval)| approval.problem(tool))
+        {
             return Some(problem);
         }
         if let Some(problem) = self.execute.problem() {
@@ -183,7 +217,11 @@ impl AgentConfig {
         if let Some(problem) = ClientTool::problem(&self.client_tools) {
             return Some(problem);
         }
-        let Policy { repeat_nudge, repeat_end, .. } = self.policy;
+        let Policy {
+            repeat_nudge,
+            repeat_end,
+            ..
+        } = self.policy;
         if repeat_end > 0 && repeat_nudge > repeat_end {
             let message = "policy.repeat_nudge must not be more than policy.repeat_end".to_owned();
             return Some(found(("policy.repeat_nudge", message)));
@@ -192,11 +230,28 @@ impl AgentConfig {
     }
 
     fn wrong_price(&self) -> Option<(String, String)> {
-        let own = self.model.iter().filter_map(|model| Some(("model.price".to_owned(), model.price.as_ref()?)));
-        let set = self.prices.iter().map(|(name, price)| (format!("prices.{name}"), price));
-        let amounts = |price: &Price| [Some(price.input), Some(price.output), price.cache_read, price.cache_write];
-        let wrong =
-            |price: &Price| amounts(price).into_iter().flatten().any(|amount| !amount.is_finite() || amount < 0.0);
+        let own = self
+            .model
+            .iter()
+            .filter_map(|model| Some(("model.price".to_owned(), model.price.as_ref()?)));
+        let set = self
+            .prices
+            .iter()
+            .map(|(name, price)| (format!("prices.{name}"), price));
+        let amounts = |price: &Price| {
+            [
+                Some(price.input),
+                Some(price.output),
+                price.cache_read,
+                price.cache_write,
+            ]
+        };
+        let wrong = |price: &Price| {
+            amounts(price)
+                .into_iter()
+                .flatten()
+                .any(|amount| !amount.is_finite() || amount < 0.0)
+        };
         let (key, _) = own.chain(set).find(|(_, price)| wrong(price))?;
         let message = format!("{key} must be 0 or more");
         Some((key, message))
@@ -208,10 +263,16 @@ pub(crate) fn unknown_timezone(name: &str) -> Option<String> {
     if jiff::tz::TimeZone::get(name).is_ok() {
         return None;
     }
-    let zones: Vec<String> = jiff::tz::db().available().map(|zone| zone.to_string()).collect();
+    let zones: Vec<String> = jiff::tz::db()
+        .available()
+        .map(|zone| zone.to_string())
+        .collect();
     let known: Vec<&str> = zones.iter().map(String::as_str).collect();
-    let hint = crate::nearest(name, &known).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-    Some(format!("timezone: there is no time zone {name:?}; IANA names are needed, such as Europe/Paris{hint}"))
+    let hint = crate::nearest(name, &known)
+        .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    Some(format!(
+        "timezone: there is no time zone {name:?}; IANA names are needed, such as Europe/Paris{hint}"
+    ))
 }
 
 /// What `model:` takes.
@@ -233,7 +294,10 @@ fn model<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ModelSetti
             f.write_str("`provider:model`, or a map with `name:`, or with `provider:` and `model:`")
         }
         fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
-            Ok(Some(ModelSettings { name: name.to_owned(), ..ModelSettings::default() }))
+            Ok(Some(ModelSettings {
+                name: name.to_owned(),
+                ..ModelSettings::default()
+            }))
         }
         fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
             ModelSettings::deserialize(serde::de::value::MapAccessDeserializer::new(map)).map(Some)
@@ -265,7 +329,10 @@ fn permissions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Rule>, 
         fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
             f.write_str("a list of rules, each with `operations`, `paths` and `mode`")
         }
-        fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        fn visit_seq<A: serde::de::SeqAccess<'de>>(
+            self,
+            mut list: A,
+        ) -> Result<Self::Value, A::Error> {
             let mut rules: Vec<Rule> = Vec::new();
             while let Some(rule) = list.next_element_seed(At(rules.len()))? {
                 rules.push(rule);
@@ -288,7 +355,9 @@ mod tests {
     use stead_core::VerdictKind;
 
     fn parse(text: &str) -> Result<AgentConfig, Vec<Finding>> {
-        AgentConfig::parse(text, &|name| (name == "KEY").then(|| "sk-123456".to_owned()))
+        AgentConfig::parse(text, &|name| {
+            (name == "KEY").then(|| "sk-123456".to_owned())
+        })
     }
 
     #[test]
@@ -300,14 +369,36 @@ mod tests {
 
     #[test]
     fn a_model_may_be_named_in_two_parts_but_not_twice() {
-        let name = |text: &str| parse(text).map(|config| config.model.unwrap().name).map_err(|all| all[0].to_string());
-        assert_eq!(name("model: {provider: ollama, model: 'qwen3:8b'}").as_deref(), Ok("ollama:qwen3:8b"));
+        let name = |text: &str| {
+            parse(text)
+                .map(|config| config.model.unwrap().name)
+                .map_err(|all| all[0].to_string())
+        };
+        assert_eq!(
+            name("model: {provider: ollama, model: 'qwen3:8b'}").as_deref(),
+            Ok("ollama:qwen3:8b")
+        );
         let table = [
-            ("model:\n  name: a:b\n  provider: a", "agent.yaml:3:3: model.provider: either `name`, or"),
-            ("model:\n  name: a:b\n  model: b", "agent.yaml:3:3: model.model: either `name`, or"),
-            ("model:\n  provider: a", "agent.yaml:2:3: model.provider: which model of a?"),
-            ("model:\n  model: b", "agent.yaml:2:3: model.model: whose model is b?"),
-            ("model:\n  name: a:b\n  abilities: [flying]", "agent.yaml:3:15: "),
+            (
+                "model:\n  name: a:b\n  provider: a",
+                "agent.yaml:3:3: model.provider: either `name`, or",
+            ),
+            (
+                "model:\n  name: a:b\n  model: b",
+                "agent.yaml:3:3: model.model: either `name`, or",
+            ),
+            (
+                "model:\n  provider: a",
+                "agent.yaml:2:3: model.provider: which model of a?",
+            ),
+            (
+                "model:\n  model: b",
+                "agent.yaml:2:3: model.model: whose model is b?",
+            ),
+            (
+                "model:\n  name: a:b\n  abilities: [flying]",
+                "agent.yaml:3:15: ",
+            ),
         ];
         for (text, start) in table {
             let message = name(text).unwrap_err();
@@ -317,20 +408,40 @@ mod tests {
 
     #[test]
     fn a_model_is_a_name_or_a_map_and_variables_become_secrets() {
-        let config = parse("model: {name: 'openai:gpt', api_key: '${KEY}', base_url: '${URL:-http://x}'}").unwrap();
+        let config =
+            parse("model: {name: 'openai:gpt', api_key: '${KEY}', base_url: '${URL:-http://x}'}")
+                .unwrap();
         let model = config.model.unwrap();
-        assert_eq!((model.api_key.as_deref(), model.base_url.as_deref()), (Some("sk-123456"), Some("http://x")));
+        assert_eq!(
+            (model.api_key.as_deref(), model.base_url.as_deref()),
+            (Some("sk-123456"), Some("http://x"))
+        );
         assert_eq!(config.secrets, vec!["sk-123456".to_owned()]);
         let missing = parse("model: ${A}${B}").unwrap_err();
         assert_eq!(missing.len(), 2);
-        assert!(missing[1].to_string().starts_with("agent.yaml:1:1: the variable B is not set"), "{}", missing[1]);
+        assert!(
+            missing[1]
+                .to_string()
+                .starts_with("agent.yaml:1:1: the variable B is not set"),
+            "{}",
+            missing[1]
+        );
     }
 
     #[test]
     fn a_time_zone_is_one_of_iana() {
-        assert_eq!(parse("timezone: America/Denver").unwrap().timezone.as_deref(), Some("America/Denver"));
+        assert_eq!(
+            parse("timezone: America/Denver")
+                .unwrap()
+                .timezone
+                .as_deref(),
+            Some("America/Denver")
+        );
         let error = parse("name: a\ntimezone: America/Denvr").unwrap_err()[0].to_string();
-        assert!(error.starts_with("agent.yaml:2:1: timezone: there is no time zone"), "{error}");
+        assert!(
+            error.starts_with("agent.yaml:2:1: timezone: there is no time zone"),
+            "{error}"
+        );
         assert!(error.ends_with("did you mean `America/Denver`?"), "{error}");
     }
 
@@ -338,29 +449,54 @@ mod tests {
     fn permissions_are_strict_and_tell_rule_and_place() {
         let good = "permissions:\n- {operations: [read, write], paths: ['**/*.{key,pem}'], mode: deny}\n- operations: [write]\n  paths: [docs/**]\n  mode: ask\n";
         let rules = parse(good).unwrap().permissions;
-        assert_eq!((rules.len(), rules[1].paths[0].as_str(), rules[1].mode), (2, "docs/**", VerdictKind::Ask));
+        assert_eq!(
+            (rules.len(), rules[1].paths[0].as_str(), rules[1].mode),
+            (2, "docs/**", VerdictKind::Ask)
+        );
         let with_variable = "permissions: [{operations: [read], paths: ['${KEY}/x'], mode: deny}]";
-        assert_eq!(parse(with_variable).unwrap().permissions[0].paths, ["sk-123456/x"]);
+        assert_eq!(
+            parse(with_variable).unwrap().permissions[0].paths,
+            ["sk-123456/x"]
+        );
         assert_eq!(parse("permissions:\n").unwrap().permissions, []);
         for (rule, said) in [
-            ("{operations: [read], paths: ['[a'], mode: deny}", "permissions[1]: \"[a\" is not a pattern"),
-            ("{operations: [], paths: [a], mode: deny}", "permissions[1]: `operations` is empty"),
-            ("{operations: [read], paths: [], mode: deny}", "permissions[1]: `paths` is empty"),
+            (
+                "{operations: [read], paths: ['[a'], mode: deny}",
+                "permissions[1]: \"[a\" is not a pattern",
+            ),
+            (
+                "{operations: [], paths: [a], mode: deny}",
+                "permissions[1]: `operations` is empty",
+            ),
+            (
+                "{operations: [read], paths: [], mode: deny}",
+                "permissions[1]: `paths` is empty",
+            ),
             ("{operations: [read], paths: [a]}", "mode"),
             ("{operations: [reed], paths: [a], mode: deny}", "reed"),
             ("{operations: [read], paths: [a], mode: forbid}", "forbid"),
-            ("{operations: [read], path: [a], mode: deny}", "did you mean `paths`"),
+            (
+                "{operations: [read], path: [a], mode: deny}",
+                "did you mean `paths`",
+            ),
         ] {
-            let text =
-                format!("name: main\npermissions:\n- {{operations: [read], paths: [b], mode: allow}}\n- {rule}\n");
+            let text = format!(
+                "name: main\npermissions:\n- {{operations: [read], paths: [b], mode: allow}}\n- {rule}\n"
+            );
             let error = parse(&text).unwrap_err()[0].to_string();
-            assert!(error.starts_with("agent.yaml:4:") && error.contains(said), "{rule}: {error}");
+            assert!(
+                error.starts_with("agent.yaml:4:") && error.contains(said),
+                "{rule}: {error}"
+            );
         }
     }
 
     #[test]
     fn settings_of_memory_that_make_no_sense_are_refused_with_their_place() {
-        let set = parse("memory: {flush: false, model: 'openai:gpt-5-mini', consolidate_minutes: 0}").unwrap().memory;
+        let set =
+            parse("memory: {flush: false, model: 'openai:gpt-5-mini', consolidate_minutes: 0}")
+                .unwrap()
+                .memory;
         let want = MemorySettings {
             flush: Some(false),
             model: Some("openai:gpt-5-mini".to_owned()),
@@ -369,8 +505,14 @@ mod tests {
         };
         assert_eq!(set, want);
         let table = [
-            ("memory:\n  archive_days: 0", "agent.yaml:2:3: memory.archive_days must be at least 1"),
-            ("memory:\n  model: gpt", "agent.yaml:2:3: memory.model: \"gpt\" is no model name"),
+            (
+                "memory:\n  archive_days: 0",
+                "agent.yaml:2:3: memory.archive_days must be at least 1",
+            ),
+            (
+                "memory:\n  model: gpt",
+                "agent.yaml:2:3: memory.model: \"gpt\" is no model name",
+            ),
             ("memory:\n  flsh: true", "agent.yaml:2:3: "),
         ];
         for (text, start) in table {
@@ -384,9 +526,14 @@ mod tests {
         let error = parse("name: main\npolicy:\n  max_step: 3\n").unwrap_err()[0].to_string();
         assert!(error.starts_with("agent.yaml:3:"), "{error}");
         assert!(error.contains("did you mean `max_steps`"), "{error}");
-        for bad in
-            ["policy: {max_steps: 0}", "name: ../x", "name: [", "model: 5", "- a\n- b", "policy: {max_steps: -1}"]
-        {
+        for bad in [
+            "policy: {max_steps: 0}",
+            "name: ../x",
+            "name: [",
+            "model: 5",
+            "- a\n- b",
+            "policy: {max_steps: -1}",
+        ] {
             assert!(parse(bad).is_err(), "{bad} was accepted");
         }
     }

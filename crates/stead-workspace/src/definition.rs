@@ -1,7 +1,10 @@
 //! What a folder says an agent is, whichever layout it has.
 
 use crate::skills::Flavor;
-use crate::{AgentConfig, AgentSpec, Finding, HookSpec, Layout, ProfileLayer, Spot, Surface, Switch, ToolLists};
+use crate::{
+    AgentConfig, AgentSpec, Finding, HookSpec, Layout, ProfileLayer, Spot, Surface, Switch,
+    ToolLists,
+};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use stead_vfs::{Protected, VPath};
@@ -105,7 +108,9 @@ impl Shown {
         match self {
             Self::Whole => Some(Cow::Borrowed(text)),
             Self::WithoutComments => Some(without_comments(text)),
-            Self::Notes => (text.trim().chars().count() > Self::SHORT_CHARS).then_some(Cow::Borrowed(text)),
+            Self::Notes => {
+                (text.trim().chars().count() > Self::SHORT_CHARS).then_some(Cow::Borrowed(text))
+            }
         }
     }
 }
@@ -114,7 +119,9 @@ impl Shown {
 fn without_comments(text: &str) -> Cow<'_, str> {
     let (mut out, mut rest) = (String::new(), text);
     while let Some(start) = rest.find("<!--") {
-        let Some(length) = rest[start + 4..].find("-->") else { break };
+        let Some(length) = rest[start + 4..].find("-->") else {
+            break;
+        };
         out.push_str(&rest[..start]);
         rest = &rest[start + 4 + length + 3..];
     }
@@ -136,14 +143,23 @@ pub enum Nested {
 impl ContextFile {
     /// A file shown whole under `tag`.
     pub fn new(path: VPath, tag: impl Into<String>) -> Self {
-        Self { path, tag: tag.into(), nested: Nested::No, shown: Shown::Whole }
+        Self {
+            path,
+            tag: tag.into(),
+            nested: Nested::No,
+            shown: Shown::Whole,
+        }
     }
 
     /// A file shown under a tag made of its path: `notes/Style.md` is `<notes_style_md>`.
     pub fn named(path: VPath) -> Self {
         let letter = |c: char| if c.is_alphanumeric() { c } else { '_' };
         let tag: String = path.as_str().to_lowercase().chars().map(letter).collect();
-        let tag = if tag.starts_with(|c: char| c.is_numeric()) { format!("_{tag}") } else { tag };
+        let tag = if tag.starts_with(|c: char| c.is_numeric()) {
+            format!("_{tag}")
+        } else {
+            tag
+        };
         Self::new(path, tag)
     }
 }
@@ -178,7 +194,9 @@ impl Definition {
     pub fn flushes(&self) -> bool {
         let by_layout = match self.layout {
             Layout::Stead | Layout::Agentscope => true,
-            Layout::Openharness | Layout::Openpaw | Layout::Deepagents | Layout::AgentscopePy => false,
+            Layout::Openharness | Layout::Openpaw | Layout::Deepagents | Layout::AgentscopePy => {
+                false
+            }
         };
         let wanted = self.config.memory.flush.unwrap_or(by_layout);
         wanted && self.tree.memory.is_some() && !self.config.disable.has(Switch::MemoryHooks)

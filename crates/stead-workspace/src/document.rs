@@ -29,32 +29,56 @@ impl Document {
     /// Reads YAML that begins at line `first` of its file, such as front matter.
     pub fn yaml_from(file: &str, text: &str, first: u64) -> Result<Self, Finding> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let below = |spot: Spot| Spot { line: spot.line + first - 1, ..spot };
+        let below = |spot: Spot| Spot {
+            line: spot.line + first - 1,
+            ..spot
+        };
         let mut places = BTreeMap::new();
-        let nothing = text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#'));
+        let nothing = text
+            .lines()
+            .all(|line| line.trim().is_empty() || line.trim_start().starts_with('#'));
         let value = if nothing {
             Value::Object(Map::new())
         } else {
             let node: Spanned<Node> = serde_saphyr::from_str(text).map_err(|error| {
-                let spot = error.location().map_or(Spot::START, |at| Spot { line: at.line(), column: at.column() });
+                let spot = error.location().map_or(Spot::START, |at| Spot {
+                    line: at.line(),
+                    column: at.column(),
+                });
                 Finding::error(file, plain(&error)).at(below(spot))
             })?;
             node.value.settle(String::new(), &mut places)
         };
         places.values_mut().for_each(|spot| *spot = below(*spot));
-        Ok(Self { file: file.to_owned(), value, places })
+        Ok(Self {
+            file: file.to_owned(),
+            value,
+            places,
+        })
     }
 
     /// Reads JSON in which comments and trailing commas are allowed.
     pub fn json(file: &str, text: &str) -> Result<Self, Finding> {
         let plain = without_comments(text.strip_prefix('\u{feff}').unwrap_or(text));
-        let Some(plain) = plain else { return Err(Finding::error(file, "a comment is not closed: `*/` is missing")) };
+        let Some(plain) = plain else {
+            return Err(Finding::error(
+                file,
+                "a comment is not closed: `*/` is missing",
+            ));
+        };
         let value = match plain.trim() {
             "" => Value::Object(Map::new()),
             _ => serde_json::from_str(&plain).map_err(|error: serde_json::Error| {
                 let message = error.to_string();
-                let message = message.split(" at line ").next().unwrap_or(&message).to_owned();
-                let spot = Spot { line: error.line().max(1) as u64, column: error.column().max(1) as u64 };
+                let message = message
+                    .split(" at line ")
+                    .next()
+                    .unwrap_or(&message)
+                    .to_owned();
+                let spot = Spot {
+                    line: error.line().max(1) as u64,
+                    column: error.column().max(1) as u64,
+                };
                 Finding::error(file, format!("not JSON: {message}")).at(spot)
             })?,
         };
@@ -64,12 +88,19 @@ impl Document {
         match serde_saphyr::from_str::<Spanned<Node>>(&plain) {
             Ok(node) => drop(node.value.settle(String::new(), &mut places)),
             Err(error) if error.without_snippet().to_string().contains("duplicate") => {
-                let at = error.location().map_or(Spot::START, |at| Spot { line: at.line(), column: at.column() });
+                let at = error.location().map_or(Spot::START, |at| Spot {
+                    line: at.line(),
+                    column: at.column(),
+                });
                 return Err(Finding::error(file, "this key stands here twice").at(at));
             }
             Err(_) => {}
         }
-        Ok(Self { file: file.to_owned(), value, places })
+        Ok(Self {
+            file: file.to_owned(),
+            value,
+            places,
+        })
     }
 
     /// The file it was read from.
@@ -113,7 +144,10 @@ impl Document {
 
     /// Puts the values of variables in. Gives the values, which are secrets, and a finding for each that is
     /// not set.
-    pub fn resolve(&mut self, lookup: &dyn Fn(&str) -> Option<String>) -> (Vec<String>, Vec<Finding>) {
+    pub fn resolve(
+        &mut self,
+        lookup: &dyn Fn(&str) -> Option<String>,
+    ) -> (Vec<String>, Vec<Finding>) {
         let (values, missing) = self.resolve_marks(Marks::All, lookup);
         let missing = missing.iter().map(|missing| self.unset(missing)).collect();
         (values, missing)
@@ -125,14 +159,20 @@ impl Document {
         marks: Marks,
         lookup: &dyn Fn(&str) -> Option<String>,
     ) -> (Vec<String>, Vec<Missing>) {
-        let mut found = Found { marks, ..Found::default() };
+        let mut found = Found {
+            marks,
+            ..Found::default()
+        };
         substitute(&mut self.value, "", lookup, &mut found);
         (found.values, found.missing)
     }
 
     /// An error about a variable that is not set.
     pub(crate) fn unset(&self, Missing { name, written, key }: &Missing) -> Finding {
-        self.error(key, format!("the variable {name} is not set; set it, or write ${{{written}:-a default}}"))
+        self.error(
+            key,
+            format!("the variable {name} is not set; set it, or write ${{{written}:-a default}}"),
+        )
     }
 
     /// The values as settings of type `T`.
@@ -159,7 +199,11 @@ impl Document {
                 Some(_) | None => path.clone(),
             };
             let message = in_plain_words(with_suggestion(message));
-            let message = if path.is_empty() { message } else { format!("{path}: {message}") };
+            let message = if path.is_empty() {
+                message
+            } else {
+                format!("{path}: {message}")
+            };
             self.error(&at, message)
         })
     }
@@ -187,7 +231,11 @@ impl Node {
             }
             Self::Map(fields) => {
                 let field = |(key, value): (Spanned<String>, Spanned<Self>)| {
-                    let at = if path.is_empty() { key.value.clone() } else { format!("{path}.{}", key.value) };
+                    let at = if path.is_empty() {
+                        key.value.clone()
+                    } else {
+                        format!("{path}.{}", key.value)
+                    };
                     places.insert(at.clone(), spot(&key));
                     (key.value, value.value.settle(at, places))
                 };
@@ -198,7 +246,10 @@ impl Node {
 }
 
 fn spot<T>(at: &Spanned<T>) -> Spot {
-    Spot { line: at.referenced.line().max(1), column: at.referenced.column().max(1) }
+    Spot {
+        line: at.referenced.line().max(1),
+        column: at.referenced.column().max(1),
+    }
 }
 
 impl<'de> Deserialize<'de> for Node {
@@ -291,7 +342,11 @@ fn without_comments(text: &str) -> Option<String> {
                 }
             }
             ']' | '}' if !in_string => {
-                let mut before = out.iter().enumerate().rev().filter(|(_, c)| !c.is_whitespace());
+                let mut before = out
+                    .iter()
+                    .enumerate()
+                    .rev()
+                    .filter(|(_, c)| !c.is_whitespace());
                 let (last, value) = (before.next(), before.next());
                 // A comma is trailing only behind a value.
                 if let (Some((at, ',')), Some((_, end))) = (last, value)
@@ -319,18 +374,33 @@ fn in_plain_words(message: String) -> String {
         ("expected u32", "a whole number, 0 or more, is needed here"),
         ("expected i64", "a whole number is needed here"),
         ("expected u64", "a whole number, 0 or more, is needed here"),
-        ("expected usize", "a whole number, 0 or more, is needed here"),
+        (
+            "expected usize",
+            "a whole number, 0 or more, is needed here",
+        ),
         ("expected f64", "a number is needed here"),
         ("expected a boolean", "true or false is needed here"),
-        ("expected a string", "a text is needed here; put it in quotes if it is one"),
+        (
+            "expected a string",
+            "a text is needed here; put it in quotes if it is one",
+        ),
         ("expected a sequence", "a list is needed here"),
         ("expected a map", "`key: value` pairs are needed here"),
         ("expected struct", "`key: value` pairs are needed here"),
-        ("mapping values are not allowed", "the indentation is wrong, or a text with `: ` in it is not quoted"),
+        (
+            "mapping values are not allowed",
+            "the indentation is wrong, or a text with `: ` in it is not quoted",
+        ),
         ("tabs disallowed", "indent with spaces, not with tabs"),
-        ("invalid indentation in multiline quoted scalar", "a quote before this is not closed"),
+        (
+            "invalid indentation in multiline quoted scalar",
+            "a quote before this is not closed",
+        ),
         ("duplicate mapping key", "this key stands here twice"),
-        ("multiple YAML documents", "only one document is allowed: remove the `---` lines"),
+        (
+            "multiple YAML documents",
+            "only one document is allowed: remove the `---` lines",
+        ),
     ];
     let known = plain.iter().find(|(theirs, _)| message.contains(theirs));
     known.map_or(message, |(_, ours)| (*ours).to_owned())
@@ -342,14 +412,30 @@ fn unknown_field(message: &str) -> Option<&str> {
 
 /// Adds the nearest of the expected names to a message about an unknown field or value.
 fn with_suggestion(message: String) -> String {
-    let rest = message.strip_prefix("unknown field `").or_else(|| message.strip_prefix("unknown variant `"));
-    let Some((unknown, expected)) = rest.and_then(|rest| rest.split_once("`, expected ")) else { return message };
-    let known = expected.trim_start_matches("one of ").split([',', ' ']).map(|name| name.trim_matches('`'));
-    let known: Vec<&str> = known.filter(|name| !name.is_empty() && *name != "or").collect();
+    let rest = message
+        .strip_prefix("unknown field `")
+        .or_else(|| message.strip_prefix("unknown variant `"));
+    let Some((unknown, expected)) = rest.and_then(|rest| rest.split_once("`, expected ")) else {
+        return message;
+    };
+    let known = expected
+        .trim_start_matches("one of ")
+        .split([',', ' '])
+        .map(|name| name.trim_matches('`'));
+    let known: Vec<&str> = known
+        .filter(|name| !name.is_empty() && *name != "or")
+        .collect();
     match crate::nearest(unknown, &known) {
         Some(name) => {
-            let kind = if message.starts_with("unknown field") { "unknown field" } else { "unknown value" };
-            format!("{kind} `{unknown}`; did you mean `{name}`? (known: {})", known.join(", "))
+            let kind = if message.starts_with("unknown field") {
+                "unknown field"
+            } else {
+                "unknown value"
+            };
+            format!(
+                "{kind} `{unknown}`; did you mean `{name}`? (known: {})",
+                known.join(", ")
+            )
         }
         None => message,
     }
@@ -379,13 +465,24 @@ mod tests {
         }
         let json = "{\n  // why\n  \"a\": [1, 2,],\n\t\"b\": {\"c\": \"//x\"}, /* so */\n}";
         let document = Document::json("x.json", json).unwrap();
-        assert_eq!(document.value(), &serde_json::json!({"a": [1, 2], "b": {"c": "//x"}}));
-        assert_eq!((document.place("a"), document.place("a[1]")), (at(3, 3), at(3, 12)));
+        assert_eq!(
+            document.value(),
+            &serde_json::json!({"a": [1, 2], "b": {"c": "//x"}})
+        );
+        assert_eq!(
+            (document.place("a"), document.place("a[1]")),
+            (at(3, 3), at(3, 12))
+        );
     }
 
     #[test]
     fn what_is_no_document_is_told_with_its_place() {
-        for (text, line) in [("a: [1", 1), ("a: 1\nb: 'x", 2), ("a: 1\na: 2", 2), ("a: 1\n---\nb: 2", 2)] {
+        for (text, line) in [
+            ("a: [1", 1),
+            ("a: 1\nb: 'x", 2),
+            ("a: 1\na: 2", 2),
+            ("a: 1\n---\nb: 2", 2),
+        ] {
             let error = Document::yaml("x.yaml", text).unwrap_err();
             assert!(error.place.line >= line, "{text:?}: {error}");
         }

@@ -13,7 +13,10 @@ pub fn dotenv(file: &str, text: &str) -> (BTreeMap<String, String>, Vec<Finding>
             Ok(Some((name, value))) => drop(variables.insert(name, value)),
             Ok(None) => {}
             Err(message) => {
-                findings.push(Finding::new(Severity::Lax, file, message).at(Spot { line: i as u64 + 1, column: 1 }));
+                findings.push(Finding::new(Severity::Lax, file, message).at(Spot {
+                    line: i as u64 + 1,
+                    column: 1,
+                }));
             }
         }
     }
@@ -29,7 +32,9 @@ fn assignment(line: &str) -> Result<Option<(String, String)>, &'static str> {
     let (name, value) = line.split_once('=').ok_or("NAME=value is needed here")?;
     let name = name.trim_end();
     let mut letters = name.chars();
-    let begins = letters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+    let begins = letters
+        .next()
+        .is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
     if !begins || !letters.all(|c| c.is_ascii_alphanumeric() || c == '_') {
         return Err("a variable's name has letters, digits and _ and does not begin with a digit");
     }
@@ -39,7 +44,10 @@ fn assignment(line: &str) -> Result<Option<(String, String)>, &'static str> {
 fn unquoted(value: &str) -> Result<String, &'static str> {
     const OPEN: &str = "the quote is not closed on this line";
     if let Some(rest) = value.strip_prefix('\'') {
-        return rest.split_once('\'').map(|(inner, _)| inner.to_owned()).ok_or(OPEN);
+        return rest
+            .split_once('\'')
+            .map(|(inner, _)| inner.to_owned())
+            .ok_or(OPEN);
     }
     let Some(rest) = value.strip_prefix('"') else {
         let comment = value.find(" #").unwrap_or(value.len());
@@ -68,9 +76,21 @@ mod tests {
     fn lines_become_variables_and_mistakes_have_a_place() {
         let text = "# keys\nA=1\nexport B = 'x y' # why\nC=\"a\\n\\\"b\\\"\"\nD=plain # comment\nE=\nA=2\r\n";
         let variables: Vec<_> = dotenv(".env", text).0.into_iter().collect();
-        let expected = [("A", "2"), ("B", "x y"), ("C", "a\n\"b\""), ("D", "plain"), ("E", "")];
-        assert_eq!(variables, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let expected = [
+            ("A", "2"),
+            ("B", "x y"),
+            ("C", "a\n\"b\""),
+            ("D", "plain"),
+            ("E", ""),
+        ];
+        assert_eq!(
+            variables,
+            expected.map(|(name, value)| (name.to_owned(), value.to_owned()))
+        );
         let findings = dotenv(".env", "A=1\n1B=2\nnothing\nC='x\n").1;
-        assert_eq!(findings.iter().map(|f| f.place.line).collect::<Vec<_>>(), [2, 3, 4]);
+        assert_eq!(
+            findings.iter().map(|f| f.place.line).collect::<Vec<_>>(),
+            [2, 3, 4]
+        );
     }
 }

@@ -18,11 +18,21 @@ pub struct ExecuteSettings {
 impl ExecuteSettings {
     /// What is wrong with them, and the key it is about.
     pub(crate) fn problem(&self) -> Option<(String, String)> {
-        let passed = self.pass.iter().enumerate().map(|(i, name)| (format!("execute.pass[{i}]"), name));
-        let set = self.env.keys().map(|name| (format!("execute.env.{name}"), name));
+        let passed = self
+            .pass
+            .iter()
+            .enumerate()
+            .map(|(i, name)| (format!("execute.pass[{i}]"), name));
+        let set = self
+            .env
+            .keys()
+            .map(|name| (format!("execute.env.{name}"), name));
         let (key, name) = passed.chain(set).find(|(_, name)| !is_name(name))?;
         let rule = "a variable's name has letters, digits and _ and does not begin with a digit";
-        Some((key.clone(), format!("{key}: {name:?} is no variable: {rule}")))
+        Some((
+            key.clone(),
+            format!("{key}: {name:?} is no variable: {rule}"),
+        ))
     }
 
     /// What every command sees: of `process` those named in `usual`, of `lookup` those that are passed, and those
@@ -33,8 +43,13 @@ impl ExecuteSettings {
         process: &dyn Fn(&str) -> Option<String>,
         lookup: &dyn Fn(&str) -> Option<String>,
     ) -> BTreeMap<String, String> {
-        let usual = usual.iter().filter_map(|name| Some(((*name).to_owned(), process(name)?)));
-        let passed = self.pass.iter().filter_map(|name| Some((name.clone(), lookup(name)?)));
+        let usual = usual
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), process(name)?)));
+        let passed = self
+            .pass
+            .iter()
+            .filter_map(|name| Some((name.clone(), lookup(name)?)));
         usual.chain(passed).chain(self.env.clone()).collect()
     }
 
@@ -46,7 +61,10 @@ impl ExecuteSettings {
 
 fn is_name(name: &str) -> bool {
     let begins = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
-    begins && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+    begins
+        && name
+            .chars()
+            .all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
 #[cfg(test)]
@@ -57,13 +75,33 @@ mod tests {
     fn commands_see_what_is_usual_passed_and_set_and_nothing_else() {
         let text = "execute: {env: {CI: '1', TOKEN: 'set ${KEY}'}, pass: [SECRET, MISSING, TOKEN]}";
         let variables = |name: &str| {
-            let known = [("PATH", "/bin"), ("KEY", "sk-123456"), ("SECRET", "hush-hush"), ("TOKEN", "passed")];
-            known.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+            let known = [
+                ("PATH", "/bin"),
+                ("KEY", "sk-123456"),
+                ("SECRET", "hush-hush"),
+                ("TOKEN", "passed"),
+            ];
+            known
+                .iter()
+                .find(|(known, _)| *known == name)
+                .map(|(_, value)| (*value).to_owned())
         };
         let config = AgentConfig::parse(text, &variables).unwrap();
-        let seen = config.execute.environment(&["PATH", "HOME"], &variables, &variables);
-        let expected = [("CI", "1"), ("PATH", "/bin"), ("SECRET", "hush-hush"), ("TOKEN", "set sk-123456")];
-        assert_eq!(seen, expected.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
+        let seen = config
+            .execute
+            .environment(&["PATH", "HOME"], &variables, &variables);
+        let expected = [
+            ("CI", "1"),
+            ("PATH", "/bin"),
+            ("SECRET", "hush-hush"),
+            ("TOKEN", "set sk-123456"),
+        ];
+        assert_eq!(
+            seen,
+            expected
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into()
+        );
         assert_eq!(config.execute.secrets(&variables), ["hush-hush", "passed"]);
         assert_eq!(config.secrets, ["sk-123456"]);
     }
@@ -71,8 +109,14 @@ mod tests {
     #[test]
     fn names_that_are_none_are_refused_at_their_place() {
         let table = [
-            ("execute:\n  pass: [A, B-C]", "agent.yaml:2:13: execute.pass[1]: \"B-C\" is no variable"),
-            ("execute:\n  env:\n    1A: x", "agent.yaml:3:5: execute.env.1A: \"1A\" is no variable"),
+            (
+                "execute:\n  pass: [A, B-C]",
+                "agent.yaml:2:13: execute.pass[1]: \"B-C\" is no variable",
+            ),
+            (
+                "execute:\n  env:\n    1A: x",
+                "agent.yaml:3:5: execute.env.1A: \"1A\" is no variable",
+            ),
             ("execute: {envs: {}}", "agent.yaml:1:11: "),
         ];
         for (text, start) in table {

@@ -20,7 +20,9 @@ pub struct Filesystem {
 }
 
 /// Kinds of places.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// The folder itself.
@@ -32,7 +34,10 @@ pub enum Mode {
 
 /// A folder that is attached as `project/`: its path, or a map with `path:` and `writable:`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(untagged, expecting = "a folder, or `path:` and `writable: true|false`")]
+#[serde(
+    untagged,
+    expecting = "a folder, or `path:` and `writable: true|false`"
+)]
 pub enum Project {
     /// Only to be read.
     Path(PathBuf),
@@ -55,14 +60,19 @@ impl Project {
     /// The folder and whether it may be changed.
     pub fn settings(&self) -> ProjectSettings {
         match self {
-            Self::Path(path) => ProjectSettings { path: path.clone(), writable: false },
+            Self::Path(path) => ProjectSettings {
+                path: path.clone(),
+                writable: false,
+            },
             Self::Settings(settings) => settings.clone(),
         }
     }
 }
 
 /// Who shares what an agent writes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum IsolationScope {
     /// Nobody: each session has its own.
@@ -87,7 +97,9 @@ pub struct SessionSettings {
 impl Filesystem {
     /// The key that is wrong and why, if any is.
     pub(crate) fn problem(&self) -> Option<(&'static str, String)> {
-        let not_for = |key: &'static str, mode: &str| Some((key, format!("{key} has no meaning with mode: {mode}")));
+        let not_for = |key: &'static str, mode: &str| {
+            Some((key, format!("{key} has no meaning with mode: {mode}")))
+        };
         match self.mode {
             Mode::Local if self.url.is_some() => Some((
                 "filesystem.url",

@@ -48,7 +48,12 @@ impl Spot {
 impl Finding {
     /// A finding about the whole of `file`.
     pub fn new(severity: Severity, file: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { severity, file: file.into(), place: Spot::START, message: message.into() }
+        Self {
+            severity,
+            file: file.into(),
+            place: Spot::START,
+            message: message.into(),
+        }
     }
 
     /// An error about the whole of `file`.
@@ -76,11 +81,20 @@ impl Severity {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { severity, file, place: Spot { line, column }, message } = self;
+        let Self {
+            severity,
+            file,
+            place: Spot { line, column },
+            message,
+        } = self;
         match severity {
             Severity::Error | Severity::Lax => write!(f, "{file}:{line}:{column}: {message}"),
             Severity::Warning | Severity::Inactive => {
-                write!(f, "{file}:{line}:{column}: {}: {message}", severity.as_str())
+                write!(
+                    f,
+                    "{file}:{line}:{column}: {}: {message}",
+                    severity.as_str()
+                )
             }
         }
     }

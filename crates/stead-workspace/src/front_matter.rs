@@ -20,17 +20,28 @@ impl<'a> FrontMatter<'a> {
         let mut lines = text.split_inclusive('\n');
         let first = lines.next().unwrap_or_default();
         if first.trim_end() != "---" {
-            return Ok(Self { yaml: None, body: text, body_line: 1 });
+            return Ok(Self {
+                yaml: None,
+                body: text,
+                body_line: 1,
+            });
         }
         let mut end = first.len();
         for (i, line) in lines.enumerate() {
             if line.trim_end() == "---" {
                 let yaml = Some(&text[first.len()..end]);
-                return Ok(Self { yaml, body: &text[end + line.len()..], body_line: i as u64 + 3 });
+                return Ok(Self {
+                    yaml,
+                    body: &text[end + line.len()..],
+                    body_line: i as u64 + 3,
+                });
             }
             end += line.len();
         }
-        Err(Finding::error(file, "the front matter is not closed: a line `---` is missing after it"))
+        Err(Finding::error(
+            file,
+            "the front matter is not closed: a line `---` is missing after it",
+        ))
     }
 
     /// The YAML as settings of `file`; empty if there is none.
@@ -46,7 +57,8 @@ mod tests {
     #[test]
     fn a_file_is_taken_apart_at_its_fences() {
         let split = |text| {
-            FrontMatter::split("a.md", text).map(|m| (m.yaml.map(str::to_owned), m.body.to_owned(), m.body_line))
+            FrontMatter::split("a.md", text)
+                .map(|m| (m.yaml.map(str::to_owned), m.body.to_owned(), m.body_line))
         };
         #[rustfmt::skip]
         let table = [
@@ -57,14 +69,21 @@ mod tests {
             ("", None, "", 1),
         ];
         for (text, yaml, body, line) in table {
-            assert_eq!(split(text), Ok((yaml.map(str::to_owned), body.to_owned(), line)), "{text:?}");
+            assert_eq!(
+                split(text),
+                Ok((yaml.map(str::to_owned), body.to_owned(), line)),
+                "{text:?}"
+            );
         }
         assert!(split("---\na: 1\n").is_err());
     }
 
     #[test]
     fn places_count_from_the_top_of_the_file() {
-        let document = FrontMatter::split("a.md", "---\nx: 1\ny: 2\n---\n").unwrap().document("a.md").unwrap();
+        let document = FrontMatter::split("a.md", "---\nx: 1\ny: 2\n---\n")
+            .unwrap()
+            .document("a.md")
+            .unwrap();
         assert_eq!(document.place("y").line, 3);
     }
 }

@@ -72,13 +72,17 @@ pub use execute::ExecuteSettings;
 pub use filesystem::{Filesystem, IsolationScope, Mode, Project, ProjectSettings, SessionSettings};
 pub use finding::{Finding, Severity, Spot};
 pub use front_matter::FrontMatter;
-pub use hooks::{Capability, Ended, Handler, HookEvent, HookSpec, HttpMethod, Matcher, On, OnFailure, Program};
-pub use layout::{Asks, Layout, LoadCx, OpenOptions, WorkspaceNameError, detect, recognise, workspace_name};
+pub use hooks::{
+    Capability, Ended, Handler, HookEvent, HookSpec, HttpMethod, Matcher, On, OnFailure, Program,
+};
+pub use layout::{
+    Asks, Layout, LoadCx, OpenOptions, WorkspaceNameError, detect, recognise, workspace_name,
+};
 pub use memory::MemorySettings;
 pub use offload::{OffloadSettings, offload_folder};
 pub use place::{
-    Attached, Base, EphemeralPlace, LocalPlace, PROJECT, Place, PlaceError, PlaceKind, State, StorePlace,
-    connect_store, open_place, open_store_place,
+    Attached, Base, EphemeralPlace, LocalPlace, PROJECT, Place, PlaceError, PlaceKind, State,
+    StorePlace, connect_store, open_place, open_store_place,
 };
 pub use plan::PlanSettings;
 pub use policy::{Policy, UndoSettings};

@@ -22,7 +22,13 @@ pub struct MemorySettings {
 
 impl Default for MemorySettings {
     fn default() -> Self {
-        Self { max_tokens: 8000, flush: None, model: None, consolidate_minutes: 30, archive_days: 90 }
+        Self {
+            max_tokens: 8000,
+            flush: None,
+            model: None,
+            consolidate_minutes: 30,
+            archive_days: 90,
+        }
     }
 }
 
@@ -30,7 +36,10 @@ impl MemorySettings {
     /// What is wrong with them, and the key it is about.
     pub(crate) fn problem(&self) -> Option<(&'static str, String)> {
         if self.archive_days == 0 {
-            return Some(("memory.archive_days", "memory.archive_days must be at least 1".to_owned()));
+            return Some((
+                "memory.archive_days",
+                "memory.archive_days must be at least 1".to_owned(),
+            ));
         }
         let wrong = self.model.as_ref()?.parse::<ModelName>().err()?;
         Some(("memory.model", format!("memory.model: {wrong}")))

@@ -28,7 +28,11 @@ pub struct OffloadSettings {
 
 impl Default for OffloadSettings {
     fn default() -> Self {
-        Self { tool_result_tokens: 20_000, user_message_tokens: 50_000, max_mb: 512 }
+        Self {
+            tool_result_tokens: 20_000,
+            user_message_tokens: 50_000,
+            max_mb: 512,
+        }
     }
 }
 
@@ -39,19 +43,33 @@ impl OffloadSettings {
             (value < least).then(|| (key, format!("{key} must be at least {least}{hint}")))
         };
         let off = "; to keep long texts in the conversation, set disable: [offload]";
-        least("offload.tool_result_tokens", self.tool_result_tokens, LEAST_TOKENS, off)
-            .or_else(|| least("offload.user_message_tokens", self.user_message_tokens, LEAST_TOKENS, off))
-            .or_else(|| least("offload.max_mb", self.max_mb, 1, ""))
+        least(
+            "offload.tool_result_tokens",
+            self.tool_result_tokens,
+            LEAST_TOKENS,
+            off,
+        )
+        .or_else(|| {
+            least(
+                "offload.user_message_tokens",
+                self.user_message_tokens,
+                LEAST_TOKENS,
+                off,
+            )
+        })
+        .or_else(|| least("offload.max_mb", self.max_mb, 1, ""))
     }
 
     /// Tokens that a result may have where `window` tokens fit into a request.
     pub fn result_limit(&self, window: Option<u64>) -> u64 {
-        self.tool_result_tokens.min(window.map_or(u64::MAX, |window| window / 4))
+        self.tool_result_tokens
+            .min(window.map_or(u64::MAX, |window| window / 4))
     }
 
     /// Tokens that a message of a person may have where `window` tokens fit into a request.
     pub fn message_limit(&self, window: Option<u64>) -> u64 {
-        self.user_message_tokens.min(window.map_or(u64::MAX, |window| window / 5 * 2))
+        self.user_message_tokens
+            .min(window.map_or(u64::MAX, |window| window / 5 * 2))
     }
 
     /// Bytes that the files of one session may take.
@@ -76,7 +94,10 @@ mod tests {
         ];
         for (window, result, message) in cases {
             assert_eq!(
-                (settings.result_limit(window), settings.message_limit(window)),
+                (
+                    settings.result_limit(window),
+                    settings.message_limit(window)
+                ),
                 (result, message),
                 "{window:?}"
             );
@@ -85,7 +106,8 @@ mod tests {
 
     #[test]
     fn limits_that_make_no_sense_are_refused_at_their_place() {
-        let parse = |text: &str| crate::AgentConfig::parse(text, &|_| None).unwrap_err()[0].to_string();
+        let parse =
+            |text: &str| crate::AgentConfig::parse(text, &|_| None).unwrap_err()[0].to_string();
         let off = "; to keep long texts in the conversation, set disable: [offload]";
         let cases = [
             (
@@ -96,11 +118,17 @@ mod tests {
                 "offload: {user_message_tokens: 0}",
                 format!("agent.yaml:1:11: offload.user_message_tokens must be at least 1000{off}"),
             ),
-            ("offload: {max_mb: 0}", "agent.yaml:1:11: offload.max_mb must be at least 1".to_owned()),
+            (
+                "offload: {max_mb: 0}",
+                "agent.yaml:1:11: offload.max_mb must be at least 1".to_owned(),
+            ),
         ];
         for (text, want) in cases {
             assert_eq!(parse(text), want);
         }
-        assert!(parse("offload: {tokens: 5}").contains("tokens"), "unknown keys are errors");
+        assert!(
+            parse("offload: {tokens: 5}").contains("tokens"),
+            "unknown keys are errors"
+        );
     }
 }

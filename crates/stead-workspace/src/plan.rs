@@ -14,7 +14,9 @@ pub struct PlanSettings {
 
 impl Default for PlanSettings {
     fn default() -> Self {
-        Self { directory: "plans".to_owned() }
+        Self {
+            directory: "plans".to_owned(),
+        }
     }
 }
 

@@ -48,7 +48,11 @@ impl Default for Policy {
 impl Policy {
     /// The part that the Run machine enforces.
     pub fn limits(&self) -> Limits {
-        Limits { max_steps: self.max_steps, repeat_nudge: self.repeat_nudge, repeat_end: self.repeat_end }
+        Limits {
+            max_steps: self.max_steps,
+            repeat_nudge: self.repeat_nudge,
+            repeat_end: self.repeat_end,
+        }
     }
 }
 
@@ -64,6 +68,9 @@ pub struct UndoSettings {
 
 impl Default for UndoSettings {
     fn default() -> Self {
-        Self { keep_days: 30, max_mb: 1024 }
+        Self {
+            keep_days: 30,
+            max_mb: 1024,
+        }
     }
 }

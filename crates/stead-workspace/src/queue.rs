@@ -27,7 +27,12 @@ pub struct QueueSettings {
 
 impl Default for QueueSettings {
     fn default() -> Self {
-        Self { mode: QueueMode::Collect, debounce_ms: 1000, cap: 20, drop: DropPolicy::Summarize }
+        Self {
+            mode: QueueMode::Collect,
+            debounce_ms: 1000,
+            cap: 20,
+            drop: DropPolicy::Summarize,
+        }
     }
 }
 
@@ -35,11 +40,17 @@ impl QueueSettings {
     /// What is wrong with them, and the key it is about.
     pub(crate) fn problem(&self) -> Option<(&'static str, String)> {
         if !(1..=MAX_CAP).contains(&self.cap) {
-            return Some(("queue.cap", format!("queue.cap must be a number from 1 to {MAX_CAP}")));
+            return Some((
+                "queue.cap",
+                format!("queue.cap must be a number from 1 to {MAX_CAP}"),
+            ));
         }
         let long = self.debounce_ms > MAX_DEBOUNCE_MS;
         long.then(|| {
-            ("queue.debounce_ms", format!("queue.debounce_ms must be at most {MAX_DEBOUNCE_MS}, which is an hour"))
+            (
+                "queue.debounce_ms",
+                format!("queue.debounce_ms must be at most {MAX_DEBOUNCE_MS}, which is an hour"),
+            )
         })
     }
 }
@@ -76,7 +87,13 @@ pub enum DropPolicy {
 
 impl QueueMode {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Collect, Self::Followup, Self::Steer, Self::SteerBacklog, Self::Interrupt];
+    pub const ALL: [Self; 5] = [
+        Self::Collect,
+        Self::Followup,
+        Self::Steer,
+        Self::SteerBacklog,
+        Self::Interrupt,
+    ];
 
     /// The name used in settings and commands.
     pub fn as_str(self) -> &'static str {

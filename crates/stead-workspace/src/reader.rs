@@ -59,7 +59,12 @@ impl Excerpt {
 
 impl Reader {
     /// The file at `path`; none if there is none.
-    pub async fn read(&self, files: &dyn Vfs, path: &VPath, window: Window) -> Result<Option<Excerpt>, WorkspaceError> {
+    pub async fn read(
+        &self,
+        files: &dyn Vfs,
+        path: &VPath,
+        window: Window,
+    ) -> Result<Option<Excerpt>, WorkspaceError> {
         let stat = match files.stat(path).await {
             Ok(stat) => stat,
             Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) => return Ok(None),
@@ -73,12 +78,20 @@ impl Reader {
         if let Window::Whole { limit } = window
             && stat.size > limit
         {
-            return Err(VfsError::TooLarge { path: path.clone(), size: stat.size, limit }.into());
+            return Err(VfsError::TooLarge {
+                path: path.clone(),
+                size: stat.size,
+                limit,
+            }
+            .into());
         }
         let size = stat.size;
         let key = (path.clone(), stat.version.clone(), window);
         if let Some(text) = self.lock().texts.get(&key) {
-            return Ok(Some(Excerpt { text: text.clone(), size }));
+            return Ok(Some(Excerpt {
+                text: text.clone(),
+                size,
+            }));
         }
         let text: Arc<str> = load(files, path, &stat, window).await?.into();
         self.keep(key, text.clone());
@@ -99,29 +112,51 @@ impl Reader {
     }
 }
 
-async fn load(files: &dyn Vfs, path: &VPath, stat: &Stat, window: Window) -> Result<String, WorkspaceError> {
+async fn load(
+    files: &dyn Vfs,
+    path: &VPath,
+    stat: &Stat,
+    window: Window,
+) -> Result<String, WorkspaceError> {
     let range = match window {
         Window::Whole { .. } => ReadRange::ALL,
-        Window::Head { limit } => ReadRange { offset: 0, len: limit },
-        Window::Tail { limit } => ReadRange { offset: stat.size.saturating_sub(limit), len: limit },
+        Window::Head { limit } => ReadRange {
+            offset: 0,
+            len: limit,
+        },
+        Window::Tail { limit } => ReadRange {
+            offset: stat.size.saturating_sub(limit),
+            len: limit,
+        },
     };
     let (bytes, _) = files.read(path, range).await?;
     let mut bytes: Vec<u8> = bytes.into();
     match window {
         Window::Head { limit } if stat.size > limit => {
             bytes.truncate(
-                bytes.iter().rposition(|byte| *byte == b'\n').map_or_else(|| whole_chars(&bytes), |at| at + 1),
+                bytes
+                    .iter()
+                    .rposition(|byte| *byte == b'\n')
+                    .map_or_else(|| whole_chars(&bytes), |at| at + 1),
             );
         }
         Window::Tail { limit } if stat.size > limit => {
-            let line = bytes.iter().position(|byte| *byte == b'\n').map(|at| at + 1).filter(|at| *at < bytes.len());
-            let start = line.unwrap_or_else(|| bytes.iter().position(|byte| !is_inside(*byte)).unwrap_or(0));
+            let line = bytes
+                .iter()
+                .position(|byte| *byte == b'\n')
+                .map(|at| at + 1)
+                .filter(|at| *at < bytes.len());
+            let start = line
+                .unwrap_or_else(|| bytes.iter().position(|byte| !is_inside(*byte)).unwrap_or(0));
             bytes.drain(..start);
         }
         Window::Whole { .. } | Window::Head { .. } | Window::Tail { .. } => {}
     }
-    let text = text_of(path.as_str(), bytes).map_err(|finding| WorkspaceError::Invalid(vec![finding]))?;
-    Ok(text.strip_prefix('\u{feff}').map_or(text.clone(), str::to_owned))
+    let text =
+        text_of(path.as_str(), bytes).map_err(|finding| WorkspaceError::Invalid(vec![finding]))?;
+    Ok(text
+        .strip_prefix('\u{feff}')
+        .map_or(text.clone(), str::to_owned))
 }
 
 /// Whether a byte is within a character.
@@ -146,7 +181,10 @@ mod tests {
     async fn a_window_begins_and_ends_at_lines_and_characters() {
         let files = StoreVfs::in_memory();
         let path = VPath::parse("a.md").unwrap();
-        files.write(&path, "öne\ntwo\nthrée".into(), Expect::Any).await.unwrap();
+        files
+            .write(&path, "öne\ntwo\nthrée".into(), Expect::Any)
+            .await
+            .unwrap();
         let reader = Reader::default();
         let read = async |window| reader.read(&files, &path, window).await;
         let text = async |window| read(window).await.unwrap().unwrap().text.to_string();
@@ -156,6 +194,16 @@ mod tests {
         assert_eq!(text(Window::Tail { limit: 9 }).await, "thrée");
         assert_eq!(text(Window::Tail { limit: 2 }).await, "e");
         assert!(read(Window::Whole { limit: 3 }).await.is_err());
-        assert_eq!(reader.read(&files, &VPath::parse("none").unwrap(), Window::Head { limit: 1 }).await.unwrap(), None);
+        assert_eq!(
+            reader
+                .read(
+                    &files,
+                    &VPath::parse("none").unwrap(),
+                    Window::Head { limit: 1 }
+                )
+                .await
+                .unwrap(),
+            None
+        );
     }
 }

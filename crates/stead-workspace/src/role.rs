@@ -1,13 +1,21 @@
 //! The same workspace as each of its agents finds it.
 
 use crate::{
-    AgentMode, AgentSpec, Definition, FixedText, Isolation, Layout, Part, Policy, SpecPolicy, Switch, ToolLists, order,
+    AgentMode, AgentSpec, Definition, FixedText, Isolation, Layout, Part, Policy, SpecPolicy,
+    Switch, ToolLists, order,
 };
 use stead_model::ModelSettings;
 
 /// Tools to hand work to others, and to hear of it.
-const DELEGATING: [&str; 7] =
-    ["task", "agent_send", "agent_list", "task_output", "task_list", "task_cancel", "wait_tasks"];
+const DELEGATING: [&str; 7] = [
+    "task",
+    "agent_send",
+    "agent_list",
+    "task_output",
+    "task_list",
+    "task_cancel",
+    "wait_tasks",
+];
 
 const GENERAL_PURPOSE: &str = "general-purpose";
 const BUILT_IN: &str = "built in";
@@ -79,7 +87,11 @@ impl Definition {
             text: spec.prompt.clone(),
             tag: None,
         };
-        let shared = self.texts.iter().filter(|text| text.order != order::PERSONA).cloned();
+        let shared = self
+            .texts
+            .iter()
+            .filter(|text| text.order != order::PERSONA)
+            .cloned();
         shared.chain([own]).collect()
     }
 
@@ -103,11 +115,24 @@ impl Definition {
 
 /// A list of tools with those that follow from what else the agent may do.
 pub(crate) fn with_hands(mut tools: Vec<String>, spec: &AgentSpec) -> Vec<String> {
-    let delegates = spec.subagents.as_ref().is_some_and(|names| !names.is_empty());
+    let delegates = spec
+        .subagents
+        .as_ref()
+        .is_some_and(|names| !names.is_empty());
     let switches = (!spec.switch.is_empty()).then_some("switch_agent");
-    let skills = spec.skills.as_ref().is_some_and(|names| !names.is_empty()).then_some("load_skill");
+    let skills = spec
+        .skills
+        .as_ref()
+        .is_some_and(|names| !names.is_empty())
+        .then_some("load_skill");
     let delegating = DELEGATING.into_iter().filter(|_| delegates);
-    tools.extend(switches.into_iter().chain(skills).chain(delegating).map(str::to_owned));
+    tools.extend(
+        switches
+            .into_iter()
+            .chain(skills)
+            .chain(delegating)
+            .map(str::to_owned),
+    );
     tools
 }
 
@@ -119,11 +144,16 @@ fn model(own: Option<&ModelSettings>, base: Option<&ModelSettings>) -> Option<Mo
         (Some(own), Some(base)) if !own.name.is_empty() => {
             let provider = base.name.split(':').next().unwrap_or_default();
             let name = format!("{provider}:{}", own.name);
-            Some(ModelSettings { name, temperature: own.temperature.or(base.temperature), ..base.clone() })
+            Some(ModelSettings {
+                name,
+                temperature: own.temperature.or(base.temperature),
+                ..base.clone()
+            })
         }
-        (Some(own), Some(base)) => {
-            Some(ModelSettings { temperature: own.temperature.or(base.temperature), ..base.clone() })
-        }
+        (Some(own), Some(base)) => Some(ModelSettings {
+            temperature: own.temperature.or(base.temperature),
+            ..base.clone()
+        }),
         (Some(own), None) => Some(own.clone()),
         (None, base) => base.cloned(),
     }
@@ -134,12 +164,16 @@ pub(crate) fn policy(own: &SpecPolicy, base: &Policy) -> Policy {
     Policy {
         max_steps: own.max_steps.unwrap_or(base.max_steps),
         run_timeout_seconds: own.run_timeout_seconds.unwrap_or(base.run_timeout_seconds),
-        tool_timeout_seconds: own.tool_timeout_seconds.unwrap_or(base.tool_timeout_seconds),
+        tool_timeout_seconds: own
+            .tool_timeout_seconds
+            .unwrap_or(base.tool_timeout_seconds),
         parallel_tool_calls: match own.parallel_tool_calls {
             Some(false) => 1,
             Some(true) | None => base.parallel_tool_calls,
         },
-        max_concurrent_subagents: own.max_concurrent_subagents.unwrap_or(base.max_concurrent_subagents),
+        max_concurrent_subagents: own
+            .max_concurrent_subagents
+            .unwrap_or(base.max_concurrent_subagents),
         ..base.clone()
     }
 }

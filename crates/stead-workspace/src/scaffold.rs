@@ -20,9 +20,18 @@ pub struct ScaffoldFile {
 pub fn scaffold(layout: Layout) -> Vec<ScaffoldFile> {
     match layout {
         Layout::Stead | Layout::Agentscope => vec![
-            ScaffoldFile { path: "AGENTS.md", content: include_str!("scaffold/AGENTS.md") },
-            ScaffoldFile { path: "agent.yaml", content: include_str!("scaffold/agent.yaml") },
-            ScaffoldFile { path: ".gitignore", content: include_str!("scaffold/gitignore") },
+            ScaffoldFile {
+                path: "AGENTS.md",
+                content: include_str!("scaffold/AGENTS.md"),
+            },
+            ScaffoldFile {
+                path: "agent.yaml",
+                content: include_str!("scaffold/agent.yaml"),
+            },
+            ScaffoldFile {
+                path: ".gitignore",
+                content: include_str!("scaffold/gitignore"),
+            },
         ],
         Layout::Openharness => scaffold_openharness(),
         Layout::Openpaw => scaffold_openpaw().into(),
@@ -35,10 +44,17 @@ pub fn scaffold(layout: Layout) -> Vec<ScaffoldFile> {
 mod tests {
     #[test]
     fn the_settings_we_write_are_settings_we_accept() {
-        for file in super::scaffold(crate::Layout::Stead).iter().filter(|file| file.path == "agent.yaml") {
+        for file in super::scaffold(crate::Layout::Stead)
+            .iter()
+            .filter(|file| file.path == "agent.yaml")
+        {
             crate::AgentConfig::parse(file.content, &|_| None).unwrap();
             // With every comment taken off, too: what we suggest must work.
-            let on: Vec<String> = file.content.lines().map(|l| l.strip_prefix("#- ").unwrap_or(l).to_owned()).collect();
+            let on: Vec<String> = file
+                .content
+                .lines()
+                .map(|l| l.strip_prefix("#- ").unwrap_or(l).to_owned())
+                .collect();
             crate::AgentConfig::parse(&on.join("\n"), &|_| Some("x".into())).unwrap();
         }
     }

@@ -6,12 +6,18 @@ use serde_json::Value;
 
 /// The schema of `agent.yaml`.
 pub fn agent_schema() -> Value {
-    titled(schemars::schema_for!(AgentConfig), "agent.yaml of a Stead workspace")
+    titled(
+        schemars::schema_for!(AgentConfig),
+        "agent.yaml of a Stead workspace",
+    )
 }
 
 /// The schema of `tools.json`.
 pub fn tools_schema() -> Value {
-    titled(schemars::schema_for!(ToolsFile), "tools.json of a Stead workspace")
+    titled(
+        schemars::schema_for!(ToolsFile),
+        "tools.json of a Stead workspace",
+    )
 }
 
 /// The schema of a file of `profiles/`.
@@ -35,21 +41,37 @@ mod tests {
         let schema = agent_schema();
         let properties = schema["properties"].as_object().unwrap();
         for (key, property) in properties {
-            assert!(property.get("description").is_some() || property.get("$ref").is_some(), "{key} is not explained");
+            assert!(
+                property.get("description").is_some() || property.get("$ref").is_some(),
+                "{key} is not explained"
+            );
         }
         let validator = jsonschema::validator_for(&schema).unwrap();
         let parse = |text: &str| AgentConfig::parse(text, &|_| None);
         for (text, valid) in [
             ("name: a\nmodel: openai:gpt", true),
-            ("model: {name: 'openai:gpt', temperature: 0.2}\ndisable: [shell, at_paths]", true),
-            ("permissions: [{operations: [read], paths: [a], mode: deny}]\nskills: {mode: full}", true),
+            (
+                "model: {name: 'openai:gpt', temperature: 0.2}\ndisable: [shell, at_paths]",
+                true,
+            ),
+            (
+                "permissions: [{operations: [read], paths: [a], mode: deny}]\nskills: {mode: full}",
+                true,
+            ),
             ("filesystem: {project: ../code}\nsurface: title", true),
             ("modle: x", false),
             ("policy: {max_steps: many}", false),
             ("disable: [everything]", false),
         ] {
-            let value = crate::Document::yaml("agent.yaml", text).unwrap().value().clone();
-            assert_eq!((validator.is_valid(&value), parse(text).is_ok()), (valid, valid), "{text}");
+            let value = crate::Document::yaml("agent.yaml", text)
+                .unwrap()
+                .value()
+                .clone();
+            assert_eq!(
+                (validator.is_valid(&value), parse(text).is_ok()),
+                (valid, valid),
+                "{text}"
+            );
         }
     }
 
@@ -58,9 +80,18 @@ mod tests {
         let validator = jsonschema::validator_for(&profile_schema()).unwrap();
         for (text, valid) in [
             ("for: openai", true),
-            ("for: [anthropic, 'claude:x*']\ncaching: 1h\ntemperature: 0.5\nthinking_tokens: 0", true),
-            ("for: openai\ngeneral_purpose: false\nsurface: title\nexclude: [ls]", true),
-            ("for: openai\ngeneral_purpose: {prompt: a}\ndescriptions: {ls: b}\nprompt_suffix: c", true),
+            (
+                "for: [anthropic, 'claude:x*']\ncaching: 1h\ntemperature: 0.5\nthinking_tokens: 0",
+                true,
+            ),
+            (
+                "for: openai\ngeneral_purpose: false\nsurface: title\nexclude: [ls]",
+                true,
+            ),
+            (
+                "for: openai\ngeneral_purpose: {prompt: a}\ndescriptions: {ls: b}\nprompt_suffix: c",
+                true,
+            ),
             ("for: anthropic\ncaching: off", true),
             ("temperature: 1", false),
             ("for: openai\ncaching: 2h", false),
@@ -68,9 +99,16 @@ mod tests {
             ("for: openai\nsurface: camel", false),
             ("for: openai\nexclude: ls", false),
         ] {
-            let value = crate::Document::yaml("p.yaml", text).unwrap().value().clone();
+            let value = crate::Document::yaml("p.yaml", text)
+                .unwrap()
+                .value()
+                .clone();
             let parsed = crate::profile::ProfileRead::parse("p.yaml", text).is_ok();
-            assert_eq!((validator.is_valid(&value), parsed), (valid, valid), "{text}");
+            assert_eq!(
+                (validator.is_valid(&value), parsed),
+                (valid, valid),
+                "{text}"
+            );
         }
     }
 }

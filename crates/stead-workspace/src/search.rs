@@ -26,7 +26,9 @@ impl SearchSettings {
 
     /// Who tells the meaning of texts.
     pub(crate) fn meaning(&self, env: Env<'_>) -> Option<Meaning> {
-        self.embedding.as_ref().map(|settings| Meaning::new(settings, env))
+        self.embedding
+            .as_ref()
+            .map(|settings| Meaning::new(settings, env))
     }
 }
 
@@ -39,7 +41,9 @@ enum NameOrSettings {
     Settings(EmbeddingSettings),
 }
 
-fn embedding<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<EmbeddingSettings>, D::Error> {
+fn embedding<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<EmbeddingSettings>, D::Error> {
     struct Given;
     impl<'de> serde::de::Visitor<'de> for Given {
         type Value = Option<EmbeddingSettings>;
@@ -47,10 +51,14 @@ fn embedding<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Embedd
             f.write_str("`provider:model`, or a map with `name:`")
         }
         fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
-            Ok(Some(EmbeddingSettings { name: name.to_owned(), ..EmbeddingSettings::default() }))
+            Ok(Some(EmbeddingSettings {
+                name: name.to_owned(),
+                ..EmbeddingSettings::default()
+            }))
         }
         fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-            EmbeddingSettings::deserialize(serde::de::value::MapAccessDeserializer::new(map)).map(Some)
+            EmbeddingSettings::deserialize(serde::de::value::MapAccessDeserializer::new(map))
+                .map(Some)
         }
         fn visit_unit<E>(self) -> Result<Self::Value, E> {
             Ok(None)
@@ -73,7 +81,9 @@ pub struct Meaning {
 impl Meaning {
     fn new(settings: &EmbeddingSettings, env: Env<'_>) -> Self {
         let embedder = Embedder::new(settings, env);
-        let name = embedder.as_ref().map_or_else(|_| settings.name.clone(), Embedder::name);
+        let name = embedder
+            .as_ref()
+            .map_or_else(|_| settings.name.clone(), Embedder::name);
         Self { name, embedder }
     }
 }
@@ -83,7 +93,10 @@ impl Embed for Meaning {
         &self.name
     }
 
-    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, EmbedError>> {
+    fn embed<'a>(
+        &'a self,
+        texts: &'a [String],
+    ) -> BoxFuture<'a, Result<Vec<Vec<f32>>, EmbedError>> {
         async move {
             let told = |error: &ModelError| EmbedError(error.to_string());
             let embedder = self.embedder.as_ref().map_err(told)?;

@@ -6,7 +6,9 @@ use serde_json::Value;
 use stead_model::ModelSettings;
 
 /// What an agent may be used for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentMode {
     /// As the main agent of a session, or to switch to.

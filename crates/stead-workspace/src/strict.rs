@@ -31,7 +31,9 @@ impl<'de> Deserializer<'de> for Strict<'de> {
                 list.end().map(|()| value)
             }
             Value::Object(fields) => {
-                let named = fields.iter().map(|(name, value)| (BorrowedStrDeserializer::new(name), Strict(value)));
+                let named = fields
+                    .iter()
+                    .map(|(name, value)| (BorrowedStrDeserializer::new(name), Strict(value)));
                 let mut map = MapDeserializer::new(named);
                 let value = visitor.visit_map(&mut map)?;
                 map.end().map(|()| value)
@@ -43,7 +45,11 @@ impl<'de> Deserializer<'de> for Strict<'de> {
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        if self.0.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
+        if self.0.is_null() {
+            visitor.visit_none()
+        } else {
+            visitor.visit_some(self)
+        }
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -67,7 +73,11 @@ impl<'de> Deserializer<'de> for Strict<'de> {
         self.0.deserialize_enum(name, variants, visitor)
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Error> {
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -100,11 +110,20 @@ mod tests {
     #[test]
     fn a_list_is_no_struct_at_any_depth_and_all_else_is_as_usual() {
         let value = json!({"inner": {"number": 1, "text": null}, "list": [{"text": "x"}]});
-        assert_eq!(Outer::deserialize(Strict(&value)).unwrap(), Outer::deserialize(&value).unwrap());
+        assert_eq!(
+            Outer::deserialize(Strict(&value)).unwrap(),
+            Outer::deserialize(&value).unwrap()
+        );
         for value in [json!([]), json!({"inner": [1]}), json!({"list": [[1]]})] {
-            assert!(Outer::deserialize(&value).is_ok(), "serde itself takes {value}");
+            assert!(
+                Outer::deserialize(&value).is_ok(),
+                "serde itself takes {value}"
+            );
             let error = Outer::deserialize(Strict(&value)).unwrap_err().to_string();
-            assert!(error.contains("invalid type: sequence, expected struct"), "{value}: {error}");
+            assert!(
+                error.contains("invalid type: sequence, expected struct"),
+                "{value}: {error}"
+            );
         }
     }
 }

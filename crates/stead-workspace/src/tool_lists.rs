@@ -17,12 +17,18 @@ pub struct ToolLists {
 impl ToolLists {
     /// Whether the lists let the tool of this canonical name be.
     pub fn allow(&self, tool: &str) -> bool {
-        !self.denies(tool) && self.allow.as_ref().is_none_or(|allow| allow.iter().any(|listed| means(listed, tool)))
+        !self.denies(tool)
+            && self
+                .allow
+                .as_ref()
+                .is_none_or(|allow| allow.iter().any(|listed| means(listed, tool)))
     }
 
     /// Whether they deny it by name.
     pub fn denies(&self, tool: &str) -> bool {
-        self.deny.iter().any(|listed| means(listed, tool) || covers(listed, tool))
+        self.deny
+            .iter()
+            .any(|listed| means(listed, tool) || covers(listed, tool))
     }
 }
 
@@ -121,29 +127,59 @@ impl ToolsConfig {
     ) -> Result<(Self, Vec<Finding>), Finding> {
         let mut document = Document::json(file, text)?;
         for key in ["allow", "deny"] {
-            if document.value().get(key).is_some_and(|list| list.to_string().contains("${")) {
-                let text = format!("{key}: names of tools are written out; a variable has no meaning here");
+            if document
+                .value()
+                .get(key)
+                .is_some_and(|list| list.to_string().contains("${"))
+            {
+                let text = format!(
+                    "{key}: names of tools are written out; a variable has no meaning here"
+                );
                 return Err(document.error(key, text));
             }
         }
         let (secrets, missing) = document.resolve(lookup);
-        let mut findings: Vec<Finding> =
-            missing.into_iter().map(|finding| Finding { severity: Severity::Lax, ..finding }).collect();
-        let ToolsFile { allow, deny, mcp_servers, _schema } = document.typed()?;
+        let mut findings: Vec<Finding> = missing
+            .into_iter()
+            .map(|finding| Finding {
+                severity: Severity::Lax,
+                ..finding
+            })
+            .collect();
+        let ToolsFile {
+            allow,
+            deny,
+            mcp_servers,
+            _schema,
+        } = document.typed()?;
         let allow = match (allow, empty) {
             (Some(list), EmptyAllow::Everything) if list.is_empty() => None,
             (allow, _) => allow,
         };
         for (name, server) in &mcp_servers {
             let key = format!("mcpServers.{name}");
-            findings.extend(server.problem().map(|problem| document.error(&key, format!("{key}: {problem}"))));
+            findings.extend(
+                server
+                    .problem()
+                    .map(|problem| document.error(&key, format!("{key}: {problem}"))),
+            );
             let later = format!("{key}: tool servers are connected in a later version");
             findings.push(document.finding(Severity::Inactive, &key, later));
         }
-        if let Some(error) = findings.iter().find(|finding| finding.severity == Severity::Error) {
+        if let Some(error) = findings
+            .iter()
+            .find(|finding| finding.severity == Severity::Error)
+        {
             return Err(error.clone());
         }
-        Ok((Self { lists: ToolLists { allow, deny }, servers: mcp_servers, secrets }, findings))
+        Ok((
+            Self {
+                lists: ToolLists { allow, deny },
+                servers: mcp_servers,
+                secrets,
+            },
+            findings,
+        ))
     }
 }
 
@@ -154,12 +190,20 @@ impl ToolsConfig {
             Ok(parsed) => parsed,
             Err(finding) => return vec![finding],
         };
-        let Ok(document) = Document::json(file, text) else { return findings };
-        let lists = [("allow", config.lists.allow.unwrap_or_default()), ("deny", config.lists.deny)];
+        let Ok(document) = Document::json(file, text) else {
+            return findings;
+        };
+        let lists = [
+            ("allow", config.lists.allow.unwrap_or_default()),
+            ("deny", config.lists.deny),
+        ];
         for (key, names) in &lists {
             for (i, name) in names.iter().enumerate() {
                 let key = format!("{key}[{i}]");
-                findings.extend(tool_problem(name).map(|(severity, text)| document.finding(severity, &key, text)));
+                findings.extend(
+                    tool_problem(name)
+                        .map(|(severity, text)| document.finding(severity, &key, text)),
+                );
             }
         }
         findings
@@ -170,11 +214,15 @@ impl ToolsConfig {
 pub fn tool_problem(name: &str) -> Option<(Severity, String)> {
     match known_tool(name).map(|tool| tool.here) {
         Some(Here::Now) => None,
-        Some(Here::Later) => Some((Severity::Inactive, format!("the tool {name} comes in a later version"))),
+        Some(Here::Later) => Some((
+            Severity::Inactive,
+            format!("the tool {name} comes in a later version"),
+        )),
         None if name.starts_with("mcp__") => None,
         None => {
             let known: Vec<&str> = known_tools().map(|tool| tool.name).collect();
-            let hint = nearest(name, &known).map_or(String::new(), |near| format!("; did you mean {near}?"));
+            let hint = nearest(name, &known)
+                .map_or(String::new(), |near| format!("; did you mean {near}?"));
             Some((Severity::Lax, format!("there is no tool {name}{hint}")))
         }
     }
@@ -185,10 +233,18 @@ impl McpServer {
         match (self.transport, &self.command, &self.url) {
             (_, Some(_), Some(_)) => Some("has both `command` and `url`; keep one"),
             (Some(Transport::Stdio), None, _) => Some("stdio needs `command`"),
-            (Some(Transport::Sse | Transport::StreamableHttp), _, None) => Some("this transport needs `url`"),
+            (Some(Transport::Sse | Transport::StreamableHttp), _, None) => {
+                Some("this transport needs `url`")
+            }
             (None, None, None) => Some("needs `command` or `url`"),
-            _ if self.command.as_deref() == Some("") || self.url.as_deref() == Some("") => Some("is empty"),
-            _ if [self.timeout, self.initialization_timeout].iter().flatten().any(|s| !s.is_finite() || *s <= 0.0) => {
+            _ if self.command.as_deref() == Some("") || self.url.as_deref() == Some("") => {
+                Some("is empty")
+            }
+            _ if [self.timeout, self.initialization_timeout]
+                .iter()
+                .flatten()
+                .any(|s| !s.is_finite() || *s <= 0.0) =>
+            {
                 Some("a time limit must be more than 0 seconds")
             }
             _ => None,
@@ -201,7 +257,9 @@ mod tests {
     use super::*;
 
     fn parse(text: &str, empty: EmptyAllow) -> Result<(ToolsConfig, Vec<Finding>), Finding> {
-        ToolsConfig::parse("tools.json", text, empty, &|name| (name == "KEY").then(|| "secret".to_owned()))
+        ToolsConfig::parse("tools.json", text, empty, &|name| {
+            (name == "KEY").then(|| "secret".to_owned())
+        })
     }
 
     #[test]
@@ -215,33 +273,80 @@ mod tests {
             },
         }"#;
         let (config, findings) = parse(text, EmptyAllow::Nothing).unwrap();
-        assert_eq!(config.lists.allow.as_deref(), Some(&["read_file".to_owned(), "Grep".to_owned()][..]));
-        assert_eq!(config.servers["amap"].url.as_deref(), Some("http://x/mcp?key=secret"));
-        assert_eq!((config.servers["py"].env["A"].as_str(), config.secrets), ("", vec!["secret".to_owned()]));
-        let severities: Vec<_> = findings.iter().map(|finding| (finding.severity, finding.place.line)).collect();
-        assert_eq!(severities, [(Severity::Lax, 6), (Severity::Inactive, 5), (Severity::Inactive, 6)]);
+        assert_eq!(
+            config.lists.allow.as_deref(),
+            Some(&["read_file".to_owned(), "Grep".to_owned()][..])
+        );
+        assert_eq!(
+            config.servers["amap"].url.as_deref(),
+            Some("http://x/mcp?key=secret")
+        );
+        assert_eq!(
+            (config.servers["py"].env["A"].as_str(), config.secrets),
+            ("", vec!["secret".to_owned()])
+        );
+        let severities: Vec<_> = findings
+            .iter()
+            .map(|finding| (finding.severity, finding.place.line))
+            .collect();
+        assert_eq!(
+            severities,
+            [
+                (Severity::Lax, 6),
+                (Severity::Inactive, 5),
+                (Severity::Inactive, 6)
+            ]
+        );
     }
 
     #[test]
     fn an_empty_list_means_what_the_layout_says() {
-        for (empty, expected) in [(EmptyAllow::Nothing, Some(Vec::new())), (EmptyAllow::Everything, None)] {
-            assert_eq!(parse(r#"{"allow": []}"#, empty).unwrap().0.lists.allow, expected);
+        for (empty, expected) in [
+            (EmptyAllow::Nothing, Some(Vec::new())),
+            (EmptyAllow::Everything, None),
+        ] {
+            assert_eq!(
+                parse(r#"{"allow": []}"#, empty).unwrap().0.lists.allow,
+                expected
+            );
         }
-        assert_eq!(parse("", EmptyAllow::Nothing).unwrap().0, ToolsConfig::default());
+        assert_eq!(
+            parse("", EmptyAllow::Nothing).unwrap().0,
+            ToolsConfig::default()
+        );
     }
 
     #[test]
     fn mistakes_have_a_place() {
         for (text, line, said) in [
             ("{\n\"alow\": []}", 2, "did you mean `allow`"),
-            ("{\"mcpServers\": {\n\"a\": {\"transport\": \"stdio\"}}}", 2, "needs `command`"),
-            ("{\"mcpServers\": {\n\"a\": {}}}", 2, "needs `command` or `url`"),
-            ("{\"mcpServers\": {\n\"a\": {\"command\": \"x\", \"url\": \"y\"}}}", 2, "both"),
-            ("{\"mcpServers\": {\"a\": {\n\"transport\": \"pigeon\"}}}", 2, "pigeon"),
+            (
+                "{\"mcpServers\": {\n\"a\": {\"transport\": \"stdio\"}}}",
+                2,
+                "needs `command`",
+            ),
+            (
+                "{\"mcpServers\": {\n\"a\": {}}}",
+                2,
+                "needs `command` or `url`",
+            ),
+            (
+                "{\"mcpServers\": {\n\"a\": {\"command\": \"x\", \"url\": \"y\"}}}",
+                2,
+                "both",
+            ),
+            (
+                "{\"mcpServers\": {\"a\": {\n\"transport\": \"pigeon\"}}}",
+                2,
+                "pigeon",
+            ),
             ("[1]", 1, "pairs are needed"),
         ] {
             let error = parse(text, EmptyAllow::Nothing).unwrap_err();
-            assert!(error.place.line == line && error.message.contains(said), "{text}: {error}");
+            assert!(
+                error.place.line == line && error.message.contains(said),
+                "{text}: {error}"
+            );
         }
     }
 }

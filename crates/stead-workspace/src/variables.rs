@@ -20,7 +20,9 @@ pub(crate) enum Marks {
 impl Marks {
     /// The variable that is written as `written`, if it is one.
     fn variable(self, written: &str) -> Option<&str> {
-        let from_env = written.strip_prefix("env.").or_else(|| written.strip_prefix("secrets."));
+        let from_env = written
+            .strip_prefix("env.")
+            .or_else(|| written.strip_prefix("secrets."));
         match self {
             Self::All => Some(written),
             Self::AllOrEnv => Some(from_env.unwrap_or(written)),
@@ -67,10 +69,17 @@ pub(crate) fn substitute(value: &mut Value, key: &str, lookup: Lookup<'_>, found
         Value::Object(fields) => {
             for (name, field) in fields {
                 let before = found.values.len();
-                let key = if key.is_empty() { name.clone() } else { format!("{key}.{name}") };
+                let key = if key.is_empty() {
+                    name.clone()
+                } else {
+                    format!("{key}.{name}")
+                };
                 substitute(field, &key, lookup, found);
                 // An address or a name is not a secret; hiding it would garble ordinary text.
-                let harmless = matches!(name.as_str(), "name" | "model" | "base_url" | "description" | "fallbacks");
+                let harmless = matches!(
+                    name.as_str(),
+                    "name" | "model" | "base_url" | "description" | "fallbacks"
+                );
                 if harmless && !field.is_object() {
                     found.values.truncate(before);
                 }
@@ -84,7 +93,9 @@ fn expand(text: &str, key: &str, lookup: Lookup<'_>, found: &mut Found) -> Strin
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(start) = rest.find("${") {
-        let Some(length) = rest[start..].find('}') else { break };
+        let Some(length) = rest[start..].find('}') else {
+            break;
+        };
         out.push_str(&rest[..start]);
         let inner = &rest[start + 2..start + length];
         let (written, default) = match inner.split_once(":-") {
@@ -121,18 +132,36 @@ mod tests {
     fn variables_are_replaced_defaulted_or_reported() {
         let lookup = |name: &str| (name == "KEY").then(|| "v1".to_owned());
         let mut found = Found::default();
-        let mut value = serde_json::json!({"a": "x${KEY}y", "b": ["${NO:-d}", "${GONE}", "${open"], "c": 1});
+        let mut value =
+            serde_json::json!({"a": "x${KEY}y", "b": ["${NO:-d}", "${GONE}", "${open"], "c": 1});
         substitute(&mut value, "", &lookup, &mut found);
-        assert_eq!(value, serde_json::json!({"a": "xv1y", "b": ["d", "", "${open"], "c": 1}));
-        let gone = Missing { name: "GONE".to_owned(), written: "GONE".to_owned(), key: "b[1]".to_owned() };
-        assert_eq!((found.missing, found.values), (vec![gone], vec!["v1".to_owned()]));
+        assert_eq!(
+            value,
+            serde_json::json!({"a": "xv1y", "b": ["d", "", "${open"], "c": 1})
+        );
+        let gone = Missing {
+            name: "GONE".to_owned(),
+            written: "GONE".to_owned(),
+            key: "b[1]".to_owned(),
+        };
+        assert_eq!(
+            (found.missing, found.values),
+            (vec![gone], vec!["v1".to_owned()])
+        );
     }
 
     #[test]
     fn what_a_variable_looks_like_depends_on_the_file() {
         let lookup = |name: &str| (name == "KEY").then(|| "v1".to_owned());
-        for (marks, expected) in [(Marks::All, "v1  d"), (Marks::AllOrEnv, "v1 v1 v1"), (Marks::Env, "${KEY} v1 v1")] {
-            let mut found = Found { marks, ..Found::default() };
+        for (marks, expected) in [
+            (Marks::All, "v1  d"),
+            (Marks::AllOrEnv, "v1 v1 v1"),
+            (Marks::Env, "${KEY} v1 v1"),
+        ] {
+            let mut found = Found {
+                marks,
+                ..Found::default()
+            };
             let mut value = serde_json::json!("${KEY} ${env.KEY} ${env.KEY:-d}");
             substitute(&mut value, "", &lookup, &mut found);
             assert_eq!(value, serde_json::json!(expected), "{marks:?}");

@@ -4,8 +4,8 @@ use crate::layout::{Read, detect, load, parse_subagent};
 use crate::profile::{ProfileRead, built_in};
 use crate::skills::{Flavor, Layer, SkillLayer, SkillLibrary, SourceError};
 use crate::{
-    AgentConfig, AgentSpec, Definition, EmptyAllow, Finding, Layout, LoadCx, OpenOptions, Part, ProfileLayer, Reader,
-    Switch, ToolsConfig, Window,
+    AgentConfig, AgentSpec, Definition, EmptyAllow, Finding, Layout, LoadCx, OpenOptions, Part,
+    ProfileLayer, Reader, Switch, ToolsConfig, Window,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -64,9 +64,15 @@ async fn secrets_of_tools(
     definition: &Definition,
     lookup: &(dyn Fn(&str) -> Option<String> + Sync),
 ) -> Vec<String> {
-    let Some(path) = &definition.tree.tools else { return Vec::new() };
-    let window = Window::Whole { limit: MAX_READ_BYTES };
-    let Ok(Some(read)) = Reader::default().read(&**files, path, window).await else { return Vec::new() };
+    let Some(path) = &definition.tree.tools else {
+        return Vec::new();
+    };
+    let window = Window::Whole {
+        limit: MAX_READ_BYTES,
+    };
+    let Ok(Some(read)) = Reader::default().read(&**files, path, window).await else {
+        return Vec::new();
+    };
     let own = &definition.config.variables;
     let known = |name: &str| own.get(name).cloned().or_else(|| lookup(name));
     let parsed = ToolsConfig::parse(path.as_str(), &read.text, EmptyAllow::Nothing, &known);
@@ -100,7 +106,11 @@ pub enum WorkspaceError {
 }
 
 fn lines(findings: &[Finding]) -> String {
-    findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    findings
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// The agents of a workspace that work can be handed to.
@@ -123,20 +133,39 @@ impl Workspace {
             Some(layout) => layout,
             None => detect(&*files).await,
         };
-        let cx = LoadCx { files: &files, variables: lookup, options };
+        let cx = LoadCx {
+            files: &files,
+            variables: lookup,
+            options,
+        };
         let mut definition = load(layout, &cx).await.map_err(WorkspaceError::Invalid)?;
-        definition.config.secrets.extend(secrets_of_tools(&files, &definition, lookup).await);
+        definition
+            .config
+            .secrets
+            .extend(secrets_of_tools(&files, &definition, lookup).await);
         let own = definition.config.variables.clone();
         let known = |name: &str| own.get(name).cloned().or_else(|| lookup(name));
-        let meaning = definition.config.search.meaning(&known).map(|meaning| Arc::new(meaning) as Arc<dyn Embed>);
-        let key = definition.config.search.embedding.as_ref().and_then(|settings| settings.api_key.clone());
+        let meaning = definition
+            .config
+            .search
+            .meaning(&known)
+            .map(|meaning| Arc::new(meaning) as Arc<dyn Embed>);
+        let key = definition
+            .config
+            .search
+            .embedding
+            .as_ref()
+            .and_then(|settings| settings.api_key.clone());
         definition.config.secrets.extend(key);
         let permissions = &definition.config.permissions;
         let rules = Arc::new(Rules::new(permissions, definition.tree.protected)?);
         let unasked: Vec<Rule> = permissions.iter().cloned().map(unasked).collect();
         let unasked = Arc::new(Rules::new(&unasked, definition.tree.protected)?);
         let secrets = Arc::new(Rules::new(&[], Protected::NONE)?);
-        let home = options.home.clone().map(|home| Arc::new(Guarded::hiding(home, secrets)) as Arc<dyn Vfs>);
+        let home = options
+            .home
+            .clone()
+            .map(|home| Arc::new(Guarded::hiding(home, secrets)) as Arc<dyn Vfs>);
         Ok(Self {
             files,
             definition,
@@ -155,7 +184,10 @@ impl Workspace {
 
     /// The same workspace as one of its agents finds it.
     pub fn as_agent(&self, spec: &AgentSpec, part: Part) -> Self {
-        Self { definition: self.definition.as_agent(spec, part), ..self.clone() }
+        Self {
+            definition: self.definition.as_agent(spec, part),
+            ..self.clone()
+        }
     }
 
     /// `files` as the prompt shows them: what may not be read, or only after asking, is not there.
@@ -170,11 +202,17 @@ impl Workspace {
 
     /// The agents that work can be handed to, as they are now in `files`; those in `own` hide others of their
     /// name.
-    pub async fn subagents(&self, files: &dyn Vfs, own: Option<&VPath>) -> Result<AgentFiles, WorkspaceError> {
+    pub async fn subagents(
+        &self,
+        files: &dyn Vfs,
+        own: Option<&VPath>,
+    ) -> Result<AgentFiles, WorkspaceError> {
         let mut all = AgentFiles::default();
         let Some(shared) = &self.definition.tree.subagents else {
             let agents = self.definition.agents.iter();
-            all.specs = agents.map(|(name, spec)| (name.clone(), Arc::new(spec.clone()))).collect();
+            all.specs = agents
+                .map(|(name, spec)| (name.clone(), Arc::new(spec.clone())))
+                .collect();
             return Ok(all);
         };
         for folder in [Some(shared), own].into_iter().flatten() {
@@ -184,13 +222,22 @@ impl Workspace {
                 Err(error) => return Err(error.into()),
             };
             for entry in entries.into_iter().take(MAX_SUBAGENTS) {
-                let Some(id) = entry.name.strip_suffix(".md").filter(|id| !id.is_empty() && !id.starts_with('.'))
+                let Some(id) = entry
+                    .name
+                    .strip_suffix(".md")
+                    .filter(|id| !id.is_empty() && !id.starts_with('.'))
                 else {
                     continue;
                 };
-                let Ok(path) = folder.join(&entry.name) else { continue };
-                let window = Window::Whole { limit: MAX_READ_BYTES };
-                let Ok(Some(read)) = self.reader.read(files, &path, window).await else { continue };
+                let Ok(path) = folder.join(&entry.name) else {
+                    continue;
+                };
+                let window = Window::Whole {
+                    limit: MAX_READ_BYTES,
+                };
+                let Ok(Some(read)) = self.reader.read(files, &path, window).await else {
+                    continue;
+                };
                 match self.spec(id, path, read.text) {
                     Some(spec) => drop(all.specs.insert(id.to_owned(), spec)),
                     // Nobody else takes its place, who may be allowed more.
@@ -211,8 +258,13 @@ impl Workspace {
         {
             return spec.clone();
         }
-        let read = Read { file: path.to_string(), text: text.to_string() };
-        let spec = parse_subagent(id, &read).ok().map(|(spec, _)| Arc::new(spec));
+        let read = Read {
+            file: path.to_string(),
+            text: text.to_string(),
+        };
+        let spec = parse_subagent(id, &read)
+            .ok()
+            .map(|(spec, _)| Arc::new(spec));
         if specs.len() >= 2 * MAX_SUBAGENTS {
             specs.clear();
         }
@@ -230,44 +282,79 @@ impl Workspace {
         known: impl Fn(&str) -> bool,
     ) -> Result<Vec<ProfileLayer>, WorkspaceError> {
         let read = self.read_profiles(files).await?;
-        let unknown = read.iter().flat_map(|profile| &profile.unknown).filter(|(name, _)| !known(name));
+        let unknown = read
+            .iter()
+            .flat_map(|profile| &profile.unknown)
+            .filter(|(name, _)| !known(name));
         let mut wrong = ProfileRead::twice(&read);
         wrong.extend(unknown.map(|(_, finding)| finding.clone()));
         if !wrong.is_empty() {
             return Err(WorkspaceError::Invalid(wrong));
         }
         let own = read.iter().flat_map(|profile| profile.layers());
-        Ok(self.built_in.iter().cloned().chain(own).chain(self.definition.profiles.iter().cloned()).collect())
+        Ok(self
+            .built_in
+            .iter()
+            .cloned()
+            .chain(own)
+            .chain(self.definition.profiles.iter().cloned())
+            .collect())
     }
 
-    async fn read_profiles(&self, files: &dyn Vfs) -> Result<Vec<Arc<ProfileRead>>, WorkspaceError> {
+    async fn read_profiles(
+        &self,
+        files: &dyn Vfs,
+    ) -> Result<Vec<Arc<ProfileRead>>, WorkspaceError> {
         let folder = VPath::parse(self.definition.layout.profiles()).map_err(VfsError::from)?;
         let entries = match files.list(&folder).await {
             Ok(entries) => entries,
             Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) => return Ok(Vec::new()),
             Err(error) => return Err(error.into()),
         };
-        let is_profile =
-            |name: &str| !name.starts_with('.') && name.strip_suffix(".yaml").is_some_and(|stem| !stem.is_empty());
-        let files_only = entries.into_iter().filter(|entry| entry.kind != FileKind::Directory);
-        let mut names: Vec<String> = files_only.map(|entry| entry.name).filter(|name| is_profile(name)).collect();
+        let is_profile = |name: &str| {
+            !name.starts_with('.')
+                && name
+                    .strip_suffix(".yaml")
+                    .is_some_and(|stem| !stem.is_empty())
+        };
+        let files_only = entries
+            .into_iter()
+            .filter(|entry| entry.kind != FileKind::Directory);
+        let mut names: Vec<String> = files_only
+            .map(|entry| entry.name)
+            .filter(|name| is_profile(name))
+            .collect();
         names.sort();
         if names.len() > MAX_PROFILES {
             // What is left out might exclude a tool.
-            let words = format!("{} profiles; there may be {MAX_PROFILES} at most", names.len());
-            return Err(WorkspaceError::Invalid(vec![Finding::error(folder.as_str(), words)]));
+            let words = format!(
+                "{} profiles; there may be {MAX_PROFILES} at most",
+                names.len()
+            );
+            return Err(WorkspaceError::Invalid(vec![Finding::error(
+                folder.as_str(),
+                words,
+            )]));
         }
         let (mut read, mut wrong) = (Vec::new(), Vec::new());
         for name in names {
             let path = folder.join(&name).map_err(VfsError::from)?;
-            let window = Window::Whole { limit: MAX_READ_BYTES };
-            let Some(text) = self.reader.read(files, &path, window).await? else { continue };
+            let window = Window::Whole {
+                limit: MAX_READ_BYTES,
+            };
+            let Some(text) = self.reader.read(files, &path, window).await? else {
+                continue;
+            };
             match self.profile(path, text.text) {
                 Ok(profile) => read.push(profile),
                 Err(findings) => wrong.extend(findings),
             }
         }
-        if wrong.is_empty() { Ok(read) } else { Err(WorkspaceError::Invalid(wrong)) }
+        if wrong.is_empty() {
+            Ok(read)
+        } else {
+            Err(WorkspaceError::Invalid(wrong))
+        }
     }
 
     fn profile(&self, path: VPath, text: Arc<str>) -> Result<Arc<ProfileRead>, Vec<Finding>> {
@@ -291,24 +378,40 @@ impl Workspace {
         let Some(path) = self.definition.tree.tools.as_ref().filter(|_| !off) else {
             return Ok(ToolsConfig::default());
         };
-        let window = Window::Whole { limit: MAX_READ_BYTES };
-        let Some(read) = self.reader.read(files, path, window).await? else { return Ok(ToolsConfig::default()) };
+        let window = Window::Whole {
+            limit: MAX_READ_BYTES,
+        };
+        let Some(read) = self.reader.read(files, path, window).await? else {
+            return Ok(ToolsConfig::default());
+        };
         let lookup = |name: &str| self.config().variables.get(name).cloned();
         let empty = match self.definition.layout {
             Layout::Agentscope => EmptyAllow::Everything,
-            Layout::Stead | Layout::Openharness | Layout::Openpaw | Layout::Deepagents | Layout::AgentscopePy => {
-                EmptyAllow::Nothing
-            }
+            Layout::Stead
+            | Layout::Openharness
+            | Layout::Openpaw
+            | Layout::Deepagents
+            | Layout::AgentscopePy => EmptyAllow::Nothing,
         };
         let parsed = ToolsConfig::parse(path.as_str(), &read.text, empty, &lookup);
-        parsed.map(|(config, _)| config).map_err(|finding| WorkspaceError::Invalid(vec![finding]))
+        parsed
+            .map(|(config, _)| config)
+            .map_err(|finding| WorkspaceError::Invalid(vec![finding]))
     }
 
     /// What is wrong with `tools.json`, strictly.
-    pub async fn check_tools(&self, files: &dyn Vfs, lookup: &dyn Fn(&str) -> Option<String>) -> Vec<Finding> {
+    pub async fn check_tools(
+        &self,
+        files: &dyn Vfs,
+        lookup: &dyn Fn(&str) -> Option<String>,
+    ) -> Vec<Finding> {
         let off = self.config().disable.has(Switch::ToolsConfig);
-        let Some(path) = self.definition.tree.tools.as_ref().filter(|_| !off) else { return Vec::new() };
-        let window = Window::Whole { limit: MAX_READ_BYTES };
+        let Some(path) = self.definition.tree.tools.as_ref().filter(|_| !off) else {
+            return Vec::new();
+        };
+        let window = Window::Whole {
+            limit: MAX_READ_BYTES,
+        };
         let read = match self.reader.read(files, path, window).await {
             Ok(Some(read)) => read,
             Ok(None) => return Vec::new(),
@@ -322,21 +425,40 @@ impl Workspace {
 
     /// Every folder of skills, lowest first: those that all workspaces share, those of the standard's own folder,
     /// those that were installed, the workspace's, and the user's own.
-    pub async fn skill_layers(&self, trees: SkillTrees<'_>) -> Result<Vec<SkillLayer>, SourceError> {
+    pub async fn skill_layers(
+        &self,
+        trees: SkillTrees<'_>,
+    ) -> Result<Vec<SkillLayer>, SourceError> {
         let tree = &self.definition.tree;
-        let layer =
-            |layer, files: &Arc<dyn Vfs>, root, flavor| SkillLayer { layer, files: files.clone(), root, flavor };
+        let layer = |layer, files: &Arc<dyn Vfs>, root, flavor| SkillLayer {
+            layer,
+            files: files.clone(),
+            root,
+            flavor,
+        };
         let mut layers = Vec::new();
         if let Some(home) = &self.home {
-            let folders = GLOBAL_SKILLS.iter().filter_map(|folder| VPath::parse(folder).ok());
-            layers.extend(folders.map(|folder| layer(Layer::Global, home, folder, Flavor::Standard)));
+            let folders = GLOBAL_SKILLS
+                .iter()
+                .filter_map(|folder| VPath::parse(folder).ok());
+            layers
+                .extend(folders.map(|folder| layer(Layer::Global, home, folder, Flavor::Standard)));
         }
-        let standard = VPath::parse(STANDARD_SKILLS).ok().filter(|folder| !tree.skills.contains(folder));
-        layers.extend(standard.map(|folder| layer(Layer::Workspace, trees.shared, folder, Flavor::Standard)));
+        let standard = VPath::parse(STANDARD_SKILLS)
+            .ok()
+            .filter(|folder| !tree.skills.contains(folder));
+        layers.extend(
+            standard.map(|folder| layer(Layer::Workspace, trees.shared, folder, Flavor::Standard)),
+        );
         layers.extend(self.library.repositories(trees.installed).await?);
         let own = tree.skills.iter().cloned();
         layers.extend(own.map(|folder| layer(Layer::Workspace, trees.shared, folder, tree.flavor)));
-        layers.extend(trees.own.into_iter().map(|(files, folder)| layer(Layer::User, &files, folder, tree.flavor)));
+        layers.extend(
+            trees
+                .own
+                .into_iter()
+                .map(|(files, folder)| layer(Layer::User, &files, folder, tree.flavor)),
+        );
         Ok(layers)
     }
 }

@@ -1,6 +1,11 @@
 //! Folders of every kind as agents, and skills from end to end.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on fails"
+)]
 
 #[path = "all/archives.rs"]
 mod archives;

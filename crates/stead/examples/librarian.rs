@@ -19,25 +19,38 @@ struct FindShelf {
 async fn find_shelf(_: ToolCx, args: FindShelf) -> Result<Output, ToolError> {
     match args.title.as_str() {
         "On Rivers" => Ok(Output::text("shelf 7")),
-        other => Err(ToolError::Tell(format!("there is no book {other:?}; titles are case-sensitive"))),
+        other => Err(ToolError::Tell(format!(
+            "there is no book {other:?}; titles are case-sensitive"
+        ))),
     }
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
-    std::fs::write(folder.path().join("AGENTS.md"), "You are a careful librarian.")?;
+    std::fs::write(
+        folder.path().join("AGENTS.md"),
+        "You are a careful librarian.",
+    )?;
     let agent = Agent::builder()
         .workspace(folder.path())
         .name("librarian")
         .model_of(stead::model::ScriptedModel::parse("librarian", SCRIPT)?)
-        .tool(function("find_shelf", "Finds the shelf of a book.", Risk::READS, find_shelf))
+        .tool(function(
+            "find_shelf",
+            "Finds the shelf of a book.",
+            Risk::READS,
+            find_shelf,
+        ))
         .build()
         .await?;
     let mut session = agent.session(SessionId::fresh());
     let input = session.input("Where is On Rivers?").await;
     let report = session.run(input, RunOptions::default()).await?;
     println!("{}", report.text);
-    println!("loans.md: {}", std::fs::read_to_string(folder.path().join("loans.md"))?);
+    println!(
+        "loans.md: {}",
+        std::fs::read_to_string(folder.path().join("loans.md"))?
+    );
     Ok(())
 }

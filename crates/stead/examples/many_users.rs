@@ -21,13 +21,20 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             .model_of(stead::model::ScriptedModel::parse("demo", SCRIPT)?)
             .build()
             .await?;
-        let owner = Owner { user: UserId::new(name)?, ..Owner::default() };
+        let owner = Owner {
+            user: UserId::new(name)?,
+            ..Owner::default()
+        };
         let mut session = agent.session_of(owner, SessionId::new("first")?);
         let input = session.input("Keep a note.").await;
-        println!("{name}: {}", session.run(input, RunOptions::default()).await?.text);
+        println!(
+            "{name}: {}",
+            session.run(input, RunOptions::default()).await?.text
+        );
     }
-    let mut names: Vec<String> =
-        std::fs::read_dir(folder.path())?.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+    let mut names: Vec<String> = std::fs::read_dir(folder.path())?
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
     names.sort();
     println!("in the folder: {}", names.join(", "));
     Ok(())

@@ -1,7 +1,11 @@
 //! Rules of the house that no compiler knows: which way the arrows go, how long a file may be, and which
 //! doors lead outside.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on fails"
+)]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,7 +26,10 @@ const HOUSE: [&str; 10] = [
 const MAX_LINES: usize = 800;
 
 fn crates() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .unwrap()
+        .to_owned()
 }
 
 /// All source files outside tests, with their text up to the first test module.
@@ -30,12 +37,20 @@ fn sources() -> BTreeMap<String, String> {
     fn walk(dir: &Path, root: &Path, out: &mut BTreeMap<String, String>) {
         for entry in std::fs::read_dir(dir).unwrap().flatten() {
             let path = entry.path();
-            let name = path.strip_prefix(root).unwrap().to_string_lossy().into_owned();
+            let name = path
+                .strip_prefix(root)
+                .unwrap()
+                .to_string_lossy()
+                .into_owned();
             if path.is_dir() {
                 walk(&path, root, out);
             } else if name.ends_with(".rs") && name.contains("/src/") && !is_test(&name) {
                 let text = std::fs::read_to_string(&path).unwrap();
-                let code = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or("").to_owned();
+                let code = text
+                    .split("\n#[cfg(test)]\nmod tests {")
+                    .next()
+                    .unwrap_or("")
+                    .to_owned();
                 out.insert(name, code);
             }
         }
@@ -57,11 +72,16 @@ fn arrows_go_down_only() {
     for (level, name) in HOUSE.iter().enumerate() {
         let manifest = std::fs::read_to_string(crates().join(name).join("Cargo.toml")).unwrap();
         let shipped = manifest.split("[dev-dependencies]").next().unwrap();
-        for used in
-            shipped.lines().filter_map(|line| line.split(['.', ' ', '=']).next()).filter(|n| n.starts_with("stead"))
+        for used in shipped
+            .lines()
+            .filter_map(|line| line.split(['.', ' ', '=']).next())
+            .filter(|n| n.starts_with("stead"))
         {
             let below = HOUSE.iter().position(|room| *room == used);
-            assert!(below.is_some_and(|below| below > level), "{name} uses {used}, which is not below it");
+            assert!(
+                below.is_some_and(|below| below > level),
+                "{name} uses {used}, which is not below it"
+            );
         }
     }
 }
@@ -70,7 +90,10 @@ fn arrows_go_down_only() {
 fn every_crate_is_a_room_of_the_house() {
     for entry in std::fs::read_dir(crates()).unwrap().flatten() {
         let name = entry.file_name().into_string().unwrap();
-        assert!(HOUSE.contains(&name.as_str()) || name == "stead-testkit", "{name} has no place in the house");
+        assert!(
+            HOUSE.contains(&name.as_str()) || name == "stead-testkit",
+            "{name} has no place in the house"
+        );
     }
 }
 
@@ -78,7 +101,10 @@ fn every_crate_is_a_room_of_the_house() {
 fn no_file_is_longer_than_can_be_read() {
     for (name, code) in sources() {
         let lines = code.lines().count();
-        assert!(lines <= MAX_LINES, "{name} has {lines} lines, at most {MAX_LINES} without tests");
+        assert!(
+            lines <= MAX_LINES,
+            "{name} has {lines} lines, at most {MAX_LINES} without tests"
+        );
     }
 }
 
@@ -105,7 +131,9 @@ fn doors_to_the_outside_stay_in_their_homes() {
     for (name, code) in sources() {
         for (door, homes) in &doors {
             let at_home = homes.iter().any(|home| name.starts_with(home));
-            let line = code.lines().position(|line| line.contains(door) && !line.trim_start().starts_with("//"));
+            let line = code
+                .lines()
+                .position(|line| line.contains(door) && !line.trim_start().starts_with("//"));
             if let (Some(line), false) = (line, at_home) {
                 panic!("{name}:{} uses `{door}` outside its home", line + 1);
             }

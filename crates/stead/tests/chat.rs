@@ -1,6 +1,10 @@
 //! `stead chat` on a pseudo-terminal, as a person sees it. What the unit tests cannot show: that keys
 //! arrive, that the run and the screen go on side by side, and that the terminal is given back.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail the test by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests fail the test by panicking"
+)]
 
 #[path = "chat/live.rs"]
 mod live;
@@ -72,10 +76,16 @@ fn a_message_is_answered_piece_by_piece_and_the_footer_counts() {
     let pty = chat(dir.path(), script);
     pty.send("hi\r");
     pty.wait_for("answering · step 1", DEADLINE);
-    pty.wait_until("a part of the answer", DEADLINE, |screen| screen.contains("Hello") && !screen.contains("house"));
+    pty.wait_until("a part of the answer", DEADLINE, |screen| {
+        screen.contains("Hello") && !screen.contains("house")
+    });
     pty.wait_for("Hello there, friend of the house.", DEADLINE);
     pty.wait_for("1200 in, 34 out · cost unknown", DEADLINE);
-    assert!(pty.screen().contains("talk · scripted:"), "{}", pty.screen());
+    assert!(
+        pty.screen().contains("talk · scripted:"),
+        "{}",
+        pty.screen()
+    );
     pty.wait_gone("step 1", DEADLINE);
     leave(pty, CTRL_D);
 }
@@ -85,10 +95,14 @@ fn ctrl_c_cancels_a_hanging_answer_the_chat_stays_usable_and_the_session_resumab
     let dir = workspace(&[]);
     let server = FakeModel::start(vec![hang(), reply().text("Second answer."), hang()]);
     let mut command = stead(dir.path(), "openai:m", &["chat", "-s", "talk"]);
-    command.env("OPENAI_BASE_URL", server.openai_url()).env("OPENAI_API_KEY", "k");
+    command
+        .env("OPENAI_BASE_URL", server.openai_url())
+        .env("OPENAI_API_KEY", "k");
     let pty = opened(&command);
     pty.send("first\r");
-    pty.wait_until("the first request", DEADLINE, |_| server.requests().len() == 1);
+    pty.wait_until("the first request", DEADLINE, |_| {
+        server.requests().len() == 1
+    });
     pty.wait_for("waiting for the model · step 1", DEADLINE);
     pty.send(CTRL_C);
     pty.wait_for("cancelled; /resume goes on", DEADLINE);
@@ -97,7 +111,9 @@ fn ctrl_c_cancels_a_hanging_answer_the_chat_stays_usable_and_the_session_resumab
     pty.wait_for("Second answer.", DEADLINE);
     pty.wait_gone("step 1", DEADLINE);
     pty.send("third\r");
-    pty.wait_until("the third request", DEADLINE, |_| server.requests().len() == 3);
+    pty.wait_until("the third request", DEADLINE, |_| {
+        server.requests().len() == 3
+    });
     // The second of them comes while the first is still being carried out, or finds an idle prompt.
     pty.send(CTRL_C);
     pty.wait_for("cancel", DEADLINE);
@@ -109,29 +125,43 @@ fn ctrl_c_cancels_a_hanging_answer_the_chat_stays_usable_and_the_session_resumab
 
     let again = opened(&command);
     again.wait_for("› third", DEADLINE);
-    again.wait_for("the last run did not come to its end; /resume goes on", DEADLINE);
+    again.wait_for(
+        "the last run did not come to its end; /resume goes on",
+        DEADLINE,
+    );
     leave(again, CTRL_C);
 }
 
 #[test]
 fn termination_cancels_the_run_and_restores_the_terminal() {
     let dir = workspace(&[]);
-    let mut pty = chat(dir.path(), "- text: \"slow slow slow\"\n  chunk: 1\n  delay_ms: 2000\n");
+    let mut pty = chat(
+        dir.path(),
+        "- text: \"slow slow slow\"\n  chunk: 1\n  delay_ms: 2000\n",
+    );
     pty.send("go\r");
     pty.wait_for("waiting for the model", DEADLINE);
-    let kill = Command::new("kill").args(["-TERM", &pty.pid().to_string()]).status().unwrap();
+    let kill = Command::new("kill")
+        .args(["-TERM", &pty.pid().to_string()])
+        .status()
+        .unwrap();
     assert!(kill.success());
     assert_eq!(pty.wait_exit(DEADLINE).code(), Some(130));
     assert!(pty.raw().contains(LEAVE_ALTERNATE_SCREEN));
-    let journal =
-        std::fs::read_to_string(dir.path().join("agents").join(agent(dir.path())).join("sessions/talk.log.jsonl"));
+    let journal = std::fs::read_to_string(
+        dir.path()
+            .join("agents")
+            .join(agent(dir.path()))
+            .join("sessions/talk.log.jsonl"),
+    );
     assert!(journal.unwrap().contains("\"cancelled\""));
 }
 
 #[test]
 fn a_tool_call_is_one_line_that_ctrl_o_expands() {
     let dir = workspace(&[("notes.md", "buy milk\n")]);
-    let script = "- calls: [{tool: read_file, args: {file_path: notes.md}}]\n- text: Milk is needed.\n";
+    let script =
+        "- calls: [{tool: read_file, args: {file_path: notes.md}}]\n- text: Milk is needed.\n";
     let pty = chat(dir.path(), script);
     pty.send("what is to do?\r");
     pty.wait_for("Milk is needed.", DEADLINE);
@@ -200,7 +230,10 @@ fn commands_and_paths_are_completed_and_a_path_attaches_its_file() {
 // Acceptance 6.2
 #[test]
 fn a_key_allows_calls_for_good_and_another_parks_them() {
-    let dir = workspace(&[("agent.yaml", "approvals: {write_file: true, edit_file: true}\n")]);
+    let dir = workspace(&[(
+        "agent.yaml",
+        "approvals: {write_file: true, edit_file: true}\n",
+    )]);
     let script = "- calls: [{tool: write_file, args: {file_path: docs/a.txt, content: hello}}]\n\
                   - calls: [{tool: write_file, args: {file_path: docs/b.txt, content: hello}}]\n\
                   - text: Both written.\n\
@@ -218,7 +251,10 @@ fn a_key_allows_calls_for_good_and_another_parks_them() {
     pty.send("l");
     pty.wait_for("parked", DEADLINE);
     pty.wait_gone("step", DEADLINE);
-    assert_eq!(std::fs::read_to_string(dir.path().join("docs/b.txt")).unwrap(), "hello");
+    assert_eq!(
+        std::fs::read_to_string(dir.path().join("docs/b.txt")).unwrap(),
+        "hello"
+    );
     leave(pty, CTRL_D);
 }
 
@@ -237,7 +273,10 @@ fn a_call_that_asks_is_answered_with_one_key() {
     pty.wait_for("Written.", DEADLINE);
     pty.wait_for("✓ write_file a.txt", DEADLINE);
     pty.wait_gone("step", DEADLINE);
-    assert_eq!(std::fs::read_to_string(dir.path().join("a.txt")).unwrap(), "hello");
+    assert_eq!(
+        std::fs::read_to_string(dir.path().join("a.txt")).unwrap(),
+        "hello"
+    );
     pty.send("again\r");
     pty.wait_for("allow write_file b.txt?", DEADLINE);
     pty.send("n");
@@ -281,7 +320,9 @@ fn an_earlier_conversation_is_shown_on_start() {
     }
     // The history has come with it.
     second.send("\x1b[A");
-    second.wait_until("the earlier input", DEADLINE, |screen| screen.matches("› report").count() == 2);
+    second.wait_until("the earlier input", DEADLINE, |screen| {
+        screen.matches("› report").count() == 2
+    });
     leave(second, "\x03\x03");
 }
 
@@ -290,10 +331,20 @@ fn without_a_terminal_it_points_to_run() {
     let dir = workspace(&[]);
     let output = stead(dir.path(), "scripted:x", &["chat"]).output().unwrap();
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!((output.status.code(), error.contains("use: stead run")), (Some(2), true), "{error}");
+    assert_eq!(
+        (output.status.code(), error.contains("use: stead run")),
+        (Some(2), true),
+        "{error}"
+    );
 }
 
 fn agent(dir: &Path) -> String {
     let mut agents = std::fs::read_dir(dir.join("agents")).unwrap();
-    agents.next().unwrap().unwrap().file_name().into_string().unwrap()
+    agents
+        .next()
+        .unwrap()
+        .unwrap()
+        .file_name()
+        .into_string()
+        .unwrap()
 }

@@ -5,7 +5,9 @@ use crate::gate::Granted;
 use crate::{Agent, Judged};
 use serde_json::Value;
 use std::time::Duration;
-use stead_core::{Access, AccessKind, AskTerms, DecisionKind, Reach, ToolCall, Verdict, VerdictKind};
+use stead_core::{
+    Access, AccessKind, AskTerms, DecisionKind, Reach, ToolCall, Verdict, VerdictKind,
+};
 use stead_tools::{Hands, Registry, Tool};
 use stead_vfs::Vfs;
 
@@ -18,17 +20,32 @@ const BY_CLIENT: &str = "carried out by whoever runs the agent, who answers with
 
 impl Agent {
     /// How a question about a call may be answered, and what it shows.
-    pub(crate) async fn ask_terms(&self, files: &dyn Vfs, tool: &dyn Tool, call: &Judged) -> AskTerms {
+    pub(crate) async fn ask_terms(
+        &self,
+        files: &dyn Vfs,
+        tool: &dyn Tool,
+        call: &Judged,
+    ) -> AskTerms {
         let approval = self.gate.approval(call);
-        let hours = |hours: u32| jiff::Timestamp::now().checked_add(jiff::Span::new().hours(hours)).ok();
+        let hours = |hours: u32| {
+            jiff::Timestamp::now()
+                .checked_add(jiff::Span::new().hours(hours))
+                .ok()
+        };
         let decisions = match tool.hands() {
-            Hands::Ours => approval.map(|approval| approval.decisions.clone()).unwrap_or_default(),
+            Hands::Ours => approval
+                .map(|approval| approval.decisions.clone())
+                .unwrap_or_default(),
             Hands::Client => vec![DecisionKind::Respond, DecisionKind::Reject],
         };
         AskTerms {
             decisions,
-            answerers: approval.map(|approval| approval.by.clone()).unwrap_or_default(),
-            expires: approval.and_then(|approval| approval.expires_hours).and_then(hours),
+            answerers: approval
+                .map(|approval| approval.by.clone())
+                .unwrap_or_default(),
+            expires: approval
+                .and_then(|approval| approval.expires_hours)
+                .and_then(hours),
             preview: self.preview(files, tool, &call.args).await,
         }
     }
@@ -38,11 +55,21 @@ impl Agent {
         let reads: Vec<Access> = tool.accesses(args).into_iter().map(read).collect();
         let verdict = stead_vfs::judge(&self.parts.workspace.rules, files, &reads).await;
         match verdict {
-            Ok(None | Some(Verdict { kind: VerdictKind::Allow, .. })) => {}
+            Ok(
+                None
+                | Some(Verdict {
+                    kind: VerdictKind::Allow,
+                    ..
+                }),
+            ) => {}
             // The journal keeps what is shown, and the agent may read the journal.
-            Ok(Some(_)) | Err(_) => return Some("(not shown: it is about files that may not be read)\n".to_owned()),
+            Ok(Some(_)) | Err(_) => {
+                return Some("(not shown: it is about files that may not be read)\n".to_owned());
+            }
         }
-        let mut text = tokio::time::timeout(PREVIEW_TIME, tool.preview(files, args)).await.ok()??;
+        let mut text = tokio::time::timeout(PREVIEW_TIME, tool.preview(files, args))
+            .await
+            .ok()??;
         if text.len() > MAX_PREVIEW_BYTES {
             text.truncate(text.floor_char_boundary(MAX_PREVIEW_BYTES));
             text.push_str("\n(… and more)\n");
@@ -52,7 +79,9 @@ impl Agent {
 
     /// Whether what someone answers instead of a result brings in words that nobody here vouches for.
     pub(crate) fn responds_from_outside(&self, tools: &Registry, call: &ToolCall) -> bool {
-        let tool = tools.find(&call.name).filter(|tool| tool.hands() == Hands::Client);
+        let tool = tools
+            .find(&call.name)
+            .filter(|tool| tool.hands() == Hands::Client);
         tool.is_some_and(|tool| self.is_from_outside(&**tool, &call.args))
     }
 }
@@ -82,5 +111,9 @@ fn read(access: Access) -> Access {
         Reach::Tree => Reach::Tree,
         Reach::Content | Reach::Arrival { .. } => Reach::Content,
     };
-    Access { path: access.path, kind: AccessKind::Read, reach }
+    Access {
+        path: access.path,
+        kind: AccessKind::Read,
+        reach,
+    }
 }

@@ -23,7 +23,10 @@ struct Book {
 
 impl Default for Book {
     fn default() -> Self {
-        Self { version: 1, grants: Vec::new() }
+        Self {
+            version: 1,
+            grants: Vec::new(),
+        }
     }
 }
 
@@ -45,39 +48,55 @@ impl Agent {
         (rule, by): (&str, &str),
     ) -> Result<Grant, AgentError> {
         let state = self.parts.place.state(owner);
-        let made = ledger::change(&state, KEY, |book: &mut Book| -> Result<Grant, AgentError> {
-            let is_same =
-                |grant: &&Grant| (grant.tool.as_str(), &grant.what, grant.rule.as_str()) == (tool, &what, rule);
-            if let Some(same) = book.grants.iter().find(is_same) {
-                return Ok(same.clone());
-            }
-            if book.grants.len() >= MAX_GRANTS {
-                return Err(ApprovalError::TooManyRules(MAX_GRANTS).into());
-            }
-            let (id, at) = (fresh_id(&book.grants), jiff::Timestamp::now());
-            let (tool, rule, by) = (tool.to_owned(), rule.to_owned(), by.to_owned());
-            let grant = Grant { id, tool, what: what.clone(), rule, by, at };
-            book.grants.push(grant.clone());
-            Ok(grant)
-        });
+        let made = ledger::change(
+            &state,
+            KEY,
+            |book: &mut Book| -> Result<Grant, AgentError> {
+                let is_same = |grant: &&Grant| {
+                    (grant.tool.as_str(), &grant.what, grant.rule.as_str()) == (tool, &what, rule)
+                };
+                if let Some(same) = book.grants.iter().find(is_same) {
+                    return Ok(same.clone());
+                }
+                if book.grants.len() >= MAX_GRANTS {
+                    return Err(ApprovalError::TooManyRules(MAX_GRANTS).into());
+                }
+                let (id, at) = (fresh_id(&book.grants), jiff::Timestamp::now());
+                let (tool, rule, by) = (tool.to_owned(), rule.to_owned(), by.to_owned());
+                let grant = Grant {
+                    id,
+                    tool,
+                    what: what.clone(),
+                    rule,
+                    by,
+                    at,
+                };
+                book.grants.push(grant.clone());
+                Ok(grant)
+            },
+        );
         made.await
     }
 
     /// Takes a rule back: from the next run on its calls ask again. `id` may be the beginning of one.
     pub async fn revoke(&self, owner: &Owner, id: &str) -> Result<Grant, AgentError> {
         let state = self.parts.place.state(owner);
-        let gone = ledger::change(&state, KEY, |book: &mut Book| -> Result<Grant, AgentError> {
-            let like = |grant: &&Grant| !id.is_empty() && grant.id.starts_with(id);
-            let mut found: Vec<Grant> = book.grants.iter().filter(like).cloned().collect();
-            match (found.pop(), found.is_empty()) {
-                (Some(grant), true) => {
-                    book.grants.retain(|other| other.id != grant.id);
-                    Ok(grant)
+        let gone = ledger::change(
+            &state,
+            KEY,
+            |book: &mut Book| -> Result<Grant, AgentError> {
+                let like = |grant: &&Grant| !id.is_empty() && grant.id.starts_with(id);
+                let mut found: Vec<Grant> = book.grants.iter().filter(like).cloned().collect();
+                match (found.pop(), found.is_empty()) {
+                    (Some(grant), true) => {
+                        book.grants.retain(|other| other.id != grant.id);
+                        Ok(grant)
+                    }
+                    (Some(_), false) => Err(ApprovalError::ManyRules(id.to_owned()).into()),
+                    (None, _) => Err(ApprovalError::NoRule(id.to_owned()).into()),
                 }
-                (Some(_), false) => Err(ApprovalError::ManyRules(id.to_owned()).into()),
-                (None, _) => Err(ApprovalError::NoRule(id.to_owned()).into()),
-            }
-        });
+            },
+        );
         gone.await
     }
 }

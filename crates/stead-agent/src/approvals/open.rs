@@ -38,14 +38,28 @@ impl OpenQuestion {
     /// The questions that are open in `state`.
     fn all(session: &SessionId, state: &SessionState) -> Vec<Self> {
         let open = |run: &Run| -> Vec<Self> {
-            let asked = run.pending.iter().filter_map(|pending| Self::of(session, state, run, pending));
+            let asked = run
+                .pending
+                .iter()
+                .filter_map(|pending| Self::of(session, state, run, pending));
             asked.collect()
         };
         state.run.as_ref().map(open).unwrap_or_default()
     }
 
     fn of(session: &SessionId, state: &SessionState, run: &Run, pending: &Pending) -> Option<Self> {
-        let Pending { call, state: CallState::Asked { args_hash, rule, terms } } = pending else { return None };
+        let Pending {
+            call,
+            state:
+                CallState::Asked {
+                    args_hash,
+                    rule,
+                    terms,
+                },
+        } = pending
+        else {
+            return None;
+        };
         let mut terms = terms.clone();
         terms.decisions = terms.allowed().to_vec();
         Some(Self {
@@ -73,9 +87,14 @@ impl Session {
 impl Agent {
     /// All questions that wait in sessions of `owner`, those of subagents included; newest session first. Only sessions
     /// with an open run are read.
-    pub async fn approvals(self: &Arc<Self>, owner: &Owner) -> Result<Vec<OpenQuestion>, AgentError> {
+    pub async fn approvals(
+        self: &Arc<Self>,
+        owner: &Owner,
+    ) -> Result<Vec<OpenQuestion>, AgentError> {
         let listed = self.parts.place.sessions(owner).list().await?;
-        let open = listed.into_iter().filter(|session| session.outcome.is_none() && session.runs > 0);
+        let open = listed
+            .into_iter()
+            .filter(|session| session.outcome.is_none() && session.runs > 0);
         let mut questions = Vec::new();
         for summary in open.filter(|session| session.damage.is_none()) {
             let mut session = self.session_of(owner.clone(), summary.id);

@@ -20,10 +20,22 @@ impl Agent {
         (tools, hooks, approvals): (&Registry, &mut Outside, &Approvals),
     ) -> Result<Pending, Called> {
         let always = offer(tool, files, judged).await;
-        let Ask { run, id, args_hash: hash, rule, terms } = ask;
+        let Ask {
+            run,
+            id,
+            args_hash: hash,
+            rule,
+            terms,
+        } = ask;
         let (name, args) = (call.name.clone(), call.args.clone());
-        let question =
-            Question { id, tool: name, args, rule: rule.clone(), terms: terms.clone(), always: always.clone() };
+        let question = Question {
+            id,
+            tool: name,
+            args,
+            rule: rule.clone(),
+            terms: terms.clone(),
+            always: always.clone(),
+        };
         let (answer, by) = match hooks.permission(tools, &question).await? {
             Some(answered) => answered,
             None => {
@@ -31,39 +43,76 @@ impl Agent {
                 (answers.into_iter().next().unwrap_or(Answer::Later), by)
             }
         };
-        let state = CallState::Asked { args_hash: hash.clone(), rule: rule.clone(), terms };
-        let reply = Reply { id: call.id.clone(), args_hash: hash.clone(), answer };
-        let asked = Pending { call: call.clone(), state };
+        let state = CallState::Asked {
+            args_hash: hash.clone(),
+            rule: rule.clone(),
+            terms,
+        };
+        let reply = Reply {
+            id: call.id.clone(),
+            args_hash: hash.clone(),
+            answer,
+        };
+        let asked = Pending {
+            call: call.clone(),
+            state,
+        };
         let denied = |why: &str| Called::new(ResultStatus::Denied, format!("denied: {why}"));
         match check(&run, &asked, &reply, &by, jiff::Timestamp::now()) {
             None | Some(Ok(None)) => {
-                return Err(denied(&format!("nobody approved it ({rule}); --approve all would")));
+                return Err(denied(&format!(
+                    "nobody approved it ({rule}); --approve all would"
+                )));
             }
             Some(Err(error)) => return Err(denied(&error.to_string())),
             Some(Ok(Some(_))) => {}
         }
         match reply.answer {
-            Answer::Yes => Ok(Pending { call, state: CallState::Approved { args_hash: hash } }),
+            Answer::Yes => Ok(Pending {
+                call,
+                state: CallState::Approved { args_hash: hash },
+            }),
             Answer::Always => {
-                self.grant_outside(tool, always, (&rule, &by)).await.map_err(|why| denied(&why))?;
-                Ok(Pending { call, state: CallState::Approved { args_hash: hash } })
+                self.grant_outside(tool, always, (&rule, &by))
+                    .await
+                    .map_err(|why| denied(&why))?;
+                Ok(Pending {
+                    call,
+                    state: CallState::Approved { args_hash: hash },
+                })
             }
             Answer::Edit(args) => {
-                let state = CallState::Approved { args_hash: args_hash(&args) };
-                Ok(Pending { call: ToolCall { args, ..call }, state })
+                let state = CallState::Approved {
+                    args_hash: args_hash(&args),
+                };
+                Ok(Pending {
+                    call: ToolCall { args, ..call },
+                    state,
+                })
             }
             Answer::Respond(words) => Err(Called::new(ResultStatus::Ok, words)),
             Answer::No { words } => {
                 let why = words.map_or(String::new(), |words| format!(": {words}"));
-                Err(denied(&format!("nobody approved it ({rule}){why}; --approve all would")))
+                Err(denied(&format!(
+                    "nobody approved it ({rule}){why}; --approve all would"
+                )))
             }
-            Answer::Later => Err(denied(&format!("nobody approved it ({rule}); --approve all would"))),
+            Answer::Later => Err(denied(&format!(
+                "nobody approved it ({rule}); --approve all would"
+            ))),
         }
     }
 
-    async fn grant_outside(&self, tool: &dyn Tool, what: Option<Granted>, asked: (&str, &str)) -> Result<(), String> {
+    async fn grant_outside(
+        &self,
+        tool: &dyn Tool,
+        what: Option<Granted>,
+        asked: (&str, &str),
+    ) -> Result<(), String> {
         let what = what.ok_or("calls like it must be seen each time; approve it once")?;
-        let kept = self.grant(self.owner(), &tool.spec().name, what, asked).await;
+        let kept = self
+            .grant(self.owner(), &tool.spec().name, what, asked)
+            .await;
         kept.map(drop).map_err(|error| error.to_string())
     }
 }

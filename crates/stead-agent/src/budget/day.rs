@@ -46,32 +46,50 @@ struct Hold {
 impl Book {
     /// Forgets calls that nobody waits for any more.
     fn sweep(&mut self, now_ms: i64) {
-        self.held.retain(|_, hold| hold.until_ms > now_ms && !hold.by.is_gone());
+        self.held
+            .retain(|_, hold| hold.until_ms > now_ms && !hold.by.is_gone());
     }
 
     fn account(&self, cap: Cap) -> Account {
         let mut gone = self.spent;
         self.held.values().for_each(|hold| gone += hold.amount);
-        Account { span: Span::Day, cap, raised: self.raised, gone }
+        Account {
+            span: Span::Day,
+            cap,
+            raised: self.raised,
+            gone,
+        }
     }
 }
 
 impl Day {
     pub(super) fn new(state: State, cap: Cap, timezone: Option<String>) -> Self {
-        Self { state, cap, timezone }
+        Self {
+            state,
+            cap,
+            timezone,
+        }
     }
 
     pub(super) async fn reserve(&self, estimate: Estimate) -> Result<(Grant, Held), BudgetError> {
         let now = jiff::Timestamp::now();
         let (key, id) = (self.key(now), DocVersion::fresh().to_string());
         let (now_ms, by) = (now.as_millisecond(), Signature::fresh());
-        let grant = ledger::change(&self.state, &key, |book: &mut Book| -> Result<Grant, BudgetError> {
-            book.sweep(now_ms);
-            let grant = estimate.fit(&[book.account(self.cap)])?;
-            let hold = Hold { amount: grant.reserved, until_ms: now_ms + HOLD_MS, by: by.clone() };
-            book.held.insert(id.clone(), hold);
-            Ok(grant)
-        });
+        let grant = ledger::change(
+            &self.state,
+            &key,
+            |book: &mut Book| -> Result<Grant, BudgetError> {
+                book.sweep(now_ms);
+                let grant = estimate.fit(&[book.account(self.cap)])?;
+                let hold = Hold {
+                    amount: grant.reserved,
+                    until_ms: now_ms + HOLD_MS,
+                    by: by.clone(),
+                };
+                book.held.insert(id.clone(), hold);
+                Ok(grant)
+            },
+        );
         Ok((grant.await?, Held { key, id }))
     }
 
@@ -94,6 +112,9 @@ impl Day {
     }
 
     fn key(&self, now: jiff::Timestamp) -> String {
-        format!("budget/day/{}", crate::usage::date_in(now, self.timezone.as_deref()))
+        format!(
+            "budget/day/{}",
+            crate::usage::date_in(now, self.timezone.as_deref())
+        )
     }
 }

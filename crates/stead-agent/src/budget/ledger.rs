@@ -12,7 +12,10 @@ const MAX_TRIES: u32 = 200;
 const MAX_PAUSE_MS: u64 = 25;
 
 /// What the document at `key` says; the default if there is none.
-pub(crate) async fn read<B: Default + DeserializeOwned>(state: &State, key: &str) -> Result<B, StoreError> {
+pub(crate) async fn read<B: Default + DeserializeOwned>(
+    state: &State,
+    key: &str,
+) -> Result<B, StoreError> {
     let found = state.store.get(&state.space, key).await?;
     found.map_or_else(|| Ok(B::default()), |document| parse(state, key, &document))
 }
@@ -30,12 +33,19 @@ where
     for _ in 0..MAX_TRIES {
         let found = state.store.get(&state.space, key).await?;
         let (mut book, expect) = match &found {
-            Some(document) => (parse(state, key, document)?, Expected::Version(document.version)),
+            Some(document) => (
+                parse(state, key, document)?,
+                Expected::Version(document.version),
+            ),
             None => (B::default(), Expected::Absent),
         };
         let made = act(&mut book)?;
         let body = serde_json::to_vec(&book).map_err(|error| unreadable(state, key, &error))?;
-        let put = Change::Put { key: key.to_owned(), document: Document::new("", body), expect };
+        let put = Change::Put {
+            key: key.to_owned(),
+            document: Document::new("", body),
+            expect,
+        };
         match state.store.commit(&state.space, vec![put], None).await {
             Ok(()) => return Ok(made),
             Err(StoreError::Conflict(_)) => tokio::time::sleep(pause()).await,
@@ -51,10 +61,17 @@ fn pause() -> Duration {
     Duration::from_millis(1 + any % MAX_PAUSE_MS)
 }
 
-fn parse<B: DeserializeOwned>(state: &State, key: &str, document: &Document) -> Result<B, StoreError> {
+fn parse<B: DeserializeOwned>(
+    state: &State,
+    key: &str,
+    document: &Document,
+) -> Result<B, StoreError> {
     serde_json::from_slice(&document.body).map_err(|error| unreadable(state, key, &error))
 }
 
 fn unreadable(state: &State, key: &str, error: &serde_json::Error) -> StoreError {
-    StoreError::Store { place: state.store.place().to_owned(), cause: format!("{key}: {error}") }
+    StoreError::Store {
+        place: state.store.place().to_owned(),
+        cause: format!("{key}: {error}"),
+    }
 }

@@ -29,7 +29,11 @@ pub(super) struct Broken {
 
 impl Lost {
     pub(super) fn new(state: State, session: &SessionId, seq: u64) -> Self {
-        Self { state, key: format!("budget/session/{session}"), seq }
+        Self {
+            state,
+            key: format!("budget/session/{session}"),
+            seq,
+        }
     }
 
     pub(super) async fn all(&self) -> Result<Vec<Broken>, StoreError> {
@@ -38,7 +42,10 @@ impl Lost {
 
     pub(super) async fn add(&self, amount: Allowance) -> Result<(), StoreError> {
         let add = |all: &mut Vec<Broken>| -> Result<(), StoreError> {
-            all.push(Broken { seq: self.seq, amount });
+            all.push(Broken {
+                seq: self.seq,
+                amount,
+            });
             if all.len() > MAX_KEPT {
                 let oldest = all.remove(0);
                 if let Some(next) = all.first_mut() {

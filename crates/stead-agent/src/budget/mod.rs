@@ -13,7 +13,8 @@ use day::{Day, Held};
 use lost::Lost;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use stead_core::{
-    Account, Allowance, Estimate, Exhausted, Grant, Owner, Price, RunId, SessionState, Span, Unit, Usage, Usd, setting,
+    Account, Allowance, Estimate, Exhausted, Grant, Owner, Price, RunId, SessionState, Span, Unit,
+    Usage, Usd, setting,
 };
 use stead_store::StoreError;
 
@@ -52,12 +53,21 @@ impl Budget {
         let mut grant = self.hold(&estimate)?;
         let mut held = None;
         if let Some(day) = &self.0.day {
-            let within = Estimate { answer_tokens: grant.answer_tokens, ..estimate };
+            let within = Estimate {
+                answer_tokens: grant.answer_tokens,
+                ..estimate
+            };
             match day.reserve(within).await {
                 Ok((of_day, hold)) => {
                     self.give(grant.reserved, of_day.reserved);
                     let shortened_by = of_day.shortened_by.or(grant.shortened_by);
-                    (grant, held) = (Grant { shortened_by, ..of_day }, Some(hold));
+                    (grant, held) = (
+                        Grant {
+                            shortened_by,
+                            ..of_day
+                        },
+                        Some(hold),
+                    );
                 }
                 Err(error) => {
                     self.give(grant.reserved, Allowance::default());
@@ -65,7 +75,12 @@ impl Budget {
                 }
             }
         }
-        Ok(Reservation { budget: self.clone(), estimate, grant, held })
+        Ok(Reservation {
+            budget: self.clone(),
+            estimate,
+            grant,
+            held,
+        })
     }
 
     /// Whether anything is limited.
@@ -76,7 +91,9 @@ impl Budget {
     fn hold(&self, estimate: &Estimate) -> Result<Grant, Exhausted> {
         let mut accounts = self.accounts();
         let grant = estimate.fit(&accounts)?;
-        accounts.iter_mut().for_each(|account| account.gone += grant.reserved);
+        accounts
+            .iter_mut()
+            .for_each(|account| account.gone += grant.reserved);
         Ok(grant)
     }
 
@@ -89,7 +106,10 @@ impl Budget {
     }
 
     fn accounts(&self) -> MutexGuard<'_, Vec<Account>> {
-        self.0.accounts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0
+            .accounts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -106,12 +126,16 @@ pub struct Reservation {
 impl Reservation {
     /// Tokens of the longest answer that may be asked for, without thinking; none if nothing is limited.
     pub fn answer_tokens(&self) -> Option<u32> {
-        self.budget.is_limited().then(|| u32::try_from(self.grant.answer_tokens).unwrap_or(u32::MAX))
+        self.budget
+            .is_limited()
+            .then(|| u32::try_from(self.grant.answer_tokens).unwrap_or(u32::MAX))
     }
 
     /// The setting that made the answer shorter than was wanted, if one did.
     pub fn shortened_by(&self) -> Option<String> {
-        self.grant.shortened_by.map(|(span, unit): (Span, Unit)| setting(span, unit))
+        self.grant
+            .shortened_by
+            .map(|(span, unit): (Span, Unit)| setting(span, unit))
     }
 
     /// The call is done: what it really used counts. A provider that tells nothing did not work for nothing.
@@ -124,11 +148,23 @@ impl Reservation {
         // A count far below what was sent is not believed: half of it is charged at least.
         let least = self.estimate.input_tokens / 2;
         if usage.total_tokens() < least {
-            let assumed = Usage { input_tokens: least, ..Usage::default() };
-            let usd = usd.max(self.estimate.price.map(|price: Price| price.cost(&assumed)).unwrap_or_default());
+            let assumed = Usage {
+                input_tokens: least,
+                ..Usage::default()
+            };
+            let usd = usd.max(
+                self.estimate
+                    .price
+                    .map(|price: Price| price.cost(&assumed))
+                    .unwrap_or_default(),
+            );
             return self.close(Allowance { usd, tokens: least }).await;
         }
-        self.close(Allowance { usd, tokens: usage.total_tokens() }).await
+        self.close(Allowance {
+            usd,
+            tokens: usage.total_tokens(),
+        })
+        .await
     }
 
     /// Nothing came of the call, so it costs nothing.
@@ -149,15 +185,37 @@ impl Reservation {
     pub async fn again(&mut self) -> Result<(), BudgetError> {
         // The request is written, so its answer cannot be made shorter now.
         let output = self.grant.answer_tokens + self.estimate.thinking_tokens;
-        let same = Estimate { answer_tokens: 0, thinking_tokens: output, ..self.estimate };
+        let same = Estimate {
+            answer_tokens: 0,
+            thinking_tokens: output,
+            ..self.estimate
+        };
         let more = self.budget.reserve(same).await?;
-        let (estimate, grant) = (self.estimate, Grant { reserved: more.grant.reserved, ..self.grant });
-        let broken = std::mem::replace(self, Self { estimate, grant, ..more });
+        let (estimate, grant) = (
+            self.estimate,
+            Grant {
+                reserved: more.grant.reserved,
+                ..self.grant
+            },
+        );
+        let broken = std::mem::replace(
+            self,
+            Self {
+                estimate,
+                grant,
+                ..more
+            },
+        );
         Ok(broken.keep().await?)
     }
 
     async fn close(self, taken: Allowance) -> Result<(), StoreError> {
-        let Self { budget, grant, held, .. } = self;
+        let Self {
+            budget,
+            grant,
+            held,
+            ..
+        } = self;
         budget.give(grant.reserved, taken);
         match (&budget.0.day, held) {
             (Some(day), Some(held)) => day.settle(held, taken).await,
@@ -169,21 +227,39 @@ impl Reservation {
 impl Agent {
     /// What work for `owner` outside of any run may spend: only the day limits it.
     pub fn budget(&self, owner: &Owner) -> Budget {
-        Budget(Arc::new(Shared { day: self.day(owner), ..Shared::default() }))
+        Budget(Arc::new(Shared {
+            day: self.day(owner),
+            ..Shared::default()
+        }))
     }
 
     /// The dearest price of all who may answer; none if that of anyone is not known.
     pub fn dearest_price(&self) -> Option<Price> {
-        let prices = self.parts.model.names().into_iter().map(|name| self.price_of(name));
+        let prices = self
+            .parts
+            .model
+            .names()
+            .into_iter()
+            .map(|name| self.price_of(name));
         prices.reduce(|a, b| Some(a?.or_dearer(b?))).flatten()
     }
 
     /// Refuses limits in dollars where what is spent could not be told.
     pub(crate) fn check_budget(&self) -> Result<(), AgentError> {
-        let Some(setting) = self.parts.workspace.config().budget.in_money() else { return Ok(()) };
-        let unpriced = self.parts.model.names().into_iter().find(|name| self.price_of(name).is_none());
+        let Some(setting) = self.parts.workspace.config().budget.in_money() else {
+            return Ok(());
+        };
+        let unpriced = self
+            .parts
+            .model
+            .names()
+            .into_iter()
+            .find(|name| self.price_of(name).is_none());
         match unpriced {
-            Some(model) => Err(AgentError::NoPrice { setting, model: model.to_owned() }),
+            Some(model) => Err(AgentError::NoPrice {
+                setting,
+                model: model.to_owned(),
+            }),
             None => Ok(()),
         }
     }
@@ -204,13 +280,24 @@ impl Session {
             return Ok(Budget::unlimited());
         }
         let (run, session) = (settings.cap(Span::Run), settings.cap(Span::Session));
-        let lost = Lost::new(self.agent.parts.place.state(&self.owner), &self.id, self.state.seq);
-        let broken = if run.is_limit() || session.is_limit() { lost.all().await? } else { Vec::new() };
+        let lost = Lost::new(
+            self.agent.parts.place.state(&self.owner),
+            &self.id,
+            self.state.seq,
+        );
+        let broken = if run.is_limit() || session.is_limit() {
+            lost.all().await?
+        } else {
+            Vec::new()
+        };
         let since = |seq: u64| {
-            broken.iter().filter(|one| one.seq >= seq).fold(Allowance::default(), |mut sum, one| {
-                sum += one.amount;
-                sum
-            })
+            broken
+                .iter()
+                .filter(|one| one.seq >= seq)
+                .fold(Allowance::default(), |mut sum, one| {
+                    sum += one.amount;
+                    sum
+                })
         };
         let price = self.agent.dearest_price();
         // Those who worked for it spent it, too; their own journals say so, this one does not.
@@ -226,21 +313,50 @@ impl Session {
                 gone.usd += priced(price, &open.usage);
             }
             gone += since(begun(&self.state));
-            let before = self.state.last_run.as_ref().filter(|_| !open.carried.is_zero()).map(|run| &run.id);
+            let before = self
+                .state
+                .last_run
+                .as_ref()
+                .filter(|_| !open.carried.is_zero())
+                .map(|run| &run.id);
             gone += handed_over(&|run| *run == open.id || before == Some(run));
-            accounts.push(Account { span: Span::Run, cap: run, raised: open.raised, gone });
+            accounts.push(Account {
+                span: Span::Run,
+                cap: run,
+                raised: open.raised,
+                gone,
+            });
         }
         if session.is_limit() {
-            let Usage { input_tokens, output_tokens, .. } = self.state.usage;
-            let usd = self.state.cost.unwrap_or_else(|| priced(price, &self.state.usage));
-            let mut gone = Allowance { usd, tokens: input_tokens + output_tokens };
+            let Usage {
+                input_tokens,
+                output_tokens,
+                ..
+            } = self.state.usage;
+            let usd = self
+                .state
+                .cost
+                .unwrap_or_else(|| priced(price, &self.state.usage));
+            let mut gone = Allowance {
+                usd,
+                tokens: input_tokens + output_tokens,
+            };
             gone += since(0);
             gone += handed_over(&|_| true);
-            accounts.push(Account { span: Span::Session, cap: session, raised: self.state.raised, gone });
+            accounts.push(Account {
+                span: Span::Session,
+                cap: session,
+                raised: self.state.raised,
+                gone,
+            });
         }
         let lost = (!accounts.is_empty()).then_some(lost);
         let day = self.agent.day(&self.owner);
-        Ok(Budget(Arc::new(Shared { accounts: Mutex::new(accounts), day, lost })))
+        Ok(Budget(Arc::new(Shared {
+            accounts: Mutex::new(accounts),
+            day,
+            lost,
+        })))
     }
 
     /// Adds what a person allows beyond the limit of the day to that limit, for everyone.
@@ -259,5 +375,10 @@ fn priced(price: Option<Price>, usage: &Usage) -> Usd {
 
 /// The entry with which the open run, or the first of those it takes up again, began.
 fn begun(state: &SessionState) -> u64 {
-    state.turns.iter().rev().find(|turn| turn.opens.is_some()).map_or(0, |turn| turn.seq)
+    state
+        .turns
+        .iter()
+        .rev()
+        .find(|turn| turn.opens.is_some())
+        .map_or(0, |turn| turn.seq)
 }

@@ -23,12 +23,21 @@ pub(super) fn digest(covered: &[Turn], earlier: Option<&str>) -> String {
     let newest = &inputs[inputs.len().saturating_sub(MAX_INPUTS)..];
     if !newest.is_empty() {
         text.push_str("## Intent\nThe person said:\n");
-        newest.iter().for_each(|turn| text.push_str(&format!("- {}\n", one_line(&turn.message.text()))));
+        newest
+            .iter()
+            .for_each(|turn| text.push_str(&format!("- {}\n", one_line(&turn.message.text()))));
     }
-    let calls = covered.iter().map(|turn| turn.message.calls().count()).sum::<usize>();
-    text.push_str(&format!("## State\n{} messages with {calls} calls of tools are not shown.", covered.len()));
-    let is_answer =
-        |turn: &&Turn| matches!(&*turn.message, Message::Assistant { .. }) && !turn.message.text().is_empty();
+    let calls = covered
+        .iter()
+        .map(|turn| turn.message.calls().count())
+        .sum::<usize>();
+    text.push_str(&format!(
+        "## State\n{} messages with {calls} calls of tools are not shown.",
+        covered.len()
+    ));
+    let is_answer = |turn: &&Turn| {
+        matches!(&*turn.message, Message::Assistant { .. }) && !turn.message.text().is_empty()
+    };
     if let Some(answer) = covered.iter().rev().find(is_answer) {
         text.push_str(&format!(
             " The newest words of the agent among them:\n{}",
@@ -39,27 +48,52 @@ pub(super) fn digest(covered: &[Turn], earlier: Option<&str>) -> String {
     let files = touched(covered);
     if !files.is_empty() {
         text.push_str("## Files touched\n");
-        files.iter().for_each(|file| text.push_str(&format!("- {file}\n")));
+        files
+            .iter()
+            .for_each(|file| text.push_str(&format!("- {file}\n")));
     }
-    text.push_str("## Next steps\nGo on with the task; look up with `recall` what is missing here.");
+    text.push_str(
+        "## Next steps\nGo on with the task; look up with `recall` what is missing here.",
+    );
     text
 }
 
 /// The files that calls changed, newest last, each once.
 pub(super) fn touched(turns: &[Turn]) -> Vec<String> {
-    const CHANGES: [&str; 8] =
-        ["write_file", "overwrite_file", "edit_file", "delete_file", "move_file", "Write", "Edit", "plan_write"];
+    const CHANGES: [&str; 8] = [
+        "write_file",
+        "overwrite_file",
+        "edit_file",
+        "delete_file",
+        "move_file",
+        "Write",
+        "Edit",
+        "plan_write",
+    ];
     const PATHS: [&str; 4] = ["file_path", "path", "from", "to"];
-    let calls = turns.iter().rev().flat_map(|turn| turn.message.calls().collect::<Vec<_>>());
+    let calls = turns
+        .iter()
+        .rev()
+        .flat_map(|turn| turn.message.calls().collect::<Vec<_>>());
     let changes = calls.filter(|call| CHANGES.contains(&call.name.as_str()));
-    let paths = changes.flat_map(|call| PATHS.iter().filter_map(|name| call.args.get(name)?.as_str()));
+    let paths = changes.flat_map(|call| {
+        PATHS
+            .iter()
+            .filter_map(|name| call.args.get(name)?.as_str())
+    });
     let mut known = BTreeSet::new();
-    let mut files: Vec<String> = paths.filter(|path| known.insert(path.to_string())).map(str::to_owned).collect();
+    let mut files: Vec<String> = paths
+        .filter(|path| known.insert(path.to_string()))
+        .map(str::to_owned)
+        .collect();
     files.truncate(MAX_FILES);
     files.reverse();
     files
 }
 
 fn one_line(text: &str) -> String {
-    cut(text, MAX_INPUT).split_whitespace().collect::<Vec<_>>().join(" ")
+    cut(text, MAX_INPUT)
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
 }

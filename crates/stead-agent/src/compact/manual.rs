@@ -54,7 +54,10 @@ impl Session {
         let (mut writer, _) = self.take(wait, Missing::Fail).await?;
         let written = match self.rewind_point(turn) {
             Ok(point) => {
-                let pin = Pin { seq: point.before + 1, pinned: pinned == Pinned::Yes };
+                let pin = Pin {
+                    seq: point.before + 1,
+                    pinned: pinned == Pinned::Yes,
+                };
                 self.write(&mut *writer, vec![Entry::Pin(pin)]).await
             }
             Err(error) => Err(error),

@@ -1,8 +1,14 @@
 //! What a summariser is told, and what is made of its words.
 
 /// The sections of every summary, in their order.
-const SECTIONS: [&str; 6] =
-    ["Intent", "Decisions and constraints", "State", "Files touched", "Open todos", "Next steps"];
+const SECTIONS: [&str; 6] = [
+    "Intent",
+    "Decisions and constraints",
+    "State",
+    "Files touched",
+    "Open todos",
+    "Next steps",
+];
 
 /// Who a summariser is that knows nothing else of the agent.
 pub(super) const SYSTEM: &str = "You write summaries of conversations between a person and an agent that works with \
@@ -36,7 +42,10 @@ all of it that still holds. At most 1,200 words.";
 pub(super) fn request(own: Option<&str>, focus: Option<&str>) -> String {
     let mut text = own.unwrap_or(REQUEST).trim().to_owned();
     if let Some(focus) = focus {
-        text.push_str(&format!("\n\nThe person wants this kept above all: {}", focus.trim()));
+        text.push_str(&format!(
+            "\n\nThe person wants this kept above all: {}",
+            focus.trim()
+        ));
     }
     text
 }
@@ -44,16 +53,31 @@ pub(super) fn request(own: Option<&str>, focus: Option<&str>) -> String {
 /// A summary with all of its sections: what came without any is the state, and files that a model forgot are added.
 pub(super) fn completed(text: &str, files: &[String]) -> String {
     let text = text.trim();
-    let has =
-        |section: &str| text.lines().any(|line| line.trim_start_matches('#').trim().eq_ignore_ascii_case(section));
+    let has = |section: &str| {
+        text.lines().any(|line| {
+            line.trim_start_matches('#')
+                .trim()
+                .eq_ignore_ascii_case(section)
+        })
+    };
     let mut whole = match SECTIONS.iter().any(|section| has(section)) {
         true => text.to_owned(),
         false => format!("## State\n{text}"),
     };
-    let forgotten: Vec<&str> = files.iter().map(String::as_str).filter(|file| !whole.contains(file)).collect();
+    let forgotten: Vec<&str> = files
+        .iter()
+        .map(String::as_str)
+        .filter(|file| !whole.contains(file))
+        .collect();
     if !forgotten.is_empty() {
         whole.push_str("\n\n## Files touched (as recorded)\n");
-        whole.push_str(&forgotten.iter().map(|file| format!("- {file}")).collect::<Vec<_>>().join("\n"));
+        whole.push_str(
+            &forgotten
+                .iter()
+                .map(|file| format!("- {file}"))
+                .collect::<Vec<_>>()
+                .join("\n"),
+        );
     }
     whole
 }
@@ -79,7 +103,10 @@ pub(super) fn told_window(words: &str) -> Option<u64> {
     ];
     let named = after.iter().find_map(|words| {
         let at = lower.find(words)? + words.len();
-        numbers.iter().find(|(place, _)| *place >= at && *place <= at + 12).map(|(_, number)| *number)
+        numbers
+            .iter()
+            .find(|(place, _)| *place >= at && *place <= at + 12)
+            .map(|(_, number)| *number)
     });
     named.filter(|number| *number >= 256)
 }
@@ -87,8 +114,13 @@ pub(super) fn told_window(words: &str) -> Option<u64> {
 fn numbers(text: &str) -> Vec<(usize, u64)> {
     let mut found = Vec::new();
     let mut at = 0;
-    while let Some(start) = text[at..].find(|c: char| c.is_ascii_digit()).map(|start| at + start) {
-        let end = text[start..].find(|c: char| !c.is_ascii_digit()).map_or(text.len(), |length| start + length);
+    while let Some(start) = text[at..]
+        .find(|c: char| c.is_ascii_digit())
+        .map(|start| at + start)
+    {
+        let end = text[start..]
+            .find(|c: char| !c.is_ascii_digit())
+            .map_or(text.len(), |length| start + length);
         found.extend(text[start..end].parse().ok().map(|number| (start, number)));
         at = end;
     }
@@ -102,7 +134,10 @@ mod tests {
     #[test]
     fn a_refusal_tells_the_window_where_it_names_one() {
         let table = [
-            ("prompt is too long: 200015 tokens > 200000 maximum", Some(200_000)),
+            (
+                "prompt is too long: 200015 tokens > 200000 maximum",
+                Some(200_000),
+            ),
             (
                 "This model's maximum context length is 8192 tokens. However, your messages resulted in 9001",
                 Some(8_192),
@@ -111,8 +146,14 @@ mod tests {
                 "The input token count (1048577) exceeds the maximum number of tokens allowed (1048576).",
                 Some(1_048_576),
             ),
-            ("the request exceeds the available context size (4096 tokens), try increasing it", Some(4_096)),
-            ("This model's maximum prompt length is 131072 but the request contains 140000 tokens", Some(131_072)),
+            (
+                "the request exceeds the available context size (4096 tokens), try increasing it",
+                Some(4_096),
+            ),
+            (
+                "This model's maximum prompt length is 131072 but the request contains 140000 tokens",
+                Some(131_072),
+            ),
             ("input is too long for requested model", None),
             ("", None),
         ];

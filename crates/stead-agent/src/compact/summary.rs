@@ -5,8 +5,12 @@ use crate::live::{Live, Stop};
 use crate::{Agent, Budget, BudgetError, Session};
 use std::sync::Arc;
 use std::time::Duration;
-use stead_core::{Cause, Estimate, Message, Room, ToolSpec, Turn, Usd, View, message_tokens, text_tokens};
-use stead_model::{Caching, Encoded, Model, ModelError, Params, Reply, Request, SystemPart, ToolChoice};
+use stead_core::{
+    Cause, Estimate, Message, Room, ToolSpec, Turn, Usd, View, message_tokens, text_tokens,
+};
+use stead_model::{
+    Caching, Encoded, Model, ModelError, Params, Reply, Request, SystemPart, ToolChoice,
+};
 
 /// Tokens to leave for the request and the summary itself.
 const RESERVE: u64 = 3_000;
@@ -26,16 +30,29 @@ impl Live<'_> {
         cause: Cause,
         focus: Option<&str>,
     ) -> Result<Summary, Stop> {
-        let covered = self.session.state.turns.partition_point(|turn| turn.seq <= view.covers);
+        let covered = self
+            .session
+            .state
+            .turns
+            .partition_point(|turn| turn.seq <= view.covers);
         let settings = self.settings();
         let limit = Duration::from_secs(settings.timeout_seconds);
         let words = prompt::request(settings.prompt.as_deref(), focus);
         let halt = self.halt.clone();
         let messages = self.messages().await;
         let (session, encoded) = (&*self.session, self.encoded.clone());
-        let (system, tools, budget) = (self.system.clone(), self.tools.specs(), self.budget.clone());
+        let (system, tools, budget) =
+            (self.system.clone(), self.tools.specs(), self.budget.clone());
         let params = self.params.clone();
-        let summariser = Summariser { session, messages, system, tools, params, encoded, budget };
+        let summariser = Summariser {
+            session,
+            messages,
+            system,
+            tools,
+            params,
+            encoded,
+            budget,
+        };
         let asked = tokio::select! {
             biased;
             halted = halt.wait() => return Err(halted.into()),
@@ -48,15 +65,26 @@ impl Live<'_> {
                 let text = prompt::completed(&text, &digest::touched(turns));
                 // A summary that takes what it was to give is none.
                 let most = (room.limit / 4).max(MIN_PIECE) as usize * 3;
-                return Ok(Summary { text: transcript::cut(&text, most), asked: Some(asked), fallback: None });
+                return Ok(Summary {
+                    text: transcript::cut(&text, most),
+                    asked: Some(asked),
+                    fallback: None,
+                });
             }
             Ok(Err(error)) => error.to_string(),
-            Err(_) => format!("no answer within {} s (compaction.timeout_seconds)", limit.as_secs()),
+            Err(_) => format!(
+                "no answer within {} s (compaction.timeout_seconds)",
+                limit.as_secs()
+            ),
         };
         let earlier = state.view().and_then(|view| view.summary.as_deref());
         let since = state.view().map_or(0, |view| view.covers);
         let fresh = turns.partition_point(|turn| turn.seq <= since);
-        Ok(Summary { text: digest::digest(&turns[fresh..], earlier), asked: None, fallback: Some(failed) })
+        Ok(Summary {
+            text: digest::digest(&turns[fresh..], earlier),
+            asked: None,
+            fallback: Some(failed),
+        })
     }
 }
 
@@ -73,7 +101,13 @@ struct Summariser<'a> {
 }
 
 impl Summariser<'_> {
-    async fn ask(&self, covered: usize, room: &Room, cause: Cause, words: &str) -> Result<(String, Asked), ModelError> {
+    async fn ask(
+        &self,
+        covered: usize,
+        room: &Room,
+        cause: Cause,
+        words: &str,
+    ) -> Result<(String, Asked), ModelError> {
         let agent = &self.session.agent;
         let window = self.session.window().unwrap_or(WINDOW);
         let size = self.session.state.used_tokens(room.head) + text_tokens(words);
@@ -106,7 +140,12 @@ impl Summariser<'_> {
     }
 
     /// Asks within the budget: what a summary may cost is reserved before, and what it did cost settled after.
-    async fn complete(&self, model: &dyn Model, mut request: Request, size: u64) -> Result<Reply, ModelError> {
+    async fn complete(
+        &self,
+        model: &dyn Model,
+        mut request: Request,
+        size: u64,
+    ) -> Result<Reply, ModelError> {
         let agent = &self.session.agent;
         let estimate = Estimate {
             input_tokens: size,
@@ -117,10 +156,19 @@ impl Summariser<'_> {
         let refused = |error: BudgetError| ModelError::Quota(error.to_string());
         let reservation = self.budget.reserve(estimate).await.map_err(refused)?;
         // Left alone where nothing is limited, for the request is to begin with the bytes of the one before it.
-        request.params.max_output_tokens = reservation.answer_tokens().or(request.params.max_output_tokens);
+        request.params.max_output_tokens = reservation
+            .answer_tokens()
+            .or(request.params.max_output_tokens);
         let reply = model.complete(&request).await;
         let closed = match &reply {
-            Ok(reply) => reservation.settle(&reply.usage, agent.cost_of(model, reply, request.params.caching)).await,
+            Ok(reply) => {
+                reservation
+                    .settle(
+                        &reply.usage,
+                        agent.cost_of(model, reply, request.params.caching),
+                    )
+                    .await
+            }
             Err(_) => reservation.release().await,
         };
         closed.map_err(|error| ModelError::Quota(error.to_string()))?;
@@ -136,17 +184,34 @@ impl Summariser<'_> {
         let since = state.view().map_or(0, |view| view.covers);
         let fresh = state.turns[..covered].partition_point(|turn| turn.seq <= since);
         let mut left: &[Turn] = &state.turns[fresh..covered];
-        let window = if agent.parts.compactor.is_some() { model.window() } else { self.session.window() };
-        let mut most = (window.unwrap_or(WINDOW) / 2).saturating_sub(RESERVE).max(MIN_PIECE);
+        let window = if agent.parts.compactor.is_some() {
+            model.window()
+        } else {
+            self.session.window()
+        };
+        let mut most = (window.unwrap_or(WINDOW) / 2)
+            .saturating_sub(RESERVE)
+            .max(MIN_PIECE);
         let mut so_far = state.view().and_then(|view| view.summary.clone());
         let mut total: Option<Asked> = None;
         while !left.is_empty() {
-            let piece = transcript::pieces(left, most).into_iter().next().unwrap_or_default();
+            let piece = transcript::pieces(left, most)
+                .into_iter()
+                .next()
+                .unwrap_or_default();
             let mut request = apart(words, so_far.as_deref(), &piece);
             let most_answer = (window.unwrap_or(WINDOW) / 4).min(ANSWER);
-            let set = agent.parts.params.max_output_tokens.map_or(most_answer, u64::from);
+            let set = agent
+                .parts
+                .params
+                .max_output_tokens
+                .map_or(most_answer, u64::from);
             request.params.max_output_tokens = u32::try_from(set.min(most_answer)).ok();
-            let size = request.messages.iter().map(|message| message_tokens(message)).sum();
+            let size = request
+                .messages
+                .iter()
+                .map(|message| message_tokens(message))
+                .sum();
             let reply = self.complete(&**model, request, size).await;
             match reply.and_then(|reply| read(agent, &**model, reply, Caching::default())) {
                 Ok((text, asked)) => {
@@ -154,13 +219,17 @@ impl Summariser<'_> {
                     total = Some(added(total, asked));
                     left = &left[taken(left, most)..];
                 }
-                Err(ModelError::ContextOverflow(_)) if most > MIN_PIECE => most = (most / 2).max(MIN_PIECE),
+                Err(ModelError::ContextOverflow(_)) if most > MIN_PIECE => {
+                    most = (most / 2).max(MIN_PIECE)
+                }
                 Err(error) => return Err(error),
             }
         }
         match (so_far, total) {
             (Some(text), Some(asked)) => Ok((text, asked)),
-            (_, None) | (None, _) => Err(ModelError::Protocol("there was nothing to summarise".to_owned())),
+            (_, None) | (None, _) => Err(ModelError::Protocol(
+                "there was nothing to summarise".to_owned(),
+            )),
         }
     }
 }
@@ -177,30 +246,57 @@ fn taken(turns: &[Turn], most: u64) -> usize {
 
 /// A request that stands alone.
 fn apart(words: &str, so_far: Option<&str>, piece: &str) -> Request {
-    let earlier =
-        so_far.map_or(String::new(), |text| format!("The summary so far:\n<summary>\n{text}\n</summary>\n\n"));
+    let earlier = so_far.map_or(String::new(), |text| {
+        format!("The summary so far:\n<summary>\n{text}\n</summary>\n\n")
+    });
     let text = format!(
         "{earlier}The conversation{}:\n<conversation>\n{piece}</conversation>\n\n{words}",
         if so_far.is_some() { " since then" } else { "" }
     );
-    let system = [SystemPart { text: prompt::SYSTEM.to_owned(), stable: true }];
+    let system = [SystemPart {
+        text: prompt::SYSTEM.to_owned(),
+        stable: true,
+    }];
     Request {
         system: system.into(),
         messages: vec![Arc::new(Message::user(text))],
-        params: Params { tool_choice: ToolChoice::Auto, ..Params::default() },
+        params: Params {
+            tool_choice: ToolChoice::Auto,
+            ..Params::default()
+        },
         ..Request::default()
     }
 }
 
 /// The words of an answer; an answer without any is an error.
-fn read(agent: &Agent, model: &dyn Model, reply: Reply, caching: Caching) -> Result<(String, Asked), ModelError> {
-    let text = Message::Assistant { content: reply.content.clone() }.text();
-    let has_calls = Message::Assistant { content: reply.content.clone() }.calls().next().is_some();
+fn read(
+    agent: &Agent,
+    model: &dyn Model,
+    reply: Reply,
+    caching: Caching,
+) -> Result<(String, Asked), ModelError> {
+    let text = Message::Assistant {
+        content: reply.content.clone(),
+    }
+    .text();
+    let has_calls = Message::Assistant {
+        content: reply.content.clone(),
+    }
+    .calls()
+    .next()
+    .is_some();
     if text.trim().is_empty() || has_calls && text.len() < 200 {
         return Err(ModelError::Protocol("the model gave no summary".to_owned()));
     }
     let cost = agent.cost_of(model, &reply, caching);
-    Ok((text, Asked { model: reply.model, usage: reply.usage, cost }))
+    Ok((
+        text,
+        Asked {
+            model: reply.model,
+            usage: reply.usage,
+            cost,
+        },
+    ))
 }
 
 /// The sum of two askings.

@@ -12,24 +12,47 @@ const MAX_WORDS: usize = 24_000;
 pub(super) fn rendered(turn: &Turn) -> String {
     match &*turn.message {
         Message::User { content } => {
-            let who = if turn.is_of_person() { "PERSON" } else { "HARNESS" };
+            let who = if turn.is_of_person() {
+                "PERSON"
+            } else {
+                "HARNESS"
+            };
             format!("[{}] {who}: {}\n", turn.seq, words(content))
         }
         Message::Assistant { content } => format!("[{}] AGENT: {}\n", turn.seq, words(content)),
-        Message::Tool { results } => results.iter().map(|result| outcome(turn.seq, result)).collect(),
+        Message::Tool { results } => results
+            .iter()
+            .map(|result| outcome(turn.seq, result))
+            .collect(),
     }
 }
 
 fn outcome(seq: u64, result: &ToolResult) -> String {
-    let text = Message::Tool { results: vec![result.clone()] }.text();
-    format!("[{seq}] RESULT of {} ({}): {}\n", result.name, result.status.as_str(), cut(&text, MAX_RESULT))
+    let text = Message::Tool {
+        results: vec![result.clone()],
+    }
+    .text();
+    format!(
+        "[{seq}] RESULT of {} ({}): {}\n",
+        result.name,
+        result.status.as_str(),
+        cut(&text, MAX_RESULT)
+    )
 }
 
 fn words(content: &[Block]) -> String {
     let said = content.iter().filter_map(|block| match block {
         Block::Text { text } => Some(cut(text, MAX_WORDS)),
-        Block::ToolCall(call) => Some(format!("calls {} {}", call.name, cut(&call.args.to_string(), MAX_ARGS))),
-        Block::Media(media) => Some(format!("({} {})", media.mime, media.name.as_deref().unwrap_or("without a name"))),
+        Block::ToolCall(call) => Some(format!(
+            "calls {} {}",
+            call.name,
+            cut(&call.args.to_string(), MAX_ARGS)
+        )),
+        Block::Media(media) => Some(format!(
+            "({} {})",
+            media.mime,
+            media.name.as_deref().unwrap_or("without a name")
+        )),
         Block::Thinking(_) => None,
     });
     said.collect::<Vec<_>>().join("\n")
@@ -40,7 +63,11 @@ pub(super) fn pieces(turns: &[Turn], most: u64) -> Vec<String> {
     let mut pieces: Vec<(String, u64)> = Vec::new();
     for turn in turns {
         let text = rendered(turn);
-        let text = if text_tokens(&text) > most { cut(&text, (most as usize).saturating_mul(2)) } else { text };
+        let text = if text_tokens(&text) > most {
+            cut(&text, (most as usize).saturating_mul(2))
+        } else {
+            text
+        };
         let tokens = text_tokens(&text);
         match pieces.last_mut() {
             Some((piece, sum)) if *sum + tokens <= most => {
@@ -58,6 +85,14 @@ pub(super) fn cut(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
     }
-    let (head, tail) = (text.floor_char_boundary(most / 3 * 2), text.ceil_char_boundary(text.len() - most / 3));
-    format!("{} … [{} bytes] … {}", &text[..head], tail - head, &text[tail..])
+    let (head, tail) = (
+        text.floor_char_boundary(most / 3 * 2),
+        text.ceil_char_boundary(text.len() - most / 3),
+    );
+    format!(
+        "{} … [{} bytes] … {}",
+        &text[..head],
+        tail - head,
+        &text[tail..]
+    )
 }

@@ -27,7 +27,12 @@ pub(crate) struct Named {
 
 impl Bound {
     pub(crate) fn new(by: SessionId, terms: &Terms, depth: u32, tree: SessionId) -> Self {
-        Self { by, depth, ceiling: terms.below(), tree }
+        Self {
+            by,
+            depth,
+            ceiling: terms.below(),
+            tree,
+        }
     }
 
     /// The same once this is set in the session.
@@ -35,9 +40,14 @@ impl Bound {
         for Set { change, .. } in set {
             match change {
                 Change::Mode { to } => self.ceiling.modes.splice(0..1, [*to]).for_each(drop),
-                Change::Plan { plan: Some(PlanStage::Making { file }) } => self.ceiling.planning = Some(file.clone()),
+                Change::Plan {
+                    plan: Some(PlanStage::Making { file }),
+                } => self.ceiling.planning = Some(file.clone()),
                 // What ends with the run has not ended yet.
-                Change::Plan { .. } | Change::Todos { .. } | Change::Agent { .. } | Change::Ceiling(_) => {}
+                Change::Plan { .. }
+                | Change::Todos { .. }
+                | Change::Agent { .. }
+                | Change::Ceiling(_) => {}
             }
         }
         self
@@ -45,14 +55,31 @@ impl Bound {
 
     /// What the session of one who works for it begins with.
     pub(crate) fn spawned(self, named: Named, files: ChildFiles) -> Spawned {
-        let Self { by, depth, ceiling, tree } = self;
+        let Self {
+            by,
+            depth,
+            ceiling,
+            tree,
+        } = self;
         let Named { task, agent, label } = named;
-        Spawned { by, task, agent, label, depth: depth + 1, ceiling, files, tree }
+        Spawned {
+            by,
+            task,
+            agent,
+            label,
+            depth: depth + 1,
+            ceiling,
+            files,
+            tree,
+        }
     }
 
     /// What the session of one who worked for it before goes on with.
     pub(crate) fn renewed(self) -> Set {
-        Set { change: Change::Ceiling(self.ceiling), by: self.by.to_string() }
+        Set {
+            change: Change::Ceiling(self.ceiling),
+            by: self.by.to_string(),
+        }
     }
 }
 
@@ -61,9 +88,10 @@ pub(crate) fn files_of(spec: &AgentSpec) -> Result<ChildFiles, String> {
     match &spec.isolation {
         Isolation::Isolated => Ok(ChildFiles::Isolated),
         Isolation::Shared => Ok(ChildFiles::Shared),
-        Isolation::At(path) => {
-            Err(format!("{} has a workspace of its own at {path}, which is not supported yet", spec.name))
-        }
+        Isolation::At(path) => Err(format!(
+            "{} has a workspace of its own at {path}, which is not supported yet",
+            spec.name
+        )),
     }
 }
 

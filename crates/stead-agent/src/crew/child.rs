@@ -61,8 +61,15 @@ impl Crew {
         let (ended, lived) = match slot {
             None => (Ended::Cancelled, Lived::default()),
             Some(_slot) => {
-                let worked = std::panic::AssertUnwindSafe(self.live_through(&record, work)).catch_unwind().await;
-                worked.unwrap_or_else(|_panic| (Ended::Failed("it failed unexpectedly".to_owned()), Lived::default()))
+                let worked = std::panic::AssertUnwindSafe(self.live_through(&record, work))
+                    .catch_unwind()
+                    .await;
+                worked.unwrap_or_else(|_panic| {
+                    (
+                        Ended::Failed("it failed unexpectedly".to_owned()),
+                        Lived::default(),
+                    )
+                })
             }
         };
         (record.spent, record.untrusted) = (lived.spent, lived.untrusted);
@@ -83,16 +90,29 @@ impl Crew {
         let _ = self.records.put(record).await;
     }
 
-    fn live_through<'a>(self: &'a Arc<Self>, record: &'a TaskRecord, work: Work) -> BoxFuture<'a, (Ended, Lived)> {
+    fn live_through<'a>(
+        self: &'a Arc<Self>,
+        record: &'a TaskRecord,
+        work: Work,
+    ) -> BoxFuture<'a, (Ended, Lived)> {
         Box::pin(async move {
             let id = record.sub_session_id.clone();
             let (spawned, set) = match work.begins {
                 Begins::New(spawned) => (Some(spawned), Vec::new()),
                 Begins::Again(set) => (None, vec![set]),
             };
-            let mut session = Session::of_child(self.home.clone(), work.role, self.owner.clone(), id, spawned);
+            let mut session = Session::of_child(
+                self.home.clone(),
+                work.role,
+                self.owner.clone(),
+                id,
+                spawned,
+            );
             session.above = Some(self.clone());
-            let name = record.label.clone().unwrap_or_else(|| record.sub_agent_id.clone());
+            let name = record
+                .label
+                .clone()
+                .unwrap_or_else(|| record.sub_agent_id.clone());
             let options = RunOptions {
                 listener: nested(name, work.now.listener),
                 cancel: work.cancel,
@@ -101,9 +121,16 @@ impl Crew {
                 set,
                 ..RunOptions::default()
             };
-            let (ended, mut spent) = converse(&mut session, options, work.input, work.schema.as_ref()).await;
+            let (ended, mut spent) =
+                converse(&mut session, options, work.input, work.schema.as_ref()).await;
             spent += session.crew_spent().await;
-            (ended, Lived { spent, untrusted: session.state().tainted.is_some() })
+            (
+                ended,
+                Lived {
+                    spent,
+                    untrusted: session.state().tainted.is_some(),
+                },
+            )
         })
     }
 }
@@ -123,7 +150,10 @@ async fn converse(
             Ok(report) => report,
             Err(error) => return (Ended::Failed(error.to_string()), spent),
         };
-        spent += Allowance { usd: report.cost.unwrap_or_default(), tokens: report.usage.total_tokens() };
+        spent += Allowance {
+            usd: report.cost.unwrap_or_default(),
+            tokens: report.usage.total_tokens(),
+        };
         let text = match ended(&report) {
             Ended::Done(text) => text,
             other @ (Ended::Parked | Ended::Failed(_) | Ended::Cancelled) => return (other, spent),
@@ -132,10 +162,14 @@ async fn converse(
             Ok(text) => return (Ended::Done(text), spent),
             Err(why) => wrong = why,
         }
-        let again = format!("Your last answer is not the JSON that was asked for: {wrong}\nGive it again.");
+        let again =
+            format!("Your last answer is not the JSON that was asked for: {wrong}\nGive it again.");
         next = vec![Block::text(again)];
     }
-    (Ended::Failed(format!("its result does not fit its schema: {wrong}")), spent)
+    (
+        Ended::Failed(format!("its result does not fit its schema: {wrong}")),
+        spent,
+    )
 }
 
 fn ended(report: &RunReport) -> Ended {
@@ -145,8 +179,11 @@ fn ended(report: &RunReport) -> Ended {
         Outcome::Parked => Ended::Parked,
         Outcome::Cancelled => Ended::Cancelled,
         Outcome::StepLimit | Outcome::Budget | Outcome::TimedOut | Outcome::Failed => {
-            let said =
-                if report.text.is_empty() { String::new() } else { format!("\nIts last words: {}", report.text) };
+            let said = if report.text.is_empty() {
+                String::new()
+            } else {
+                format!("\nIts last words: {}", report.text)
+            };
             Ended::Failed(format!("{}: {}{said}", report.outcome.as_str(), reason()))
         }
     }
@@ -163,8 +200,9 @@ fn nested(name: String, listener: Listener) -> Listener {
 
 fn with_schema(mut input: Vec<Block>, schema: Option<&Value>) -> Vec<Block> {
     if let Some(schema) = schema {
-        let text =
-            format!("Your last message must be one JSON value and nothing else. It must fit this schema:\n{schema}");
+        let text = format!(
+            "Your last message must be one JSON value and nothing else. It must fit this schema:\n{schema}"
+        );
         input.push(Block::text(text));
     }
     input
@@ -173,9 +211,13 @@ fn with_schema(mut input: Vec<Block>, schema: Option<&Value>) -> Vec<Block> {
 /// The JSON in `text`, if it fits.
 pub(super) fn fit(schema: &Value, text: &str) -> Result<String, String> {
     let bare = text.trim();
-    let bare = bare.strip_prefix("```json").or_else(|| bare.strip_prefix("```")).unwrap_or(bare);
+    let bare = bare
+        .strip_prefix("```json")
+        .or_else(|| bare.strip_prefix("```"))
+        .unwrap_or(bare);
     let bare = bare.strip_suffix("```").unwrap_or(bare).trim();
-    let value: Value = serde_json::from_str(bare).map_err(|error| format!("it is no JSON: {error}"))?;
+    let value: Value =
+        serde_json::from_str(bare).map_err(|error| format!("it is no JSON: {error}"))?;
     stead_tools::fits(schema, &value)?;
     Ok(value.to_string())
 }

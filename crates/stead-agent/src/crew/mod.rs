@@ -115,11 +115,18 @@ impl Crew {
 
     /// What binds the session now.
     pub(crate) fn terms(&self) -> Option<Terms> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|now| now.terms.clone())
+        self.now
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .as_ref()
+            .map(|now| now.terms.clone())
     }
 
     fn now(&self) -> Option<Now> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.now
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// How many are at work in this process.
@@ -129,9 +136,16 @@ impl Crew {
 
     /// All tasks on record, oldest first.
     pub async fn tasks(&self) -> Result<Vec<TaskRecord>, String> {
-        self.records.load().await.map_err(|error| error.to_string())?;
+        self.records
+            .load()
+            .await
+            .map_err(|error| error.to_string())?;
         let mut tasks = self.records.all();
-        tasks.sort_by(|a, b| a.created_at.cmp(&b.created_at).then_with(|| a.task_id.cmp(&b.task_id)));
+        tasks.sort_by(|a, b| {
+            a.created_at
+                .cmp(&b.created_at)
+                .then_with(|| a.task_id.cmp(&b.task_id))
+        });
         Ok(tasks)
     }
 
@@ -139,7 +153,9 @@ impl Crew {
     pub async fn task(&self, name: &str) -> Result<TaskRecord, String> {
         let tasks = self.tasks().await?;
         let is = |task: &&TaskRecord| {
-            task.task_id == name || task.label.as_deref() == Some(name) || task.sub_session_id.as_str() == name
+            task.task_id == name
+                || task.label.as_deref() == Some(name)
+                || task.sub_session_id.as_str() == name
         };
         tasks.iter().rev().find(is).cloned().ok_or_else(|| {
             let known: Vec<&str> = tasks.iter().map(|task| task.task_id.as_str()).collect();
@@ -156,13 +172,17 @@ impl Crew {
             let mut all = Vec::new();
             for task in self.records.all() {
                 if task.status.is_final() {
-                    let below = Self::new(self.home.clone(), self.owner.clone(), task.sub_session_id);
+                    let below =
+                        Self::new(self.home.clone(), self.owner.clone(), task.sub_session_id);
                     // What is on record there may be older than the answer. What cannot be read is told where it is used.
                     if below.recover().await.is_ok() {
                         all.extend(below.waiting().await);
                     }
                 } else if task.is_parked() {
-                    all.push(WaitingTask { task: task.task_id, session: self.session.clone() });
+                    all.push(WaitingTask {
+                        task: task.task_id,
+                        session: self.session.clone(),
+                    });
                 }
             }
             all
@@ -171,8 +191,13 @@ impl Crew {
 
     /// Stops a task and waits for its end. False if it was not at work here.
     pub async fn cancel(&self, task: &str) -> bool {
-        let hand = self.hands().get(task).map(|hand| (hand.cancel.clone(), hand.done.clone()));
-        let Some((cancel, mut done)) = hand else { return false };
+        let hand = self
+            .hands()
+            .get(task)
+            .map(|hand| (hand.cancel.clone(), hand.done.clone()));
+        let Some((cancel, mut done)) = hand else {
+            return false;
+        };
         cancel.cancel();
         let _ = tokio::time::timeout(STOP_GRACE, done.wait_for(|done| *done)).await;
         true
@@ -185,11 +210,16 @@ impl Crew {
 
     /// Stops all of them and waits for their end.
     pub async fn stop(&self) {
-        let hands: Vec<_> = self.hands().values().map(|hand| (hand.cancel.clone(), hand.done.clone())).collect();
+        let hands: Vec<_> = self
+            .hands()
+            .values()
+            .map(|hand| (hand.cancel.clone(), hand.done.clone()))
+            .collect();
         hands.iter().for_each(|(cancel, _)| cancel.cancel());
-        let all = futures_util::future::join_all(hands.into_iter().map(|(_, mut done)| async move {
-            let _ = done.wait_for(|done| *done).await;
-        }));
+        let all =
+            futures_util::future::join_all(hands.into_iter().map(|(_, mut done)| async move {
+                let _ = done.wait_for(|done| *done).await;
+            }));
         let _ = tokio::time::timeout(STOP_GRACE, all).await;
     }
 
@@ -209,7 +239,10 @@ impl Crew {
     /// Sets somebody to work.
     fn set_to_work(self: &Arc<Self>, record: TaskRecord, work: Work) {
         let (tell, done) = watch::channel(false);
-        let hand = Hand { cancel: work.cancel.clone(), done };
+        let hand = Hand {
+            cancel: work.cancel.clone(),
+            done,
+        };
         self.hands().insert(record.task_id.clone(), hand);
         let crew = self.clone();
         let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -234,6 +267,9 @@ fn records_path(agent: &Agent, session: &SessionId) -> VPath {
 
 impl fmt::Debug for Crew {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Crew").field("session", &self.session).field("working", &self.working()).finish_non_exhaustive()
+        f.debug_struct("Crew")
+            .field("session", &self.session)
+            .field("working", &self.working())
+            .finish_non_exhaustive()
     }
 }

@@ -23,7 +23,11 @@ pub(crate) struct News {
 impl News {
     /// As it goes on record.
     pub(crate) fn notice(self, run: RunId) -> Notice {
-        Notice { tasks: self.tasks, untrusted: self.untrusted, ..Notice::new(run, self.text) }
+        Notice {
+            tasks: self.tasks,
+            untrusted: self.untrusted,
+            ..Notice::new(run, self.text)
+        }
     }
 }
 
@@ -32,7 +36,11 @@ impl Crew {
     pub(crate) fn news(&self, told: &BTreeSet<String>) -> Option<News> {
         let mut ended = self.records.all();
         ended.retain(|task| task.status.is_final() && !told.contains(&task.task_id));
-        ended.sort_by(|a, b| a.last_updated_at.cmp(&b.last_updated_at).then_with(|| a.task_id.cmp(&b.task_id)));
+        ended.sort_by(|a, b| {
+            a.last_updated_at
+                .cmp(&b.last_updated_at)
+                .then_with(|| a.task_id.cmp(&b.task_id))
+        });
         ended.truncate(MAX_TOLD);
         if ended.is_empty() {
             return None;
@@ -43,15 +51,25 @@ impl Crew {
             blocks.join("\n")
         );
         let untrusted = ended.iter().any(|task| task.untrusted);
-        Some(News { text, tasks: ended.into_iter().map(|task| task.task_id).collect(), untrusted })
+        Some(News {
+            text,
+            tasks: ended.into_iter().map(|task| task.task_id).collect(),
+            untrusted,
+        })
     }
 }
 
 impl TaskRecord {
     /// How it ended, for a model.
     fn block(&self) -> String {
-        let Self { task_id, sub_agent_id, .. } = self;
-        let label = self.label.as_ref().map_or(String::new(), |label| format!(" label=\"{}\"", escaped(label)));
+        let Self {
+            task_id,
+            sub_agent_id,
+            ..
+        } = self;
+        let label = self.label.as_ref().map_or(String::new(), |label| {
+            format!(" label=\"{}\"", escaped(label))
+        });
         let state = self.standing();
         format!(
             "<task id=\"{task_id}\" agent=\"{sub_agent_id}\"{label} state=\"{state}\">\n{}\n</task>",
@@ -68,7 +86,11 @@ impl TaskRecord {
         };
         match text.char_indices().nth(MAX_CHARS) {
             Some((end, _)) => {
-                format!("{}…\n[cut: session_history of {} has all of it]", &text[..end], self.sub_session_id)
+                format!(
+                    "{}…\n[cut: session_history of {} has all of it]",
+                    &text[..end],
+                    self.sub_session_id
+                )
             }
             None => text,
         }
@@ -77,5 +99,6 @@ impl TaskRecord {
 
 /// Words that cannot end what stands around them.
 fn escaped(text: &str) -> String {
-    text.replace("</task", "&lt;/task").replace("</system_reminder", "&lt;/system_reminder")
+    text.replace("</task", "&lt;/task")
+        .replace("</system_reminder", "&lt;/system_reminder")
 }

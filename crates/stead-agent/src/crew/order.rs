@@ -38,35 +38,62 @@ impl Crew {
     /// Sets an agent to work on a task. Gives the record as it was then, and whether to wait; an error says what to do
     /// instead.
     pub async fn hand_over(self: &Arc<Self>, order: Order) -> Result<(TaskRecord, Wait), String> {
-        let now = self.now().ok_or("tasks can be handed over in a session only")?;
+        let now = self
+            .now()
+            .ok_or("tasks can be handed over in a session only")?;
         let deepest = self.home.policy().max_subagent_depth;
         if now.depth >= deepest {
             return Err(format!(
                 "a task may go through {deepest} hands at most (policy.max_subagent_depth): do this one yourself"
             ));
         }
-        let spec = self.find(&now, order.agent.as_deref(), order.no_helper.as_deref()).await?;
+        let spec = self
+            .find(&now, order.agent.as_deref(), order.no_helper.as_deref())
+            .await?;
         let files = files_of(&spec)?;
-        let role = self.home.role(&spec, Part::Child).map_err(|error| format!("{}: {error}", spec.name))?;
-        self.records.load().await.map_err(|error| error.to_string())?;
+        let role = self
+            .home
+            .role(&spec, Part::Child)
+            .map_err(|error| format!("{}: {error}", spec.name))?;
+        self.records
+            .load()
+            .await
+            .map_err(|error| error.to_string())?;
         if let Some(label) = &order.label {
             check_label(label)?;
-            let taken = |task: &TaskRecord| task.label.as_ref() == Some(label) && !task.status.is_final();
+            let taken =
+                |task: &TaskRecord| task.label.as_ref() == Some(label) && !task.status.is_final();
             if self.records.all().iter().any(taken) {
-                return Err(format!("the label {label:?} is taken by a task that is at work; choose another"));
+                return Err(format!(
+                    "the label {label:?} is taken by a task that is at work; choose another"
+                ));
             }
         }
         let task = format!("task_{}", short_id());
-        let session = SessionId::new(format!("sub-{}", short_id())).map_err(|error| error.to_string())?;
-        let named = Named { task: task.clone(), agent: spec.name.clone(), label: order.label.clone() };
+        let session =
+            SessionId::new(format!("sub-{}", short_id())).map_err(|error| error.to_string())?;
+        let named = Named {
+            task: task.clone(),
+            agent: spec.name.clone(),
+            label: order.label.clone(),
+        };
         let spawned = self.bound(&now).spawned(named, files);
         let wait = order.wait.unwrap_or_else(|| self.usual(&spec));
-        let record = self.open(&now, &spec, session, (task, order.label, order.description)).await?;
+        let record = self
+            .open(&now, &spec, session, (task, order.label, order.description))
+            .await?;
         let input = vec![Block::text(order.prompt)];
         let cancel = now.cancel.child_token();
         self.set_to_work(
             record.clone(),
-            Work { role, begins: Begins::New(spawned), input, now, cancel, schema: spec.result.clone() },
+            Work {
+                role,
+                begins: Begins::New(spawned),
+                input,
+                now,
+                cancel,
+                schema: spec.result.clone(),
+            },
         );
         Ok((record, wait))
     }
@@ -79,7 +106,9 @@ impl Crew {
         wait: Option<Wait>,
         no_helper: Option<&str>,
     ) -> Result<(TaskRecord, Wait), String> {
-        let now = self.now().ok_or("tasks can be handed over in a session only")?;
+        let now = self
+            .now()
+            .ok_or("tasks can be handed over in a session only")?;
         let before = self.task(to).await?;
         if self.hands().contains_key(&before.task_id) {
             return Err(format!(
@@ -93,60 +122,111 @@ impl Crew {
                 before.task_id
             ));
         }
-        let spec = self.find(&now, Some(&before.sub_agent_id), no_helper).await?;
-        let role = self.home.role(&spec, Part::Child).map_err(|error| format!("{}: {error}", spec.name))?;
+        let spec = self
+            .find(&now, Some(&before.sub_agent_id), no_helper)
+            .await?;
+        let role = self
+            .home
+            .role(&spec, Part::Child)
+            .map_err(|error| format!("{}: {error}", spec.name))?;
         let wait = wait.unwrap_or_else(|| self.usual(&spec));
         let (task, label) = (format!("task_{}", short_id()), before.label.clone());
         let what = (task, label, before.description.clone());
-        let record = self.open(&now, &spec, before.sub_session_id.clone(), what).await?;
+        let record = self
+            .open(&now, &spec, before.sub_session_id.clone(), what)
+            .await?;
         let input = vec![Block::text(message)];
         let cancel = now.cancel.child_token();
         // What binds its parent may have changed since.
         let begins = Begins::Again(self.bound(&now).renewed());
-        self.set_to_work(record.clone(), Work { role, begins, input, now, cancel, schema: spec.result.clone() });
+        self.set_to_work(
+            record.clone(),
+            Work {
+                role,
+                begins,
+                input,
+                now,
+                cancel,
+                schema: spec.result.clone(),
+            },
+        );
         Ok((record, wait))
     }
 
     /// What binds those it hands work to now.
     fn bound(&self, now: &Now) -> Bound {
-        Bound::new(self.session.clone(), &now.terms, now.depth, now.tree.clone())
+        Bound::new(
+            self.session.clone(),
+            &now.terms,
+            now.depth,
+            now.tree.clone(),
+        )
     }
 
     /// The agent of this name, if the one that acts may hand it work; without a name, whom it would be.
-    async fn find(&self, now: &Now, name: Option<&str>, no_helper: Option<&str>) -> Result<Arc<AgentSpec>, String> {
+    async fn find(
+        &self,
+        now: &Now,
+        name: Option<&str>,
+        no_helper: Option<&str>,
+    ) -> Result<Arc<AgentSpec>, String> {
         let files = self.home.parts.place.files(&self.owner, &now.tree, None);
         let files = self.home.workspace().shown(&files);
-        let specs = self.home.specs(&self.owner, &files).await.map_err(|error| error.to_string())?;
+        let specs = self
+            .home
+            .specs(&self.owner, &files)
+            .await
+            .map_err(|error| error.to_string())?;
         let definition = &now.agent.workspace().definition;
-        let allowed = definition.active_spec().and_then(|active| active.subagents.as_ref());
+        let allowed = definition
+            .active_spec()
+            .and_then(|active| active.subagents.as_ref());
         let refused = |spec: &AgentSpec| no_helper.filter(|_| spec.is_general_purpose());
         let may = |spec: &AgentSpec| {
-            spec.mode.is_subagent() && allowed.is_none_or(|names| names.contains(&spec.name)) && refused(spec).is_none()
+            spec.mode.is_subagent()
+                && allowed.is_none_or(|names| names.contains(&spec.name))
+                && refused(spec).is_none()
         };
         let able: Vec<&Arc<AgentSpec>> = specs.values().filter(|spec| may(spec)).collect();
         let helper = able.iter().find(|spec| spec.is_general_purpose());
         let name = match (name, able.as_slice(), helper) {
             (Some(name), _, _) => name,
             (None, [only], _) | (None, _, Some(only)) => only.name.as_str(),
-            (None, _, None) => return Err(format!("say which agent is to do it{}", list(specs.values(), may))),
+            (None, _, None) => {
+                return Err(format!(
+                    "say which agent is to do it{}",
+                    list(specs.values(), may)
+                ));
+            }
         };
         match specs.get(name) {
             Some(spec) if may(spec) => Ok(spec.clone()),
-            Some(spec) if refused(spec).is_some() => {
-                Err(format!("{}{}", refused(spec).unwrap_or_default(), list(specs.values(), may)))
-            }
-            Some(spec) if !spec.mode.is_subagent() => {
-                Err(format!("{name} is a main agent: work cannot be handed to it{}", list(specs.values(), may)))
-            }
-            Some(_) => Err(format!("{name} may not be given work by this agent{}", list(specs.values(), may))),
-            None => Err(format!("there is no agent {name:?}{}", list(specs.values(), may))),
+            Some(spec) if refused(spec).is_some() => Err(format!(
+                "{}{}",
+                refused(spec).unwrap_or_default(),
+                list(specs.values(), may)
+            )),
+            Some(spec) if !spec.mode.is_subagent() => Err(format!(
+                "{name} is a main agent: work cannot be handed to it{}",
+                list(specs.values(), may)
+            )),
+            Some(_) => Err(format!(
+                "{name} may not be given work by this agent{}",
+                list(specs.values(), may)
+            )),
+            None => Err(format!(
+                "there is no agent {name:?}{}",
+                list(specs.values(), may)
+            )),
         }
     }
 
     fn usual(&self, spec: &AgentSpec) -> Wait {
         match spec.background {
             true => Wait::Background,
-            false => Wait::Upto(Duration::from_secs(self.home.policy().subagent_timeout_seconds)),
+            false => Wait::Upto(Duration::from_secs(
+                self.home.policy().subagent_timeout_seconds,
+            )),
         }
     }
 
@@ -178,13 +258,22 @@ impl Crew {
             last_updated_at: at,
             others: Default::default(),
         };
-        self.records.put(record.clone()).await.map_err(|error| error.to_string())?;
+        self.records
+            .put(record.clone())
+            .await
+            .map_err(|error| error.to_string())?;
         Ok(record)
     }
 }
 
-fn list<'a>(specs: impl Iterator<Item = &'a Arc<AgentSpec>>, may: impl Fn(&AgentSpec) -> bool) -> String {
-    let names: Vec<&str> = specs.filter(|spec| may(spec)).map(|spec| spec.name.as_str()).collect();
+fn list<'a>(
+    specs: impl Iterator<Item = &'a Arc<AgentSpec>>,
+    may: impl Fn(&AgentSpec) -> bool,
+) -> String {
+    let names: Vec<&str> = specs
+        .filter(|spec| may(spec))
+        .map(|spec| spec.name.as_str())
+        .collect();
     match names.is_empty() {
         true => "; there is nobody to hand work to".to_owned(),
         false => format!("; there are: {}", names.join(", ")),
@@ -195,10 +284,13 @@ fn list<'a>(specs: impl Iterator<Item = &'a Arc<AgentSpec>>, may: impl Fn(&Agent
 fn check_label(label: &str) -> Result<(), String> {
     const MAX_CHARS: usize = 80;
     let strange = |c: char| c.is_control() || "<>\"[]".contains(c);
-    let is_name = !label.trim().is_empty() && label.chars().count() <= MAX_CHARS && !label.contains(strange);
+    let is_name =
+        !label.trim().is_empty() && label.chars().count() <= MAX_CHARS && !label.contains(strange);
     match is_name {
         true => Ok(()),
-        false => Err(format!("a label is one line of at most {MAX_CHARS} characters, without < > [ ] and quotes")),
+        false => Err(format!(
+            "a label is one line of at most {MAX_CHARS} characters, without < > [ ] and quotes"
+        )),
     }
 }
 

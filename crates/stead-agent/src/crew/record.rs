@@ -121,7 +121,11 @@ impl TaskRecord {
 
     /// How it stands, in a word.
     pub fn standing(&self) -> &'static str {
-        if self.is_parked() { "parked" } else { self.status.as_str() }
+        if self.is_parked() {
+            "parked"
+        } else {
+            self.status.as_str()
+        }
     }
 }
 
@@ -152,7 +156,12 @@ struct Known {
 
 impl Records {
     pub(super) fn new(files: Arc<dyn Vfs>, path: VPath) -> Self {
-        Self { files, path, known: Mutex::default(), writing: tokio::sync::Mutex::default() }
+        Self {
+            files,
+            path,
+            known: Mutex::default(),
+            writing: tokio::sync::Mutex::default(),
+        }
     }
 
     /// Reads the file, if that was not done yet. One that cannot be read is never written over.
@@ -163,7 +172,12 @@ impl Records {
         let (tasks, version) = self.read().await?;
         let mut known = self.known();
         if !known.loaded {
-            *known = Known { tasks, version, loaded: true, ..Known::default() };
+            *known = Known {
+                tasks,
+                version,
+                loaded: true,
+                ..Known::default()
+            };
         }
         Ok(())
     }
@@ -180,14 +194,29 @@ impl Records {
     }
 
     async fn read(&self) -> Result<(BTreeMap<String, TaskRecord>, Option<Version>), RecordError> {
-        let (data, version) = match self.files.read(&self.path, ReadRange { offset: 0, len: MAX_BYTES }).await {
+        let (data, version) = match self
+            .files
+            .read(
+                &self.path,
+                ReadRange {
+                    offset: 0,
+                    len: MAX_BYTES,
+                },
+            )
+            .await
+        {
             Ok(read) => read,
             Err(VfsError::NotFound(_)) => return Ok((BTreeMap::new(), None)),
             Err(error) => return Err(error.into()),
         };
-        let damaged =
-            |error: serde_json::Error| RecordError::Damaged { path: self.path.clone(), reason: error.to_string() };
-        Ok((serde_json::from_slice(&data).map_err(damaged)?, Some(version)))
+        let damaged = |error: serde_json::Error| RecordError::Damaged {
+            path: self.path.clone(),
+            reason: error.to_string(),
+        };
+        Ok((
+            serde_json::from_slice(&data).map_err(damaged)?,
+            Some(version),
+        ))
     }
 
     pub(super) fn all(&self) -> Vec<TaskRecord> {
@@ -234,7 +263,10 @@ impl Records {
                     let (theirs, version) = self.read().await?;
                     let mut known = self.known();
                     for (id, record) in theirs {
-                        let newer = known.tasks.get(&id).is_none_or(|own| own.last_updated_at < record.last_updated_at);
+                        let newer = known
+                            .tasks
+                            .get(&id)
+                            .is_none_or(|own| own.last_updated_at < record.last_updated_at);
                         if newer {
                             known.tasks.insert(id, record);
                         }
@@ -266,7 +298,10 @@ fn forget_oldest(tasks: &mut BTreeMap<String, TaskRecord>) {
     let mut carried = Allowance::default();
     let leaving = done.len() - MAX_DONE;
     for (_, id) in done.iter().take(leaving) {
-        carried += tasks.remove(id).map(|record| record.spent).unwrap_or_default();
+        carried += tasks
+            .remove(id)
+            .map(|record| record.spent)
+            .unwrap_or_default();
     }
     // What they spent still counts.
     if let Some(next) = done.get(leaving).and_then(|(_, id)| tasks.get_mut(id)) {

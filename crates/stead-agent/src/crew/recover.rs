@@ -8,13 +8,19 @@ use stead_store::{StoreError, Wait};
 impl Crew {
     /// Brings the record of every task that is not at work here up to date. Nothing is begun again by itself.
     pub(crate) async fn recover(&self) -> Result<(), String> {
-        self.records.reload().await.map_err(|error| error.to_string())?;
+        self.records
+            .reload()
+            .await
+            .map_err(|error| error.to_string())?;
         for task in self.records.all() {
             if task.status.is_final() || self.hands().contains_key(&task.task_id) {
                 continue;
             }
             if let Some(found) = self.look_at(task).await {
-                self.records.put(found).await.map_err(|error| error.to_string())?;
+                self.records
+                    .put(found)
+                    .await
+                    .map_err(|error| error.to_string())?;
             }
         }
         Ok(())
@@ -41,31 +47,57 @@ impl Crew {
             return None;
         }
         task.awaiting_confirm = asked;
-        task.spent = Allowance { usd: state.cost.unwrap_or_default(), tokens: state.usage.total_tokens() };
+        task.spent = Allowance {
+            usd: state.cost.unwrap_or_default(),
+            tokens: state.usage.total_tokens(),
+        };
         task.untrusted = state.tainted.is_some();
         task.last_updated_at = jiff::Timestamp::now();
-        (task.status, task.result, task.error_message) = match (asked, state.run.is_some(), state.last_outcome) {
-            (true, _, _) => (TaskStatus::Running, None, None),
-            (false, true, _) | (false, false, None) => {
-                let reason = "the process ended before it was done; agent_send goes on with it".to_owned();
-                (TaskStatus::Failed, None, Some(format!("interrupted: {reason}")))
-            }
-            (false, false, Some(Outcome::Completed)) => match self.fits(&task.sub_agent_id, state.final_text()).await {
-                Ok(text) => (TaskStatus::Completed, Some(text), None),
-                Err(why) => (TaskStatus::Failed, None, Some(format!("its result does not fit its schema: {why}"))),
-            },
-            (false, false, Some(Outcome::Cancelled)) => (TaskStatus::Cancelled, None, None),
-            (false, false, Some(outcome)) => (TaskStatus::Failed, None, Some(outcome.as_str().to_owned())),
-        };
+        (task.status, task.result, task.error_message) =
+            match (asked, state.run.is_some(), state.last_outcome) {
+                (true, _, _) => (TaskStatus::Running, None, None),
+                (false, true, _) | (false, false, None) => {
+                    let reason = "the process ended before it was done; agent_send goes on with it"
+                        .to_owned();
+                    (
+                        TaskStatus::Failed,
+                        None,
+                        Some(format!("interrupted: {reason}")),
+                    )
+                }
+                (false, false, Some(Outcome::Completed)) => {
+                    match self.fits(&task.sub_agent_id, state.final_text()).await {
+                        Ok(text) => (TaskStatus::Completed, Some(text), None),
+                        Err(why) => (
+                            TaskStatus::Failed,
+                            None,
+                            Some(format!("its result does not fit its schema: {why}")),
+                        ),
+                    }
+                }
+                (false, false, Some(Outcome::Cancelled)) => (TaskStatus::Cancelled, None, None),
+                (false, false, Some(outcome)) => {
+                    (TaskStatus::Failed, None, Some(outcome.as_str().to_owned()))
+                }
+            };
         Some(task)
     }
 
     /// A result, if it is what the definition of the agent asks for. Whoever answered a question and let it go on did not
     /// know that.
     async fn fits(&self, agent: &str, text: String) -> Result<String, String> {
-        let files = self.home.parts.place.files(&self.owner, &self.session, None);
-        let specs = self.home.specs(&self.owner, &self.home.workspace().shown(&files)).await;
-        let schema = specs.ok().and_then(|specs| specs.get(agent)?.result.clone());
+        let files = self
+            .home
+            .parts
+            .place
+            .files(&self.owner, &self.session, None);
+        let specs = self
+            .home
+            .specs(&self.owner, &self.home.workspace().shown(&files))
+            .await;
+        let schema = specs
+            .ok()
+            .and_then(|specs| specs.get(agent)?.result.clone());
         schema.map_or(Ok(text.clone()), |schema| fit(&schema, &text))
     }
 }

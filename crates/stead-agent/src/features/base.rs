@@ -2,7 +2,9 @@
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;
-use stead_workspace::{AgentSpec, Attached, FixedText, PlaceKind, Section, Surface, WorkspaceError, enclose, order};
+use stead_workspace::{
+    AgentSpec, Attached, FixedText, PlaceKind, Section, Surface, WorkspaceError, enclose, order,
+};
 
 const BASE: &str = "You are an agent that works in a folder of plain files, the workspace, with the tools you are given. \
 Do the task; do not only describe it. Read before you change, make the smallest change that does the job, and check your work. \
@@ -18,10 +20,14 @@ impl Feature for Base {
         "base"
     }
 
-    fn contribute<'a>(&'a self, cx: &'a TurnCx<'a>) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
+    fn contribute<'a>(
+        &'a self,
+        cx: &'a TurnCx<'a>,
+    ) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
         Box::pin(async move {
             let definition = cx.definition();
-            let section = |title: &str, order, text: String| Section::new(title, self.name(), order, text);
+            let section =
+                |title: &str, order, text: String| Section::new(title, self.name(), order, text);
             let config = &definition.config;
             let mut sections = vec![section("base", order::BASE, BASE.to_owned())];
             if let Some(description) = &config.description {
@@ -29,14 +35,22 @@ impl Feature for Base {
                 sections.push(section("purpose", order::PURPOSE, text).from(settings_file(cx)));
             }
             if let Some(prompt) = &config.system_prompt {
-                sections.push(section("persona", order::PERSONA, prompt.trim().to_owned()).from(settings_file(cx)));
+                sections.push(
+                    section("persona", order::PERSONA, prompt.trim().to_owned())
+                        .from(settings_file(cx)),
+                );
             }
             let told = cx.profile.profile.general_purpose.prompt.as_ref();
-            let told = told.filter(|_| definition.active_spec().is_some_and(AgentSpec::is_general_purpose));
+            let told = told.filter(|_| {
+                definition
+                    .active_spec()
+                    .is_some_and(AgentSpec::is_general_purpose)
+            });
             sections.extend(definition.texts.iter().map(|text| match told {
-                Some(prompt) if text.order == order::PERSONA => {
-                    self.fixed(&FixedText { text: prompt.clone(), ..text.clone() })
-                }
+                Some(prompt) if text.order == order::PERSONA => self.fixed(&FixedText {
+                    text: prompt.clone(),
+                    ..text.clone()
+                }),
                 Some(_) | None => self.fixed(text),
             }));
             if let Some(text) = workspace(cx) {
@@ -66,7 +80,10 @@ fn settings_file(cx: &TurnCx<'_>) -> String {
 
 /// How files are used here; nothing without file tools.
 fn workspace(cx: &TurnCx<'_>) -> Option<String> {
-    if !["read_file", "write_file", "edit_file", "ls"].iter().any(|tool| cx.has_tool(tool)) {
+    if !["read_file", "write_file", "edit_file", "ls"]
+        .iter()
+        .any(|tool| cx.has_tool(tool))
+    {
         return None;
     }
     let mut text = String::from("## Workspace\n");
@@ -84,24 +101,34 @@ fn workspace(cx: &TurnCx<'_>) -> Option<String> {
     let named = |tool| cx.name_of(tool);
     if cx.has_tool("grep_files") && cx.has_tool("glob_files") {
         let (grep, glob) = (named("grep_files"), named("glob_files"));
-        text.push_str(&format!(" Search with `{grep}` and `{glob}` before reading many files."));
+        text.push_str(&format!(
+            " Search with `{grep}` and `{glob}` before reading many files."
+        ));
     }
     if cx.has_tool("edit_file") {
         text.push_str(&format!(" `{}` replaces exact text.", named("edit_file")));
     }
     if cx.has_tool("write_file") {
         text.push_str(match cx.surface {
-            Surface::Snake => " `write_file` creates new files and refuses to overwrite unless told with `mode`.",
-            Surface::Title => " `Write` replaces a file only if you have read it and it did not change since.",
+            Surface::Snake => {
+                " `write_file` creates new files and refuses to overwrite unless told with `mode`."
+            }
+            Surface::Title => {
+                " `Write` replaces a file only if you have read it and it did not change since."
+            }
         });
     }
     if let Some(home) = &cx.definition().tree.home {
-        text.push_str(&format!(" Files that you write outside the known folders go to `{home}/`."));
+        text.push_str(&format!(
+            " Files that you write outside the known folders go to `{home}/`."
+        ));
     }
     match cx.project {
         None => {}
         Some(Attached::ReadOnly) => {
-            text.push_str(" The person's project is attached as `project/`; it can be read, not changed.");
+            text.push_str(
+                " The person's project is attached as `project/`; it can be read, not changed.",
+            );
         }
         Some(Attached::Writable) => {
             text.push_str(" The person's project is attached as `project/`; changes to it wait for the person's yes.");
@@ -111,9 +138,19 @@ fn workspace(cx: &TurnCx<'_>) -> Option<String> {
 }
 
 fn session(cx: &TurnCx<'_>) -> String {
-    let TurnCx { date, agent, session, place, folder, .. } = cx;
+    let TurnCx {
+        date,
+        agent,
+        session,
+        place,
+        folder,
+        ..
+    } = cx;
     let os = std::env::consts::OS;
-    let mut text = format!("## Session Context\n- Date: {date}\n- OS: {os}\n- Workspace: {}", place.1);
+    let mut text = format!(
+        "## Session Context\n- Date: {date}\n- OS: {os}\n- Workspace: {}",
+        place.1
+    );
     if !folder.is_root() {
         text.push_str(&format!("\n- Working folder: {folder}"));
     }

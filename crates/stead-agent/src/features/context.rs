@@ -3,7 +3,9 @@
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;
 use stead_vfs::VPath;
-use stead_workspace::{ContextFile, Cut, Nested, Section, Shown, Window, WorkspaceError, enclose, order};
+use stead_workspace::{
+    ContextFile, Cut, Nested, Section, Shown, Window, WorkspaceError, enclose, order,
+};
 
 /// A larger file is not a persona but a mistake.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
@@ -19,7 +21,10 @@ impl Feature for Context {
         "context"
     }
 
-    fn contribute<'a>(&'a self, cx: &'a TurnCx<'a>) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
+    fn contribute<'a>(
+        &'a self,
+        cx: &'a TurnCx<'a>,
+    ) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
         Box::pin(async move {
             let mut sections = Vec::new();
             for (i, file) in cx.definition().tree.context.iter().enumerate() {
@@ -37,7 +42,10 @@ impl Feature for Context {
 }
 
 /// The file and, where it is nested, those of its name in every folder down to the working folder.
-async fn read_chain(cx: &TurnCx<'_>, file: &ContextFile) -> Result<Vec<(VPath, String)>, WorkspaceError> {
+async fn read_chain(
+    cx: &TurnCx<'_>,
+    file: &ContextFile,
+) -> Result<Vec<(VPath, String)>, WorkspaceError> {
     let mut chain = Vec::new();
     let own = cx.own(&file.path);
     for path in own.iter().chain([&file.path]) {
@@ -53,7 +61,9 @@ async fn read_chain(cx: &TurnCx<'_>, file: &ContextFile) -> Result<Vec<(VPath, S
     for name in cx.folder.parts() {
         let Ok(below) = folder.join(name) else { break };
         folder = below;
-        let Ok(path) = folder.join(file.path.name()) else { continue };
+        let Ok(path) = folder.join(file.path.name()) else {
+            continue;
+        };
         if let Some(text) = read(cx, &path, file.shown).await? {
             chain.push((path, text));
         }
@@ -62,15 +72,28 @@ async fn read_chain(cx: &TurnCx<'_>, file: &ContextFile) -> Result<Vec<(VPath, S
 }
 
 /// What is shown of a file; none if that is nothing.
-async fn read(cx: &TurnCx<'_>, path: &VPath, shown: Shown) -> Result<Option<String>, WorkspaceError> {
-    let window = Window::Whole { limit: MAX_FILE_BYTES };
-    let Some(file) = cx.reader().read(&**cx.files, path, window).await? else { return Ok(None) };
+async fn read(
+    cx: &TurnCx<'_>,
+    path: &VPath,
+    shown: Shown,
+) -> Result<Option<String>, WorkspaceError> {
+    let window = Window::Whole {
+        limit: MAX_FILE_BYTES,
+    };
+    let Some(file) = cx.reader().read(&**cx.files, path, window).await? else {
+        return Ok(None);
+    };
     let text = shown.of(&file.text).map(|text| text.trim().to_owned());
     Ok(text.filter(|text| !text.is_empty()))
 }
 
 /// The chain as one section. Where it is too long, the nearest files are kept.
-fn show(file: &ContextFile, chain: Vec<(VPath, String)>, order: u16, owner: &'static str) -> Option<Section> {
+fn show(
+    file: &ContextFile,
+    chain: Vec<(VPath, String)>,
+    order: u16,
+    owner: &'static str,
+) -> Option<Section> {
     let mut left = MAX_SHOWN_BYTES;
     let mut cuts = Vec::new();
     let mut texts: Vec<String> = Vec::new();
@@ -82,12 +105,18 @@ fn show(file: &ContextFile, chain: Vec<(VPath, String)>, order: u16, owner: &'st
                 text.len() - shown.len(),
                 text.len()
             );
-            cuts.push(Cut { source: path.to_string(), what: what.clone() });
+            cuts.push(Cut {
+                source: path.to_string(),
+                what: what.clone(),
+            });
             texts.push(format!("{shown}\n\n[{path}: {what}]"));
         } else if *path == file.path || chain.len() == 1 {
             texts.push(shown.to_owned());
         } else {
-            texts.push(format!("[From {path}, for work below {}:]\n{shown}", path.parent().unwrap_or(VPath::root())));
+            texts.push(format!(
+                "[From {path}, for work below {}:]\n{shown}",
+                path.parent().unwrap_or(VPath::root())
+            ));
         }
         left -= shown.len();
     }
@@ -95,7 +124,17 @@ fn show(file: &ContextFile, chain: Vec<(VPath, String)>, order: u16, owner: &'st
         return None;
     }
     texts.reverse();
-    let title = if order == order::CONTEXT { "persona".to_owned() } else { file.path.to_string() };
-    let section = Section::new(title, owner, order, enclose(&file.tag, &texts.join("\n\n"))).loaded().without(cuts);
-    Some(chain.into_iter().fold(section, |section, (path, _)| section.from(path.to_string())))
+    let title = if order == order::CONTEXT {
+        "persona".to_owned()
+    } else {
+        file.path.to_string()
+    };
+    let section = Section::new(title, owner, order, enclose(&file.tag, &texts.join("\n\n")))
+        .loaded()
+        .without(cuts);
+    Some(
+        chain
+            .into_iter()
+            .fold(section, |section, (path, _)| section.from(path.to_string())),
+    )
 }

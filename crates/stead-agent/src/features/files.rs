@@ -19,7 +19,10 @@ impl Feature for Files {
         file_tools()
     }
 
-    fn contribute<'a>(&'a self, _: &'a TurnCx<'a>) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
+    fn contribute<'a>(
+        &'a self,
+        _: &'a TurnCx<'a>,
+    ) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
         Box::pin(async { Ok(Contribution::default()) })
     }
 }

@@ -24,9 +24,14 @@ impl Feature for Knowledge {
         "knowledge"
     }
 
-    fn contribute<'a>(&'a self, cx: &'a TurnCx<'a>) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
+    fn contribute<'a>(
+        &'a self,
+        cx: &'a TurnCx<'a>,
+    ) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
         Box::pin(async move {
-            let Some(folder) = &cx.definition().tree.knowledge else { return Ok(Contribution::default()) };
+            let Some(folder) = &cx.definition().tree.knowledge else {
+                return Ok(Contribution::default());
+            };
             let own = cx.own(folder);
             let roots: Vec<&VPath> = own.iter().chain([folder]).collect();
             let (entry, source) = self.entry(cx, &roots).await?;
@@ -41,14 +46,27 @@ impl Feature for Knowledge {
             }
             if more {
                 let what = format!("only the first {MAX_LISTED} files are listed");
-                parts.push(format!("[{what}; find others with {}]", cx.name_of("glob_files")));
-                cuts.push(Cut { source: folder.to_string(), what });
+                parts.push(format!(
+                    "[{what}; find others with {}]",
+                    cx.name_of("glob_files")
+                ));
+                cuts.push(Cut {
+                    source: folder.to_string(),
+                    what,
+                });
             }
             let text = enclose("domain_knowledge_context", &parts.join("\n\n"));
-            let mut shown = Section::new("knowledge", self.name(), order::KNOWLEDGE, text).loaded().without(cuts);
+            let mut shown = Section::new("knowledge", self.name(), order::KNOWLEDGE, text)
+                .loaded()
+                .without(cuts);
             shown.sources.extend(source);
             shown.sources.push(format!("{folder}/"));
-            let help = Section::new("domain knowledge", self.name(), order::DOMAIN_KNOWLEDGE, help(cx, folder));
+            let help = Section::new(
+                "domain knowledge",
+                self.name(),
+                order::DOMAIN_KNOWLEDGE,
+                help(cx, folder),
+            );
             Ok(vec![help, shown].into())
         })
     }
@@ -62,15 +80,26 @@ impl Knowledge {
     ) -> Result<(Option<(String, Option<Cut>)>, Option<String>), WorkspaceError> {
         for root in roots {
             let Ok(path) = root.join(ENTRY) else { continue };
-            let window = Window::Head { limit: MAX_ENTRY_BYTES };
-            let Some(entry) = cx.reader().read(&**cx.files, &path, window).await? else { continue };
+            let window = Window::Head {
+                limit: MAX_ENTRY_BYTES,
+            };
+            let Some(entry) = cx.reader().read(&**cx.files, &path, window).await? else {
+                continue;
+            };
             let text = entry.text.trim();
             if entry.size <= MAX_ENTRY_BYTES {
                 return Ok((Some((text.to_owned(), None)), Some(path.to_string())));
             }
-            let what = format!("its last {} of {} bytes were left out", entry.cut_bytes(), entry.size);
+            let what = format!(
+                "its last {} of {} bytes were left out",
+                entry.cut_bytes(),
+                entry.size
+            );
             let text = format!("{text}\n[{path}: {what}; read the file for the rest]");
-            let cut = Cut { source: path.to_string(), what };
+            let cut = Cut {
+                source: path.to_string(),
+                what,
+            };
             return Ok((Some((text, Some(cut))), Some(path.to_string())));
         }
         Ok((None, None))
@@ -95,14 +124,25 @@ async fn list(cx: &TurnCx<'_>, roots: &[&VPath]) -> Result<Listing, WorkspaceErr
         more |= walk.truncated;
         let prefix = format!("{root}/");
         for (path, entry) in walk.entries {
-            let Some(name) = path.as_str().strip_prefix(&prefix).filter(|name| *name != ENTRY) else { continue };
+            let Some(name) = path
+                .as_str()
+                .strip_prefix(&prefix)
+                .filter(|name| *name != ENTRY)
+            else {
+                continue;
+            };
             if entry.kind == FileKind::File && !path.parts().any(|part| part.starts_with('.')) {
-                found.entry(name.to_owned()).or_insert_with(|| format!("- {path}"));
+                found
+                    .entry(name.to_owned())
+                    .or_insert_with(|| format!("- {path}"));
             }
         }
     }
     more |= found.len() > MAX_LISTED;
-    Ok(Listing { files: found.into_values().take(MAX_LISTED).collect(), more })
+    Ok(Listing {
+        files: found.into_values().take(MAX_LISTED).collect(),
+        more,
+    })
 }
 
 fn help(cx: &TurnCx<'_>, folder: &VPath) -> String {

@@ -22,12 +22,19 @@ impl Feature for Memory {
         "memory"
     }
 
-    fn contribute<'a>(&'a self, cx: &'a TurnCx<'a>) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
+    fn contribute<'a>(
+        &'a self,
+        cx: &'a TurnCx<'a>,
+    ) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
         Box::pin(async move {
-            let Some(path) = &cx.definition().tree.memory else { return Ok(Contribution::default()) };
+            let Some(path) = &cx.definition().tree.memory else {
+                return Ok(Contribution::default());
+            };
             let off = |switch| cx.definition().config.disable.has(switch);
             let tools = match MemoryFiles::new(cx.definition(), cx.bare.clone()) {
-                Ok(files) if !off(Switch::MemoryTools) => memory_tools(files, cx.sessions.redactor().clone()),
+                Ok(files) if !off(Switch::MemoryTools) => {
+                    memory_tools(files, cx.sessions.redactor().clone())
+                }
                 // A layout that has curated memory and no place for days is its own keeper.
                 Ok(_) | Err(_) => Vec::new(),
             };
@@ -37,11 +44,16 @@ impl Feature for Memory {
                 return Ok(Contribution { sections, tools });
             }
             if !off(Switch::MemoryTools) {
-                sections.extend(recall(cx, path).map(|text| section("memory recall", order::MEMORY_RECALL, text)));
+                sections.extend(
+                    recall(cx, path)
+                        .map(|text| section("memory recall", order::MEMORY_RECALL, text)),
+                );
             }
             if !off(Switch::MemoryHooks) {
                 let text = persistence(cx, path, &tools);
-                sections.extend(text.map(|text| section("memory persistence", order::MEMORY_PERSISTENCE, text)));
+                sections.extend(
+                    text.map(|text| section("memory persistence", order::MEMORY_PERSISTENCE, text)),
+                );
             }
             if !(off(Switch::MemoryTools) && off(Switch::MemoryHooks)) {
                 sections.extend(self.curated(cx, path).await?);
@@ -53,28 +65,51 @@ impl Feature for Memory {
 
 impl Memory {
     /// The curated memory within its budget: the newest part, which stands last.
-    async fn curated(&self, cx: &TurnCx<'_>, path: &VPath) -> Result<Option<Section>, WorkspaceError> {
+    async fn curated(
+        &self,
+        cx: &TurnCx<'_>,
+        path: &VPath,
+    ) -> Result<Option<Section>, WorkspaceError> {
         let limit = u64::from(cx.definition().config.memory.max_tokens) * BYTES_PER_TOKEN;
-        let window = Window::Tail { limit: limit.saturating_mul(SOURCES_ROOM) };
-        let Some(memory) = cx.reader().read(&**cx.files, path, window).await? else { return Ok(None) };
+        let window = Window::Tail {
+            limit: limit.saturating_mul(SOURCES_ROOM),
+        };
+        let Some(memory) = cx.reader().read(&**cx.files, path, window).await? else {
+            return Ok(None);
+        };
         let (text, cut_bytes) = newest(&memory.text, limit);
         let left_out = memory.cut_bytes() + cut_bytes;
         let cut = (left_out > 0).then(|| {
             let size = memory.size;
-            Cut { source: path.to_string(), what: format!("its first {left_out} of {size} bytes were left out") }
+            Cut {
+                source: path.to_string(),
+                what: format!("its first {left_out} of {size} bytes were left out"),
+            }
         });
         let text = text.trim();
         let text = match &cut {
             Some(cut) => {
-                let find = if cx.has_tool("memory_search") { "memory_search" } else { cx.name_of("grep_files") };
-                format!("[{path}: {}; find older entries with {find}]\n{text}", cut.what)
+                let find = if cx.has_tool("memory_search") {
+                    "memory_search"
+                } else {
+                    cx.name_of("grep_files")
+                };
+                format!(
+                    "[{path}: {}; find older entries with {find}]\n{text}",
+                    cut.what
+                )
             }
             None => text.to_owned(),
         };
         if text.is_empty() {
             return Ok(None);
         }
-        let section = Section::new("memory", self.name(), order::MEMORY, enclose("memory_context", &text));
+        let section = Section::new(
+            "memory",
+            self.name(),
+            order::MEMORY,
+            enclose("memory_context", &text),
+        );
         Ok(Some(section.from(path.to_string()).loaded().without(cut)))
     }
 }
@@ -97,7 +132,10 @@ fn newest(text: &str, limit: u64) -> (String, u64) {
     }
     if lines.is_empty() {
         // One line that is longer than all that may be shown.
-        start = text.ceil_char_boundary(text.len().saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX)));
+        start = text.ceil_char_boundary(
+            text.len()
+                .saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX)),
+        );
         return (text[start..].to_owned(), start as u64);
     }
     lines.reverse();
@@ -105,8 +143,14 @@ fn newest(text: &str, limit: u64) -> (String, u64) {
 }
 
 fn recall(cx: &TurnCx<'_>, path: &VPath) -> Option<String> {
-    let days =
-        cx.definition().tree.days.as_ref().map_or(String::new(), |days| format!(" and, day by day, in `{days}/`"));
+    let days = cx
+        .definition()
+        .tree
+        .days
+        .as_ref()
+        .map_or(String::new(), |days| {
+            format!(" and, day by day, in `{days}/`")
+        });
     let how = if cx.has_tool("memory_search") {
         "search them with `memory_search`".to_owned()
     } else if cx.has_tool("grep_files") {
@@ -121,7 +165,8 @@ fn recall(cx: &TurnCx<'_>, path: &VPath) -> Option<String> {
 }
 
 fn persistence(cx: &TurnCx<'_>, path: &VPath, tools: &[Arc<dyn Tool>]) -> Option<String> {
-    let can_save = tools.iter().any(|tool| tool.spec().name == "memory_save") && cx.allows_tool("memory_save");
+    let can_save =
+        tools.iter().any(|tool| tool.spec().name == "memory_save") && cx.allows_tool("memory_save");
     let how = if can_save {
         "save it with `memory_save`".to_owned()
     } else if cx.has_tool("write_file") {

@@ -26,7 +26,8 @@ use stead_store::Sessions;
 use stead_tools::{Folders, Tool};
 use stead_vfs::{VPath, Vfs};
 use stead_workspace::{
-    Attached, Definition, PlaceKind, Reader, Resolved, Section, Surface, Switch, ToolLists, Workspace, WorkspaceError,
+    Attached, Definition, PlaceKind, Reader, Resolved, Section, Surface, Switch, ToolLists,
+    Workspace, WorkspaceError,
 };
 
 /// One capability of the harness.
@@ -45,7 +46,10 @@ pub trait Feature: Debug + Send + Sync {
     }
 
     /// What it adds to a turn.
-    fn contribute<'a>(&'a self, cx: &'a TurnCx<'a>) -> BoxFuture<'a, Result<Contribution, WorkspaceError>>;
+    fn contribute<'a>(
+        &'a self,
+        cx: &'a TurnCx<'a>,
+    ) -> BoxFuture<'a, Result<Contribution, WorkspaceError>>;
 }
 
 /// What a feature adds to a turn.
@@ -59,7 +63,10 @@ pub struct Contribution {
 
 impl From<Vec<Section>> for Contribution {
     fn from(sections: Vec<Section>) -> Self {
-        Self { sections, tools: Vec::new() }
+        Self {
+            sections,
+            tools: Vec::new(),
+        }
     }
 }
 
@@ -118,7 +125,10 @@ impl TurnCx<'_> {
     /// plan and offer it, whatever else it may do; only lists that deny say no to that.
     pub fn allows_tool(&self, name: &str) -> bool {
         let plans = self.planning && matches!(name, "plan_write" | "plan_exit");
-        let listed = self.lists.iter().all(|lists| lists.allow(name) || (plans && !lists.denies(name)));
+        let listed = self
+            .lists
+            .iter()
+            .all(|lists| lists.allow(name) || (plans && !lists.denies(name)));
         listed && !self.profile.profile.excludes(name)
     }
 
@@ -147,8 +157,17 @@ impl TurnCx<'_> {
 /// folder that happens to have the name of a user is none. Whoever gave no name has none either.
 pub async fn own_folder(owner: &Owner, files: &dyn Vfs) -> Option<VPath> {
     /// What the folder of a user may hold: overrides, and what AgentScope keeps there at run time.
-    const HOLDS: [&str; 9] =
-        ["AGENTS.md", "skills", "subagents", "knowledge", "agents", "memory", "MEMORY.md", "plans", "tasks"];
+    const HOLDS: [&str; 9] = [
+        "AGENTS.md",
+        "skills",
+        "subagents",
+        "knowledge",
+        "agents",
+        "memory",
+        "MEMORY.md",
+        "plans",
+        "tasks",
+    ];
     /// Names that are a part of the workspace itself.
     const PARTS: [&str; 13] = [
         "agents",
@@ -166,13 +185,18 @@ pub async fn own_folder(owner: &Owner, files: &dyn Vfs) -> Option<VPath> {
         "workspace",
     ];
     let user = owner.user.as_str();
-    let folder = VPath::parse(user).ok().filter(|path| path.as_str() == user && path.parts().count() == 1)?;
+    let folder = VPath::parse(user)
+        .ok()
+        .filter(|path| path.as_str() == user && path.parts().count() == 1)?;
     let plain = *owner != Owner::default() && !user.starts_with(['.', '@']);
     if !plain || PARTS.iter().any(|part| part.eq_ignore_ascii_case(user)) {
         return None;
     }
     let entries = files.list(&folder).await.ok()?;
-    entries.iter().all(|entry| HOLDS.contains(&entry.name.as_str())).then_some(folder)
+    entries
+        .iter()
+        .all(|entry| HOLDS.contains(&entry.name.as_str()))
+        .then_some(folder)
 }
 
 /// Every feature that the settings do not switch off.

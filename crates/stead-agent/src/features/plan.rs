@@ -23,7 +23,10 @@ impl Feature for Plan {
         &["plan_enter", "plan_write", "plan_exit"]
     }
 
-    fn contribute<'a>(&'a self, cx: &'a TurnCx<'a>) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
+    fn contribute<'a>(
+        &'a self,
+        cx: &'a TurnCx<'a>,
+    ) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
         Box::pin(async move {
             let file = cx.definition().config.plan.file();
             // Where no plan can be written there is none to agree to.
@@ -31,8 +34,12 @@ impl Feature for Plan {
                 return Ok(Contribution::default());
             }
             let usable = self.brings().iter().all(|tool| cx.allows_tool(tool));
-            let section = usable.then(|| Section::new("plan mode", self.name(), order::PLAN_MODE, TEXT.to_owned()));
-            Ok(Contribution { sections: section.into_iter().collect(), tools: plan_tools(&file) })
+            let section = usable
+                .then(|| Section::new("plan mode", self.name(), order::PLAN_MODE, TEXT.to_owned()));
+            Ok(Contribution {
+                sections: section.into_iter().collect(),
+                tools: plan_tools(&file),
+            })
         })
     }
 }

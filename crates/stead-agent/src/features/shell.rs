@@ -26,15 +26,26 @@ impl Feature for Shell {
         &[EXECUTE]
     }
 
-    fn contribute<'a>(&'a self, cx: &'a TurnCx<'a>) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
+    fn contribute<'a>(
+        &'a self,
+        cx: &'a TurnCx<'a>,
+    ) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
         Box::pin(async move {
             if !cx.allows_tool(EXECUTE) || (cx.folders)(&VPath::root()).is_none() {
                 return Ok(Contribution::default());
             }
             let seconds = cx.definition().config.policy.tool_timeout_seconds;
             let tool = execute(self.sandbox.clone(), cx.folders.clone(), seconds);
-            let section = Section::new("commands", self.name(), order::COMMANDS, self.text(cx, seconds));
-            Ok(Contribution { sections: vec![section], tools: vec![tool] })
+            let section = Section::new(
+                "commands",
+                self.name(),
+                order::COMMANDS,
+                self.text(cx, seconds),
+            );
+            Ok(Contribution {
+                sections: vec![section],
+                tools: vec![tool],
+            })
         })
     }
 }
@@ -43,7 +54,9 @@ impl Shell {
     fn text(&self, cx: &TurnCx<'_>, seconds: u64) -> String {
         let (tool, place) = (cx.name_of(EXECUTE), self.sandbox.describe());
         let asks = match self.sandbox.isolation().is_none() {
-            true => " A command waits for the person's yes unless a rule allows it, so ask for few and clear ones.",
+            true => {
+                " A command waits for the person's yes unless a rule allows it, so ask for few and clear ones."
+            }
             false => "",
         };
         format!(

@@ -28,7 +28,10 @@ impl Feature for Skills {
         "skills"
     }
 
-    fn contribute<'a>(&'a self, cx: &'a TurnCx<'a>) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
+    fn contribute<'a>(
+        &'a self,
+        cx: &'a TurnCx<'a>,
+    ) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
         Box::pin(async move {
             let catalogue = self.catalogue(cx).await?;
             let mode = cx.definition().config.skills.mode.unwrap_or_default();
@@ -41,8 +44,14 @@ impl Feature for Skills {
                     catalogue.available_by(tool, MAX_CATALOGUE_BYTES)
                 }
             };
-            let sections = prompt.map(|prompt| self.section(&catalogue, prompt)).into_iter().collect();
-            Ok(Contribution { sections, tools: load_skill(catalogue).into_iter().collect() })
+            let sections = prompt
+                .map(|prompt| self.section(&catalogue, prompt))
+                .into_iter()
+                .collect();
+            Ok(Contribution {
+                sections,
+                tools: load_skill(catalogue).into_iter().collect(),
+            })
         })
     }
 }
@@ -53,12 +62,25 @@ impl Skills {
         if let Some(known) = self.lock().get(cx.owner).filter(|_| freezes) {
             return Ok(known.clone());
         }
-        let own = VPath::parse("skills").ok().and_then(|folder| cx.own(&folder));
-        let own = own.map(|folder| (cx.files.clone(), folder)).into_iter().collect();
-        let trees = SkillTrees { shared: cx.files, installed: cx.files, own };
+        let own = VPath::parse("skills")
+            .ok()
+            .and_then(|folder| cx.own(&folder));
+        let own = own
+            .map(|folder| (cx.files.clone(), folder))
+            .into_iter()
+            .collect();
+        let trees = SkillTrees {
+            shared: cx.files,
+            installed: cx.files,
+            own,
+        };
         let layers = cx.workspace.skill_layers(trees).await?;
         let mut catalogue = cx.workspace.library.catalogue(&layers).await;
-        if let Some(allowed) = cx.definition().active_spec().and_then(|spec| spec.skills.as_ref()) {
+        if let Some(allowed) = cx
+            .definition()
+            .active_spec()
+            .and_then(|spec| spec.skills.as_ref())
+        {
             catalogue.retain(|skill| allowed.iter().any(|name| name == skill.name()));
         }
         let catalogue = Arc::new(catalogue);
@@ -72,9 +94,14 @@ impl Skills {
     }
 
     fn section(&self, catalogue: &Catalogue, prompt: SkillPrompt) -> Section {
-        let cut = prompt.cut.map(|what| Cut { source: "skills".to_owned(), what });
+        let cut = prompt.cut.map(|what| Cut {
+            source: "skills".to_owned(),
+            what,
+        });
         let section = Section::new("skills", self.name(), order::SKILLS, prompt.text).without(cut);
-        catalogue.skills().fold(section, |section, skill| section.from(skill.file().to_string()))
+        catalogue.skills().fold(section, |section, skill| {
+            section.from(skill.file().to_string())
+        })
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Owner, Arc<Catalogue>>> {

@@ -14,11 +14,22 @@ impl Feature for Tasks {
         "tasks"
     }
 
-    fn contribute<'a>(&'a self, cx: &'a TurnCx<'a>) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
+    fn contribute<'a>(
+        &'a self,
+        cx: &'a TurnCx<'a>,
+    ) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
         Box::pin(async move {
             let timezone = cx.definition().config.timezone.as_deref();
-            let tools = cx.definition().tree.tasks.as_ref().map(|file| task_tools(file, timezone));
-            Ok(Contribution { tools: tools.unwrap_or_default(), ..Contribution::default() })
+            let tools = cx
+                .definition()
+                .tree
+                .tasks
+                .as_ref()
+                .map(|file| task_tools(file, timezone));
+            Ok(Contribution {
+                tools: tools.unwrap_or_default(),
+                ..Contribution::default()
+            })
         })
     }
 }

@@ -19,7 +19,10 @@ impl Feature for Todos {
         todo_tools()
     }
 
-    fn contribute<'a>(&'a self, cx: &'a TurnCx<'a>) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
+    fn contribute<'a>(
+        &'a self,
+        cx: &'a TurnCx<'a>,
+    ) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
         Box::pin(async move {
             if !cx.has_tool("write_todos") {
                 return Ok(Contribution::default());

@@ -44,11 +44,16 @@ impl Granted {
     /// Whether a call of the tool is among those that are allowed.
     fn covers(&self, call: &Judged) -> bool {
         match self {
-            Self::Commands(patterns) => {
-                call.command.as_ref().is_some_and(|command| shell::allows(patterns, &command.text))
+            Self::Commands(patterns) => call
+                .command
+                .as_ref()
+                .is_some_and(|command| shell::allows(patterns, &command.text)),
+            Self::Folder(folder) => {
+                call.command.is_none() && names_only(call, |path| is_below(folder, path))
             }
-            Self::Folder(folder) => call.command.is_none() && names_only(call, |path| is_below(folder, path)),
-            Self::File(file) => call.command.is_none() && names_only(call, |path| path.as_str() == file),
+            Self::File(file) => {
+                call.command.is_none() && names_only(call, |path| path.as_str() == file)
+            }
             Self::Calls => call.command.is_none(),
         }
     }
@@ -65,8 +70,14 @@ impl Granted {
         if call.effect == Effect::Executes {
             return None;
         }
-        let named: Vec<VPath> = named(call).into_iter().map(VPath::parse).collect::<Result<_, _>>().ok()?;
-        let Some(first) = named.first() else { return Some(Self::Calls) };
+        let named: Vec<VPath> = named(call)
+            .into_iter()
+            .map(VPath::parse)
+            .collect::<Result<_, _>>()
+            .ok()?;
+        let Some(first) = named.first() else {
+            return Some(Self::Calls);
+        };
         let offered = match first.parent()? {
             // A folder of the root would be the whole workspace.
             root if root.is_root() => Self::File(first.to_string()),
@@ -77,7 +88,9 @@ impl Granted {
 
     /// The rule for commands like this one: each of its parts by itself.
     fn commands(command: &str) -> Option<Self> {
-        Some(shell::suggest(command)).filter(|patterns| !patterns.is_empty()).map(Self::Commands)
+        Some(shell::suggest(command))
+            .filter(|patterns| !patterns.is_empty())
+            .map(Self::Commands)
     }
 }
 
@@ -94,7 +107,10 @@ impl fmt::Display for Granted {
 
 /// The paths that a call names.
 fn named(call: &Judged) -> Vec<&str> {
-    PATHS.iter().filter_map(|name| call.args.get(*name)?.as_str()).collect()
+    PATHS
+        .iter()
+        .filter_map(|name| call.args.get(*name)?.as_str())
+        .collect()
 }
 
 /// Parameters that name a file.
@@ -108,7 +124,9 @@ impl Grant {
 
     /// Whether it ends what rules ask; where none does, the mode alone asks, and that it ends.
     pub(super) fn ends(&self, asked: &[Verdict]) -> bool {
-        asked.iter().all(|verdict| self.rule.contains(&verdict.rule))
+        asked
+            .iter()
+            .all(|verdict| self.rule.contains(&verdict.rule))
     }
 }
 
@@ -126,6 +144,10 @@ fn is_below(folder: &str, path: &VPath) -> bool {
 
 impl fmt::Display for Grant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({}: {}, allowed by {})", self.id, self.tool, self.what, self.by)
+        write!(
+            f,
+            "{} ({}: {}, allowed by {})",
+            self.id, self.tool, self.what, self.by
+        )
     }
 }

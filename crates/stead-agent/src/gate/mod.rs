@@ -106,9 +106,20 @@ pub struct Terms {
 impl Terms {
     /// What binds those who work for it.
     pub(crate) fn below(&self) -> Ceiling {
-        let modes = std::iter::once(self.mode).chain(self.ceiling.modes.iter().copied()).collect();
-        let denied = self.denied.iter().chain(&self.ceiling.denied).cloned().collect();
-        Ceiling { modes, denied, ..self.ceiling.clone() }
+        let modes = std::iter::once(self.mode)
+            .chain(self.ceiling.modes.iter().copied())
+            .collect();
+        let denied = self
+            .denied
+            .iter()
+            .chain(&self.ceiling.denied)
+            .cloned()
+            .collect();
+        Ceiling {
+            modes,
+            denied,
+            ..self.ceiling.clone()
+        }
     }
 }
 
@@ -117,12 +128,20 @@ const PLANNING: [&str; 4] = ["plan_enter", "plan_write", "plan_exit", "write_tod
 
 /// Judges a call. Pure: the same call, rules and terms give the same verdict, whoever asks.
 pub fn judge(rules: &GateRules, terms: &Terms, call: &Judged) -> Verdict {
-    let flagged = [call.tainted.as_ref().map(tainted), call.flagged.as_ref().map(Verdict::ask)];
+    let flagged = [
+        call.tainted.as_ref().map(tainted),
+        call.flagged.as_ref().map(Verdict::ask),
+    ];
     let is_flagged = flagged.iter().flatten().next().is_some();
     let ruled = [
-        terms.ceiling.planning.as_deref().and_then(|file| planning(file, call)),
+        terms
+            .ceiling
+            .planning
+            .as_deref()
+            .and_then(|file| planning(file, call)),
         denied_above(&terms.ceiling, call),
-        call.unlisted.then(|| Verdict::deny(format!("the lists of tools leave {} out", call.tool))),
+        call.unlisted
+            .then(|| Verdict::deny(format!("the lists of tools leave {} out", call.tool))),
         call.excluded.as_ref().map(Verdict::deny),
         call.files.clone(),
         call.command.as_ref().and_then(Command::ruled),
@@ -130,8 +149,12 @@ pub fn judge(rules: &GateRules, terms: &Terms, call: &Judged) -> Verdict {
         approval(rules, call),
     ];
     let modes = || std::iter::once(terms.mode).chain(terms.ceiling.modes.iter().copied());
-    let asked: Vec<Verdict> =
-        ruled.iter().flatten().filter(|verdict| verdict.kind == VerdictKind::Ask).cloned().collect();
+    let asked: Vec<Verdict> = ruled
+        .iter()
+        .flatten()
+        .filter(|verdict| verdict.kind == VerdictKind::Ask)
+        .cloned()
+        .collect();
     let by_mode = modes().map(|mode| Some(mode::judge(mode, call)));
     let verdict = strictest(ruled.into_iter().chain(flagged).chain(by_mode).flatten());
     if verdict.kind != VerdictKind::Ask {
@@ -142,7 +165,10 @@ pub fn judge(rules: &GateRules, terms: &Terms, call: &Judged) -> Verdict {
         return Verdict::allow(format!("granted: {grant}"));
     }
     if modes().any(|mode| mode == PermissionMode::DontAsk) {
-        return Verdict::deny(format!("mode dont_ask: what would ask is denied ({})", verdict.rule));
+        return Verdict::deny(format!(
+            "mode dont_ask: what would ask is denied ({})",
+            verdict.rule
+        ));
     }
     verdict
 }
@@ -150,14 +176,21 @@ pub fn judge(rules: &GateRules, terms: &Terms, call: &Judged) -> Verdict {
 /// The strictest verdict; those who agree give the reason together. Where nobody speaks, nothing is allowed.
 fn strictest(all: impl Iterator<Item = Verdict>) -> Verdict {
     let all: Vec<Verdict> = all.collect();
-    let kind = all.iter().map(|verdict| verdict.kind).max().unwrap_or(VerdictKind::Deny);
+    let kind = all
+        .iter()
+        .map(|verdict| verdict.kind)
+        .max()
+        .unwrap_or(VerdictKind::Deny);
     let mut rules: Vec<String> = Vec::new();
     for verdict in all.into_iter().filter(|verdict| verdict.kind == kind) {
         if !rules.contains(&verdict.rule) {
             rules.push(verdict.rule);
         }
     }
-    Verdict { kind, rule: rules.join("; ") }
+    Verdict {
+        kind,
+        rule: rules.join("; "),
+    }
 }
 
 /// What plan mode says, where it refuses.
@@ -167,14 +200,24 @@ fn planning(file: &str, call: &Judged) -> Option<Verdict> {
         (None, effect) => effect == Effect::Reads,
     };
     (!reads && !PLANNING.contains(&call.tool.as_str())).then(|| {
-        Verdict::deny(format!("plan mode: until a person agrees to the plan in {file}, nothing but reading is allowed"))
+        Verdict::deny(format!(
+            "plan mode: until a person agrees to the plan in {file}, nothing but reading is allowed"
+        ))
     })
 }
 
 /// What is denied to those above is denied below them.
 fn denied_above(ceiling: &Ceiling, call: &Judged) -> Option<Verdict> {
-    let lists = ToolLists { allow: None, deny: ceiling.denied.clone() };
-    (!lists.allow(&call.tool)).then(|| Verdict::deny(format!("{} is denied to who handed the work over", call.tool)))
+    let lists = ToolLists {
+        allow: None,
+        deny: ceiling.denied.clone(),
+    };
+    (!lists.allow(&call.tool)).then(|| {
+        Verdict::deny(format!(
+            "{} is denied to who handed the work over",
+            call.tool
+        ))
+    })
 }
 
 fn approval(rules: &GateRules, call: &Judged) -> Option<Verdict> {
@@ -187,7 +230,9 @@ fn approval(rules: &GateRules, call: &Judged) -> Option<Verdict> {
 
 fn read_only(attached: Attached) -> Option<Verdict> {
     match attached {
-        Attached::ReadOnly => Some(Verdict::deny("the project is attached read-only (filesystem.project.writable)")),
+        Attached::ReadOnly => Some(Verdict::deny(
+            "the project is attached read-only (filesystem.project.writable)",
+        )),
         Attached::Writable => None,
     }
 }
@@ -225,7 +270,9 @@ impl GateRules {
 
     /// The entry that asks about a call, and the tool it is for.
     fn asking<'a, 'c>(&'a self, call: &'c Judged) -> Option<(&'c str, &'a Approval)> {
-        let names = [Some(call.tool.as_str()), counts_as(&call.tool)].into_iter().flatten();
+        let names = [Some(call.tool.as_str()), counts_as(&call.tool)]
+            .into_iter()
+            .flatten();
         let mut entries = names.filter_map(|name| Some((name, self.approvals.get(name)?)));
         entries.find(|(_, approval)| approval.covers(&call.args, &call.lies))
     }

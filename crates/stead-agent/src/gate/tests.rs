@@ -22,38 +22,89 @@ fn call(tool: &str, effect: Effect) -> Judged {
 }
 
 fn command(ruled: Ruled, reads: Reads) -> Judged {
-    let command = Some(Command { text: "x".to_owned(), ruled, reads });
-    Judged { command, ..call("execute", Effect::Executes) }
+    let command = Some(Command {
+        text: "x".to_owned(),
+        ruled,
+        reads,
+    });
+    Judged {
+        command,
+        ..call("execute", Effect::Executes)
+    }
 }
 
 fn in_mode(mode: Mode) -> Terms {
-    Terms { mode, ..Terms::default() }
+    Terms {
+        mode,
+        ..Terms::default()
+    }
 }
 
 fn always(tools: &[&str]) -> GateRules {
-    GateRules { approvals: tools.iter().map(|tool| ((*tool).to_owned(), Approval::always())).collect() }
+    GateRules {
+        approvals: tools
+            .iter()
+            .map(|tool| ((*tool).to_owned(), Approval::always()))
+            .collect(),
+    }
 }
 
 #[test]
 fn always_is_offered_as_narrowly_as_can_be_and_never_for_what_must_be_seen() {
-    let with = |args: serde_json::Value| Judged { args, ..call("write_file", Effect::Writes) };
+    let with = |args: serde_json::Value| Judged {
+        args,
+        ..call("write_file", Effect::Writes)
+    };
     let folder = |text: &str| Some(Granted::Folder(text.to_owned()));
     let seen = || with(json!({"file_path": "a/b.txt"}));
     let lies = |path: &str| vec![VPath::parse(path).unwrap()];
     let table = [
         (seen(), folder("a")),
-        (with(json!({"file_path": "b.txt"})), Some(Granted::File("b.txt".to_owned()))),
+        (
+            with(json!({"file_path": "b.txt"})),
+            Some(Granted::File("b.txt".to_owned())),
+        ),
         (with(json!({"from": "b.txt", "to": "c.txt"})), None),
         (with(json!({"from": "a/b", "to": "a/c/d"})), folder("a")),
         (with(json!({"from": "a/b", "to": "c/d"})), None),
         (with(json!({"path": "."})), None),
         (with(json!({"path": "../x"})), None),
         (with(json!({"query": "x"})), Some(Granted::Calls)),
-        (Judged { lies: lies("a/c"), ..seen() }, folder("a")),
-        (Judged { lies: lies("c"), ..seen() }, None),
-        (Judged { flagged: Some("plan".into()), ..seen() }, None),
-        (Judged { tainted: Some(Tainted { seq: 1, path: "MEMORY.md".into() }), ..seen() }, None),
-        (command(Ruled::Unruled("no rule".into()), Reads::NotOnly), Some(Granted::Commands(vec!["x *".into()]))),
+        (
+            Judged {
+                lies: lies("a/c"),
+                ..seen()
+            },
+            folder("a"),
+        ),
+        (
+            Judged {
+                lies: lies("c"),
+                ..seen()
+            },
+            None,
+        ),
+        (
+            Judged {
+                flagged: Some("plan".into()),
+                ..seen()
+            },
+            None,
+        ),
+        (
+            Judged {
+                tainted: Some(Tainted {
+                    seq: 1,
+                    path: "MEMORY.md".into(),
+                }),
+                ..seen()
+            },
+            None,
+        ),
+        (
+            command(Ruled::Unruled("no rule".into()), Reads::NotOnly),
+            Some(Granted::Commands(vec!["x *".into()])),
+        ),
         (call("run_it", Effect::Executes), None),
     ];
     for (call, expected) in table {
@@ -68,7 +119,8 @@ fn always_is_offered_as_narrowly_as_can_be_and_never_for_what_must_be_seen() {
         by: "ann".into(),
         at,
     };
-    let covered = |what: &Granted, path: &str| grant(what.clone()).covers(&with(json!({"file_path": path})));
+    let covered =
+        |what: &Granted, path: &str| grant(what.clone()).covers(&with(json!({"file_path": path})));
     let (folder, file) = (Granted::Folder("a".into()), Granted::File("b.txt".into()));
     // The folder itself is not below it: a rule about its files does not free deleting it.
     for (path, in_folder, is_file) in [
@@ -78,7 +130,11 @@ fn always_is_offered_as_narrowly_as_can_be_and_never_for_what_must_be_seen() {
         ("ab/x", false, false),
         ("b.txt", false, true),
     ] {
-        assert_eq!((covered(&folder, path), covered(&file, path)), (in_folder, is_file), "{path}");
+        assert_eq!(
+            (covered(&folder, path), covered(&file, path)),
+            (in_folder, is_file),
+            "{path}"
+        );
     }
 }
 
@@ -101,21 +157,46 @@ fn the_strictest_rule_decides_and_is_named() {
         ("wait", Effect::Reads, None, Verdict::allow("mode default: reads are allowed")),
     ];
     for (tool, effect, files, expected) in table {
-        let call = Judged { files, ..call(tool, effect) };
+        let call = Judged {
+            files,
+            ..call(tool, effect)
+        };
         assert_eq!(judge(&rules, &Terms::default(), &call), expected, "{tool}");
     }
-    let unlisted = Judged { unlisted: true, ..call("ls", Effect::Reads) };
-    assert_eq!(judge(&rules, &Terms::default(), &unlisted), Verdict::deny("the lists of tools leave ls out"));
+    let unlisted = Judged {
+        unlisted: true,
+        ..call("ls", Effect::Reads)
+    };
+    assert_eq!(
+        judge(&rules, &Terms::default(), &unlisted),
+        Verdict::deny("the lists of tools leave ls out")
+    );
 }
 
 /// What each mode says about each kind of call, for people to read: `snapshots/`.
 #[test]
 fn the_table_of_verdicts_is_as_it_was() {
-    let by = |kind| Ruled::By(Verdict { kind, rule: "commands".to_owned() });
+    let by = |kind| {
+        Ruled::By(Verdict {
+            kind,
+            rule: "commands".to_owned(),
+        })
+    };
     let unruled = || Ruled::Unruled("no rule allows `x`".to_owned());
-    let tainted = Some(Tainted { seq: 7, path: "MEMORY.md".to_owned() });
-    let files = |kind| Some(Verdict { kind, rule: "permissions[0]".to_owned() });
-    let (reads, writes) = (call("read_file", Effect::Reads), call("write_file", Effect::Writes));
+    let tainted = Some(Tainted {
+        seq: 7,
+        path: "MEMORY.md".to_owned(),
+    });
+    let files = |kind| {
+        Some(Verdict {
+            kind,
+            rule: "permissions[0]".to_owned(),
+        })
+    };
+    let (reads, writes) = (
+        call("read_file", Effect::Reads),
+        call("write_file", Effect::Writes),
+    );
     #[rustfmt::skip]
     let calls = [
         ("a read", reads.clone()),
@@ -140,16 +221,46 @@ fn the_table_of_verdicts_is_as_it_was() {
         ("a command that a rule denies", command(by(VerdictKind::Deny), Reads::Only)),
     ];
     let rules = always(&["delete_file"]);
-    let planning = Ceiling { planning: Some("plans/PLAN.md".to_owned()), ..Ceiling::default() };
-    let below = |mode| Ceiling { modes: vec![mode], ..Ceiling::default() };
+    let planning = Ceiling {
+        planning: Some("plans/PLAN.md".to_owned()),
+        ..Ceiling::default()
+    };
+    let below = |mode| Ceiling {
+        modes: vec![mode],
+        ..Ceiling::default()
+    };
     let columns: Vec<(String, Terms)> = Mode::ALL
         .into_iter()
         .map(|mode| (mode.to_string(), in_mode(mode)))
         .chain([
-            ("planning".to_owned(), Terms { ceiling: planning.clone(), ..Terms::default() }),
-            ("planning, bypass".to_owned(), Terms { ceiling: planning, ..in_mode(Mode::Bypass) }),
-            ("bypass below explore".to_owned(), Terms { ceiling: below(Mode::Explore), ..in_mode(Mode::Bypass) }),
-            ("bypass below default".to_owned(), Terms { ceiling: below(Mode::Default), ..in_mode(Mode::Bypass) }),
+            (
+                "planning".to_owned(),
+                Terms {
+                    ceiling: planning.clone(),
+                    ..Terms::default()
+                },
+            ),
+            (
+                "planning, bypass".to_owned(),
+                Terms {
+                    ceiling: planning,
+                    ..in_mode(Mode::Bypass)
+                },
+            ),
+            (
+                "bypass below explore".to_owned(),
+                Terms {
+                    ceiling: below(Mode::Explore),
+                    ..in_mode(Mode::Bypass)
+                },
+            ),
+            (
+                "bypass below default".to_owned(),
+                Terms {
+                    ceiling: below(Mode::Default),
+                    ..in_mode(Mode::Bypass)
+                },
+            ),
         ])
         .collect();
     let mut text = String::new();
@@ -157,7 +268,10 @@ fn the_table_of_verdicts_is_as_it_was() {
         text.push_str(&format!("{what}\n"));
         for (column, terms) in &columns {
             let Verdict { kind, rule } = judge(&rules, terms, call);
-            text.push_str(&format!("  {column:<22} {:<6} {rule}\n", format!("{kind:?}").to_lowercase()));
+            text.push_str(&format!(
+                "  {column:<22} {:<6} {rule}\n",
+                format!("{kind:?}").to_lowercase()
+            ));
         }
     }
     insta::assert_snapshot!("verdicts", text);
@@ -167,10 +281,21 @@ fn the_table_of_verdicts_is_as_it_was() {
 fn nothing_that_is_added_ever_widens() {
     let kinds = [VerdictKind::Allow, VerdictKind::Ask, VerdictKind::Deny];
     for mode in Mode::ALL {
-        for effect in [Effect::Reads, Effect::Writes, Effect::Network, Effect::Executes] {
+        for effect in [
+            Effect::Reads,
+            Effect::Writes,
+            Effect::Network,
+            Effect::Executes,
+        ] {
             let plain = judge(&GateRules::default(), &in_mode(mode), &call("t", effect)).kind;
             for kind in kinds {
-                let ruled = Judged { files: Some(Verdict { kind, rule: "r".into() }), ..call("t", effect) };
+                let ruled = Judged {
+                    files: Some(Verdict {
+                        kind,
+                        rule: "r".into(),
+                    }),
+                    ..call("t", effect)
+                };
                 assert!(
                     judge(&GateRules::default(), &in_mode(mode), &ruled).kind >= plain,
                     "{mode} {effect:?} {kind:?}"
@@ -178,11 +303,20 @@ fn nothing_that_is_added_ever_widens() {
                 assert!(judge(&always(&["t"]), &in_mode(mode), &call("t", effect)).kind >= plain);
             }
             for above in Mode::ALL {
-                let ceiling = Ceiling { modes: vec![above], ..Ceiling::default() };
-                let bound = Terms { ceiling, ..in_mode(mode) };
+                let ceiling = Ceiling {
+                    modes: vec![above],
+                    ..Ceiling::default()
+                };
+                let bound = Terms {
+                    ceiling,
+                    ..in_mode(mode)
+                };
                 let both = judge(&GateRules::default(), &bound, &call("t", effect)).kind;
                 let alone = judge(&GateRules::default(), &in_mode(above), &call("t", effect)).kind;
-                assert!(both >= plain && both >= alone, "{mode} below {above}: {effect:?}");
+                assert!(
+                    both >= plain && both >= alone,
+                    "{mode} below {above}: {effect:?}"
+                );
             }
         }
     }
@@ -199,27 +333,65 @@ fn a_grant_ends_no_question_of_another_rule() {
         by: "bob".into(),
         at,
     };
-    let asks = |rule: &str| Some(Verdict { kind: VerdictKind::Ask, rule: rule.into() });
-    let write = |files| Judged { args: json!({"file_path": "notes/a"}), files, ..call("write_file", Effect::Writes) };
+    let asks = |rule: &str| {
+        Some(Verdict {
+            kind: VerdictKind::Ask,
+            rule: rule.into(),
+        })
+    };
+    let write = |files| Judged {
+        args: json!({"file_path": "notes/a"}),
+        files,
+        ..call("write_file", Effect::Writes)
+    };
     let verdict = |rules: &GateRules, granted: &str, files| {
-        let terms = Terms { granted: vec![grant(granted)], ..Terms::default() };
+        let terms = Terms {
+            granted: vec![grant(granted)],
+            ..Terms::default()
+        };
         judge(rules, &terms, &write(files)).kind
     };
     let (none, anns) = (GateRules::default(), always(&["write_file"]));
     let both = "permissions[0]: ask; approvals: write_file: true";
-    assert_eq!(verdict(&none, "permissions[0]: ask", asks("permissions[0]: ask")), VerdictKind::Allow);
-    assert_eq!(verdict(&none, "permissions[0]: ask", asks("permissions[1]: ask")), VerdictKind::Ask);
-    assert_eq!(verdict(&anns, "permissions[0]: ask", asks("permissions[0]: ask")), VerdictKind::Ask);
-    assert_eq!(verdict(&anns, both, asks("permissions[0]: ask")), VerdictKind::Allow);
+    assert_eq!(
+        verdict(&none, "permissions[0]: ask", asks("permissions[0]: ask")),
+        VerdictKind::Allow
+    );
+    assert_eq!(
+        verdict(&none, "permissions[0]: ask", asks("permissions[1]: ask")),
+        VerdictKind::Ask
+    );
+    assert_eq!(
+        verdict(&anns, "permissions[0]: ask", asks("permissions[0]: ask")),
+        VerdictKind::Ask
+    );
+    assert_eq!(
+        verdict(&anns, both, asks("permissions[0]: ask")),
+        VerdictKind::Allow
+    );
 }
 
 #[test]
 fn what_is_denied_above_is_denied_below() {
-    let ceiling = Ceiling { denied: vec!["Write".into(), "Bash".into()], ..Ceiling::default() };
-    let terms = Terms { ceiling, ..in_mode(Mode::Bypass) };
+    let ceiling = Ceiling {
+        denied: vec!["Write".into(), "Bash".into()],
+        ..Ceiling::default()
+    };
+    let terms = Terms {
+        ceiling,
+        ..in_mode(Mode::Bypass)
+    };
     let kind = |tool: &str| judge(&GateRules::default(), &terms, &call(tool, Effect::Writes)).kind;
     let kinds = ["write_file", "overwrite_file", "execute", "edit_file"].map(kind);
-    assert_eq!(kinds, [VerdictKind::Deny, VerdictKind::Deny, VerdictKind::Deny, VerdictKind::Allow]);
+    assert_eq!(
+        kinds,
+        [
+            VerdictKind::Deny,
+            VerdictKind::Deny,
+            VerdictKind::Deny,
+            VerdictKind::Allow
+        ]
+    );
 }
 
 #[test]
@@ -236,41 +408,101 @@ fn what_was_granted_answers_a_question_and_nothing_else() {
         ..Terms::default()
     };
     let rules = always(&["write_file"]);
-    let write = |path: &str| Judged { args: json!({"file_path": path}), ..call("write_file", Effect::Writes) };
+    let write = |path: &str| Judged {
+        args: json!({"file_path": path}),
+        ..call("write_file", Effect::Writes)
+    };
     let folder = granted(Granted::Folder("docs".into()));
     assert_eq!(
         judge(&rules, &folder, &write("docs/a/b.md")),
         Verdict::allow("granted: g1 (write_file: in docs/, allowed by ann)")
     );
     for outside in ["docs2/a", "a", "docs/../a", "../docs/a", ""] {
-        assert_eq!(judge(&rules, &folder, &write(outside)).kind, VerdictKind::Ask, "{outside}");
+        assert_eq!(
+            judge(&rules, &folder, &write(outside)).kind,
+            VerdictKind::Ask,
+            "{outside}"
+        );
     }
     let all = granted(Granted::Calls);
-    let denied = Judged { files: Some(Verdict::deny("protected")), ..write("docs/a") };
+    let denied = Judged {
+        files: Some(Verdict::deny("protected")),
+        ..write("docs/a")
+    };
     assert_eq!(judge(&rules, &all, &denied).kind, VerdictKind::Deny);
-    let tainted = Judged { tainted: Some(Tainted { seq: 1, path: "docs/a".into() }), ..write("docs/a") };
+    let tainted = Judged {
+        tainted: Some(Tainted {
+            seq: 1,
+            path: "docs/a".into(),
+        }),
+        ..write("docs/a")
+    };
     assert_eq!(judge(&rules, &all, &tainted).kind, VerdictKind::Ask);
-    assert_eq!(judge(&rules, &all, &call("delete_file", Effect::Executes)).kind, VerdictKind::Ask);
+    assert_eq!(
+        judge(&rules, &all, &call("delete_file", Effect::Executes)).kind,
+        VerdictKind::Ask
+    );
 }
 
 /// Anything that rules, people and modes could say in favour of a call, or against it.
 fn circumstances() -> impl Strategy<Value = (GateRules, Terms, Judged)> {
-    let kind = || sample::select(vec![VerdictKind::Allow, VerdictKind::Ask, VerdictKind::Deny]);
-    let verdict = move || kind().prop_map(|kind| Verdict { kind, rule: "r".to_owned() });
-    let effect = sample::select(vec![Effect::Reads, Effect::Writes, Effect::Network, Effect::Executes]);
-    let ruled = prop_oneof![verdict().prop_map(Ruled::By), Just(Ruled::Unruled("u".to_owned()))];
+    let kind = || {
+        sample::select(vec![
+            VerdictKind::Allow,
+            VerdictKind::Ask,
+            VerdictKind::Deny,
+        ])
+    };
+    let verdict = move || {
+        kind().prop_map(|kind| Verdict {
+            kind,
+            rule: "r".to_owned(),
+        })
+    };
+    let effect = sample::select(vec![
+        Effect::Reads,
+        Effect::Writes,
+        Effect::Network,
+        Effect::Executes,
+    ]);
+    let ruled = prop_oneof![
+        verdict().prop_map(Ruled::By),
+        Just(Ruled::Unruled("u".to_owned()))
+    ];
     let reads = sample::select(vec![Reads::Only, Reads::NotOnly]);
-    let command = option::of((ruled, reads).prop_map(|(ruled, reads)| Command { text: "x".to_owned(), ruled, reads }));
+    let command = option::of((ruled, reads).prop_map(|(ruled, reads)| Command {
+        text: "x".to_owned(),
+        ruled,
+        reads,
+    }));
     let project = option::of(sample::select(vec![Attached::Writable, Attached::ReadOnly]));
-    let flags = (option::of(Just("flagged".to_owned())), any::<bool>(), any::<bool>());
+    let flags = (
+        option::of(Just("flagged".to_owned())),
+        any::<bool>(),
+        any::<bool>(),
+    );
     let call = (effect, option::of(verdict()), command, project, flags).prop_map(
         |(effect, files, command, project, (flagged, tainted, unlisted))| {
-            let tainted = tainted.then(|| Tainted { seq: 1, path: "a".to_owned() });
-            Judged { files, command, project, flagged, tainted, unlisted, ..call("t", effect) }
+            let tainted = tainted.then(|| Tainted {
+                seq: 1,
+                path: "a".to_owned(),
+            });
+            Judged {
+                files,
+                command,
+                project,
+                flagged,
+                tainted,
+                unlisted,
+                ..call("t", effect)
+            }
         },
     );
     let mode = || sample::select(Mode::ALL.to_vec());
-    let what = sample::select(vec![Granted::Calls, Granted::Commands(vec!["*".to_owned()])]);
+    let what = sample::select(vec![
+        Granted::Calls,
+        Granted::Commands(vec!["*".to_owned()]),
+    ]);
     let grant = what.prop_map(|what| Grant {
         id: "g".to_owned(),
         tool: "t".to_owned(),
@@ -279,15 +511,29 @@ fn circumstances() -> impl Strategy<Value = (GateRules, Terms, Judged)> {
         by: "ann".to_owned(),
         at: jiff::Timestamp::UNIX_EPOCH,
     });
-    let terms = (mode(), vec(mode(), 0..3), option::of(Just("PLAN.md".to_owned())), vec(grant, 0..3)).prop_map(
-        |(mode, modes, planning, granted)| Terms {
+    let terms = (
+        mode(),
+        vec(mode(), 0..3),
+        option::of(Just("PLAN.md".to_owned())),
+        vec(grant, 0..3),
+    )
+        .prop_map(|(mode, modes, planning, granted)| Terms {
             mode,
-            ceiling: Ceiling { modes, planning, ..Ceiling::default() },
+            ceiling: Ceiling {
+                modes,
+                planning,
+                ..Ceiling::default()
+            },
             granted,
             denied: Vec::new(),
-        },
-    );
-    let rules = any::<bool>().prop_map(|asks| if asks { always(&["t"]) } else { GateRules::default() });
+        });
+    let rules = any::<bool>().prop_map(|asks| {
+        if asks {
+            always(&["t"])
+        } else {
+            GateRules::default()
+        }
+    });
     (rules, terms, call)
 }
 

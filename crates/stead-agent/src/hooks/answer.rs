@@ -93,14 +93,21 @@ struct Specific {
 
 /// A text, or `{text: …}`, or any JSON as its text.
 fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    Ok(match Value::deserialize(deserializer).map_err(D::Error::custom)? {
-        Value::Null => None,
-        Value::String(text) => Some(text),
-        Value::Object(fields) if fields.len() == 1 && fields.get("text").is_some_and(Value::is_string) => {
-            fields.get("text").and_then(Value::as_str).map(str::to_owned)
-        }
-        other => Some(other.to_string()),
-    })
+    Ok(
+        match Value::deserialize(deserializer).map_err(D::Error::custom)? {
+            Value::Null => None,
+            Value::String(text) => Some(text),
+            Value::Object(fields)
+                if fields.len() == 1 && fields.get("text").is_some_and(Value::is_string) =>
+            {
+                fields
+                    .get("text")
+                    .and_then(Value::as_str)
+                    .map(str::to_owned)
+            }
+            other => Some(other.to_string()),
+        },
+    )
 }
 
 /// What `output` says; nothing is a yes. An error tells what is wrong with it.
@@ -123,7 +130,11 @@ pub(super) fn read(output: &str) -> Result<Answer, String> {
             (Some(Decision::Block), _) | (_, Some(Decision::Block)) => Some(Decision::Block),
             (said, specific) => said.or(specific),
         },
-        reason: if stops { said.stop_reason.or(reason) } else { reason.or(said.stop_reason) },
+        reason: if stops {
+            said.stop_reason.or(reason)
+        } else {
+            reason.or(said.stop_reason)
+        },
         message: said.system_message,
         context: said.additional_context.or(specific.additional_context),
         suppresses: said.suppress_output,
@@ -147,7 +158,10 @@ mod tests {
     // Acceptance 6.7
     #[test]
     fn both_spellings_say_the_same_and_nothing_says_yes() {
-        let patch = Patch { tool_args: Some(json!({"a": 1})), ..Patch::default() };
+        let patch = Patch {
+            tool_args: Some(json!({"a": 1})),
+            ..Patch::default()
+        };
         let full = Answer {
             stops: false,
             decision: Some(Decision::Block),
@@ -167,20 +181,38 @@ mod tests {
         for said in [ours, theirs, others] {
             assert_eq!(read(&said.to_string()).as_ref(), Ok(&full), "{said}");
         }
-        let both = json!({"decision": "allow", "hookSpecificOutput": {"permissionDecision": "deny"}});
-        assert_eq!(read(&both.to_string()).unwrap().decision, Some(Decision::Block), "no goes before yes");
+        let both =
+            json!({"decision": "allow", "hookSpecificOutput": {"permissionDecision": "deny"}});
+        assert_eq!(
+            read(&both.to_string()).unwrap().decision,
+            Some(Decision::Block),
+            "no goes before yes"
+        );
         for nothing in ["", " \n", "{}"] {
             assert_eq!(read(nothing), Ok(Answer::default()), "{nothing:?}");
         }
-        let stop = Answer { stops: true, reason: Some("s".to_owned()), ..Answer::default() };
+        let stop = Answer {
+            stops: true,
+            reason: Some("s".to_owned()),
+            ..Answer::default()
+        };
         assert_eq!(read(r#"{"continue": false, "stopReason": "s"}"#), Ok(stop));
         for (patch, want) in [
             (json!({"tool_output": "x"}), "x"),
             (json!({"tool_result": {"text": "y"}}), "y"),
-            (json!({"tool_result": {"text": "y", "n": 1}}), r#"{"n":1,"text":"y"}"#),
+            (
+                json!({"tool_result": {"text": "y", "n": 1}}),
+                r#"{"n":1,"text":"y"}"#,
+            ),
         ] {
             let read = read(&json!({"patch": patch}).to_string()).unwrap();
-            assert_eq!(read.patch, Patch { tool_result: Some(want.to_owned()), ..Patch::default() });
+            assert_eq!(
+                read.patch,
+                Patch {
+                    tool_result: Some(want.to_owned()),
+                    ..Patch::default()
+                }
+            );
         }
     }
 
@@ -193,7 +225,10 @@ mod tests {
             ("{\"desicion\": \"block\"}", "unknown field `desicion`"),
             ("{\"decision\": \"maybe\"}", "unknown variant `maybe`"),
             ("{\"patch\": {\"files\": 1}}", "unknown field `files`"),
-            ("{\"patch\": {\"model_request\": {\"tools\": []}}}", "unknown field `tools`"),
+            (
+                "{\"patch\": {\"model_request\": {\"tools\": []}}}",
+                "unknown field `tools`",
+            ),
             ("{} {}", "trailing"),
         ] {
             let error = read(said).unwrap_err();

@@ -66,13 +66,16 @@ pub(super) async fn ask(
 ) -> Result<Answer, Missed> {
     let limit = spec.timeout.min(asking.at_most);
     let late = || Missed::TimedOut(format!("no answer within {} s", limit.as_secs_f64()));
-    let within = async |words: &mut (dyn Future<Output = Result<String, String>> + Send + Unpin)| {
-        let words = tokio::time::timeout(limit, words).await.map_err(|_| late())??;
-        if words.len() > MAX_ANSWER_BYTES {
-            return Err(Missed::Failed(too_long()));
-        }
-        Ok(read(in_words(&words)?)?)
-    };
+    let within =
+        async |words: &mut (dyn Future<Output = Result<String, String>> + Send + Unpin)| {
+            let words = tokio::time::timeout(limit, words)
+                .await
+                .map_err(|_| late())??;
+            if words.len() > MAX_ANSWER_BYTES {
+                return Err(Missed::Failed(too_long()));
+            }
+            Ok(read(in_words(&words)?)?)
+        };
     match &spec.handler {
         Handler::Command { program, cwd, env } => {
             let command = command(gear, program, cwd, env, input)?;
@@ -81,9 +84,16 @@ pub(super) async fn ask(
                 None => Err(late()),
             }
         }
-        Handler::Http { url, method, headers } => {
-            let endpoint = JsonEndpoint::new(url, method.as_str(), headers).map_err(|error| error.to_string())?;
-            let answer = endpoint.ask(input.to_string().into_bytes(), MAX_ANSWER_BYTES, limit).await;
+        Handler::Http {
+            url,
+            method,
+            headers,
+        } => {
+            let endpoint = JsonEndpoint::new(url, method.as_str(), headers)
+                .map_err(|error| error.to_string())?;
+            let answer = endpoint
+                .ask(input.to_string().into_bytes(), MAX_ANSWER_BYTES, limit)
+                .await;
             let answer = answer.map_err(|error| match error {
                 ModelError::TimedOut(_) => late(),
                 error => Missed::Failed(error.to_string()),
@@ -94,7 +104,9 @@ pub(super) async fn ask(
             let model = match (model, gear.model(&spec.name)) {
                 (_, Some(named)) => named,
                 (None, None) => &asking.agent.parts.model,
-                (Some(settings), None) => return Err(format!("its model {} is not connected", settings.name).into()),
+                (Some(settings), None) => {
+                    return Err(format!("its model {} is not connected", settings.name).into());
+                }
             };
             within(&mut Box::pin(asking.ask_model(&**model, prompt, input))).await
         }
@@ -115,7 +127,10 @@ fn command(
     env: &BTreeMap<String, String>,
     input: &Value,
 ) -> Result<Command, String> {
-    let root = gear.root.as_ref().ok_or("commands cannot be run here: the workspace is no folder of this machine")?;
+    let root = gear
+        .root
+        .as_ref()
+        .ok_or("commands cannot be run here: the workspace is no folder of this machine")?;
     let mut command = match program {
         Program::Shell(line) => {
             let mut shell = Command::new("/bin/sh");
@@ -128,20 +143,40 @@ fn command(
             direct
         }
     };
-    let told = |key: &str| input.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let told = |key: &str| {
+        input
+            .get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
     command.env_clear().env("PATH", USUAL_PATH).envs(&gear.env);
-    command.env("STEAD_WORKSPACE", root).env("STEAD_EVENT", told("event")).env("STEAD_SESSION", told("session"));
+    command
+        .env("STEAD_WORKSPACE", root)
+        .env("STEAD_EVENT", told("event"))
+        .env("STEAD_SESSION", told("session"));
     command.envs(env).current_dir(root.join(cwd.as_str()));
     Ok(command)
 }
 
 /// The answer of a program; none if it took too long.
-async fn dialogue(command: Command, input: &Value, timeout: Duration) -> Result<Option<Answer>, String> {
-    let bounds = Capture { timeout, cancel: CancellationToken::new() };
+async fn dialogue(
+    command: Command,
+    input: &Value,
+    timeout: Duration,
+) -> Result<Option<Answer>, String> {
+    let bounds = Capture {
+        timeout,
+        cancel: CancellationToken::new(),
+    };
     let mut line = input.to_string();
     line.push('\n');
     let said = converse(command, line.as_bytes(), MAX_ANSWER_BYTES, &bounds).await;
-    let Dialogue { ended, stdout, stderr } = said.map_err(|error| format!("it could not be run: {error}"))?;
+    let Dialogue {
+        ended,
+        stdout,
+        stderr,
+    } = said.map_err(|error| format!("it could not be run: {error}"))?;
     let stderr = String::from_utf8_lossy(&stderr).trim().to_owned();
     let status = match ended {
         Ended::Exited(status) => status,
@@ -151,10 +186,15 @@ async fn dialogue(command: Command, input: &Value, timeout: Duration) -> Result<
     };
     match status {
         0 => {
-            let stdout = String::from_utf8(stdout).map_err(|_| "its answer is not UTF-8 text".to_owned())?;
+            let stdout =
+                String::from_utf8(stdout).map_err(|_| "its answer is not UTF-8 text".to_owned())?;
             read(&stdout).map(Some)
         }
-        2 => Ok(Some(Answer { decision: Some(Decision::Block), reason: Some(stderr), ..Answer::default() })),
+        2 => Ok(Some(Answer {
+            decision: Some(Decision::Block),
+            reason: Some(stderr),
+            ..Answer::default()
+        })),
         _ if stderr.is_empty() => Err(format!("it ended with exit status: {status}")),
         _ => Err(format!("it ended with exit status: {status}: {stderr}")),
     }
@@ -166,9 +206,16 @@ fn too_long() -> String {
 
 impl Asking<'_> {
     /// What a model says, within the budget. What it used is written down.
-    async fn ask_model(&self, model: &dyn Model, prompt: &str, input: &Value) -> Result<String, String> {
+    async fn ask_model(
+        &self,
+        model: &dyn Model,
+        prompt: &str,
+        input: &Value,
+    ) -> Result<String, String> {
         let system = format!("{JUDGE}\n\n{prompt}");
-        let longest = model.longest_answer().map_or(MODEL_ANSWER_TOKENS, |most| most.min(MODEL_ANSWER_TOKENS));
+        let longest = model
+            .longest_answer()
+            .map_or(MODEL_ANSWER_TOKENS, |most| most.min(MODEL_ANSWER_TOKENS));
         let estimate_of = |message: &Message| Estimate {
             input_tokens: text_tokens(&system) + message_tokens(message),
             answer_tokens: longest,
@@ -176,14 +223,22 @@ impl Asking<'_> {
             price: self.agent.price_by(model, model.name()),
         };
         let message = Message::user(input.to_string());
-        let reservation = self.budget.reserve(estimate_of(&message)).await.map_err(|error| error.to_string())?;
+        let reservation = self
+            .budget
+            .reserve(estimate_of(&message))
+            .await
+            .map_err(|error| error.to_string())?;
         let params = Params {
             max_output_tokens: u32::try_from(longest).ok(),
             tool_choice: ToolChoice::None,
             ..Params::default()
         };
         let request = Request {
-            system: [SystemPart { text: system.clone(), stable: true }].into(),
+            system: [SystemPart {
+                text: system.clone(),
+                stable: true,
+            }]
+            .into(),
             messages: vec![Arc::new(message)],
             params,
             ..Request::default()
@@ -192,16 +247,34 @@ impl Asking<'_> {
         let reply = match model.complete(&request).await {
             Ok(reply) => reply,
             Err(error) => {
-                reservation.release().await.map_err(|error| error.to_string())?;
+                reservation
+                    .release()
+                    .await
+                    .map_err(|error| error.to_string())?;
                 return Err(error.to_string());
             }
         };
         let cost = self.agent.cost_of(model, &reply, request.params.caching);
-        reservation.settle(&reply.usage, cost).await.map_err(|error| error.to_string())?;
+        reservation
+            .settle(&reply.usage, cost)
+            .await
+            .map_err(|error| error.to_string())?;
         let record = UsageRecord::new(&self.owner.user, self.session, Purpose::Hook, &reply.model);
         let ms = u64::try_from(begun.elapsed().as_millis()).ok();
         // What could not be written down is missing in a list, and nothing else.
-        let _ = self.agent.log_usage(self.owner, &[UsageRecord { ms, ..record.used(reply.usage, cost) }]).await;
-        Ok(Message::Assistant { content: reply.content }.text())
+        let _ = self
+            .agent
+            .log_usage(
+                self.owner,
+                &[UsageRecord {
+                    ms,
+                    ..record.used(reply.usage, cost)
+                }],
+            )
+            .await;
+        Ok(Message::Assistant {
+            content: reply.content,
+        }
+        .text())
     }
 }

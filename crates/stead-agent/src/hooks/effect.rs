@@ -64,9 +64,10 @@ impl Change {
         match self {
             Self::Prompt(_) => &[HookEvent::PromptSubmit],
             Self::Context(_) => &[HookEvent::BeforeContextBuild, HookEvent::AfterContextBuild],
-            Self::ToolArgs(_) | Self::ToolResult(_) | Self::ModelRequest(_) | Self::ModelResponse(_) => {
-                self.capability().events()
-            }
+            Self::ToolArgs(_)
+            | Self::ToolResult(_)
+            | Self::ModelRequest(_)
+            | Self::ModelResponse(_) => self.capability().events(),
         }
     }
 
@@ -87,16 +88,26 @@ impl Change {
 pub(super) fn judge(spec: &HookSpec, event: HookEvent, answer: Answer) -> Result<Effect, String> {
     let needs = |capability: Capability| match spec.capabilities.contains(&capability) {
         true => Ok(()),
-        false => Err(format!("it did not declare `capabilities: [{}]`, so nothing was changed", capability.as_str())),
+        false => Err(format!(
+            "it did not declare `capabilities: [{}]`, so nothing was changed",
+            capability.as_str()
+        )),
     };
     let reason = || {
-        let given = answer.reason.as_deref().map(str::trim).filter(|reason| !reason.is_empty());
+        let given = answer
+            .reason
+            .as_deref()
+            .map(str::trim)
+            .filter(|reason| !reason.is_empty());
         cut(given.unwrap_or("it gave no reason"), MAX_REASON_CHARS)
     };
     let at = event.as_str();
     let no = answer.stops || answer.decision == Some(Decision::Block);
     if no && !event.can_be_blocked() {
-        return Err(format!("it said no, and {at} cannot be blocked: {}", reason()));
+        return Err(format!(
+            "it said no, and {at} cannot be blocked: {}",
+            reason()
+        ));
     }
     let says = match answer.decision {
         _ if answer.stops => Says::End(reason()),
@@ -118,7 +129,11 @@ pub(super) fn judge(spec: &HookSpec, event: HookEvent, answer: Answer) -> Result
     for wanted in changes(&answer) {
         if !wanted.events().contains(&event) {
             let events: Vec<&str> = wanted.events().iter().map(|event| event.as_str()).collect();
-            return Err(format!("`patch.{}` is for {}, not for {at}", wanted.key(), events.join(", ")));
+            return Err(format!(
+                "`patch.{}` is for {}, not for {at}",
+                wanted.key(),
+                events.join(", ")
+            ));
         }
         needs(wanted.capability())?;
         if matches!(&wanted, Change::ToolArgs(args) if !args.is_object()) {
@@ -129,8 +144,14 @@ pub(super) fn judge(spec: &HookSpec, event: HookEvent, answer: Answer) -> Result
     Ok(Effect {
         says,
         change,
-        words: answer.context.as_deref().map(|text| cut(text, MAX_CONTEXT_CHARS)),
-        message: answer.message.as_deref().map(|text| cut(text, MAX_REASON_CHARS)),
+        words: answer
+            .context
+            .as_deref()
+            .map(|text| cut(text, MAX_CONTEXT_CHARS)),
+        message: answer
+            .message
+            .as_deref()
+            .map(|text| cut(text, MAX_REASON_CHARS)),
         suppresses: answer.suppresses,
     })
 }

@@ -55,7 +55,12 @@ pub(crate) enum Verdict {
 impl Hooks {
     /// These hooks, asked in their order.
     pub fn new(specs: Vec<HookSpec>) -> Self {
-        Self { specs, gear: OnceLock::new(), delegate: OnceLock::new(), usual: OnceLock::new() }
+        Self {
+            specs,
+            gear: OnceLock::new(),
+            delegate: OnceLock::new(),
+            usual: OnceLock::new(),
+        }
     }
 
     /// Gives them what they need of this process; the first time counts.
@@ -80,7 +85,9 @@ impl Hooks {
 
     /// Whether any is asked about `event`, whatever the occasion.
     pub(crate) fn listen(&self, event: HookEvent) -> bool {
-        self.specs.iter().any(|spec| spec.events.iter().any(|on| on.event == event))
+        self.specs
+            .iter()
+            .any(|spec| spec.events.iter().any(|on| on.event == event))
     }
 
     /// Asks all that listen to `input`. Each is told what those before it changed; a no ends it.
@@ -88,11 +95,18 @@ impl Hooks {
         let mut fired = Fired::default();
         let unequipped = HookGear::default();
         let gear = self.gear.get().unwrap_or(&unequipped);
-        let cwd = gear.root.as_ref().map_or(".".into(), |root| root.to_string_lossy());
+        let cwd = gear
+            .root
+            .as_ref()
+            .map_or(".".into(), |root| root.to_string_lossy());
         let subjects = input.subjects.clone();
         let subjects: Vec<&str> = subjects.iter().map(String::as_str).collect();
         let (event, outcome) = (input.event, input.outcome);
-        for spec in self.specs.iter().filter(|spec| spec.listens(event, &subjects, outcome)) {
+        for spec in self
+            .specs
+            .iter()
+            .filter(|spec| spec.listens(event, &subjects, outcome))
+        {
             let begun = Instant::now();
             let told = input.json(&cwd);
             let answered = tokio::select! {
@@ -128,17 +142,32 @@ impl Fired {
     fn take(&mut self, spec: &HookSpec, input: &mut HookInput, begun: Instant, effect: Effect) {
         let hook = spec.name.clone();
         if let Some(message) = effect.message.filter(|_| !effect.suppresses) {
-            self.told.push((Level::Info, format!("hook {hook}: {message}")));
+            self.told
+                .push((Level::Info, format!("hook {hook}: {message}")));
         }
         self.suppressed |= effect.suppresses;
         let (verdict, outcome, detail) = match effect.says {
-            Says::No(reason) => {
-                (Some(Verdict::No { hook, reason: reason.clone() }), HookOutcome::Blocked, Some(reason))
-            }
-            Says::End(reason) => {
-                (Some(Verdict::End { hook, reason: reason.clone() }), HookOutcome::Blocked, Some(reason))
-            }
-            Says::Yes => (Some(Verdict::Yes(hook)), HookOutcome::Passed, Some("answered yes".to_owned())),
+            Says::No(reason) => (
+                Some(Verdict::No {
+                    hook,
+                    reason: reason.clone(),
+                }),
+                HookOutcome::Blocked,
+                Some(reason),
+            ),
+            Says::End(reason) => (
+                Some(Verdict::End {
+                    hook,
+                    reason: reason.clone(),
+                }),
+                HookOutcome::Blocked,
+                Some(reason),
+            ),
+            Says::Yes => (
+                Some(Verdict::Yes(hook)),
+                HookOutcome::Passed,
+                Some("answered yes".to_owned()),
+            ),
             Says::Nothing => (None, HookOutcome::Passed, None),
         };
         if outcome == HookOutcome::Blocked {
@@ -148,7 +177,8 @@ impl Fired {
         }
         self.verdict = verdict.unwrap_or(std::mem::take(&mut self.verdict));
         let said = effect.words.is_some().then(|| "added context".to_owned());
-        self.words.extend(effect.words.map(|words| (spec.name.clone(), words)));
+        self.words
+            .extend(effect.words.map(|words| (spec.name.clone(), words)));
         match effect.change {
             None => self.note(spec, input, begun, outcome, detail.or(said)),
             Some(change) => {
@@ -169,16 +199,26 @@ impl Fired {
             Missed::TimedOut(reason) => (HookOutcome::TimedOut, reason),
             Missed::Failed(reason) => (HookOutcome::Failed, reason),
         };
-        let (reason, hook, at) = (cut(&reason, MAX_REASON_CHARS), &spec.name, input.event.as_str());
+        let (reason, hook, at) = (
+            cut(&reason, MAX_REASON_CHARS),
+            &spec.name,
+            input.event.as_str(),
+        );
         self.note(spec, input, begun, outcome, Some(reason.clone()));
         let closed = spec.fails(input.event) == OnFailure::Closed && input.event.can_be_blocked();
         let means = match closed {
             true => "it counts as a no (on_failure: closed)",
             false => "things go on without it (on_failure: open)",
         };
-        self.told.push((Level::Warning, format!("hook {hook} failed at {at}: {reason}; {means}")));
+        self.told.push((
+            Level::Warning,
+            format!("hook {hook} failed at {at}: {reason}; {means}"),
+        ));
         if closed {
-            self.verdict = Verdict::No { hook: hook.clone(), reason: format!("the hook failed: {reason}") };
+            self.verdict = Verdict::No {
+                hook: hook.clone(),
+                reason: format!("the hook failed: {reason}"),
+            };
         }
     }
 
@@ -205,6 +245,9 @@ impl Fired {
 
 impl fmt::Debug for Hooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hooks").field("specs", &self.specs).field("gear", &self.gear).finish_non_exhaustive()
+        f.debug_struct("Hooks")
+            .field("specs", &self.specs)
+            .field("gear", &self.gear)
+            .finish_non_exhaustive()
     }
 }

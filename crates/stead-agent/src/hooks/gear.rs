@@ -13,7 +13,12 @@ use stead_workspace::{Handler, HookSpec};
 pub trait Delegate: Send + Sync {
     /// What `agent` answers to `task`, or why it does not. It may do what `bound` allows and no more. Hooks of that agent
     /// are not asked: a hook must not lead to itself. Dropping the future stops the agent.
-    fn ask<'a>(&'a self, agent: &'a str, task: &'a str, bound: &'a Bound) -> BoxFuture<'a, Result<String, String>>;
+    fn ask<'a>(
+        &'a self,
+        agent: &'a str,
+        task: &'a str,
+        bound: &'a Bound,
+    ) -> BoxFuture<'a, Result<String, String>>;
 }
 
 /// What hooks need of the process that asks them. What is missing makes those hooks fail that need it.
@@ -30,7 +35,10 @@ pub struct HookGear {
 impl HookGear {
     /// Commands run below `root`.
     pub fn new(root: Option<PathBuf>) -> Self {
-        Self { root, ..Self::default() }
+        Self {
+            root,
+            ..Self::default()
+        }
     }
 
     /// Connects the models that hooks name.
@@ -40,7 +48,11 @@ impl HookGear {
         connect: impl Fn(&ModelSettings) -> Result<Arc<dyn Model>, ModelError>,
     ) -> Result<Self, ModelError> {
         for hook in hooks {
-            if let Handler::Prompt { model: Some(settings), .. } = &hook.handler {
+            if let Handler::Prompt {
+                model: Some(settings),
+                ..
+            } = &hook.handler
+            {
                 self.models.insert(hook.name.clone(), connect(settings)?);
             }
         }
@@ -55,6 +67,8 @@ impl HookGear {
 impl fmt::Debug for HookGear {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Values of variables may be secrets.
-        f.debug_struct("HookGear").field("root", &self.root).finish_non_exhaustive()
+        f.debug_struct("HookGear")
+            .field("root", &self.root)
+            .finish_non_exhaustive()
     }
 }

@@ -52,13 +52,19 @@ impl HookInput {
             ("run_id", run),
             ("agent_name", Some(self.agent.as_str().into())),
             ("effective_agent_name", Some(self.agent.as_str().into())),
-            ("model_ref", fact("model", "reference").or_else(|| fact("model", "name"))),
+            (
+                "model_ref",
+                fact("model", "reference").or_else(|| fact("model", "name")),
+            ),
             ("tool_name", fact("tool", "called_as")),
             ("tool_call_id", fact("tool", "call_id")),
             ("tool_input", fact("tool", "args")),
             ("tool_output", fact("tool", "result")),
         ];
-        named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+        named
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+            .collect()
     }
 
     /// The same with one more fact.

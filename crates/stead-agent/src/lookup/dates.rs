@@ -22,7 +22,10 @@ pub fn until(text: &str) -> Option<Timestamp> {
 
 fn day(text: &str) -> Option<Date> {
     // A moment would be read as its day, too.
-    text.trim().parse().ok().filter(|_| !text.contains(['T', 't', ' ']))
+    text.trim()
+        .parse()
+        .ok()
+        .filter(|_| !text.contains(['T', 't', ' ']))
 }
 
 fn beginning(day: Date) -> Option<Timestamp> {
@@ -37,10 +40,18 @@ mod tests {
     fn a_day_counts_whole_and_a_moment_as_it_is() {
         let table = [
             ("2026-11-16", "2026-11-16T00:00:00Z", "2026-11-17T00:00:00Z"),
-            ("2026-11-16T01:00:00+01:00", "2026-11-16T00:00:00Z", "2026-11-16T00:00:00Z"),
+            (
+                "2026-11-16T01:00:00+01:00",
+                "2026-11-16T00:00:00Z",
+                "2026-11-16T00:00:00Z",
+            ),
         ];
         for (text, first, last) in table {
-            assert_eq!((since(text), until(text)), (first.parse().ok(), last.parse().ok()), "{text}");
+            assert_eq!(
+                (since(text), until(text)),
+                (first.parse().ok(), last.parse().ok()),
+                "{text}"
+            );
         }
         for text in ["yesterday", "", "2026-13-01", "2026-11-16T"] {
             assert_eq!((since(text), until(text)), (None, None), "{text}");

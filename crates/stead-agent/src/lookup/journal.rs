@@ -6,8 +6,14 @@ use stead_search::Voice;
 use stead_tools::known_tool;
 
 /// Tools that repeat what was said: to find what they found would only find the search.
-const LOOKUP_TOOLS: [&str; 6] =
-    ["memory_search", "memory_get", "session_search", "session_list", "session_history", "recall"];
+const LOOKUP_TOOLS: [&str; 6] = [
+    "memory_search",
+    "memory_get",
+    "session_search",
+    "session_list",
+    "session_history",
+    "recall",
+];
 
 /// What an entry says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +32,10 @@ pub fn said(entry: &Entry) -> Option<Said> {
         Entry::Result(result) => (voice_of(result), blocks(&result.content, &HashSet::new())),
         Entry::Steer(steer) => (Voice::User, blocks(&steer.content, &HashSet::new())),
         Entry::Notice(notice) => (Voice::Harness, notice.text.clone()),
-        Entry::Compaction(compaction) => (Voice::Harness, compaction.view.summary.clone().unwrap_or_default()),
+        Entry::Compaction(compaction) => (
+            Voice::Harness,
+            compaction.view.summary.clone().unwrap_or_default(),
+        ),
         Entry::Session(_)
         | Entry::Call(_)
         | Entry::Ask(_)
@@ -41,7 +50,11 @@ pub fn said(entry: &Entry) -> Option<Said> {
 }
 
 fn voice_of(result: &CallResult) -> Voice {
-    if result.untrusted { Voice::Outside } else { Voice::Tool }
+    if result.untrusted {
+        Voice::Outside
+    } else {
+        Voice::Tool
+    }
 }
 
 /// What is searched of a journal: all that was said, without the searches themselves.
@@ -53,19 +66,28 @@ pub(super) fn searched(lines: &[Line]) -> Vec<stead_search::Line> {
             Entry::Model(reply) => {
                 searches.extend(reply.content.iter().filter_map(|block| match block {
                     Block::ToolCall(call) if is_lookup(call) => Some(call.id.as_str()),
-                    Block::ToolCall(_) | Block::Text { .. } | Block::Media(_) | Block::Thinking(_) => None,
+                    Block::ToolCall(_)
+                    | Block::Text { .. }
+                    | Block::Media(_)
+                    | Block::Thinking(_) => None,
                 }));
-                Some(Said { voice: Voice::Assistant, text: blocks(&reply.content, &searches) })
+                Some(Said {
+                    voice: Voice::Assistant,
+                    text: blocks(&reply.content, &searches),
+                })
             }
             Entry::Result(result) if searches.contains(result.id.as_str()) => None,
             entry => said(entry),
         };
-        out.extend(said.filter(|said| !said.text.trim().is_empty()).map(|said| stead_search::Line {
-            place: line.seq,
-            at: Some(line.at),
-            voice: said.voice,
-            text: said.text,
-        }));
+        out.extend(
+            said.filter(|said| !said.text.trim().is_empty())
+                .map(|said| stead_search::Line {
+                    place: line.seq,
+                    at: Some(line.at),
+                    voice: said.voice,
+                    text: said.text,
+                }),
+        );
     }
     out
 }
@@ -79,12 +101,18 @@ fn blocks(blocks: &[Block], without: &HashSet<&str>) -> String {
     let texts = blocks.iter().filter_map(|block| match block {
         Block::Text { text } => Some(text.clone()),
         Block::Media(media) => {
-            let name = media.name.as_ref().map_or(String::new(), |name| format!(" {name}"));
+            let name = media
+                .name
+                .as_ref()
+                .map_or(String::new(), |name| format!(" {name}"));
             Some(format!("[{}{name}]", media.mime))
         }
         Block::Thinking(thinking) => Some(thinking.text.clone()),
         Block::ToolCall(call) if without.contains(call.id.as_str()) => None,
         Block::ToolCall(call) => Some(format!("{} {}", call.name, call.args)),
     });
-    texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
+    texts
+        .filter(|text| !text.is_empty())
+        .collect::<Vec<_>>()
+        .join("\n")
 }

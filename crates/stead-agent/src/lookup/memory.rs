@@ -42,7 +42,12 @@ impl MemoryFiles {
             IsolationScope::Session => format!("{session}:"),
             IsolationScope::User | IsolationScope::Agent | IsolationScope::Global => String::new(),
         };
-        Some(Self { files, curated: tree.memory.clone(), days: tree.days.clone(), prefix })
+        Some(Self {
+            files,
+            curated: tree.memory.clone(),
+            days: tree.days.clone(),
+            prefix,
+        })
     }
 
     /// The path of a source of this memory.
@@ -55,14 +60,20 @@ impl MemoryFiles {
         if self.curated.as_ref() == Some(path) {
             return true;
         }
-        let Some(rest) = self.days.as_ref().and_then(|days| path.as_str().strip_prefix(&format!("{days}/"))) else {
+        let Some(rest) = self
+            .days
+            .as_ref()
+            .and_then(|days| path.as_str().strip_prefix(&format!("{days}/")))
+        else {
             return false;
         };
         // What was to be forgotten is not brought back by a search.
         if rest == FORGOTTEN {
             return false;
         }
-        let archived = rest.strip_prefix(ARCHIVE).is_some_and(|rest| rest.starts_with('/'));
+        let archived = rest
+            .strip_prefix(ARCHIVE)
+            .is_some_and(|rest| rest.starts_with('/'));
         is_text(rest) && (archived || !rest.contains('/'))
     }
 
@@ -75,7 +86,17 @@ impl MemoryFiles {
             let name = format!("{}{path}", self.prefix);
             if known.get(&name) != Some(&version) {
                 let source = Source::new(Kind::Memory, &name);
-                match self.files.read(&path, ReadRange { offset: 0, len: MAX_FILE_BYTES }).await {
+                match self
+                    .files
+                    .read(
+                        &path,
+                        ReadRange {
+                            offset: 0,
+                            len: MAX_FILE_BYTES,
+                        },
+                    )
+                    .await
+                {
                     Ok((bytes, _)) => {
                         let lines = lines(&path, &String::from_utf8_lossy(&bytes));
                         index.sync(&source, &version, &lines).await?;
@@ -91,10 +112,16 @@ impl MemoryFiles {
             }
             names.push(name);
         }
-        for gone in known.keys().filter(|name| !names.contains(name) && self.is_own(name)) {
+        for gone in known
+            .keys()
+            .filter(|name| !names.contains(name) && self.is_own(name))
+        {
             index.remove(&Source::new(Kind::Memory, gone)).await?;
         }
-        Ok(Filled { scope: Scope::Sources(Kind::Memory, names), unread })
+        Ok(Filled {
+            scope: Scope::Sources(Kind::Memory, names),
+            unread,
+        })
     }
 
     /// Whether a source is of this memory, and not of another session's.
@@ -108,7 +135,9 @@ impl MemoryFiles {
         let (mut all, mut unread) = (BTreeMap::new(), Vec::new());
         if let Some(path) = &self.curated {
             match self.files.stat(path).await {
-                Ok(stat) if stat.kind == FileKind::File => drop(all.insert(path.clone(), stat.version.to_string())),
+                Ok(stat) if stat.kind == FileKind::File => {
+                    drop(all.insert(path.clone(), stat.version.to_string()))
+                }
                 Ok(_) | Err(VfsError::NotFound(_) | VfsError::Denied(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -123,11 +152,14 @@ impl MemoryFiles {
                 let walk = self.files.walk(&archive, None, MAX_FILES).await;
                 let walk = absent_is_empty(walk.map(|walk| {
                     if walk.truncated {
-                        unread.push(format!("{archive} has more than {MAX_FILES} files; the rest is not searched"));
+                        unread.push(format!(
+                            "{archive} has more than {MAX_FILES} files; the rest is not searched"
+                        ));
                     }
                     walk.entries
                 }))?;
-                walk.iter().for_each(|(path, entry)| self.add(&mut all, path.clone(), entry));
+                walk.iter()
+                    .for_each(|(path, entry)| self.add(&mut all, path.clone(), entry));
             }
         }
         Ok((all, unread))
@@ -147,7 +179,9 @@ fn is_text(name: &str) -> bool {
 
 fn absent_is_empty<T>(listed: Result<Vec<T>, VfsError>) -> Result<Vec<T>, VfsError> {
     match listed {
-        Err(VfsError::NotFound(_) | VfsError::NotDirectory(_) | VfsError::Denied(_)) => Ok(Vec::new()),
+        Err(VfsError::NotFound(_) | VfsError::NotDirectory(_) | VfsError::Denied(_)) => {
+            Ok(Vec::new())
+        }
         listed => listed,
     }
 }
@@ -155,7 +189,10 @@ fn absent_is_empty<T>(listed: Result<Vec<T>, VfsError>) -> Result<Vec<T>, VfsErr
 /// The lines of a file that say something, each with its day: the one it names, or else the file's.
 fn lines(path: &VPath, text: &str) -> Vec<Line> {
     let day = date_in(path.name());
-    let numbered = text.lines().zip(1..).filter(|(line, _)| line.chars().any(char::is_alphanumeric));
+    let numbered = text
+        .lines()
+        .zip(1..)
+        .filter(|(line, _)| line.chars().any(char::is_alphanumeric));
     let line = |(text, place): (&str, u64)| {
         let line = Line::note(place, without_sources(text).trim());
         match date_in(text).or(day) {
@@ -189,10 +226,18 @@ mod tests {
         let day = |text: &str| Some(format!("{text}T00:00:00Z").parse::<Timestamp>().unwrap());
         let of = |path: &str, text: &str| lines(&VPath::parse(path).unwrap(), text);
         assert_eq!(of("MEMORY.md", "\n# A\n---\nb")[1], Line::note(4, "b"));
-        let dated = of("memory/2026-11-02.md", "a\nsince 2025-01-31: b\n(2026-13-45) c\nx2025-01-31");
+        let dated = of(
+            "memory/2026-11-02.md",
+            "a\nsince 2025-01-31: b\n(2026-13-45) c\nx2025-01-31",
+        );
         assert_eq!(
             dated.iter().map(|line| line.at).collect::<Vec<_>>(),
-            [day("2026-11-02"), day("2025-01-31"), day("2026-11-02"), day("2026-11-02")]
+            [
+                day("2026-11-02"),
+                day("2025-01-31"),
+                day("2026-11-02"),
+                day("2026-11-02")
+            ]
         );
     }
 }

@@ -16,7 +16,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{Entry, Line, Owner, SessionId};
-use stead_search::{Appended, Embed, Found, Hybrid, Index, Kind, Lazy, Query, Scope, SearchError, Source, Synced};
+use stead_search::{
+    Appended, Embed, Found, Hybrid, Index, Kind, Lazy, Query, Scope, SearchError, Source, Synced,
+};
 use stead_store::{Sessions, StoreError, Summary};
 use stead_vfs::VfsError;
 
@@ -69,12 +71,21 @@ impl Lookup {
     }
 
     /// Searches all sessions. The scope of `query` is set here.
-    pub async fn sessions(&self, sessions: &dyn Sessions, query: &Query) -> Result<Looked, LookupError> {
+    pub async fn sessions(
+        &self,
+        sessions: &dyn Sessions,
+        query: &Query,
+    ) -> Result<Looked, LookupError> {
         self.filled(What::Sessions(sessions), query).await
     }
 
     /// Searches one session, up to its newest entry. The scope of `query` is set here.
-    pub async fn session(&self, sessions: &dyn Sessions, id: &SessionId, query: &Query) -> Result<Looked, LookupError> {
+    pub async fn session(
+        &self,
+        sessions: &dyn Sessions,
+        id: &SessionId,
+        query: &Query,
+    ) -> Result<Looked, LookupError> {
         self.filled(What::Session(sessions, id), query).await
     }
 
@@ -94,27 +105,43 @@ impl Lookup {
         let mut rebuilds = 0;
         loop {
             match self.look(&index, what, query).await {
-                Err(LookupError::Search(SearchError::Rebuilt)) if rebuilds < MAX_REBUILDS => rebuilds += 1,
+                Err(LookupError::Search(SearchError::Rebuilt)) if rebuilds < MAX_REBUILDS => {
+                    rebuilds += 1
+                }
                 outcome => return outcome,
             }
         }
     }
 
-    async fn look(&self, index: &Index, what: What<'_>, query: &Query) -> Result<Looked, LookupError> {
+    async fn look(
+        &self,
+        index: &Index,
+        what: What<'_>,
+        query: &Query,
+    ) -> Result<Looked, LookupError> {
         let Filled { scope, unread } = what.fill(index).await?;
         let found = self.ask(index, &query.clone().within(scope)).await?;
         let outside = match what {
             What::Memory(_) => false,
-            What::Sessions(sessions) | What::Session(sessions, _) => has_outside(sessions, &found).await?,
+            What::Sessions(sessions) | What::Session(sessions, _) => {
+                has_outside(sessions, &found).await?
+            }
         };
-        Ok(Looked { found, unread, outside })
+        Ok(Looked {
+            found,
+            unread,
+            outside,
+        })
     }
 
     async fn ask(&self, index: &Index, query: &Query) -> Result<Found, SearchError> {
         match &self.embed {
             None => index.search(query).await,
             Some(embed) => {
-                let hybrid = Hybrid { embed: &**embed, deadline: EMBED_DEADLINE };
+                let hybrid = Hybrid {
+                    embed: &**embed,
+                    deadline: EMBED_DEADLINE,
+                };
                 index.search_hybrid(query, hybrid).await
             }
         }
@@ -124,13 +151,19 @@ impl Lookup {
 impl Agent {
     /// Finds what was remembered and said for `owner`.
     pub fn lookup(&self, owner: &Owner) -> Lookup {
-        Lookup::new(self.parts.place.index(owner), self.parts.workspace.meaning.clone())
+        Lookup::new(
+            self.parts.place.index(owner),
+            self.parts.workspace.meaning.clone(),
+        )
     }
 
     /// The memory of `owner` outside any session, as far as the rules show it. None if the layout has none.
     pub fn memory_files(&self, owner: &Owner) -> Option<MemoryFiles> {
         let session = SessionId::outside();
-        let files = self.parts.workspace.shown(&self.parts.place.files(owner, &session, None));
+        let files = self
+            .parts
+            .workspace
+            .shown(&self.parts.place.files(owner, &session, None));
         MemoryFiles::of(&self.parts.workspace, &session, files)
     }
 }
@@ -143,10 +176,17 @@ async fn has_outside(sessions: &dyn Sessions, found: &Found) -> Result<bool, Loo
         *place = hit.place.max(*place);
     }
     for (source, place) in newest {
-        let Ok(id) = SessionId::new(source) else { return Ok(true) };
-        let untrusted = |line: &Line| matches!(&line.entry, Entry::Result(result) if result.untrusted);
+        let Ok(id) = SessionId::new(source) else {
+            return Ok(true);
+        };
+        let untrusted =
+            |line: &Line| matches!(&line.entry, Entry::Result(result) if result.untrusted);
         let lines = sessions.read(&id).await?;
-        if lines.iter().take_while(|line| line.seq <= place).any(untrusted) {
+        if lines
+            .iter()
+            .take_while(|line| line.seq <= place)
+            .any(untrusted)
+        {
             return Ok(true);
         }
     }
@@ -170,7 +210,10 @@ impl What<'_> {
             Self::Session(sessions, id) => {
                 let lines = sessions.read(id).await?;
                 sync_session(index, id, None, &lines).await?;
-                Ok(Filled { scope: Scope::Sources(Kind::Session, vec![id.to_string()]), unread: Vec::new() })
+                Ok(Filled {
+                    scope: Scope::Sources(Kind::Session, vec![id.to_string()]),
+                    unread: Vec::new(),
+                })
             }
         }
     }
@@ -191,26 +234,42 @@ async fn sync_sessions(index: &Index, sessions: &dyn Sessions) -> Result<Filled,
     let mut unread = Vec::new();
     for summary in &listed {
         let mark = format!("{}:{}:", summary.entries, summary.bytes);
-        if known.get(summary.id.as_str()).is_some_and(|version| version.starts_with(&mark)) {
+        if known
+            .get(summary.id.as_str())
+            .is_some_and(|version| version.starts_with(&mark))
+        {
             continue;
         }
         match sessions.read(&summary.id).await {
             Ok(lines) => sync_session(index, &summary.id, Some(summary.bytes), &lines).await?,
             // It was removed since it was listed.
             Err(StoreError::NotFound(_)) => {}
-            Err(error @ (StoreError::Unavailable { .. } | StoreError::Setup(_))) => return Err(error.into()),
+            Err(error @ (StoreError::Unavailable { .. } | StoreError::Setup(_))) => {
+                return Err(error.into());
+            }
             Err(error) => unread.push(error.to_string()),
         }
     }
     forget_gone(index, &listed).await?;
-    let names = listed.into_iter().map(|summary| summary.id.to_string()).collect();
-    Ok(Filled { scope: Scope::Sources(Kind::Session, names), unread })
+    let names = listed
+        .into_iter()
+        .map(|summary| summary.id.to_string())
+        .collect();
+    Ok(Filled {
+        scope: Scope::Sources(Kind::Session, names),
+        unread,
+    })
 }
 
 /// Forgets sessions that are not among those that are `listed`.
 async fn forget_gone(index: &Index, listed: &[Summary]) -> Result<(), LookupError> {
     let here: BTreeSet<&str> = listed.iter().map(|summary| summary.id.as_str()).collect();
-    for gone in index.sources(Kind::Session).await?.keys().filter(|name| !here.contains(name.as_str())) {
+    for gone in index
+        .sources(Kind::Session)
+        .await?
+        .keys()
+        .filter(|name| !here.contains(name.as_str()))
+    {
         index.remove(&Source::new(Kind::Session, gone)).await?;
     }
     Ok(())
@@ -224,7 +283,9 @@ async fn sync_session(
     bytes: Option<u64>,
     lines: &[stead_core::Line],
 ) -> Result<(), LookupError> {
-    let Some(last) = lines.last() else { return Ok(()) };
+    let Some(last) = lines.last() else {
+        return Ok(());
+    };
     let source = Source::new(Kind::Session, id.as_str());
     let bytes = bytes.map_or_else(|| "-".to_owned(), |bytes| bytes.to_string());
     let version = format!("{}:{bytes}:{}", last.seq, last.sum);
@@ -235,7 +296,11 @@ async fn sync_session(
         if upto == last.seq && bytes == "-" {
             return Ok(());
         }
-        let more: Vec<_> = all.iter().filter(|line| line.place > upto).cloned().collect();
+        let more: Vec<_> = all
+            .iter()
+            .filter(|line| line.place > upto)
+            .cloned()
+            .collect();
         match index.append(&source, &known, &version, &more).await? {
             Appended::Added => return Ok(()),
             // Another process was faster; what it left is compared below.
@@ -250,7 +315,11 @@ async fn sync_session(
 /// The entry up to which a journal is known, if its `lines` go on from there.
 fn grew_from(known: &str, lines: &[stead_core::Line]) -> Option<u64> {
     let mut parts = known.split(':');
-    let (seq, _, sum) = (parts.next()?.parse::<u64>().ok()?, parts.next()?, parts.next()?);
+    let (seq, _, sum) = (
+        parts.next()?.parse::<u64>().ok()?,
+        parts.next()?,
+        parts.next()?,
+    );
     let line = lines.get(usize::try_from(seq.checked_sub(1)?).ok()?)?;
     (line.seq == seq && line.sum.to_string() == sum).then_some(seq)
 }

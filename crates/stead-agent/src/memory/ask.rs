@@ -21,13 +21,21 @@ impl Agent {
     /// answers only what it was made for.
     pub fn memory_model(&self) -> Option<&Arc<dyn Model>> {
         let own = &self.parts.model;
-        let is_asked = !["scripted:", "replay:", "none"].iter().any(|kind| own.name().starts_with(kind));
-        self.parts.memory_model.as_ref().or(Some(own).filter(|_| is_asked))
+        let is_asked = !["scripted:", "replay:", "none"]
+            .iter()
+            .any(|kind| own.name().starts_with(kind));
+        self.parts
+            .memory_model
+            .as_ref()
+            .or(Some(own).filter(|_| is_asked))
     }
 
     /// Tokens that one question about memory may have: never more than half of the window.
     pub(super) fn question_tokens(&self) -> u64 {
-        self.memory_model().and_then(|model| model.window()).unwrap_or(UNKNOWN_WINDOW) / 2
+        self.memory_model()
+            .and_then(|model| model.window())
+            .unwrap_or(UNKNOWN_WINDOW)
+            / 2
     }
 
     /// Asks for JSON, and takes nothing else for an answer. What it costs is taken from the day's budget, and written
@@ -40,17 +48,33 @@ impl Agent {
     ) -> Result<T, MemoryError> {
         let model = self.memory_model().ok_or(MemoryError::NoModel)?;
         let quarter = model.window().unwrap_or(UNKNOWN_WINDOW) / 4;
-        let longest = model.longest_answer().unwrap_or(ANSWER_TOKENS).min(ANSWER_TOKENS).min(quarter);
-        let params =
-            Params { max_output_tokens: Some(longest as u32), tool_choice: ToolChoice::None, ..Params::default() };
+        let longest = model
+            .longest_answer()
+            .unwrap_or(ANSWER_TOKENS)
+            .min(ANSWER_TOKENS)
+            .min(quarter);
+        let params = Params {
+            max_output_tokens: Some(longest as u32),
+            tool_choice: ToolChoice::None,
+            ..Params::default()
+        };
         let request = Request {
-            system: [SystemPart { text: system.to_owned(), stable: true }].into(),
+            system: [SystemPart {
+                text: system.to_owned(),
+                stable: true,
+            }]
+            .into(),
             messages: vec![Arc::new(Message::user(question))],
             params,
             ..Request::default()
         };
         let estimate = Estimate {
-            input_tokens: text_tokens(system) + request.messages.iter().map(|said| message_tokens(said)).sum::<u64>(),
+            input_tokens: text_tokens(system)
+                + request
+                    .messages
+                    .iter()
+                    .map(|said| message_tokens(said))
+                    .sum::<u64>(),
             answer_tokens: longest,
             thinking_tokens: 0,
             price: self.price_by(&**model, model.name()),
@@ -70,10 +94,23 @@ impl Agent {
         };
         let cost = self.cost_of(&**model, &reply, request.params.caching);
         reservation.settle(&reply.usage, cost).await?;
-        let record = UsageRecord::new(&home.owner.user, &home.session, Purpose::Memory, &reply.model);
+        let record = UsageRecord::new(
+            &home.owner.user,
+            &home.session,
+            Purpose::Memory,
+            &reply.model,
+        );
         let ms = u64::try_from(begun.elapsed().as_millis()).ok();
         // What could not be written down is missing in a list, and nothing else.
-        let _ = self.log_usage(&home.owner, &[UsageRecord { ms, ..record.used(reply.usage, cost) }]).await;
+        let _ = self
+            .log_usage(
+                &home.owner,
+                &[UsageRecord {
+                    ms,
+                    ..record.used(reply.usage, cost)
+                }],
+            )
+            .await;
         let text = reply.content.iter().filter_map(|block| match block {
             Block::Text { text } => Some(text.as_str()),
             Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_) => None,
@@ -85,10 +122,14 @@ impl Agent {
 /// The JSON in an answer, which may stand between other words or in a fence.
 fn json_in<T: DeserializeOwned>(answer: &str) -> Result<T, MemoryError> {
     let (first, last) = (answer.find(['[', '{']), answer.rfind([']', '}']));
-    let (Some(first), Some(last)) = (first, last.filter(|last| first.is_some_and(|first| first < *last))) else {
+    let (Some(first), Some(last)) = (
+        first,
+        last.filter(|last| first.is_some_and(|first| first < *last)),
+    ) else {
         return Err(MemoryError::Answer("there is no JSON in it".to_owned()));
     };
-    serde_json::from_str(&answer[first..=last]).map_err(|error| MemoryError::Answer(error.to_string()))
+    serde_json::from_str(&answer[first..=last])
+        .map_err(|error| MemoryError::Answer(error.to_string()))
 }
 
 #[cfg(test)]

@@ -57,7 +57,11 @@ struct Plan {
 
 impl Agent {
     /// Merges all new facts of `owner` into curated memory, and puts old days away.
-    pub async fn consolidate(&self, owner: &Owner, scope: Option<&str>) -> Result<Consolidated, MemoryError> {
+    pub async fn consolidate(
+        &self,
+        owner: &Owner,
+        scope: Option<&str>,
+    ) -> Result<Consolidated, MemoryError> {
         let home = self.home_of_scope(owner, scope.unwrap_or(super::home::EVERY_SESSION))?;
         let mut done = Consolidated::default();
         let mut fresh = Vec::new();
@@ -68,7 +72,9 @@ impl Agent {
             }
             let Some(plan) = self.plan(&home, &merged, &fresh, &mut done).await? else {
                 if fresh.is_empty() {
-                    done.days = home.put_days_away(self.workspace().config().memory.archive_days).await?;
+                    done.days = home
+                        .put_days_away(self.workspace().config().memory.archive_days)
+                        .await?;
                     return Ok(done);
                 }
                 fresh.clear();
@@ -76,10 +82,22 @@ impl Agent {
             };
             done.fallback = plan.value.by.clone().err();
             done.facts += plan.value.facts.len();
-            let planned: HashSet<String> = plan.value.facts.iter().map(|(_, id)| id.clone()).collect();
-            let forgotten = home.files.read(&home.files.archive(FORGOTTEN)?).await?.0.ids();
-            let is_wanted = |fact: &&Fact| planned.contains(fact.id()) && !forgotten.contains(fact.id());
-            let facts: Vec<Fact> = fresh.iter().map(|(_, fact)| fact).filter(is_wanted).cloned().collect();
+            let planned: HashSet<String> =
+                plan.value.facts.iter().map(|(_, id)| id.clone()).collect();
+            let forgotten = home
+                .files
+                .read(&home.files.archive(FORGOTTEN)?)
+                .await?
+                .0
+                .ids();
+            let is_wanted =
+                |fact: &&Fact| planned.contains(fact.id()) && !forgotten.contains(fact.id());
+            let facts: Vec<Fact> = fresh
+                .iter()
+                .map(|(_, fact)| fact)
+                .filter(is_wanted)
+                .cloned()
+                .collect();
             let plan = self.carry_out(&home, plan, &facts, &mut done).await?;
             match home.settle(&merged, plan).await? {
                 true => fresh.retain(|(_, fact)| !planned.contains(fact.id())),
@@ -115,24 +133,35 @@ impl Agent {
             Some(reason) => Err(reason.clone()),
             None => {
                 let (memory, _) = home.files.read(&home.files.memory).await?;
-                self.decide_merge(home, &memory, &facts).await.map_err(|error| error.to_string())
+                self.decide_merge(home, &memory, &facts)
+                    .await
+                    .map_err(|error| error.to_string())
             }
         };
         let by = match &decided {
-            Ok(_) => Ok(self.memory_model().map_or_else(String::new, |model| model.name().to_owned())),
+            Ok(_) => Ok(self
+                .memory_model()
+                .map_or_else(String::new, |model| model.name().to_owned())),
             Err(reason) => Err(reason.clone()),
         };
         let today = home.files.date(Timestamp::now());
         let plan = Plan {
             generation,
-            facts: batch.iter().map(|(date, fact)| (*date, fact.id().to_owned())).collect(),
+            facts: batch
+                .iter()
+                .map(|(date, fact)| (*date, fact.id().to_owned()))
+                .collect(),
             decision: decided.unwrap_or_default(),
             by,
             month: today.strftime("%Y-%m").to_string(),
             shown: None,
         };
-        let still = Change::Check { key: home.merged_key(), expect: expected(merged) };
-        home.commit(vec![still, put(home.plan_key(), &plan, expected(&known))?]).await?;
+        let still = Change::Check {
+            key: home.merged_key(),
+            expect: expected(merged),
+        };
+        home.commit(vec![still, put(home.plan_key(), &plan, expected(&known))?])
+            .await?;
         // Whoever came first: theirs is the one.
         let kept: Option<Kept<Plan>> = home.get(&home.plan_key()).await?;
         Ok(kept.filter(current))
@@ -159,19 +188,37 @@ impl Agent {
         done: &mut Consolidated,
     ) -> Result<Kept<Plan>, MemoryError> {
         let max_tokens = u64::from(self.workspace().config().memory.max_tokens);
-        let put_away = home.files.archive(&format!("MEMORY-{}", plan.value.month))?;
+        let put_away = home
+            .files
+            .archive(&format!("MEMORY-{}", plan.value.month))?;
         for _ in 0..TRIES {
             let (before, version) = home.files.read(&home.files.memory).await?;
             let away = home.files.read(&put_away).await?.0.ids();
-            let applied = apply(&before.text(), facts, &plan.value.decision, &away, max_tokens);
+            let applied = apply(
+                &before.text(),
+                facts,
+                &plan.value.decision,
+                &away,
+                max_tokens,
+            );
             if applied.memory == before {
                 return Ok(plan);
             }
             let shown = Shown::new(&before.text(), &applied.memory.text());
-            let Some(noted) = home.note(&plan, shown).await? else { return Ok(plan) };
+            let Some(noted) = home.note(&plan, shown).await? else {
+                return Ok(plan);
+            };
             plan = noted;
-            home.files.change(&put_away, |ledger| ledger.append(&applied.archived, &ledger.ids())).await?;
-            match home.files.write(&home.files.memory, &applied.memory, version).await {
+            home.files
+                .change(&put_away, |ledger| {
+                    ledger.append(&applied.archived, &ledger.ids())
+                })
+                .await?;
+            match home
+                .files
+                .write(&home.files.memory, &applied.memory, version)
+                .await
+            {
                 Ok(_) => {
                     done.archived += applied.archived.len();
                     return Ok(plan);
@@ -189,7 +236,12 @@ impl Home {
     async fn fresh_facts(&self) -> Result<Vec<(Date, Fact)>, MemoryError> {
         let mut fresh = Vec::new();
         for date in self.files.dates("").await? {
-            fresh.extend(self.fresh_of(date).await?.into_iter().map(|fact| (date, fact)));
+            fresh.extend(
+                self.fresh_of(date)
+                    .await?
+                    .into_iter()
+                    .map(|fact| (date, fact)),
+            );
         }
         Ok(fresh)
     }
@@ -201,7 +253,9 @@ impl Home {
         let (ledger, _) = self.files.read(&self.files.day(date)?).await?;
         let mut seen = HashSet::new();
         let facts = ledger.facts().map(|(_, fact)| fact);
-        Ok(facts.filter(|fact| !merged.contains(fact.id()) && seen.insert(fact.id().to_owned())).collect())
+        Ok(facts
+            .filter(|fact| !merged.contains(fact.id()) && seen.insert(fact.id().to_owned()))
+            .collect())
     }
 
     /// How many facts of the days were not merged yet.
@@ -210,9 +264,23 @@ impl Home {
     }
 
     /// Notes what is about to change, so that it can be told also after a crash. None if another worker was faster.
-    async fn note(&self, plan: &Kept<Plan>, shown: Shown) -> Result<Option<Kept<Plan>>, MemoryError> {
-        let value = Plan { shown: Some(shown), ..plan.value.clone() };
-        if !self.commit(vec![put(self.plan_key(), &value, Expected::Version(plan.version))?]).await? {
+    async fn note(
+        &self,
+        plan: &Kept<Plan>,
+        shown: Shown,
+    ) -> Result<Option<Kept<Plan>>, MemoryError> {
+        let value = Plan {
+            shown: Some(shown),
+            ..plan.value.clone()
+        };
+        if !self
+            .commit(vec![put(
+                self.plan_key(),
+                &value,
+                Expected::Version(plan.version),
+            )?])
+            .await?
+        {
             return Ok(None);
         }
         let kept: Option<Kept<Plan>> = self.get(&self.plan_key()).await?;
@@ -220,13 +288,26 @@ impl Home {
     }
 
     /// The plan is carried out: its facts are merged, the throttle begins anew, and it is told what was done.
-    async fn settle(&self, merged: &Option<Kept<Merged>>, plan: Kept<Plan>) -> Result<bool, MemoryError> {
-        let Kept { value: plan, version } = plan;
+    async fn settle(
+        &self,
+        merged: &Option<Kept<Merged>>,
+        plan: Kept<Plan>,
+    ) -> Result<bool, MemoryError> {
+        let Kept {
+            value: plan,
+            version,
+        } = plan;
         let now = Timestamp::now();
-        let next = Merged { generation: plan.generation + 1, at_ms: now.as_millisecond() };
+        let next = Merged {
+            generation: plan.generation + 1,
+            at_ms: now.as_millisecond(),
+        };
         let mut changes = vec![
             put(self.merged_key(), &next, expected(merged))?,
-            Change::Delete { key: self.plan_key(), expect: Expected::Version(version) },
+            Change::Delete {
+                key: self.plan_key(),
+                expect: Expected::Version(version),
+            },
         ];
         let mut days: BTreeMap<Date, BTreeSet<String>> = BTreeMap::new();
         for (date, id) in &plan.facts {
@@ -234,15 +315,30 @@ impl Home {
         }
         for (date, ids) in days {
             let known: Option<Kept<MergedDay>> = self.get(&self.day_key(date)).await?;
-            let mut all = known.as_ref().map(|kept| kept.value.0.clone()).unwrap_or_default();
+            let mut all = known
+                .as_ref()
+                .map(|kept| kept.value.0.clone())
+                .unwrap_or_default();
             all.extend(ids);
             changes.push(put(self.day_key(date), &MergedDay(all), expected(&known))?);
         }
         let facts = plan.facts.into_iter().map(|(_, id)| id).collect();
-        let record = Record { at: now, facts, by: plan.by, shown: plan.shown.unwrap_or_default() };
-        changes.push(put(self.record_key(next.generation), &record, Expected::Any)?);
+        let record = Record {
+            at: now,
+            facts,
+            by: plan.by,
+            shown: plan.shown.unwrap_or_default(),
+        };
+        changes.push(put(
+            self.record_key(next.generation),
+            &record,
+            Expected::Any,
+        )?);
         if let Some(old) = next.generation.checked_sub(RECORDS) {
-            changes.push(Change::Delete { key: self.record_key(old), expect: Expected::Any });
+            changes.push(Change::Delete {
+                key: self.record_key(old),
+                expect: Expected::Any,
+            });
         }
         self.commit(changes).await
     }
@@ -250,10 +346,21 @@ impl Home {
     /// Moves the files of old days, all of whose facts were merged, to the archive.
     async fn put_days_away(&self, archive_days: u32) -> Result<usize, MemoryError> {
         let today = self.files.date(Timestamp::now());
-        let Ok(oldest) = today.checked_sub(i64::from(archive_days).days()) else { return Ok(0) };
+        let Ok(oldest) = today.checked_sub(i64::from(archive_days).days()) else {
+            return Ok(0);
+        };
         let mut moved = 0;
-        for date in self.files.dates("").await?.into_iter().filter(|date| *date < oldest) {
-            let (from, to) = (self.files.day(date)?, self.files.archive(&date.to_string())?);
+        for date in self
+            .files
+            .dates("")
+            .await?
+            .into_iter()
+            .filter(|date| *date < oldest)
+        {
+            let (from, to) = (
+                self.files.day(date)?,
+                self.files.archive(&date.to_string())?,
+            );
             if !self.fresh_of(date).await?.is_empty() {
                 continue;
             }
@@ -263,10 +370,17 @@ impl Home {
                 Err(VfsError::Exists(_)) => {
                     let (late, _) = self.files.read(&from).await?;
                     let add = |ledger: &mut super::ledger::Ledger| {
-                        let there: HashSet<String> = ledger.lines().iter().map(|line| line.trim().to_owned()).collect();
-                        late.lines().iter().filter(|line| !there.contains(line.trim())).for_each(|line| {
-                            ledger.push(line.trim_end_matches(['\r', '\n']));
-                        });
+                        let there: HashSet<String> = ledger
+                            .lines()
+                            .iter()
+                            .map(|line| line.trim().to_owned())
+                            .collect();
+                        late.lines()
+                            .iter()
+                            .filter(|line| !there.contains(line.trim()))
+                            .for_each(|line| {
+                                ledger.push(line.trim_end_matches(['\r', '\n']));
+                            });
                     };
                     self.files.change(&to, add).await?;
                     self.files.files.remove(&from).await?;
@@ -274,7 +388,11 @@ impl Home {
                 Err(VfsError::NotFound(_)) => continue,
                 Err(error) => return Err(error.into()),
             }
-            self.commit(vec![Change::Delete { key: self.day_key(date), expect: Expected::Any }]).await?;
+            self.commit(vec![Change::Delete {
+                key: self.day_key(date),
+                expect: Expected::Any,
+            }])
+            .await?;
             moved += 1;
         }
         Ok(moved)

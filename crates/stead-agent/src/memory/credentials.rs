@@ -21,11 +21,21 @@ const KEYS: [(&str, usize); 16] = [
 ];
 
 /// Words after which a secret follows.
-const NAMES: [&str; 7] = ["password", "passwd", "passphrase", "secret key", "api key", "access token", "private key"];
+const NAMES: [&str; 7] = [
+    "password",
+    "passwd",
+    "passphrase",
+    "secret key",
+    "api key",
+    "access token",
+    "private key",
+];
 
 /// Whether a text holds something that looks like a key or a password, which must not be remembered.
 pub(super) fn holds_credentials(text: &str) -> bool {
-    text.contains("-----BEGIN") || text.split(is_between).any(is_key) || names_a_secret(&text.to_lowercase())
+    text.contains("-----BEGIN")
+        || text.split(is_between).any(is_key)
+        || names_a_secret(&text.to_lowercase())
 }
 
 fn is_between(c: char) -> bool {
@@ -33,7 +43,8 @@ fn is_between(c: char) -> bool {
 }
 
 fn is_key(word: &str) -> bool {
-    KEYS.iter().any(|(start, least)| word.starts_with(start) && word.len() >= *least)
+    KEYS.iter()
+        .any(|(start, least)| word.starts_with(start) && word.len() >= *least)
 }
 
 /// `password: x`, `password = x`, `the password is x`; not `the password is kept in the vault`.
@@ -41,8 +52,13 @@ fn names_a_secret(text: &str) -> bool {
     NAMES.iter().any(|name| {
         text.match_indices(name).any(|(at, _)| {
             let rest = text[at + name.len()..].trim_start();
-            let value = rest.strip_prefix([':', '=']).or_else(|| rest.strip_prefix("is ")).map(str::trim_start);
-            value.and_then(|value| value.split_whitespace().next()).is_some_and(looks_chosen)
+            let value = rest
+                .strip_prefix([':', '='])
+                .or_else(|| rest.strip_prefix("is "))
+                .map(str::trim_start);
+            value
+                .and_then(|value| value.split_whitespace().next())
+                .is_some_and(looks_chosen)
         })
     })
 }
@@ -65,7 +81,10 @@ mod tests {
             ("The password is hunter2!", true),
             ("password: tr0ub4dor", true),
             ("-----BEGIN OPENSSH PRIVATE KEY-----", true),
-            ("token eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N", true),
+            (
+                "token eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N",
+                true,
+            ),
             ("The password is kept in the vault", false),
             ("Passwords are rotated every 90 days", false),
             ("Prefers tabs. Uses sk-learn.", false),

@@ -68,8 +68,12 @@ impl Agent {
 
 /// The question, and the ids behind its numbers. What is remembered is shown from its newest end, as far as it fits.
 fn question(memory: &Ledger, facts: &[Fact], tokens: u64) -> (String, Vec<String>) {
-    let by_hand: String =
-        memory.lines().iter().filter(|line| Fact::parse(line).is_none()).map(String::as_str).collect();
+    let by_hand: String = memory
+        .lines()
+        .iter()
+        .filter(|line| Fact::parse(line).is_none())
+        .map(String::as_str)
+        .collect();
     let by_hand = fitting(&by_hand, tokens / 3);
     let mut used = 0;
     let remembered: Vec<Fact> = memory.facts().map(|(_, fact)| fact).collect();
@@ -79,13 +83,22 @@ fn question(memory: &Ledger, facts: &[Fact], tokens: u64) -> (String, Vec<String
     };
     let mut known: Vec<&Fact> = remembered.iter().rev().take_while(fits).collect();
     known.reverse();
-    let ids: Vec<String> = known.iter().copied().chain(facts).map(|fact| fact.id().to_owned()).collect();
+    let ids: Vec<String> = known
+        .iter()
+        .copied()
+        .chain(facts)
+        .map(|fact| fact.id().to_owned())
+        .collect();
     let numbered = |facts: &mut dyn Iterator<Item = &Fact>, first: usize| -> String {
-        facts.enumerate().map(|(i, fact)| format!("{}. {}\n", first + i, fact.text)).collect()
+        facts
+            .enumerate()
+            .map(|(i, fact)| format!("{}. {}\n", first + i, fact.text))
+            .collect()
     };
     let old = numbered(&mut known.iter().copied(), 1);
     let new = numbered(&mut facts.iter(), known.len() + 1);
-    let text = format!("Written by hand:\n{by_hand}\n\nRemembered so far:\n{old}\nNew facts:\n{new}");
+    let text =
+        format!("Written by hand:\n{by_hand}\n\nRemembered so far:\n{old}\nNew facts:\n{new}");
     (text, ids)
 }
 
@@ -95,9 +108,22 @@ fn decision(answer: Answer, ids: &[String]) -> Decision {
     let bullets = answer
         .bullets
         .into_iter()
-        .map(|AnsweredBullet { text, from }| Bullet { text, from: from.into_iter().filter_map(id).collect() });
-    let dropped = answer.dropped.into_iter().filter_map(|AnsweredDrop { number, by, why }| match why {
-        Why::Duplicate | Why::Superseded => Some(Dropped { id: id(number)?, by: id(by)? }),
-    });
-    Decision { bullets: bullets.collect(), dropped: dropped.collect() }
+        .map(|AnsweredBullet { text, from }| Bullet {
+            text,
+            from: from.into_iter().filter_map(id).collect(),
+        });
+    let dropped =
+        answer
+            .dropped
+            .into_iter()
+            .filter_map(|AnsweredDrop { number, by, why }| match why {
+                Why::Duplicate | Why::Superseded => Some(Dropped {
+                    id: id(number)?,
+                    by: id(by)?,
+                }),
+            });
+    Decision {
+        bullets: bullets.collect(),
+        dropped: dropped.collect(),
+    }
 }

@@ -59,11 +59,21 @@ impl Agent {
             false => Vec::new(),
         };
         let trusted = found(trusted, chunk, about, Trust::Trusted);
-        let known: BTreeSet<String> = trusted.iter().map(|found| normalised(&found.text)).collect();
+        let known: BTreeSet<String> = trusted
+            .iter()
+            .map(|found| normalised(&found.text))
+            .collect();
         let mut outside = found(outside, chunk, about, Trust::Outside);
         outside.retain(|found| !known.contains(&normalised(&found.text)));
         let (from, upto, born, date) = (about.from, chunk.upto, about.born, about.date);
-        Ok(Extraction { from, upto, born, date, trusted, outside })
+        Ok(Extraction {
+            from,
+            upto,
+            born,
+            date,
+            trusted,
+            outside,
+        })
     }
 }
 
@@ -71,24 +81,50 @@ fn found(items: Vec<Item>, chunk: &Chunk, about: &About<'_>, trust: Trust) -> Ve
     let mut seen = BTreeSet::new();
     let facts = items.into_iter().take(MAX_FACTS).filter_map(|item| {
         let text = one_line(&about.redactor.clean(&item.fact));
-        let is_new = !text.is_empty() && !holds_credentials(&text) && seen.insert(normalised(&text));
-        is_new.then(|| Found { source: source(&text, &item.seqs, chunk, about, trust), text })
+        let is_new =
+            !text.is_empty() && !holds_credentials(&text) && seen.insert(normalised(&text));
+        is_new.then(|| Found {
+            source: source(&text, &item.seqs, chunk, about, trust),
+            text,
+        })
     });
     facts.collect()
 }
 
 /// Where a fact is from. What the model says about it counts only as far as it can be.
 fn source(text: &str, seqs: &[u64], chunk: &Chunk, about: &About<'_>, trust: Trust) -> Source {
-    let cited = chunk.pieces.iter().filter(|piece| seqs.contains(&piece.seq) && shown(piece.trust, trust));
+    let cited = chunk
+        .pieces
+        .iter()
+        .filter(|piece| seqs.contains(&piece.seq) && shown(piece.trust, trust));
     let cited: Vec<_> = cited.collect();
-    let all: Vec<_> = chunk.pieces.iter().filter(|piece| shown(piece.trust, trust)).collect();
+    let all: Vec<_> = chunk
+        .pieces
+        .iter()
+        .filter(|piece| shown(piece.trust, trust))
+        .collect();
     let from = if cited.is_empty() { &all } else { &cited };
-    let (first, last) = (from.first().map_or(0, |piece| piece.seq), from.last().map_or(0, |piece| piece.seq));
+    let (first, last) = (
+        from.first().map_or(0, |piece| piece.seq),
+        from.last().map_or(0, |piece| piece.seq),
+    );
     let by: BTreeSet<&str> = from.iter().map(|piece| piece.who.name()).collect();
-    let id = id_of(&[about.session.as_str(), &about.born.to_string(), &about.from.to_string(), text]);
+    let id = id_of(&[
+        about.session.as_str(),
+        &about.born.to_string(),
+        &about.from.to_string(),
+        text,
+    ]);
     let source = Source::new(id)
         .with("session", about.session.as_str())
-        .with("seq", if first == last { first.to_string() } else { format!("{first}-{last}") })
+        .with(
+            "seq",
+            if first == last {
+                first.to_string()
+            } else {
+                format!("{first}-{last}")
+            },
+        )
         .with("by", by.into_iter().collect::<Vec<_>>().join(","))
         .with("on", about.date.to_string());
     match trust {
@@ -98,7 +134,11 @@ fn source(text: &str, seqs: &[u64], chunk: &Chunk, about: &About<'_>, trust: Tru
                 Who::Tool(name) => Some(name.as_str()),
                 Who::User | Who::Attachment | Who::Agent => None,
             });
-            let tools = tools.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(",");
+            let tools = tools
+                .collect::<BTreeSet<_>>()
+                .into_iter()
+                .collect::<Vec<_>>()
+                .join(",");
             source.with("trust", "outside").with("through", tools)
         }
     }

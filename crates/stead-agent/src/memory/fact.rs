@@ -45,7 +45,10 @@ impl Source {
 
     /// What is noted under `key`.
     pub fn get(&self, key: &str) -> Option<&str> {
-        self.0.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str())
+        self.0
+            .iter()
+            .find(|(known, _)| known == key)
+            .map(|(_, value)| value.as_str())
     }
 
     /// Its id.
@@ -66,7 +69,12 @@ impl Source {
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, (key, value)) in self.0.iter().enumerate() {
-            write!(f, "{}{key}={}", if i > 0 { " " } else { "" }, escaped(value))?;
+            write!(
+                f,
+                "{}{key}={}",
+                if i > 0 { " " } else { "" },
+                escaped(value)
+            )?;
         }
         Ok(())
     }
@@ -76,18 +84,26 @@ impl Fact {
     /// A fact with one source; none if nothing is left of its text.
     pub fn new(text: &str, source: Source, redactor: &Redactor) -> Option<Self> {
         let text = one_line(&redactor.clean(text));
-        (!text.is_empty()).then(|| Self { text, sources: vec![source] })
+        (!text.is_empty()).then(|| Self {
+            text,
+            sources: vec![source],
+        })
     }
 
     /// The fact on a line, if the line is a bullet that says where it is from.
     pub fn parse(line: &str) -> Option<Self> {
         let bullet = line.trim();
-        let rest = ["- ", "* ", "+ "].iter().find_map(|mark| bullet.strip_prefix(mark))?;
+        let rest = ["- ", "* ", "+ "]
+            .iter()
+            .find_map(|mark| bullet.strip_prefix(mark))?;
         let (text, comment) = rest.rsplit_once(OPEN)?;
         let sources = comment.strip_suffix(CLOSE)?.split(" ; ").map(Source::parse);
         let sources: Vec<Source> = sources.collect::<Option<_>>()?;
         let text = text.trim();
-        (!text.is_empty() && !text.contains(OPEN)).then(|| Self { text: text.to_owned(), sources })
+        (!text.is_empty() && !text.contains(OPEN)).then(|| Self {
+            text: text.to_owned(),
+            sources,
+        })
     }
 
     /// Its id: that of its first source.
@@ -102,8 +118,14 @@ impl Fact {
 
     /// The same with a note on every source.
     pub fn noted(self, key: &str, value: &str) -> Self {
-        let sources = self.sources.into_iter().map(|source| source.with(key, value));
-        Self { sources: sources.collect(), ..self }
+        let sources = self
+            .sources
+            .into_iter()
+            .map(|source| source.with(key, value));
+        Self {
+            sources: sources.collect(),
+            ..self
+        }
     }
 }
 
@@ -126,10 +148,23 @@ pub(crate) fn id_of(parts: &[&str]) -> String {
 
 /// The text as one bounded line that can neither end the bullet nor open or close a comment.
 pub(crate) fn one_line(text: &str) -> String {
-    let printable = text.chars().map(|c| if c.is_control() || is_invisible(c) { ' ' } else { c });
-    let joined = printable.collect::<String>().split_whitespace().collect::<Vec<_>>().join(" ");
+    let printable = text.chars().map(|c| {
+        if c.is_control() || is_invisible(c) {
+            ' '
+        } else {
+            c
+        }
+    });
+    let joined = printable
+        .collect::<String>()
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
     let cut: String = joined.chars().take(MAX_FACT_CHARS).collect();
-    cut.replace("<!--", "<! --").replace("-->", "-- >").trim().to_owned()
+    cut.replace("<!--", "<! --")
+        .replace("-->", "-- >")
+        .trim()
+        .to_owned()
 }
 
 /// Characters that show nothing and can hide what a line says: marks of direction and of no width.
@@ -140,7 +175,9 @@ fn is_invisible(c: char) -> bool {
 /// What two facts share that say the same in the same words.
 pub(crate) fn normalised(text: &str) -> String {
     let letters = text.chars().flat_map(char::to_lowercase);
-    let words: String = letters.map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect();
+    let words: String = letters
+        .map(|c| if c.is_alphanumeric() { c } else { ' ' })
+        .collect();
     words.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -206,7 +243,10 @@ mod tests {
             ("- x <!-- stead: id=a --> more", None),
         ];
         for (line, want) in table {
-            let want = want.map(|(text, sources)| Fact { text: text.to_owned(), sources });
+            let want = want.map(|(text, sources)| Fact {
+                text: text.to_owned(),
+                sources,
+            });
             assert_eq!(Fact::parse(line), want, "{line}");
         }
     }
@@ -214,8 +254,16 @@ mod tests {
     #[test]
     fn words_can_hide_nothing_and_secrets_are_gone() {
         let redactor = Redactor::new(["sk-123456".to_owned()]);
-        let fact = Fact::new("a\n# b\u{202e} -->\u{200b}<!-- sk-123456", Source::new("i"), &redactor).unwrap();
-        assert_eq!(fact.to_string(), "- a # b -- > <! -- [redacted] <!-- stead: id=i -->");
+        let fact = Fact::new(
+            "a\n# b\u{202e} -->\u{200b}<!-- sk-123456",
+            Source::new("i"),
+            &redactor,
+        )
+        .unwrap();
+        assert_eq!(
+            fact.to_string(),
+            "- a # b -- > <! -- [redacted] <!-- stead: id=i -->"
+        );
         assert_eq!(Fact::new(" \n\u{200b}", Source::new("i"), &redactor), None);
         let long = Fact::new(&"é".repeat(2000), Source::new("i"), &redactor).unwrap();
         assert_eq!(long.text.chars().count(), MAX_FACT_CHARS);

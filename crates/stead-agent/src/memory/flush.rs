@@ -32,7 +32,12 @@ pub struct Flushed {
 
 impl Agent {
     /// Looks through a session up to entry `upto`.
-    pub async fn flush(&self, owner: &Owner, session: &SessionId, upto: u64) -> Result<Flushed, MemoryError> {
+    pub async fn flush(
+        &self,
+        owner: &Owner,
+        session: &SessionId,
+        upto: u64,
+    ) -> Result<Flushed, MemoryError> {
         let home = self.home(owner, session)?;
         let lines = match self.parts.place.sessions(owner).read(session).await {
             Ok(lines) => lines,
@@ -40,7 +45,9 @@ impl Agent {
             Err(StoreError::NotFound(_)) => return Ok(Flushed::default()),
             Err(error) => return Err(error.into()),
         };
-        let Some(first) = lines.first() else { return Ok(Flushed::default()) };
+        let Some(first) = lines.first() else {
+            return Ok(Flushed::default());
+        };
         let born = first.sum;
         let mut flushed = Flushed::default();
         for _ in 0..TRIES {
@@ -49,16 +56,25 @@ impl Agent {
             if from >= upto {
                 return Ok(flushed);
             }
-            let Some(extraction) = self.found(owner, &home, session, &lines, (from, upto), &mark).await? else {
+            let Some(extraction) = self
+                .found(owner, &home, session, &lines, (from, upto), &mark)
+                .await?
+            else {
                 continue;
             };
             let written = self.remember(&home, &extraction.value).await?;
             flushed.facts += written.facts;
             flushed.quarantined += written.quarantined;
-            let moved = Mark { seq: extraction.value.upto, born };
+            let moved = Mark {
+                seq: extraction.value.upto,
+                born,
+            };
             let changes = vec![
                 put(Home::mark_key(session), &moved, expected(&mark))?,
-                Change::Delete { key: Home::extraction_key(session), expect: Expected::Version(extraction.version) },
+                Change::Delete {
+                    key: Home::extraction_key(session),
+                    expect: Expected::Version(extraction.version),
+                },
             ];
             // If not, another worker was faster, with the same facts.
             home.commit(changes).await?;
@@ -88,16 +104,41 @@ impl Agent {
         }
         let part = self.next_chunk(lines, from, upto);
         let last = part.as_ref().map_or(upto, |chunk| chunk.upto);
-        let at = lines.iter().rev().find(|line| line.seq <= last).map(|line| line.at).unwrap_or_default();
+        let at = lines
+            .iter()
+            .rev()
+            .find(|line| line.seq <= last)
+            .map(|line| line.at)
+            .unwrap_or_default();
         let date = home.files.date(at);
         let sessions = self.parts.place.sessions(owner);
-        let about = About { session, born, from, date, redactor: sessions.redactor() };
+        let about = About {
+            session,
+            born,
+            from,
+            date,
+            redactor: sessions.redactor(),
+        };
         let extraction = match &part {
             Some(chunk) => self.extract(home, chunk, &about).await?,
-            None => Extraction { from, upto, born, date, trusted: Vec::new(), outside: Vec::new() },
+            None => Extraction {
+                from,
+                upto,
+                born,
+                date,
+                trusted: Vec::new(),
+                outside: Vec::new(),
+            },
         };
-        let still = Change::Check { key: Home::mark_key(session), expect: expected(mark) };
-        home.commit(vec![still, put(key.clone(), &extraction, expected(&known))?]).await?;
+        let still = Change::Check {
+            key: Home::mark_key(session),
+            expect: expected(mark),
+        };
+        home.commit(vec![
+            still,
+            put(key.clone(), &extraction, expected(&known))?,
+        ])
+        .await?;
         // Whoever came first: theirs is the one.
         let kept: Option<Kept<Extraction>> = home.get(&key).await?;
         Ok(kept.filter(|kept| kept.value.from == from && kept.value.born == born))
@@ -111,10 +152,19 @@ impl Agent {
 
     async fn remember(&self, home: &Home, extraction: &Extraction) -> Result<Flushed, MemoryError> {
         let facts = |found: &[Found]| -> Vec<Fact> {
-            found.iter().map(|f| Fact { text: f.text.clone(), sources: vec![f.source.clone()] }).collect()
+            found
+                .iter()
+                .map(|f| Fact {
+                    text: f.text.clone(),
+                    sources: vec![f.source.clone()],
+                })
+                .collect()
         };
         let (trusted, outside) = (facts(&extraction.trusted), facts(&extraction.outside));
-        let facts = home.files.append(&home.files.day(extraction.date)?, &trusted).await?;
+        let facts = home
+            .files
+            .append(&home.files.day(extraction.date)?, &trusted)
+            .await?;
         let quarantined = home.files.hold_back(extraction.date, &outside).await?;
         if !trusted.is_empty() {
             // Before the mark moves: a crash in between would leave facts that nobody merges.
@@ -129,6 +179,8 @@ fn begin(first: &Line, mark: Option<Mark>) -> u64 {
     if let Some(mark) = mark.filter(|mark| mark.born == first.sum) {
         return mark.seq;
     }
-    let Entry::Session(start) = &first.entry else { return 0 };
+    let Entry::Session(start) = &first.entry else {
+        return 0;
+    };
     start.parent.as_ref().map_or(0, |parent| parent.seq)
 }

@@ -46,18 +46,31 @@ impl Agent {
     /// The memory of `owner` that `session` adds to.
     pub(super) fn home(&self, owner: &Owner, session: &SessionId) -> Result<Home, MemoryError> {
         let place = &self.parts.place;
-        let files = MemoryFiles::new(&self.workspace().definition, place.files(owner, session, None))?;
+        let files = MemoryFiles::new(
+            &self.workspace().definition,
+            place.files(owner, session, None),
+        )?;
         let state = self.memory_state(owner);
         let scope = match self.workspace().config().filesystem.scope {
             IsolationScope::Session => session.to_string(),
-            IsolationScope::User | IsolationScope::Agent | IsolationScope::Global => EVERY_SESSION.to_owned(),
+            IsolationScope::User | IsolationScope::Agent | IsolationScope::Global => {
+                EVERY_SESSION.to_owned()
+            }
         };
-        Ok(Home { files, state, owner: owner.clone(), session: session.clone(), scope })
+        Ok(Home {
+            files,
+            state,
+            owner: owner.clone(),
+            session: session.clone(),
+            scope,
+        })
     }
 
     /// The memory of `owner` under the name of a scope.
     pub(super) fn home_of_scope(&self, owner: &Owner, scope: &str) -> Result<Home, MemoryError> {
-        let session = SessionId::new(scope).ok().filter(|_| scope != EVERY_SESSION);
+        let session = SessionId::new(scope)
+            .ok()
+            .filter(|_| scope != EVERY_SESSION);
         self.home(owner, &session.unwrap_or_else(SessionId::outside))
     }
 }
@@ -68,19 +81,36 @@ impl MemoryFiles {
         let none = || MemoryError::NoMemory(definition.layout.to_string());
         let memory = definition.tree.memory.clone().ok_or_else(none)?;
         let beside = || memory.parent().filter(|folder| !folder.is_root());
-        let days = definition.tree.days.clone().or_else(beside).ok_or_else(none)?;
-        Ok(Self { files, memory, days, zone: definition.config.timezone.clone() })
+        let days = definition
+            .tree
+            .days
+            .clone()
+            .or_else(beside)
+            .ok_or_else(none)?;
+        Ok(Self {
+            files,
+            memory,
+            days,
+            zone: definition.config.timezone.clone(),
+        })
     }
 
     /// The same memory seen through other files.
     pub(crate) fn through(&self, files: Arc<dyn Vfs>) -> Self {
-        Self { files, ..self.clone() }
+        Self {
+            files,
+            ..self.clone()
+        }
     }
 
     /// The date at `time`, where the agent is.
     pub(crate) fn date(&self, time: Timestamp) -> Date {
-        let zone = self.zone.as_deref().and_then(|name| jiff::tz::TimeZone::get(name).ok());
-        time.to_zoned(zone.unwrap_or_else(jiff::tz::TimeZone::system)).date()
+        let zone = self
+            .zone
+            .as_deref()
+            .and_then(|name| jiff::tz::TimeZone::get(name).ok());
+        time.to_zoned(zone.unwrap_or_else(jiff::tz::TimeZone::system))
+            .date()
     }
 
     /// The file of the facts of a day.
@@ -104,12 +134,18 @@ impl MemoryFiles {
     }
 
     fn at(&self, name: &str) -> Result<VPath, MemoryError> {
-        self.days.join(name).map_err(|error| MemoryError::Files(error.into()))
+        self.days
+            .join(name)
+            .map_err(|error| MemoryError::Files(error.into()))
     }
 
     /// The dates that have a file in `folder` of the memory, oldest first.
     pub(crate) async fn dates(&self, folder: &str) -> Result<Vec<Date>, MemoryError> {
-        let folder = if folder.is_empty() { self.days.clone() } else { self.at(folder)? };
+        let folder = if folder.is_empty() {
+            self.days.clone()
+        } else {
+            self.at(folder)?
+        };
         let entries = match self.files.list(&folder).await {
             Ok(entries) => entries,
             Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) => return Ok(Vec::new()),
@@ -122,21 +158,48 @@ impl MemoryFiles {
     }
 
     /// The lines of a file and its version; none if there is no file.
-    pub(crate) async fn read(&self, path: &VPath) -> Result<(Ledger, Option<Version>), MemoryError> {
-        let (bytes, version) = match self.files.read(path, ReadRange { offset: 0, len: MAX_FILE_BYTES + 1 }).await {
+    pub(crate) async fn read(
+        &self,
+        path: &VPath,
+    ) -> Result<(Ledger, Option<Version>), MemoryError> {
+        let (bytes, version) = match self
+            .files
+            .read(
+                path,
+                ReadRange {
+                    offset: 0,
+                    len: MAX_FILE_BYTES + 1,
+                },
+            )
+            .await
+        {
             Ok(read) => read,
-            Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) => return Ok((Ledger::default(), None)),
+            Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) => {
+                return Ok((Ledger::default(), None));
+            }
             Err(error) => return Err(error.into()),
         };
         if bytes.len() as u64 > MAX_FILE_BYTES {
             let (path, size) = (path.clone(), bytes.len() as u64);
-            return Err(VfsError::TooLarge { path, size, limit: MAX_FILE_BYTES }.into());
+            return Err(VfsError::TooLarge {
+                path,
+                size,
+                limit: MAX_FILE_BYTES,
+            }
+            .into());
         }
         match std::str::from_utf8(&bytes) {
             Ok(text) => Ok((Ledger::parse(text), Some(version))),
             Err(error) => {
-                let line = bytes[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count() + 1;
-                Err(MemoryError::NotText { path: path.clone(), line })
+                let line = bytes[..error.valid_up_to()]
+                    .iter()
+                    .filter(|byte| **byte == b'\n')
+                    .count()
+                    + 1;
+                Err(MemoryError::NotText {
+                    path: path.clone(),
+                    line,
+                })
             }
         }
     }
@@ -171,7 +234,13 @@ impl MemoryFiles {
         ledger: &Ledger,
         version: Option<Version>,
     ) -> Result<Version, VfsError> {
-        self.files.write(path, ledger.text().into(), version.map_or(Expect::Absent, Expect::Version)).await
+        self.files
+            .write(
+                path,
+                ledger.text().into(),
+                version.map_or(Expect::Absent, Expect::Version),
+            )
+            .await
     }
 
     /// Adds facts to a file, but none that it or a file of what was put away holds already.
@@ -204,9 +273,19 @@ impl MemoryFiles {
     pub(crate) async fn hold_back(&self, date: Date, facts: &[Fact]) -> Result<usize, MemoryError> {
         let mut said: HashSet<String> = HashSet::new();
         for path in [self.rejected()?, self.quarantine(date)?] {
-            said.extend(self.read(&path).await?.0.facts().map(|(_, fact)| normalised(&fact.text)));
+            said.extend(
+                self.read(&path)
+                    .await?
+                    .0
+                    .facts()
+                    .map(|(_, fact)| normalised(&fact.text)),
+            );
         }
-        let news: Vec<Fact> = facts.iter().filter(|fact| said.insert(normalised(&fact.text))).cloned().collect();
+        let news: Vec<Fact> = facts
+            .iter()
+            .filter(|fact| said.insert(normalised(&fact.text)))
+            .cloned()
+            .collect();
         self.append(&self.quarantine(date)?, &news).await
     }
 }

@@ -40,14 +40,18 @@ impl MemoryJob {
     /// What it is, for people.
     pub fn in_words(&self) -> String {
         match self {
-            Self::Flush { session, upto } => format!("look through session {session} up to entry {upto}"),
+            Self::Flush { session, upto } => {
+                format!("look through session {session} up to entry {upto}")
+            }
             Self::Consolidate { .. } => "merge new facts into curated memory".to_owned(),
         }
     }
 
     pub(super) fn parse(payload: &Bytes) -> Result<Self, MemoryError> {
-        serde_json::from_slice(payload)
-            .map_err(|error| MemoryError::Unreadable { key: "a job".to_owned(), cause: error.to_string() })
+        serde_json::from_slice(payload).map_err(|error| MemoryError::Unreadable {
+            key: "a job".to_owned(),
+            cause: error.to_string(),
+        })
     }
 }
 
@@ -62,11 +66,19 @@ impl Agent {
 
     /// Sees to it that a session is looked through up to entry `seq`, by whichever process works next. Of two jobs for
     /// the same entry the second finds the mark there and does nothing.
-    pub async fn enqueue_flush(&self, owner: &Owner, session: &SessionId, seq: u64) -> Result<(), MemoryError> {
+    pub async fn enqueue_flush(
+        &self,
+        owner: &Owner,
+        session: &SessionId,
+        seq: u64,
+    ) -> Result<(), MemoryError> {
         if !self.flushes() {
             return Ok(());
         }
-        let job = MemoryJob::Flush { session: session.clone(), upto: seq };
+        let job = MemoryJob::Flush {
+            session: session.clone(),
+            upto: seq,
+        };
         let state = self.memory_state(owner);
         // A key of session and entry would keep out a new session under an old name.
         enqueue(&state, &job, None, Duration::ZERO).await
@@ -76,18 +88,42 @@ impl Agent {
     pub(super) async fn enqueue_consolidation(&self, home: &Home) -> Result<(), MemoryError> {
         let merged: Option<Kept<Merged>> = home.get(&home.merged_key()).await?;
         let merged = merged.map(|kept| kept.value).unwrap_or_default();
-        let job = MemoryJob::Consolidate { scope: home.scope.clone(), generation: merged.generation };
-        let due_ms = merged.at_ms + i64::from(self.workspace().config().memory.consolidate_minutes) * 60_000;
-        let delay = due_ms.saturating_sub(Timestamp::now().as_millisecond()).max(0);
+        let job = MemoryJob::Consolidate {
+            scope: home.scope.clone(),
+            generation: merged.generation,
+        };
+        let due_ms =
+            merged.at_ms + i64::from(self.workspace().config().memory.consolidate_minutes) * 60_000;
+        let delay = due_ms
+            .saturating_sub(Timestamp::now().as_millisecond())
+            .max(0);
         let dedup = format!("consolidate/{}/{}", home.scope, merged.generation);
-        enqueue(&home.state, &job, Some(dedup), Duration::from_millis(delay.unsigned_abs())).await
+        enqueue(
+            &home.state,
+            &job,
+            Some(dedup),
+            Duration::from_millis(delay.unsigned_abs()),
+        )
+        .await
     }
 }
 
-async fn enqueue(state: &State, job: &MemoryJob, dedup: Option<String>, delay: Duration) -> Result<(), MemoryError> {
-    let payload = serde_json::to_vec(job)
-        .map_err(|error| MemoryError::Unreadable { key: "a job".to_owned(), cause: error.to_string() })?;
-    let job = stead_store::Job { payload: payload.into(), dedup, delay, max_attempts: MAX_ATTEMPTS };
+async fn enqueue(
+    state: &State,
+    job: &MemoryJob,
+    dedup: Option<String>,
+    delay: Duration,
+) -> Result<(), MemoryError> {
+    let payload = serde_json::to_vec(job).map_err(|error| MemoryError::Unreadable {
+        key: "a job".to_owned(),
+        cause: error.to_string(),
+    })?;
+    let job = stead_store::Job {
+        payload: payload.into(),
+        dedup,
+        delay,
+        max_attempts: MAX_ATTEMPTS,
+    };
     state.store.enqueue(&state.space, QUEUE, job).await?;
     Ok(())
 }

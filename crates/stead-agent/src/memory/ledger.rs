@@ -12,7 +12,9 @@ pub struct Ledger {
 impl Ledger {
     /// The lines of `text`.
     pub fn parse(text: &str) -> Self {
-        Self { lines: text.split_inclusive('\n').map(str::to_owned).collect() }
+        Self {
+            lines: text.split_inclusive('\n').map(str::to_owned).collect(),
+        }
     }
 
     /// All lines together.
@@ -27,16 +29,25 @@ impl Ledger {
 
     /// The facts, each with the index of its line.
     pub fn facts(&self) -> impl Iterator<Item = (usize, Fact)> {
-        self.lines.iter().enumerate().filter_map(|(at, line)| Some((at, Fact::parse(line)?)))
+        self.lines
+            .iter()
+            .enumerate()
+            .filter_map(|(at, line)| Some((at, Fact::parse(line)?)))
     }
 
     /// The ids of all facts, and of all that went into them.
     pub fn ids(&self) -> HashSet<String> {
-        self.facts().flat_map(|(_, fact)| fact.ids().map(str::to_owned).collect::<Vec<_>>()).collect()
+        self.facts()
+            .flat_map(|(_, fact)| fact.ids().map(str::to_owned).collect::<Vec<_>>())
+            .collect()
     }
 
     /// Adds facts at the end, but none whose id is among `known`. Gives how many were added.
-    pub fn append<'a>(&mut self, facts: impl IntoIterator<Item = &'a Fact>, known: &HashSet<String>) -> usize {
+    pub fn append<'a>(
+        &mut self,
+        facts: impl IntoIterator<Item = &'a Fact>,
+        known: &HashSet<String>,
+    ) -> usize {
         let mut known: HashSet<&str> = known.iter().map(String::as_str).collect();
         let mut added = 0;
         for fact in facts {
@@ -61,7 +72,9 @@ impl Ledger {
 
     /// Puts a fact in the place of the line at `at`, keeping indentation and line end.
     pub(crate) fn replace(&mut self, at: usize, fact: &Fact) {
-        let Some(line) = self.lines.get_mut(at) else { return };
+        let Some(line) = self.lines.get_mut(at) else {
+            return;
+        };
         let indent = &line[..line.len() - line.trim_start_matches([' ', '\t']).len()];
         let end = &line[line.trim_end_matches(['\r', '\n']).len()..];
         *line = format!("{indent}{fact}{end}");
@@ -83,7 +96,15 @@ impl Ledger {
     }
 
     fn line_end(&self) -> &'static str {
-        if self.lines.first().is_some_and(|line| line.ends_with("\r\n")) { "\r\n" } else { "\n" }
+        if self
+            .lines
+            .first()
+            .is_some_and(|line| line.ends_with("\r\n"))
+        {
+            "\r\n"
+        } else {
+            "\n"
+        }
     }
 }
 
@@ -94,7 +115,10 @@ mod tests {
     use proptest::prelude::*;
 
     fn fact(id: &str) -> Fact {
-        Fact { text: format!("fact {id}"), sources: vec![Source::new(id)] }
+        Fact {
+            text: format!("fact {id}"),
+            sources: vec![Source::new(id)],
+        }
     }
 
     #[test]
@@ -102,8 +126,14 @@ mod tests {
         let table = [
             ("", "- fact a <!-- stead: id=a -->\n"),
             ("# Mine", "# Mine\n- fact a <!-- stead: id=a -->\n"),
-            ("# Mine\r\n\r\n- x", "# Mine\r\n\r\n- x\r\n- fact a <!-- stead: id=a -->\r\n"),
-            ("- other words <!-- stead: id=b ; id=a -->", "- other words <!-- stead: id=b ; id=a -->"),
+            (
+                "# Mine\r\n\r\n- x",
+                "# Mine\r\n\r\n- x\r\n- fact a <!-- stead: id=a -->\r\n",
+            ),
+            (
+                "- other words <!-- stead: id=b ; id=a -->",
+                "- other words <!-- stead: id=b ; id=a -->",
+            ),
         ];
         for (text, want) in table {
             let mut ledger = Ledger::parse(text);
@@ -117,8 +147,14 @@ mod tests {
     fn a_fact_in_the_place_of_another_keeps_the_shape_of_the_line() {
         let mut ledger = Ledger::parse("# A\r\n  - old <!-- stead: id=a -->\r\nend");
         ledger.replace(1, &fact("b"));
-        assert_eq!(ledger.text(), "# A\r\n  - fact b <!-- stead: id=b -->\r\nend");
-        assert_eq!(ledger.take(&HashSet::from([1])), ["  - fact b <!-- stead: id=b -->\r\n"]);
+        assert_eq!(
+            ledger.text(),
+            "# A\r\n  - fact b <!-- stead: id=b -->\r\nend"
+        );
+        assert_eq!(
+            ledger.take(&HashSet::from([1])),
+            ["  - fact b <!-- stead: id=b -->\r\n"]
+        );
         assert_eq!(ledger.text(), "# A\r\nend");
     }
 

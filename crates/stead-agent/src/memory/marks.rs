@@ -66,7 +66,8 @@ pub(super) struct Kept<T> {
 
 /// What must still be there for a change.
 pub(super) fn expected<T>(kept: &Option<Kept<T>>) -> Expected {
-    kept.as_ref().map_or(Expected::Absent, |kept| Expected::Version(kept.version))
+    kept.as_ref()
+        .map_or(Expected::Absent, |kept| Expected::Version(kept.version))
 }
 
 impl Home {
@@ -100,16 +101,33 @@ impl Home {
     }
 
     /// The document at `key`.
-    pub(super) async fn get<T: DeserializeOwned>(&self, key: &str) -> Result<Option<Kept<T>>, MemoryError> {
-        let Some(document) = Documents::get(&*self.state.store, &self.state.space, key).await? else { return Ok(None) };
-        let value = serde_json::from_slice(&document.body)
-            .map_err(|error| MemoryError::Unreadable { key: key.to_owned(), cause: error.to_string() })?;
-        Ok(Some(Kept { value, version: document.version }))
+    pub(super) async fn get<T: DeserializeOwned>(
+        &self,
+        key: &str,
+    ) -> Result<Option<Kept<T>>, MemoryError> {
+        let Some(document) = Documents::get(&*self.state.store, &self.state.space, key).await?
+        else {
+            return Ok(None);
+        };
+        let value =
+            serde_json::from_slice(&document.body).map_err(|error| MemoryError::Unreadable {
+                key: key.to_owned(),
+                cause: error.to_string(),
+            })?;
+        Ok(Some(Kept {
+            value,
+            version: document.version,
+        }))
     }
 
     /// Makes all changes or none. False if something else is there than was expected.
     pub(super) async fn commit(&self, changes: Vec<Change>) -> Result<bool, MemoryError> {
-        match self.state.store.commit(&self.state.space, changes, None).await {
+        match self
+            .state
+            .store
+            .commit(&self.state.space, changes, None)
+            .await
+        {
             Ok(()) => Ok(true),
             Err(StoreError::Conflict(_)) => Ok(false),
             Err(error) => Err(error.into()),
@@ -118,8 +136,18 @@ impl Home {
 }
 
 /// A change that keeps `value` at `key`.
-pub(super) fn put<T: Serialize>(key: String, value: &T, expect: Expected) -> Result<Change, MemoryError> {
-    let body = serde_json::to_vec(value)
-        .map_err(|error| MemoryError::Unreadable { key: key.clone(), cause: error.to_string() })?;
-    Ok(Change::Put { key, document: Document::new(Vec::new(), body), expect })
+pub(super) fn put<T: Serialize>(
+    key: String,
+    value: &T,
+    expect: Expected,
+) -> Result<Change, MemoryError> {
+    let body = serde_json::to_vec(value).map_err(|error| MemoryError::Unreadable {
+        key: key.clone(),
+        cause: error.to_string(),
+    })?;
+    Ok(Change::Put {
+        key,
+        document: Document::new(Vec::new(), body),
+        expect,
+    })
 }

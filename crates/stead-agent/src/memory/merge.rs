@@ -55,7 +55,10 @@ struct Merge {
 impl Merge {
     /// The line of the bullet that holds `id`.
     fn line_of(&self, id: &str) -> Option<usize> {
-        self.old.iter().find(|(_, fact)| fact.ids().any(|known| known == id)).map(|(line, _)| *line)
+        self.old
+            .iter()
+            .find(|(_, fact)| fact.ids().any(|known| known == id))
+            .map(|(line, _)| *line)
     }
 
     fn archive(&mut self, line: usize) {
@@ -67,9 +70,18 @@ impl Merge {
 
     /// Puts one bullet in the place of old ones, or at the end.
     fn combine(&mut self, text: String, lines: &[usize], fresh: &[&Fact]) {
-        let olds: Vec<Fact> = lines.iter().filter_map(|line| self.old.remove(line)).collect();
-        let sources = olds.iter().chain(fresh.iter().copied()).flat_map(|fact| fact.sources.clone());
-        let fact = Fact { sources: sources.collect(), text };
+        let olds: Vec<Fact> = lines
+            .iter()
+            .filter_map(|line| self.old.remove(line))
+            .collect();
+        let sources = olds
+            .iter()
+            .chain(fresh.iter().copied())
+            .flat_map(|fact| fact.sources.clone());
+        let fact = Fact {
+            sources: sources.collect(),
+            text,
+        };
         match lines.split_first() {
             Some((first, rest)) => {
                 self.ledger.replace(*first, &fact);
@@ -77,7 +89,8 @@ impl Merge {
             }
             None => self.ledger.push(&fact.to_string()),
         }
-        self.archived.extend(olds.into_iter().filter(|old| old.text != fact.text));
+        self.archived
+            .extend(olds.into_iter().filter(|old| old.text != fact.text));
     }
 }
 
@@ -99,50 +112,84 @@ pub(super) fn apply(
         .filter(|fact| !there.contains(fact.id()) && !away.contains(fact.id()))
         .map(|fact| (fact.id(), fact))
         .collect();
-    let mut merge = Merge { ledger, old, gone: HashSet::new(), archived: Vec::new() };
+    let mut merge = Merge {
+        ledger,
+        old,
+        gone: HashSet::new(),
+        archived: Vec::new(),
+    };
     if merge.ledger.lines().is_empty() && !fresh.is_empty() {
         merge.ledger.push(TITLE);
         merge.ledger.push("");
     }
     for bullet in &decision.bullets {
         let text = one_line(&bullet.text);
-        let new: Vec<&Fact> = bullet.from.iter().filter_map(|id| fresh.get(id.as_str()).copied()).collect();
+        let new: Vec<&Fact> = bullet
+            .from
+            .iter()
+            .filter_map(|id| fresh.get(id.as_str()).copied())
+            .collect();
         if text.is_empty() || new.is_empty() {
             continue;
         }
         fresh.retain(|id, _| !new.iter().any(|fact| fact.id() == *id));
-        let mut lines: Vec<usize> = bullet.from.iter().filter_map(|id| merge.line_of(id)).collect();
+        let mut lines: Vec<usize> = bullet
+            .from
+            .iter()
+            .filter_map(|id| merge.line_of(id))
+            .collect();
         lines.sort_unstable();
         lines.dedup();
         merge.combine(text, &lines, &new);
     }
     // What a bullet stands for is not needless, and what is needless is no reason.
-    let used: HashSet<&String> = decision.bullets.iter().flat_map(|bullet| &bullet.from).collect();
+    let used: HashSet<&String> = decision
+        .bullets
+        .iter()
+        .flat_map(|bullet| &bullet.from)
+        .collect();
     let needless: HashSet<&String> = decision.dropped.iter().map(|dropped| &dropped.id).collect();
     for Dropped { id, by } in &decision.dropped {
         // As it was before: a bullet may have taken it in by now.
-        let is_known = facts.iter().any(|fact| fact.id() == by) || away.contains(by) || there.contains(by);
+        let is_known =
+            facts.iter().any(|fact| fact.id() == by) || away.contains(by) || there.contains(by);
         if used.contains(id) || needless.contains(by) || !is_known {
             continue;
         }
         if fresh.remove(id.as_str()).is_none()
-            && let Some(line) = merge.line_of(id).filter(|line| merge.line_of(by) != Some(*line))
+            && let Some(line) = merge
+                .line_of(id)
+                .filter(|line| merge.line_of(by) != Some(*line))
         {
             merge.archive(line);
         }
     }
     add_rest(&mut merge, facts, &fresh);
     merge.ledger.take(&merge.gone);
-    let Merge { mut ledger, mut archived, .. } = merge;
+    let Merge {
+        mut ledger,
+        mut archived,
+        ..
+    } = merge;
     archived.extend(within(&mut ledger, max_tokens));
-    Applied { memory: ledger, archived }
+    Applied {
+        memory: ledger,
+        archived,
+    }
 }
 
 /// Adds what nobody decided about, but nothing that is said already.
 fn add_rest(merge: &mut Merge, facts: &[Fact], fresh: &BTreeMap<&str, &Fact>) {
     let gone = &merge.gone;
-    let lines = merge.ledger.lines().iter().enumerate().filter(|(at, _)| !gone.contains(at));
-    let mut said: HashSet<String> = lines.map(|(_, line)| normalised(without_sources(line))).collect();
+    let lines = merge
+        .ledger
+        .lines()
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| !gone.contains(at));
+    let mut said: HashSet<String> = lines
+        .map(|(_, line)| normalised(without_sources(line)))
+        .collect();
     for fact in facts.iter().filter(|fact| fresh.contains_key(fact.id())) {
         if said.insert(normalised(&fact.text)) {
             merge.ledger.push(&fact.to_string());

@@ -35,14 +35,28 @@ pub struct Shown {
 impl Shown {
     /// The part in which two texts differ, with a few lines around it.
     pub(super) fn new(before: &str, after: &str) -> Self {
-        let (old, new): (Vec<&str>, Vec<&str>) =
-            (before.split_inclusive('\n').collect(), after.split_inclusive('\n').collect());
+        let (old, new): (Vec<&str>, Vec<&str>) = (
+            before.split_inclusive('\n').collect(),
+            after.split_inclusive('\n').collect(),
+        );
         let same = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
-        let tail = old.iter().rev().zip(new.iter().rev()).take_while(|(a, b)| a == b).count();
+        let tail = old
+            .iter()
+            .rev()
+            .zip(new.iter().rev())
+            .take_while(|(a, b)| a == b)
+            .count();
         let tail = tail.min(old.len().min(new.len()) - same);
-        let (first, last) = (same.saturating_sub(CONTEXT_LINES), tail.saturating_sub(CONTEXT_LINES));
+        let (first, last) = (
+            same.saturating_sub(CONTEXT_LINES),
+            tail.saturating_sub(CONTEXT_LINES),
+        );
         let part = |lines: &[&str]| bounded(lines[first..lines.len() - last].concat());
-        Self { skipped: first, before: part(&old), after: part(&new) }
+        Self {
+            skipped: first,
+            before: part(&old),
+            after: part(&new),
+        }
     }
 }
 
@@ -60,15 +74,30 @@ mod tests {
 
     #[test]
     fn only_what_differs_is_kept_with_a_few_lines_around_it() {
-        let lines = |range: std::ops::Range<u32>| range.map(|n| format!("{n}\n")).collect::<String>();
+        let lines =
+            |range: std::ops::Range<u32>| range.map(|n| format!("{n}\n")).collect::<String>();
         let before = lines(0..20);
         let after = format!("{}new\n{}", lines(0..10), lines(11..20));
-        let want = Shown { skipped: 7, before: lines(7..14), after: format!("{}new\n{}", lines(7..10), lines(11..14)) };
+        let want = Shown {
+            skipped: 7,
+            before: lines(7..14),
+            after: format!("{}new\n{}", lines(7..10), lines(11..14)),
+        };
         assert_eq!(Shown::new(&before, &after), want);
-        let table = [("", ""), ("", "a\n"), ("a\n", ""), ("a\n", "a\na\n"), ("a\na\n", "a\n"), ("a", "a\nb")];
+        let table = [
+            ("", ""),
+            ("", "a\n"),
+            ("a\n", ""),
+            ("a\n", "a\na\n"),
+            ("a\na\n", "a\n"),
+            ("a", "a\nb"),
+        ];
         for (before, after) in table {
             let shown = Shown::new(before, after);
-            assert_eq!((shown.before.as_str(), shown.after.as_str()), (before, after));
+            assert_eq!(
+                (shown.before.as_str(), shown.after.as_str()),
+                (before, after)
+            );
         }
     }
 }

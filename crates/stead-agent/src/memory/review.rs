@@ -37,7 +37,13 @@ pub struct Placed {
 }
 
 fn as_maps<S: serde::Serializer>(sources: &[Source], serializer: S) -> Result<S::Ok, S::Error> {
-    let maps = sources.iter().map(|source| source.0.iter().cloned().collect::<std::collections::BTreeMap<_, _>>());
+    let maps = sources.iter().map(|source| {
+        source
+            .0
+            .iter()
+            .cloned()
+            .collect::<std::collections::BTreeMap<_, _>>()
+    });
     serializer.collect_seq(maps)
 }
 
@@ -123,9 +129,14 @@ impl Agent {
     pub async fn memory_status(&self, owner: &Owner) -> Result<MemoryStatus, MemoryError> {
         let home = self.review_home(owner)?;
         let merged: Option<Kept<Merged>> = home.get(&home.merged_key()).await?;
-        let dead = home.state.store.dead(&home.state.space, QUEUE, None, MAX_DEAD).await?;
+        let dead = home
+            .state
+            .store
+            .dead(&home.state.space, QUEUE, None, MAX_DEAD)
+            .await?;
         let dead = dead.into_iter().map(|dead| DeadJob {
-            job: MemoryJob::parse(&dead.payload).map_or_else(|error| error.to_string(), |job| job.in_words()),
+            job: MemoryJob::parse(&dead.payload)
+                .map_or_else(|error| error.to_string(), |job| job.in_words()),
             attempts: dead.attempts,
             reason: dead.reason,
         });
@@ -155,18 +166,41 @@ impl Agent {
     pub async fn memory_blame(&self, owner: &Owner) -> Result<Vec<Blamed>, MemoryError> {
         let files = self.review_home(owner)?.files;
         let (ledger, _) = files.read(&files.memory).await?;
-        let blamed = ledger.lines().iter().enumerate().map(|(at, line)| match Fact::parse(line) {
-            Some(fact) => Blamed { line: at + 1, text: format!("- {}", fact.text), sources: fact.sources },
-            None => Blamed { line: at + 1, text: line.trim_end().to_owned(), sources: Vec::new() },
-        });
+        let blamed = ledger
+            .lines()
+            .iter()
+            .enumerate()
+            .map(|(at, line)| match Fact::parse(line) {
+                Some(fact) => Blamed {
+                    line: at + 1,
+                    text: format!("- {}", fact.text),
+                    sources: fact.sources,
+                },
+                None => Blamed {
+                    line: at + 1,
+                    text: line.trim_end().to_owned(),
+                    sources: Vec::new(),
+                },
+            });
         Ok(blamed.collect())
     }
 
     /// The last merges, newest first.
-    pub async fn memory_records(&self, owner: &Owner, limit: usize) -> Result<Vec<Record>, MemoryError> {
+    pub async fn memory_records(
+        &self,
+        owner: &Owner,
+        limit: usize,
+    ) -> Result<Vec<Record>, MemoryError> {
         const PAGE: usize = 100;
         let home = self.review_home(owner)?;
-        let listed = Documents::list(&*home.state.store, &home.state.space, &home.record_prefix(), None, PAGE).await?;
+        let listed = Documents::list(
+            &*home.state.store,
+            &home.state.space,
+            &home.record_prefix(),
+            None,
+            PAGE,
+        )
+        .await?;
         let mut records = Vec::new();
         for entry in listed.into_iter().rev().take(limit) {
             records.extend(home.get::<Record>(&entry.key).await?.map(|kept| kept.value));
@@ -185,7 +219,9 @@ impl Agent {
         let home = self.review_home(owner)?;
         let waiting = home.files.waiting().await?;
         if let Which::Ids(ids) = which
-            && let Some(unknown) = ids.iter().find(|id| !waiting.iter().any(|placed| placed.id == **id))
+            && let Some(unknown) = ids
+                .iter()
+                .find(|id| !waiting.iter().any(|placed| placed.id == **id))
         {
             return Err(MemoryError::NoSuchFact(unknown.clone()));
         }
@@ -197,10 +233,16 @@ impl Agent {
         let today = home.files.date(Timestamp::now());
         let days = i64::from(self.workspace().config().memory.archive_days);
         for placed in &meant {
-            let fact = Fact { text: placed.text.clone(), sources: placed.sources.clone() };
+            let fact = Fact {
+                text: placed.text.clone(),
+                sources: placed.sources.clone(),
+            };
             let (fact, to) = match review {
                 Review::Approve => {
-                    let said = placed.sources.iter().find_map(|source| source.get("on")?.parse().ok());
+                    let said = placed
+                        .sources
+                        .iter()
+                        .find_map(|source| source.get("on")?.parse().ok());
                     // The file of an old day may be put away by now.
                     let recent = today.checked_sub(days.days()).unwrap_or(today);
                     let date = said.filter(|date| *date >= recent).unwrap_or(today);
@@ -264,16 +306,32 @@ impl MemoryFiles {
     pub(crate) async fn forget(&self, query: &str, by: &Source) -> Result<Forgotten, MemoryError> {
         let all = self.remembered().await?;
         let wanted = normalised(query);
-        let has_id = |placed: &&Placed| placed.sources.iter().any(|source| source.id() == query.trim());
+        let has_id = |placed: &&Placed| {
+            placed
+                .sources
+                .iter()
+                .any(|source| source.id() == query.trim())
+        };
         let mut found: Vec<Placed> = all.iter().filter(has_id).cloned().collect();
         if found.is_empty() && !wanted.is_empty() {
-            found = all.iter().filter(|placed| normalised(&placed.text) == wanted).cloned().collect();
+            found = all
+                .iter()
+                .filter(|placed| normalised(&placed.text) == wanted)
+                .cloned()
+                .collect();
         }
         if found.is_empty() && !wanted.is_empty() {
-            found = all.iter().filter(|placed| normalised(&placed.text).contains(&wanted)).cloned().collect();
+            found = all
+                .iter()
+                .filter(|placed| normalised(&placed.text).contains(&wanted))
+                .cloned()
+                .collect();
         }
         // The same fact in the file of its day and in curated memory is one.
-        let texts: HashSet<String> = found.iter().map(|placed| normalised(&placed.text)).collect();
+        let texts: HashSet<String> = found
+            .iter()
+            .map(|placed| normalised(&placed.text))
+            .collect();
         match texts.len() {
             0 => return Ok(Forgotten::Nothing),
             1 => {}
@@ -285,8 +343,14 @@ impl MemoryFiles {
         }
         let kept: Vec<Fact> = found
             .iter()
-            .map(|placed| Fact { text: placed.text.clone(), sources: placed.sources.clone() })
-            .map(|fact| by.0.iter().fold(fact, |fact, (key, value)| fact.noted(key, value)))
+            .map(|placed| Fact {
+                text: placed.text.clone(),
+                sources: placed.sources.clone(),
+            })
+            .map(|fact| {
+                by.0.iter()
+                    .fold(fact, |fact, (key, value)| fact.noted(key, value))
+            })
             .collect();
         let forgotten = self.archive(FORGOTTEN)?;
         self.change(&forgotten, |ledger| {
@@ -306,5 +370,9 @@ impl MemoryFiles {
 }
 
 fn lines_of(ledger: &Ledger, id: &str) -> HashSet<usize> {
-    ledger.facts().filter(|(_, fact)| fact.id() == id).map(|(at, _)| at).collect()
+    ledger
+        .facts()
+        .filter(|(_, fact)| fact.id() == id)
+        .map(|(at, _)| at)
+        .collect()
 }

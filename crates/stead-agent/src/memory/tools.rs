@@ -18,7 +18,13 @@ const MAX_TAGS: usize = 8;
 /// The tools over the memory in `files`, which must not be guarded: what waits for approval is out of reach of an
 /// agent's own files.
 pub(crate) fn memory_tools(files: MemoryFiles, redactor: Redactor) -> Vec<Arc<dyn Tool>> {
-    vec![typed(Save { files: files.clone(), redactor }), typed(Forget { files })]
+    vec![
+        typed(Save {
+            files: files.clone(),
+            redactor,
+        }),
+        typed(Forget { files }),
+    ]
 }
 
 struct Save {
@@ -48,7 +54,11 @@ struct ForgetArgs {
 }
 
 fn write(path: impl ToString) -> Access {
-    Access { path: path.to_string(), kind: AccessKind::Write, reach: Reach::Content }
+    Access {
+        path: path.to_string(),
+        kind: AccessKind::Write,
+        reach: Reach::Content,
+    }
 }
 
 fn told(error: MemoryError) -> ToolError {
@@ -57,7 +67,11 @@ fn told(error: MemoryError) -> ToolError {
 
 /// Who calls: a person if it is no session's call.
 fn caller(origin: &Origin) -> &'static str {
-    if origin.session == SessionId::outside() { "user" } else { "agent" }
+    if origin.session == SessionId::outside() {
+        "user"
+    } else {
+        "agent"
+    }
 }
 
 impl TypedTool for Save {
@@ -68,32 +82,47 @@ impl TypedTool for Save {
     const RISK: Risk = Risk::WRITES;
 
     fn accesses(&self, _: &SaveArgs) -> Vec<Access> {
-        self.files.day(self.files.date(Timestamp::now())).map(|path| vec![write(path)]).unwrap_or_default()
+        self.files
+            .day(self.files.date(Timestamp::now()))
+            .map(|path| vec![write(path)])
+            .unwrap_or_default()
     }
 
     async fn call(&self, cx: &ToolCx, args: SaveArgs) -> Result<Output, ToolError> {
         if holds_credentials(&args.content) {
-            let text =
-                "not saved: this looks like a key or a password, which is never remembered; say where it is kept";
+            let text = "not saved: this looks like a key or a password, which is never remembered; say where it is kept";
             return Err(ToolError::Tell(text.to_owned()));
         }
         let origin = &cx.origin;
         let date = self.files.date(Timestamp::now());
-        let source = Source::new(id_of(&[origin.session.as_str(), &origin.call, &args.content]))
-            .with("session", origin.session.as_str())
-            .with("seq", origin.seq.to_string())
-            .with("by", caller(origin))
-            .with("on", date.to_string());
-        let tags: Vec<&str> = args.tags.iter().map(|tag| tag.trim()).filter(|tag| !tag.is_empty()).collect();
+        let source = Source::new(id_of(&[
+            origin.session.as_str(),
+            &origin.call,
+            &args.content,
+        ]))
+        .with("session", origin.session.as_str())
+        .with("seq", origin.seq.to_string())
+        .with("by", caller(origin))
+        .with("on", date.to_string());
+        let tags: Vec<&str> = args
+            .tags
+            .iter()
+            .map(|tag| tag.trim())
+            .filter(|tag| !tag.is_empty())
+            .collect();
         let source = match tags.is_empty() {
             true => source,
             false => source.with("tags", tags[..tags.len().min(MAX_TAGS)].join(",")),
         };
         let fact = Fact::new(&args.content, source, &self.redactor);
-        let fact = fact.ok_or_else(|| ToolError::Tell("content is empty: say what to remember".to_owned()))?;
+        let fact = fact
+            .ok_or_else(|| ToolError::Tell("content is empty: say what to remember".to_owned()))?;
         let id = fact.id().to_owned();
         if let Some(seq) = origin.tainted {
-            self.files.hold_back(date, &[fact.noted("trust", "outside")]).await.map_err(told)?;
+            self.files
+                .hold_back(date, &[fact.noted("trust", "outside")])
+                .await
+                .map_err(told)?;
             return Ok(Output::text(format!(
                 "Noted as {id}, and held back until a person approves it (`stead memory review`): since entry {seq} \
                  this session holds words from outside that nobody vouches for."
@@ -103,8 +132,14 @@ impl TypedTool for Save {
         let path = files.day(date).map_err(told)?;
         let (today, _) = files.read(&path).await.map_err(told)?;
         let wanted = normalised(&fact.text);
-        if let Some((_, known)) = today.facts().find(|(_, known)| normalised(&known.text) == wanted) {
-            return Ok(Output::text(format!("Known already, as {} in {path}.", known.id())));
+        if let Some((_, known)) = today
+            .facts()
+            .find(|(_, known)| normalised(&known.text) == wanted)
+        {
+            return Ok(Output::text(format!(
+                "Known already, as {} in {path}.",
+                known.id()
+            )));
         }
         files.append(&path, &[fact]).await.map_err(told)?;
         Ok(Output::text(format!("Saved to {path} as {id}.")))
@@ -114,10 +149,12 @@ impl TypedTool for Save {
 impl TypedTool for Forget {
     type Args = ForgetArgs;
     const NAME: &'static str = "memory_forget";
-    const DESCRIPTION: &'static str =
-        "Forgets one remembered fact, by its id or by words that only it holds. It is put away, not destroyed.";
+    const DESCRIPTION: &'static str = "Forgets one remembered fact, by its id or by words that only it holds. It is put away, not destroyed.";
     const RISK: Risk = Risk::WRITES;
-    const SPELLINGS: stead_tools::Spellings = stead_tools::Spellings { names: &[("id", "query")], values: &[] };
+    const SPELLINGS: stead_tools::Spellings = stead_tools::Spellings {
+        names: &[("id", "query")],
+        values: &[],
+    };
 
     fn accesses(&self, _: &ForgetArgs) -> Vec<Access> {
         vec![write(&self.files.memory), write(&self.files.days)]
@@ -129,7 +166,12 @@ impl TypedTool for Forget {
             ("forgotten_by".to_owned(), caller(&cx.origin).to_owned()),
             ("forgotten_in".to_owned(), cx.origin.session.to_string()),
         ]);
-        let line = |placed: &Placed| format!("{} ({}:{}): {}", placed.id, placed.path, placed.line, placed.text);
+        let line = |placed: &Placed| {
+            format!(
+                "{} ({}:{}): {}",
+                placed.id, placed.path, placed.line, placed.text
+            )
+        };
         let lines = |found: &[Placed]| found.iter().map(line).collect::<Vec<_>>().join("\n");
         match files.forget(&args.query, &by).await.map_err(told)? {
             Forgotten::Done(found) => Ok(Output::text(format!("Forgotten:\n{}", lines(&found)))),

@@ -69,7 +69,11 @@ pub(super) struct Chunk {
 
 /// What was said after entry `after`, up to entry `upto`. What was rewound was not said.
 pub(super) fn pieces(lines: &[Line], after: u64, upto: u64) -> Vec<Piece> {
-    let (mut pieces, mut tools, mut tainted) = (Vec::<Piece>::new(), BTreeMap::<&str, &str>::new(), None::<u64>);
+    let (mut pieces, mut tools, mut tainted) = (
+        Vec::<Piece>::new(),
+        BTreeMap::<&str, &str>::new(),
+        None::<u64>,
+    );
     for line in lines {
         let seq = line.seq;
         match &line.entry {
@@ -109,17 +113,27 @@ pub(super) fn pieces(lines: &[Line], after: u64, upto: u64) -> Vec<Piece> {
 }
 
 fn trust(tainted: Option<u64>) -> Trust {
-    if tainted.is_some() { Trust::Outside } else { Trust::Trusted }
+    if tainted.is_some() {
+        Trust::Outside
+    } else {
+        Trust::Trusted
+    }
 }
 
 fn of_input(seq: u64, content: &[Block], tainted: Option<u64>) -> Vec<Piece> {
     let piece = |block: &Block| match block {
-        Block::Text { text } if text.starts_with(ATTACHED) => {
-            Some(Piece { seq, who: Who::Attachment, text: clipped(text, RESULT_CHARS), trust: trust(tainted) })
-        }
-        Block::Text { text } => {
-            Some(Piece { seq, who: Who::User, text: clipped(text, SAID_CHARS), trust: Trust::Trusted })
-        }
+        Block::Text { text } if text.starts_with(ATTACHED) => Some(Piece {
+            seq,
+            who: Who::Attachment,
+            text: clipped(text, RESULT_CHARS),
+            trust: trust(tainted),
+        }),
+        Block::Text { text } => Some(Piece {
+            seq,
+            who: Who::User,
+            text: clipped(text, SAID_CHARS),
+            trust: Trust::Trusted,
+        }),
         Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_) => None,
     };
     content.iter().filter_map(piece).collect()
@@ -128,17 +142,34 @@ fn of_input(seq: u64, content: &[Block], tainted: Option<u64>) -> Vec<Piece> {
 fn of_reply(seq: u64, reply: &ModelReply, tainted: Option<u64>) -> Option<Piece> {
     let said = reply.content.iter().filter_map(|block| match block {
         Block::Text { text } => Some(clipped(text, SAID_CHARS)),
-        Block::ToolCall(call) => Some(format!("[calls {} {}]", call.name, clipped(&call.args.to_string(), ARGS_CHARS))),
+        Block::ToolCall(call) => Some(format!(
+            "[calls {} {}]",
+            call.name,
+            clipped(&call.args.to_string(), ARGS_CHARS)
+        )),
         Block::Media(_) | Block::Thinking(_) => None,
     });
     let text = said.collect::<Vec<_>>().join("\n");
-    (!text.trim().is_empty()).then(|| Piece { seq, who: Who::Agent, text, trust: trust(tainted) })
+    (!text.trim().is_empty()).then(|| Piece {
+        seq,
+        who: Who::Agent,
+        text,
+        trust: trust(tainted),
+    })
 }
 
 fn of_result(seq: u64, result: &CallResult, tool: &str, tainted: Option<u64>) -> Option<Piece> {
-    let text = stead_core::Message::User { content: result.content.clone() }.text();
+    let text = stead_core::Message::User {
+        content: result.content.clone(),
+    }
+    .text();
     let text = clipped(&text, RESULT_CHARS);
-    (!text.trim().is_empty()).then(|| Piece { seq, who: Who::Tool(tool.to_owned()), text, trust: trust(tainted) })
+    (!text.trim().is_empty()).then(|| Piece {
+        seq,
+        who: Who::Tool(tool.to_owned()),
+        text,
+        trust: trust(tainted),
+    })
 }
 
 fn clipped(text: &str, chars: usize) -> String {
@@ -158,7 +189,10 @@ pub(super) fn chunk(pieces: Vec<Piece>, upto: u64, tokens: u64) -> Option<Chunk>
         let same_entry = taken.last().is_some_and(|last| last.seq == piece.seq);
         if used + cost > tokens && !taken.is_empty() && !same_entry {
             let upto = taken.last().map_or(upto, |last| last.seq);
-            return Some(Chunk { pieces: taken, upto });
+            return Some(Chunk {
+                pieces: taken,
+                upto,
+            });
         }
         let left = tokens.saturating_sub(used);
         if cost > left {
@@ -167,7 +201,10 @@ pub(super) fn chunk(pieces: Vec<Piece>, upto: u64, tokens: u64) -> Option<Chunk>
         used += cost;
         taken.push(piece);
     }
-    (!taken.is_empty()).then_some(Chunk { pieces: taken, upto })
+    (!taken.is_empty()).then_some(Chunk {
+        pieces: taken,
+        upto,
+    })
 }
 
 /// The beginning of a text that has at most so many tokens.
@@ -182,12 +219,16 @@ pub(super) fn fitting(text: &str, tokens: u64) -> String {
 impl Chunk {
     /// Whether anything of it came from outside.
     pub(super) fn has_outside(&self) -> bool {
-        self.pieces.iter().any(|piece| piece.trust == Trust::Outside)
+        self.pieces
+            .iter()
+            .any(|piece| piece.trust == Trust::Outside)
     }
 
     /// Whether anything of it can be trusted.
     pub(super) fn has_trusted(&self) -> bool {
-        self.pieces.iter().any(|piece| piece.trust == Trust::Trusted)
+        self.pieces
+            .iter()
+            .any(|piece| piece.trust == Trust::Trusted)
     }
 
     /// What the extractor of trusted facts is shown: nothing of what came from outside.
@@ -195,8 +236,12 @@ impl Chunk {
         self.render(|piece| match (piece.trust, &piece.who) {
             (Trust::Trusted, _) => piece.text.clone(),
             (Trust::Outside, Who::Tool(name)) => format!("[left out: output of {name}]"),
-            (Trust::Outside, Who::Agent) => "[left out: an answer given after words from outside came in]".to_owned(),
-            (Trust::Outside, Who::Attachment | Who::User) => "[left out: an attached file]".to_owned(),
+            (Trust::Outside, Who::Agent) => {
+                "[left out: an answer given after words from outside came in]".to_owned()
+            }
+            (Trust::Outside, Who::Attachment | Who::User) => {
+                "[left out: an attached file]".to_owned()
+            }
         })
     }
 
@@ -207,6 +252,10 @@ impl Chunk {
 
     fn render(&self, text: impl Fn(&Piece) -> String) -> String {
         let line = |piece: &Piece| format!("[{}] {}: {}", piece.seq, piece.who.name(), text(piece));
-        self.pieces.iter().map(line).collect::<Vec<_>>().join("\n\n")
+        self.pieces
+            .iter()
+            .map(line)
+            .collect::<Vec<_>>()
+            .join("\n\n")
     }
 }

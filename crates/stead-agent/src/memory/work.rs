@@ -36,7 +36,12 @@ impl WorkOptions {
     /// Works for at most `limit`.
     pub fn for_at_most(limit: Duration) -> Self {
         let (hide, rest) = (Duration::from_secs(60), Duration::from_secs(30));
-        Self { limit, hide, rest, cancel: CancellationToken::new() }
+        Self {
+            limit,
+            hide,
+            rest,
+            cancel: CancellationToken::new(),
+        }
     }
 }
 
@@ -66,21 +71,32 @@ impl Agent {
         let state = self.memory_state(owner);
         let mut worked = Worked::default();
         while Instant::now() < end && !options.cancel.is_cancelled() {
-            let Some(claimed) = state.store.claim(&state.space, QUEUE, options.hide).await? else { break };
+            let Some(claimed) = state.store.claim(&state.space, QUEUE, options.hide).await? else {
+                break;
+            };
             match self.attend(owner, &state, &claimed, options, end).await? {
                 Ended::Done => {
                     state.store.ack(&state.space, QUEUE, &claimed).await?;
                     worked.done += 1;
                 }
                 Ended::Failed(reason) => {
-                    let wait = options.rest.saturating_mul(1 << (claimed.attempt.clamp(1, 16) - 1)).min(LONGEST_WAIT);
-                    state.store.nack(&state.space, QUEUE, &claimed, wait, &reason).await?;
+                    let wait = options
+                        .rest
+                        .saturating_mul(1 << (claimed.attempt.clamp(1, 16) - 1))
+                        .min(LONGEST_WAIT);
+                    state
+                        .store
+                        .nack(&state.space, QUEUE, &claimed, wait, &reason)
+                        .await?;
                     worked.failed += 1;
                 }
                 Ended::Lost => {}
                 Ended::Stopped => {
                     let reason = "the worker was stopped";
-                    state.store.nack(&state.space, QUEUE, &claimed, Duration::ZERO, reason).await?;
+                    state
+                        .store
+                        .nack(&state.space, QUEUE, &claimed, Duration::ZERO, reason)
+                        .await?;
                     break;
                 }
             }
@@ -89,10 +105,18 @@ impl Agent {
     }
 
     /// The same, unless another process is at it for the same owner: then nothing happens.
-    pub async fn work_alone(&self, owner: &Owner, options: &WorkOptions) -> Result<Option<Worked>, MemoryError> {
+    pub async fn work_alone(
+        &self,
+        owner: &Owner,
+        options: &WorkOptions,
+    ) -> Result<Option<Worked>, MemoryError> {
         let state = self.memory_state(owner);
         let me = format!("{} {:?}", std::process::id(), Instant::now());
-        let fence = match state.store.acquire(&state.space, WORKER, &me, options.hide, Claim::Free).await? {
+        let fence = match state
+            .store
+            .acquire(&state.space, WORKER, &me, options.hide, Claim::Free)
+            .await?
+        {
             Acquired::Ours(fence) => fence,
             Acquired::Held(_) => return Ok(None),
         };
@@ -120,7 +144,10 @@ impl Agent {
                 let _ = tokio::time::timeout(EVERY, woken.notified()).await;
             }
         });
-        Background { wake, _tasks: tasks }
+        Background {
+            wake,
+            _tasks: tasks,
+        }
     }
 
     pub(super) fn memory_state(&self, owner: &Owner) -> State {

@@ -20,36 +20,62 @@ pub(crate) struct SessionFolder {
 
 impl Agent {
     /// Removes what a session that is gone has offloaded.
-    pub async fn forget_offloaded(&self, owner: &Owner, session: &SessionId) -> Result<(), AgentError> {
+    pub async fn forget_offloaded(
+        &self,
+        owner: &Owner,
+        session: &SessionId,
+    ) -> Result<(), AgentError> {
         let folder = session_folder(self.workspace(), session)?;
         remove(&*self.place().files(owner, session, None), &folder).await
     }
 
     /// The folders of sessions, as the tree of `owner` has them. Where each session has a tree of its own there are
     /// none to be seen from outside.
-    pub(crate) async fn offload_folders(&self, owner: &Owner) -> Result<Vec<SessionFolder>, AgentError> {
-        let (runtime, agent) = (&self.workspace().definition.tree.runtime, self.workspace().config().agent());
+    pub(crate) async fn offload_folders(
+        &self,
+        owner: &Owner,
+    ) -> Result<Vec<SessionFolder>, AgentError> {
+        let (runtime, agent) = (
+            &self.workspace().definition.tree.runtime,
+            self.workspace().config().agent(),
+        );
         let root = offload_folder(runtime, &agent).map_err(VfsError::from)?;
         let entries = match self.outside_tree(owner).list(&root).await {
             Ok(entries) => entries,
             Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) => return Ok(Vec::new()),
             Err(error) => return Err(error.into()),
         };
-        let folders = entries.into_iter().filter(|entry| entry.kind == FileKind::Directory && !entry.link);
+        let folders = entries
+            .into_iter()
+            .filter(|entry| entry.kind == FileKind::Directory && !entry.link);
         let named = folders.filter_map(|entry| {
-            Some(SessionFolder { session: SessionId::new(&entry.name).ok()?, path: root.join(&entry.name).ok()? })
+            Some(SessionFolder {
+                session: SessionId::new(&entry.name).ok()?,
+                path: root.join(&entry.name).ok()?,
+            })
         });
         Ok(named.collect())
     }
 
     /// What a folder holds, in bytes.
-    pub(crate) async fn offloaded_bytes(&self, owner: &Owner, folder: &SessionFolder) -> Result<u64, AgentError> {
-        let walk = self.outside_tree(owner).walk(&folder.path, None, MAX_ENTRIES).await?;
+    pub(crate) async fn offloaded_bytes(
+        &self,
+        owner: &Owner,
+        folder: &SessionFolder,
+    ) -> Result<u64, AgentError> {
+        let walk = self
+            .outside_tree(owner)
+            .walk(&folder.path, None, MAX_ENTRIES)
+            .await?;
         Ok(walk.entries.iter().map(|(_, entry)| entry.size).sum())
     }
 
     /// Removes a folder.
-    pub(crate) async fn remove_offloaded(&self, owner: &Owner, folder: &SessionFolder) -> Result<(), AgentError> {
+    pub(crate) async fn remove_offloaded(
+        &self,
+        owner: &Owner,
+        folder: &SessionFolder,
+    ) -> Result<(), AgentError> {
         remove(&*self.outside_tree(owner), &folder.path).await
     }
 
@@ -59,8 +85,14 @@ impl Agent {
 }
 
 /// Those whose session is none of `sessions`.
-pub(crate) fn abandoned<'a>(folders: &'a [SessionFolder], sessions: &BTreeSet<&SessionId>) -> Vec<&'a SessionFolder> {
-    folders.iter().filter(|folder| !sessions.contains(&folder.session)).collect()
+pub(crate) fn abandoned<'a>(
+    folders: &'a [SessionFolder],
+    sessions: &BTreeSet<&SessionId>,
+) -> Vec<&'a SessionFolder> {
+    folders
+        .iter()
+        .filter(|folder| !sessions.contains(&folder.session))
+        .collect()
 }
 
 async fn remove(files: &dyn Vfs, folder: &VPath) -> Result<(), AgentError> {

@@ -9,12 +9,23 @@ use stead_vfs::{CopyAction, CopyPlan, Expect, Included, ReadRange, Scoped, VPath
 
 /// Makes sure that `to` has all that lies in `folder` of `from`: what a session there has offloaded. Gives the number
 /// of files that were moved.
-pub async fn copy_offloaded(from: Arc<dyn Vfs>, to: Arc<dyn Vfs>, folder: &VPath) -> Result<usize, VfsError> {
-    let (from, to) = (Scoped::new(from, folder.clone()), Scoped::new(to, folder.clone()));
+pub async fn copy_offloaded(
+    from: Arc<dyn Vfs>,
+    to: Arc<dyn Vfs>,
+    folder: &VPath,
+) -> Result<usize, VfsError> {
+    let (from, to) = (
+        Scoped::new(from, folder.clone()),
+        Scoped::new(to, folder.clone()),
+    );
     let mut plan = CopyPlan::new(&from, &to, &|_| Included::Yes).await?;
     // There may be more on the other side, of a part of the session that is not here.
     plan.steps.retain(|step| step.action != CopyAction::Delete);
-    let files = plan.steps.iter().filter(|step| step.action != CopyAction::MakeDirectory).count();
+    let files = plan
+        .steps
+        .iter()
+        .filter(|step| step.action != CopyAction::MakeDirectory)
+        .count();
     plan.apply(&from, &to, &|_| {}).await?;
     Ok(files)
 }
@@ -22,17 +33,30 @@ pub async fn copy_offloaded(from: Arc<dyn Vfs>, to: Arc<dyn Vfs>, folder: &VPath
 impl Session {
     /// `entries` of this session as those of `fork`, with the files they name in a folder of the fork's own: it must
     /// not lose them when this session is removed.
-    pub(crate) async fn carried_to(&self, fork: &Self, entries: Vec<Entry>) -> Result<Vec<Entry>, AgentError> {
+    pub(crate) async fn carried_to(
+        &self,
+        fork: &Self,
+        entries: Vec<Entry>,
+    ) -> Result<Vec<Entry>, AgentError> {
         let moves = Moves::new(self, fork.id())?;
-        let names: BTreeSet<String> = entries.iter().flat_map(|entry| moves.names(entry)).collect();
+        let names: BTreeSet<String> = entries
+            .iter()
+            .flat_map(|entry| moves.names(entry))
+            .collect();
         if names.is_empty() {
             return Ok(entries);
         }
         let place = self.agent.place();
-        let (from, to) = (place.files(&self.owner, &self.id, None), place.files(&fork.owner, &fork.id, None));
+        let (from, to) = (
+            place.files(&self.owner, &self.id, None),
+            place.files(&fork.owner, &fork.id, None),
+        );
         for name in names {
             let (source, target) = (moves.from.join(&name), moves.to.join(&name));
-            let (source, target) = (source.map_err(VfsError::from)?, target.map_err(VfsError::from)?);
+            let (source, target) = (
+                source.map_err(VfsError::from)?,
+                target.map_err(VfsError::from)?,
+            );
             match from.read(&source, ReadRange::ALL).await {
                 Ok((data, _)) => drop(to.write(&target, data, Expect::Any).await?),
                 // It is missing there, and so it is here.
@@ -40,7 +64,10 @@ impl Session {
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(entries.into_iter().map(|entry| moves.entry(entry)).collect())
+        Ok(entries
+            .into_iter()
+            .map(|entry| moves.entry(entry))
+            .collect())
     }
 }
 
@@ -53,7 +80,10 @@ struct Moves {
 impl Moves {
     fn new(session: &Session, fork: &SessionId) -> Result<Self, VfsError> {
         let workspace = session.agent.workspace();
-        Ok(Self { from: session_folder(workspace, session.id())?, to: session_folder(workspace, fork)? })
+        Ok(Self {
+            from: session_folder(workspace, session.id())?,
+            to: session_folder(workspace, fork)?,
+        })
     }
 
     /// The files that an entry names, from the session's folder.
@@ -61,7 +91,9 @@ impl Moves {
         let prefix = format!("{}/", self.from);
         let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
         let named = |text: &str| -> Vec<String> {
-            let after = text.match_indices(&prefix).map(|(at, _)| &text[at + prefix.len()..]);
+            let after = text
+                .match_indices(&prefix)
+                .map(|(at, _)| &text[at + prefix.len()..]);
             let name = |rest: &str| {
                 let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
                 rest[..end].trim_end_matches('.').to_owned()
@@ -98,12 +130,24 @@ impl Moves {
     /// The entry with the names of files in the other folder. What a model said stays as it said it.
     fn entry(&self, entry: Entry) -> Entry {
         match entry {
-            Entry::User(input) => Entry::User(UserInput { content: self.blocks(input.content), ..input }),
-            Entry::Steer(steer) => Entry::Steer(Steer { content: self.blocks(steer.content), ..steer }),
-            Entry::Result(result) => Entry::Result(CallResult { content: self.blocks(result.content), ..result }),
+            Entry::User(input) => Entry::User(UserInput {
+                content: self.blocks(input.content),
+                ..input
+            }),
+            Entry::Steer(steer) => Entry::Steer(Steer {
+                content: self.blocks(steer.content),
+                ..steer
+            }),
+            Entry::Result(result) => Entry::Result(CallResult {
+                content: self.blocks(result.content),
+                ..result
+            }),
             Entry::Compaction(compaction) => {
                 let summary = compaction.view.summary.map(|summary| self.text(&summary));
-                let view = View { summary, ..compaction.view };
+                let view = View {
+                    summary,
+                    ..compaction.view
+                };
                 Entry::Compaction(Compaction { view, ..compaction })
             }
             other @ (Entry::Session(_)

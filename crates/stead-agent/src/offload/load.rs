@@ -36,7 +36,12 @@ struct Sent {
 impl Loader {
     /// From `files`, where runtime state lies below `runtime`.
     pub(crate) fn new(files: Arc<dyn Vfs>, runtime: VPath) -> Self {
-        Self { files, runtime, max_bytes: MAX_REQUEST_BYTES, sent: Vec::new() }
+        Self {
+            files,
+            runtime,
+            max_bytes: MAX_REQUEST_BYTES,
+            sent: Vec::new(),
+        }
     }
 
     /// The messages with their media.
@@ -46,7 +51,11 @@ impl Loader {
         self.sent.truncate(known);
         for message in messages.into_iter().skip(known) {
             let (loaded, bytes) = self.loaded(&message).await;
-            self.sent.push(Sent { message, loaded, bytes });
+            self.sent.push(Sent {
+                message,
+                loaded,
+                bytes,
+            });
             if bytes > 0 {
                 self.make_room();
             }
@@ -68,7 +77,10 @@ impl Loader {
             }
             let left_out = |media: &Media| {
                 let file = media.file.as_deref().unwrap_or_default();
-                described(media, &format!("left out of this request, which would be too large; it is in {file}"))
+                described(
+                    media,
+                    &format!("left out of this request, which would be too large; it is in {file}"),
+                )
             };
             sent.loaded = Arc::new(with_media(&sent.message, &mut |media| left_out(media)));
             total -= std::mem::take(&mut sent.bytes);
@@ -89,7 +101,9 @@ impl Loader {
             return (message.clone(), 0);
         }
         let mut files = files.into_iter();
-        let loaded = with_media(message, &mut |media| files.next().unwrap_or_else(|| Block::Media(media.clone())));
+        let loaded = with_media(message, &mut |media| {
+            files.next().unwrap_or_else(|| Block::Media(media.clone()))
+        });
         (Arc::new(loaded), bytes)
     }
 
@@ -98,7 +112,15 @@ impl Loader {
         let file = media.file.as_deref().unwrap_or_default();
         let read = match VPath::parse(file) {
             Ok(path) if self.is_offloaded(&path) => {
-                self.files.read(&path, ReadRange { offset: 0, len: MAX_FILE_BYTES }).await
+                self.files
+                    .read(
+                        &path,
+                        ReadRange {
+                            offset: 0,
+                            len: MAX_FILE_BYTES,
+                        },
+                    )
+                    .await
             }
             Ok(path) => Err(VfsError::Denied(path)),
             Err(error) => Err(error.into()),
@@ -109,16 +131,22 @@ impl Loader {
                 let data = BASE64_STANDARD.encode(&data);
                 Block::Media(Media::inline(media.mime.clone(), data, media.name.clone()))
             }
-            Err(VfsError::NotFound(path)) => described(media, &format!("its file {path} is missing")),
+            Err(VfsError::NotFound(path)) => {
+                described(media, &format!("its file {path} is missing"))
+            }
             Err(error) => described(media, &format!("its file cannot be read: {error}")),
         }
     }
 
     /// A journal that came from elsewhere cannot name any other file.
     fn is_offloaded(&self, path: &VPath) -> bool {
-        let rest = path.as_str().strip_prefix(self.runtime.as_str()).unwrap_or_default();
+        let rest = path
+            .as_str()
+            .strip_prefix(self.runtime.as_str())
+            .unwrap_or_default();
         let mut names = rest.split('/').filter(|name| !name.is_empty());
-        self.runtime.contains(path) && (names.next(), names.nth(1)) == (Some("agents"), Some("offload"))
+        self.runtime.contains(path)
+            && (names.next(), names.nth(1)) == (Some("agents"), Some("offload"))
     }
 }
 
@@ -132,7 +160,9 @@ fn referred(message: &Message) -> impl Iterator<Item = &Media> {
         Message::User { content } | Message::Assistant { content } => (content, &[]),
         Message::Tool { results } => (&[], results),
     };
-    let blocks = own.iter().chain(results.iter().flat_map(|result| &result.content));
+    let blocks = own
+        .iter()
+        .chain(results.iter().flat_map(|result| &result.content));
     blocks.filter_map(|block| match block {
         Block::Media(media) if is_referred(media) => Some(media),
         Block::Media(_) | Block::Text { .. } | Block::Thinking(_) | Block::ToolCall(_) => None,
@@ -149,11 +179,20 @@ fn with_media(message: &Message, shown: &mut dyn FnMut(&Media) -> Block) -> Mess
         content.iter().map(block).collect()
     };
     match message {
-        Message::User { content } => Message::User { content: blocks(content) },
-        Message::Assistant { content } => Message::Assistant { content: blocks(content) },
+        Message::User { content } => Message::User {
+            content: blocks(content),
+        },
+        Message::Assistant { content } => Message::Assistant {
+            content: blocks(content),
+        },
         Message::Tool { results } => {
-            let result = |result: &ToolResult| ToolResult { content: blocks(&result.content), ..result.clone() };
-            Message::Tool { results: results.iter().map(result).collect() }
+            let result = |result: &ToolResult| ToolResult {
+                content: blocks(&result.content),
+                ..result.clone()
+            };
+            Message::Tool {
+                results: results.iter().map(result).collect(),
+            }
         }
     }
 }

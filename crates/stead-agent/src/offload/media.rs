@@ -19,7 +19,10 @@ const ENDINGS: &[(&str, &str)] = &[
 
 /// Media in words, where they cannot be shown.
 pub(super) fn described(media: &Media, why: &str) -> Block {
-    let name = media.name.as_ref().map_or(String::new(), |name| format!(" {name}"));
+    let name = media
+        .name
+        .as_ref()
+        .map_or(String::new(), |name| format!(" {name}"));
     Block::text(format!("[{}{name}: {why}]", media.mime))
 }
 
@@ -39,22 +42,41 @@ impl Offload {
     /// A reference to the file that holds the media's data.
     async fn referred(&self, media: Media) -> Block {
         // Whatever is not strictly base64 would come back as other bytes.
-        let Some((bytes, hash)) = decoded(media.data.clone()).await else { return Block::Media(media) };
+        let Some((bytes, hash)) = decoded(media.data.clone()).await else {
+            return Block::Media(media);
+        };
         match self.put_media(&media.mime, bytes, hash).await {
             Ok(path) => {
                 let tokens = Some(media_tokens(&media));
-                Block::Media(Media { data: String::new(), file: Some(path.to_string()), tokens, ..media })
+                Block::Media(Media {
+                    data: String::new(),
+                    file: Some(path.to_string()),
+                    tokens,
+                    ..media
+                })
             }
             Err(Unkept::Failed(_)) if media.data.len() < STAYS_BYTES => Block::Media(media),
             Err(unkept) => described(&media, &format!("left out: {}", unkept.into_text())),
         }
     }
 
-    async fn put_media(&self, mime: &str, bytes: Vec<u8>, hash: ContentHash) -> Result<VPath, Unkept> {
-        let ending = ENDINGS.iter().find(|(known, _)| *known == mime).map_or("bin", |(_, ending)| ending);
+    async fn put_media(
+        &self,
+        mime: &str,
+        bytes: Vec<u8>,
+        hash: ContentHash,
+    ) -> Result<VPath, Unkept> {
+        let ending = ENDINGS
+            .iter()
+            .find(|(known, _)| *known == mime)
+            .map_or("bin", |(_, ending)| ending);
         let path = self.folder.join(&format!("media/{hash}.{ending}"));
         let path = path.map_err(|error| Unkept::Failed(error.to_string()))?;
-        let is_there = self.files.stat(&path).await.is_ok_and(|stat| stat.kind == FileKind::File);
+        let is_there = self
+            .files
+            .stat(&path)
+            .await
+            .is_ok_and(|stat| stat.kind == FileKind::File);
         if !is_there {
             self.put(&path, bytes.into(), Expect::Absent).await?;
         }

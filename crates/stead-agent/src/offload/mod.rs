@@ -60,8 +60,14 @@ impl Unkept {
 }
 
 /// The folder of a session.
-pub(crate) fn session_folder(workspace: &Workspace, session: &SessionId) -> Result<VPath, VfsError> {
-    let (runtime, agent) = (&workspace.definition.tree.runtime, workspace.config().agent());
+pub(crate) fn session_folder(
+    workspace: &Workspace,
+    session: &SessionId,
+) -> Result<VPath, VfsError> {
+    let (runtime, agent) = (
+        &workspace.definition.tree.runtime,
+        workspace.config().agent(),
+    );
     Ok(offload_folder(runtime, &agent)?.join(session.as_str())?)
 }
 
@@ -76,8 +82,20 @@ impl Offload {
     ) -> Result<Self, VfsError> {
         let folder = session_folder(workspace, session)?;
         let settings = workspace.config().offload.clone();
-        let quota = Arc::new(Quota::new(files.clone(), folder.clone(), settings.max_bytes()));
-        Ok(Self { files, folder, quota, settings, rules: workspace.rules.clone(), redactor, readers })
+        let quota = Arc::new(Quota::new(
+            files.clone(),
+            folder.clone(),
+            settings.max_bytes(),
+        ));
+        Ok(Self {
+            files,
+            folder,
+            quota,
+            settings,
+            rules: workspace.rules.clone(),
+            redactor,
+            readers,
+        })
     }
 
     /// The result of a call as it goes on record, where `window` tokens fit into a request.
@@ -92,19 +110,31 @@ impl Offload {
             Length::Bounded => content,
             Length::Any => {
                 let limit = self.settings.result_limit(window);
-                self.shortened(Noun::Output, &format!("{call}.txt"), content, limit).await
+                self.shortened(Noun::Output, &format!("{call}.txt"), content, limit)
+                    .await
             }
         };
         self.without_media(content).await
     }
 
     /// A message as it goes on record.
-    pub(crate) async fn input(&self, run: &RunId, content: Vec<Block>, window: Option<u64>) -> Vec<Block> {
-        self.message(&format!("input-{run}.md"), content, window).await
+    pub(crate) async fn input(
+        &self,
+        run: &RunId,
+        content: Vec<Block>,
+        window: Option<u64>,
+    ) -> Vec<Block> {
+        self.message(&format!("input-{run}.md"), content, window)
+            .await
     }
 
     /// A message as it goes on record; what is too long of it goes to the file of this name.
-    pub(crate) async fn message(&self, name: &str, content: Vec<Block>, window: Option<u64>) -> Vec<Block> {
+    pub(crate) async fn message(
+        &self,
+        name: &str,
+        content: Vec<Block>,
+        window: Option<u64>,
+    ) -> Vec<Block> {
         let limit = self.settings.message_limit(window);
         let content = self.shortened(Noun::Message, name, content, limit).await;
         self.without_media(content).await
@@ -127,7 +157,9 @@ impl Offload {
     /// Writes a file that the agent can read.
     async fn put(&self, path: &VPath, data: Bytes, expect: Expect) -> Result<(), Unkept> {
         if self.rules.decide(AccessKind::Read, path).kind == VerdictKind::Deny {
-            return Err(Unkept::Failed(format!("permissions keep {path} from being read")));
+            return Err(Unkept::Failed(format!(
+                "permissions keep {path} from being read"
+            )));
         }
         let bytes = data.len() as u64;
         if !self.quota.take_all(bytes).await {

@@ -7,11 +7,19 @@ use stead_vfs::Expect;
 
 impl Offload {
     /// `content` with its texts in the file `name`, if together they have more than `limit` tokens.
-    pub(super) async fn shortened(&self, noun: Noun, name: &str, content: Vec<Block>, limit: u64) -> Vec<Block> {
+    pub(super) async fn shortened(
+        &self,
+        noun: Noun,
+        name: &str,
+        content: Vec<Block>,
+        limit: u64,
+    ) -> Vec<Block> {
         if !is_longer(&content, limit) {
             return content;
         }
-        let text = self.redactor.clean_owned(texts(&content).collect::<Vec<_>>().join("\n\n"));
+        let text = self
+            .redactor
+            .clean_owned(texts(&content).collect::<Vec<_>>().join("\n\n"));
         let preview = Preview::of(noun, &text, limit);
         let kept = match self.folder.join(name) {
             Ok(path) => {

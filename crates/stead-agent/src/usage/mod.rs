@@ -15,7 +15,9 @@ use stead_core::{Owner, UserId};
 /// The date of a moment in a time zone, or where the machine is.
 pub(crate) fn date_in(at: jiff::Timestamp, timezone: Option<&str>) -> jiff::civil::Date {
     let named = timezone.and_then(|zone| at.in_tz(zone).ok());
-    named.unwrap_or_else(|| at.to_zoned(jiff::tz::TimeZone::system())).date()
+    named
+        .unwrap_or_else(|| at.to_zoned(jiff::tz::TimeZone::system()))
+        .date()
 }
 
 /// What was used, as far as it can be read.
@@ -31,15 +33,30 @@ impl Agent {
     /// What the users of the owner's tenant used.
     pub async fn usage(&self, owner: &Owner) -> Result<UsageLog, AgentError> {
         let lines = self.parts.place.usage(owner).read().await?;
-        let records: Vec<UsageRecord> = lines.iter().filter_map(|line| UsageRecord::parse(line)).collect();
+        let records: Vec<UsageRecord> = lines
+            .iter()
+            .filter_map(|line| UsageRecord::parse(line))
+            .collect();
         let unreadable = lines.len() - records.len();
-        Ok(UsageLog { records, unreadable })
+        Ok(UsageLog {
+            records,
+            unreadable,
+        })
     }
 
     /// Writes down what calls of a model used.
-    pub async fn log_usage(&self, owner: &Owner, records: &[UsageRecord]) -> Result<(), AgentError> {
+    pub async fn log_usage(
+        &self,
+        owner: &Owner,
+        records: &[UsageRecord],
+    ) -> Result<(), AgentError> {
         let form = self.usage_form();
-        Ok(self.parts.place.usage(owner).append(records.iter().map(|record| record.line(&form)).collect()).await?)
+        Ok(self
+            .parts
+            .place
+            .usage(owner)
+            .append(records.iter().map(|record| record.line(&form)).collect())
+            .await?)
     }
 
     /// The date of a moment where the agent is.
@@ -51,7 +68,9 @@ impl Agent {
     fn usage_form(&self) -> Form {
         let config = self.parts.workspace.config();
         match &self.parts.workspace.definition.tree.usage {
-            Some(_) => Form::Openpaw { workspace: config.agent().to_string() },
+            Some(_) => Form::Openpaw {
+                workspace: config.agent().to_string(),
+            },
             None => Form::Stead,
         }
     }

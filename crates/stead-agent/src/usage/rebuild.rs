@@ -23,7 +23,11 @@ impl Agent {
         let (mut made, mut told) = (Vec::new(), BTreeSet::new());
         for summary in sessions.list().await? {
             let lines = sessions.read(&summary.id).await?;
-            made.extend(records_of(owner, &summary.id, &lines).into_iter().filter(|record| record.at <= started));
+            made.extend(
+                records_of(owner, &summary.id, &lines)
+                    .into_iter()
+                    .filter(|record| record.at <= started),
+            );
             told.insert(summary.id.to_string());
         }
         let (user, form, count) = (owner.user.to_string(), self.usage_form(), made.len());
@@ -34,18 +38,32 @@ impl Agent {
                     Purpose::Answer | Purpose::Compaction => true,
                     Purpose::Memory | Purpose::Hook => false,
                 };
-                in_journal && record.at <= started && record.user == user && told.contains(&record.session)
+                in_journal
+                    && record.at <= started
+                    && record.user == user
+                    && told.contains(&record.session)
             };
-            let old: Vec<UsageRecord> = lines.iter().filter_map(|line| UsageRecord::parse(line)).collect();
-            let mut all: Vec<UsageRecord> = old.into_iter().filter(|record| !is_told(record)).collect();
+            let old: Vec<UsageRecord> = lines
+                .iter()
+                .filter_map(|line| UsageRecord::parse(line))
+                .collect();
+            let mut all: Vec<UsageRecord> =
+                old.into_iter().filter(|record| !is_told(record)).collect();
             // Whoever asked has gone; the lines are right all the same.
             let _ = tell.send(all.len());
             all.extend(made);
             all.sort_by_key(|record| record.at);
             all.iter().map(|record| record.line(&form)).collect()
         };
-        self.parts.place.usage(owner).rewrite(Box::new(rewrite)).await?;
-        Ok(Rebuilt { made: count, kept: hear.await.unwrap_or_default() })
+        self.parts
+            .place
+            .usage(owner)
+            .rewrite(Box::new(rewrite))
+            .await?;
+        Ok(Rebuilt {
+            made: count,
+            kept: hear.await.unwrap_or_default(),
+        })
     }
 }
 
@@ -61,12 +79,14 @@ fn records_of(owner: &Owner, session: &SessionId, lines: &[Line]) -> Vec<UsageRe
             ..UsageRecord::new(&owner.user, session, purpose, model)
         };
         match &line.entry {
-            Entry::Model(reply) => {
-                Some(new(Purpose::Answer, &reply.model).of_run(&reply.run).used(reply.usage, reply.cost))
-            }
+            Entry::Model(reply) => Some(
+                new(Purpose::Answer, &reply.model)
+                    .of_run(&reply.run)
+                    .used(reply.usage, reply.cost),
+            ),
             Entry::Compaction(compaction) => {
-                let record =
-                    new(Purpose::Compaction, compaction.model.as_deref()?).used(compaction.usage, compaction.cost);
+                let record = new(Purpose::Compaction, compaction.model.as_deref()?)
+                    .used(compaction.usage, compaction.cost);
                 Some(match &compaction.run {
                     Some(run) => record.of_run(run),
                     None => record,
@@ -87,5 +107,9 @@ fn records_of(owner: &Owner, session: &SessionId, lines: &[Line]) -> Vec<UsageRe
             | Entry::End(_) => None,
         }
     };
-    lines.iter().filter(|line| line.seq > copied).filter_map(record).collect()
+    lines
+        .iter()
+        .filter(|line| line.seq > copied)
+        .filter_map(record)
+        .collect()
 }

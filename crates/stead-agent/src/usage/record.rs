@@ -58,7 +58,12 @@ pub(super) enum Form {
 
 impl UsageRecord {
     /// A call that was made just now.
-    pub fn new(user: &UserId, session: &SessionId, purpose: Purpose, model: impl Into<String>) -> Self {
+    pub fn new(
+        user: &UserId,
+        session: &SessionId,
+        purpose: Purpose,
+        model: impl Into<String>,
+    ) -> Self {
         Self {
             at: Timestamp::now(),
             user: user.to_string(),
@@ -74,12 +79,19 @@ impl UsageRecord {
 
     /// The same for a run.
     pub fn of_run(self, run: &RunId) -> Self {
-        Self { run: Some(run.to_string()), ..self }
+        Self {
+            run: Some(run.to_string()),
+            ..self
+        }
     }
 
     /// The same with what was used.
     pub fn used(self, usage: Usage, cost: Option<Usd>) -> Self {
-        Self { usage, cost, ..self }
+        Self {
+            usage,
+            cost,
+            ..self
+        }
     }
 
     pub(super) fn line(&self, form: &Form) -> String {
@@ -102,7 +114,12 @@ impl UsageRecord {
     /// Reads a line, also one that OpenPaw wrote.
     pub(super) fn parse(line: &str) -> Option<Self> {
         let fields: Map<String, Value> = serde_json::from_str(line).ok()?;
-        let text = |names: [&str; 2]| names.iter().find_map(|name| fields.get(*name)?.as_str()).map(str::to_owned);
+        let text = |names: [&str; 2]| {
+            names
+                .iter()
+                .find_map(|name| fields.get(*name)?.as_str())
+                .map(str::to_owned)
+        };
         let number = |names: [&str; 2]| names.iter().find_map(|name| fields.get(*name)?.as_u64());
         Some(Self {
             at: text(["at", "timestamp"])?.parse().ok()?,
@@ -115,7 +132,9 @@ impl UsageRecord {
             },
             model: text(["model", "model"])?,
             usage: serde_json::from_value(Value::Object(fields.clone())).ok()?,
-            cost: fields.get("cost").and_then(|cost| serde_json::from_value(cost.clone()).ok()),
+            cost: fields
+                .get("cost")
+                .and_then(|cost| serde_json::from_value(cost.clone()).ok()),
             ms: number(["ms", "duration_ms"]),
         })
     }
@@ -148,7 +167,12 @@ mod tests {
 
     #[test]
     fn a_record_survives_its_own_line_in_every_form() {
-        for form in [Form::Stead, Form::Openpaw { workspace: "my-agent".into() }] {
+        for form in [
+            Form::Stead,
+            Form::Openpaw {
+                workspace: "my-agent".into(),
+            },
+        ] {
             let line = record().line(&form);
             assert!(!line.contains('\n'));
             assert_eq!(UsageRecord::parse(&line), Some(record()), "{line}");
@@ -157,7 +181,9 @@ mod tests {
 
     #[test]
     fn the_names_that_openpaw_uses_are_written_and_read() {
-        let line = record().line(&Form::Openpaw { workspace: "my-agent".into() });
+        let line = record().line(&Form::Openpaw {
+            workspace: "my-agent".into(),
+        });
         let fields: Map<String, Value> = serde_json::from_str(&line).unwrap();
         for (name, value) in [
             ("timestamp", json!("2026-03-01T10:00:00Z")),
@@ -175,7 +201,10 @@ mod tests {
             "session_key": "telegram:7", "input_tokens": 10, "output_tokens": 2, "total_tokens": 12, "llm_calls": 1,
             "duration_ms": 55, "model": "anthropic:claude"}"#;
         let read = UsageRecord::parse(theirs).unwrap();
-        assert_eq!((read.session.as_str(), read.usage.input_tokens, read.ms), ("telegram:7", 10, Some(55)));
+        assert_eq!(
+            (read.session.as_str(), read.usage.input_tokens, read.ms),
+            ("telegram:7", 10, Some(55))
+        );
         for torn in ["", "{", r#"{"at": "now"}"#, "[]"] {
             assert_eq!(UsageRecord::parse(torn), None, "{torn}");
         }

@@ -63,7 +63,9 @@ impl UsageRow {
 
     /// The part of the prompt that was read from the provider's cache, in hundredths.
     pub fn cached_percent(&self) -> u64 {
-        (self.usage.cache_read_tokens * 100).checked_div(self.usage.input_tokens).unwrap_or(0)
+        (self.usage.cache_read_tokens * 100)
+            .checked_div(self.usage.input_tokens)
+            .unwrap_or(0)
     }
 }
 
@@ -75,7 +77,13 @@ pub fn report<'a>(
     period: Period,
     date: impl Fn(jiff::Timestamp) -> Date,
 ) -> (Vec<UsageRow>, UsageRow) {
-    let (mut rows, mut total) = (BTreeMap::new(), UsageRow { key: "total".to_owned(), ..UsageRow::default() });
+    let (mut rows, mut total) = (
+        BTreeMap::new(),
+        UsageRow {
+            key: "total".to_owned(),
+            ..UsageRow::default()
+        },
+    );
     for record in records {
         let day = date(record.at);
         if !period.has(day) {
@@ -87,7 +95,12 @@ pub fn report<'a>(
             By::Model => record.model.clone(),
             By::User => record.user.clone(),
         };
-        rows.entry(key.clone()).or_insert_with(|| UsageRow { key, ..UsageRow::default() }).add(record);
+        rows.entry(key.clone())
+            .or_insert_with(|| UsageRow {
+                key,
+                ..UsageRow::default()
+            })
+            .add(record);
         total.add(record);
     }
     let mut rows: Vec<UsageRow> = rows.into_values().collect();
@@ -111,7 +124,10 @@ mod tests {
             run: None,
             purpose: Purpose::Answer,
             model: "a:b".into(),
-            usage: Usage { input_tokens, ..Usage::default() },
+            usage: Usage {
+                input_tokens,
+                ..Usage::default()
+            },
             cost: cost.map(Usd::from_nanos),
             ms: None,
         }
@@ -126,18 +142,47 @@ mod tests {
         ];
         let sums = |by, period, zone: &'static str| {
             let (rows, total) = report(&records, by, period, |at| date_in(at, Some(zone)));
-            let rows = rows.into_iter().map(|row| (row.key, row.usage.input_tokens, row.cost.nanos()));
+            let rows = rows
+                .into_iter()
+                .map(|row| (row.key, row.usage.input_tokens, row.cost.nanos()));
             (rows.collect::<Vec<_>>(), total.calls, total.unpriced_calls)
         };
         let row = |key: &str, tokens, nanos| (key.to_owned(), tokens, nanos);
         let all = Period::default();
-        assert_eq!(sums(By::Day, all, "UTC"), (vec![row("2026-03-01", 3, 1), row("2026-03-02", 4, 9)], 3, 1));
-        let berlin = vec![row("2026-03-01", 1, 1), row("2026-03-02", 2, 0), row("2026-03-03", 4, 9)];
+        assert_eq!(
+            sums(By::Day, all, "UTC"),
+            (vec![row("2026-03-01", 3, 1), row("2026-03-02", 4, 9)], 3, 1)
+        );
+        let berlin = vec![
+            row("2026-03-01", 1, 1),
+            row("2026-03-02", 2, 0),
+            row("2026-03-03", 4, 9),
+        ];
         assert_eq!(sums(By::Day, all, "Europe/Berlin"), (berlin, 3, 1));
-        assert_eq!(sums(By::Session, all, "UTC"), (vec![row("a", 5, 10), row("b", 2, 0)], 3, 1));
+        assert_eq!(
+            sums(By::Session, all, "UTC"),
+            (vec![row("a", 5, 10), row("b", 2, 0)], 3, 1)
+        );
         let day = Some("2026-03-02".parse().unwrap());
-        let one = Period { since: day, until: day };
-        assert_eq!(sums(By::Day, one, "Europe/Berlin"), (vec![row("2026-03-02", 2, 0)], 1, 1));
-        assert_eq!(sums(By::Model, Period { since: day, until: None }, "UTC").1, 1);
+        let one = Period {
+            since: day,
+            until: day,
+        };
+        assert_eq!(
+            sums(By::Day, one, "Europe/Berlin"),
+            (vec![row("2026-03-02", 2, 0)], 1, 1)
+        );
+        assert_eq!(
+            sums(
+                By::Model,
+                Period {
+                    since: day,
+                    until: None
+                },
+                "UTC"
+            )
+            .1,
+            1
+        );
     }
 }

@@ -29,13 +29,21 @@ fn edited() -> Value {
 }
 
 fn lay_out(dir: &Path) {
-    std::fs::write(dir.join("agent.yaml"), "approvals: {write_file: {decisions: [approve, edit, reject]}}\n").unwrap();
+    std::fs::write(
+        dir.join("agent.yaml"),
+        "approvals: {write_file: {decisions: [approve, edit, reject]}}\n",
+    )
+    .unwrap();
     std::fs::write(dir.join("log.txt"), "x\n").unwrap();
 }
 
 async fn park(dir: &Path) {
     let agent = agent(dir, model()).await;
-    let report = agent.session(session("s")).run(text("go"), RunOptions::default()).await.unwrap();
+    let report = agent
+        .session(session("s"))
+        .run(text("go"), RunOptions::default())
+        .await
+        .unwrap();
     assert_eq!(report.outcome, Outcome::Parked);
     agent.sessions().flush().await;
 }
@@ -45,7 +53,11 @@ async fn answer_and_go_on(agent: &Arc<Agent>) {
     let mut session = agent.session(session("s"));
     session.load().await.unwrap();
     for question in session.open_questions() {
-        let reply = Reply { id: question.id, args_hash: question.args_hash, answer: Answer::Edit(edited()) };
+        let reply = Reply {
+            id: question.id,
+            args_hash: question.args_hash,
+            answer: Answer::Edit(edited()),
+        };
         session.answer(&[reply], "ann", PATIENT).await.unwrap();
     }
     match session.resume(RunOptions::default()).await {
@@ -60,18 +72,34 @@ async fn answer_and_go_on(agent: &Arc<Agent>) {
 async fn assert_ran_at_most_once(dir: &Path, place: &str) {
     let agent = agent(dir, model()).await;
     let (lines, state) = journal(&agent, &session("s")).await;
-    assert_eq!((state.last_outcome, state.final_text().as_str()), (Some(Outcome::Completed), "done"), "{place}");
+    assert_eq!(
+        (state.last_outcome, state.final_text().as_str()),
+        (Some(Outcome::Completed), "done"),
+        "{place}"
+    );
     let begun: Vec<&str> = lines
         .iter()
-        .filter_map(|line| if let Entry::Call(call) = &line.entry { Some(call.args_hash.as_str()) } else { None })
+        .filter_map(|line| {
+            if let Entry::Call(call) = &line.entry {
+                Some(call.args_hash.as_str())
+            } else {
+                None
+            }
+        })
         .collect();
     assert_eq!(begun, [args_hash(&edited())], "{place}");
     let content = std::fs::read_to_string(dir.join("log.txt")).unwrap();
     let [(_, status, said)] = results(&lines).try_into().unwrap();
-    assert!(said.starts_with("[ann changed the arguments of this call"), "{place}: {said}");
+    assert!(
+        said.starts_with("[ann changed the arguments of this call"),
+        "{place}: {said}"
+    );
     match status {
         ResultStatus::Ok => assert_eq!(content, "x\ne\n", "{place}"),
-        ResultStatus::Interrupted => assert!(content == "x\n" || content == "x\ne\n", "{place}: {content}"),
+        ResultStatus::Interrupted => assert!(
+            content == "x\n" || content == "x\ne\n",
+            "{place}: {content}"
+        ),
         other => panic!("{place}: {other:?} {said}"),
     }
 }
@@ -79,12 +107,19 @@ async fn assert_ran_at_most_once(dir: &Path, place: &str) {
 // Acceptance 6.2
 #[test]
 fn a_kill_anywhere_between_answer_and_result_never_runs_a_call_twice() {
-    const NAME: &str = "answer_kills::a_kill_anywhere_between_answer_and_result_never_runs_a_call_twice";
+    const NAME: &str =
+        "answer_kills::a_kill_anywhere_between_answer_and_result_never_runs_a_call_twice";
     if let Some(role) = child_role() {
         let point = KillPoint::ALL[role.get("point").parse::<usize>().unwrap()];
         let disk = FaultDisk::kill_at(role.get("n").parse().unwrap(), point);
         return block_on(async {
-            let agent = agent_on(Path::new(role.get("dir")), model(), Arc::new(disk), Vec::new()).await;
+            let agent = agent_on(
+                Path::new(role.get("dir")),
+                model(),
+                Arc::new(disk),
+                Vec::new(),
+            )
+            .await;
             answer_and_go_on(&agent).await;
         });
     }
@@ -101,7 +136,11 @@ fn a_kill_anywhere_between_answer_and_result_never_runs_a_call_twice() {
     for (i, op) in counting.ops().iter().enumerate() {
         for (at, point) in KillPoint::ALL.into_iter().enumerate() {
             if point != KillPoint::Torn || op.kind == OpKind::Write {
-                points.push((i + 1, at, format!("{point:?} {} ({:?} {})", i + 1, op.kind, op.name.display())));
+                points.push((
+                    i + 1,
+                    at,
+                    format!("{point:?} {} ({:?} {})", i + 1, op.kind, op.name.display()),
+                ));
             }
         }
     }
@@ -111,7 +150,11 @@ fn a_kill_anywhere_between_answer_and_result_never_runs_a_call_twice() {
         let dir = tempfile::tempdir().unwrap();
         lay_out(dir.path());
         block_on(park(dir.path()));
-        let told = [("n", n.to_string()), ("point", at.to_string()), ("dir", dir.path().display().to_string())];
+        let told = [
+            ("n", n.to_string()),
+            ("point", at.to_string()),
+            ("dir", dir.path().display().to_string()),
+        ];
         let ended = Child::spawn(NAME, told).wait(DEADLINE);
         // Writes of the index are put together as time allows, so there may be fewer operations than were counted.
         match ended.death {
@@ -125,7 +168,11 @@ fn a_kill_anywhere_between_answer_and_result_never_runs_a_call_twice() {
         });
     });
     let killed = killed.into_inner();
-    assert!(killed + 12 >= points.len(), "only {killed} of {} were killed", points.len());
+    assert!(
+        killed + 12 >= points.len(),
+        "only {killed} of {} were killed",
+        points.len()
+    );
 }
 
 /// Never answers.
@@ -144,14 +191,17 @@ impl Approver for Silent {
 // Acceptance 6.2
 #[test]
 fn a_run_that_is_killed_while_it_asks_is_answered_and_resumed_elsewhere() {
-    const NAME: &str = "answer_kills::a_run_that_is_killed_while_it_asks_is_answered_and_resumed_elsewhere";
+    const NAME: &str =
+        "answer_kills::a_run_that_is_killed_while_it_asks_is_answered_and_resumed_elsewhere";
     if let Some(role) = child_role() {
         return block_on(async {
             let agent = agent(Path::new(role.get("dir")), model()).await;
             match role.get("does") {
                 "ask" => {
-                    let options =
-                        RunOptions { approvals: Approvals::Person(Arc::new(Silent)), ..RunOptions::default() };
+                    let options = RunOptions {
+                        approvals: Approvals::Person(Arc::new(Silent)),
+                        ..RunOptions::default()
+                    };
                     drop(agent.session(session("s")).run(text("go"), options).await);
                 }
                 "answer" => {
@@ -161,10 +211,18 @@ fn a_run_that_is_killed_while_it_asks_is_answered_and_resumed_elsewhere() {
                         args_hash: asked[0].args_hash.clone(),
                         answer: Answer::Edit(edited()),
                     };
-                    agent.session(session("s")).answer(&[reply], "ann", PATIENT).await.unwrap();
+                    agent
+                        .session(session("s"))
+                        .answer(&[reply], "ann", PATIENT)
+                        .await
+                        .unwrap();
                 }
                 _ => {
-                    let report = agent.session(session("s")).resume(RunOptions::default()).await.unwrap();
+                    let report = agent
+                        .session(session("s"))
+                        .resume(RunOptions::default())
+                        .await
+                        .unwrap();
                     assert_eq!(report.outcome, Outcome::Completed);
                 }
             }
@@ -172,13 +230,25 @@ fn a_run_that_is_killed_while_it_asks_is_answered_and_resumed_elsewhere() {
     }
     let dir = tempfile::tempdir().unwrap();
     lay_out(dir.path());
-    let child = |does: &str| Child::spawn(NAME, [("dir", dir.path().display().to_string()), ("does", does.to_owned())]);
+    let child = |does: &str| {
+        Child::spawn(
+            NAME,
+            [
+                ("dir", dir.path().display().to_string()),
+                ("does", does.to_owned()),
+            ],
+        )
+    };
     let mut asking = child("ask");
     let end = Instant::now() + DEADLINE;
     let asked = || {
         block_on(async {
             let agent = agent(dir.path(), model()).await;
-            let lines = agent.sessions().read(&session("s")).await.unwrap_or_default();
+            let lines = agent
+                .sessions()
+                .read(&session("s"))
+                .await
+                .unwrap_or_default();
             lines.iter().any(|line| matches!(line.entry, Entry::Ask(_)))
         })
     };
@@ -193,5 +263,8 @@ fn a_run_that_is_killed_while_it_asks_is_answered_and_resumed_elsewhere() {
         assert_eq!(ended.death, Death::Exit(0), "{does}: {ended}");
     }
     block_on(assert_ran_at_most_once(dir.path(), "killed while it asked"));
-    assert_eq!(std::fs::read_to_string(dir.path().join("log.txt")).unwrap(), "x\ne\n");
+    assert_eq!(
+        std::fs::read_to_string(dir.path().join("log.txt")).unwrap(),
+        "x\ne\n"
+    );
 }

@@ -8,11 +8,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use stead_agent::{
-    Agent, AgentError, Answer, ApprovalError, Approvals, Approver, Granted, OpenQuestion, Question, Reply, RunOptions,
+    Agent, AgentError, Answer, ApprovalError, Approvals, Approver, Granted, OpenQuestion, Question,
+    Reply, RunOptions,
 };
 use stead_core::{
-    Ask, AskTerms, Block, Decision, DecisionKind, Effect, Entry, EventKind, ModelReply, Outcome, ResultStatus, Risk,
-    RunId, StopReason, ToolCall, ToolSpec, Usage, UserInput, args_hash,
+    Ask, AskTerms, Block, Decision, DecisionKind, Effect, Entry, EventKind, ModelReply, Outcome,
+    ResultStatus, Risk, RunId, StopReason, ToolCall, ToolSpec, Usage, UserInput, args_hash,
 };
 use stead_model::ScriptedModel;
 use stead_store::{OsDisk, Wait};
@@ -41,13 +42,20 @@ async fn agent_in(dir: &Path, settings: &str, script: &str) -> Arc<Agent> {
 /// The questions of a run that parked.
 async fn parked(agent: &Arc<Agent>) -> Vec<OpenQuestion> {
     let mut session = agent.session(session("s"));
-    let report = session.run(text("go"), RunOptions::default()).await.unwrap();
+    let report = session
+        .run(text("go"), RunOptions::default())
+        .await
+        .unwrap();
     assert_eq!(report.outcome, Outcome::Parked, "{report:?}");
     session.open_questions()
 }
 
 fn reply(question: &OpenQuestion, answer: Answer) -> Reply {
-    Reply { id: question.id.clone(), args_hash: question.args_hash.clone(), answer }
+    Reply {
+        id: question.id.clone(),
+        args_hash: question.args_hash.clone(),
+        answer,
+    }
 }
 
 fn log(dir: &Path) -> String {
@@ -55,7 +63,11 @@ fn log(dir: &Path) -> String {
 }
 
 async fn resumed(agent: &Arc<Agent>) -> (Outcome, String) {
-    let report = agent.session(session("s")).resume(RunOptions::default()).await.unwrap();
+    let report = agent
+        .session(session("s"))
+        .resume(RunOptions::default())
+        .await
+        .unwrap();
     (report.outcome, report.text)
 }
 
@@ -64,7 +76,9 @@ async fn resumed(agent: &Arc<Agent>) -> (Outcome, String) {
 fn each_way_to_answer_has_its_effect_and_the_model_is_told() {
     let edited = json!({"file_path": "log.txt", "content": "e\n", "mode": "append"});
     let note = format!("[ann changed the arguments of this call; it is about: {edited}]");
-    let no = |words: &str| Answer::No { words: Some(words.to_owned()) };
+    let no = |words: &str| Answer::No {
+        words: Some(words.to_owned()),
+    };
     let rows = [
         (
             Answer::Yes,
@@ -87,7 +101,13 @@ fn each_way_to_answer_has_its_effect_and_the_model_is_told() {
             ResultStatus::Denied,
             "denied: ann said no to this call: not there".to_owned(),
         ),
-        (Answer::Respond("it is done".into()), DecisionKind::Respond, "x\n", ResultStatus::Ok, "it is done".to_owned()),
+        (
+            Answer::Respond("it is done".into()),
+            DecisionKind::Respond,
+            "x\n",
+            ResultStatus::Ok,
+            "it is done".to_owned(),
+        ),
     ];
     for (answer, kind, content, status, told) in rows {
         let dir = tempfile::tempdir().unwrap();
@@ -96,21 +116,38 @@ fn each_way_to_answer_has_its_effect_and_the_model_is_told() {
             let elsewhere = agent_in(dir.path(), ALL_WAYS, ONE).await;
             assert_eq!(elsewhere.approvals(elsewhere.owner()).await.unwrap(), asked);
             let replies = [reply(&asked[0], answer.clone())];
-            let answered = elsewhere.session(session("s")).answer(&replies, "ann", PATIENT).await.unwrap();
+            let answered = elsewhere
+                .session(session("s"))
+                .answer(&replies, "ann", PATIENT)
+                .await
+                .unwrap();
             let kinds: Vec<DecisionKind> = answered.decisions.iter().map(Decision::kind).collect();
-            assert_eq!((kinds, answered.open, answered.granted), (vec![kind], vec![], vec![]));
+            assert_eq!(
+                (kinds, answered.open, answered.granted),
+                (vec![kind], vec![], vec![])
+            );
             assert_eq!(elsewhere.approvals(elsewhere.owner()).await.unwrap(), []);
             assert_eq!(log(dir.path()), "x\n", "answering runs nothing");
             let third = agent_in(dir.path(), ALL_WAYS, ONE).await;
-            assert_eq!(resumed(&third).await, (Outcome::Completed, "done".to_owned()));
+            assert_eq!(
+                resumed(&third).await,
+                (Outcome::Completed, "done".to_owned())
+            );
             let (lines, _) = journal(&third, &session("s")).await;
-            let found: Vec<_> = results(&lines).into_iter().map(|(_, status, said)| (status, said)).collect();
+            let found: Vec<_> = results(&lines)
+                .into_iter()
+                .map(|(_, status, said)| (status, said))
+                .collect();
             assert_eq!(found, [(status, told)], "{kind:?}");
             let ran: Vec<String> = lines
                 .iter()
-                .filter_map(
-                    |line| if let Entry::Call(call) = &line.entry { Some(call.args_hash.clone()) } else { None },
-                )
+                .filter_map(|line| {
+                    if let Entry::Call(call) = &line.entry {
+                        Some(call.args_hash.clone())
+                    } else {
+                        None
+                    }
+                })
                 .collect();
             let expected = match kind {
                 DecisionKind::Approve => vec![asked[0].args_hash.clone()],
@@ -130,11 +167,19 @@ fn partial_answers_wait_for_the_rest() {
     block_on(async {
         let agent = agent_in(dir.path(), ALL_WAYS, TWO).await;
         let asked = parked(&agent).await;
-        let first = agent.session(session("s")).answer(&[reply(&asked[0], Answer::Yes)], "ann", PATIENT).await.unwrap();
+        let first = agent
+            .session(session("s"))
+            .answer(&[reply(&asked[0], Answer::Yes)], "ann", PATIENT)
+            .await
+            .unwrap();
         assert_eq!(first.open, asked[1..]);
         assert_eq!(resumed(&agent).await.0, Outcome::Parked);
         assert_eq!(log(dir.path()), "x\n");
-        let rest = agent.session(session("s")).answer(&[reply(&asked[1], Answer::no())], "bob", PATIENT).await.unwrap();
+        let rest = agent
+            .session(session("s"))
+            .answer(&[reply(&asked[1], Answer::no())], "bob", PATIENT)
+            .await
+            .unwrap();
         assert_eq!(rest.open, []);
         assert_eq!(resumed(&agent).await.0, Outcome::Completed);
         assert_eq!(log(dir.path()), "x\ny\n");
@@ -154,50 +199,104 @@ fn an_answer_that_does_not_fit_its_question_leaves_no_trace() {
         let [id, other] = [asked[0].id.clone(), asked[1].id.clone()];
         let fits = || reply(&asked[0], Answer::Yes);
         let edit = |args: Value| vec![reply(&asked[0], Answer::Edit(args))];
-        let stale = Reply { args_hash: "0123456789abcdef".into(), ..fits() };
-        let missing = Reply { id: "call_99".into(), ..fits() };
+        let stale = Reply {
+            args_hash: "0123456789abcdef".into(),
+            ..fits()
+        };
+        let missing = Reply {
+            id: "call_99".into(),
+            ..fits()
+        };
         let allowed = vec![DecisionKind::Approve, DecisionKind::Edit];
         let content = |path: &str| json!({"file_path": path, "content": "e"});
         type Expected = Box<dyn Fn(&ApprovalError) -> bool>;
-        let is = |expected: ApprovalError| -> Expected { Box::new(move |error| *error == expected) };
+        let is =
+            |expected: ApprovalError| -> Expected { Box::new(move |error| *error == expected) };
         let denied: Expected = Box::new(
             |error| matches!(error, ApprovalError::Denied { rule, .. } if rule.contains("permissions[0]: deny")),
         );
-        let wrong = || -> Expected { Box::new(|error| matches!(error, ApprovalError::Arguments { .. })) };
+        let wrong =
+            || -> Expected { Box::new(|error| matches!(error, ApprovalError::Arguments { .. })) };
         let rows: Vec<(&str, Vec<Reply>, Expected)> = vec![
-            ("ann", vec![stale], is(ApprovalError::Stale { id: id.clone() })),
-            ("ann", vec![missing], is(ApprovalError::NoQuestion { session: session("s"), id: "call_99".into() })),
+            (
+                "ann",
+                vec![stale],
+                is(ApprovalError::Stale { id: id.clone() }),
+            ),
+            (
+                "ann",
+                vec![missing],
+                is(ApprovalError::NoQuestion {
+                    session: session("s"),
+                    id: "call_99".into(),
+                }),
+            ),
             (
                 "bob",
                 vec![fits()],
-                is(ApprovalError::NotYours { id: id.clone(), by: "bob".into(), answerers: vec!["ann".into()] }),
+                is(ApprovalError::NotYours {
+                    id: id.clone(),
+                    by: "bob".into(),
+                    answerers: vec!["ann".into()],
+                }),
             ),
             (
                 "ann",
                 vec![reply(&asked[0], Answer::no())],
-                is(ApprovalError::NotTaken { id: id.clone(), given: DecisionKind::Reject, allowed }),
+                is(ApprovalError::NotTaken {
+                    id: id.clone(),
+                    given: DecisionKind::Reject,
+                    allowed,
+                }),
             ),
-            ("ann", vec![fits(), fits()], is(ApprovalError::Twice(id.clone()))),
+            (
+                "ann",
+                vec![fits(), fits()],
+                is(ApprovalError::Twice(id.clone())),
+            ),
             ("ann", edit(json!({"file_path": 3})), wrong()),
             ("ann", edit(json!([])), wrong()),
             ("ann", edit(content("secret/a")), denied),
             // One that does not fit takes the others with it.
             (
                 "ann",
-                vec![fits(), Reply { args_hash: String::new(), ..reply(&asked[1], Answer::Yes) }],
+                vec![
+                    fits(),
+                    Reply {
+                        args_hash: String::new(),
+                        ..reply(&asked[1], Answer::Yes)
+                    },
+                ],
                 is(ApprovalError::Stale { id: other }),
             ),
         ];
         for (by, replies, expected) in rows {
-            match agent.session(session("s")).answer(&replies, by, PATIENT).await {
-                Err(AgentError::Approval(error)) => assert!(expected(&error), "{replies:?}: {error}"),
+            match agent
+                .session(session("s"))
+                .answer(&replies, by, PATIENT)
+                .await
+            {
+                Err(AgentError::Approval(error)) => {
+                    assert!(expected(&error), "{replies:?}: {error}")
+                }
                 other => panic!("{replies:?}: {other:?}"),
             }
             assert_eq!(journal(&agent, &session("s")).await.0, before);
         }
         // Nobody who answers for the run may answer for ann.
-        let options = RunOptions { approvals: Approvals::All, ..RunOptions::default() };
-        assert_eq!(agent.session(session("s")).resume(options).await.unwrap().outcome, Outcome::Parked);
+        let options = RunOptions {
+            approvals: Approvals::All,
+            ..RunOptions::default()
+        };
+        assert_eq!(
+            agent
+                .session(session("s"))
+                .resume(options)
+                .await
+                .unwrap()
+                .outcome,
+            Outcome::Parked
+        );
         assert_eq!(journal(&agent, &session("s")).await.0, before);
     });
 }
@@ -211,9 +310,18 @@ fn a_question_that_expired_takes_no_answer_and_counts_as_rejected() {
         let args = json!({"file_path": "log.txt", "content": "y\n", "mode": "append"});
         let (run, hash) = (RunId::fresh(), args_hash(&args));
         let (id, name) = ("call_1".to_owned(), "write_file".to_owned());
-        let call = ToolCall { id: id.clone(), name, args, invalid: None, signature: None };
+        let call = ToolCall {
+            id: id.clone(),
+            name,
+            args,
+            invalid: None,
+            signature: None,
+        };
         let expires = Some(jiff::Timestamp::now() - jiff::SignedDuration::from_secs(5));
-        let terms = AskTerms { expires, ..AskTerms::default() };
+        let terms = AskTerms {
+            expires,
+            ..AskTerms::default()
+        };
         let model = ModelReply {
             run: run.clone(),
             model: "scripted:test".into(),
@@ -222,26 +330,64 @@ fn a_question_that_expired_takes_no_answer_and_counts_as_rejected() {
             cost: None,
             stop: StopReason::ToolUse,
         };
-        let ask = Ask { run: run.clone(), id: id.clone(), args_hash: hash.clone(), rule: "approvals".into(), terms };
-        let entries = vec![Entry::User(UserInput::text(run.clone(), "go")), Entry::Model(model), Entry::Ask(ask)];
+        let ask = Ask {
+            run: run.clone(),
+            id: id.clone(),
+            args_hash: hash.clone(),
+            rule: "approvals".into(),
+            terms,
+        };
+        let entries = vec![
+            Entry::User(UserInput::text(run.clone(), "go")),
+            Entry::Model(model),
+            Entry::Ask(ask),
+        ];
         let mut opened = agent.sessions().create(&session("s"), None).await.unwrap();
         opened.writer.append(entries).await.unwrap();
         opened.writer.close().await;
 
-        let late = [Reply { id: id.clone(), args_hash: hash, answer: Answer::Yes }];
-        let refused = agent.session(session("s")).answer(&late, "ann", PATIENT).await;
-        assert!(matches!(refused, Err(AgentError::Approval(ApprovalError::Expired { .. }))), "{refused:?}");
-        let options = RunOptions { approvals: Approvals::All, ..RunOptions::default() };
+        let late = [Reply {
+            id: id.clone(),
+            args_hash: hash,
+            answer: Answer::Yes,
+        }];
+        let refused = agent
+            .session(session("s"))
+            .answer(&late, "ann", PATIENT)
+            .await;
+        assert!(
+            matches!(
+                refused,
+                Err(AgentError::Approval(ApprovalError::Expired { .. }))
+            ),
+            "{refused:?}"
+        );
+        let options = RunOptions {
+            approvals: Approvals::All,
+            ..RunOptions::default()
+        };
         let report = agent.session(session("s")).resume(options).await.unwrap();
-        assert_eq!((report.outcome, report.text.as_str()), (Outcome::Completed, "done"));
+        assert_eq!(
+            (report.outcome, report.text.as_str()),
+            (Outcome::Completed, "done")
+        );
         let (lines, _) = journal(&agent, &session("s")).await;
         let decided: Vec<(String, DecisionKind)> = lines
             .iter()
-            .filter_map(|line| if let Entry::Decision(d) = &line.entry { Some((d.by.clone(), d.kind())) } else { None })
+            .filter_map(|line| {
+                if let Entry::Decision(d) = &line.entry {
+                    Some((d.by.clone(), d.kind()))
+                } else {
+                    None
+                }
+            })
             .collect();
         assert_eq!(decided, [("expiry".to_owned(), DecisionKind::Reject)]);
         let said = &results(&lines)[0].2;
-        assert!(said.starts_with("denied: expiry said no to this call: nobody answered until "), "{said}");
+        assert!(
+            said.starts_with("denied: expiry said no to this call: nobody answered until "),
+            "{said}"
+        );
     });
     assert_eq!(log(dir.path()), "x\n");
 }
@@ -253,13 +399,25 @@ fn of_two_who_answer_at_once_one_counts_and_the_other_is_told() {
         let dir = tempfile::tempdir().unwrap();
         block_on(async {
             let asked = parked(&agent_in(dir.path(), ALL_WAYS, ONE).await).await;
-            let (one, two) = (agent_in(dir.path(), ALL_WAYS, ONE).await, agent_in(dir.path(), ALL_WAYS, ONE).await);
-            let (yes, no) = ([reply(&asked[0], Answer::Yes)], [reply(&asked[0], Answer::no())]);
+            let (one, two) = (
+                agent_in(dir.path(), ALL_WAYS, ONE).await,
+                agent_in(dir.path(), ALL_WAYS, ONE).await,
+            );
+            let (yes, no) = (
+                [reply(&asked[0], Answer::Yes)],
+                [reply(&asked[0], Answer::no())],
+            );
             let (mut here, mut there) = (one.session(session("s")), two.session(session("s")));
             let (yes, no) = match round % 2 {
-                0 => tokio::join!(here.answer(&yes, "ann", PATIENT), there.answer(&no, "bob", PATIENT)),
+                0 => tokio::join!(
+                    here.answer(&yes, "ann", PATIENT),
+                    there.answer(&no, "bob", PATIENT)
+                ),
                 _ => {
-                    let (no, yes) = tokio::join!(there.answer(&no, "bob", PATIENT), here.answer(&yes, "ann", PATIENT));
+                    let (no, yes) = tokio::join!(
+                        there.answer(&no, "bob", PATIENT),
+                        here.answer(&yes, "ann", PATIENT)
+                    );
                     (yes, no)
                 }
             };
@@ -284,7 +442,11 @@ fn rules_that_changed_since_the_answer_decide_and_deny_wins() {
     block_on(async {
         let agent = agent_in(dir.path(), ALL_WAYS, ONE).await;
         let asked = parked(&agent).await;
-        agent.session(session("s")).answer(&[reply(&asked[0], Answer::Yes)], "ann", PATIENT).await.unwrap();
+        agent
+            .session(session("s"))
+            .answer(&[reply(&asked[0], Answer::Yes)], "ann", PATIENT)
+            .await
+            .unwrap();
         let settings = "permissions: [{operations: [write], paths: [log.txt], mode: deny}]\n";
         let stricter = agent_in(dir.path(), settings, ONE).await;
         assert_eq!(resumed(&stricter).await.0, Outcome::Completed);
@@ -312,28 +474,59 @@ fn always_frees_one_folder_until_it_is_revoked() {
         let mut first = agent.session(session("s"));
         first.run(text("go"), RunOptions::default()).await.unwrap();
         let asked = first.open_questions();
-        assert_eq!(first.always(&asked[0].id).await.unwrap(), Some(Granted::Folder("docs".into())));
-        let answered = first.answer(&[reply(&asked[0], Answer::Always)], "ann", PATIENT).await.unwrap();
+        assert_eq!(
+            first.always(&asked[0].id).await.unwrap(),
+            Some(Granted::Folder("docs".into()))
+        );
+        let answered = first
+            .answer(&[reply(&asked[0], Answer::Always)], "ann", PATIENT)
+            .await
+            .unwrap();
         let grant = answered.granted[0].clone();
-        assert_eq!((grant.tool.as_str(), &grant.what), ("write_file", &Granted::Folder("docs".into())));
+        assert_eq!(
+            (grant.tool.as_str(), &grant.what),
+            ("write_file", &Granted::Folder("docs".into()))
+        );
         assert_eq!(agent.grants(agent.owner()).await.unwrap(), answered.granted);
         let outcome = |path: &'static str, name: &'static str| {
             let (dir, script) = (dir.path().to_owned(), write(path));
             async move {
                 let agent = agent_in(&dir, settings, &script).await;
-                agent.session(session(name)).run(text("go"), RunOptions::default()).await.unwrap().outcome
+                agent
+                    .session(session(name))
+                    .run(text("go"), RunOptions::default())
+                    .await
+                    .unwrap()
+                    .outcome
             }
         };
         assert_eq!(outcome("docs/b.txt", "b").await, Outcome::Completed);
         assert_eq!(outcome("docs/deep/c.txt", "c").await, Outcome::Completed);
         assert_eq!(outcome("src/d.txt", "d").await, Outcome::Parked);
-        assert_eq!(outcome("docs/link", "e").await, Outcome::Parked, "a link leads out of the folder");
-        let verdict = agent.explain("write_file", json!({"file_path": "docs/x", "content": "a"})).await.unwrap();
-        assert!(verdict.rule.starts_with("granted: ") && verdict.rule.contains("in docs/"), "{}", verdict.rule);
-        assert_eq!(agent.revoke(agent.owner(), &grant.id[..6]).await.unwrap(), grant);
+        assert_eq!(
+            outcome("docs/link", "e").await,
+            Outcome::Parked,
+            "a link leads out of the folder"
+        );
+        let verdict = agent
+            .explain("write_file", json!({"file_path": "docs/x", "content": "a"}))
+            .await
+            .unwrap();
+        assert!(
+            verdict.rule.starts_with("granted: ") && verdict.rule.contains("in docs/"),
+            "{}",
+            verdict.rule
+        );
+        assert_eq!(
+            agent.revoke(agent.owner(), &grant.id[..6]).await.unwrap(),
+            grant
+        );
         assert_eq!(outcome("docs/b.txt", "f").await, Outcome::Parked);
         let gone = agent.revoke(agent.owner(), &grant.id).await;
-        assert!(matches!(gone, Err(AgentError::Approval(ApprovalError::NoRule(_)))), "{gone:?}");
+        assert!(
+            matches!(gone, Err(AgentError::Approval(ApprovalError::NoRule(_)))),
+            "{gone:?}"
+        );
     });
 }
 
@@ -363,8 +556,15 @@ fn whoever_is_there_is_asked_about_a_whole_step_at_once_and_events_say_how() {
         let agent = agent_in(dir.path(), ALL_WAYS, TWO).await;
         let says = Arc::new(Says(Answer::Always, Mutex::default()));
         let (options, heard) = listening();
-        let options = RunOptions { approvals: Approvals::Person(says.clone()), ..options };
-        let report = agent.session(session("s")).run(text("go"), options).await.unwrap();
+        let options = RunOptions {
+            approvals: Approvals::Person(says.clone()),
+            ..options
+        };
+        let report = agent
+            .session(session("s"))
+            .run(text("go"), options)
+            .await
+            .unwrap();
         assert_eq!(report.outcome, Outcome::Completed);
         let asked = says.1.lock().unwrap().clone();
         let shapes: Vec<usize> = asked.iter().map(Vec::len).collect();
@@ -376,18 +576,30 @@ fn whoever_is_there_is_asked_about_a_whole_step_at_once_and_events_say_how() {
         let heard = heard.lock().unwrap().clone();
         let told: Vec<Value> = heard
             .iter()
-            .filter(|event| matches!(event.kind, EventKind::Ask { .. } | EventKind::Decision { .. }))
+            .filter(|event| {
+                matches!(
+                    event.kind,
+                    EventKind::Ask { .. } | EventKind::Decision { .. }
+                )
+            })
             .map(|event| serde_json::to_value(&event.kind).unwrap())
             .collect();
         assert_eq!(told.len(), 4);
-        assert_eq!(told[0]["decisions"], json!(["approve", "edit", "reject", "respond"]));
+        assert_eq!(
+            told[0]["decisions"],
+            json!(["approve", "edit", "reject", "respond"])
+        );
         assert_eq!(told[0]["preview"], json!(diff));
         let id = &asked[0][0].id;
         assert_eq!(
             told[2],
             json!({"type": "decision", "id": id, "approved": true, "by": "ann", "decision": "approve"})
         );
-        assert_eq!(agent.grants(agent.owner()).await.unwrap().len(), 1, "the same rule is not kept twice");
+        assert_eq!(
+            agent.grants(agent.owner()).await.unwrap().len(),
+            1,
+            "the same rule is not kept twice"
+        );
     });
     assert_eq!(log(dir.path()), "x\ny\nz\n");
 }
@@ -406,8 +618,16 @@ fn a_preview_shows_nothing_that_may_not_be_read() {
             json!({"file_path": "log.txt", "old_string": "x", "new_string": "w"}),
             "--- a/log.txt\n+++ b/log.txt\n@@ -1 +1 @@\n-x\n+w\n",
         ),
-        ("delete_file", json!({"file_path": "log.txt"}), "--- a/log.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"),
-        ("move_file", json!({"from": "log.txt", "to": "b.txt"}), "rename from log.txt\nrename to b.txt\n"),
+        (
+            "delete_file",
+            json!({"file_path": "log.txt"}),
+            "--- a/log.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n",
+        ),
+        (
+            "move_file",
+            json!({"from": "log.txt", "to": "b.txt"}),
+            "rename from log.txt\nrename to b.txt\n",
+        ),
         (
             "overwrite_file",
             json!({"file_path": "hidden.txt", "content": "n"}),
@@ -418,16 +638,27 @@ fn a_preview_shows_nothing_that_may_not_be_read() {
             json!({"file_path": "asks.txt", "content": "n"}),
             "(not shown: it is about files that may not be read)\n",
         ),
-        ("delete_file", json!({"file_path": "dir"}), "(not shown: it is about files that may not be read)\n"),
-        ("delete_file", json!({"file_path": "open"}), "delete open/ and all in it:\n- open/one.txt\n"),
+        (
+            "delete_file",
+            json!({"file_path": "dir"}),
+            "(not shown: it is about files that may not be read)\n",
+        ),
+        (
+            "delete_file",
+            json!({"file_path": "open"}),
+            "delete open/ and all in it:\n- open/one.txt\n",
+        ),
     ];
     let settings = "approvals: {write_file: true, edit_file: true, delete_file: true, move_file: true}\n\
                     permissions:\n- {operations: [read], paths: [hidden.txt, dir/b.txt], mode: deny}\n\
                     - {operations: [read], paths: [asks.txt], mode: ask}\n";
     let dir = tempfile::tempdir().unwrap();
-    for (path, content) in
-        [("hidden.txt", "topsecret"), ("asks.txt", "topsecret"), ("dir/b.txt", "topsecret"), ("open/one.txt", "1")]
-    {
+    for (path, content) in [
+        ("hidden.txt", "topsecret"),
+        ("asks.txt", "topsecret"),
+        ("dir/b.txt", "topsecret"),
+        ("open/one.txt", "1"),
+    ] {
         let path = dir.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();
@@ -437,10 +668,17 @@ fn a_preview_shows_nothing_that_may_not_be_read() {
             let script = format!("- calls: [{{tool: {tool}, args: {args}}}]\n- text: done\n");
             let agent = agent_in(dir.path(), settings, &script).await;
             let mut session = agent.session(session(&format!("s{at}")));
-            session.run(text("go"), RunOptions::default()).await.unwrap();
+            session
+                .run(text("go"), RunOptions::default())
+                .await
+                .unwrap();
             let asked = session.open_questions();
             assert_eq!(asked.len(), 1, "{tool} {args}");
-            assert_eq!(asked[0].terms.preview.as_deref(), Some(expected), "{tool} {args}");
+            assert_eq!(
+                asked[0].terms.preview.as_deref(),
+                Some(expected),
+                "{tool} {args}"
+            );
         }
     });
 }
@@ -450,8 +688,14 @@ fn picker(effect: Effect) -> ToolSpec {
         name: "pick".into(),
         aliases: Vec::new(),
         description: "Lets the person pick.".into(),
-        parameters: Arc::new(json!({"type": "object", "properties": {"of": {"type": "string"}}, "required": ["of"]})),
-        risk: Risk { effect, parallel_safe: false, repeatable: false },
+        parameters: Arc::new(
+            json!({"type": "object", "properties": {"of": {"type": "string"}}, "required": ["of"]}),
+        ),
+        risk: Risk {
+            effect,
+            parallel_safe: false,
+            repeatable: false,
+        },
     }
 }
 
@@ -460,9 +704,27 @@ fn picker(effect: Effect) -> ToolSpec {
 fn a_tool_of_the_client_never_runs_here_and_its_result_is_answered() {
     let script = "- calls: [{tool: pick, args: {of: colours}}]\n- text: done\n";
     let rows = [
-        (Effect::Reads, Answer::Respond("blue".into()), ResultStatus::Ok, "blue", None),
-        (Effect::Network, Answer::Respond("blue".into()), ResultStatus::Ok, "blue", Some(())),
-        (Effect::Reads, Answer::no(), ResultStatus::Denied, "denied: ann said no to this call", None),
+        (
+            Effect::Reads,
+            Answer::Respond("blue".into()),
+            ResultStatus::Ok,
+            "blue",
+            None,
+        ),
+        (
+            Effect::Network,
+            Answer::Respond("blue".into()),
+            ResultStatus::Ok,
+            "blue",
+            Some(()),
+        ),
+        (
+            Effect::Reads,
+            Answer::no(),
+            ResultStatus::Denied,
+            "denied: ann said no to this call",
+            None,
+        ),
     ];
     for (effect, answer, status, told, tainted) in rows {
         let dir = tempfile::tempdir().unwrap();
@@ -471,17 +733,42 @@ fn a_tool_of_the_client_never_runs_here_and_its_result_is_answered() {
             let agent = agent_on(dir.path(), scripted(script), Arc::new(OsDisk), tools()).await;
             // Nobody can say yes to what only the client can do.
             let mut here = agent.session(session("s"));
-            let options = RunOptions { approvals: Approvals::All, ..RunOptions::default() };
-            assert_eq!(here.run(text("go"), options).await.unwrap().outcome, Outcome::Parked);
+            let options = RunOptions {
+                approvals: Approvals::All,
+                ..RunOptions::default()
+            };
+            assert_eq!(
+                here.run(text("go"), options).await.unwrap().outcome,
+                Outcome::Parked
+            );
             let asked = here.open_questions();
-            assert_eq!(asked[0].terms.decisions, [DecisionKind::Respond, DecisionKind::Reject]);
-            let refused = here.answer(&[reply(&asked[0], Answer::Yes)], "ann", PATIENT).await;
-            assert!(matches!(refused, Err(AgentError::Approval(ApprovalError::NotTaken { .. }))), "{refused:?}");
-            here.answer(&[reply(&asked[0], answer.clone())], "ann", PATIENT).await.unwrap();
+            assert_eq!(
+                asked[0].terms.decisions,
+                [DecisionKind::Respond, DecisionKind::Reject]
+            );
+            let refused = here
+                .answer(&[reply(&asked[0], Answer::Yes)], "ann", PATIENT)
+                .await;
+            assert!(
+                matches!(
+                    refused,
+                    Err(AgentError::Approval(ApprovalError::NotTaken { .. }))
+                ),
+                "{refused:?}"
+            );
+            here.answer(&[reply(&asked[0], answer.clone())], "ann", PATIENT)
+                .await
+                .unwrap();
             let elsewhere = agent_on(dir.path(), scripted(script), Arc::new(OsDisk), tools()).await;
-            assert_eq!(resumed(&elsewhere).await, (Outcome::Completed, "done".to_owned()));
+            assert_eq!(
+                resumed(&elsewhere).await,
+                (Outcome::Completed, "done".to_owned())
+            );
             let (lines, state) = journal(&elsewhere, &session("s")).await;
-            let found: Vec<_> = results(&lines).into_iter().map(|(_, status, said)| (status, said)).collect();
+            let found: Vec<_> = results(&lines)
+                .into_iter()
+                .map(|(_, status, said)| (status, said))
+                .collect();
             assert_eq!(found, [(status, told.to_owned())]);
             assert_eq!(state.tainted.map(|_| ()), tainted);
         });
@@ -491,6 +778,9 @@ fn a_tool_of_the_client_never_runs_here_and_its_result_is_answered() {
                     properties: {of: {type: string}}}\n";
     block_on(async {
         let agent = agent_in(dir.path(), settings, script).await;
-        assert_eq!(parked(&agent).await[0].terms.decisions, [DecisionKind::Respond, DecisionKind::Reject]);
+        assert_eq!(
+            parked(&agent).await[0].terms.decisions,
+            [DecisionKind::Respond, DecisionKind::Reject]
+        );
     });
 }

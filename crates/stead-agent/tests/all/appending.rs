@@ -21,9 +21,16 @@ const LINES: usize = 10;
 
 async fn agent(folder: &Path, place: Arc<dyn Place>) -> Arc<Agent> {
     let files = Arc::new(LocalVfs::open(folder, Arc::new(OsDisk)).unwrap());
-    let workspace = Workspace::open(files, &OpenOptions::default(), &|_| None).await.unwrap();
+    let workspace = Workspace::open(files, &OpenOptions::default(), &|_| None)
+        .await
+        .unwrap();
     let model = super::support::model(&FakeModel::start(Vec::new()), stead_testkit::Wire::Chat);
-    let (params, owner, tools, folder) = (Params::default(), Owner::default(), Vec::new(), VPath::root());
+    let (params, owner, tools, folder) = (
+        Params::default(),
+        Owner::default(),
+        Vec::new(),
+        VPath::root(),
+    );
     let (memory_model, compactor) = (None, None);
     Agent::new(AgentParts {
         workspace,
@@ -57,10 +64,15 @@ async fn append(folder: &Path, places: Vec<Arc<dyn Place>>) {
         done.unwrap();
     }
     let files = places[0].files(&Owner::default(), &SessionId::outside(), None);
-    let (text, _) = files.read(&VPath::parse("log.txt").unwrap(), ReadRange::ALL).await.unwrap();
+    let (text, _) = files
+        .read(&VPath::parse("log.txt").unwrap(), ReadRange::ALL)
+        .await
+        .unwrap();
     let mut found: Vec<&str> = std::str::from_utf8(&text).unwrap().lines().collect();
     found.sort_unstable();
-    let mut all: Vec<String> = (0..WRITERS).flat_map(|w| (0..LINES).map(move |l| format!("{w}.{l}"))).collect();
+    let mut all: Vec<String> = (0..WRITERS)
+        .flat_map(|w| (0..LINES).map(move |l| format!("{w}.{l}")))
+        .collect();
     all.sort_unstable();
     assert_eq!(found, all);
 }
@@ -70,7 +82,13 @@ async fn append_in(url: &str) {
     let mut places: Vec<Arc<dyn Place>> = Vec::new();
     for _ in 0..WRITERS {
         let store = connect(url).await.unwrap();
-        places.push(Arc::new(in_store(&store, folder.path(), "main", &namespace, IsolationScope::Agent)));
+        places.push(Arc::new(in_store(
+            &store,
+            folder.path(),
+            "main",
+            &namespace,
+            IsolationScope::Agent,
+        )));
     }
     append(folder.path(), places).await;
 }
@@ -79,9 +97,14 @@ async fn append_in(url: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn eight_agents_append_to_one_file_and_no_line_is_lost() {
     let folder = template();
-    let places = (0..WRITERS).map(|_| Arc::new(in_folder(folder.path(), IsolationScope::Agent)) as Arc<dyn Place>);
+    let places = (0..WRITERS)
+        .map(|_| Arc::new(in_folder(folder.path(), IsolationScope::Agent)) as Arc<dyn Place>);
     append(folder.path(), places.collect()).await;
-    append_in(&format!("sqlite:{}", folder.path().join("agents/store.db").display())).await;
+    append_in(&format!(
+        "sqlite:{}",
+        folder.path().join("agents/store.db").display()
+    ))
+    .await;
     for kind in [Kind::Redis, Kind::Postgres, Kind::Mysql] {
         append_in(&shared(kind)).await;
     }

@@ -17,8 +17,14 @@ fn server() -> FakeModel {
     FakeModel::start_with(|request| match request.result_count() {
         0 => reply()
             .call("ls", json!({}))
-            .call("write_file", json!({"file_path": "log.txt", "content": "y\n", "mode": "append"}))
-            .call("write_file", json!({"file_path": "log.txt", "content": "z\n", "mode": "append"})),
+            .call(
+                "write_file",
+                json!({"file_path": "log.txt", "content": "y\n", "mode": "append"}),
+            )
+            .call(
+                "write_file",
+                json!({"file_path": "log.txt", "content": "z\n", "mode": "append"}),
+            ),
         _ => reply().text("done"),
     })
 }
@@ -27,9 +33,16 @@ async fn parked(dir: &Path, server: &FakeModel) -> Arc<Agent> {
     asking(dir);
     let agent = agent(dir, model(server, Wire::Messages)).await;
     let mut session = agent.session(session("s"));
-    let report = session.run(text("go"), RunOptions::default()).await.unwrap();
+    let report = session
+        .run(text("go"), RunOptions::default())
+        .await
+        .unwrap();
     assert_eq!(report.outcome, Outcome::Parked);
-    let asked: Vec<String> = session.open_questions().into_iter().map(|q| format!("{} {}", q.tool, q.rule)).collect();
+    let asked: Vec<String> = session
+        .open_questions()
+        .into_iter()
+        .map(|q| format!("{} {}", q.tool, q.rule))
+        .collect();
     assert_eq!(asked, ["write_file approvals: write_file: true"; 2]);
     assert_eq!(std::fs::read_to_string(dir.join("log.txt")).unwrap(), "x\n");
     agent
@@ -39,8 +52,16 @@ async fn parked(dir: &Path, server: &FakeModel) -> Arc<Agent> {
 #[test]
 fn a_parked_call_is_run_once_when_approved_and_never_when_denied() {
     for (approvals, content, statuses) in [
-        (Approvals::All, "x\ny\nz\n", [ResultStatus::Ok, ResultStatus::Ok, ResultStatus::Ok]),
-        (Approvals::None, "x\n", [ResultStatus::Ok, ResultStatus::Denied, ResultStatus::Denied]),
+        (
+            Approvals::All,
+            "x\ny\nz\n",
+            [ResultStatus::Ok, ResultStatus::Ok, ResultStatus::Ok],
+        ),
+        (
+            Approvals::None,
+            "x\n",
+            [ResultStatus::Ok, ResultStatus::Denied, ResultStatus::Denied],
+        ),
     ] {
         let (server, dir) = (server(), tempfile::tempdir().unwrap());
         block_on(async {
@@ -48,23 +69,65 @@ fn a_parked_call_is_run_once_when_approved_and_never_when_denied() {
             // Another process takes it up, twice: parking again changes nothing.
             let agent = agent(dir.path(), model(&server, Wire::Messages)).await;
             let mut session_here = agent.session(session("s"));
-            assert_eq!(session_here.resume(RunOptions::default()).await.unwrap().outcome, Outcome::Parked);
-            let options = RunOptions { approvals: approvals.clone(), ..RunOptions::default() };
+            assert_eq!(
+                session_here
+                    .resume(RunOptions::default())
+                    .await
+                    .unwrap()
+                    .outcome,
+                Outcome::Parked
+            );
+            let options = RunOptions {
+                approvals: approvals.clone(),
+                ..RunOptions::default()
+            };
             let report = session_here.resume(options).await.unwrap();
-            assert_eq!((report.outcome, report.text.as_str()), (Outcome::Completed, "done"), "{approvals:?}");
+            assert_eq!(
+                (report.outcome, report.text.as_str()),
+                (Outcome::Completed, "done"),
+                "{approvals:?}"
+            );
             let (lines, _) = journal(&agent, &session("s")).await;
-            let found: Vec<ResultStatus> = results(&lines).into_iter().map(|(_, status, _)| status).collect();
+            let found: Vec<ResultStatus> = results(&lines)
+                .into_iter()
+                .map(|(_, status, _)| status)
+                .collect();
             assert_eq!(found, statuses, "{approvals:?}");
-            let asks = lines.iter().filter(|line| matches!(line.entry, Entry::Ask(_))).count();
+            let asks = lines
+                .iter()
+                .filter(|line| matches!(line.entry, Entry::Ask(_)))
+                .count();
             assert_eq!(asks, 2, "each call is asked about once");
             let hashes = |wanted: fn(&Entry) -> Option<&String>| {
-                lines.iter().filter_map(|line| wanted(&line.entry)).cloned().collect::<Vec<_>>()
+                lines
+                    .iter()
+                    .filter_map(|line| wanted(&line.entry))
+                    .cloned()
+                    .collect::<Vec<_>>()
             };
-            let asked = hashes(|entry| if let Entry::Ask(ask) = entry { Some(&ask.args_hash) } else { None });
-            let decided = hashes(|entry| if let Entry::Decision(d) = entry { Some(&d.args_hash) } else { None });
-            assert_eq!(asked, decided, "an answer is bound to the arguments that were shown");
+            let asked = hashes(|entry| {
+                if let Entry::Ask(ask) = entry {
+                    Some(&ask.args_hash)
+                } else {
+                    None
+                }
+            });
+            let decided = hashes(|entry| {
+                if let Entry::Decision(d) = entry {
+                    Some(&d.args_hash)
+                } else {
+                    None
+                }
+            });
+            assert_eq!(
+                asked, decided,
+                "an answer is bound to the arguments that were shown"
+            );
         });
-        assert_eq!(std::fs::read_to_string(dir.path().join("log.txt")).unwrap(), content);
+        assert_eq!(
+            std::fs::read_to_string(dir.path().join("log.txt")).unwrap(),
+            content
+        );
         assert_eq!(server.rejections(), Vec::new());
     }
 }
@@ -75,13 +138,33 @@ fn a_new_input_on_a_parked_session_skips_what_waited_and_keeps_the_history_valid
     let (server, dir) = (server(), tempfile::tempdir().unwrap());
     block_on(async {
         let agent = parked(dir.path(), &server).await;
-        let report = agent.session(session("s")).run(text("never mind"), RunOptions::default()).await.unwrap();
-        assert_eq!((report.outcome, report.text.as_str()), (Outcome::Completed, "done"));
+        let report = agent
+            .session(session("s"))
+            .run(text("never mind"), RunOptions::default())
+            .await
+            .unwrap();
+        assert_eq!(
+            (report.outcome, report.text.as_str()),
+            (Outcome::Completed, "done")
+        );
         let (lines, _) = journal(&agent, &session("s")).await;
-        let found: Vec<ResultStatus> = results(&lines).into_iter().map(|(_, status, _)| status).collect();
-        assert_eq!(found, [ResultStatus::Ok, ResultStatus::Skipped, ResultStatus::Skipped]);
+        let found: Vec<ResultStatus> = results(&lines)
+            .into_iter()
+            .map(|(_, status, _)| status)
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ResultStatus::Ok,
+                ResultStatus::Skipped,
+                ResultStatus::Skipped
+            ]
+        );
     });
-    assert_eq!(std::fs::read_to_string(dir.path().join("log.txt")).unwrap(), "x\n");
+    assert_eq!(
+        std::fs::read_to_string(dir.path().join("log.txt")).unwrap(),
+        "x\n"
+    );
     assert_eq!(server.rejections(), Vec::new());
     let last = server.last_request();
     let texts: Vec<&str> = last.seen.as_ref().unwrap().user_texts().collect();

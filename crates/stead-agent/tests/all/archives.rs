@@ -17,7 +17,9 @@ fn openpaw(dir: &Path) {
 }
 
 fn archived(dir: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(dir.join("memory/conversations")) else { return Vec::new() };
+    let Ok(entries) = std::fs::read_dir(dir.join("memory/conversations")) else {
+        return Vec::new();
+    };
     let mut found: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     found.sort();
     found
@@ -34,14 +36,27 @@ fn a_conversation_is_kept_once_for_each_point_with_the_times_of_the_journal() {
         let (owner, id) = (Owner::default(), session("chat"));
         let keep = || agent.archive(&owner, &id, ArchiveTag::Manual);
         let mut talk = agent.session(id.clone());
-        talk.run(text("What is here?"), RunOptions::default()).await.unwrap();
+        talk.run(text("What is here?"), RunOptions::default())
+            .await
+            .unwrap();
         let first = keep().await.unwrap().unwrap();
-        assert_eq!(keep().await.unwrap(), Some(first.clone()), "the same point is kept once");
+        assert_eq!(
+            keep().await.unwrap(),
+            Some(first.clone()),
+            "the same point is kept once"
+        );
         assert_eq!(archived(dir.path()).len(), 2, "Markdown and JSON");
 
         let (lines, state) = journal(&agent, &id).await;
-        let at = |turn: usize| lines.iter().find(|line| line.seq == state.turns[turn].seq).unwrap().at;
-        let kept: Value = serde_json::from_slice(&std::fs::read(&archived(dir.path())[0]).unwrap()).unwrap();
+        let at = |turn: usize| {
+            lines
+                .iter()
+                .find(|line| line.seq == state.turns[turn].seq)
+                .unwrap()
+                .at
+        };
+        let kept: Value =
+            serde_json::from_slice(&std::fs::read(&archived(dir.path())[0]).unwrap()).unwrap();
         let said = |turn: usize, role: &str, content: &str| json!({"timestamp": at(turn), "role": role, "content": content, "tool_calls": [], "tool_call_id": null});
         let call = state.turns[1].message.calls().next().unwrap().clone();
         let mut asked = said(1, "ai", "");
@@ -49,20 +64,38 @@ fn a_conversation_is_kept_once_for_each_point_with_the_times_of_the_journal() {
         let messages = kept["messages"].as_array().unwrap();
         assert_eq!(
             [&messages[0], &messages[1], &messages[3]],
-            [&said(0, "human", "What is here?"), &asked, &said(3, "ai", "Four files."),]
+            [
+                &said(0, "human", "What is here?"),
+                &asked,
+                &said(3, "ai", "Four files."),
+            ]
         );
-        assert_eq!((&messages[2]["role"], &messages[2]["tool_call_id"]), (&json!("tool"), &json!(call.id)));
-        assert_eq!((&kept["started_at"], &kept["ended_at"]), (&json!(at(0)), &json!(at(3))));
+        assert_eq!(
+            (&messages[2]["role"], &messages[2]["tool_call_id"]),
+            (&json!("tool"), &json!(call.id))
+        );
+        assert_eq!(
+            (&kept["started_at"], &kept["ended_at"]),
+            (&json!(at(0)), &json!(at(3)))
+        );
         assert_eq!(
             (&kept["tags"], &kept["message_count"], &kept["session_key"]),
             (&json!(["manual"]), &json!(4), &json!("chat"))
         );
-        let name = format!("memory/conversations/{}.md", kept["conversation_id"].as_str().unwrap());
+        let name = format!(
+            "memory/conversations/{}.md",
+            kept["conversation_id"].as_str().unwrap()
+        );
         assert_eq!(first.as_str(), name);
         let markdown = std::fs::read_to_string(dir.path().join(name)).unwrap();
-        for part in
-            ["**[User]**", "**[Agent]**", "**[Tool Call: ls]**", "**[Tool Result]**", "\n---\n", "**Messages:** 4"]
-        {
+        for part in [
+            "**[User]**",
+            "**[Agent]**",
+            "**[Tool Call: ls]**",
+            "**[Tool Result]**",
+            "\n---\n",
+            "**Messages:** 4",
+        ] {
             assert!(markdown.contains(part), "{part}: {markdown}");
         }
 
@@ -78,8 +111,18 @@ fn where_a_layout_keeps_no_conversations_nothing_is_written() {
     let dir = tempfile::tempdir().unwrap();
     block_on(async {
         let agent = agent(dir.path(), model(&server, Wire::Messages)).await;
-        agent.session(session("s")).run(text("go"), RunOptions::default()).await.unwrap();
-        assert_eq!(agent.archive(&Owner::default(), &session("s"), ArchiveTag::Compact).await.unwrap(), None);
+        agent
+            .session(session("s"))
+            .run(text("go"), RunOptions::default())
+            .await
+            .unwrap();
+        assert_eq!(
+            agent
+                .archive(&Owner::default(), &session("s"), ArchiveTag::Compact)
+                .await
+                .unwrap(),
+            None
+        );
     });
     assert!(archived(dir.path()).is_empty());
 }
@@ -98,7 +141,11 @@ fn window_server(window: u64) -> (String, Arc<std::sync::atomic::AtomicUsize>) {
             counted.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
             let body = json!({"data": [{"id": "m", "max_model_len": window}]}).to_string();
             let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close";
-            let _ = write!(stream, "{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+            let _ = write!(
+                stream,
+                "{head}\r\ncontent-length: {}\r\n\r\n{body}",
+                body.len()
+            );
         }
     });
     (url, asked)
@@ -110,14 +157,25 @@ fn an_endpoint_is_asked_how_much_fits_once_and_only_when_it_matters() {
     let asked = || asked.load(std::sync::atomic::Ordering::SeqCst);
     let dir = tempfile::tempdir().unwrap();
     block_on(async {
-        let settings = ModelSettings { name: "vllm:m".into(), base_url: Some(url), ..ModelSettings::default() };
+        let settings = ModelSettings {
+            name: "vllm:m".into(),
+            base_url: Some(url),
+            ..ModelSettings::default()
+        };
         let vllm = agent(dir.path(), connect(&settings, &|_| None).unwrap()).await;
         let fresh = vllm.session(session("new"));
-        assert_eq!((fresh.known_window().await, asked()), (UNKNOWN_WINDOW_TOKENS, 0), "it does not matter yet");
+        assert_eq!(
+            (fresh.known_window().await, asked()),
+            (UNKNOWN_WINDOW_TOKENS, 0),
+            "it does not matter yet"
+        );
         let long = "a word ".repeat(6_000);
         let script = Arc::new(ScriptedModel::parse("s", "- text: ok").unwrap());
         let told = agent(dir.path(), script).await;
-        told.session(session("long")).run(text(&long), RunOptions::default()).await.unwrap();
+        told.session(session("long"))
+            .run(text(&long), RunOptions::default())
+            .await
+            .unwrap();
         let mut grown = vllm.session(session("long"));
         grown.load().await.unwrap();
         assert_eq!(grown.window(), None);
@@ -126,6 +184,10 @@ fn an_endpoint_is_asked_how_much_fits_once_and_only_when_it_matters() {
         assert_eq!(grown.window(), Some(32_768));
         let mut other = told.session(session("long"));
         other.load().await.unwrap();
-        assert_eq!(other.known_window().await, UNKNOWN_WINDOW_TOKENS, "nobody knows");
+        assert_eq!(
+            other.known_window().await,
+            UNKNOWN_WINDOW_TOKENS,
+            "nobody knows"
+        );
     });
 }

@@ -15,9 +15,18 @@ fn calls(path: &str) -> Vec<(&'static str, Value)> {
         ("file_info", json!({"file_path": path})),
         ("read_file", json!({"file_path": path})),
         ("write_file", json!({"file_path": path, "content": "evil"})),
-        ("write_file", json!({"file_path": path, "content": "evil", "mode": "append"})),
-        ("overwrite_file", json!({"file_path": path, "content": "evil"})),
-        ("edit_file", json!({"file_path": path, "old_string": "secret", "new_string": "evil"})),
+        (
+            "write_file",
+            json!({"file_path": path, "content": "evil", "mode": "append"}),
+        ),
+        (
+            "overwrite_file",
+            json!({"file_path": path, "content": "evil"}),
+        ),
+        (
+            "edit_file",
+            json!({"file_path": path, "old_string": "secret", "new_string": "evil"}),
+        ),
         ("delete_file", json!({"file_path": path})),
         ("move_file", json!({"from": path, "to": "stolen.txt"})),
         ("move_file", json!({"from": "mine.txt", "to": path})),
@@ -35,7 +44,14 @@ fn lay_traps(root: &Path, outside: &Path) {
     link("out-file", &outside.join("secret.txt"));
     link("zero", Path::new("/dev/zero"));
     let fifo = rustix::fs::Mode::from_raw_mode(0o600);
-    rustix::fs::mknodat(rustix::fs::CWD, root.join("fifo"), rustix::fs::FileType::Fifo, fifo, 0).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        root.join("fifo"),
+        rustix::fs::FileType::Fifo,
+        fifo,
+        0,
+    )
+    .unwrap();
 }
 
 // Acceptance 7
@@ -63,15 +79,32 @@ fn no_path_leads_out_of_the_folder_and_no_file_hangs_a_call() {
         ("fifo", Leads::Inside),
     ] {
         for (tool, args) in calls(path) {
-            let place = format!("{tool} {}", &args.to_string()[..args.to_string().len().min(100)]);
+            let place = format!(
+                "{tool} {}",
+                &args.to_string()[..args.to_string().len().min(100)]
+            );
             let root = temp.path().join("root");
             std::fs::create_dir_all(&root).unwrap();
             lay_traps(&root, &outside);
             let (status, said) = call(&root, tool, args);
-            assert!(!said.contains("secret content") && !said.contains("root:x:0"), "{place} told: {said}");
-            assert!(kind == Leads::Inside || status != ResultStatus::Ok, "{place} succeeded: {said}");
-            assert_eq!(std::fs::read_to_string(outside.join("secret.txt")).unwrap(), "secret content", "{place}");
-            assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 1, "{place} made something outside");
+            assert!(
+                !said.contains("secret content") && !said.contains("root:x:0"),
+                "{place} told: {said}"
+            );
+            assert!(
+                kind == Leads::Inside || status != ResultStatus::Ok,
+                "{place} succeeded: {said}"
+            );
+            assert_eq!(
+                std::fs::read_to_string(outside.join("secret.txt")).unwrap(),
+                "secret content",
+                "{place}"
+            );
+            assert_eq!(
+                std::fs::read_dir(&outside).unwrap().count(),
+                1,
+                "{place} made something outside"
+            );
             std::fs::remove_dir_all(&root).unwrap();
         }
     }
@@ -89,9 +122,20 @@ fn call(root: &Path, tool: &str, args: Value) -> (ResultStatus, String) {
     block_on(async {
         let started = Instant::now();
         let agent = agent(root, model(&server, Wire::Chat)).await;
-        let report = agent.session(session("s")).run(text("go"), RunOptions::default()).await.unwrap();
-        assert_eq!((report.outcome, server.rejections()), (Outcome::Completed, Vec::new()));
-        assert!(started.elapsed() < Duration::from_secs(5), "{tool} took {:?}", started.elapsed());
+        let report = agent
+            .session(session("s"))
+            .run(text("go"), RunOptions::default())
+            .await
+            .unwrap();
+        assert_eq!(
+            (report.outcome, server.rejections()),
+            (Outcome::Completed, Vec::new())
+        );
+        assert!(
+            started.elapsed() < Duration::from_secs(5),
+            "{tool} took {:?}",
+            started.elapsed()
+        );
         let (lines, _) = journal(&agent, &session("s")).await;
         let (_, status, said) = results(&lines).remove(0);
         (status, said)

@@ -1,7 +1,8 @@
 //! What bounds a run: circles, steps, time, cancellation, and tools that misbehave.
 
 use crate::support::{
-    TestTool, agent, agent_on, assert_well_formed, block_on, journal, listening, model, results, session, text,
+    TestTool, agent, agent_on, assert_well_formed, block_on, journal, listening, model, results,
+    session, text,
 };
 use serde_json::json;
 use std::path::Path;
@@ -26,7 +27,11 @@ async fn with_tools(dir: &Path, server: &FakeModel, tools: Vec<Arc<dyn Tool>>) -
 }
 
 async fn run(agent: &Arc<Agent>) -> RunReport {
-    agent.session(session("s")).run(text("go"), RunOptions::default()).await.unwrap()
+    agent
+        .session(session("s"))
+        .run(text("go"), RunOptions::default())
+        .await
+        .unwrap()
 }
 
 // Acceptance: loop detector
@@ -45,15 +50,30 @@ fn a_model_that_goes_in_circles_is_told_after_three_rounds_and_stopped_after_six
             let agent = agent(dir.path(), model(&server, Wire::Messages)).await;
             let report = run(&agent).await;
             assert!(report.outcome == Outcome::Failed, "{report:?}");
-            assert!(report.reason.as_deref().unwrap().contains("going in circles"), "{report:?}");
+            assert!(
+                report
+                    .reason
+                    .as_deref()
+                    .unwrap()
+                    .contains("going in circles"),
+                "{report:?}"
+            );
             assert_eq!(report.steps as usize, 6 * circle.len());
         });
         let requests = server.requests();
-        let nudge =
-            |i: usize| requests[i].seen.as_ref().unwrap().user_texts().any(|t| t.contains("Change your approach"));
+        let nudge = |i: usize| {
+            requests[i]
+                .seen
+                .as_ref()
+                .unwrap()
+                .user_texts()
+                .any(|t| t.contains("Change your approach"))
+        };
         let first = (0..requests.len()).find(|&i| nudge(i));
         assert_eq!(first, Some(3 * circle.len()), "{circle:?}");
-        let nudges = String::from_utf8_lossy(&requests.last().unwrap().body).matches("Change your approach").count();
+        let nudges = String::from_utf8_lossy(&requests.last().unwrap().body)
+            .matches("Change your approach")
+            .count();
         assert_eq!(nudges, 1);
         assert_eq!(server.rejections(), Vec::new());
     }
@@ -63,7 +83,10 @@ fn a_model_that_goes_in_circles_is_told_after_three_rounds_and_stopped_after_six
 #[test]
 fn the_step_limit_stops_a_run_that_can_be_taken_up_again() {
     let server = FakeModel::start_with(|request| match request.result_count() {
-        n if n < 7 => reply().call("write_file", json!({"file_path": format!("{n}.txt"), "content": "x"})),
+        n if n < 7 => reply().call(
+            "write_file",
+            json!({"file_path": format!("{n}.txt"), "content": "x"}),
+        ),
         _ => reply().text("done"),
     });
     let dir = tempfile::tempdir().unwrap();
@@ -73,8 +96,15 @@ fn the_step_limit_stops_a_run_that_can_be_taken_up_again() {
         let report = run(&agent).await;
         assert_eq!((report.outcome, report.steps), (Outcome::StepLimit, 5));
         assert!(report.reason.unwrap().contains("policy.max_steps"));
-        let report = agent.session(session("s")).resume(RunOptions::default()).await.unwrap();
-        assert_eq!((report.outcome, report.steps, report.text.as_str()), (Outcome::Completed, 3, "done"));
+        let report = agent
+            .session(session("s"))
+            .resume(RunOptions::default())
+            .await
+            .unwrap();
+        assert_eq!(
+            (report.outcome, report.steps, report.text.as_str()),
+            (Outcome::Completed, 3, "done")
+        );
     });
     assert_eq!(server.rejections(), Vec::new());
 }
@@ -91,7 +121,11 @@ fn the_time_limit_stops_a_run_during_a_hang_of_the_model() {
         let report = run(&agent).await;
         assert_eq!(report.outcome, Outcome::TimedOut);
         assert!(started.elapsed() < Duration::from_secs(3));
-        let report = agent.session(session("s")).resume(RunOptions::default()).await.unwrap();
+        let report = agent
+            .session(session("s"))
+            .resume(RunOptions::default())
+            .await
+            .unwrap();
         assert_eq!(report.text, "fine");
     });
     assert_eq!(server.rejections(), Vec::new());
@@ -115,10 +149,17 @@ fn a_tool_that_takes_too_long_becomes_a_result_and_the_run_goes_on() {
         let agent = with_tools(dir.path(), &server, vec![deaf()]).await;
         let started = Instant::now();
         assert_eq!(run(&agent).await.outcome, Outcome::Completed);
-        assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
+        assert!(
+            started.elapsed() < Duration::from_secs(3),
+            "{:?}",
+            started.elapsed()
+        );
         let (lines, _) = journal(&agent, &session("s")).await;
         let (_, status, said) = &results(&lines)[0];
-        assert!(*status == ResultStatus::Error && said.contains("timed out after 1 s"), "{said}");
+        assert!(
+            *status == ResultStatus::Error && said.contains("timed out after 1 s"),
+            "{said}"
+        );
     });
     assert_eq!(server.rejections(), Vec::new());
 }
@@ -148,7 +189,9 @@ fn parallel_calls_meet_and_one_that_fails_leaves_its_siblings_alone() {
         assert_eq!(run(&agent).await.outcome, Outcome::Completed);
         let (_, state) = journal(&agent, &session("s")).await;
         let message = &state.turns[2].message;
-        let stead_core::Message::Tool { results } = &**message else { panic!("{message:?}") };
+        let stead_core::Message::Tool { results } = &**message else {
+            panic!("{message:?}")
+        };
         let statuses: Vec<ResultStatus> = results.iter().map(|result| result.status).collect();
         let mut expected = [ResultStatus::Ok; CALLS];
         (expected[3], expected[5]) = (ResultStatus::Error, ResultStatus::Error);
@@ -160,7 +203,10 @@ fn parallel_calls_meet_and_one_that_fails_leaves_its_siblings_alone() {
 // Acceptance: calls that change something run one after the other, in order
 #[test]
 fn calls_that_change_something_never_overlap() {
-    let (busy, order) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())));
+    let (busy, order) = (
+        Arc::new(AtomicUsize::new(0)),
+        Arc::new(Mutex::new(Vec::new())),
+    );
     let log = order.clone();
     let change = TestTool::make("change", Risk::WRITES, move |_, args| {
         let (busy, log) = (busy.clone(), log.clone());
@@ -179,7 +225,11 @@ fn calls_that_change_something_never_overlap() {
         let agent = with_tools(dir.path(), &server, vec![change]).await;
         assert_eq!(run(&agent).await.outcome, Outcome::Completed);
         let (lines, _) = journal(&agent, &session("s")).await;
-        assert!(results(&lines).iter().all(|(_, status, _)| *status == ResultStatus::Ok));
+        assert!(
+            results(&lines)
+                .iter()
+                .all(|(_, status, _)| *status == ResultStatus::Ok)
+        );
     });
     assert_eq!(*order.lock().unwrap(), [0, 1, 2, 3, 4]);
 }
@@ -188,7 +238,9 @@ fn calls_that_change_something_never_overlap() {
 #[test]
 fn a_tool_that_panics_or_stops_is_told_apart() {
     let panics = TestTool::make("panics", Risk::WRITES, |_, _| async { panic!("as told") });
-    let stops = TestTool::make("stops", Risk::WRITES, |_, _| async { Err(ToolError::Stop("nobody can help".into())) });
+    let stops = TestTool::make("stops", Risk::WRITES, |_, _| async {
+        Err(ToolError::Stop("nobody can help".into()))
+    });
     let server = FakeModel::start(vec![
         reply().call("panics", json!({})),
         reply().call("stops", json!({})).call("panics", json!({})),
@@ -198,11 +250,28 @@ fn a_tool_that_panics_or_stops_is_told_apart() {
     block_on(async {
         let agent = with_tools(dir.path(), &server, vec![panics, stops]).await;
         let report = run(&agent).await;
-        assert_eq!((report.outcome, report.reason.as_deref()), (Outcome::Failed, Some("nobody can help")));
+        assert_eq!(
+            (report.outcome, report.reason.as_deref()),
+            (Outcome::Failed, Some("nobody can help"))
+        );
         let (lines, _) = journal(&agent, &session("s")).await;
-        let statuses: Vec<ResultStatus> = results(&lines).into_iter().map(|(_, status, _)| status).collect();
-        assert_eq!(statuses, [ResultStatus::Error, ResultStatus::Error, ResultStatus::Skipped]);
-        let report = agent.session(session("s")).resume(RunOptions::default()).await.unwrap();
+        let statuses: Vec<ResultStatus> = results(&lines)
+            .into_iter()
+            .map(|(_, status, _)| status)
+            .collect();
+        assert_eq!(
+            statuses,
+            [
+                ResultStatus::Error,
+                ResultStatus::Error,
+                ResultStatus::Skipped
+            ]
+        );
+        let report = agent
+            .session(session("s"))
+            .resume(RunOptions::default())
+            .await
+            .unwrap();
         assert_eq!(report.text, "fine");
     });
     assert_eq!(server.rejections(), Vec::new());
@@ -211,13 +280,30 @@ fn a_tool_that_panics_or_stops_is_told_apart() {
 // Acceptance: cancellation
 #[test]
 fn a_cancel_is_obeyed_within_a_second_wherever_the_run_is() {
-    const SLOW_WRITE: Risk = Risk { effect: Effect::Writes, parallel_safe: false, repeatable: false };
-    for case in ["model hangs", "stream stalls", "tool is slow", "changing tool is slow"] {
+    const SLOW_WRITE: Risk = Risk {
+        effect: Effect::Writes,
+        parallel_safe: false,
+        repeatable: false,
+    };
+    for case in [
+        "model hangs",
+        "stream stalls",
+        "tool is slow",
+        "changing tool is slow",
+    ] {
         let script = match case {
             "model hangs" => vec![hang(), reply().text("fine")],
-            "stream stalls" => vec![reply().text("some words").stall_at(150), reply().text("fine")],
+            "stream stalls" => vec![
+                reply().text("some words").stall_at(150),
+                reply().text("fine"),
+            ],
             "tool is slow" => vec![reply().call("slow", json!({})), reply().text("fine")],
-            _ => vec![reply().call("slow_write", json!({})).call("slow_write", json!({})), reply().text("fine")],
+            _ => vec![
+                reply()
+                    .call("slow_write", json!({}))
+                    .call("slow_write", json!({})),
+                reply().text("fine"),
+            ],
         };
         let server = FakeModel::start(script);
         let slow_write = TestTool::make("slow_write", SLOW_WRITE, |_, _| async {
@@ -235,12 +321,21 @@ fn a_cancel_is_obeyed_within_a_second_wherever_the_run_is() {
                 cancel.cancel();
                 Instant::now()
             };
-            let (report, cancelled_at) = tokio::join!(session_here.run(text("go"), options), canceller);
+            let (report, cancelled_at) =
+                tokio::join!(session_here.run(text("go"), options), canceller);
             assert_eq!(report.unwrap().outcome, Outcome::Cancelled, "{case}");
-            assert!(cancelled_at.elapsed() < Duration::from_secs(1) + MARGIN, "{case}: {:?}", cancelled_at.elapsed());
+            assert!(
+                cancelled_at.elapsed() < Duration::from_secs(1) + MARGIN,
+                "{case}: {:?}",
+                cancelled_at.elapsed()
+            );
             assert_well_formed(&events.lock().unwrap());
             let report = session_here.resume(RunOptions::default()).await.unwrap();
-            assert_eq!((report.outcome, report.text.as_str()), (Outcome::Completed, "fine"), "{case}");
+            assert_eq!(
+                (report.outcome, report.text.as_str()),
+                (Outcome::Completed, "fine"),
+                "{case}"
+            );
         });
         assert_eq!(server.rejections(), Vec::new(), "{case}");
     }

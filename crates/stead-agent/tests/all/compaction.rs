@@ -1,7 +1,8 @@
 //! Acceptance 5.1 to 5.4: long work goes on past any window, and nothing is lost.
 
 use crate::support::{
-    agent_on, base_url, block_on, in_parallel, journal, listening, model_name, results, session, text,
+    agent_on, base_url, block_on, in_parallel, journal, listening, model_name, results, session,
+    text,
 };
 use serde_json::json;
 use std::path::Path;
@@ -25,7 +26,10 @@ fn windowed(server: &FakeModel, wire: Wire, window: Option<u32>) -> Arc<dyn Mode
         base_url: Some(base_url(server, wire)),
         max_retries: Some(0),
         context_window: window,
-        timeouts: Timeouts { idle_seconds: 20.0, ..Timeouts::default() },
+        timeouts: Timeouts {
+            idle_seconds: 20.0,
+            ..Timeouts::default()
+        },
         ..ModelSettings::default()
     };
     connect(&settings, &|_| None).unwrap()
@@ -35,12 +39,17 @@ fn windowed(server: &FakeModel, wire: Wire, window: Option<u32>) -> Arc<dyn Mode
 fn look(size: usize) -> Arc<dyn Tool> {
     TestTool::make("look", Risk::READS, move |_, args| async move {
         let n = args["n"].as_u64().unwrap_or(0);
-        Ok(Output::text(format!("page {n}: {}", "some words that were found there ".repeat(size / 33))))
+        Ok(Output::text(format!(
+            "page {n}: {}",
+            "some words that were found there ".repeat(size / 33)
+        )))
     })
 }
 
 fn is_summary_request(request: &Recorded) -> bool {
-    let Ok(seen) = &request.seen else { return false };
+    let Ok(seen) = &request.seen else {
+        return false;
+    };
     matches!(seen.turns.last(), Some(Turn::User(text)) if text.contains("exactly these sections"))
 }
 
@@ -77,17 +86,34 @@ fn two_thousand_steps_fit_a_small_window_and_keep_what_is_pinned() {
     let server = FakeModel::start_with(move |request| {
         let seen = request.seen.as_ref().unwrap();
         let whole = String::from_utf8_lossy(&request.body);
-        assert!(whole.contains(RULE), "request {} has lost the rule", request.index);
+        assert!(
+            whole.contains(RULE),
+            "request {} has lost the rule",
+            request.index
+        );
         // Four bytes a token, as a tokenizer of today makes of such words at worst.
-        assert!(request.body.len() / 4 < WINDOW as usize, "request {} has {} bytes", request.index, request.body.len());
+        assert!(
+            request.body.len() / 4 < WINDOW as usize,
+            "request {} has {} bytes",
+            request.index,
+            request.body.len()
+        );
         let mut largest = seen_largest.lock().unwrap();
-        *largest = (largest.0.max(request.body.len()), largest.1.max(seen.turns.len()));
+        *largest = (
+            largest.0.max(request.body.len()),
+            largest.1.max(seen.turns.len()),
+        );
         if is_summary_request(request) {
             return summary();
         }
         match steps.fetch_add(1, Ordering::SeqCst) {
-            300 => reply().text("DECISION-300: we use PostgreSQL.").call("look", json!({"n": 300})),
-            900 => reply().call("write_file", json!({"file_path": "deep/path-900.txt", "content": "nine hundred"})),
+            300 => reply()
+                .text("DECISION-300: we use PostgreSQL.")
+                .call("look", json!({"n": 300})),
+            900 => reply().call(
+                "write_file",
+                json!({"file_path": "deep/path-900.txt", "content": "nine hundred"}),
+            ),
             step if step < STEPS => reply().call("look", json!({"n": step})),
             STEPS => reply()
                 .call("recall", json!({"query": "rule about keep.txt"}))
@@ -96,40 +122,75 @@ fn two_thousand_steps_fit_a_small_window_and_keep_what_is_pinned() {
             _ => reply().text("done"),
         }
     });
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let model = windowed(&server, Wire::Messages, Some(WINDOW));
         let agent = agent_in(dir.path(), "policy: {max_steps: 3000}\n", model, 1_200).await;
         let mut chat = agent.session(session("long"));
-        let options = RunOptions { pin: Pinned::Yes, ..RunOptions::default() };
+        let options = RunOptions {
+            pin: Pinned::Yes,
+            ..RunOptions::default()
+        };
         let report = chat.run(text(RULE), options).await.unwrap();
-        assert_eq!((report.outcome, report.text.as_str()), (Outcome::Completed, "done"), "{:?}", report.reason);
+        assert_eq!(
+            (report.outcome, report.text.as_str()),
+            (Outcome::Completed, "done"),
+            "{:?}",
+            report.reason
+        );
         assert_eq!(server.rejections(), vec![]);
         let (lines, state) = journal(&agent, &session("long")).await;
         let made = compactions(&lines);
         assert!(made.len() > 10, "{} compactions", made.len());
         assert!(made.iter().all(|compaction| compaction.fallback.is_none()));
         // The file that was written is in every summary since, whatever the summariser said.
-        let last = made.iter().rev().find_map(|compaction| compaction.view.summary.as_ref()).unwrap();
+        let last = made
+            .iter()
+            .rev()
+            .find_map(|compaction| compaction.view.summary.as_ref())
+            .unwrap();
         assert!(last.contains("deep/path-900.txt"), "{last}");
         // What is no longer shown is found.
-        let recalled: Vec<String> = results(&lines).into_iter().rev().take(3).map(|(_, _, text)| text).collect();
+        let recalled: Vec<String> = results(&lines)
+            .into_iter()
+            .rev()
+            .take(3)
+            .map(|(_, _, text)| text)
+            .collect();
         for fact in ["RULE-77", "DECISION-300", "path-900.txt"] {
-            assert!(recalled.iter().any(|text| text.contains(fact)), "{fact}: {recalled:#?}");
+            assert!(
+                recalled.iter().any(|text| text.contains(fact)),
+                "{fact}: {recalled:#?}"
+            );
         }
         // All of it is still there, in its order: the chain of sums is checked by reading.
         let words: Vec<String> = state.turns.iter().map(|turn| turn.message.text()).collect();
         assert!(words.iter().any(|text| text.contains("DECISION-300")));
-        let pages = words.iter().filter(|text| text.starts_with("page ")).count();
+        let pages = words
+            .iter()
+            .filter(|text| text.starts_with("page "))
+            .count();
         assert_eq!(pages, STEPS - 1);
         // Neither the journal's growth per step nor the request's size depend on how much came before.
         let bytes = |from: usize, to: usize| -> usize {
-            lines[from..to].iter().map(|line| format!("{:?}", line.entry).len()).sum()
+            lines[from..to]
+                .iter()
+                .map(|line| format!("{:?}", line.entry).len())
+                .sum()
         };
-        let (early, late) = (bytes(500, 1_500), bytes(lines.len() - 1_500, lines.len() - 500));
+        let (early, late) = (
+            bytes(500, 1_500),
+            bytes(lines.len() - 1_500, lines.len() - 500),
+        );
         assert!(late < early * 5 / 4, "{early} then {late}");
         let (bytes, turns) = *largest.lock().unwrap();
-        assert!(bytes < WINDOW as usize * 4 && turns < 400, "{bytes} bytes, {turns} turns");
+        assert!(
+            bytes < WINDOW as usize * 4 && turns < 400,
+            "{bytes} bytes, {turns} turns"
+        );
     });
 }
 
@@ -146,65 +207,119 @@ enum Failing {
 // 5.2
 #[test]
 fn whatever_a_summariser_does_the_history_stands_and_the_run_goes_on() {
-    in_parallel(&[Failing::Error, Failing::Hangs, Failing::Empty, Failing::Calls, Failing::Overflows], |&failing| {
-        let dir = tempfile::tempdir().unwrap();
-        let steps = AtomicUsize::new(0);
-        let server = FakeModel::start_with(move |request| {
-            let stands_alone = request.seen.as_ref().unwrap().tools.is_empty();
-            if is_summary_request(request) || stands_alone {
-                return match failing {
-                    Failing::Error => fail(500),
-                    Failing::Hangs => hang(),
-                    Failing::Empty => reply().text("  "),
-                    Failing::Calls => reply().call("look", json!({"n": 1})),
-                    Failing::Overflows => fail(400).message("prompt is too long: 9 tokens > 8 maximum"),
-                };
-            }
-            match steps.fetch_add(1, Ordering::SeqCst) {
-                step if step < 120 => reply().call("look", json!({"n": step})),
-                _ => reply().text("done"),
-            }
-        });
-        block_on(async {
-            let settings = "compaction: {timeout_seconds: 1}\n";
-            let model = windowed(&server, Wire::Messages, Some(16_000));
-            let agent = agent_in(dir.path(), settings, model, 1_000).await;
-            let report = agent.session(session("s")).run(text("look at all"), RunOptions::default()).await.unwrap();
-            assert_eq!(report.outcome, Outcome::Completed, "{failing:?}: {:?}", report.reason);
-            let (lines, state) = journal(&agent, &session("s")).await;
-            let made = compactions(&lines);
-            assert!(!made.is_empty() && made.iter().any(|made| made.fallback.is_some()), "{failing:?}");
-            let kept = state.turns.iter().filter(|turn| turn.message.text().starts_with("page ")).count();
-            assert_eq!(kept, 120, "{failing:?}");
-            let request = server.last_request();
-            assert!(String::from_utf8_lossy(&request.body).contains("look at all"), "{failing:?}");
-        });
-        assert_eq!(server.rejections(), vec![]);
-    });
+    in_parallel(
+        &[
+            Failing::Error,
+            Failing::Hangs,
+            Failing::Empty,
+            Failing::Calls,
+            Failing::Overflows,
+        ],
+        |&failing| {
+            let dir = tempfile::tempdir().unwrap();
+            let steps = AtomicUsize::new(0);
+            let server = FakeModel::start_with(move |request| {
+                let stands_alone = request.seen.as_ref().unwrap().tools.is_empty();
+                if is_summary_request(request) || stands_alone {
+                    return match failing {
+                        Failing::Error => fail(500),
+                        Failing::Hangs => hang(),
+                        Failing::Empty => reply().text("  "),
+                        Failing::Calls => reply().call("look", json!({"n": 1})),
+                        Failing::Overflows => {
+                            fail(400).message("prompt is too long: 9 tokens > 8 maximum")
+                        }
+                    };
+                }
+                match steps.fetch_add(1, Ordering::SeqCst) {
+                    step if step < 120 => reply().call("look", json!({"n": step})),
+                    _ => reply().text("done"),
+                }
+            });
+            block_on(async {
+                let settings = "compaction: {timeout_seconds: 1}\n";
+                let model = windowed(&server, Wire::Messages, Some(16_000));
+                let agent = agent_in(dir.path(), settings, model, 1_000).await;
+                let report = agent
+                    .session(session("s"))
+                    .run(text("look at all"), RunOptions::default())
+                    .await
+                    .unwrap();
+                assert_eq!(
+                    report.outcome,
+                    Outcome::Completed,
+                    "{failing:?}: {:?}",
+                    report.reason
+                );
+                let (lines, state) = journal(&agent, &session("s")).await;
+                let made = compactions(&lines);
+                assert!(
+                    !made.is_empty() && made.iter().any(|made| made.fallback.is_some()),
+                    "{failing:?}"
+                );
+                let kept = state
+                    .turns
+                    .iter()
+                    .filter(|turn| turn.message.text().starts_with("page "))
+                    .count();
+                assert_eq!(kept, 120, "{failing:?}");
+                let request = server.last_request();
+                assert!(
+                    String::from_utf8_lossy(&request.body).contains("look at all"),
+                    "{failing:?}"
+                );
+            });
+            assert_eq!(server.rejections(), vec![]);
+        },
+    );
 }
 
 // 5.3
 #[test]
 fn an_overflow_in_any_wording_leads_to_one_compaction_and_a_retry() {
     let wordings = [
-        (Wire::Messages, 400, "prompt is too long: 200015 tokens > 200000 maximum"),
-        (Wire::Messages, 400, "input length and `max_tokens` exceed context limit: 197000 + 8192 > 200000"),
+        (
+            Wire::Messages,
+            400,
+            "prompt is too long: 200015 tokens > 200000 maximum",
+        ),
+        (
+            Wire::Messages,
+            400,
+            "input length and `max_tokens` exceed context limit: 197000 + 8192 > 200000",
+        ),
         (Wire::Messages, 413, "Request exceeds the maximum size"),
         (
             Wire::Chat,
             400,
             "This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens.",
         ),
-        (Wire::Chat, 400, "the request exceeds the available context size, try increasing the context size"),
-        (Wire::Chat, 400, "Please reduce the length of the messages or completion."),
+        (
+            Wire::Chat,
+            400,
+            "the request exceeds the available context size, try increasing the context size",
+        ),
+        (
+            Wire::Chat,
+            400,
+            "Please reduce the length of the messages or completion.",
+        ),
         (Wire::Chat, 500, "input length exceeds the context length"),
-        (Wire::Chat, 422, "The total number of tokens in the prompt exceeds the model's limit of 32768"),
+        (
+            Wire::Chat,
+            422,
+            "The total number of tokens in the prompt exceeds the model's limit of 32768",
+        ),
         (
             Wire::Responses,
             400,
             "Your input exceeds the context window of this model. Please adjust your input and try again.",
         ),
-        (Wire::Gemini, 400, "The input token count (1048577) exceeds the maximum number of tokens allowed (1048576)."),
+        (
+            Wire::Gemini,
+            400,
+            "The input token count (1048577) exceeds the maximum number of tokens allowed (1048576).",
+        ),
     ];
     in_parallel(&wordings, |&(wire, status, words)| {
         let dir = tempfile::tempdir().unwrap();
@@ -227,13 +342,30 @@ fn an_overflow_in_any_wording_leads_to_one_compaction_and_a_retry() {
             // Nobody knows the window.
             let agent = agent_in(dir.path(), "", windowed(&server, wire, None), 600).await;
             let (options, heard) = listening();
-            let report = agent.session(session("s")).run(text("look"), options).await.unwrap();
-            assert_eq!(report.outcome, Outcome::Completed, "{words}: {:?}", report.reason);
+            let report = agent
+                .session(session("s"))
+                .run(text("look"), options)
+                .await
+                .unwrap();
+            assert_eq!(
+                report.outcome,
+                Outcome::Completed,
+                "{words}: {:?}",
+                report.reason
+            );
             let (lines, _) = journal(&agent, &session("s")).await;
             let made = compactions(&lines);
-            assert_eq!(made.iter().map(|made| made.cause).collect::<Vec<_>>(), [Cause::Overflow], "{words}");
+            assert_eq!(
+                made.iter().map(|made| made.cause).collect::<Vec<_>>(),
+                [Cause::Overflow],
+                "{words}"
+            );
             let heard = heard.lock().unwrap();
-            assert!(heard.iter().any(|event| matches!(event.kind, EventKind::Compacted { .. })));
+            assert!(
+                heard
+                    .iter()
+                    .any(|event| matches!(event.kind, EventKind::Compacted { .. }))
+            );
         });
         assert_eq!(server.rejections(), vec![]);
     });
@@ -265,10 +397,25 @@ fn an_overflow_in_the_middle_of_a_stream_is_one_too() {
     block_on(async {
         let agent = agent_in(dir.path(), "", windowed(&server, Wire::Messages, None), 600).await;
         let (options, heard) = listening();
-        let report = agent.session(session("s")).run(text("look"), options).await.unwrap();
-        assert_eq!((report.outcome, report.text.as_str()), (Outcome::Completed, "done"), "{:?}", report.reason);
+        let report = agent
+            .session(session("s"))
+            .run(text("look"), options)
+            .await
+            .unwrap();
+        assert_eq!(
+            (report.outcome, report.text.as_str()),
+            (Outcome::Completed, "done"),
+            "{:?}",
+            report.reason
+        );
         // Whoever listened is told that the half answer is void.
-        assert!(heard.lock().unwrap().iter().any(|event| matches!(event.kind, EventKind::ModelRetry { .. })));
+        assert!(
+            heard
+                .lock()
+                .unwrap()
+                .iter()
+                .any(|event| matches!(event.kind, EventKind::ModelRetry { .. }))
+        );
     });
 }
 
@@ -284,20 +431,47 @@ fn one_message_that_alone_is_too_much_is_cut_or_ends_the_run_clearly() {
     });
     block_on(async {
         let settings = "disable: [offload]\n";
-        let agent = agent_in(dir.path(), settings, windowed(&server, Wire::Messages, None), 300_000).await;
-        let report = agent.session(session("s")).run(text("look"), RunOptions::default()).await.unwrap();
-        assert_eq!((report.outcome, report.text.as_str()), (Outcome::Completed, "done"), "{:?}", report.reason);
+        let agent = agent_in(
+            dir.path(),
+            settings,
+            windowed(&server, Wire::Messages, None),
+            300_000,
+        )
+        .await;
+        let report = agent
+            .session(session("s"))
+            .run(text("look"), RunOptions::default())
+            .await
+            .unwrap();
+        assert_eq!(
+            (report.outcome, report.text.as_str()),
+            (Outcome::Completed, "done"),
+            "{:?}",
+            report.reason
+        );
     });
     // An input: nobody but the person can say less.
     let dir = tempfile::tempdir().unwrap();
     let server = FakeModel::start_with(|_| fail(400).message("prompt is too long"));
     block_on(async {
-        let agent = agent_in(dir.path(), "disable: [offload]\n", windowed(&server, Wire::Messages, None), 10).await;
+        let agent = agent_in(
+            dir.path(),
+            "disable: [offload]\n",
+            windowed(&server, Wire::Messages, None),
+            10,
+        )
+        .await;
         let mut chat = agent.session(session("s"));
-        let report = chat.run(text(&"word ".repeat(50_000)), RunOptions::default()).await.unwrap();
+        let report = chat
+            .run(text(&"word ".repeat(50_000)), RunOptions::default())
+            .await
+            .unwrap();
         assert_eq!(report.outcome, Outcome::Failed);
         let reason = report.reason.unwrap();
-        assert!(reason.contains("nothing left to leave out") && reason.contains("larger window"), "{reason}");
+        assert!(
+            reason.contains("nothing left to leave out") && reason.contains("larger window"),
+            "{reason}"
+        );
         assert_eq!(server.requests().len(), 1);
     });
 }
@@ -310,29 +484,55 @@ fn a_person_compacts_between_runs_and_the_context_says_what_was_wanted() {
             assert!(String::from_utf8_lossy(&request.body).contains("kept above all: the colours"));
             return summary();
         }
-        reply().text(format!("answer {} {}", request.index, "and more words ".repeat(50)))
+        reply().text(format!(
+            "answer {} {}",
+            request.index,
+            "and more words ".repeat(50)
+        ))
     });
     block_on(async {
-        let agent = agent_in(dir.path(), "", windowed(&server, Wire::Messages, Some(WINDOW)), 10).await;
+        let agent = agent_in(
+            dir.path(),
+            "",
+            windowed(&server, Wire::Messages, Some(WINDOW)),
+            10,
+        )
+        .await;
         let mut chat = agent.session(session("s"));
         for turn in 0..6 {
-            chat.run(text(&format!("question {turn}")), RunOptions::default()).await.unwrap();
+            chat.run(text(&format!("question {turn}")), RunOptions::default())
+                .await
+                .unwrap();
         }
         let before = chat.state().context_tokens();
-        let made = chat.compact(Some("the colours".into()), RunOptions::default()).await.unwrap().unwrap();
-        assert_eq!((made.cause, made.run, made.focus.as_deref()), (Cause::Manual, None, Some("the colours")));
+        let made = chat
+            .compact(Some("the colours".into()), RunOptions::default())
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!(
+            (made.cause, made.run, made.focus.as_deref()),
+            (Cause::Manual, None, Some("the colours"))
+        );
         assert!(made.model.is_some() && made.usage.output_tokens > 0);
         assert!(chat.state().context_tokens() < before, "{before}");
         // The request for the summary was the conversation with one more message.
         let requests = server.requests();
-        let [.., last, asked] = requests.as_slice() else { panic!() };
+        let [.., last, asked] = requests.as_slice() else {
+            panic!()
+        };
         let told = |request: &Recorded| request.seen.as_ref().unwrap().turns.clone();
         let (last, asked) = (told(last), told(asked));
         assert_eq!(asked[..last.len()], last[..]);
-        let report = chat.run(text("question 6"), RunOptions::default()).await.unwrap();
+        let report = chat
+            .run(text("question 6"), RunOptions::default())
+            .await
+            .unwrap();
         assert_eq!(report.outcome, Outcome::Completed);
         let turns = told(&server.last_request());
-        assert!(matches!(&turns[0], Turn::User(text) if text.contains("<summary>") && text.contains("Look at pages")));
+        assert!(
+            matches!(&turns[0], Turn::User(text) if text.contains("<summary>") && text.contains("Look at pages"))
+        );
         // A second time there is hardly anything to leave out; a rewind brings all of it back.
         chat.rewind(1, stead_store::Wait::No).await.unwrap();
         assert_eq!(chat.state().messages().len(), 0);
@@ -358,7 +558,9 @@ fn a_cheaper_model_summarises_in_pieces_that_fit_it() {
     });
     block_on(async {
         let files = Arc::new(stead_vfs::LocalVfs::open(dir.path(), Arc::new(OsDisk)).unwrap());
-        let workspace = stead_workspace::Workspace::open(files, &Default::default(), &|_| None).await.unwrap();
+        let workspace = stead_workspace::Workspace::open(files, &Default::default(), &|_| None)
+            .await
+            .unwrap();
         let place = stead_workspace::LocalPlace::open(
             dir.path(),
             workspace.config().agent(),
@@ -379,12 +581,21 @@ fn a_cheaper_model_summarises_in_pieces_that_fit_it() {
             models: stead_agent::Models::default(),
         })
         .unwrap();
-        let report = agent.session(session("s")).run(text("look"), RunOptions::default()).await.unwrap();
+        let report = agent
+            .session(session("s"))
+            .run(text("look"), RunOptions::default())
+            .await
+            .unwrap();
         assert_eq!(report.outcome, Outcome::Completed, "{:?}", report.reason);
-        assert!(asked.load(Ordering::SeqCst) > 1, "one piece would have been too much");
+        assert!(
+            asked.load(Ordering::SeqCst) > 1,
+            "one piece would have been too much"
+        );
         assert!(largest.load(Ordering::SeqCst) / 4 < 8_000);
         let (lines, _) = journal(&agent, &session("s")).await;
-        let summarised = compactions(&lines).iter().find_map(|made| made.model.clone());
+        let summarised = compactions(&lines)
+            .iter()
+            .find_map(|made| made.model.clone());
         assert_eq!(summarised.as_deref(), Some("openai:x"));
         tokio::time::sleep(Duration::ZERO).await;
     });
@@ -395,7 +606,10 @@ struct Dice(u64);
 
 impl Dice {
     fn roll(&mut self, most: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % most
     }
 }
@@ -427,8 +641,10 @@ fn random_step(dice: &mut Dice) -> Answer {
 // 5.4
 #[test]
 fn random_histories_are_never_refused_by_a_strict_provider() {
-    let cases: Vec<(Wire, u64)> =
-        Wire::ALL.into_iter().flat_map(|wire| (1..=4).map(move |seed| (wire, seed))).collect();
+    let cases: Vec<(Wire, u64)> = Wire::ALL
+        .into_iter()
+        .flat_map(|wire| (1..=4).map(move |seed| (wire, seed)))
+        .collect();
     in_parallel(&cases, |&(wire, seed)| {
         let dir = tempfile::tempdir().unwrap();
         let dice = Mutex::new((Dice(seed * 7_919), 0));
@@ -438,7 +654,11 @@ fn random_histories_are_never_refused_by_a_strict_provider() {
             }
             let (dice, steps) = &mut *dice.lock().unwrap();
             *steps += 1;
-            if *steps % 25 == 0 { reply().text("that was it") } else { random_step(dice) }
+            if *steps % 25 == 0 {
+                reply().text("that was it")
+            } else {
+                random_step(dice)
+            }
         });
         block_on(async {
             let settings = "policy: {repeat_nudge: 0, repeat_end: 0}\ncompaction: {keep: 0.1}\n";
@@ -446,8 +666,16 @@ fn random_histories_are_never_refused_by_a_strict_provider() {
             let agent = agent_in(dir.path(), settings, model, 1_600).await;
             let mut chat = agent.session(session("s"));
             for turn in 0..4 {
-                let report = chat.run(text(&format!("turn {turn}")), RunOptions::default()).await.unwrap();
-                assert_eq!(report.outcome, Outcome::Completed, "{wire:?} {seed}: {:?}", report.reason);
+                let report = chat
+                    .run(text(&format!("turn {turn}")), RunOptions::default())
+                    .await
+                    .unwrap();
+                assert_eq!(
+                    report.outcome,
+                    Outcome::Completed,
+                    "{wire:?} {seed}: {:?}",
+                    report.reason
+                );
             }
             let (lines, state) = journal(&agent, &session("s")).await;
             assert!(compactions(&lines).len() > 2, "{wire:?} {seed}");

@@ -17,8 +17,7 @@ async fn two_hundred_sessions_at_once_complete_and_share_nothing() {
         let name = seen.user_texts().next().unwrap().to_owned();
         match seen.results().count() {
             n if n < 3 => {
-                let args =
-                    json!({"file_path": format!("{name}.txt"), "content": format!("{name} {n}\n"), "mode": "append"});
+                let args = json!({"file_path": format!("{name}.txt"), "content": format!("{name} {n}\n"), "mode": "append"});
                 reply().call("write_file", args)
             }
             _ => reply().text(format!("{name} is done")),
@@ -31,8 +30,15 @@ async fn two_hundred_sessions_at_once_complete_and_share_nothing() {
         let agent = agent.clone();
         tasks.spawn(async move {
             let name = format!("s{n}");
-            let report = agent.session(session(&name)).run(text(&name), RunOptions::default()).await.unwrap();
-            assert_eq!((report.outcome, report.text), (Outcome::Completed, format!("{name} is done")));
+            let report = agent
+                .session(session(&name))
+                .run(text(&name), RunOptions::default())
+                .await
+                .unwrap();
+            assert_eq!(
+                (report.outcome, report.text),
+                (Outcome::Completed, format!("{name} is done"))
+            );
         });
     }
     while let Some(done) = tasks.join_next().await {
@@ -42,7 +48,10 @@ async fn two_hundred_sessions_at_once_complete_and_share_nothing() {
     for n in 0..SESSIONS {
         let name = format!("s{n}");
         let (lines, state) = journal(&agent, &session(&name)).await;
-        assert_eq!((lines.len(), state.title.as_str(), state.runs), (13, name.as_str(), 1));
+        assert_eq!(
+            (lines.len(), state.title.as_str(), state.runs),
+            (13, name.as_str(), 1)
+        );
         let file = std::fs::read_to_string(dir.path().join(format!("{name}.txt"))).unwrap();
         assert_eq!(file, format!("{name} 0\n{name} 1\n{name} 2\n"));
     }

@@ -24,8 +24,17 @@ const CASES: [&str; 5] = ["hundred_mb", "one_line", "binary", "yes", "stubborn"]
 /// Megabytes of memory: now, or the most there ever were.
 fn memory_mb(field: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
-    line.trim_start_matches(':').trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap() / 1024
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix(field))
+        .unwrap();
+    line.trim_start_matches(':')
+        .trim()
+        .trim_end_matches(" kB")
+        .trim()
+        .parse::<u64>()
+        .unwrap()
+        / 1024
 }
 
 /// Writes `pieces` megabytes, whether or not anybody keeps them.
@@ -35,7 +44,11 @@ async fn pour(cx: ToolCx, pieces: usize, piece: Vec<u8>) -> Result<Output, ToolE
     for _ in 0..pieces {
         told = spill.write(&piece).await;
     }
-    assert_eq!(told, Room::Full, "whoever writes more than is kept is told so");
+    assert_eq!(
+        told,
+        Room::Full,
+        "whoever writes more than is kept is told so"
+    );
     Ok(spill.finish().await)
 }
 
@@ -43,8 +56,13 @@ async fn run_command(cx: ToolCx, script: &str) -> Result<Output, ToolError> {
     let mut spill = cx.spill();
     let mut command = Command::new("sh");
     command.args(["-c", script]);
-    let bounds = Capture { timeout: Duration::from_secs(60), cancel: cx.cancel.clone() };
-    let ended = capture(command, &mut spill, &bounds).await.map_err(|error| ToolError::Tell(error.to_string()))?;
+    let bounds = Capture {
+        timeout: Duration::from_secs(60),
+        cancel: cx.cancel.clone(),
+    };
+    let ended = capture(command, &mut spill, &bounds)
+        .await
+        .map_err(|error| ToolError::Tell(error.to_string()))?;
     assert_eq!(ended, Ended::Full);
     Ok(spill.finish().await)
 }
@@ -60,7 +78,13 @@ fn tool(case: &str) -> Arc<dyn Tool> {
                 "one_line" => pour(cx, 1024, vec![b'x'; MB as usize]).await,
                 "binary" => pour(cx, 100, (0..=255u8).cycle().take(MB as usize).collect()).await,
                 "yes" => run_command(cx, "echo $$; yes 'no end of it'").await,
-                _ => run_command(cx, "trap '' TERM; echo $$; while :; do yes 'no end of it'; done").await,
+                _ => {
+                    run_command(
+                        cx,
+                        "trap '' TERM; echo $$; while :; do yes 'no end of it'; done",
+                    )
+                    .await
+                }
             }
         }
     })
@@ -79,8 +103,15 @@ fn flood(dir: &Path, case: &str) {
             }
         });
         let before = memory_mb("VmRSS");
-        let options = RunOptions { listener, ..RunOptions::default() };
-        let report = agent.session(session("s")).run(text("Go."), options).await.unwrap();
+        let options = RunOptions {
+            listener,
+            ..RunOptions::default()
+        };
+        let report = agent
+            .session(session("s"))
+            .run(text("Go."), options)
+            .await
+            .unwrap();
         assert_eq!(report.outcome, Outcome::Completed, "{report:?}");
         println!("\ngrew {}", memory_mb("VmHWM").saturating_sub(before));
         let (lines, _) = journal(&agent, &session("s")).await;
@@ -99,7 +130,14 @@ fn output_of_any_length_needs_a_fixed_amount_of_memory() {
         let told = [("dir", dir.path().to_str().unwrap()), ("case", case)];
         let ended = Child::spawn(TEST, told).wait(Duration::from_secs(60));
         assert_eq!(ended.death, Death::Exit(0), "{case}: {ended}");
-        let said = |key: &str| ended.stdout.lines().find_map(|line| line.strip_prefix(key)).unwrap().to_owned();
+        let said = |key: &str| {
+            ended
+                .stdout
+                .lines()
+                .find_map(|line| line.strip_prefix(key))
+                .unwrap()
+                .to_owned()
+        };
         let grew: u64 = said("grew ").parse().unwrap();
         assert!(grew <= 64, "{case}: {grew} MB");
         assert!(ended.stdout.contains("heard"), "{case}");
@@ -108,12 +146,21 @@ fn output_of_any_length_needs_a_fixed_amount_of_memory() {
         let path = format!("agents/main/offload/s/c1.{ending}");
         let file = dir.path().join(&path);
         assert_eq!(std::fs::metadata(&file).unwrap().len(), CAP, "{case}");
-        assert!(told.contains(&format!("Its first {CAP} bytes are in {path}")), "{case}: {told}");
-        assert!(told.contains("The rest is lost: of one output 64 MB are kept."), "{case}: {told}");
+        assert!(
+            told.contains(&format!("Its first {CAP} bytes are in {path}")),
+            "{case}: {told}"
+        );
+        assert!(
+            told.contains("The rest is lost: of one output 64 MB are kept."),
+            "{case}: {told}"
+        );
         assert!(told.len() < 6_000, "{case}: {} bytes", told.len());
         if matches!(case, "yes" | "stubborn") {
             let child = told.lines().nth(1).unwrap();
-            assert!(!Path::new(&format!("/proc/{child}")).exists(), "{case}: {child} lives on");
+            assert!(
+                !Path::new(&format!("/proc/{child}")).exists(),
+                "{case}: {child} lives on"
+            );
         }
         assert_read_by_tools(dir.path(), &path, case);
     }
@@ -126,9 +173,18 @@ fn assert_read_by_tools(dir: &Path, path: &str, case: &str) {
          'every day|no end', path: {path}, max_matches: 2}}, id: g}}]\n- text: Done."
     );
     block_on(async {
-        let agent = agent_on(dir, Arc::new(ScriptedModel::parse("s", &script).unwrap()), Arc::new(OsDisk), Vec::new());
+        let agent = agent_on(
+            dir,
+            Arc::new(ScriptedModel::parse("s", &script).unwrap()),
+            Arc::new(OsDisk),
+            Vec::new(),
+        );
         let agent = agent.await;
-        agent.session(session("reader")).run(text("Read."), RunOptions::default()).await.unwrap();
+        agent
+            .session(session("reader"))
+            .run(text("Read."), RunOptions::default())
+            .await
+            .unwrap();
         let (lines, _) = journal(&agent, &session("reader")).await;
         let told = results(&lines);
         let told = |id: &str| told.iter().find(|(of, ..)| of == id).unwrap().2.clone();

@@ -1,7 +1,9 @@
 //! Commands through the driver: asked about, streamed, bounded, cancelled, and nothing of them is left. Floods run in
 //! a process of their own, so that its memory is its own.
 
-use crate::support::{agent_with_host, block_on, journal, listening, model, results, session, text};
+use crate::support::{
+    agent_with_host, block_on, journal, listening, model, results, session, text,
+};
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
@@ -18,13 +20,22 @@ const CAP: u64 = 64 * MB;
 /// A model that runs `command` and is done.
 fn runs(command: &str, more: &str) -> Arc<ScriptedModel> {
     let command = serde_json::to_string(command).unwrap();
-    let script = format!("- calls: [{{tool: execute, args: {{command: {command}{more}}}, id: c1}}]\n- text: Done.");
+    let script = format!(
+        "- calls: [{{tool: execute, args: {{command: {command}{more}}}, id: c1}}]\n- text: Done."
+    );
     Arc::new(ScriptedModel::parse("s", &script).unwrap())
 }
 
 async fn approved(agent: &Arc<Agent>, options: RunOptions) -> RunReport {
-    let options = RunOptions { approvals: Approvals::All, ..options };
-    agent.session(session("s")).run(text("Go."), options).await.unwrap()
+    let options = RunOptions {
+        approvals: Approvals::All,
+        ..options
+    };
+    agent
+        .session(session("s"))
+        .run(text("Go."), options)
+        .await
+        .unwrap()
 }
 
 /// The status and the text of the one result.
@@ -37,8 +48,12 @@ async fn result(agent: &Arc<Agent>) -> (ResultStatus, String) {
 /// Processes whose command line has `words`.
 fn alive(words: &str) -> Vec<String> {
     let lines = std::fs::read_dir("/proc").unwrap().flatten();
-    let lines = lines.filter_map(|entry| std::fs::read_to_string(entry.path().join("cmdline")).ok());
-    lines.map(|line| line.replace('\0', " ")).filter(|line| line.contains(words)).collect()
+    let lines =
+        lines.filter_map(|entry| std::fs::read_to_string(entry.path().join("cmdline")).ok());
+    lines
+        .map(|line| line.replace('\0', " "))
+        .filter(|line| line.contains(words))
+        .collect()
 }
 
 // 6: execute
@@ -51,25 +66,44 @@ fn a_command_asks_and_runs_once_it_may() {
     ] {
         let dir = tempfile::tempdir().unwrap();
         block_on(async {
-            let agent = agent_with_host(dir.path(), runs("echo x >> ran; echo out; echo err >&2; exit 3", "")).await;
+            let agent = agent_with_host(
+                dir.path(),
+                runs("echo x >> ran; echo out; echo err >&2; exit 3", ""),
+            )
+            .await;
             let (options, heard) = listening();
-            let options = RunOptions { approvals: approvals.clone(), ..options };
+            let options = RunOptions {
+                approvals: approvals.clone(),
+                ..options
+            };
             let mut live = agent.session(session("s"));
             let report = live.run(text("Go."), options).await.unwrap();
             assert_eq!(report.outcome, outcome, "{approvals:?}");
             assert_eq!(dir.path().join("ran").exists(), ran, "{approvals:?}");
             if outcome == Outcome::Parked {
-                let rules: Vec<String> = live.open_questions().into_iter().map(|question| question.rule).collect();
-                assert_eq!(rules, ["mode default: commands outside a sandbox ask (no rule allows `echo`)"]);
+                let rules: Vec<String> = live
+                    .open_questions()
+                    .into_iter()
+                    .map(|question| question.rule)
+                    .collect();
+                assert_eq!(
+                    rules,
+                    ["mode default: commands outside a sandbox ask (no rule allows `echo`)"]
+                );
             }
             if ran {
-                assert_eq!(result(&agent).await, (ResultStatus::Ok, "[exit code 3]\nout\nerr\n".to_owned()));
+                assert_eq!(
+                    result(&agent).await,
+                    (ResultStatus::Ok, "[exit code 3]\nout\nerr\n".to_owned())
+                );
                 let deltas = heard.lock().unwrap().iter().any(|event| {
                     matches!(&event.kind, EventKind::ToolOutputDelta { id, text } if id == "c1" && text.contains("out"))
                 });
                 assert!(deltas, "what it writes is told while it runs");
                 let (lines, _) = journal(&agent, &session("s")).await;
-                let untrusted = lines.iter().any(|line| matches!(&line.entry, Entry::Result(r) if r.untrusted));
+                let untrusted = lines
+                    .iter()
+                    .any(|line| matches!(&line.entry, Entry::Result(r) if r.untrusted));
                 assert!(untrusted, "nobody vouches for what a program says");
             }
         });
@@ -96,10 +130,16 @@ fn a_command_may_take_longer_than_any_other_call_and_ends_when_its_own_time_is_u
         std::fs::write(dir.path().join("agent.yaml"), settings).unwrap();
         block_on(async {
             let agent = agent_with_host(dir.path(), runs(command, more)).await;
-            assert_eq!(approved(&agent, RunOptions::default()).await.outcome, Outcome::Completed);
+            assert_eq!(
+                approved(&agent, RunOptions::default()).await.outcome,
+                Outcome::Completed
+            );
             let (found, said) = result(&agent).await;
             assert_eq!(found, status, "{command}: {said}");
-            assert!(said == expected || (expected.ends_with(": ") && said.starts_with(expected)), "{command}: {said}");
+            assert!(
+                said == expected || (expected.ends_with(": ") && said.starts_with(expected)),
+                "{command}: {said}"
+            );
         });
     }
 }
@@ -125,10 +165,17 @@ fn cancelling_a_run_leaves_nothing_of_its_command() {
             cancel.cancel();
         });
         assert_eq!(report.outcome, Outcome::Cancelled);
-        assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
+        assert!(
+            asked.elapsed() < Duration::from_secs(2),
+            "{:?}",
+            asked.elapsed()
+        );
         assert_eq!(alive(&name), Vec::<String>::new());
         let (status, said) = result(&agent).await;
-        assert!(status == ResultStatus::Cancelled && said.contains("cancelled: "), "{status:?} {said}");
+        assert!(
+            status == ResultStatus::Cancelled && said.contains("cancelled: "),
+            "{status:?} {said}"
+        );
     });
 }
 
@@ -146,7 +193,10 @@ fn eight_sessions_run_commands_at_once() {
         let agent = agent_with_host(dir.path(), model(&server, Wire::Messages)).await;
         let work = (0..8).map(|n| {
             let mut live = agent.session(session(&format!("s{n}")));
-            let options = RunOptions { approvals: Approvals::All, ..RunOptions::default() };
+            let options = RunOptions {
+                approvals: Approvals::All,
+                ..RunOptions::default()
+            };
             async move { live.run(text("Go."), options).await.unwrap().outcome }
         });
         let outcomes = futures_util::future::join_all(work).await;
@@ -164,11 +214,21 @@ fn only_a_tree_that_is_a_folder_has_commands() {
     let dir = tempfile::tempdir().unwrap();
     block_on(async {
         let agent = agent_with_host(dir.path(), runs("true", "")).await;
-        let ann = Owner { user: UserId::new("ann").unwrap(), ..Owner::default() };
+        let ann = Owner {
+            user: UserId::new("ann").unwrap(),
+            ..Owner::default()
+        };
         for (owner, has) in [(Owner::default(), true), (ann, false)] {
             let turn = agent.turn_of(&owner).await.unwrap();
             assert_eq!(turn.tools.find("Bash").is_some(), has, "{owner:?}");
-            assert_eq!(turn.prompt.sections.iter().any(|section| section.title == "commands"), has, "{owner:?}");
+            assert_eq!(
+                turn.prompt
+                    .sections
+                    .iter()
+                    .any(|section| section.title == "commands"),
+                has,
+                "{owner:?}"
+            );
         }
     });
 }
@@ -176,8 +236,17 @@ fn only_a_tree_that_is_a_folder_has_commands() {
 /// Megabytes of memory: now, or the most there ever were.
 fn memory_mb(field: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
-    line.trim_start_matches(':').trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap() / 1024
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix(field))
+        .unwrap();
+    line.trim_start_matches(':')
+        .trim()
+        .trim_end_matches(" kB")
+        .trim()
+        .parse::<u64>()
+        .unwrap()
+        / 1024
 }
 
 /// The child: runs one command and says what it needed.
@@ -201,22 +270,50 @@ fn floods_need_a_fixed_amount_of_memory_and_are_stopped_at_the_cap() {
     let full = "[stopped: the command wrote more than is kept; let it write less, or to a file]";
     let mark = format!("no-end-{}", std::process::id());
     let table = [
-        ("100 MB", "head -c 104857600 /dev/zero | tr '\\0' 'x'".to_owned(), CAP, full),
+        (
+            "100 MB",
+            "head -c 104857600 /dev/zero | tr '\\0' 'x'".to_owned(),
+            CAP,
+            full,
+        ),
         ("endless", format!("yes {mark}"), CAP, full),
-        ("endless and deaf", format!("trap '' TERM; while :; do yes {mark}; done"), CAP, full),
-        ("30 MB", "head -c 31457280 /dev/zero | tr '\\0' 'x'; exit 4".to_owned(), 30 * MB, "[exit code 4]"),
+        (
+            "endless and deaf",
+            format!("trap '' TERM; while :; do yes {mark}; done"),
+            CAP,
+            full,
+        ),
+        (
+            "30 MB",
+            "head -c 31457280 /dev/zero | tr '\\0' 'x'; exit 4".to_owned(),
+            30 * MB,
+            "[exit code 4]",
+        ),
     ];
     for (case, command, kept, how) in table {
         let dir = tempfile::tempdir().unwrap();
-        let told = [("dir", dir.path().to_str().unwrap()), ("command", command.as_str())];
+        let told = [
+            ("dir", dir.path().to_str().unwrap()),
+            ("command", command.as_str()),
+        ];
         let ended = Child::spawn(FLOODS, told).wait(Duration::from_secs(60));
         assert_eq!(ended.death, Death::Exit(0), "{case}: {ended}");
-        let said = |key: &str| ended.stdout.lines().find_map(|line| line.strip_prefix(key)).unwrap().to_owned();
+        let said = |key: &str| {
+            ended
+                .stdout
+                .lines()
+                .find_map(|line| line.strip_prefix(key))
+                .unwrap()
+                .to_owned()
+        };
         let grew: u64 = said("grew ").parse().unwrap();
         assert!(grew <= 64, "{case}: {grew} MB");
         let told = said("told ").replace('\u{1}', "\n");
         assert!(told.starts_with(how), "{case}: {told}");
-        assert!(told.contains("agents/main/offload/s/c1.txt") && told.len() < 6_000, "{case}: {told}");
+        assert!(
+            told.contains("agents/main/offload/s/c1.txt") && told.len() < 6_000,
+            "{case}: {told}"
+        );
         let file = std::fs::metadata(dir.path().join("agents/main/offload/s/c1.txt")).unwrap();
         assert_eq!(file.len(), kept, "{case}");
     }

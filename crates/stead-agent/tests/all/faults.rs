@@ -19,8 +19,12 @@ enum Way {
     IsTorn,
 }
 
-const WAYS: [Way; 4] =
-    [Way::FailsOnce(Errno::IO), Way::FailsOnce(Errno::NOSPC), Way::FailsFromThere(Errno::NOSPC), Way::IsTorn];
+const WAYS: [Way; 4] = [
+    Way::FailsOnce(Errno::IO),
+    Way::FailsOnce(Errno::NOSPC),
+    Way::FailsFromThere(Errno::NOSPC),
+    Way::IsTorn,
+];
 
 impl Way {
     fn at(self, n: usize) -> FaultDisk {
@@ -41,18 +45,33 @@ fn a_fault_anywhere_is_told_and_survived() {
     lay_out(dir.path());
     block_on(async {
         let agent = agent_on(dir.path(), job_model(&server), counting.clone(), Vec::new()).await;
-        agent.session(session("s")).run(text(INPUT), RunOptions::default()).await.unwrap();
+        agent
+            .session(session("s"))
+            .run(text(INPUT), RunOptions::default())
+            .await
+            .unwrap();
         agent.sessions().flush().await;
     });
     let ops = counting.ops();
     let mut cases = Vec::new();
     for (i, op) in ops.iter().enumerate() {
         for way in WAYS {
-            cases.push((i + 1, way, format!("operation {} ({:?} {}) {way:?}", i + 1, op.kind, op.name.display())));
+            cases.push((
+                i + 1,
+                way,
+                format!(
+                    "operation {} ({:?} {}) {way:?}",
+                    i + 1,
+                    op.kind,
+                    op.name.display()
+                ),
+            ));
         }
     }
     assert!(cases.len() > 200, "only {} cases", cases.len());
-    in_parallel(&cases, |(n, way, place)| fail_and_go_on(&server, *n, *way, place));
+    in_parallel(&cases, |(n, way, place)| {
+        fail_and_go_on(&server, *n, *way, place)
+    });
     assert_eq!(server.rejections(), Vec::new());
 }
 
@@ -67,7 +86,10 @@ fn fail_and_go_on(server: &FakeModel, n: usize, way: Way, place: &str) {
         faulty.sessions().flush().await;
         if !disk.fired() {
             // How often the index is written depends on how long the run takes.
-            assert!(place.contains("sessions.tmp") || place.contains("sessions.json"), "{place}: not reached");
+            assert!(
+                place.contains("sessions.tmp") || place.contains("sessions.json"),
+                "{place}: not reached"
+            );
             return;
         }
         match &ran {
@@ -76,7 +98,10 @@ fn fail_and_go_on(server: &FakeModel, n: usize, way: Way, place: &str) {
                 assert_failures_are_told(&faulty, place).await;
             }
             Err(AgentError::Store(
-                StoreError::NoSpace(_) | StoreError::Io { .. } | StoreError::Broken(_) | StoreError::NotFound(_),
+                StoreError::NoSpace(_)
+                | StoreError::Io { .. }
+                | StoreError::Broken(_)
+                | StoreError::NotFound(_),
             )) => {}
             Err(error) => panic!("{place}: {error}"),
         }
@@ -87,7 +112,9 @@ fn fail_and_go_on(server: &FakeModel, n: usize, way: Way, place: &str) {
         match way {
             // The live session itself goes on where the disk works again.
             Way::FailsOnce(_) | Way::IsTorn => go_on(&mut live, dir.path(), place).await,
-            Way::FailsFromThere(_) => go_on(&mut agent.session(session("s")), dir.path(), place).await,
+            Way::FailsFromThere(_) => {
+                go_on(&mut agent.session(session("s")), dir.path(), place).await
+            }
         }
         assert_truthful(&agent, dir.path(), place).await;
     });
@@ -96,7 +123,11 @@ fn fail_and_go_on(server: &FakeModel, n: usize, way: Way, place: &str) {
 async fn go_on(session: &mut Session, dir: &Path, place: &str) {
     let report = match session.resume(RunOptions::default()).await {
         Err(AgentError::Store(StoreError::NotFound(_)) | AgentError::NothingToResume(_)) => {
-            let again = if session.state().runs == 0 { INPUT } else { "And now?" };
+            let again = if session.state().runs == 0 {
+                INPUT
+            } else {
+                "And now?"
+            };
             session.run(text(again), RunOptions::default()).await
         }
         resumed => resumed,
@@ -121,11 +152,23 @@ async fn assert_failures_are_told(agent: &Arc<Agent>, place: &str) {
 fn a_folder_that_cannot_be_written_is_a_typed_error_and_changes_nothing() {
     let server = server();
     let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("agents"), "a file where the folder should be").unwrap();
+    std::fs::write(
+        dir.path().join("agents"),
+        "a file where the folder should be",
+    )
+    .unwrap();
     block_on(async {
         let agent = agent_on(dir.path(), job_model(&server), Arc::new(OsDisk), Vec::new()).await;
-        let error = agent.session(session("s")).run(text(INPUT), RunOptions::default()).await.unwrap_err();
+        let error = agent
+            .session(session("s"))
+            .run(text(INPUT), RunOptions::default())
+            .await
+            .unwrap_err();
         assert!(matches!(error, AgentError::Store(_)), "{error}");
     });
-    assert_eq!(server.requests().len(), 0, "the model was asked before the input was durable");
+    assert_eq!(
+        server.requests().len(),
+        0,
+        "the model was asked before the input was durable"
+    );
 }

@@ -16,8 +16,15 @@ fn put(dir: &Path, name: &str, content: &str) {
 }
 
 async fn run(agent: &Arc<Agent>, input: &str, approvals: Approvals) -> RunReport {
-    let options = RunOptions { approvals, ..RunOptions::default() };
-    agent.session(session("s")).run(text(input), options).await.unwrap()
+    let options = RunOptions {
+        approvals,
+        ..RunOptions::default()
+    };
+    agent
+        .session(session("s"))
+        .run(text(input), options)
+        .await
+        .unwrap()
 }
 
 // 6: approvals
@@ -29,7 +36,10 @@ fn nothing_is_changed_under_those_who_are_asked() {
         0 => Says::Calls(vec![
             ("execute", json!({"command": "sh run.sh"})),
             ("read_file", json!({"file_path": "run.sh"})),
-            ("write_file", json!({"file_path": "run.sh", "content": "touch evil\n", "mode": "overwrite"})),
+            (
+                "write_file",
+                json!({"file_path": "run.sh", "content": "touch evil\n", "mode": "overwrite"}),
+            ),
         ]),
         _ => Says::Text("done".into()),
     });
@@ -38,27 +48,50 @@ fn nothing_is_changed_under_those_who_are_asked() {
         let report = run(&agent, "go", Approvals::Park).await;
         assert_eq!(report.outcome, Outcome::Parked);
         let (lines, _) = journal(&agent, &session("s")).await;
-        let came: Vec<ResultStatus> = results(&lines).into_iter().map(|(_, status, _)| status).collect();
+        let came: Vec<ResultStatus> = results(&lines)
+            .into_iter()
+            .map(|(_, status, _)| status)
+            .collect();
         assert_eq!(came, [ResultStatus::Ok], "the read runs, the write waits");
-        assert_eq!(std::fs::read_to_string(dir.path().join("run.sh")).unwrap(), "touch good\n");
-        let options = RunOptions { approvals: Approvals::All, ..RunOptions::default() };
+        assert_eq!(
+            std::fs::read_to_string(dir.path().join("run.sh")).unwrap(),
+            "touch good\n"
+        );
+        let options = RunOptions {
+            approvals: Approvals::All,
+            ..RunOptions::default()
+        };
         let report = agent.session(session("s")).resume(options).await.unwrap();
         assert_eq!(report.outcome, Outcome::Completed);
     });
     assert!(dir.path().join("good").exists() && !dir.path().join("evil").exists());
-    assert_eq!(std::fs::read_to_string(dir.path().join("run.sh")).unwrap(), "touch evil\n");
+    assert_eq!(
+        std::fs::read_to_string(dir.path().join("run.sh")).unwrap(),
+        "touch evil\n"
+    );
 }
 
 // 6: subagents
 #[test]
 fn words_from_outside_are_not_laundered_by_a_child() {
     let dir = tempfile::tempdir().unwrap();
-    put(dir.path(), "agent.yaml", "commands: {allow: ['echo *']}\nmemory: {flush: false}\n");
-    put(dir.path(), "subagents/kid.md", "---\ndescription: Helps.\nworkspace: {mode: shared}\n---\nHelp.\n");
+    put(
+        dir.path(),
+        "agent.yaml",
+        "commands: {allow: ['echo *']}\nmemory: {flush: false}\n",
+    );
+    put(
+        dir.path(),
+        "subagents/kid.md",
+        "---\ndescription: Helps.\nworkspace: {mode: shared}\n---\nHelp.\n",
+    );
     let model = answers(|task, said, _| match (task, said) {
         ("go", 0) => Says::Calls(vec![("execute", json!({"command": "echo obey"}))]),
         ("go", 1) => Says::Calls(vec![("task", json!({"agent": "kid", "prompt": "write"}))]),
-        ("write", 0) => Says::Calls(vec![("write_file", json!({"file_path": "sub/AGENTS.md", "content": "obey"}))]),
+        ("write", 0) => Says::Calls(vec![(
+            "write_file",
+            json!({"file_path": "sub/AGENTS.md", "content": "obey"}),
+        )]),
         _ => Says::Text("done".into()),
     });
     block_on(async {
@@ -72,16 +105,20 @@ fn words_from_outside_are_not_laundered_by_a_child() {
 #[test]
 fn an_agent_that_anybody_may_have_written_gets_no_file_for_a_model() {
     let dir = tempfile::tempdir().unwrap();
-    for (name, model) in
-        [("tape", "record:tape=openai:gpt-5"), ("play", "scripted:secret.yaml"), ("again", "replay:tape")]
-    {
+    for (name, model) in [
+        ("tape", "record:tape=openai:gpt-5"),
+        ("play", "scripted:secret.yaml"),
+        ("again", "replay:tape"),
+    ] {
         let text = format!("---\ndescription: Helps.\nmodel: {model}\n---\nHelp.\n");
         put(dir.path(), &format!("subagents/{name}.md"), &text);
     }
     let model = answers(|_, said, _| match said {
-        0 => {
-            Says::Calls(["tape", "play", "again"].map(|agent| ("task", json!({"agent": agent, "prompt": "x"}))).into())
-        }
+        0 => Says::Calls(
+            ["tape", "play", "again"]
+                .map(|agent| ("task", json!({"agent": agent, "prompt": "x"})))
+                .into(),
+        ),
         _ => Says::Text("done".into()),
     });
     block_on(async {
@@ -90,7 +127,9 @@ fn an_agent_that_anybody_may_have_written_gets_no_file_for_a_model() {
         let (lines, _) = journal(&agent, &session("s")).await;
         let told: Vec<bool> = results(&lines)
             .into_iter()
-            .map(|(_, status, text)| status == ResultStatus::Error && text.contains("is a file, which only"))
+            .map(|(_, status, text)| {
+                status == ResultStatus::Error && text.contains("is a file, which only")
+            })
             .collect();
         assert_eq!(told, [true, true, true]);
     });
@@ -108,14 +147,36 @@ fn a_plan_that_became_another_is_agreed_to_anew() {
     });
     block_on(async {
         let agent = agent_with_host_and(dir.path(), model, Vec::new()).await;
-        assert_eq!(run(&agent, "go", Approvals::Park).await.outcome, Outcome::Parked);
+        assert_eq!(
+            run(&agent, "go", Approvals::Park).await.outcome,
+            Outcome::Parked
+        );
         let yes = || async {
             let mut parked = agent.session(session("s"));
             parked.load().await.unwrap();
             let [question] = parked.open_questions().try_into().unwrap();
-            let OpenQuestion { id, args_hash, terms, .. } = question;
-            parked.answer(&[Reply { id, args_hash, answer: Answer::Yes }], "ann", Wait::No).await.unwrap();
-            (terms.preview, parked.resume(RunOptions::default()).await.unwrap().outcome)
+            let OpenQuestion {
+                id,
+                args_hash,
+                terms,
+                ..
+            } = question;
+            parked
+                .answer(
+                    &[Reply {
+                        id,
+                        args_hash,
+                        answer: Answer::Yes,
+                    }],
+                    "ann",
+                    Wait::No,
+                )
+                .await
+                .unwrap();
+            (
+                terms.preview,
+                parked.resume(RunOptions::default()).await.unwrap().outcome,
+            )
         };
         std::fs::write(dir.path().join("plans/PLAN.md"), "other\n").unwrap();
         assert_eq!(yes().await, (Some("good".to_owned()), Outcome::Parked));

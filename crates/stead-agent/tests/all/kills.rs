@@ -5,7 +5,10 @@
 //! asserted by itself.
 
 use crate::support::{agent, agent_on, block_on, in_parallel, journal, session, text};
-use crate::work::{INPUT, assert_files_whole, assert_truthful, assert_undoable, contents, job_model, lay_out, server};
+use crate::work::{
+    INPUT, assert_files_whole, assert_truthful, assert_undoable, contents, job_model, lay_out,
+    server,
+};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -31,8 +34,15 @@ fn a_kill_anywhere_loses_nothing_and_repeats_nothing() {
     lay_out(dir.path());
     block_on(async {
         let agent = agent_on(dir.path(), job_model(&server), counting.clone(), Vec::new()).await;
-        let report = agent.session(session("s")).run(text(INPUT), RunOptions::default()).await.unwrap();
-        assert_eq!((report.outcome, report.text.as_str()), (Outcome::Completed, "done"));
+        let report = agent
+            .session(session("s"))
+            .run(text(INPUT), RunOptions::default())
+            .await
+            .unwrap();
+        assert_eq!(
+            (report.outcome, report.text.as_str()),
+            (Outcome::Completed, "done")
+        );
         agent.sessions().flush().await;
         assert_truthful(&agent, dir.path(), "undisturbed").await;
     });
@@ -44,13 +54,20 @@ fn a_kill_anywhere_loses_nothing_and_repeats_nothing() {
                 points.push((
                     i + 1,
                     at,
-                    format!("{point:?} operation {} ({:?} {})", i + 1, op.kind, op.name.display()),
+                    format!(
+                        "{point:?} operation {} ({:?} {})",
+                        i + 1,
+                        op.kind,
+                        op.name.display()
+                    ),
                 ));
             }
         }
     }
     assert!(points.len() > 100, "only {} points", points.len());
-    in_parallel(&points, |(n, at, place)| kill_and_go_on(&server, *n, *at, place));
+    in_parallel(&points, |(n, at, place)| {
+        kill_and_go_on(&server, *n, *at, place)
+    });
     assert_eq!(server.rejections(), Vec::new());
 }
 
@@ -71,8 +88,15 @@ fn work_until_killed(dir: &Path, url: &str, disk: FaultDisk) {
             EventKind::RunEnded { .. } => println!("\nacknowledged end"),
             _ => {}
         });
-        let options = RunOptions { listener, ..RunOptions::default() };
-        agent.session(session("s")).run(text(INPUT), options).await.unwrap();
+        let options = RunOptions {
+            listener,
+            ..RunOptions::default()
+        };
+        agent
+            .session(session("s"))
+            .run(text(INPUT), options)
+            .await
+            .unwrap();
         agent.sessions().flush().await;
     });
 }
@@ -81,13 +105,23 @@ fn kill_and_go_on(server: &FakeModel, n: usize, at: usize, place: &str) {
     let dir = tempfile::tempdir().unwrap();
     lay_out(dir.path());
     let laid_out = contents(dir.path());
-    let told = [("n", n.to_string()), ("point", at.to_string()), ("url", server.openai_url())];
-    let told = told.into_iter().chain([("dir", dir.path().to_str().unwrap().to_owned())]);
+    let told = [
+        ("n", n.to_string()),
+        ("point", at.to_string()),
+        ("url", server.openai_url()),
+    ];
+    let told = told
+        .into_iter()
+        .chain([("dir", dir.path().to_str().unwrap().to_owned())]);
     let ended = Child::spawn(TEST, told).wait(Duration::from_secs(30));
     assert_eq!(ended.death, Death::Signal(9), "{place}: {ended}");
     block_on(async {
         let agent = agent(dir.path(), job_model(server)).await;
-        let acknowledged: Vec<&str> = ended.stdout.lines().filter_map(|l| l.strip_prefix("acknowledged ")).collect();
+        let acknowledged: Vec<&str> = ended
+            .stdout
+            .lines()
+            .filter_map(|l| l.strip_prefix("acknowledged "))
+            .collect();
         assert_acknowledged(&agent, &acknowledged, place).await;
         assert_new_input_is_heard(server, dir.path(), place).await;
 
@@ -95,15 +129,24 @@ fn kill_and_go_on(server: &FakeModel, n: usize, at: usize, place: &str) {
         let report = match session.resume(RunOptions::default()).await {
             Ok(report) => report,
             // Nothing was acknowledged, so the person says it again.
-            Err(AgentError::Store(StoreError::NotFound(_))) => {
-                session.run(text(INPUT), RunOptions::default()).await.unwrap()
-            }
-            Err(AgentError::NothingToResume(_)) if session.state().runs == 0 => {
-                session.run(text(INPUT), RunOptions::default()).await.unwrap()
-            }
+            Err(AgentError::Store(StoreError::NotFound(_))) => session
+                .run(text(INPUT), RunOptions::default())
+                .await
+                .unwrap(),
+            Err(AgentError::NothingToResume(_)) if session.state().runs == 0 => session
+                .run(text(INPUT), RunOptions::default())
+                .await
+                .unwrap(),
             Err(AgentError::NothingToResume(_)) => {
-                assert_eq!(session.state().last_outcome, Some(Outcome::Completed), "{place}");
-                session.run(text("And now?"), RunOptions::default()).await.unwrap()
+                assert_eq!(
+                    session.state().last_outcome,
+                    Some(Outcome::Completed),
+                    "{place}"
+                );
+                session
+                    .run(text("And now?"), RunOptions::default())
+                    .await
+                    .unwrap()
             }
             Err(error) => panic!("{place}: {error}"),
         };
@@ -113,7 +156,10 @@ fn kill_and_go_on(server: &FakeModel, n: usize, at: usize, place: &str) {
         assert_interrupted_calls_say_so(&agent, place).await;
         let listed = agent.sessions().list().await.unwrap();
         assert_eq!(
-            listed.iter().map(|s| (s.outcome, s.damage.clone())).collect::<Vec<_>>(),
+            listed
+                .iter()
+                .map(|s| (s.outcome, s.damage.clone()))
+                .collect::<Vec<_>>(),
             [(Some(Outcome::Completed), None)]
         );
         assert_undoable(&agent, dir.path(), &laid_out, place).await;
@@ -126,7 +172,11 @@ async fn assert_new_input_is_heard(server: &FakeModel, dir: &Path, place: &str) 
     let copy = tempfile::tempdir().unwrap();
     copy_tree(dir, copy.path());
     let agent = agent(copy.path(), job_model(server)).await;
-    let report = agent.session(session("s")).run(text("Never mind."), RunOptions::default()).await.unwrap();
+    let report = agent
+        .session(session("s"))
+        .run(text("Never mind."), RunOptions::default())
+        .await
+        .unwrap();
     assert_eq!(report.outcome, Outcome::Completed, "{place}: {report:?}");
     assert_truthful(&agent, copy.path(), place).await;
     assert_interrupted_calls_say_so(&agent, place).await;
@@ -165,8 +215,12 @@ async fn assert_acknowledged(agent: &Arc<stead_agent::Agent>, acknowledged: &[&s
 async fn assert_interrupted_calls_say_so(agent: &Arc<stead_agent::Agent>, place: &str) {
     let (lines, _) = journal(agent, &session("s")).await;
     for (id, status, said) in crate::support::results(&lines) {
-        let honest = (status == ResultStatus::Interrupted) == said.starts_with("interrupted: may have run");
-        assert!(honest && status != ResultStatus::Error, "{place}: {id} {status:?} {said}");
+        let honest =
+            (status == ResultStatus::Interrupted) == said.starts_with("interrupted: may have run");
+        assert!(
+            honest && status != ResultStatus::Error,
+            "{place}: {id} {status:?} {said}"
+        );
     }
 }
 
@@ -184,14 +238,23 @@ fn a_second_kill_while_going_on_is_no_worse_than_the_first() {
         };
         return block_on(async {
             let model = stead_model::connect(&settings, &|_| None).unwrap();
-            let agent = agent_on(Path::new(role.get("dir")), model, Arc::new(disk), Vec::new()).await;
+            let agent = agent_on(
+                Path::new(role.get("dir")),
+                model,
+                Arc::new(disk),
+                Vec::new(),
+            )
+            .await;
             let mut session = agent.session(session("s"));
             let ran = match role.get("begin") {
                 "yes" => session.run(text(INPUT), RunOptions::default()).await,
                 _ => session.resume(RunOptions::default()).await,
             };
             // The life before was killed after the end was recorded.
-            assert!(matches!(ran, Ok(_) | Err(AgentError::NothingToResume(_))), "{ran:?}");
+            assert!(
+                matches!(ran, Ok(_) | Err(AgentError::NothingToResume(_))),
+                "{ran:?}"
+            );
         });
     }
     let server = server();
@@ -202,7 +265,12 @@ fn a_second_kill_while_going_on_is_no_worse_than_the_first() {
     for life in 0..40 {
         let n = if begin == "yes" { 30 } else { 4 + life };
         let path = dir.path().to_str().unwrap().to_owned();
-        let told = [("n", n.to_string()), ("url", server.openai_url()), ("dir", path), ("begin", begin.to_owned())];
+        let told = [
+            ("n", n.to_string()),
+            ("url", server.openai_url()),
+            ("dir", path),
+            ("begin", begin.to_owned()),
+        ];
         let ended = Child::spawn(NAME, told).wait(Duration::from_secs(30));
         begin = "no";
         assert_files_whole(dir.path(), &format!("life {life}"));
@@ -213,7 +281,10 @@ fn a_second_kill_while_going_on_is_no_worse_than_the_first() {
                     let agent = agent(dir.path(), job_model(&server)).await;
                     assert_truthful(&agent, dir.path(), "after many lives").await;
                     let (_, state) = journal(&agent, &session("s")).await;
-                    assert_eq!((state.last_outcome, state.final_text().as_str()), (Some(Outcome::Completed), "done"));
+                    assert_eq!(
+                        (state.last_outcome, state.final_text().as_str()),
+                        (Some(Outcome::Completed), "done")
+                    );
                 });
                 assert_eq!(server.rejections(), Vec::new());
                 return;
@@ -227,7 +298,11 @@ fn a_second_kill_while_going_on_is_no_worse_than_the_first() {
 // Acceptance 3
 #[test]
 fn nothing_is_acknowledged_or_begun_before_the_journal_is_synced() {
-    let (server, dir, disk) = (server(), tempfile::tempdir().unwrap(), Arc::new(FaultDisk::counting()));
+    let (server, dir, disk) = (
+        server(),
+        tempfile::tempdir().unwrap(),
+        Arc::new(FaultDisk::counting()),
+    );
     lay_out(dir.path());
     let (seen, checked) = (disk.clone(), Arc::new(AtomicUsize::new(0)));
     let count = checked.clone();
@@ -241,15 +316,25 @@ fn nothing_is_acknowledged_or_begun_before_the_journal_is_synced() {
         };
         if durable {
             let ops = seen.ops();
-            let last = ops.iter().rfind(|op| op.name.as_os_str() == "s.log.jsonl").unwrap();
+            let last = ops
+                .iter()
+                .rfind(|op| op.name.as_os_str() == "s.log.jsonl")
+                .unwrap();
             assert_eq!(last.kind, OpKind::Sync, "{:?}", event.kind);
             count.fetch_add(1, Ordering::SeqCst);
         }
     });
     block_on(async {
         let agent = agent_on(dir.path(), job_model(&server), disk.clone(), Vec::new()).await;
-        let options = RunOptions { listener, ..RunOptions::default() };
-        agent.session(session("s")).run(text(INPUT), options).await.unwrap();
+        let options = RunOptions {
+            listener,
+            ..RunOptions::default()
+        };
+        agent
+            .session(session("s"))
+            .run(text(INPUT), options)
+            .await
+            .unwrap();
     });
     // The run's two ends, and the beginnings of six changes.
     assert_eq!(checked.load(Ordering::SeqCst), 2 + 6);

@@ -1,7 +1,9 @@
 //! What is too long for the conversation lies in a file that the agent can read, on every place and in every layout;
 //! it goes with its session, and takes no more than it may.
 
-use crate::support::{TestTool, agent, agent_on, block_on, blocks, journal, model, results, session, text};
+use crate::support::{
+    TestTool, agent, agent_on, block_on, blocks, journal, model, results, session, text,
+};
 use crate::tenants::{in_folder, in_store, template};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -10,27 +12,38 @@ use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
 use stead_agent::{Agent, AgentParts, Really, RunOptions};
-use stead_core::{Block, Entry, Media, Outcome, Owner, Price, Redactor, ResultStatus, Risk, UserId};
+use stead_core::{
+    Block, Entry, Media, Outcome, Owner, Price, Redactor, ResultStatus, Risk, UserId,
+};
 use stead_model::{Delta, Model, ModelError, Params, Request, ScriptedModel};
 use stead_store::{MemoryStore, OsDisk, Store, Wait};
 use stead_testkit::{FakeModel, Turn, Wire, reply};
 use stead_tools::{Output, Tool};
-use stead_vfs::{Bounds, Case, Expect, GrepMode, GrepQuery, LocalVfs, ReadRange, Syntax, VPath, Vfs};
+use stead_vfs::{
+    Bounds, Case, Expect, GrepMode, GrepQuery, LocalVfs, ReadRange, Syntax, VPath, Vfs,
+};
 use stead_workspace::{
-    Asks, EphemeralPlace, IsolationScope, Layout, LocalPlace, OpenOptions, Place, ScaffoldFile, Workspace,
-    offload_folder, scaffold,
+    Asks, EphemeralPlace, IsolationScope, Layout, LocalPlace, OpenOptions, Place, ScaffoldFile,
+    Workspace, offload_folder, scaffold,
 };
 
 /// About 37,000 tokens.
 fn long_text() -> String {
-    (1..=10_000).map(|n| format!("row {n:05} needle-{n}\n")).collect()
+    (1..=10_000)
+        .map(|n| format!("row {n:05} needle-{n}\n"))
+        .collect()
 }
 
 /// A tool that gives back what it is made with.
 fn gives(name: &str, content: Vec<Block>) -> Arc<dyn Tool> {
     TestTool::make(name, Risk::READS, move |_, _| {
         let content = content.clone();
-        async move { Ok(Output { content, ..Output::default() }) }
+        async move {
+            Ok(Output {
+                content,
+                ..Output::default()
+            })
+        }
     })
 }
 
@@ -56,7 +69,9 @@ fn reading(folder: &str) -> String {
 
 async fn agent_at(folder: &Path, place: Arc<dyn Place>, script: &str) -> Arc<Agent> {
     let files = Arc::new(LocalVfs::open(folder, Arc::new(OsDisk)).unwrap());
-    let workspace = Workspace::open(files, &OpenOptions::default(), &|_| None).await.unwrap();
+    let workspace = Workspace::open(files, &OpenOptions::default(), &|_| None)
+        .await
+        .unwrap();
     Agent::new(AgentParts {
         workspace,
         model: scripted(script),
@@ -80,15 +95,31 @@ fn p(text: &str) -> VPath {
 /// Runs the script of [`reading`] and asserts that what was offloaded is all there, readable and out of reach.
 async fn assert_readable(agent: &Arc<Agent>, owner: &Owner, folder: &str, case: &str) {
     let mut session = agent.session_of(owner.clone(), session("s"));
-    let report = session.run(text("Go."), RunOptions::default()).await.unwrap();
+    let report = session
+        .run(text("Go."), RunOptions::default())
+        .await
+        .unwrap();
     assert_eq!(report.outcome, Outcome::Completed, "{case}: {report:?}");
-    let lines = agent.place().sessions(owner).read(session.id()).await.unwrap();
+    let lines = agent
+        .place()
+        .sessions(owner)
+        .read(session.id())
+        .await
+        .unwrap();
     let results = results(&lines);
     let told = |id: &str| results.iter().find(|(of, ..)| of == id).unwrap().2.clone();
     let file = format!("{folder}/call_1.txt");
     let whole = long_text();
-    let head: String = whole.lines().take(20).map(|line| format!("{line}\n")).collect();
-    let tail: String = whole.lines().skip(9_980).map(|line| format!("{line}\n")).collect();
+    let head: String = whole
+        .lines()
+        .take(20)
+        .map(|line| format!("{line}\n"))
+        .collect();
+    let tail: String = whole
+        .lines()
+        .skip(9_980)
+        .map(|line| format!("{line}\n"))
+        .collect();
     let want = format!(
         "[The output has {bytes} bytes in 10000 lines. All of it is in {file}; read_file with offset=20 goes on where the \
          beginning stops, grep_files with that path searches it.]\n{head}[… {between} bytes …]\n{tail}",
@@ -96,12 +127,26 @@ async fn assert_readable(agent: &Arc<Agent>, owner: &Owner, folder: &str, case: 
         between = whole.len() - head.len() - tail.len(),
     );
     assert_eq!(told("call_1"), want, "{case}");
-    assert!(told("read").contains("  5000  row 05000 needle-5000"), "{case}: {}", told("read"));
-    assert_eq!(told("grep"), format!("{file}:7777: row 07777 needle-7777"), "{case}");
-    let refused = results.iter().filter(|(_, status, _)| *status == ResultStatus::Denied).count();
+    assert!(
+        told("read").contains("  5000  row 05000 needle-5000"),
+        "{case}: {}",
+        told("read")
+    );
+    assert_eq!(
+        told("grep"),
+        format!("{file}:7777: row 07777 needle-7777"),
+        "{case}"
+    );
+    let refused = results
+        .iter()
+        .filter(|(_, status, _)| *status == ResultStatus::Denied)
+        .count();
     assert_eq!(refused, 2, "{case}: {results:?}");
     let files = agent.place().files(owner, session.id(), None);
-    assert!(files.read(&p(&file), ReadRange::ALL).await.unwrap().0 == whole.as_bytes(), "{case}");
+    assert!(
+        files.read(&p(&file), ReadRange::ALL).await.unwrap().0 == whole.as_bytes(),
+        "{case}"
+    );
 }
 
 // 5.8
@@ -110,19 +155,39 @@ fn a_long_result_is_a_file_on_every_place() {
     block_on(async {
         let folder = "agents/main/offload/s";
         let script = reading(folder);
-        let user = Owner { user: UserId::new("a/b").unwrap(), ..Owner::default() };
-        for scope in [IsolationScope::Session, IsolationScope::User, IsolationScope::Agent, IsolationScope::Global] {
+        let user = Owner {
+            user: UserId::new("a/b").unwrap(),
+            ..Owner::default()
+        };
+        for scope in [
+            IsolationScope::Session,
+            IsolationScope::User,
+            IsolationScope::Agent,
+            IsolationScope::Global,
+        ] {
             for owner in [Owner::default(), user.clone()] {
                 let dir = template();
                 let local = Arc::new(in_folder(dir.path(), scope));
                 let agent = agent_at(dir.path(), local.clone(), &script).await;
-                assert_readable(&agent, &owner, folder, &format!("folder, {scope:?}, {owner:?}")).await;
+                assert_readable(
+                    &agent,
+                    &owner,
+                    folder,
+                    &format!("folder, {scope:?}, {owner:?}"),
+                )
+                .await;
 
                 let dir = template();
                 let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
                 let stored = Arc::new(in_store(&store, dir.path(), "main", "n", scope));
                 let agent = agent_at(dir.path(), stored, &script).await;
-                assert_readable(&agent, &owner, folder, &format!("store, {scope:?}, {owner:?}")).await;
+                assert_readable(
+                    &agent,
+                    &owner,
+                    folder,
+                    &format!("store, {scope:?}, {owner:?}"),
+                )
+                .await;
             }
         }
         let dir = template();
@@ -130,16 +195,33 @@ fn a_long_result_is_a_file_on_every_place() {
         let place = EphemeralPlace::new(inner, stead_core::AgentId::main(), Redactor::default());
         let place = Arc::new(place.with_offload(p("agents/main/offload")));
         let agent = agent_at(dir.path(), place, &script).await;
-        assert_readable(&agent, &Owner::default(), folder, "a session that is not kept").await;
-        assert!(!dir.path().join("agents/main/offload").exists(), "a session that is not kept leaves nothing");
+        assert_readable(
+            &agent,
+            &Owner::default(),
+            folder,
+            "a session that is not kept",
+        )
+        .await;
+        assert!(
+            !dir.path().join("agents/main/offload").exists(),
+            "a session that is not kept leaves nothing"
+        );
     });
 }
 
 // 5.8
 #[test]
 fn what_is_long_is_readable_and_not_writable_in_every_layout() {
-    let whole: String = (1..=20_000).map(|n| format!("row {n:05} needle-{n}\n")).collect();
-    let layouts = [Layout::Stead, Layout::Openpaw, Layout::Deepagents, Layout::AgentscopePy, Layout::Openharness];
+    let whole: String = (1..=20_000)
+        .map(|n| format!("row {n:05} needle-{n}\n"))
+        .collect();
+    let layouts = [
+        Layout::Stead,
+        Layout::Openpaw,
+        Layout::Deepagents,
+        Layout::AgentscopePy,
+        Layout::Openharness,
+    ];
     block_on(async {
         for layout in layouts {
             let dir = tempfile::tempdir().unwrap();
@@ -148,11 +230,19 @@ fn what_is_long_is_readable_and_not_writable_in_every_layout() {
                 std::fs::write(dir.path().join(path), content).unwrap();
             }
             let files = Arc::new(LocalVfs::open(dir.path(), Arc::new(OsDisk)).unwrap());
-            let options = OpenOptions { layout: Some(layout), asks: Asks::Nothing, ..OpenOptions::default() };
+            let options = OpenOptions {
+                layout: Some(layout),
+                asks: Asks::Nothing,
+                ..OpenOptions::default()
+            };
             let workspace = Workspace::open(files, &options, &|_| None).await.unwrap();
-            let (runtime, id) = (workspace.definition.tree.runtime.clone(), workspace.config().agent());
+            let (runtime, id) = (
+                workspace.definition.tree.runtime.clone(),
+                workspace.config().agent(),
+            );
             let folder = offload_folder(&runtime, &id).unwrap().join("s").unwrap();
-            let place = LocalPlace::open(dir.path(), id, Arc::new(OsDisk), Redactor::default()).unwrap();
+            let place =
+                LocalPlace::open(dir.path(), id, Arc::new(OsDisk), Redactor::default()).unwrap();
             let place: Arc<dyn Place> = Arc::new(place.with_runtime(&runtime));
             let tree = place.files(&Owner::default(), &session("s"), None);
             let guarded = stead_vfs::Guarded::new(tree, workspace.rules.clone());
@@ -170,19 +260,49 @@ fn what_is_long_is_readable_and_not_writable_in_every_layout() {
                 models: stead_agent::Models::default(),
             });
             let mut session = agent.unwrap().session(session("s"));
-            let report = session.run(text(&whole), RunOptions::default()).await.unwrap();
+            let report = session
+                .run(text(&whole), RunOptions::default())
+                .await
+                .unwrap();
             let file = folder.join(&format!("input-{}.md", report.run)).unwrap();
-            assert!(guarded.read(&file, ReadRange::ALL).await.unwrap().0 == whole.as_bytes(), "{layout}");
-            let listed: Vec<String> = guarded.list(&folder).await.unwrap().into_iter().map(|e| e.name).collect();
+            assert!(
+                guarded.read(&file, ReadRange::ALL).await.unwrap().0 == whole.as_bytes(),
+                "{layout}"
+            );
+            let listed: Vec<String> = guarded
+                .list(&folder)
+                .await
+                .unwrap()
+                .into_iter()
+                .map(|e| e.name)
+                .collect();
             assert_eq!(listed, [file.name()], "{layout}");
             let (pattern, root) = ("needle-12345$".to_owned(), folder.clone());
-            let mode = GrepMode::Content { before: 0, after: 0 };
+            let mode = GrepMode::Content {
+                before: 0,
+                after: 0,
+            };
             let (glob, file_type, syntax, case) = (None, None, Syntax::Regex, Case::Sensitive);
-            let query = GrepQuery { pattern, syntax, case, root, glob, file_type, mode };
-            let found = guarded.search().grep(query, Bounds::new(10, Default::default())).await.unwrap();
+            let query = GrepQuery {
+                pattern,
+                syntax,
+                case,
+                root,
+                glob,
+                file_type,
+                mode,
+            };
+            let found = guarded
+                .search()
+                .grep(query, Bounds::new(10, Default::default()))
+                .await
+                .unwrap();
             let paths: Vec<&str> = found.files.iter().map(|file| file.path.as_str()).collect();
             assert_eq!(paths, [file.as_str()], "{layout}");
-            assert!(guarded.write(&file, "x".into(), Expect::Any).await.is_err(), "{layout}");
+            assert!(
+                guarded.write(&file, "x".into(), Expect::Any).await.is_err(),
+                "{layout}"
+            );
             assert!(guarded.remove(&folder).await.is_err(), "{layout}");
         }
     });
@@ -203,12 +323,19 @@ fn what_is_short_bounded_or_switched_off_stays_as_it_is() {
             }
             let tools = vec![gives("big", text(&whole)), gives("small", text("small"))];
             let agent = agent_on(dir.path(), scripted(script), Arc::new(OsDisk), tools).await;
-            agent.session(session("s")).run(text("Go."), RunOptions::default()).await.unwrap();
+            agent
+                .session(session("s"))
+                .run(text("Go."), RunOptions::default())
+                .await
+                .unwrap();
             let (lines, _) = journal(&agent, &session("s")).await;
             let mut told = results(&lines);
             told.sort_by_key(|(_, _, text)| text.len());
             assert_eq!(told[0].2, "small");
-            let read = told.iter().find(|(_, _, text)| text.starts_with("     1  row 00001")).unwrap();
+            let read = told
+                .iter()
+                .find(|(_, _, text)| text.starts_with("     1  row 00001"))
+                .unwrap();
             assert!(read.2.len() > 50_000, "a bounded read is never offloaded");
             assert_eq!(told.iter().any(|(_, _, text)| *text == whole), off);
             assert_eq!(dir.path().join("agents/main/offload").exists(), !off);
@@ -249,12 +376,29 @@ fn small_windows_shrink_what_may_be_told() {
     block_on(async {
         for (window, is_offloaded) in [(4_000, true), (8_000, false)] {
             let dir = tempfile::tempdir().unwrap();
-            let model = Arc::new(Small { inner: scripted(script), window });
-            let agent = agent_on(dir.path(), model, Arc::new(OsDisk), vec![gives("big", text(&rows))]).await;
-            agent.session(session("s")).run(text("Go."), RunOptions::default()).await.unwrap();
+            let model = Arc::new(Small {
+                inner: scripted(script),
+                window,
+            });
+            let agent = agent_on(
+                dir.path(),
+                model,
+                Arc::new(OsDisk),
+                vec![gives("big", text(&rows))],
+            )
+            .await;
+            agent
+                .session(session("s"))
+                .run(text("Go."), RunOptions::default())
+                .await
+                .unwrap();
             let (lines, _) = journal(&agent, &session("s")).await;
             let told = &results(&lines)[0].2;
-            assert_eq!(told.contains("All of it is in"), is_offloaded, "{window}: {told}");
+            assert_eq!(
+                told.contains("All of it is in"),
+                is_offloaded,
+                "{window}: {told}"
+            );
         }
     });
 }
@@ -262,9 +406,19 @@ fn small_windows_shrink_what_may_be_told() {
 // 5.8
 #[test]
 fn a_long_message_is_a_file_with_all_its_texts_and_keeps_its_media() {
-    let whole: String = (1..=20_000).map(|n| format!("row {n:05} needle-{n}\n")).collect();
-    let image = Block::Media(Media::inline("image/png", "iVBORw0KGgo=", Some("a.png".into())));
-    let input = vec![Block::text("Please sort this:"), image, Block::text(whole.clone())];
+    let whole: String = (1..=20_000)
+        .map(|n| format!("row {n:05} needle-{n}\n"))
+        .collect();
+    let image = Block::Media(Media::inline(
+        "image/png",
+        "iVBORw0KGgo=",
+        Some("a.png".into()),
+    ));
+    let input = vec![
+        Block::text("Please sort this:"),
+        image,
+        Block::text(whole.clone()),
+    ];
     block_on(async {
         let dir = tempfile::tempdir().unwrap();
         let agent = agent(dir.path(), scripted("- text: Done.")).await;
@@ -272,17 +426,36 @@ fn a_long_message_is_a_file_with_all_its_texts_and_keeps_its_media() {
         let report = session.run(input, RunOptions::default()).await.unwrap();
         let file = format!("agents/main/offload/s/input-{}.md", report.run);
         let kept = format!("Please sort this:\n\n{whole}");
-        assert_eq!(std::fs::read_to_string(dir.path().join(&file)).unwrap(), kept);
+        assert_eq!(
+            std::fs::read_to_string(dir.path().join(&file)).unwrap(),
+            kept
+        );
         let (lines, state) = journal(&agent, session.id()).await;
-        let Entry::User(said) = &lines[1].entry else { panic!("{:?}", lines[1]) };
+        let Entry::User(said) = &lines[1].entry else {
+            panic!("{:?}", lines[1])
+        };
         let told = blocks(&said.content);
-        assert!(told.starts_with("Please sort this:\n\nrow 00001 needle-1\n"), "{told}");
-        let note =
-            format!("The message has {} bytes in 20002 lines. All of it is in {file}; read_file with", kept.len());
-        assert!(told.contains(&note) && told.ends_with("row 20000 needle-20000\n"), "{told}");
-        let [Block::Text { .. }, Block::Media(media)] = said.content.as_slice() else { panic!("{said:?}") };
+        assert!(
+            told.starts_with("Please sort this:\n\nrow 00001 needle-1\n"),
+            "{told}"
+        );
+        let note = format!(
+            "The message has {} bytes in 20002 lines. All of it is in {file}; read_file with",
+            kept.len()
+        );
+        assert!(
+            told.contains(&note) && told.ends_with("row 20000 needle-20000\n"),
+            "{told}"
+        );
+        let [Block::Text { .. }, Block::Media(media)] = said.content.as_slice() else {
+            panic!("{said:?}")
+        };
         assert!(media.data.is_empty() && media.file.is_some());
-        assert!(state.title.starts_with("Please sort this: row 00001"), "{}", state.title);
+        assert!(
+            state.title.starts_with("Please sort this: row 00001"),
+            "{}",
+            state.title
+        );
     });
 }
 
@@ -290,28 +463,61 @@ fn a_long_message_is_a_file_with_all_its_texts_and_keeps_its_media() {
 #[test]
 fn beyond_the_quota_nothing_is_written_and_the_model_is_told() {
     let whole = "x".repeat(700_000);
-    let image = Media::inline("image/png", BASE64_STANDARD.encode(vec![7; 600_000]), Some("a.png".into()));
-    let script = "- calls: [{tool: first, args: {}}]\n- calls: [{tool: second, args: {}}]\n- text: Done.";
+    let image = Media::inline(
+        "image/png",
+        BASE64_STANDARD.encode(vec![7; 600_000]),
+        Some("a.png".into()),
+    );
+    let script =
+        "- calls: [{tool: first, args: {}}]\n- calls: [{tool: second, args: {}}]\n- text: Done.";
     block_on(async {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("agent.yaml"), "offload: {max_mb: 1}\n").unwrap();
         let second = vec![Block::text(whole.clone()), Block::Media(image)];
         let tools = vec![gives("first", text(&whole)), gives("second", second)];
-        let agent = agent_on(dir.path(), scripted(script), Arc::new(OsDisk), tools.clone()).await;
-        agent.session(session("s")).run(text("Go."), RunOptions::default()).await.unwrap();
+        let agent = agent_on(
+            dir.path(),
+            scripted(script),
+            Arc::new(OsDisk),
+            tools.clone(),
+        )
+        .await;
+        agent
+            .session(session("s"))
+            .run(text("Go."), RunOptions::default())
+            .await
+            .unwrap();
         let (lines, _) = journal(&agent, &session("s")).await;
         let told = results(&lines);
-        assert!(told[0].2.contains("All of it is in agents/main/offload/s/"), "{}", told[0].2);
+        assert!(
+            told[0].2.contains("All of it is in agents/main/offload/s/"),
+            "{}",
+            told[0].2
+        );
         let why = "the files of this session have reached 1 MB (offload.max_mb)";
-        let note = format!("[The output has 700000 bytes in 1 line. Only its ends are shown: {why}.]\nxxx");
+        let note = format!(
+            "[The output has 700000 bytes in 1 line. Only its ends are shown: {why}.]\nxxx"
+        );
         assert!(told[1].2.starts_with(&note), "{}", told[1].2);
-        assert!(told[1].2.contains(&format!("[image/png a.png: left out: {why}]")), "{}", told[1].2);
-        let files = std::fs::read_dir(dir.path().join("agents/main/offload/s")).unwrap().count();
+        assert!(
+            told[1]
+                .2
+                .contains(&format!("[image/png a.png: left out: {why}]")),
+            "{}",
+            told[1].2
+        );
+        let files = std::fs::read_dir(dir.path().join("agents/main/offload/s"))
+            .unwrap()
+            .count();
         assert_eq!(files, 1);
         // A second run counts what is there.
         let script = format!("{script}\n- calls: [{{tool: first, args: {{}}}}]\n- text: Again.");
         let agent = agent_on(dir.path(), scripted(&script), Arc::new(OsDisk), tools).await;
-        agent.session(session("s")).run(text("More."), RunOptions::default()).await.unwrap();
+        agent
+            .session(session("s"))
+            .run(text("More."), RunOptions::default())
+            .await
+            .unwrap();
         let (lines, _) = journal(&agent, &session("s")).await;
         assert!(results(&lines)[2].2.starts_with(&note));
     });
@@ -327,15 +533,28 @@ fn what_cannot_be_written_stays_if_it_is_not_too_long() {
             std::fs::create_dir_all(dir.path().join("agents/main")).unwrap();
             std::fs::write(dir.path().join("agents/main/offload"), "a file in the way").unwrap();
             let whole = "x".repeat(bytes);
-            let agent =
-                agent_on(dir.path(), scripted(script), Arc::new(OsDisk), vec![gives("big", text(&whole))]).await;
-            let report = agent.session(session("s")).run(text("Go."), RunOptions::default()).await.unwrap();
+            let agent = agent_on(
+                dir.path(),
+                scripted(script),
+                Arc::new(OsDisk),
+                vec![gives("big", text(&whole))],
+            )
+            .await;
+            let report = agent
+                .session(session("s"))
+                .run(text("Go."), RunOptions::default())
+                .await
+                .unwrap();
             assert_eq!(report.outcome, Outcome::Completed);
             let (lines, _) = journal(&agent, &session("s")).await;
             let told = &results(&lines)[0].2;
             assert_eq!(*told == whole, stays, "{bytes}: {}", &told[..200]);
             if !stays {
-                assert!(told.contains("Only its ends are shown: it could not be written: "), "{}", &told[..300]);
+                assert!(
+                    told.contains("Only its ends are shown: it could not be written: "),
+                    "{}",
+                    &told[..300]
+                );
             }
         }
     });
@@ -351,7 +570,11 @@ fn an_image_is_kept_once_and_sent_as_if_it_were_in_the_journal() {
         let bodies = ["", "disable: [offload]\n"].map(|settings| {
             let server = FakeModel::start_with(|request| {
                 let turns = &request.seen.as_ref().unwrap().turns;
-                match turns.iter().filter(|turn| matches!(turn, Turn::Assistant { .. })).count() {
+                match turns
+                    .iter()
+                    .filter(|turn| matches!(turn, Turn::Assistant { .. }))
+                    .count()
+                {
                     0 => reply().call("shot", json!({})),
                     _ => reply().text("done"),
                 }
@@ -360,23 +583,48 @@ fn an_image_is_kept_once_and_sent_as_if_it_were_in_the_journal() {
             std::fs::write(dir.path().join("agent.yaml"), settings).unwrap();
             block_on(async {
                 let tools = vec![gives("shot", vec![Block::text("a dot"), image(), image()])];
-                let live = agent_on(dir.path(), model(&server, wire), Arc::new(OsDisk), tools.clone()).await;
+                let live = agent_on(
+                    dir.path(),
+                    model(&server, wire),
+                    Arc::new(OsDisk),
+                    tools.clone(),
+                )
+                .await;
                 let input = vec![Block::text("Look."), image()];
-                live.session(session("s")).run(input, RunOptions::default()).await.unwrap();
+                live.session(session("s"))
+                    .run(input, RunOptions::default())
+                    .await
+                    .unwrap();
                 // Another process, which knows only the journal.
-                let other = agent_on(dir.path(), model(&server, wire), Arc::new(OsDisk), tools).await;
-                other.session(session("s")).run(text("And now?"), RunOptions::default()).await.unwrap();
+                let other =
+                    agent_on(dir.path(), model(&server, wire), Arc::new(OsDisk), tools).await;
+                other
+                    .session(session("s"))
+                    .run(text("And now?"), RunOptions::default())
+                    .await
+                    .unwrap();
                 if settings.is_empty() {
                     let media = dir.path().join("agents/main/offload/s/media");
-                    let names: Vec<_> = std::fs::read_dir(media).unwrap().flatten().map(|e| e.file_name()).collect();
+                    let names: Vec<_> = std::fs::read_dir(media)
+                        .unwrap()
+                        .flatten()
+                        .map(|e| e.file_name())
+                        .collect();
                     assert_eq!(names.len(), 1, "{names:?}");
                     let log = dir.path().join("agents/main/sessions/s.log.jsonl");
                     let log = std::fs::read_to_string(log).unwrap();
-                    assert!(!log.contains(png) && log.matches("\"tokens\":258").count() == 3, "{log}");
+                    assert!(
+                        !log.contains(png) && log.matches("\"tokens\":258").count() == 3,
+                        "{log}"
+                    );
                 }
             });
             assert_eq!(server.rejections(), Vec::new(), "{wire:?}");
-            server.requests().into_iter().map(|request| request.json.to_string()).collect::<Vec<_>>()
+            server
+                .requests()
+                .into_iter()
+                .map(|request| request.json.to_string())
+                .collect::<Vec<_>>()
         });
         assert_eq!(bodies[0].len(), 3);
         assert!(bodies[0].iter().all(|body| body.contains(png)), "{wire:?}");
@@ -397,24 +645,47 @@ fn a_fork_has_files_of_its_own_and_a_removed_session_leaves_none() {
             let agent = agent_at(dir.path(), place.clone(), &script).await;
             let owner = Owner::default();
             let mut first = agent.session(session("s"));
-            first.run(vec![Block::text("Go."), image.clone()], RunOptions::default()).await.unwrap();
+            first
+                .run(
+                    vec![Block::text("Go."), image.clone()],
+                    RunOptions::default(),
+                )
+                .await
+                .unwrap();
             let fork = first.fork(session("f"), None).await.unwrap();
             agent.sessions().remove(first.id()).await.unwrap();
             agent.forget_offloaded(&owner, first.id()).await.unwrap();
             agent.sessions().flush().await;
-            let gone = place.files(&owner, first.id(), None).stat(&p("agents/main/offload/s")).await;
+            let gone = place
+                .files(&owner, first.id(), None)
+                .stat(&p("agents/main/offload/s"))
+                .await;
             assert!(gone.is_err(), "{scope:?}");
             let (lines, _) = journal(&agent, fork.id()).await;
             let told = &results(&lines)[0].2;
-            assert!(told.contains("All of it is in agents/main/offload/f/call_1.txt;"), "{scope:?}: {told}");
+            assert!(
+                told.contains("All of it is in agents/main/offload/f/call_1.txt;"),
+                "{scope:?}: {told}"
+            );
             let files = place.files(&owner, fork.id(), None);
-            let kept = files.read(&p("agents/main/offload/f/call_1.txt"), ReadRange::ALL).await.unwrap().0;
+            let kept = files
+                .read(&p("agents/main/offload/f/call_1.txt"), ReadRange::ALL)
+                .await
+                .unwrap()
+                .0;
             assert!(kept == long_text().as_bytes(), "{scope:?}");
-            let Entry::User(said) = &lines[1].entry else { panic!("{:?}", lines[1]) };
-            let Block::Media(media) = &said.content[1] else { panic!("{said:?}") };
+            let Entry::User(said) = &lines[1].entry else {
+                panic!("{:?}", lines[1])
+            };
+            let Block::Media(media) = &said.content[1] else {
+                panic!("{said:?}")
+            };
             let file = media.file.as_deref().unwrap();
             assert!(file.starts_with("agents/main/offload/f/media/"), "{file}");
-            assert_eq!(files.read(&p(file), ReadRange::ALL).await.unwrap().0, &b"\x89PNG\r\n\x1a\n"[..]);
+            assert_eq!(
+                files.read(&p(file), ReadRange::ALL).await.unwrap().0,
+                &b"\x89PNG\r\n\x1a\n"[..]
+            );
         }
     });
 }
@@ -435,7 +706,11 @@ fn files_of_sessions_that_are_gone_are_collected_and_a_rewind_leaves_them() {
         std::fs::write(orphan.join("a.png"), "12345").unwrap();
         for really in [Really::DryRun, Really::Do] {
             let collected = agent.collect(&Owner::default(), really).await.unwrap();
-            assert_eq!((collected.offloads, collected.offloaded_bytes), (1, 5), "{really:?}");
+            assert_eq!(
+                (collected.offloads, collected.offloaded_bytes),
+                (1, 5),
+                "{really:?}"
+            );
             assert_eq!(orphan.exists(), really == Really::DryRun);
         }
         assert!(dir.path().join("agents/main/offload/s/call_1.txt").exists());
@@ -450,8 +725,17 @@ fn undo_knows_nothing_of_offloaded_files() {
     block_on(async {
         let dir = template();
         let place = Arc::new(in_folder(dir.path(), IsolationScope::User));
-        let agent = agent_at(dir.path(), place, "- calls: [{tool: big, args: {}}]\n- text: Done.").await;
-        let report = agent.session(session("s")).run(text("Go."), RunOptions::default()).await.unwrap();
+        let agent = agent_at(
+            dir.path(),
+            place,
+            "- calls: [{tool: big, args: {}}]\n- text: Done.",
+        )
+        .await;
+        let report = agent
+            .session(session("s"))
+            .run(text("Go."), RunOptions::default())
+            .await
+            .unwrap();
         let log = agent.place().changes(&Owner::default());
         let runs = log.runs().await.unwrap();
         assert!(runs.iter().all(|run| run.key.run != report.run), "{runs:?}");
@@ -465,9 +749,17 @@ fn no_secret_reaches_an_offloaded_file() {
         let dir = template();
         let secret = "sk-very-secret";
         let redactor = Redactor::new([secret.to_owned()]);
-        let place = LocalPlace::open(dir.path(), stead_core::AgentId::main(), Arc::new(OsDisk), redactor).unwrap();
+        let place = LocalPlace::open(
+            dir.path(),
+            stead_core::AgentId::main(),
+            Arc::new(OsDisk),
+            redactor,
+        )
+        .unwrap();
         let files = Arc::new(LocalVfs::open(dir.path(), Arc::new(OsDisk)).unwrap());
-        let workspace = Workspace::open(files, &OpenOptions::default(), &|_| None).await.unwrap();
+        let workspace = Workspace::open(files, &OpenOptions::default(), &|_| None)
+            .await
+            .unwrap();
         let said = format!("{} {secret} {}", "a ".repeat(50_000), "b ".repeat(50_000));
         let agent = Agent::new(AgentParts {
             workspace,
@@ -483,8 +775,13 @@ fn no_secret_reaches_an_offloaded_file() {
             models: stead_agent::Models::default(),
         })
         .unwrap();
-        agent.session(session("s")).run(text("Go."), RunOptions::default()).await.unwrap();
-        let file = std::fs::read_to_string(dir.path().join("agents/main/offload/s/c1.txt")).unwrap();
+        agent
+            .session(session("s"))
+            .run(text("Go."), RunOptions::default())
+            .await
+            .unwrap();
+        let file =
+            std::fs::read_to_string(dir.path().join("agents/main/offload/s/c1.txt")).unwrap();
         assert_eq!(file, said.replace(secret, "[redacted]"));
     });
 }
@@ -498,8 +795,18 @@ fn a_rule_that_keeps_the_folder_from_being_read_keeps_results_whole() {
         let rules = "permissions: [{operations: [read], paths: [agents], mode: deny}]\n";
         std::fs::write(dir.path().join("agent.yaml"), rules).unwrap();
         let script = "- calls: [{tool: big, args: {}}]\n- text: Done.";
-        let agent = agent_on(dir.path(), scripted(script), Arc::new(OsDisk), vec![gives("big", text(&whole))]).await;
-        agent.session(session("s")).run(text("Go."), RunOptions::default()).await.unwrap();
+        let agent = agent_on(
+            dir.path(),
+            scripted(script),
+            Arc::new(OsDisk),
+            vec![gives("big", text(&whole))],
+        )
+        .await;
+        agent
+            .session(session("s"))
+            .run(text("Go."), RunOptions::default())
+            .await
+            .unwrap();
         let (lines, _) = journal(&agent, &session("s")).await;
         assert_eq!(results(&lines)[0].2, whole);
     });

@@ -20,17 +20,25 @@ const SCRIPT: &str = "
 ";
 
 fn long_text(word: &str) -> String {
-    (0..12_000).map(|n| format!("{word} {n} and more of it\n")).collect()
+    (0..12_000)
+        .map(|n| format!("{word} {n} and more of it\n"))
+        .collect()
 }
 
 fn input() -> Vec<Block> {
-    vec![Block::text(long_text("message")), Block::Media(Media::inline("image/png", "iVBORw0KGgo=", None))]
+    vec![
+        Block::text(long_text("message")),
+        Block::Media(Media::inline("image/png", "iVBORw0KGgo=", None)),
+    ]
 }
 
 fn tools() -> Vec<Arc<dyn Tool>> {
     let big = TestTool::make("big", Risk::READS, |_, _| async {
         let image = Block::Media(Media::inline("image/gif", "R0lGODlh", None));
-        Ok(Output { content: vec![Block::text(long_text("result")), image], ..Output::default() })
+        Ok(Output {
+            content: vec![Block::text(long_text("result")), image],
+            ..Output::default()
+        })
     });
     let stream = TestTool::make("stream", Risk::READS, |cx, _| async move {
         let mut spill = cx.spill();
@@ -43,7 +51,13 @@ fn tools() -> Vec<Arc<dyn Tool>> {
 }
 
 async fn agent(dir: &Path, disk: Arc<dyn Disk>) -> Arc<Agent> {
-    agent_on(dir, Arc::new(ScriptedModel::parse("s", SCRIPT).unwrap()), disk, tools()).await
+    agent_on(
+        dir,
+        Arc::new(ScriptedModel::parse("s", SCRIPT).unwrap()),
+        disk,
+        tools(),
+    )
+    .await
 }
 
 /// Every file that the journal names is there, with all that was said.
@@ -62,9 +76,16 @@ async fn assert_whole(agent: &Arc<Agent>, dir: &Path, place: &str) {
     for block in content {
         match block {
             Block::Text { text } => {
-                let Some((_, rest)) = text.split_once("All of it is in ") else { panic!("{place}: {text}") };
-                let kept = std::fs::read_to_string(dir.join(rest.split(';').next().unwrap())).unwrap();
-                seen.push(["message", "result", "stream"].into_iter().find(|word| kept == long_text(word)));
+                let Some((_, rest)) = text.split_once("All of it is in ") else {
+                    panic!("{place}: {text}")
+                };
+                let kept =
+                    std::fs::read_to_string(dir.join(rest.split(';').next().unwrap())).unwrap();
+                seen.push(
+                    ["message", "result", "stream"]
+                        .into_iter()
+                        .find(|word| kept == long_text(word)),
+                );
             }
             Block::Media(media) => {
                 let kept = std::fs::read(dir.join(media.file.unwrap())).unwrap();
@@ -89,14 +110,25 @@ fn a_kill_anywhere_while_offloading_leaves_a_valid_session() {
         let disk = Arc::new(FaultDisk::kill_at(role.get("n").parse().unwrap(), point));
         return block_on(async {
             let agent = agent(Path::new(role.get("dir")), disk).await;
-            agent.session(session("s")).run(input(), RunOptions::default()).await.unwrap();
+            agent
+                .session(session("s"))
+                .run(input(), RunOptions::default())
+                .await
+                .unwrap();
             agent.sessions().flush().await;
         });
     }
-    let (dir, counting) = (tempfile::tempdir().unwrap(), Arc::new(FaultDisk::counting()));
+    let (dir, counting) = (
+        tempfile::tempdir().unwrap(),
+        Arc::new(FaultDisk::counting()),
+    );
     block_on(async {
         let agent = agent(dir.path(), counting.clone()).await;
-        agent.session(session("s")).run(input(), RunOptions::default()).await.unwrap();
+        agent
+            .session(session("s"))
+            .run(input(), RunOptions::default())
+            .await
+            .unwrap();
         agent.sessions().flush().await;
         assert_whole(&agent, dir.path(), "undisturbed").await;
     });
@@ -107,7 +139,12 @@ fn a_kill_anywhere_while_offloading_leaves_a_valid_session() {
                 points.push((
                     i + 1,
                     at,
-                    format!("{point:?} operation {} ({:?} {})", i + 1, op.kind, op.name.display()),
+                    format!(
+                        "{point:?} operation {} ({:?} {})",
+                        i + 1,
+                        op.kind,
+                        op.name.display()
+                    ),
                 ));
             }
         }
@@ -119,7 +156,11 @@ fn a_kill_anywhere_while_offloading_leaves_a_valid_session() {
 fn kill_and_go_on(n: usize, at: usize, place: &str) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().to_str().unwrap().to_owned();
-    let told = [("n", n.to_string()), ("point", at.to_string()), ("dir", path)];
+    let told = [
+        ("n", n.to_string()),
+        ("point", at.to_string()),
+        ("dir", path),
+    ];
     let ended = Child::spawn(TEST, told).wait(Duration::from_secs(30));
     assert_eq!(ended.death, Death::Signal(9), "{place}: {ended}");
     block_on(async {
@@ -140,6 +181,9 @@ fn kill_and_go_on(n: usize, at: usize, place: &str) {
         agent.sessions().remove(&session("s")).await.unwrap();
         let collected = agent.collect(&Owner::default(), Really::Do).await.unwrap();
         assert_eq!(collected.offloads, 1, "{place}");
-        assert!(!dir.path().join("agents/main/offload/s").exists(), "{place}");
+        assert!(
+            !dir.path().join("agents/main/offload/s").exists(),
+            "{place}"
+        );
     });
 }

@@ -46,7 +46,12 @@ pub(crate) enum Touch {
 }
 
 fn join(a: &str, b: &str) -> String {
-    [a, b].iter().filter(|part| !part.is_empty()).copied().collect::<Vec<_>>().join("/")
+    [a, b]
+        .iter()
+        .filter(|part| !part.is_empty())
+        .copied()
+        .collect::<Vec<_>>()
+        .join("/")
 }
 
 fn parent(path: &str) -> &str {
@@ -60,7 +65,12 @@ fn is_below(path: &str, directory: &str) -> bool {
 impl World {
     /// The path without links; none if it leads out or in a circle.
     pub(crate) fn resolve(&self, path: &str) -> Option<String> {
-        let mut todo: Vec<String> = path.split('/').filter(|p| !p.is_empty()).rev().map(str::to_owned).collect();
+        let mut todo: Vec<String> = path
+            .split('/')
+            .filter(|p| !p.is_empty())
+            .rev()
+            .map(str::to_owned)
+            .collect();
         let mut done: Vec<String> = Vec::new();
         let mut links = 0;
         while let Some(part) = todo.pop() {
@@ -75,7 +85,13 @@ impl World {
                     if links > 40 || target.starts_with('/') {
                         return None;
                     }
-                    todo.extend(target.split('/').filter(|p| !p.is_empty() && *p != ".").rev().map(str::to_owned));
+                    todo.extend(
+                        target
+                            .split('/')
+                            .filter(|p| !p.is_empty() && *p != ".")
+                            .rev()
+                            .map(str::to_owned),
+                    );
                 }
                 Some(Node::File(_) | Node::Dir) => done.push(part),
                 None => {
@@ -133,7 +149,15 @@ impl World {
         let lower = path.to_lowercase();
         let parts: Vec<&str> = lower.split('/').filter(|part| !part.is_empty()).collect();
         let secret = |part: &&str| {
-            let names = [".netrc", ".pgpass", ".git-credentials", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"];
+            let names = [
+                ".netrc",
+                ".pgpass",
+                ".git-credentials",
+                "id_rsa",
+                "id_dsa",
+                "id_ecdsa",
+                "id_ed25519",
+            ];
             part.starts_with(".env") || names.contains(part)
         };
         if parts.iter().any(secret) || parts.windows(2).any(|two| two == [".aws", "credentials"]) {
@@ -142,7 +166,14 @@ impl World {
         if parts.starts_with(&["memory", "quarantine"]) {
             return true;
         }
-        let settings = ["agent.yaml", "tools.json", "hooks", "crons", "agents", ".stead"];
+        let settings = [
+            "agent.yaml",
+            "tools.json",
+            "hooks",
+            "crons",
+            "agents",
+            ".stead",
+        ];
         let marks = [
             "AGENT.md",
             "agent/AGENT.md",
@@ -163,37 +194,74 @@ impl World {
         if op == Op::Write && (parts.is_empty() || fixed.iter().any(|name| begins(name))) {
             return true;
         }
-        let secrets = [".env", ".netrc", ".pgpass", ".git-credentials", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"];
+        let secrets = [
+            ".env",
+            ".netrc",
+            ".pgpass",
+            ".git-credentials",
+            "id_rsa",
+            "id_dsa",
+            "id_ecdsa",
+            "id_ed25519",
+        ];
         let leads = |name: &str| self.resolve(name).filter(|end| end != name);
         let within = |outer: &str, inner: &str| inner == outer || is_below(inner, outer);
         let by_secret = secrets.iter().filter_map(|name| leads(name));
-        let by_fixed = fixed.iter().filter(|_| op == Op::Write).filter_map(|name| leads(name));
-        by_secret.chain(by_fixed).any(|end| within(&end, path) || (op == Op::Write && within(path, &end)))
+        let by_fixed = fixed
+            .iter()
+            .filter(|_| op == Op::Write)
+            .filter_map(|name| leads(name));
+        by_secret
+            .chain(by_fixed)
+            .any(|end| within(&end, path) || (op == Op::Write && within(path, &end)))
     }
 
     fn below(&self, directory: &str) -> Vec<String> {
-        let at = self.resolve(directory).filter(|end| *end == self.lies(directory));
+        let at = self
+            .resolve(directory)
+            .filter(|end| *end == self.lies(directory));
         let Some(real) = at else { return Vec::new() };
         let inside = self.nodes.keys().filter(|path| is_below(path, &real));
-        inside.map(|path| path[real.len()..].trim_start_matches('/').to_owned()).collect()
+        inside
+            .map(|path| path[real.len()..].trim_start_matches('/').to_owned())
+            .collect()
     }
 
     /// The verdict on everything a call touches. What cannot be resolved is refused.
     pub(crate) fn verdict(&self, touches: &[Touch]) -> Kind {
-        touches.iter().map(|touch| self.touch(touch)).max().unwrap_or(Kind::Allow)
+        touches
+            .iter()
+            .map(|touch| self.touch(touch))
+            .max()
+            .unwrap_or(Kind::Allow)
     }
 
     fn touch(&self, touch: &Touch) -> Kind {
         match touch {
             Touch::Content(op, path) => {
-                let own = self.aliases(path).iter().map(|alias| self.one(*op, alias)).max().unwrap();
-                if self.resolve(path).is_none() { Kind::Deny } else { own }
+                let own = self
+                    .aliases(path)
+                    .iter()
+                    .map(|alias| self.one(*op, alias))
+                    .max()
+                    .unwrap();
+                if self.resolve(path).is_none() {
+                    Kind::Deny
+                } else {
+                    own
+                }
             }
             Touch::Tree(op, path) => {
                 let mut worst = self.itself(*op, path);
                 for rest in self.below(path) {
                     let child = join(path, &rest);
-                    worst = self.aliases(&child).iter().map(|alias| self.one(*op, alias)).max().unwrap().max(worst);
+                    worst = self
+                        .aliases(&child)
+                        .iter()
+                        .map(|alias| self.one(*op, alias))
+                        .max()
+                        .unwrap()
+                        .max(worst);
                 }
                 worst
             }
@@ -210,7 +278,12 @@ impl World {
     }
 
     fn itself(&self, op: Op, path: &str) -> Kind {
-        let own = self.aliases(path).iter().map(|alias| self.one(op, alias)).max().unwrap();
+        let own = self
+            .aliases(path)
+            .iter()
+            .map(|alias| self.one(op, alias))
+            .max()
+            .unwrap();
         let placed = self.resolve(path).is_some() || self.resolve(parent(path)).is_some();
         if placed { own } else { Kind::Deny }
     }
@@ -227,7 +300,11 @@ impl World {
             return None;
         }
         let mut rows = Vec::new();
-        for (child, node) in self.nodes.iter().filter(|(child, _)| is_below(child, &real) && parent(child) == real) {
+        for (child, node) in self
+            .nodes
+            .iter()
+            .filter(|(child, _)| is_below(child, &real) && parent(child) == real)
+        {
             let name = child.rsplit('/').next().unwrap();
             let mut names: BTreeSet<String> = [child.clone(), join(path, name)].into();
             let end = self.resolve(child);
@@ -237,12 +314,17 @@ impl World {
             if names.iter().any(|name| self.is_denied(Op::Read, name)) {
                 continue;
             }
-            let shown =
-                match end.as_ref().map(|end| if end.is_empty() { Some(&Node::Dir) } else { self.nodes.get(end) }) {
-                    Some(Some(Node::Dir)) => format!("{name}/"),
-                    Some(Some(Node::File(text))) => format!("{name}  ({} bytes)", text.len()),
-                    _ => format!("{name}  (special, or leads out of the workspace)"),
-                };
+            let shown = match end.as_ref().map(|end| {
+                if end.is_empty() {
+                    Some(&Node::Dir)
+                } else {
+                    self.nodes.get(end)
+                }
+            }) {
+                Some(Some(Node::Dir)) => format!("{name}/"),
+                Some(Some(Node::File(text))) => format!("{name}  ({} bytes)", text.len()),
+                _ => format!("{name}  (special, or leads out of the workspace)"),
+            };
             rows.push((name.to_owned(), shown));
         }
         rows.sort();
@@ -252,20 +334,32 @@ impl World {
     /// Files below a directory that a search may tell of, and how many are left out because they ask.
     pub(crate) fn searchable(&self, root: &str, content: bool) -> Option<(Vec<String>, usize)> {
         let real = self.resolve(root)?;
-        let answered: Vec<usize> =
-            self.aliases(root).iter().filter_map(|alias| self.decide(Op::Read, alias).1).collect();
+        let answered: Vec<usize> = self
+            .aliases(root)
+            .iter()
+            .filter_map(|alias| self.decide(Op::Read, alias).1)
+            .collect();
         let files: Vec<&String> = match self.nodes.get(&real) {
             Some(Node::File(_)) if content => vec![self.nodes.get_key_value(&real).unwrap().0],
-            Some(Node::Dir) => self.nodes.keys().filter(|path| is_below(path, &real)).collect(),
+            Some(Node::Dir) => self
+                .nodes
+                .keys()
+                .filter(|path| is_below(path, &real))
+                .collect(),
             None if real.is_empty() => self.nodes.keys().collect(),
             Some(Node::File(_) | Node::Link(_)) | None => return None,
         };
         let (mut seen, mut left_out) = (Vec::new(), 0);
-        for path in files.into_iter().filter(|path| matches!(self.nodes[*path], Node::File(_))) {
+        for path in files
+            .into_iter()
+            .filter(|path| matches!(self.nodes[*path], Node::File(_)))
+        {
             if self.is_denied(Op::Read, path) {
                 continue;
             }
-            let asks = self.decide(Op::Read, if content { path } else { parent(path) }).1;
+            let asks = self
+                .decide(Op::Read, if content { path } else { parent(path) })
+                .1;
             match asks {
                 Some(rule) if !answered.contains(&rule) => left_out += 1,
                 Some(_) | None => seen.push(path.clone()),
@@ -280,7 +374,10 @@ impl World {
 pub(crate) fn covers(pattern: &str, path: &str) -> bool {
     let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
     expand(pattern).iter().any(|plain| {
-        let parts: Vec<&str> = plain.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+        let parts: Vec<&str> = plain
+            .split('/')
+            .filter(|part| !part.is_empty() && *part != ".")
+            .collect();
         (0..=names.len()).any(|end| path_matches(&parts, &names[..end]))
     })
 }
@@ -289,10 +386,13 @@ fn path_matches(parts: &[&str], names: &[&str]) -> bool {
     match (parts.split_first(), names.split_first()) {
         (None, _) => names.is_empty(),
         (Some((&"**", rest)), None) => path_matches(rest, names),
-        (Some((&"**", rest)), Some((_, below))) => path_matches(rest, names) || path_matches(parts, below),
+        (Some((&"**", rest)), Some((_, below))) => {
+            path_matches(rest, names) || path_matches(parts, below)
+        }
         (Some(_), None) => false,
         (Some((part, rest)), Some((name, below))) => {
-            let (part, name): (Vec<char>, Vec<char>) = (part.chars().collect(), name.chars().collect());
+            let (part, name): (Vec<char>, Vec<char>) =
+                (part.chars().collect(), name.chars().collect());
             name_matches(&part, &name) && path_matches(rest, below)
         }
     }
@@ -308,7 +408,11 @@ fn name_matches(part: &[char], name: &[char]) -> bool {
         (['[', rest @ ..], [c, below @ ..]) => {
             let end = 1 + rest.iter().skip(1).position(|c| *c == ']').unwrap();
             let (class, after) = (&rest[..end], &rest[end + 1..]);
-            let (negated, class) = if class[0] == '!' { (true, &class[1..]) } else { (false, class) };
+            let (negated, class) = if class[0] == '!' {
+                (true, &class[1..])
+            } else {
+                (false, class)
+            };
             class.contains(c) != negated && name_matches(after, below)
         }
         ([a, rest @ ..], [b, below @ ..]) => a == b && name_matches(rest, below),
@@ -339,7 +443,13 @@ fn expand(pattern: &str) -> Vec<String> {
     cuts.push(close);
     let text = |range: &[char]| range.iter().collect::<String>();
     let inner = cuts.windows(2).map(|cut| text(&chars[cut[0] + 1..cut[1]]));
-    let whole = inner.map(|choice| format!("{}{choice}{}", text(&chars[..open]), text(&chars[close + 1..])));
+    let whole = inner.map(|choice| {
+        format!(
+            "{}{choice}{}",
+            text(&chars[..open]),
+            text(&chars[close + 1..])
+        )
+    });
     whole.flat_map(|pattern| expand(&pattern)).collect()
 }
 

@@ -5,7 +5,9 @@ use futures_util::stream::BoxStream;
 use serde_json::{Value, json};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use stead_core::{Block, Message, Owner, Price, SessionId, StopReason, TenantId, ToolCall, Usage, UserId};
+use stead_core::{
+    Block, Message, Owner, Price, SessionId, StopReason, TenantId, ToolCall, Usage, UserId,
+};
 use stead_model::{Delta, Model, ModelError, Reply, Request};
 use stead_workspace::IsolationScope;
 
@@ -49,11 +51,17 @@ pub(crate) fn names() -> Vec<String> {
         "a\\b",
         "../a",
     ];
-    plain.into_iter().map(str::to_owned).chain([long("1"), long("2"), "Ü".repeat(128)]).collect()
+    plain
+        .into_iter()
+        .map(str::to_owned)
+        .chain([long("1"), long("2"), "Ü".repeat(128)])
+        .collect()
 }
 
 /// Ids that a session may have, and a part of the layout has too.
-const SESSION_IDS: [&str; 8] = ["agents", "skills", "users", "index", "undo", "outside", "shared", "а"];
+const SESSION_IDS: [&str; 8] = [
+    "agents", "skills", "users", "index", "undo", "outside", "shared", "а",
+];
 
 /// One session of one owner, by numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -70,7 +78,9 @@ impl Visit {
     }
 
     pub(crate) fn id(self) -> SessionId {
-        let id = SESSION_IDS.get(self.session).map_or_else(|| format!("s{}", self.session), |id| (*id).to_owned());
+        let id = SESSION_IDS
+            .get(self.session)
+            .map_or_else(|| format!("s{}", self.session), |id| (*id).to_owned());
         SessionId::new(id).unwrap()
     }
 
@@ -81,18 +91,35 @@ impl Visit {
 }
 
 pub(crate) fn owner(tenant: &str, user: &str) -> Owner {
-    Owner { tenant: TenantId::new(tenant).unwrap(), user: UserId::new(user).unwrap() }
+    Owner {
+        tenant: TenantId::new(tenant).unwrap(),
+        user: UserId::new(user).unwrap(),
+    }
 }
 
 /// All marks in a text.
 pub(crate) fn marks(text: &str) -> Vec<Visit> {
     let visit = |mark: &str| {
-        let numbers: Vec<usize> = mark.split_once('⟧')?.0.split('.').filter_map(|n| n.parse().ok()).collect();
-        let [tenant, user, session] = numbers[..] else { return None };
-        Some(Visit { tenant, user, session })
+        let numbers: Vec<usize> = mark
+            .split_once('⟧')?
+            .0
+            .split('.')
+            .filter_map(|n| n.parse().ok())
+            .collect();
+        let [tenant, user, session] = numbers[..] else {
+            return None;
+        };
+        Some(Visit {
+            tenant,
+            user,
+            session,
+        })
     };
     // What follows is a number, or it is somebody who looks for marks.
-    let begun = text.split('⟦').skip(1).filter(|mark| mark.starts_with(|c: char| c.is_ascii_digit()));
+    let begun = text
+        .split('⟦')
+        .skip(1)
+        .filter(|mark| mark.starts_with(|c: char| c.is_ascii_digit()));
     // A search cuts long lines, perhaps within a mark; whole ones tell enough.
     begun.filter_map(visit).collect()
 }
@@ -110,7 +137,9 @@ pub(crate) fn shares(scope: IsolationScope, one: Visit, other: Visit) -> bool {
 pub(crate) fn shares_sessions(scope: IsolationScope, one: Visit, other: Visit) -> bool {
     match scope {
         IsolationScope::Session => shares(IsolationScope::User, one, other),
-        IsolationScope::User | IsolationScope::Agent | IsolationScope::Global => shares(scope, one, other),
+        IsolationScope::User | IsolationScope::Agent | IsolationScope::Global => {
+            shares(scope, one, other)
+        }
     }
 }
 
@@ -148,15 +177,36 @@ pub(crate) struct Witness {
 impl Witness {
     pub(crate) fn new(scope: IsolationScope, seed: u64) -> Self {
         let count = AtomicUsize::default;
-        Self { scope, seed, requests: count(), shared: count(), leaks: Mutex::default() }
+        Self {
+            scope,
+            seed,
+            requests: count(),
+            shared: count(),
+            leaks: Mutex::default(),
+        }
     }
 
     /// Looks at the prompt, and at what is new to it: all at the beginning of a run, then what came since.
     fn look(&self, visit: Visit, request: &Request, step: usize) {
-        let known = if step == 0 { 0 } else { request.messages.len().saturating_sub(2) };
-        let said = request.messages[known..].iter().map(|message| serde_json::to_string(message).unwrap());
-        let shown: Vec<String> = request.system.iter().map(|part| part.text.clone()).chain(said).collect();
-        for mark in shown.iter().flat_map(|text| marks(text)).filter(|mark| *mark != visit) {
+        let known = if step == 0 {
+            0
+        } else {
+            request.messages.len().saturating_sub(2)
+        };
+        let said = request.messages[known..]
+            .iter()
+            .map(|message| serde_json::to_string(message).unwrap());
+        let shown: Vec<String> = request
+            .system
+            .iter()
+            .map(|part| part.text.clone())
+            .chain(said)
+            .collect();
+        for mark in shown
+            .iter()
+            .flat_map(|text| marks(text))
+            .filter(|mark| *mark != visit)
+        {
             if shares(self.scope, visit, mark) {
                 self.shared.fetch_add(1, Ordering::Relaxed);
             } else {
@@ -173,15 +223,28 @@ impl Witness {
         if input.starts_with("again") {
             return (step == 0).then(|| ("read_file", json!({"file_path": note})));
         }
-        let mut rng = Rng(self.seed ^ ((visit.tenant << 40) | (visit.user << 20) | (visit.session << 4) | step) as u64);
+        let mut rng = Rng(self.seed
+            ^ ((visit.tenant << 40) | (visit.user << 20) | (visit.session << 4) | step) as u64);
         let line = format!("{mark} {step}\n");
         Some(match step {
             // Sessions of different owners have the same ids; where users share, they share this file.
-            0 => ("write_file", json!({"file_path": note, "content": line, "mode": "append"})),
+            0 => (
+                "write_file",
+                json!({"file_path": note, "content": line, "mode": "append"}),
+            ),
             1..STEPS => match rng.below(8) {
-                0 | 1 => ("write_file", json!({"file_path": "log.txt", "content": line, "mode": "append"})),
-                2 => ("overwrite_file", json!({"file_path": "common/state.md", "content": line})),
-                3 => ("overwrite_file", json!({"file_path": "AGENTS.md", "content": format!("You serve {line}")})),
+                0 | 1 => (
+                    "write_file",
+                    json!({"file_path": "log.txt", "content": line, "mode": "append"}),
+                ),
+                2 => (
+                    "overwrite_file",
+                    json!({"file_path": "common/state.md", "content": line}),
+                ),
+                3 => (
+                    "overwrite_file",
+                    json!({"file_path": "AGENTS.md", "content": format!("You serve {line}")}),
+                ),
                 4 => ("read_file", json!({"file_path": "log.txt"})),
                 5 => ("ls", json!({"path": "notes"})),
                 6 => ("grep_files", json!({"pattern": "⟦", "literal": true})),
@@ -205,23 +268,45 @@ impl Model for Witness {
     fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {
         // What the harness says in a person's place has no mark.
         let input_of = |message: &Message| match message {
-            Message::User { .. } => marks(&message.text()).first().map(|visit| (*visit, message.text())),
+            Message::User { .. } => marks(&message.text())
+                .first()
+                .map(|visit| (*visit, message.text())),
             Message::Assistant { .. } | Message::Tool { .. } => None,
         };
         let inputs = request.messages.iter().enumerate().rev();
-        let (last, (visit, input)) = inputs.filter_map(|(at, m)| Some((at, input_of(m)?))).next().unwrap();
-        let step = request.messages[last..].iter().filter(|m| matches!(&***m, Message::Assistant { .. })).count();
+        let (last, (visit, input)) = inputs
+            .filter_map(|(at, m)| Some((at, input_of(m)?)))
+            .next()
+            .unwrap();
+        let step = request.messages[last..]
+            .iter()
+            .filter(|m| matches!(&***m, Message::Assistant { .. }))
+            .count();
         self.look(visit, request, step);
         let number = self.requests.fetch_add(1, Ordering::Relaxed);
         let (content, stop) = match self.call(visit, &input, step) {
             Some((name, args)) => {
                 let id = format!("c{}", request.messages.len());
-                let call = ToolCall { id, name: name.to_owned(), args, invalid: None, signature: None };
+                let call = ToolCall {
+                    id,
+                    name: name.to_owned(),
+                    args,
+                    invalid: None,
+                    signature: None,
+                };
                 (Block::ToolCall(call), StopReason::ToolUse)
             }
-            None => (Block::text(format!("done {}", visit.mark())), StopReason::EndTurn),
+            None => (
+                Block::text(format!("done {}", visit.mark())),
+                StopReason::EndTurn,
+            ),
         };
-        let reply = Reply { content: vec![content], usage: Usage::default(), stop, model: self.name().to_owned() };
+        let reply = Reply {
+            content: vec![content],
+            usage: Usage::default(),
+            stop,
+            model: self.name().to_owned(),
+        };
         let mut pauses = Rng(self.seed ^ number as u64).below(4);
         Box::pin(futures_util::stream::once(async move {
             while pauses > 0 {

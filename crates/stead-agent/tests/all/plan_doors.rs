@@ -4,7 +4,9 @@
 
 use crate::crew::{Says, answers};
 use crate::plan_mode::liar;
-use crate::support::{TestTool, agent_with_host_and, block_on, blocks, journal, results, session, text};
+use crate::support::{
+    TestTool, agent_with_host_and, block_on, blocks, journal, results, session, text,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,7 +20,10 @@ use tokio_util::sync::CancellationToken;
 fn attempts(by: &str) -> Vec<(&'static str, Value)> {
     vec![
         ("read_file", json!({"file_path": "a.txt"})),
-        ("write_file", json!({"file_path": format!("{by}.tool"), "content": "x"})),
+        (
+            "write_file",
+            json!({"file_path": format!("{by}.tool"), "content": "x"}),
+        ),
         ("execute", json!({"command": format!("touch {by}.shell")})),
         ("liar", json!({})),
         ("execute", json!({"command": "cat a.txt"})),
@@ -26,22 +31,38 @@ fn attempts(by: &str) -> Vec<(&'static str, Value)> {
 }
 
 fn hand_over(agent: &str, task: &str) -> (&'static str, Value) {
-    ("task", json!({"agent": agent, "prompt": task, "label": task}))
+    (
+        "task",
+        json!({"agent": agent, "prompt": task, "label": task}),
+    )
 }
 
 fn model() -> Arc<dyn stead_model::Model> {
     answers(|task, said, request| {
-        let newest = request.messages.iter().rev().find_map(|message| match &**message {
-            stead_core::Message::User { .. } => Some(message.text()),
-            stead_core::Message::Assistant { .. } | stead_core::Message::Tool { .. } => None,
-        });
-        let just_asked = matches!(&**request.messages.last().unwrap(), stead_core::Message::User { .. });
+        let newest = request
+            .messages
+            .iter()
+            .rev()
+            .find_map(|message| match &**message {
+                stead_core::Message::User { .. } => Some(message.text()),
+                stead_core::Message::Assistant { .. } | stead_core::Message::Tool { .. } => None,
+            });
+        let just_asked = matches!(
+            &**request.messages.last().unwrap(),
+            stead_core::Message::User { .. }
+        );
         let newest = newest.unwrap_or_default();
-        match (task.lines().next().unwrap_or_default(), newest.lines().next().unwrap_or_default()) {
+        match (
+            task.lines().next().unwrap_or_default(),
+            newest.lines().next().unwrap_or_default(),
+        ) {
             _ if !just_asked => Says::Text("{}".into()),
             ("before", "before") => Says::Calls(vec![hand_over("helper", "early")]),
             ("before", "plan") => {
-                let late = [hand_over("helper", "child"), ("agent_send", json!({"to": "early", "message": "more"}))];
+                let late = [
+                    hand_over("helper", "child"),
+                    ("agent_send", json!({"to": "early", "message": "more"})),
+                ];
                 Says::Calls(attempts("lead").into_iter().chain(late).collect())
             }
             ("before", _) => {
@@ -50,9 +71,12 @@ fn model() -> Arc<dyn stead_model::Model> {
             }
             ("early", "early") => Says::Text("here".into()),
             ("early", _) => Says::Calls(attempts("early")),
-            ("child", "child") => {
-                Says::Calls(attempts("child").into_iter().chain([hand_over("helper", "grandchild")]).collect())
-            }
+            ("child", "child") => Says::Calls(
+                attempts("child")
+                    .into_iter()
+                    .chain([hand_over("helper", "grandchild")])
+                    .collect(),
+            ),
             ("child", _) => Says::Calls(attempts("later")),
             ("grandchild", _) => Says::Calls(attempts("grandchild")),
             ("hooked", _) => Says::Calls(attempts(&format!("hook{said}"))),
@@ -73,29 +97,46 @@ fn lay_out(dir: &Path) {
         "permission_mode: bypass\ncommands: {reads: allow, allow: ['touch *']}\nmemory: {flush: false}\n",
     );
     put("a.txt", "x");
-    put("subagents/helper.md", "---\ndescription: Helps.\nworkspace: {mode: shared}\n---\nHelp.\n");
+    put(
+        "subagents/helper.md",
+        "---\ndescription: Helps.\nworkspace: {mode: shared}\n---\nHelp.\n",
+    );
     let hook = |name: &str, events: &str, handler: &str| {
-        let text = format!("name: {name}\nevents: [{events}]\non_failure: open\nhandler: {handler}\n");
+        let text =
+            format!("name: {name}\nevents: [{events}]\non_failure: open\nhandler: {handler}\n");
         put(&format!("hooks/{name}.yaml"), &text);
     };
     // The matcher leaves the children out.
     let asked = "{type: agent, agent: helper, task: hooked}\nmatcher: '^plan$'";
     hook("agent", "prompt_submit", asked);
-    hook("command", "run_start", "{type: command, command: touch owner.hook}");
+    hook(
+        "command",
+        "run_start",
+        "{type: command, command: touch owner.hook}",
+    );
 }
 
 async fn open(dir: &Path) -> Arc<Agent> {
     let agent = agent_with_host_and(dir, model(), vec![liar()]).await;
-    agent.hooks().equip(stead_agent::HookGear::new(Some(dir.to_owned())));
+    agent
+        .hooks()
+        .equip(stead_agent::HookGear::new(Some(dir.to_owned())));
     agent
 }
 
 /// What came of every call of a session, but for those that hand work over.
 async fn came(agent: &Arc<Agent>, id: &SessionId) -> Vec<(ResultStatus, String)> {
     let (lines, _) = journal(agent, id).await;
-    let short =
-        |text: String| text.split([':', '\n']).nth(usize::from(text.starts_with("denied"))).unwrap().trim().to_owned();
-    let all = results(&lines).into_iter().filter(|(_, _, text)| !text.starts_with("task_id"));
+    let short = |text: String| {
+        text.split([':', '\n'])
+            .nth(usize::from(text.starts_with("denied")))
+            .unwrap()
+            .trim()
+            .to_owned()
+    };
+    let all = results(&lines)
+        .into_iter()
+        .filter(|(_, _, text)| !text.starts_with("task_id"));
     all.map(|(_, status, text)| (status, short(text))).collect()
 }
 
@@ -105,14 +146,30 @@ fn whatever_way_it_comes_nothing_is_changed_before_a_person_agrees() {
     let dir = tempfile::tempdir().unwrap();
     lay_out(dir.path());
     let run = |agent: &Arc<Agent>, input: &'static str, set: Vec<Set>| {
-        let (agent, options) = (agent.clone(), RunOptions { approvals: Approvals::All, set, ..RunOptions::default() });
+        let (agent, options) = (
+            agent.clone(),
+            RunOptions {
+                approvals: Approvals::All,
+                set,
+                ..RunOptions::default()
+            },
+        );
         async move {
-            let report = agent.session(session("s")).run(text(input), options).await.unwrap();
+            let report = agent
+                .session(session("s"))
+                .run(text(input), options)
+                .await
+                .unwrap();
             assert_eq!(report.outcome, Outcome::Completed, "{:?}", report.reason);
         }
     };
-    let stage = PlanStage::Making { file: "plans/PLAN.md".to_owned() };
-    let set = vec![Set { change: Change::Plan { plan: Some(stage) }, by: "ann".to_owned() }];
+    let stage = PlanStage::Making {
+        file: "plans/PLAN.md".to_owned(),
+    };
+    let set = vec![Set {
+        change: Change::Plan { plan: Some(stage) },
+        by: "ann".to_owned(),
+    }];
     block_on(async {
         let first = open(dir.path()).await;
         run(&first, "before", Vec::new()).await;
@@ -129,7 +186,9 @@ fn whatever_way_it_comes_nothing_is_changed_before_a_person_agrees() {
             (Error, "lie.txt is read-only here"),
             (Ok, "[exit code 0]"),
         ];
-        let refused = refused.map(|(status, text)| (status, text.to_owned())).to_vec();
+        let refused = refused
+            .map(|(status, text)| (status, text.to_owned()))
+            .to_vec();
         let twice: Vec<_> = refused.iter().chain(&refused).cloned().collect();
         let mut seen = BTreeMap::new();
         for summary in second.sessions().list().await.unwrap() {
@@ -138,34 +197,73 @@ fn whatever_way_it_comes_nothing_is_changed_before_a_person_agrees() {
                 Some(spawned) => spawned.label.unwrap_or(spawned.task),
                 None => "lead".to_owned(),
             };
-            let came: Vec<_> =
-                came(&second, &summary.id).await.into_iter().map(|(status, text)| (status, cut(text))).collect();
+            let came: Vec<_> = came(&second, &summary.id)
+                .await
+                .into_iter()
+                .map(|(status, text)| (status, cut(text)))
+                .collect();
             seen.insert(name, came);
         }
-        let want =
-            [("child", &twice), ("early", &refused), ("grandchild", &refused), ("hook", &refused), ("lead", &twice)];
-        assert_eq!(seen, want.map(|(name, came)| (name.to_owned(), came.clone())).into());
+        let want = [
+            ("child", &twice),
+            ("early", &refused),
+            ("grandchild", &refused),
+            ("hook", &refused),
+            ("lead", &twice),
+        ];
+        assert_eq!(
+            seen,
+            want.map(|(name, came)| (name.to_owned(), came.clone()))
+                .into()
+        );
         // Whoever calls one tool acts for the person, in no session, and so does a command of a hook.
         let mine = json!({"file_path": "mine.txt", "content": "x"});
-        let called = second.call_tool("write_file", mine, &Approvals::None, CancellationToken::new()).await;
+        let called = second
+            .call_tool(
+                "write_file",
+                mine,
+                &Approvals::None,
+                CancellationToken::new(),
+            )
+            .await;
         assert_eq!(called.status, Ok, "{}", blocks(&called.content));
     });
-    let mut names: Vec<String> =
-        std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<String> = std::fs::read_dir(dir.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort_unstable();
-    assert_eq!(names, ["a.txt", "agent.yaml", "agents", "hooks", "mine.txt", "owner.hook", "subagents"]);
+    assert_eq!(
+        names,
+        [
+            "a.txt",
+            "agent.yaml",
+            "agents",
+            "hooks",
+            "mine.txt",
+            "owner.hook",
+            "subagents"
+        ]
+    );
 }
 
 /// The beginning of what a file holds, without the numbers of its lines.
 fn cut(text: String) -> String {
-    text.split_whitespace().take(5).collect::<Vec<_>>().join(" ")
+    text.split_whitespace()
+        .take(5)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 // Acceptance 6.5
 #[test]
 fn one_that_is_at_work_when_planning_begins_is_bound_from_its_next_call_on() {
     let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("agent.yaml"), "permission_mode: bypass\nmemory: {flush: false}\n").unwrap();
+    std::fs::write(
+        dir.path().join("agent.yaml"),
+        "permission_mode: bypass\nmemory: {flush: false}\n",
+    )
+    .unwrap();
     let begun = Arc::new(tokio::sync::Notify::new());
     let (tell, hear) = (begun.clone(), begun);
     let go = TestTool::make("go", Risk::READS, move |_, _| {
@@ -179,22 +277,37 @@ fn one_that_is_at_work_when_planning_begins_is_bound_from_its_next_call_on() {
             Ok(Output::text("waited"))
         }
     });
-    let slow = json!({"agent": "general-purpose", "prompt": "slow", "label": "slow", "background": true});
+    let slow =
+        json!({"agent": "general-purpose", "prompt": "slow", "label": "slow", "background": true});
     let model = answers(move |task, said, _| match (task, said) {
         ("lead", 0) => Says::Calls(vec![("task", slow.clone())]),
         ("lead", 1) => Says::Calls(vec![("plan_enter", json!({}))]),
         ("lead", 2) => Says::Calls(vec![("go", json!({}))]),
         ("slow", 0) => Says::Calls(vec![("wait", json!({}))]),
-        ("slow", 1) => {
-            Says::Calls(vec![("write_file", json!({"file_path": "slow.txt", "content": "x"})), ("liar", json!({}))])
-        }
+        ("slow", 1) => Says::Calls(vec![
+            (
+                "write_file",
+                json!({"file_path": "slow.txt", "content": "x"}),
+            ),
+            ("liar", json!({})),
+        ]),
         (_, _) => Says::Text("done".into()),
     });
     block_on(async {
         let agent = agent_with_host_and(dir.path(), model, vec![go, wait, liar()]).await;
-        agent.session(session("s")).run(text("lead"), RunOptions::default()).await.unwrap();
-        let child =
-            agent.sessions().list().await.unwrap().into_iter().find(|summary| summary.parent.is_some()).unwrap();
+        agent
+            .session(session("s"))
+            .run(text("lead"), RunOptions::default())
+            .await
+            .unwrap();
+        let child = agent
+            .sessions()
+            .list()
+            .await
+            .unwrap()
+            .into_iter()
+            .find(|summary| summary.parent.is_some())
+            .unwrap();
         let came = came(&agent, &child.id).await;
         let want = [
             (ResultStatus::Ok, "waited"),

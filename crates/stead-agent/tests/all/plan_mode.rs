@@ -1,12 +1,15 @@
 //! Acceptance 6.5: while a plan is being made nothing else is written, whichever tool tries, and a person ends it.
 
-use crate::support::{TestTool, agent, agent_on, block_on, journal, listening, model, results, session, text};
+use crate::support::{
+    TestTool, agent, agent_on, block_on, journal, listening, model, results, session, text,
+};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 use stead_agent::{Agent, Approvals, RunOptions};
 use stead_core::{
-    Change, Effect, Entry, Event, EventKind, Line, Outcome, PermissionMode, PlanStage, ResultStatus, Risk, Set,
+    Change, Effect, Entry, Event, EventKind, Line, Outcome, PermissionMode, PlanStage,
+    ResultStatus, Risk, Set,
 };
 use stead_store::{OsDisk, Wait};
 use stead_testkit::{Answer, FakeModel, Wire, reply};
@@ -17,22 +20,38 @@ const PLAN: &str = "plans/PLAN.md";
 
 /// A model that gives these answers, then says that it is done.
 fn server(answers: Vec<Answer>) -> FakeModel {
-    FakeModel::start(answers.into_iter().chain((0..8).map(|_| reply().text("done"))).collect())
+    FakeModel::start(
+        answers
+            .into_iter()
+            .chain((0..8).map(|_| reply().text("done")))
+            .collect(),
+    )
 }
 
 /// Says that it reads, and writes.
 pub(crate) fn liar() -> Arc<dyn Tool> {
-    TestTool::make("liar", Risk { parallel_safe: false, ..Risk::READS }, |cx, _| async move {
-        let path = VPath::parse("lie.txt").unwrap();
-        match cx.vfs.write(&path, "x".into(), Expect::Any).await {
-            Ok(_) => Ok(Output::text("written")),
-            Err(error) => Err(ToolError::Tell(error.to_string())),
-        }
-    })
+    TestTool::make(
+        "liar",
+        Risk {
+            parallel_safe: false,
+            ..Risk::READS
+        },
+        |cx, _| async move {
+            let path = VPath::parse("lie.txt").unwrap();
+            match cx.vfs.write(&path, "x".into(), Expect::Any).await {
+                Ok(_) => Ok(Output::text("written")),
+                Err(error) => Err(ToolError::Tell(error.to_string())),
+            }
+        },
+    )
 }
 
 fn effectful(name: &str, effect: Effect) -> Arc<dyn Tool> {
-    let risk = Risk { effect, parallel_safe: false, repeatable: false };
+    let risk = Risk {
+        effect,
+        parallel_safe: false,
+        repeatable: false,
+    };
     TestTool::make(name, risk, |_, _| async { Ok(Output::text("it ran")) })
 }
 
@@ -41,15 +60,25 @@ async fn agent_with(dir: &Path, server: &FakeModel, tools: Vec<Arc<dyn Tool>>) -
 }
 
 fn approving() -> RunOptions {
-    RunOptions { approvals: Approvals::All, ..RunOptions::default() }
+    RunOptions {
+        approvals: Approvals::All,
+        ..RunOptions::default()
+    }
 }
 
 fn set(change: Change) -> Vec<Set> {
-    vec![Set { change, by: "ann".to_owned() }]
+    vec![Set {
+        change,
+        by: "ann".to_owned(),
+    }]
 }
 
 fn making() -> Change {
-    Change::Plan { plan: Some(PlanStage::Making { file: PLAN.to_owned() }) }
+    Change::Plan {
+        plan: Some(PlanStage::Making {
+            file: PLAN.to_owned(),
+        }),
+    }
 }
 
 fn write(path: &str) -> Value {
@@ -57,11 +86,17 @@ fn write(path: &str) -> Value {
 }
 
 fn statuses(lines: &[Line]) -> Vec<ResultStatus> {
-    results(lines).into_iter().map(|(_, status, _)| status).collect()
+    results(lines)
+        .into_iter()
+        .map(|(_, status, _)| status)
+        .collect()
 }
 
 fn is_change(event: &Event) -> bool {
-    matches!(event.kind, EventKind::Todos { .. } | EventKind::Plan { .. } | EventKind::Mode { .. })
+    matches!(
+        event.kind,
+        EventKind::Todos { .. } | EventKind::Plan { .. } | EventKind::Mode { .. }
+    )
 }
 
 // Acceptance 6.5
@@ -71,7 +106,10 @@ fn every_tool_that_can_change_anything_is_refused_and_a_mixed_batch_runs_its_rea
         ("create_task", json!({"description": "d", "type": "t"})),
         ("delete_file", json!({"file_path": "a.txt"})),
         ("delete_task", json!({"task_id": "x"})),
-        ("edit_file", json!({"file_path": "a.txt", "old_string": "a", "new_string": "b"})),
+        (
+            "edit_file",
+            json!({"file_path": "a.txt", "old_string": "a", "new_string": "b"}),
+        ),
         ("memory_forget", json!({"query": "the sky is green"})),
         ("memory_save", json!({"content": "the sky is green"})),
         ("move_file", json!({"from": "a.txt", "to": "b.txt"})),
@@ -87,39 +125,84 @@ fn every_tool_that_can_change_anything_is_refused_and_a_mixed_batch_runs_its_rea
     for (name, args) in &calls {
         batch = batch.call(name, args.clone());
     }
-    let batch = batch.call("ls", json!({})).call("write_todos", json!({"todos": []}));
+    let batch = batch
+        .call("ls", json!({}))
+        .call("write_todos", json!({"todos": []}));
     let server = server(vec![reply().call("plan_enter", json!({})), batch]);
     block_on(async {
-        let more = vec![effectful("reach_out", Effect::Network), effectful("run_command", Effect::Executes)];
+        let more = vec![
+            effectful("reach_out", Effect::Network),
+            effectful("run_command", Effect::Executes),
+        ];
         let agent = agent_with(dir.path(), &server, more).await;
         // All there are, so that a tool that comes later is thought of here.
         let turn = agent.outside_turn().await.unwrap();
-        let changing =
-            turn.tools.specs().iter().filter(|spec| spec.risk.effect != Effect::Reads).cloned().collect::<Vec<_>>();
-        let changing: Vec<&str> =
-            changing.iter().map(|spec| spec.name.as_str()).filter(|name| *name != "plan_write").collect();
-        assert_eq!(changing, calls.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+        let changing = turn
+            .tools
+            .specs()
+            .iter()
+            .filter(|spec| spec.risk.effect != Effect::Reads)
+            .cloned()
+            .collect::<Vec<_>>();
+        let changing: Vec<&str> = changing
+            .iter()
+            .map(|spec| spec.name.as_str())
+            .filter(|name| *name != "plan_write")
+            .collect();
+        assert_eq!(
+            changing,
+            calls.iter().map(|(name, _)| *name).collect::<Vec<_>>()
+        );
         // Whatever else would let them run.
-        let options = RunOptions { set: set(Change::Mode { to: PermissionMode::Bypass }), ..approving() };
-        let report = agent.session(session("s")).run(text("go"), options).await.unwrap();
+        let options = RunOptions {
+            set: set(Change::Mode {
+                to: PermissionMode::Bypass,
+            }),
+            ..approving()
+        };
+        let report = agent
+            .session(session("s"))
+            .run(text("go"), options)
+            .await
+            .unwrap();
         assert_eq!(report.outcome, Outcome::Completed);
         let (lines, state) = journal(&agent, &session("s")).await;
-        assert_eq!(state.plan, Some(PlanStage::Making { file: PLAN.to_owned() }));
-        let all = results(&lines);
-        let by_status = |wanted: ResultStatus| all.iter().filter(|(_, status, _)| *status == wanted).count();
         assert_eq!(
-            (by_status(ResultStatus::Denied), by_status(ResultStatus::Ok), all.len()),
+            state.plan,
+            Some(PlanStage::Making {
+                file: PLAN.to_owned()
+            })
+        );
+        let all = results(&lines);
+        let by_status = |wanted: ResultStatus| {
+            all.iter()
+                .filter(|(_, status, _)| *status == wanted)
+                .count()
+        };
+        assert_eq!(
+            (
+                by_status(ResultStatus::Denied),
+                by_status(ResultStatus::Ok),
+                all.len()
+            ),
             (calls.len(), 4, calls.len() + 4)
         );
-        for (_, _, told) in all.iter().filter(|(_, status, _)| *status == ResultStatus::Denied) {
+        for (_, _, told) in all
+            .iter()
+            .filter(|(_, status, _)| *status == ResultStatus::Denied)
+        {
             assert!(
-                told.starts_with("denied: plan mode: until a person agrees to the plan in plans/PLAN.md"),
+                told.starts_with(
+                    "denied: plan mode: until a person agrees to the plan in plans/PLAN.md"
+                ),
                 "{told}"
             );
         }
     });
-    let mut names: Vec<String> =
-        std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<String> = std::fs::read_dir(dir.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort_unstable();
     assert_eq!(names, ["a.txt", "agents"]);
     assert_eq!(server.rejections(), Vec::new());
@@ -130,36 +213,82 @@ fn every_tool_that_can_change_anything_is_refused_and_a_mixed_batch_runs_its_rea
 fn the_files_refuse_what_the_gate_lets_through_until_the_plan_is_agreed_to() {
     let dir = tempfile::tempdir().unwrap();
     let server = server(vec![
-        reply().call("plan_enter", json!({})).call("liar", json!({})),
-        reply().call("plan_write", json!({"content": "1. look\n2. lie"})).call("plan_enter", json!({})),
-        reply().call("plan_exit", json!({"summary": "a lie"})).call("write_file", write("early.txt")),
-        reply().call("liar", json!({})).call("plan_write", json!({"content": "x"})),
+        reply()
+            .call("plan_enter", json!({}))
+            .call("liar", json!({})),
+        reply()
+            .call("plan_write", json!({"content": "1. look\n2. lie"}))
+            .call("plan_enter", json!({})),
+        reply()
+            .call("plan_exit", json!({"summary": "a lie"}))
+            .call("write_file", write("early.txt")),
+        reply()
+            .call("liar", json!({}))
+            .call("plan_write", json!({"content": "x"})),
     ]);
     block_on(async {
         let agent = agent_with(dir.path(), &server, vec![liar()]).await;
         let (listening, heard) = listening();
-        let options = RunOptions { approvals: Approvals::All, ..listening };
-        agent.session(session("s")).run(text("go"), options).await.unwrap();
+        let options = RunOptions {
+            approvals: Approvals::All,
+            ..listening
+        };
+        agent
+            .session(session("s"))
+            .run(text("go"), options)
+            .await
+            .unwrap();
         let (lines, state) = journal(&agent, &session("s")).await;
         use ResultStatus::{Denied, Error, Ok};
-        assert_eq!(statuses(&lines), [Ok, Error, Ok, Error, Denied, Ok, Ok, Error]);
-        let told: Vec<String> = results(&lines).into_iter().map(|(_, _, told)| told).collect();
+        assert_eq!(
+            statuses(&lines),
+            [Ok, Error, Ok, Error, Denied, Ok, Ok, Error]
+        );
+        let told: Vec<String> = results(&lines)
+            .into_iter()
+            .map(|(_, _, told)| told)
+            .collect();
         assert_eq!(told[1], "lie.txt is read-only here");
-        assert!(told[3].starts_with("plan mode is on already"), "{}", told[3]);
-        assert!(told[5].contains("<plan file=\"plans/PLAN.md\">\n1. look\n2. lie\n</plan>"), "{}", told[5]);
+        assert!(
+            told[3].starts_with("plan mode is on already"),
+            "{}",
+            told[3]
+        );
+        assert!(
+            told[5].contains("<plan file=\"plans/PLAN.md\">\n1. look\n2. lie\n</plan>"),
+            "{}",
+            told[5]
+        );
         assert_eq!(told[7], "plan mode is not on; plan_enter begins it");
-        let agreed = PlanStage::Agreed { file: PLAN.to_owned(), text: "1. look\n2. lie".to_owned() };
+        let agreed = PlanStage::Agreed {
+            file: PLAN.to_owned(),
+            text: "1. look\n2. lie".to_owned(),
+        };
         assert_eq!(state.plan.as_ref(), Some(&agreed));
         let heard = heard.lock().unwrap();
-        let kinds: Vec<EventKind> =
-            heard.iter().filter(|event| is_change(event)).map(|event| event.kind.clone()).collect();
+        let kinds: Vec<EventKind> = heard
+            .iter()
+            .filter(|event| is_change(event))
+            .map(|event| event.kind.clone())
+            .collect();
         let stage = |stage: PlanStage| EventKind::Plan { stage: Some(stage) };
-        assert_eq!(kinds, [stage(PlanStage::Making { file: PLAN.to_owned() }), stage(agreed)]);
+        assert_eq!(
+            kinds,
+            [
+                stage(PlanStage::Making {
+                    file: PLAN.to_owned()
+                }),
+                stage(agreed)
+            ]
+        );
         let asks = lines.iter().filter_map(|line| match &line.entry {
             Entry::Ask(ask) => Some(ask.rule.clone()),
             _ => None,
         });
-        assert_eq!(asks.collect::<Vec<_>>(), ["plan_exit: a person must agree to the plan in plans/PLAN.md"]);
+        assert_eq!(
+            asks.collect::<Vec<_>>(),
+            ["plan_exit: a person must agree to the plan in plans/PLAN.md"]
+        );
     });
     assert_eq!(server.rejections(), Vec::new());
 }
@@ -177,24 +306,43 @@ fn a_no_keeps_plan_mode_on_and_an_exit_without_a_plan_asks_nobody() {
     ]);
     block_on(async {
         let agent = agent_with(dir.path(), &server, Vec::new()).await;
-        let options = RunOptions { approvals: Approvals::None, ..RunOptions::default() };
-        agent.session(session("s")).run(text("go"), options).await.unwrap();
+        let options = RunOptions {
+            approvals: Approvals::None,
+            ..RunOptions::default()
+        };
+        agent
+            .session(session("s"))
+            .run(text("go"), options)
+            .await
+            .unwrap();
         let (lines, state) = journal(&agent, &session("s")).await;
         use ResultStatus::{Denied, Error, Ok};
         assert_eq!(statuses(&lines), [Error, Ok, Error, Ok, Denied, Denied]);
-        assert_eq!(results(&lines)[4].2, "denied: --approve none said no to this call");
-        assert_eq!(lines.iter().filter(|line| matches!(line.entry, Entry::Ask(_))).count(), 1);
+        assert_eq!(
+            results(&lines)[4].2,
+            "denied: --approve none said no to this call"
+        );
+        assert_eq!(
+            lines
+                .iter()
+                .filter(|line| matches!(line.entry, Entry::Ask(_)))
+                .count(),
+            1
+        );
         assert!(state.plan.is_some_and(|plan| plan.making().is_some()));
     });
 }
 
 #[test]
-fn plan_mode_outlives_the_process_parked_or_not_and_the_model_is_told_once_of_what_a_person_changed() {
+fn plan_mode_outlives_the_process_parked_or_not_and_the_model_is_told_once_of_what_a_person_changed()
+ {
     let dir = tempfile::tempdir().unwrap();
     let write = |path: &str| reply().call("write_file", write(path));
     let server = server(vec![
         write("one.txt"),
-        reply().call("plan_write", json!({"content": "1. look"})).call("plan_exit", json!({})),
+        reply()
+            .call("plan_write", json!({"content": "1. look"}))
+            .call("plan_exit", json!({})),
         // Another process says no, a third one tries to write.
         write("two.txt"),
         reply().text("told"),
@@ -203,17 +351,46 @@ fn plan_mode_outlives_the_process_parked_or_not_and_the_model_is_told_once_of_wh
         write("four.txt"),
     ]);
     block_on(async {
-        let fresh = || async { agent(dir.path(), model(&server, Wire::Messages)).await.session(session("s")) };
-        let options = RunOptions { set: set(making()), ..RunOptions::default() };
+        let fresh = || async {
+            agent(dir.path(), model(&server, Wire::Messages))
+                .await
+                .session(session("s"))
+        };
+        let options = RunOptions {
+            set: set(making()),
+            ..RunOptions::default()
+        };
         let parked = fresh().await.run(text("first"), options).await.unwrap();
         assert_eq!(parked.outcome, Outcome::Parked);
-        let options = RunOptions { approvals: Approvals::None, ..RunOptions::default() };
-        assert_eq!(fresh().await.resume(options).await.unwrap().outcome, Outcome::Completed);
-        fresh().await.run(text("second"), RunOptions::default()).await.unwrap();
+        let options = RunOptions {
+            approvals: Approvals::None,
+            ..RunOptions::default()
+        };
+        assert_eq!(
+            fresh().await.resume(options).await.unwrap().outcome,
+            Outcome::Completed
+        );
+        fresh()
+            .await
+            .run(text("second"), RunOptions::default())
+            .await
+            .unwrap();
         let mut chat = fresh().await;
-        assert!(chat.set(Change::Plan { plan: None }, "ann", Wait::No).await.unwrap());
-        assert!(!chat.set(Change::Plan { plan: None }, "ann", Wait::No).await.unwrap(), "it is so already");
-        chat.run(text("third"), RunOptions::default()).await.unwrap();
+        assert!(
+            chat.set(Change::Plan { plan: None }, "ann", Wait::No)
+                .await
+                .unwrap()
+        );
+        assert!(
+            !chat
+                .set(Change::Plan { plan: None }, "ann", Wait::No)
+                .await
+                .unwrap(),
+            "it is so already"
+        );
+        chat.run(text("third"), RunOptions::default())
+            .await
+            .unwrap();
         let agent = agent(dir.path(), model(&server, Wire::Messages)).await;
         let (lines, state) = journal(&agent, &session("s")).await;
         use ResultStatus::{Denied, Ok};
@@ -225,6 +402,9 @@ fn plan_mode_outlives_the_process_parked_or_not_and_the_model_is_told_once_of_wh
     let on = "<system_reminder>\nPlan mode is on: until the person agrees to a plan, nothing but reading is allowed. \
               Write the plan to plans/PLAN.md with plan_write, then call plan_exit.\n</system_reminder>";
     let off = "<system_reminder>\nThe person ended plan mode: changes are allowed again.\n</system_reminder>";
-    assert_eq!(said.join("\n"), ["first", on, "second", "third", off].join("\n"));
+    assert_eq!(
+        said.join("\n"),
+        ["first", on, "second", "third", off].join("\n")
+    );
     assert_eq!(server.rejections(), Vec::new());
 }

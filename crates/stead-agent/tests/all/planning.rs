@@ -19,7 +19,10 @@ fn todos(list: &[(&str, &str)]) -> Value {
 }
 
 fn todo(content: &str, status: TodoStatus) -> Todo {
-    Todo { content: content.to_owned(), status }
+    Todo {
+        content: content.to_owned(),
+        status,
+    }
 }
 
 #[test]
@@ -32,7 +35,14 @@ fn a_plan_and_open_todos_survive_a_compaction_word_for_word_and_a_rewind_gives_e
         reply().call("plan_enter", json!({})),
         reply().call("plan_write", json!({"content": PLAN})),
         reply().call("plan_exit", json!({})),
-        reply().call("write_todos", todos(&[("read", "completed"), ("write", "in_progress"), ("check", "pending")])),
+        reply().call(
+            "write_todos",
+            todos(&[
+                ("read", "completed"),
+                ("write", "in_progress"),
+                ("check", "pending"),
+            ]),
+        ),
         reply().text("begun"),
         reply().text(words),
         reply().text("## Intent\nWork."),
@@ -42,20 +52,45 @@ fn a_plan_and_open_todos_survive_a_compaction_word_for_word_and_a_rewind_gives_e
         let agent = agent(dir.path(), model(&server, Wire::Messages)).await;
         let mut chat = agent.session(session("s"));
         chat.run(text("one"), RunOptions::default()).await.unwrap();
-        let approving = RunOptions { approvals: Approvals::All, ..RunOptions::default() };
+        let approving = RunOptions {
+            approvals: Approvals::All,
+            ..RunOptions::default()
+        };
         chat.run(text("two"), approving).await.unwrap();
-        chat.run(text("three"), RunOptions::default()).await.unwrap();
-        let made = chat.compact(None, RunOptions::default()).await.unwrap().unwrap();
+        chat.run(text("three"), RunOptions::default())
+            .await
+            .unwrap();
+        let made = chat
+            .compact(None, RunOptions::default())
+            .await
+            .unwrap()
+            .unwrap();
         assert!(made.view.covers > 0 && made.fallback.is_none(), "{made:?}");
         chat.run(text("four"), RunOptions::default()).await.unwrap();
         let last = server.last_request();
-        let shown = last.seen.as_ref().unwrap().user_texts().next().unwrap().to_owned();
-        assert!(shown.contains(&format!("<active_plan>\n{PLAN}\n</active_plan>")), "{shown}");
-        assert!(shown.contains("<open_todos>\n[>] write\n[ ] check\n</open_todos>"), "{shown}");
+        let shown = last
+            .seen
+            .as_ref()
+            .unwrap()
+            .user_texts()
+            .next()
+            .unwrap()
+            .to_owned();
+        assert!(
+            shown.contains(&format!("<active_plan>\n{PLAN}\n</active_plan>")),
+            "{shown}"
+        );
+        assert!(
+            shown.contains("<open_todos>\n[>] write\n[ ] check\n</open_todos>"),
+            "{shown}"
+        );
         chat.rewind(2, Wait::No).await.unwrap();
         let (_, state) = journal(&agent, &session("s")).await;
         for state in [&state, chat.state()] {
-            assert_eq!((&state.todos[..], &state.plan), (&[todo("first list", TodoStatus::Pending)][..], &None));
+            assert_eq!(
+                (&state.todos[..], &state.plan),
+                (&[todo("first list", TodoStatus::Pending)][..], &None)
+            );
         }
     });
     assert_eq!(server.rejections(), Vec::new());
@@ -78,11 +113,26 @@ fn a_compaction_during_plan_mode_says_that_it_is_on() {
         for input in ["one", "two"] {
             chat.run(text(input), RunOptions::default()).await.unwrap();
         }
-        chat.compact(None, RunOptions::default()).await.unwrap().unwrap();
-        chat.run(text("three"), RunOptions::default()).await.unwrap();
+        chat.compact(None, RunOptions::default())
+            .await
+            .unwrap()
+            .unwrap();
+        chat.run(text("three"), RunOptions::default())
+            .await
+            .unwrap();
         let last = server.last_request();
-        let shown = last.seen.as_ref().unwrap().user_texts().next().unwrap().to_owned();
-        assert!(shown.contains("<plan_mode>\nPlan mode is on: until the person agrees"), "{shown}");
+        let shown = last
+            .seen
+            .as_ref()
+            .unwrap()
+            .user_texts()
+            .next()
+            .unwrap()
+            .to_owned();
+        assert!(
+            shown.contains("<plan_mode>\nPlan mode is on: until the person agrees"),
+            "{shown}"
+        );
     });
 }
 
@@ -102,23 +152,74 @@ fn changes_are_told_to_listeners_after_what_made_them_and_a_mode_is_on_record_on
     block_on(async {
         let agent = agent(dir.path(), model(&server, Wire::Messages)).await;
         let mut chat = agent.session(session("s"));
-        let mode = |to| vec![Set { change: Change::Mode { to }, by: "ann".to_owned() }];
+        let mode = |to| {
+            vec![Set {
+                change: Change::Mode { to },
+                by: "ann".to_owned(),
+            }]
+        };
         let (options, heard) = listening();
-        chat.run(text("one"), RunOptions { set: mode(PermissionMode::Explore), ..options }).await.unwrap();
-        let heard = heard.lock().unwrap().iter().map(|event| event.kind.clone()).collect::<Vec<_>>();
+        chat.run(
+            text("one"),
+            RunOptions {
+                set: mode(PermissionMode::Explore),
+                ..options
+            },
+        )
+        .await
+        .unwrap();
+        let heard = heard
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|event| event.kind.clone())
+            .collect::<Vec<_>>();
         let at = |wanted: &EventKind| heard.iter().position(|kind| kind == wanted);
-        assert_eq!(at(&EventKind::Mode { to: PermissionMode::Explore }), Some(1));
-        let told = at(&EventKind::Todos { todos: vec![todo("a", TodoStatus::InProgress)] }).unwrap();
-        assert!(matches!(&heard[told - 1], EventKind::ToolEnded { name, .. } if name == "write_todos"));
-        chat.run(text("two"), RunOptions { set: mode(PermissionMode::Explore), ..RunOptions::default() })
-            .await
-            .unwrap();
-        chat.run(text("three"), RunOptions { set: mode(PermissionMode::Default), ..RunOptions::default() })
-            .await
-            .unwrap();
+        assert_eq!(
+            at(&EventKind::Mode {
+                to: PermissionMode::Explore
+            }),
+            Some(1)
+        );
+        let told = at(&EventKind::Todos {
+            todos: vec![todo("a", TodoStatus::InProgress)],
+        })
+        .unwrap();
+        assert!(
+            matches!(&heard[told - 1], EventKind::ToolEnded { name, .. } if name == "write_todos")
+        );
+        chat.run(
+            text("two"),
+            RunOptions {
+                set: mode(PermissionMode::Explore),
+                ..RunOptions::default()
+            },
+        )
+        .await
+        .unwrap();
+        chat.run(
+            text("three"),
+            RunOptions {
+                set: mode(PermissionMode::Default),
+                ..RunOptions::default()
+            },
+        )
+        .await
+        .unwrap();
         let (lines, state) = journal(&agent, &session("s")).await;
-        let statuses: Vec<ResultStatus> = results(&lines).into_iter().map(|(_, status, _)| status).collect();
-        assert_eq!(statuses, [ResultStatus::Ok, ResultStatus::Denied, ResultStatus::Denied, ResultStatus::Ok]);
+        let statuses: Vec<ResultStatus> = results(&lines)
+            .into_iter()
+            .map(|(_, status, _)| status)
+            .collect();
+        assert_eq!(
+            statuses,
+            [
+                ResultStatus::Ok,
+                ResultStatus::Denied,
+                ResultStatus::Denied,
+                ResultStatus::Ok
+            ]
+        );
         let set: Vec<&Change> = lines
             .iter()
             .filter_map(|line| match &line.entry {
@@ -127,8 +228,17 @@ fn changes_are_told_to_listeners_after_what_made_them_and_a_mode_is_on_record_on
             })
             .collect();
         let mode = |to| Change::Mode { to };
-        assert_eq!(set, [&mode(PermissionMode::Explore), &mode(PermissionMode::Default)]);
-        assert_eq!((state.mode, chat.permission_mode()), (Some(PermissionMode::Default), PermissionMode::Default));
+        assert_eq!(
+            set,
+            [
+                &mode(PermissionMode::Explore),
+                &mode(PermissionMode::Default)
+            ]
+        );
+        assert_eq!(
+            (state.mode, chat.permission_mode()),
+            (Some(PermissionMode::Default), PermissionMode::Default)
+        );
     });
 }
 
@@ -146,10 +256,19 @@ fn what_a_plan_wrote_is_undone_like_every_write() {
         let agent = agent(dir.path(), model(&server, Wire::Messages)).await;
         let mut chat = agent.session(session("s"));
         let report = chat.run(text("one"), RunOptions::default()).await.unwrap();
-        assert_eq!(std::fs::read_to_string(dir.path().join("plans/PLAN.md")).unwrap(), PLAN);
-        let plan = agent.undo_runs(agent.owner(), &session("s"), &[report.run]).await.unwrap();
+        assert_eq!(
+            std::fs::read_to_string(dir.path().join("plans/PLAN.md")).unwrap(),
+            PLAN
+        );
+        let plan = agent
+            .undo_runs(agent.owner(), &session("s"), &[report.run])
+            .await
+            .unwrap();
         assert_eq!(plan.obstacles, []);
-        assert_eq!(std::fs::read_to_string(dir.path().join("plans/PLAN.md")).unwrap(), "an older plan");
+        assert_eq!(
+            std::fs::read_to_string(dir.path().join("plans/PLAN.md")).unwrap(),
+            "an older plan"
+        );
     });
 }
 
@@ -157,8 +276,23 @@ fn what_a_plan_wrote_is_undone_like_every_write() {
 fn tasks_lie_where_the_layout_keeps_them_and_the_rules_let_them_be_written() {
     let layouts: [(Files, Option<&str>); 4] = [
         (&[("AGENTS.md", "x")], Some("tasks/TASKS.yaml")),
-        (&[("agent/AGENT.md", "x"), ("agent/USER.md", "x"), ("agent/SOUL.md", "x")], Some("data/TASKS.yaml")),
-        (&[("AGENT.md", "x"), ("USER.md", "x"), ("SOUL.md", "x"), ("TASKS.yaml", "tasks: []\n")], Some("TASKS.yaml")),
+        (
+            &[
+                ("agent/AGENT.md", "x"),
+                ("agent/USER.md", "x"),
+                ("agent/SOUL.md", "x"),
+            ],
+            Some("data/TASKS.yaml"),
+        ),
+        (
+            &[
+                ("AGENT.md", "x"),
+                ("USER.md", "x"),
+                ("SOUL.md", "x"),
+                ("TASKS.yaml", "tasks: []\n"),
+            ],
+            Some("TASKS.yaml"),
+        ),
         (&[(".deepagents/AGENTS.md", "x")], None),
     ];
     for (files, place) in layouts {
@@ -171,7 +305,14 @@ fn tasks_lie_where_the_layout_keeps_them_and_the_rules_let_them_be_written() {
         block_on(async {
             let agent = agent(dir.path(), model(&server, Wire::Messages)).await;
             let args = json!({"description": "water the plants", "type": "custom"});
-            let called = agent.call_tool("create_task", args, &Approvals::None, CancellationToken::new()).await;
+            let called = agent
+                .call_tool(
+                    "create_task",
+                    args,
+                    &Approvals::None,
+                    CancellationToken::new(),
+                )
+                .await;
             match place {
                 Some(place) => {
                     assert_eq!(called.status, ResultStatus::Ok, "{called:?}");

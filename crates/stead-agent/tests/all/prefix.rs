@@ -49,14 +49,23 @@ fn every_request_begins_with_the_bytes_of_the_one_before_it() {
     in_parallel(&Wire::ALL, |&wire| {
         let server = FakeModel::start_with(|request| {
             let turns = &request.seen.as_ref().unwrap().turns;
-            let input = turns.iter().rposition(|turn| matches!(turn, Turn::User(_))).unwrap();
-            let step = turns[input..].iter().filter(|turn| matches!(turn, Turn::Assistant { .. })).count();
+            let input = turns
+                .iter()
+                .rposition(|turn| matches!(turn, Turn::User(_)))
+                .unwrap();
+            let step = turns[input..]
+                .iter()
+                .filter(|turn| matches!(turn, Turn::Assistant { .. }))
+                .count();
             let path = format!("f{input}-{step}.txt");
             match step {
                 step if step < STEPS => reply()
                     .thinking("let me see")
                     .text("ä \"quoted\" \\ text")
-                    .call("write_file", json!({"file_path": path, "content": "1\n", "mode": "overwrite"}))
+                    .call(
+                        "write_file",
+                        json!({"file_path": path, "content": "1\n", "mode": "overwrite"}),
+                    )
                     .call("ls", json!({})),
                 _ => reply().text("done"),
             }
@@ -70,10 +79,17 @@ fn every_request_begins_with_the_bytes_of_the_one_before_it() {
                 // The last runs are those of another process, which knows only the journal.
                 let input = text(&format!("Run {run}"));
                 let report = if run < RUNS / 2 {
-                    session_here.run(input, RunOptions::default()).await.unwrap()
+                    session_here
+                        .run(input, RunOptions::default())
+                        .await
+                        .unwrap()
                 } else {
                     let other = agent(dir.path(), model(&server, wire)).await;
-                    other.session(session("s")).run(input, RunOptions::default()).await.unwrap()
+                    other
+                        .session(session("s"))
+                        .run(input, RunOptions::default())
+                        .await
+                        .unwrap()
                 };
                 assert_eq!(report.outcome, Outcome::Completed, "{wire:?}: {report:?}");
             }
@@ -85,8 +101,17 @@ fn every_request_begins_with_the_bytes_of_the_one_before_it() {
             let (before, after) = (&pair[0], &pair[1]);
             let (earlier, later) = (conversation(before), conversation(after));
             let prefix = earlier.strip_suffix(']').unwrap();
-            assert!(later.starts_with(prefix), "{wire:?} request {}:\n{earlier}\n{later}", after.index);
-            assert_eq!(frame(before), frame(after), "{wire:?} request {}", after.index);
+            assert!(
+                later.starts_with(prefix),
+                "{wire:?} request {}:\n{earlier}\n{later}",
+                after.index
+            );
+            assert_eq!(
+                frame(before),
+                frame(after),
+                "{wire:?} request {}",
+                after.index
+            );
             assert_bytes_extend(before, after);
         }
     });
@@ -95,9 +120,17 @@ fn every_request_begins_with_the_bytes_of_the_one_before_it() {
 /// The same on the raw bytes: all that may differ is what follows the conversation, and the moved marks.
 fn assert_bytes_extend(before: &Recorded, after: &Recorded) {
     const MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;
-    let clean = |request: &Recorded| String::from_utf8(request.body.to_vec()).unwrap().replace(MARK, "");
+    let clean = |request: &Recorded| {
+        String::from_utf8(request.body.to_vec())
+            .unwrap()
+            .replace(MARK, "")
+    };
     let (earlier, later) = (clean(before), clean(after));
-    let common = earlier.bytes().zip(later.bytes()).take_while(|(a, b)| a == b).count();
+    let common = earlier
+        .bytes()
+        .zip(later.bytes())
+        .take_while(|(a, b)| a == b)
+        .count();
     // What follows the conversation: the closing bracket and settings of the request.
     let tail = earlier.len() - common;
     assert!(

@@ -21,7 +21,9 @@ async fn a_skill_is_loaded_once_and_again_only_after_a_rewind() {
     std::fs::write(dir.path().join("skills/pdf/secret.md"), "hidden").unwrap();
     let call = |args| reply().call("load_skill", args);
     let server = FakeModel::start(vec![
-        reply().call("load_skill", json!({"name": "pdf"})).call("Skill", json!({"skill": "pdf"})),
+        reply()
+            .call("load_skill", json!({"name": "pdf"}))
+            .call("Skill", json!({"skill": "pdf"})),
         reply().text("loaded"),
         call(json!({"name": "pdf"})),
         call(json!({"name": "pdf", "path": "secret.md"})),
@@ -31,21 +33,41 @@ async fn a_skill_is_loaded_once_and_again_only_after_a_rewind() {
     ]);
     let agent = agent(dir.path(), model(&server, Wire::Chat)).await;
 
-    agent.session(session("s")).run(text("one"), RunOptions::default()).await.unwrap();
+    agent
+        .session(session("s"))
+        .run(text("one"), RunOptions::default())
+        .await
+        .unwrap();
     // Another process goes on with it and knows from the journal.
     let mut again = agent.session(session("s"));
     again.run(text("two"), RunOptions::default()).await.unwrap();
     assert!(again.state().skills.contains_key("pdf"));
     again.rewind(1, Wait::No).await.unwrap();
     assert!(again.state().skills.is_empty());
-    again.run(text("three"), RunOptions::default()).await.unwrap();
+    again
+        .run(text("three"), RunOptions::default())
+        .await
+        .unwrap();
 
     let (lines, state) = journal(&agent, &session("s")).await;
-    let said: Vec<(ResultStatus, bool)> =
-        results(&lines).into_iter().map(|(_, status, text)| (status, text.contains("The whole body."))).collect();
+    let said: Vec<(ResultStatus, bool)> = results(&lines)
+        .into_iter()
+        .map(|(_, status, text)| (status, text.contains("The whole body.")))
+        .collect();
     let (ok, denied) = (ResultStatus::Ok, ResultStatus::Denied);
-    assert_eq!(said, [(ok, true), (ok, false), (ok, false), (denied, false), (ok, true)]);
-    let activations = lines.iter().filter(|line| matches!(&line.entry, Entry::Result(r) if r.activates.is_some()));
+    assert_eq!(
+        said,
+        [
+            (ok, true),
+            (ok, false),
+            (ok, false),
+            (denied, false),
+            (ok, true)
+        ]
+    );
+    let activations = lines
+        .iter()
+        .filter(|line| matches!(&line.entry, Entry::Result(r) if r.activates.is_some()));
     let recorded: Vec<u64> = activations.map(|line| line.seq).collect();
     assert_eq!((recorded.len(), state.skills["pdf"].seq), (2, recorded[1]));
 }

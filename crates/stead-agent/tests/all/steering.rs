@@ -7,7 +7,9 @@ use serde_json::json;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use stead_agent::{Agent, Answer, Approvals, Approver, Inbox, Question, RunOptions, RunReport, Sent, Waiting};
+use stead_agent::{
+    Agent, Answer, Approvals, Approver, Inbox, Question, RunOptions, RunReport, Sent, Waiting,
+};
 use stead_core::{Block, Effect, Entry, Event, EventKind, Message, Outcome, Risk};
 use stead_store::OsDisk;
 use stead_testkit::{FakeModel, Recorded, Turn, Wire, gate, reply};
@@ -16,17 +18,32 @@ use stead_workspace::{DropPolicy, QueueMode, QueueSettings};
 use tokio::sync::Notify;
 
 const STEPS: usize = 20;
-const READS_ALONE: Risk = Risk { parallel_safe: false, ..Risk::READS };
+const READS_ALONE: Risk = Risk {
+    parallel_safe: false,
+    ..Risk::READS
+};
 
 fn said(content: &[Block]) -> String {
-    Message::User { content: content.to_vec() }.text()
+    Message::User {
+        content: content.to_vec(),
+    }
+    .text()
 }
 
 fn inbox(mode: QueueMode) -> Arc<Inbox> {
-    Arc::new(Inbox::new(QueueSettings { mode, debounce_ms: 50, ..QueueSettings::default() }))
+    Arc::new(Inbox::new(QueueSettings {
+        mode,
+        debounce_ms: 50,
+        ..QueueSettings::default()
+    }))
 }
 
-async fn agent(dir: &Path, server: &FakeModel, wire: Wire, tools: Vec<Arc<dyn Tool>>) -> Arc<Agent> {
+async fn agent(
+    dir: &Path,
+    server: &FakeModel,
+    wire: Wire,
+    tools: Vec<Arc<dyn Tool>>,
+) -> Arc<Agent> {
     agent_on(dir, model(server, wire), Arc::new(OsDisk), tools).await
 }
 
@@ -35,7 +52,10 @@ async fn converse(agent: &Arc<Agent>, inbox: &Arc<Inbox>, options: RunOptions) -
     let mut live = agent.session(session("s"));
     let (mut input, mut reports) = (Some(text("go")), Vec::new());
     while let Some(content) = input {
-        let options = RunOptions { inbox: Some(inbox.clone()), ..options.clone() };
+        let options = RunOptions {
+            inbox: Some(inbox.clone()),
+            ..options.clone()
+        };
         reports.push(live.run(content, options).await.unwrap());
         input = inbox.next_input().await;
     }
@@ -45,7 +65,10 @@ async fn converse(agent: &Arc<Agent>, inbox: &Arc<Inbox>, options: RunOptions) -
 }
 
 fn outcomes(reports: &[RunReport]) -> Vec<(&str, Outcome)> {
-    reports.iter().map(|report| (report.text.as_str(), report.outcome)).collect()
+    reports
+        .iter()
+        .map(|report| (report.text.as_str(), report.outcome))
+        .collect()
 }
 
 /// What each request tells the model since its last answer.
@@ -56,7 +79,10 @@ fn news(server: &FakeModel) -> Vec<String> {
 
 fn since_answer(request: &Recorded) -> String {
     let turns = &request.seen.as_ref().unwrap().turns;
-    let from = turns.iter().rposition(|turn| matches!(turn, Turn::Assistant { .. })).map_or(0, |at| at + 1);
+    let from = turns
+        .iter()
+        .rposition(|turn| matches!(turn, Turn::Assistant { .. }))
+        .map_or(0, |at| at + 1);
     let told = turns[from..].iter().map(|turn| match turn {
         Turn::User(text) => format!("user: {text}"),
         // One wire says before an error that it is one.
@@ -71,7 +97,10 @@ fn since_answer(request: &Recorded) -> String {
 
 fn answers(request: &Recorded) -> usize {
     let turns = &request.seen.as_ref().unwrap().turns;
-    turns.iter().filter(|turn| matches!(turn, Turn::Assistant { .. })).count()
+    turns
+        .iter()
+        .filter(|turn| matches!(turn, Turn::Assistant { .. }))
+        .count()
 }
 
 /// Hears events, and says something when the first comes that `wants` it.
@@ -82,7 +111,10 @@ fn speaking(inbox: &Arc<Inbox>, words: &'static str, wants: fn(&Event) -> bool) 
             assert_eq!(inbox.send(text(words)), Sent::Waits);
         }
     };
-    RunOptions { listener: Arc::new(listener), ..RunOptions::default() }
+    RunOptions {
+        listener: Arc::new(listener),
+        ..RunOptions::default()
+    }
 }
 
 fn is_text(event: &Event) -> bool {
@@ -92,7 +124,9 @@ fn is_text(event: &Event) -> bool {
 /// Twenty steps of two calls; during the first call of the sixth step two messages come.
 fn twenty_steps(mode: QueueMode, wire: Wire) -> Vec<String> {
     let server = FakeModel::start_with(|request| match answers(request) {
-        n if n < STEPS => reply().call("look", json!({"n": n})).call("note", json!({"n": n})),
+        n if n < STEPS => reply()
+            .call("look", json!({"n": n}))
+            .call("note", json!({"n": n})),
         _ => reply().text("done"),
     });
     let (dir, inbox) = (tempfile::tempdir().unwrap(), inbox(mode));
@@ -110,8 +144,9 @@ fn twenty_steps(mode: QueueMode, wire: Wire) -> Vec<String> {
             Ok(Output::text(format!("looked {}", args["n"])))
         }
     });
-    let note =
-        TestTool::make("note", READS_ALONE, |_, args| async move { Ok(Output::text(format!("noted {}", args["n"]))) });
+    let note = TestTool::make("note", READS_ALONE, |_, args| async move {
+        Ok(Output::text(format!("noted {}", args["n"])))
+    });
     block_on(async {
         let agent = agent(dir.path(), &server, wire, vec![look, note]).await;
         converse(&agent, &inbox, RunOptions::default()).await;
@@ -131,7 +166,10 @@ fn each_mode_does_what_it_says_in_order_on_every_wire() {
         n => plain(n),
     };
     let all = |request: &dyn Fn(usize) -> String, after: &[&str]| -> Vec<String> {
-        (0..=STEPS).map(request).chain(after.iter().map(|text| format!("user: {text}"))).collect()
+        (0..=STEPS)
+            .map(request)
+            .chain(after.iter().map(|text| format!("user: {text}")))
+            .collect()
     };
     let table = [
         (QueueMode::Collect, all(&plain, &["left\n\nright"])),
@@ -173,14 +211,23 @@ fn a_message_during_the_stream_of_the_last_answer_is_heard() {
 
 #[test]
 fn an_interrupted_stream_that_hangs_leaves_nothing_of_its_answer() {
-    let half = reply().text("half of an answer").call("ls", json!({})).stall_at(900);
+    let half = reply()
+        .text("half of an answer")
+        .call("ls", json!({}))
+        .stall_at(900);
     let server = FakeModel::start(vec![half, reply().text("whole")]);
     let (dir, inbox) = (tempfile::tempdir().unwrap(), inbox(QueueMode::Interrupt));
     block_on(async {
         let agent = agent(dir.path(), &server, Wire::Messages, Vec::new()).await;
         let reports = converse(&agent, &inbox, speaking(&inbox, "stop", is_text)).await;
-        assert_eq!(outcomes(&reports), [("", Outcome::Cancelled), ("whole", Outcome::Completed)]);
-        assert_eq!(reports[0].reason.as_deref(), Some("interrupted by a new message"));
+        assert_eq!(
+            outcomes(&reports),
+            [("", Outcome::Cancelled), ("whole", Outcome::Completed)]
+        );
+        assert_eq!(
+            reports[0].reason.as_deref(),
+            Some("interrupted by a new message")
+        );
     });
     assert_eq!(news(&server), ["user: go", "user: go | user: stop"]);
 }
@@ -193,7 +240,13 @@ fn what_the_model_cannot_be_asked_about_any_more_is_the_next_input() {
     block_on(async {
         let agent = agent(dir.path(), &server, Wire::Messages, Vec::new()).await;
         let reports = converse(&agent, &inbox, speaking(&inbox, "more", is_text)).await;
-        assert_eq!(outcomes(&reports), [("first", Outcome::Completed), ("second", Outcome::Completed)]);
+        assert_eq!(
+            outcomes(&reports),
+            [
+                ("first", Outcome::Completed),
+                ("second", Outcome::Completed)
+            ]
+        );
     });
     assert_eq!(news(&server), ["user: go", "user: more"]);
 }
@@ -212,7 +265,14 @@ fn what_comes_once_the_answer_is_there_does_not_take_it_back() {
         block_on(async {
             let agent = agent(dir.path(), &server, Wire::Messages, Vec::new()).await;
             let reports = converse(&agent, &inbox, speaking(&inbox, "more", when)).await;
-            assert_eq!(outcomes(&reports), [("first", Outcome::Completed), ("second", Outcome::Completed)], "{mode}");
+            assert_eq!(
+                outcomes(&reports),
+                [
+                    ("first", Outcome::Completed),
+                    ("second", Outcome::Completed)
+                ],
+                "{mode}"
+            );
         });
         assert_eq!(news(&server), ["user: go", "user: more"], "{mode}");
     }
@@ -222,33 +282,54 @@ fn what_comes_once_the_answer_is_there_does_not_take_it_back() {
 #[test]
 fn of_calls_side_by_side_those_that_run_come_to_their_end_and_the_others_are_skipped() {
     let server = FakeModel::start_with(|request| match answers(request) {
-        0 => (0..5).fold(reply(), |reply, n| reply.call("work", json!({"n": n}))).call("note", json!({})),
+        0 => (0..5)
+            .fold(reply(), |reply, n| reply.call("work", json!({"n": n})))
+            .call("note", json!({})),
         _ => reply().text("done"),
     });
     let (dir, inbox) = (tempfile::tempdir().unwrap(), inbox(QueueMode::Steer));
-    std::fs::write(dir.path().join("agent.yaml"), "policy: {parallel_tool_calls: 2}\n").unwrap();
+    std::fs::write(
+        dir.path().join("agent.yaml"),
+        "policy: {parallel_tool_calls: 2}\n",
+    )
+    .unwrap();
     let (sender, spoken) = (inbox.clone(), Arc::new(Notify::new()));
     // Both that run at first are at work when the message comes; each leaves a trace of its intent.
-    let work = TestTool::make("work", Risk { effect: Effect::Writes, ..Risk::READS }, move |_, args| {
-        let (inbox, spoken) = (sender.clone(), spoken.clone());
-        async move {
-            match args["n"].as_u64() {
-                Some(1) => {
-                    inbox.send(text("stop"));
-                    spoken.notify_one();
+    let work = TestTool::make(
+        "work",
+        Risk {
+            effect: Effect::Writes,
+            ..Risk::READS
+        },
+        move |_, args| {
+            let (inbox, spoken) = (sender.clone(), spoken.clone());
+            async move {
+                match args["n"].as_u64() {
+                    Some(1) => {
+                        inbox.send(text("stop"));
+                        spoken.notify_one();
+                    }
+                    _ => spoken.notified().await,
                 }
-                _ => spoken.notified().await,
+                Ok(Output::text(format!("worked {}", args["n"])))
             }
-            Ok(Output::text(format!("worked {}", args["n"])))
-        }
+        },
+    );
+    let note = TestTool::make("note", READS_ALONE, |_, _| async move {
+        Ok(Output::text("noted"))
     });
-    let note = TestTool::make("note", READS_ALONE, |_, _| async move { Ok(Output::text("noted")) });
     block_on(async {
         let agent = agent(dir.path(), &server, Wire::Messages, vec![work, note]).await;
         let reports = converse(&agent, &inbox, RunOptions::default()).await;
         assert_eq!(outcomes(&reports), [("done", Outcome::Completed)]);
     });
-    assert_eq!(news(&server), ["user: go", "worked 0 | worked 1 | skipped | skipped | skipped | skipped | user: stop"]);
+    assert_eq!(
+        news(&server),
+        [
+            "user: go",
+            "worked 0 | worked 1 | skipped | skipped | skipped | skipped | user: stop"
+        ]
+    );
 }
 
 fn is_child(request: &Recorded) -> bool {
@@ -261,23 +342,32 @@ fn a_message_is_for_the_run_and_not_for_its_child() {
     let (dir, inbox) = (tempfile::tempdir().unwrap(), inbox(QueueMode::Steer));
     let sender = inbox.clone();
     let order = json!({"agent": "general-purpose", "description": "count", "prompt": "count"});
-    let server = FakeModel::start_with(move |request| match (is_child(request), answers(request)) {
-        (true, _) => {
-            sender.send(text("stop"));
-            reply().text("three")
-        }
-        (false, 0) => reply().call("task", order.clone()).call("note", json!({})),
-        (false, _) => reply().text("done"),
+    let server =
+        FakeModel::start_with(move |request| match (is_child(request), answers(request)) {
+            (true, _) => {
+                sender.send(text("stop"));
+                reply().text("three")
+            }
+            (false, 0) => reply().call("task", order.clone()).call("note", json!({})),
+            (false, _) => reply().text("done"),
+        });
+    let note = TestTool::make("note", READS_ALONE, |_, _| async move {
+        Ok(Output::text("noted"))
     });
-    let note = TestTool::make("note", READS_ALONE, |_, _| async move { Ok(Output::text("noted")) });
     block_on(async {
         let agent = agent(dir.path(), &server, Wire::Messages, vec![note]).await;
         let reports = converse(&agent, &inbox, RunOptions::default()).await;
         assert_eq!(outcomes(&reports), [("done", Outcome::Completed)]);
     });
     let told = news(&server);
-    assert_eq!((told.len(), told[0].as_str(), told[1].as_str()), (3, "user: go", "user: count"));
-    assert!(told[2].ends_with("three | skipped | user: stop"), "{told:?}");
+    assert_eq!(
+        (told.len(), told[0].as_str(), told[1].as_str()),
+        (3, "user: go", "user: count")
+    );
+    assert!(
+        told[2].ends_with("three | skipped | user: stop"),
+        "{told:?}"
+    );
 }
 
 #[test]
@@ -286,23 +376,31 @@ fn who_waits_for_a_child_in_the_background_hears_what_is_said() {
     let held = gate();
     let child = held.clone();
     let order = json!({"agent": "general-purpose", "description": "c", "prompt": "count", "background": true});
-    let server = FakeModel::start_with(move |request| match (is_child(request), answers(request)) {
-        (true, _) => reply().text("three").after(&child),
-        (false, 0) => reply().call("task", order.clone()),
-        (false, 1) => reply().text("I wait"),
-        (false, 2) => {
-            // Only now: whoever does not hear the message waits for ever.
-            child.release();
-            reply().text("heard")
-        }
-        (false, _) => reply().text("done"),
-    });
+    let server =
+        FakeModel::start_with(move |request| match (is_child(request), answers(request)) {
+            (true, _) => reply().text("three").after(&child),
+            (false, 0) => reply().call("task", order.clone()),
+            (false, 1) => reply().text("I wait"),
+            (false, 2) => {
+                // Only now: whoever does not hear the message waits for ever.
+                child.release();
+                reply().text("heard")
+            }
+            (false, _) => reply().text("done"),
+        });
     block_on(async {
         let agent = agent(dir.path(), &server, Wire::Messages, Vec::new()).await;
         let sender = inbox.clone();
         let speak = async {
             held.arrived(1).await;
-            let waits = || server.requests().iter().filter(|request| !is_child(request)).count() == 2;
+            let waits = || {
+                server
+                    .requests()
+                    .iter()
+                    .filter(|request| !is_child(request))
+                    .count()
+                    == 2
+            };
             while !waits() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
@@ -337,8 +435,14 @@ impl Approver for Elsewhere {
 #[test]
 fn a_message_instead_of_an_answer_skips_what_was_asked_about() {
     let table = [
-        (QueueMode::Steer, vec!["user: go", "skipped | skipped | user: rather not"]),
-        (QueueMode::Interrupt, vec!["user: go", "skipped | skipped | user: rather not"]),
+        (
+            QueueMode::Steer,
+            vec!["user: go", "skipped | skipped | user: rather not"],
+        ),
+        (
+            QueueMode::Interrupt,
+            vec!["user: go", "skipped | skipped | user: rather not"],
+        ),
     ];
     for (mode, requests) in table {
         let server = FakeModel::start_with(|request| match answers(request) {
@@ -348,12 +452,24 @@ fn a_message_instead_of_an_answer_skips_what_was_asked_about() {
             _ => reply().text("as you like"),
         });
         let (dir, inbox) = (tempfile::tempdir().unwrap(), inbox(mode));
-        std::fs::write(dir.path().join("agent.yaml"), "approvals: {delete_file: true}\n").unwrap();
+        std::fs::write(
+            dir.path().join("agent.yaml"),
+            "approvals: {delete_file: true}\n",
+        )
+        .unwrap();
         std::fs::write(dir.path().join("b.txt"), "b").unwrap();
         block_on(async {
             let agent = agent(dir.path(), &server, Wire::Messages, Vec::new()).await;
             let approvals = Approvals::Person(Arc::new(Elsewhere(inbox.clone())));
-            let reports = converse(&agent, &inbox, RunOptions { approvals, ..RunOptions::default() }).await;
+            let reports = converse(
+                &agent,
+                &inbox,
+                RunOptions {
+                    approvals,
+                    ..RunOptions::default()
+                },
+            )
+            .await;
             assert_eq!(reports.last().unwrap().text, "as you like");
         });
         assert_eq!(news(&server), requests, "{mode}");
@@ -375,18 +491,43 @@ fn what_was_said_is_told_to_listeners_and_guarded_like_an_input() {
         let listener = move |event: &Event| {
             (speaker.listener)(event);
             match &event.kind {
-                EventKind::Steered { content } => log.lock().unwrap().push(format!("steered: {}", said(content))),
+                EventKind::Steered { content } => log
+                    .lock()
+                    .unwrap()
+                    .push(format!("steered: {}", said(content))),
                 EventKind::Notice { text, .. } => log.lock().unwrap().push(text.clone()),
                 _ => {}
             }
         };
         block_on(async {
             let model = model(&server, Wire::Messages);
-            let agent = Agent::builder().workspace(dir.path()).model_arc(model).build().await.unwrap();
-            converse(&agent, &inbox, RunOptions { listener: Arc::new(listener), ..RunOptions::default() }).await;
+            let agent = Agent::builder()
+                .workspace(dir.path())
+                .model_arc(model)
+                .build()
+                .await
+                .unwrap();
+            converse(
+                &agent,
+                &inbox,
+                RunOptions {
+                    listener: Arc::new(listener),
+                    ..RunOptions::default()
+                },
+            )
+            .await;
             let (lines, state) = journal(&agent, &session("s")).await;
-            let steers = lines.iter().filter(|line| matches!(line.entry, Entry::Steer(_))).count();
-            assert_eq!((steers == 1, state.turns.iter().filter(|turn| turn.steers).count()), (heard, steers));
+            let steers = lines
+                .iter()
+                .filter(|line| matches!(line.entry, Entry::Steer(_)))
+                .count();
+            assert_eq!(
+                (
+                    steers == 1,
+                    state.turns.iter().filter(|turn| turn.steers).count()
+                ),
+                (heard, steers)
+            );
         });
         let expected = match heard {
             true => "steered: fine words".to_owned(),
@@ -399,29 +540,66 @@ fn what_was_said_is_told_to_listeners_and_guarded_like_an_input() {
 
 #[test]
 fn what_a_run_was_told_and_waits_as_an_input_counts_against_the_bound() {
-    let settings = QueueSettings { mode: QueueMode::SteerBacklog, cap: 2, ..QueueSettings::default() };
+    let settings = QueueSettings {
+        mode: QueueMode::SteerBacklog,
+        cap: 2,
+        ..QueueSettings::default()
+    };
     let inbox = Arc::new(Inbox::new(settings));
-    let server = FakeModel::start(vec![reply().text("first"), reply().text("second"), reply().text("third")]);
+    let server = FakeModel::start(vec![
+        reply().text("first"),
+        reply().text("second"),
+        reply().text("third"),
+    ]);
     let dir = tempfile::tempdir().unwrap();
     block_on(async {
         let agent = agent(dir.path(), &server, Wire::Messages, Vec::new()).await;
         let mut live = agent.session(session("s"));
         let options = speaking(&inbox, "one", is_text);
-        live.run(text("go"), RunOptions { inbox: Some(inbox.clone()), ..options }).await.unwrap();
+        live.run(
+            text("go"),
+            RunOptions {
+                inbox: Some(inbox.clone()),
+                ..options
+            },
+        )
+        .await
+        .unwrap();
     });
-    let waits = |word: &str, told| Waiting { content: text(word), told };
+    let waits = |word: &str, told| Waiting {
+        content: text(word),
+        told,
+    };
     assert_eq!(inbox.waiting(), [waits("one", true)]);
-    assert_eq!([inbox.send(text("two")), inbox.send(text("three"))], [Sent::Waits, Sent::InPlaceOfTheOldest]);
-    assert_eq!(inbox.take_back(), [waits("two", false), waits("three", false)]);
+    assert_eq!(
+        [inbox.send(text("two")), inbox.send(text("three"))],
+        [Sent::Waits, Sent::InPlaceOfTheOldest]
+    );
+    assert_eq!(
+        inbox.take_back(),
+        [waits("two", false), waits("three", false)]
+    );
     assert!(inbox.is_empty());
 }
 
 #[test]
 fn collected_messages_are_one_in_the_form_of_one() {
-    let inbox = Inbox::new(QueueSettings { debounce_ms: 0, ..QueueSettings::default() });
-    let with = |word: &str| vec![Block::text(format!("see @{word}")), Block::text(format!("Attached file {word}:"))];
+    let inbox = Inbox::new(QueueSettings {
+        debounce_ms: 0,
+        ..QueueSettings::default()
+    });
+    let with = |word: &str| {
+        vec![
+            Block::text(format!("see @{word}")),
+            Block::text(format!("Attached file {word}:")),
+        ]
+    };
     assert_eq!(
-        (inbox.send(with("a")), inbox.send(with("b")), inbox.send(Vec::new())),
+        (
+            inbox.send(with("a")),
+            inbox.send(with("b")),
+            inbox.send(Vec::new())
+        ),
         (Sent::Waits, Sent::Waits, Sent::Refused)
     );
     let expected = ["see @a\n\nsee @b", "Attached file a:", "Attached file b:"].map(Block::text);
@@ -432,13 +610,30 @@ fn collected_messages_are_one_in_the_form_of_one() {
 fn no_more_wait_than_may_and_what_is_dropped_is_what_was_said() {
     let words = |inbox: &Inbox| block_on(async { said(&inbox.next_input().await.unwrap()) });
     let inbox = |drop| {
-        let settings = QueueSettings { mode: QueueMode::Collect, debounce_ms: 0, cap: 2, drop };
+        let settings = QueueSettings {
+            mode: QueueMode::Collect,
+            debounce_ms: 0,
+            cap: 2,
+            drop,
+        };
         let inbox = Inbox::new(settings);
-        let sent: Vec<Sent> = ["one", "two", "three"].iter().map(|word| inbox.send(text(word))).collect();
+        let sent: Vec<Sent> = ["one", "two", "three"]
+            .iter()
+            .map(|word| inbox.send(text(word)))
+            .collect();
         (words(&inbox), sent[2])
     };
-    assert_eq!(inbox(DropPolicy::Old), ("two\n\nthree".to_owned(), Sent::InPlaceOfTheOldest));
-    assert_eq!(inbox(DropPolicy::New), ("one\n\ntwo".to_owned(), Sent::Refused));
+    assert_eq!(
+        inbox(DropPolicy::Old),
+        ("two\n\nthree".to_owned(), Sent::InPlaceOfTheOldest)
+    );
+    assert_eq!(
+        inbox(DropPolicy::New),
+        ("one\n\ntwo".to_owned(), Sent::Refused)
+    );
     let left_out = "[1 earlier message was left out.]\n- one\n\ntwo\n\nthree".to_owned();
-    assert_eq!(inbox(DropPolicy::Summarize), (left_out, Sent::InPlaceOfTheOldest));
+    assert_eq!(
+        inbox(DropPolicy::Summarize),
+        (left_out, Sent::InPlaceOfTheOldest)
+    );
 }

@@ -2,7 +2,8 @@
 //! the next request is one that the provider accepts.
 
 use crate::support::{
-    agent, assert_well_formed, block_on, in_parallel, journal, listening, model, patient_model, results, session, text,
+    agent, assert_well_formed, block_on, in_parallel, journal, listening, model, patient_model,
+    results, session, text,
 };
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -15,12 +16,23 @@ use stead_testkit::{Answer, FakeModel, Mode, Recorded, Wire, fail, hang, render,
 const STRIDE_BYTES: usize = 31;
 
 fn last_words(request: &Recorded) -> String {
-    request.seen.as_ref().unwrap().user_texts().last().unwrap_or_default().to_owned()
+    request
+        .seen
+        .as_ref()
+        .unwrap()
+        .user_texts()
+        .last()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 fn wish(offset: usize) -> Answer {
     let args = json!({"file_path": format!("f{offset}.txt"), "content": "all of it, ä\n"});
-    reply().thinking("hm").text("I will write.").call("write_file", args).call("ls", json!({}))
+    reply()
+        .thinking("hm")
+        .text("I will write.")
+        .call("write_file", args)
+        .call("ls", json!({}))
 }
 
 // Acceptance 4
@@ -31,7 +43,10 @@ fn a_stream_cut_anywhere_runs_no_call_and_leaves_a_history_that_goes_on() {
             let words = last_words(request);
             let mut words = words.split(' ');
             let answered = request.seen.as_ref().unwrap().results().count() > 0;
-            match (words.next(), words.next().and_then(|n| n.parse::<usize>().ok())) {
+            match (
+                words.next(),
+                words.next().and_then(|n| n.parse::<usize>().ok()),
+            ) {
                 (Some("cut" | "end"), _) if answered => reply().text("done"),
                 (Some("cut"), Some(at)) => wish(at).cut_at(at),
                 (Some("end"), Some(at)) => wish(at).end_at(at),
@@ -42,23 +57,42 @@ fn a_stream_cut_anywhere_runs_no_call_and_leaves_a_history_that_goes_on() {
         let dir = tempfile::tempdir().unwrap();
         block_on(async {
             let agent = agent(dir.path(), model(&server, wire)).await;
-            for (way, offset) in (0..length).step_by(STRIDE_BYTES).flat_map(|at| [("cut", at), ("end", at)]) {
+            for (way, offset) in (0..length)
+                .step_by(STRIDE_BYTES)
+                .flat_map(|at| [("cut", at), ("end", at)])
+            {
                 let place = format!("{wire:?} {way} at {offset} of {length}");
                 let file = dir.path().join(format!("f{offset}.txt"));
                 let mut session = agent.session(session(&format!("{way}-{offset}")));
                 let (options, events) = listening();
-                let report = session.run(text(&format!("{way} {offset}")), options).await.unwrap();
+                let report = session
+                    .run(text(&format!("{way} {offset}")), options)
+                    .await
+                    .unwrap();
                 assert_well_formed(&events.lock().unwrap());
                 match report.outcome {
-                    Outcome::Failed => assert!(!file.exists(), "{place}: a call of half an answer was run"),
+                    Outcome::Failed => {
+                        assert!(!file.exists(), "{place}: a call of half an answer was run")
+                    }
                     Outcome::Completed => {
-                        assert_eq!(std::fs::read_to_string(&file).unwrap(), "all of it, ä\n", "{place}")
+                        assert_eq!(
+                            std::fs::read_to_string(&file).unwrap(),
+                            "all of it, ä\n",
+                            "{place}"
+                        )
                     }
                     other => panic!("{place}: {other:?}"),
                 }
                 let _ = std::fs::remove_file(&file);
-                let report = session.run(text("How are you?"), RunOptions::default()).await.unwrap();
-                assert_eq!((report.outcome, report.text.as_str()), (Outcome::Completed, "all is well"), "{place}");
+                let report = session
+                    .run(text("How are you?"), RunOptions::default())
+                    .await
+                    .unwrap();
+                assert_eq!(
+                    (report.outcome, report.text.as_str()),
+                    (Outcome::Completed, "all is well"),
+                    "{place}"
+                );
             }
         });
         assert_eq!(server.rejections(), Vec::new(), "{wire:?}");
@@ -77,12 +111,36 @@ fn calls_that_make_no_sense_become_results_the_model_can_act_on() {
             reply().call_raw("write_file", "{\"file_path\": \"x.txt\", \"cont"),
             &["not valid JSON", "write_file: "],
         ),
-        ("no object", reply().call_raw("write_file", "[1, 2]"), &["must be a JSON object"]),
-        ("no arguments", reply().call_raw("write_file", ""), &["write_file: "]),
-        ("wrong types", reply().call("write_file", json!({"file_path": 7, "content": ["x"]})), &["write_file: "]),
-        ("huge", reply().call_raw("write_file", &huge), &["at most 1048576"]),
-        ("unknown tool", reply().call("rite_file", json!({"file_path": "x.txt"})), &["did you mean `write_file`?"]),
-        ("hostile name", reply().call("../../bin/sh -c \u{7}", json!({})), &["there is no tool"]),
+        (
+            "no object",
+            reply().call_raw("write_file", "[1, 2]"),
+            &["must be a JSON object"],
+        ),
+        (
+            "no arguments",
+            reply().call_raw("write_file", ""),
+            &["write_file: "],
+        ),
+        (
+            "wrong types",
+            reply().call("write_file", json!({"file_path": 7, "content": ["x"]})),
+            &["write_file: "],
+        ),
+        (
+            "huge",
+            reply().call_raw("write_file", &huge),
+            &["at most 1048576"],
+        ),
+        (
+            "unknown tool",
+            reply().call("rite_file", json!({"file_path": "x.txt"})),
+            &["did you mean `write_file`?"],
+        ),
+        (
+            "hostile name",
+            reply().call("../../bin/sh -c \u{7}", json!({})),
+            &["there is no tool"],
+        ),
     ];
     in_parallel(&Wire::ALL, |&wire| {
         for (case, answer, said) in &cases {
@@ -91,7 +149,11 @@ fn calls_that_make_no_sense_become_results_the_model_can_act_on() {
             let dir = tempfile::tempdir().unwrap();
             block_on(async {
                 let agent = agent(dir.path(), model(&server, wire)).await;
-                let report = agent.session(session("s")).run(text("go"), RunOptions::default()).await.unwrap();
+                let report = agent
+                    .session(session("s"))
+                    .run(text("go"), RunOptions::default())
+                    .await
+                    .unwrap();
                 assert_eq!(
                     (report.outcome, report.text.as_str()),
                     (Outcome::Completed, "I see"),
@@ -118,38 +180,70 @@ fn ids_that_a_model_gives_twice_are_told_apart() {
     for wire in [Wire::Chat, Wire::Messages, Wire::Responses] {
         let write = |n: usize| json!({"file_path": format!("{n}.txt"), "content": "x"});
         let server = FakeModel::start(vec![
-            reply().call_with_id("same", "write_file", write(1)).call_with_id("same", "write_file", write(2)),
+            reply()
+                .call_with_id("same", "write_file", write(1))
+                .call_with_id("same", "write_file", write(2)),
             reply().call_with_id("same", "write_file", write(3)),
             reply().text("done"),
         ]);
         let dir = tempfile::tempdir().unwrap();
         block_on(async {
             let agent = agent(dir.path(), model(&server, wire)).await;
-            let report = agent.session(session("s")).run(text("go"), RunOptions::default()).await.unwrap();
+            let report = agent
+                .session(session("s"))
+                .run(text("go"), RunOptions::default())
+                .await
+                .unwrap();
             assert_eq!(report.outcome, Outcome::Completed, "{wire:?}: {report:?}");
         });
         assert_eq!(server.rejections(), Vec::new(), "{wire:?}");
-        assert!((1..=3).all(|n| dir.path().join(format!("{n}.txt")).exists()), "{wire:?}");
+        assert!(
+            (1..=3).all(|n| dir.path().join(format!("{n}.txt")).exists()),
+            "{wire:?}"
+        );
     }
 }
 
 // Acceptance 4
 #[test]
 fn a_failure_that_passes_is_retried_and_one_that_stays_is_told() {
-    let passing = [fail(429), fail(500), fail(529), fail(503), reset(), reply().text("cut").cut_at(20)];
+    let passing = [
+        fail(429),
+        fail(500),
+        fail(529),
+        fail(503),
+        reset(),
+        reply().text("cut").cut_at(20),
+    ];
     in_parallel(&Wire::ALL, |&wire| {
-        let server = FakeModel::start(passing.iter().cloned().flat_map(|bad| [bad, reply().text("fine")]).collect());
+        let server = FakeModel::start(
+            passing
+                .iter()
+                .cloned()
+                .flat_map(|bad| [bad, reply().text("fine")])
+                .collect(),
+        );
         let dir = tempfile::tempdir().unwrap();
         block_on(async {
-            let agent = agent(dir.path(), patient_model(&server, wire, 1, Duration::from_secs(5))).await;
+            let agent = agent(
+                dir.path(),
+                patient_model(&server, wire, 1, Duration::from_secs(5)),
+            )
+            .await;
             let mut session = agent.session(session("s"));
             for bad in &passing {
                 let (options, events) = listening();
                 let report = session.run(text("go"), options).await.unwrap();
-                assert_eq!((report.outcome, report.text.as_str()), (Outcome::Completed, "fine"), "{wire:?} {bad:?}");
+                assert_eq!(
+                    (report.outcome, report.text.as_str()),
+                    (Outcome::Completed, "fine"),
+                    "{wire:?} {bad:?}"
+                );
                 let events = events.lock().unwrap();
-                let retries =
-                    events.iter().filter(|e| matches!(e.kind, EventKind::ModelRetry { attempt: 2, .. })).count();
+                let retries = events
+                    .iter()
+                    .filter(|e| matches!(e.kind, EventKind::ModelRetry { attempt: 2, .. }))
+                    .count();
                 assert_eq!(retries, 1, "{wire:?} {bad:?}");
                 assert_well_formed(&events);
             }
@@ -167,13 +261,20 @@ fn a_failure_that_passes_is_retried_and_one_that_stays_is_told() {
         block_on(async {
             let agent = agent(dir.path(), model(&server, Wire::Chat)).await;
             let mut session = agent.session(session("s"));
-            let report = session.run(text("go"), RunOptions::default()).await.unwrap();
+            let report = session
+                .run(text("go"), RunOptions::default())
+                .await
+                .unwrap();
             assert!(
-                report.outcome == Outcome::Failed && report.reason.as_deref().unwrap().contains(said),
+                report.outcome == Outcome::Failed
+                    && report.reason.as_deref().unwrap().contains(said),
                 "{report:?}"
             );
             let report = session.resume(RunOptions::default()).await.unwrap();
-            assert_eq!((report.outcome, report.text.as_str()), (Outcome::Completed, "fine"));
+            assert_eq!(
+                (report.outcome, report.text.as_str()),
+                (Outcome::Completed, "fine")
+            );
         });
         assert_eq!(server.rejections(), Vec::new());
     }
@@ -183,21 +284,46 @@ fn a_failure_that_passes_is_retried_and_one_that_stays_is_told() {
 #[test]
 fn a_model_that_falls_silent_is_given_up_after_the_idle_time() {
     in_parallel(&Wire::ALL, |&wire| {
-        let half = reply().text("half of").call("write_file", json!({"file_path": "x", "content": "x"})).stall_at(120);
+        let half = reply()
+            .text("half of")
+            .call("write_file", json!({"file_path": "x", "content": "x"}))
+            .stall_at(120);
         let server = FakeModel::start(vec![hang(), half, reply().text("fine")]);
         let dir = tempfile::tempdir().unwrap();
         block_on(async {
-            let agent = agent(dir.path(), patient_model(&server, wire, 0, Duration::from_millis(200))).await;
+            let agent = agent(
+                dir.path(),
+                patient_model(&server, wire, 0, Duration::from_millis(200)),
+            )
+            .await;
             let mut session = agent.session(session("s"));
             for _ in 0..2 {
                 let started = Instant::now();
-                let report = session.run(text("go"), RunOptions::default()).await.unwrap();
+                let report = session
+                    .run(text("go"), RunOptions::default())
+                    .await
+                    .unwrap();
                 assert_eq!(report.outcome, Outcome::Failed, "{wire:?}");
-                assert!(report.reason.as_deref().unwrap().contains("sent nothing for"), "{wire:?}: {report:?}");
-                assert!(started.elapsed() < Duration::from_secs(2), "{wire:?}: {:?}", started.elapsed());
+                assert!(
+                    report
+                        .reason
+                        .as_deref()
+                        .unwrap()
+                        .contains("sent nothing for"),
+                    "{wire:?}: {report:?}"
+                );
+                assert!(
+                    started.elapsed() < Duration::from_secs(2),
+                    "{wire:?}: {:?}",
+                    started.elapsed()
+                );
             }
             let report = session.resume(RunOptions::default()).await.unwrap();
-            assert_eq!((report.outcome, report.text.as_str()), (Outcome::Completed, "fine"), "{wire:?}");
+            assert_eq!(
+                (report.outcome, report.text.as_str()),
+                (Outcome::Completed, "fine"),
+                "{wire:?}"
+            );
         });
         assert_eq!(server.rejections(), Vec::new(), "{wire:?}");
         assert!(!dir.path().join("x").exists(), "{wire:?}");

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use stead_agent::{Agent, AgentParts, RunOptions};
 use stead_core::{
-    Access, Block, Entry, Event, EventKind, Line, Owner, Redactor, Risk, SessionId, SessionState, ToolSpec,
+    Access, Block, Entry, Event, EventKind, Line, Owner, Redactor, Risk, SessionId, SessionState,
+    ToolSpec,
 };
 use stead_model::{Model, ModelSettings, Params, Timeouts, connect};
 use stead_sandbox::{Host, Sandbox};
@@ -48,12 +49,20 @@ pub(crate) fn base_url(server: &FakeModel, wire: Wire) -> String {
 }
 
 /// A model behind `server` that is asked `1 + max_retries` times and gives up after `idle` without a byte.
-pub(crate) fn patient_model(server: &FakeModel, wire: Wire, max_retries: u32, idle: Duration) -> Arc<dyn Model> {
+pub(crate) fn patient_model(
+    server: &FakeModel,
+    wire: Wire,
+    max_retries: u32,
+    idle: Duration,
+) -> Arc<dyn Model> {
     let settings = ModelSettings {
         name: model_name(wire).to_owned(),
         base_url: Some(base_url(server, wire)),
         max_retries: Some(max_retries),
-        timeouts: Timeouts { idle_seconds: idle.as_secs_f64(), ..Timeouts::default() },
+        timeouts: Timeouts {
+            idle_seconds: idle.as_secs_f64(),
+            ..Timeouts::default()
+        },
         ..ModelSettings::default()
     };
     connect(&settings, &|_| None).unwrap()
@@ -90,9 +99,21 @@ pub(crate) async fn agent_with_host(dir: &Path, model: Arc<dyn Model>) -> Arc<Ag
 }
 
 /// The same with `more` tools.
-pub(crate) async fn agent_with_host_and(dir: &Path, model: Arc<dyn Model>, more: Vec<Arc<dyn Tool>>) -> Arc<Agent> {
+pub(crate) async fn agent_with_host_and(
+    dir: &Path,
+    model: Arc<dyn Model>,
+    more: Vec<Arc<dyn Tool>>,
+) -> Arc<Agent> {
     let host: Arc<dyn Sandbox> = Arc::new(Host::new([]));
-    agent_of(dir, model, Params::default(), Arc::new(OsDisk), more, Some(host)).await
+    agent_of(
+        dir,
+        model,
+        Params::default(),
+        Arc::new(OsDisk),
+        more,
+        Some(host),
+    )
+    .await
 }
 
 async fn agent_of(
@@ -104,10 +125,18 @@ async fn agent_of(
     sandbox: Option<Arc<dyn Sandbox>>,
 ) -> Arc<Agent> {
     let files = Arc::new(LocalVfs::open(dir, disk.clone()).unwrap());
-    let mut workspace = Workspace::open(files, &OpenOptions::default(), &|_| None).await.unwrap();
+    let mut workspace = Workspace::open(files, &OpenOptions::default(), &|_| None)
+        .await
+        .unwrap();
     // What is remembered has tests of its own; here it would only add to what is counted.
-    workspace.definition.config.memory.flush.get_or_insert(false);
-    let place = LocalPlace::open(dir, workspace.config().agent(), disk, Redactor::default()).unwrap();
+    workspace
+        .definition
+        .config
+        .memory
+        .flush
+        .get_or_insert(false);
+    let place =
+        LocalPlace::open(dir, workspace.config().agent(), disk, Redactor::default()).unwrap();
     let place = Arc::new(place);
     let (owner, folder, memory_model, compactor) = (Owner::default(), VPath::root(), None, None);
     Agent::new(AgentParts {
@@ -146,7 +175,10 @@ pub(crate) fn results(lines: &[Line]) -> Vec<(String, stead_core::ResultStatus, 
 }
 
 pub(crate) fn blocks(content: &[Block]) -> String {
-    stead_core::Message::User { content: content.to_vec() }.text()
+    stead_core::Message::User {
+        content: content.to_vec(),
+    }
+    .text()
 }
 
 /// Options that keep every event.
@@ -154,21 +186,40 @@ pub(crate) fn listening() -> (RunOptions, Arc<Mutex<Vec<Event>>>) {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let sink = heard.clone();
     let listener = Arc::new(move |event: &Event| sink.lock().unwrap().push(event.clone()));
-    (RunOptions { listener, ..RunOptions::default() }, heard)
+    (
+        RunOptions {
+            listener,
+            ..RunOptions::default()
+        },
+        heard,
+    )
 }
 
 /// Panics unless the events are numbered without a gap and end with the end of the run, once.
 pub(crate) fn assert_well_formed(events: &[Event]) {
     let numbers: Vec<u64> = events.iter().map(|event| event.seq).collect();
     assert_eq!(numbers, (1..=events.len() as u64).collect::<Vec<_>>());
-    let ends = events.iter().filter(|event| matches!(event.kind, EventKind::RunEnded { .. })).count();
-    assert!(ends == 1 && matches!(events.last().unwrap().kind, EventKind::RunEnded { .. }), "{events:?}");
+    let ends = events
+        .iter()
+        .filter(|event| matches!(event.kind, EventKind::RunEnded { .. }))
+        .count();
+    assert!(
+        ends == 1 && matches!(events.last().unwrap().kind, EventKind::RunEnded { .. }),
+        "{events:?}"
+    );
 }
 
 /// Runs a future on a runtime of its own, with a deadline.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async { tokio::time::timeout(4 * DEADLINE, future).await.expect("it took too long") })
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        tokio::time::timeout(4 * DEADLINE, future)
+            .await
+            .expect("it took too long")
+    })
 }
 
 /// Runs `job` on every item, on a few threads; the panic of one is the panic of all.
@@ -182,11 +233,14 @@ pub(crate) fn in_parallel<T: Sync>(items: &[T], job: impl Fn(&T) + Sync) {
     };
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(work)).collect();
-        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        threads
+            .into_iter()
+            .for_each(|thread| thread.join().unwrap());
     });
 }
 
-type Act = Box<dyn Fn(ToolCx, Value) -> BoxFuture<'static, Result<Output, ToolError>> + Send + Sync>;
+type Act =
+    Box<dyn Fn(ToolCx, Value) -> BoxFuture<'static, Result<Output, ToolError>> + Send + Sync>;
 
 /// A tool of a test's own.
 pub(crate) struct TestTool {
@@ -207,10 +261,15 @@ impl TestTool {
             name: name.to_owned(),
             aliases: Vec::new(),
             description: "A tool of a test.".to_owned(),
-            parameters: Arc::new(json!({"type": "object", "properties": {"n": {"type": "integer"}}})),
+            parameters: Arc::new(
+                json!({"type": "object", "properties": {"n": {"type": "integer"}}}),
+            ),
             risk,
         };
-        Arc::new(Self { spec, act: Box::new(move |cx, args| Box::pin(act(cx, args))) })
+        Arc::new(Self {
+            spec,
+            act: Box::new(move |cx, args| Box::pin(act(cx, args))),
+        })
     }
 }
 

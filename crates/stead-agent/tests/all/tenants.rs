@@ -15,17 +15,24 @@ use stead_model::Params;
 use stead_store::{DocVersion, OsDisk, RunKey, Store, connect};
 use stead_testkit::servers::{Kind, shared};
 use stead_vfs::{
-    Bounds, Case, Expect, FileKind, GlobQuery, GrepMode, GrepQuery, Guarded, LocalVfs, ReadRange, Syntax, VPath, Vfs,
+    Bounds, Case, Expect, FileKind, GlobQuery, GrepMode, GrepQuery, Guarded, LocalVfs, ReadRange,
+    Syntax, VPath, Vfs,
 };
-use stead_workspace::{Filesystem, IsolationScope, LocalPlace, Mode, OpenOptions, Place, StorePlace, Workspace};
+use stead_workspace::{
+    Filesystem, IsolationScope, LocalPlace, Mode, OpenOptions, Place, StorePlace, Workspace,
+};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 const AT_ONCE: usize = 64;
 const DEADLINE: Duration = Duration::from_secs(300);
-const SCOPES: [IsolationScope; 4] =
-    [IsolationScope::Session, IsolationScope::User, IsolationScope::Agent, IsolationScope::Global];
+const SCOPES: [IsolationScope; 4] = [
+    IsolationScope::Session,
+    IsolationScope::User,
+    IsolationScope::Agent,
+    IsolationScope::Global,
+];
 
 fn p(path: &str) -> VPath {
     VPath::parse(path).unwrap()
@@ -47,13 +54,32 @@ pub(crate) fn in_store(
 ) -> StorePlace {
     let local = Arc::new(LocalVfs::open(folder, Arc::new(OsDisk)).unwrap());
     let namespace = Some(namespace.to_owned());
-    let settings = Filesystem { mode: Mode::Store, scope, namespace, ..Filesystem::default() };
+    let settings = Filesystem {
+        mode: Mode::Store,
+        scope,
+        namespace,
+        ..Filesystem::default()
+    };
     let agent = AgentId::new(agent).unwrap();
-    StorePlace::new(store.clone(), store.clone(), local, agent, &settings, Redactor::default()).unwrap()
+    StorePlace::new(
+        store.clone(),
+        store.clone(),
+        local,
+        agent,
+        &settings,
+        Redactor::default(),
+    )
+    .unwrap()
 }
 
 pub(crate) fn in_folder(folder: &Path, scope: IsolationScope) -> LocalPlace {
-    let place = LocalPlace::open(folder, AgentId::main(), Arc::new(OsDisk), Redactor::default()).unwrap();
+    let place = LocalPlace::open(
+        folder,
+        AgentId::main(),
+        Arc::new(OsDisk),
+        Redactor::default(),
+    )
+    .unwrap();
     place.with_scope(scope)
 }
 
@@ -74,7 +100,9 @@ impl World {
         sessions: usize,
     ) -> Self {
         let files = Arc::new(LocalVfs::open(folder, Arc::new(OsDisk)).unwrap());
-        let mut workspace = Workspace::open(files, &OpenOptions::default(), &|_| None).await.unwrap();
+        let mut workspace = Workspace::open(files, &OpenOptions::default(), &|_| None)
+            .await
+            .unwrap();
         workspace.definition.config.memory.flush = Some(false);
         let witness = Arc::new(Witness::new(scope, 7));
         let (model, tools) = (witness.clone(), Vec::new());
@@ -95,12 +123,28 @@ impl World {
         .unwrap();
         let users = names().len();
         let visit = |n: usize, tenant| match scope {
-            IsolationScope::Session | IsolationScope::User => Visit { tenant, user: n % users, session: n / users },
+            IsolationScope::Session | IsolationScope::User => Visit {
+                tenant,
+                user: n % users,
+                session: n / users,
+            },
             // Users share sessions, so one id is one session, and each has its own.
-            IsolationScope::Agent | IsolationScope::Global => Visit { tenant, user: n % users, session: n },
+            IsolationScope::Agent | IsolationScope::Global => Visit {
+                tenant,
+                user: n % users,
+                session: n,
+            },
         };
-        let visits = (0..2).flat_map(|tenant| (0..sessions).map(move |n| visit(n, tenant))).collect();
-        Self { agent, witness, scope, tenants, visits }
+        let visits = (0..2)
+            .flat_map(|tenant| (0..sessions).map(move |n| visit(n, tenant)))
+            .collect();
+        Self {
+            agent,
+            witness,
+            scope,
+            tenants,
+            visits,
+        }
     }
 
     /// Runs all sessions in random order, many at once, and a part of them a second time.
@@ -108,7 +152,11 @@ impl World {
         let mut rng = Rng(99);
         let mut first = self.visits.clone();
         rng.shuffle(&mut first);
-        let again: Vec<Visit> = first.iter().copied().filter(|_| rng.below(5) == 0).collect();
+        let again: Vec<Visit> = first
+            .iter()
+            .copied()
+            .filter(|_| rng.below(5) == 0)
+            .collect();
         for (visits, word) in [(first, "first"), (again, "again")] {
             let limit = Arc::new(Semaphore::new(AT_ONCE));
             let mut tasks = JoinSet::new();
@@ -117,11 +165,17 @@ impl World {
                 tasks.spawn(async move {
                     let _permit = limit.acquire_owned().await.unwrap();
                     let wait = stead_store::Wait::AtMost(DEADLINE);
-                    let options = RunOptions { wait, ..RunOptions::default() };
+                    let options = RunOptions {
+                        wait,
+                        ..RunOptions::default()
+                    };
                     let input = text(&format!("{word} {}", visit.mark()));
                     let mut session = agent.session_of(visit.owner(tenants), visit.id());
                     let report = session.run(input, options).await.unwrap();
-                    assert_eq!((report.outcome, report.text), (Outcome::Completed, format!("done {}", visit.mark())));
+                    assert_eq!(
+                        (report.outcome, report.text),
+                        (Outcome::Completed, format!("done {}", visit.mark()))
+                    );
                 });
             }
             while let Some(done) = tasks.join_next().await {
@@ -133,7 +187,10 @@ impl World {
     fn check(&self, visit: Visit, what: &str, text: &str) -> usize {
         let found = marks(text);
         for mark in &found {
-            assert!(shares(self.scope, visit, *mark), "{visit:?} sees {mark:?} in {what}: {text}");
+            assert!(
+                shares(self.scope, visit, *mark),
+                "{visit:?} sees {mark:?} in {what}: {text}"
+            );
         }
         found.len()
     }
@@ -180,32 +237,83 @@ impl World {
             root: p(""),
             glob: Some("**".into()),
             file_type: None,
-            mode: GrepMode::Content { before: 1, after: 1 },
+            mode: GrepMode::Content {
+                before: 1,
+                after: 1,
+            },
         };
-        let hits = files.search().grep(query, Bounds::new(100_000, CancellationToken::new())).await.unwrap();
-        assert!(!hits.files.is_empty() && !hits.truncated && !hits.timed_out && hits.failed.is_empty(), "{hits:?}");
+        let hits = files
+            .search()
+            .grep(query, Bounds::new(100_000, CancellationToken::new()))
+            .await
+            .unwrap();
+        assert!(
+            !hits.files.is_empty() && !hits.truncated && !hits.timed_out && hits.failed.is_empty(),
+            "{hits:?}"
+        );
         self.check(visit, "the hits", &format!("{:?}", hits.files));
-        let query = GlobQuery { pattern: "notes/*".into(), root: p("") };
-        let names = files.search().glob(query, Bounds::new(100_000, CancellationToken::new())).await.unwrap().paths;
+        let query = GlobQuery {
+            pattern: "notes/*".into(),
+            root: p(""),
+        };
+        let names = files
+            .search()
+            .glob(query, Bounds::new(100_000, CancellationToken::new()))
+            .await
+            .unwrap()
+            .paths;
         let may_see = |other: &&Visit| shares(self.scope, visit, **other);
-        let expected: BTreeSet<String> =
-            self.visits.iter().filter(may_see).map(|other| format!("notes/{}.txt", other.id())).collect();
-        assert_eq!(names.iter().map(ToString::to_string).collect::<BTreeSet<_>>(), expected, "{visit:?}");
+        let expected: BTreeSet<String> = self
+            .visits
+            .iter()
+            .filter(may_see)
+            .map(|other| format!("notes/{}.txt", other.id()))
+            .collect();
+        assert_eq!(
+            names
+                .iter()
+                .map(ToString::to_string)
+                .collect::<BTreeSet<_>>(),
+            expected,
+            "{visit:?}"
+        );
     }
 
     async fn look_at_sessions(&self, visit: Visit, owner: &Owner) {
         let sessions = self.agent.place().sessions(owner);
         let listed = sessions.list().await.unwrap();
         let may_see = |other: &&Visit| shares_sessions(self.scope, visit, **other);
-        let expected: BTreeSet<SessionId> = self.visits.iter().filter(may_see).map(|other| other.id()).collect();
-        assert_eq!(listed.iter().map(|summary| summary.id.clone()).collect::<BTreeSet<_>>(), expected, "{visit:?}");
+        let expected: BTreeSet<SessionId> = self
+            .visits
+            .iter()
+            .filter(may_see)
+            .map(|other| other.id())
+            .collect();
+        assert_eq!(
+            listed
+                .iter()
+                .map(|summary| summary.id.clone())
+                .collect::<BTreeSet<_>>(),
+            expected,
+            "{visit:?}"
+        );
         for summary in listed {
             let title = marks(&format!("{summary:?}"));
-            assert!(!title.is_empty() && title.iter().all(|mark| may_see(&mark)), "{visit:?}: {summary:?}");
+            assert!(
+                !title.is_empty() && title.iter().all(|mark| may_see(&mark)),
+                "{visit:?}: {summary:?}"
+            );
             let journal = sessions.export(&summary.id).await.unwrap();
-            let journal: Vec<&str> = journal.iter().map(|line| std::str::from_utf8(line).unwrap()).collect();
+            let journal: Vec<&str> = journal
+                .iter()
+                .map(|line| std::str::from_utf8(line).unwrap())
+                .collect();
             let found = marks(&journal.join("\n"));
-            assert!(!found.is_empty() && found.iter().all(|mark| may_see(&mark)), "{visit:?}: {}", summary.id);
+            assert!(
+                !found.is_empty() && found.iter().all(|mark| may_see(&mark)),
+                "{visit:?}: {}",
+                summary.id
+            );
         }
     }
 
@@ -220,7 +328,12 @@ impl World {
         }
         for image in log.images().await.unwrap() {
             let content = log.image(&image.hash).await.unwrap().unwrap();
-            assert!(marks(std::str::from_utf8(&content).unwrap()).iter().all(may_see), "{visit:?}: {image:?}");
+            assert!(
+                marks(std::str::from_utf8(&content).unwrap())
+                    .iter()
+                    .all(may_see),
+                "{visit:?}: {image:?}"
+            );
         }
     }
 }
@@ -240,17 +353,27 @@ async fn everything(
         world.look().await;
         eprintln!("LOOK {:?}", t.elapsed());
     };
-    tokio::time::timeout(DEADLINE, work).await.expect("it took too long");
+    tokio::time::timeout(DEADLINE, work)
+        .await
+        .expect("it took too long");
     let shared = world.witness.shared.load(Ordering::Relaxed);
     match scope {
         IsolationScope::Session => assert_eq!(shared, 0),
         IsolationScope::User | IsolationScope::Agent | IsolationScope::Global => {
-            assert!(shared > 0, "nothing was shared, so nothing was put to the test");
+            assert!(
+                shared > 0,
+                "nothing was shared, so nothing was put to the test"
+            );
         }
     }
 }
 
-async fn everything_in(url: &str, scope: IsolationScope, tenants: [&'static str; 2], sessions: usize) {
+async fn everything_in(
+    url: &str,
+    scope: IsolationScope,
+    tenants: [&'static str; 2],
+    sessions: usize,
+) {
     let (folder, store) = (template(), connect(url).await.unwrap());
     let namespace = DocVersion::fresh().to_string();
     let place = Arc::new(in_store(&store, folder.path(), "main", &namespace, scope));
@@ -274,7 +397,13 @@ async fn two_parties_and_two_thousand_sessions_in_sqlite() {
 // 3.3
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_parties_on_servers() {
-    everything_in(&shared(Kind::Postgres), IsolationScope::User, ["a ", "a"], 100).await;
+    everything_in(
+        &shared(Kind::Postgres),
+        IsolationScope::User,
+        ["a ", "a"],
+        100,
+    )
+    .await;
     everything_in(&shared(Kind::Redis), IsolationScope::User, ["..", "."], 100).await;
     everything_in(&shared(Kind::Mysql), IsolationScope::User, ["A", "a"], 100).await;
 }
@@ -310,60 +439,137 @@ async fn whoever_works_on_the_folder_itself_sees_no_folder_of_others() {
         let place = Arc::new(in_folder(folder.path(), scope));
         std::fs::write(folder.path().join("@types"), "a name like others").unwrap();
         let id = SessionId::new("s").unwrap();
-        let others = [owner("a", "b"), owner("a/b", &"x".repeat(256)), owner("a", "_default")];
+        let others = [
+            owner("a", "b"),
+            owner("a/b", &"x".repeat(256)),
+            owner("a", "_default"),
+        ];
         for (number, owner) in others.iter().enumerate() {
             let files = place.files(owner, &id, None);
-            files.write(&p(&format!("secret{number}.txt")), "needle".into(), Expect::Absent).await.unwrap();
+            files
+                .write(
+                    &p(&format!("secret{number}.txt")),
+                    "needle".into(),
+                    Expect::Absent,
+                )
+                .await
+                .unwrap();
         }
         let world = World::new(folder.path(), place, scope, ["a", "b"], 0).await;
         let call = async |tool: &str, args: serde_json::Value| {
-            let called = world.agent.call_tool(tool, args, &Approvals::All, CancellationToken::new()).await;
+            let called = world
+                .agent
+                .call_tool(tool, args, &Approvals::All, CancellationToken::new())
+                .await;
             format!("{called:?}")
         };
         let mut told = call("ls", json!({"path": "."})).await;
-        assert!(told.contains("AGENTS.md") && told.contains("@types"), "{told}");
+        assert!(
+            told.contains("AGENTS.md") && told.contains("@types"),
+            "{told}"
+        );
         told += &call("glob_files", json!({"pattern": "**"})).await;
-        told += &call("grep_files", json!({"pattern": "need[l]e", "glob": "**/*.txt"})).await;
-        let folders = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        told += &call(
+            "grep_files",
+            json!({"pattern": "need[l]e", "glob": "**/*.txt"}),
+        )
+        .await;
+        let folders = std::fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name());
         let folders: Vec<String> = folders.map(|name| name.into_string().unwrap()).collect();
-        let folders: Vec<&String> = folders.iter().filter(|name| name.starts_with("@@")).collect();
+        let folders: Vec<&String> = folders
+            .iter()
+            .filter(|name| name.starts_with("@@"))
+            .collect();
         assert!(!folders.is_empty());
         for other in folders {
             assert!(!told.contains(other), "{scope:?}: {told}");
             for (tool, args) in [
                 ("ls", json!({"path": other})),
-                ("read_file", json!({"file_path": format!("{other}/secret0.txt")})),
-                ("overwrite_file", json!({"file_path": format!("{other}/secret0.txt"), "content": ""})),
+                (
+                    "read_file",
+                    json!({"file_path": format!("{other}/secret0.txt")}),
+                ),
+                (
+                    "overwrite_file",
+                    json!({"file_path": format!("{other}/secret0.txt"), "content": ""}),
+                ),
                 ("delete_file", json!({"file_path": other})),
                 ("move_file", json!({"from": other, "to": "mine"})),
                 ("grep_files", json!({"pattern": "need[l]e", "path": other})),
             ] {
                 let refused = call(tool, args).await;
-                assert!(refused.contains("Denied") && !refused.contains("needle"), "{tool}: {refused}");
+                assert!(
+                    refused.contains("Denied") && !refused.contains("needle"),
+                    "{tool}: {refused}"
+                );
             }
         }
-        assert!(!told.contains("needle") && !told.contains("secret"), "{scope:?}: {told}");
+        assert!(
+            !told.contains("needle") && !told.contains("secret"),
+            "{scope:?}: {told}"
+        );
     }
 }
 
 /// Every name as a party and as a user, each in its own files, sessions and memory of undo.
 async fn no_two_meet(place: &dyn Place, tenants: &[String]) {
     let names = names();
-    let owners: Vec<Owner> = tenants.iter().flat_map(|t| names.iter().map(|u| owner(t, u))).collect();
+    let owners: Vec<Owner> = tenants
+        .iter()
+        .flat_map(|t| names.iter().map(|u| owner(t, u)))
+        .collect();
     let id = SessionId::new("s").unwrap();
     for (number, owner) in owners.iter().enumerate() {
         let files = place.files(owner, &id, None);
-        files.write(&p("own.txt"), number.to_string().into(), Expect::Absent).await.unwrap();
-        place.sessions(owner).create(&id, None).await.unwrap().writer.close().await;
-        let run = RunKey { session: id.clone(), run: stead_core::RunId::new(format!("r{number}")).unwrap() };
-        place.changes(owner).record(&run, number.to_string(), Vec::new()).await.unwrap();
+        files
+            .write(&p("own.txt"), number.to_string().into(), Expect::Absent)
+            .await
+            .unwrap();
+        place
+            .sessions(owner)
+            .create(&id, None)
+            .await
+            .unwrap()
+            .writer
+            .close()
+            .await;
+        let run = RunKey {
+            session: id.clone(),
+            run: stead_core::RunId::new(format!("r{number}")).unwrap(),
+        };
+        place
+            .changes(owner)
+            .record(&run, number.to_string(), Vec::new())
+            .await
+            .unwrap();
     }
     for (number, owner) in owners.iter().enumerate() {
-        let (own, _) = place.files(owner, &id, None).read(&p("own.txt"), ReadRange::ALL).await.unwrap();
+        let (own, _) = place
+            .files(owner, &id, None)
+            .read(&p("own.txt"), ReadRange::ALL)
+            .await
+            .unwrap();
         assert_eq!(own, number.to_string(), "{owner:?}");
-        assert_eq!(place.sessions(owner).list().await.unwrap().len(), 1, "{owner:?}");
-        let runs: Vec<_> = place.changes(owner).runs().await.unwrap().into_iter().map(|run| run.key.run).collect();
-        assert_eq!(runs, [stead_core::RunId::new(format!("r{number}")).unwrap()], "{owner:?}");
+        assert_eq!(
+            place.sessions(owner).list().await.unwrap().len(),
+            1,
+            "{owner:?}"
+        );
+        let runs: Vec<_> = place
+            .changes(owner)
+            .runs()
+            .await
+            .unwrap()
+            .into_iter()
+            .map(|run| run.key.run)
+            .collect();
+        assert_eq!(
+            runs,
+            [stead_core::RunId::new(format!("r{number}")).unwrap()],
+            "{owner:?}"
+        );
     }
 }
 
@@ -371,11 +577,32 @@ async fn no_two_meet(place: &dyn Place, tenants: &[String]) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_pair_of_names_is_taken_for_another() {
     let (folder, store) = (template(), connect("memory:").await.unwrap());
-    no_two_meet(&in_store(&store, folder.path(), "main", "n", IsolationScope::User), &names()).await;
-    no_two_meet(&in_folder(folder.path(), IsolationScope::User), &names()[..8]).await;
+    no_two_meet(
+        &in_store(&store, folder.path(), "main", "n", IsolationScope::User),
+        &names(),
+    )
+    .await;
+    no_two_meet(
+        &in_folder(folder.path(), IsolationScope::User),
+        &names()[..8],
+    )
+    .await;
     for kind in [Kind::Redis, Kind::Postgres, Kind::Mysql] {
-        let (store, namespace) = (connect(&shared(kind)).await.unwrap(), DocVersion::fresh().to_string());
-        no_two_meet(&in_store(&store, folder.path(), "main", &namespace, IsolationScope::User), &names()[..4]).await;
+        let (store, namespace) = (
+            connect(&shared(kind)).await.unwrap(),
+            DocVersion::fresh().to_string(),
+        );
+        no_two_meet(
+            &in_store(
+                &store,
+                folder.path(),
+                "main",
+                &namespace,
+                IsolationScope::User,
+            ),
+            &names()[..4],
+        )
+        .await;
     }
 }
 
@@ -384,24 +611,48 @@ async fn no_pair_of_names_is_taken_for_another() {
 async fn a_scope_is_shared_with_exactly_those_it_names() {
     for scope in SCOPES {
         let (folder, store) = (template(), connect("memory:").await.unwrap());
-        let agents = ["main", "other"].map(|agent| in_store(&store, folder.path(), agent, "n", scope));
+        let agents =
+            ["main", "other"].map(|agent| in_store(&store, folder.path(), agent, "n", scope));
         let mut all = BTreeMap::new();
         for (agent, place) in agents.iter().enumerate() {
-            for (tenant, user, session) in [(0, 0, 0), (0, 0, 1), (0, 1, 0), (0, 1, 1), (1, 0, 0), (1, 1, 1)] {
-                let visit = Visit { tenant, user, session };
+            for (tenant, user, session) in [
+                (0, 0, 0),
+                (0, 0, 1),
+                (0, 1, 0),
+                (0, 1, 1),
+                (1, 0, 0),
+                (1, 1, 1),
+            ] {
+                let visit = Visit {
+                    tenant,
+                    user,
+                    session,
+                };
                 let files = place.files(&visit.owner(["a", "b"]), &visit.id(), None);
                 let name = format!("{agent}{tenant}{user}{session}");
-                files.write(&p(&name), "x".into(), Expect::Absent).await.unwrap();
+                files
+                    .write(&p(&name), "x".into(), Expect::Absent)
+                    .await
+                    .unwrap();
                 all.insert(name, (agent, visit, files));
             }
         }
         for (name, (agent, visit, files)) in &all {
-            let seen: BTreeSet<String> =
-                files.list(&p("")).await.unwrap().into_iter().map(|entry| entry.name).collect();
+            let seen: BTreeSet<String> = files
+                .list(&p(""))
+                .await
+                .unwrap()
+                .into_iter()
+                .map(|entry| entry.name)
+                .collect();
             let same_agent = |other: usize| scope == IsolationScope::Global || other == *agent;
-            let may_see = all.iter().filter(|(_, (a, v, _))| same_agent(*a) && shares(scope, *visit, *v));
-            let expected: BTreeSet<String> =
-                may_see.map(|(name, _)| name.clone()).chain(["AGENTS.md".into()]).collect();
+            let may_see = all
+                .iter()
+                .filter(|(_, (a, v, _))| same_agent(*a) && shares(scope, *visit, *v));
+            let expected: BTreeSet<String> = may_see
+                .map(|(name, _)| name.clone())
+                .chain(["AGENTS.md".into()])
+                .collect();
             assert_eq!(seen, expected, "{scope:?} {name}");
         }
     }

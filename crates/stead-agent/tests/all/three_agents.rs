@@ -47,17 +47,43 @@ fn lay_out(dir: &Path) {
     );
     put(
         ".openharness/agents/reviewer.md",
-        &agent("subagent", "Review code changes", review, "# Reviewer\nReview and report."),
+        &agent(
+            "subagent",
+            "Review code changes",
+            review,
+            "# Reviewer\nReview and report.",
+        ),
     );
 }
 
 /// What a request shows of the agent that asks.
 fn shown(request: &Request) -> String {
-    let system: String = request.system.iter().map(|part| part.text.clone()).collect::<Vec<_>>().join("\n");
-    let who = system.lines().find(|line| ["# Planner", "# Builder", "# Reviewer"].contains(line)).unwrap_or("nobody");
-    let tools: Vec<&str> = request.tools.iter().map(|tool| tool.name.as_str()).collect();
-    let said: Vec<String> = request.messages.iter().map(|message| spoken(message)).collect();
-    format!("{who}, temperature {:?}\n  tools: {}\n{}", request.params.temperature, tools.join(" "), said.join("\n"))
+    let system: String = request
+        .system
+        .iter()
+        .map(|part| part.text.clone())
+        .collect::<Vec<_>>()
+        .join("\n");
+    let who = system
+        .lines()
+        .find(|line| ["# Planner", "# Builder", "# Reviewer"].contains(line))
+        .unwrap_or("nobody");
+    let tools: Vec<&str> = request
+        .tools
+        .iter()
+        .map(|tool| tool.name.as_str())
+        .collect();
+    let said: Vec<String> = request
+        .messages
+        .iter()
+        .map(|message| spoken(message))
+        .collect();
+    format!(
+        "{who}, temperature {:?}\n  tools: {}\n{}",
+        request.params.temperature,
+        tools.join(" "),
+        said.join("\n")
+    )
 }
 
 fn spoken(message: &Message) -> String {
@@ -66,23 +92,44 @@ fn spoken(message: &Message) -> String {
         Message::Assistant { .. } => "assistant",
         Message::Tool { .. } => "tool",
     };
-    let calls: Vec<String> = message.calls().map(|call| format!(" {}{}", call.name, call.args)).collect();
+    let calls: Vec<String> = message
+        .calls()
+        .map(|call| format!(" {}{}", call.name, call.args))
+        .collect();
     // Ids are new each time.
-    let mask = |word: &str| match ["task_", "sub-"].iter().find(|kind| word.starts_with(**kind)) {
+    let mask = |word: &str| match ["task_", "sub-"]
+        .iter()
+        .find(|kind| word.starts_with(**kind))
+    {
         Some(kind) => format!("{kind}…"),
         None => word.to_owned(),
     };
-    let text: Vec<String> =
-        message.text().lines().map(|line| line.split(' ').map(mask).collect::<Vec<_>>().join(" ")).collect();
+    let text: Vec<String> = message
+        .text()
+        .lines()
+        .map(|line| line.split(' ').map(mask).collect::<Vec<_>>().join(" "))
+        .collect();
     format!("  {who}: {}{}", text.join(" / "), calls.join(""))
 }
 
 async fn opened(dir: &Path, model: Arc<dyn Model>) -> Arc<Agent> {
     let files = Arc::new(LocalVfs::open(dir, Arc::new(OsDisk)).unwrap());
-    let options = OpenOptions { model: Some("openai:gpt-5-mini".to_owned()), ..OpenOptions::default() };
+    let options = OpenOptions {
+        model: Some("openai:gpt-5-mini".to_owned()),
+        ..OpenOptions::default()
+    };
     let workspace = Workspace::open(files, &options, &|_| None).await.unwrap();
-    let place = LocalPlace::open(dir, workspace.config().agent(), Arc::new(OsDisk), Redactor::default());
-    let params = workspace.config().model.as_ref().map_or_else(Params::default, |settings| settings.params());
+    let place = LocalPlace::open(
+        dir,
+        workspace.config().agent(),
+        Arc::new(OsDisk),
+        Redactor::default(),
+    );
+    let params = workspace
+        .config()
+        .model
+        .as_ref()
+        .map_or_else(Params::default, |settings| settings.params());
     let same = model.clone();
     let parts = AgentParts {
         workspace,
@@ -112,12 +159,16 @@ fn plan_then_build_then_review() {
         match (task, said) {
             ("fix one()", 0) => Says::Calls(vec![("Read", json!({"file_path": "lib.rs"}))]),
             ("fix one()", 1) => Says::Calls(vec![
-                ("Write", json!({"file_path": "x", "content": "not mine to write"})),
+                (
+                    "Write",
+                    json!({"file_path": "x", "content": "not mine to write"}),
+                ),
                 ("AgentSwitch", json!({"to": "build"})),
             ]),
-            ("fix one()", 2) => {
-                Says::Calls(vec![("Edit", json!({"file_path": "lib.rs", "old_string": "2", "new_string": "1"}))])
-            }
+            ("fix one()", 2) => Says::Calls(vec![(
+                "Edit",
+                json!({"file_path": "lib.rs", "old_string": "2", "new_string": "1"}),
+            )]),
             ("fix one()", 3) => Says::Calls(vec![(
                 "SubAgent",
                 json!({"description": "review", "prompt": "review lib.rs", "subagent_name": "reviewer"}),
@@ -125,7 +176,10 @@ fn plan_then_build_then_review() {
             ("fix one()", _) => Says::Text("Done, and reviewed.".into()),
             ("review lib.rs", 0) => Says::Calls(vec![
                 ("Read", json!({"file_path": "lib.rs"})),
-                ("Edit", json!({"file_path": "lib.rs", "old_string": "1", "new_string": "3"})),
+                (
+                    "Edit",
+                    json!({"file_path": "lib.rs", "old_string": "1", "new_string": "3"}),
+                ),
             ]),
             (_, _) => Says::Text("No findings.".into()),
         }
@@ -133,9 +187,19 @@ fn plan_then_build_then_review() {
     block_on(async {
         let agent = opened(dir.path(), model).await;
         let (options, heard) = listening();
-        let report = agent.session(session("s")).run(text("fix one()"), options).await.unwrap();
-        assert_eq!((report.outcome, report.text.as_str()), (Outcome::Completed, "Done, and reviewed."));
-        assert_eq!(std::fs::read_to_string(dir.path().join("lib.rs")).unwrap(), "pub fn one() -> u8 { 1 }\n");
+        let report = agent
+            .session(session("s"))
+            .run(text("fix one()"), options)
+            .await
+            .unwrap();
+        assert_eq!(
+            (report.outcome, report.text.as_str()),
+            (Outcome::Completed, "Done, and reviewed.")
+        );
+        assert_eq!(
+            std::fs::read_to_string(dir.path().join("lib.rs")).unwrap(),
+            "pub fn one() -> u8 { 1 }\n"
+        );
         assert!(!dir.path().join("x").exists());
         let switched = heard.lock().unwrap().iter().any(
             |event| matches!(&event.kind, EventKind::AgentSwitched { from, to, .. } if from == "plan" && to == "build"),
@@ -144,27 +208,54 @@ fn plan_then_build_then_review() {
         let (_, state) = journal(&agent, &session("s")).await;
         assert_eq!(state.acting.as_deref(), Some("build"));
         // The session keeps its last agent, which is not reminded again.
-        agent.session(session("s")).run(text("fix one()"), RunOptions::default()).await.unwrap();
+        agent
+            .session(session("s"))
+            .run(text("fix one()"), RunOptions::default())
+            .await
+            .unwrap();
         let all = asked.lock().unwrap().join("\n\n");
-        assert_eq!(asked.lock().unwrap().last().unwrap().matches("You may change files now.").count(), 1);
+        assert_eq!(
+            asked
+                .lock()
+                .unwrap()
+                .last()
+                .unwrap()
+                .matches("You may change files now.")
+                .count(),
+            1
+        );
         insta::assert_snapshot!("three_agents", all);
     });
 }
 
 /// Who asked, and each message of a person with how often it reminds.
 fn reminders(request: &Request) -> (String, Vec<(String, usize)>) {
-    let who = shown(request).split(',').next().unwrap_or_default().to_owned();
-    let of_user = request.messages.iter().filter(|message| matches!(&***message, Message::User { .. }));
+    let who = shown(request)
+        .split(',')
+        .next()
+        .unwrap_or_default()
+        .to_owned();
+    let of_user = request
+        .messages
+        .iter()
+        .filter(|message| matches!(&***message, Message::User { .. }));
     let said = of_user.map(|message| message.text());
     let count = |text: String| {
-        let reminds = text.matches("<system_reminder>\nYou may change files now.\n</system_reminder>").count();
+        let reminds = text
+            .matches("<system_reminder>\nYou may change files now.\n</system_reminder>")
+            .count();
         (text.lines().next().unwrap_or_default().to_owned(), reminds)
     };
     (who, said.map(count).collect())
 }
 
 fn to(name: &str, by: &str) -> Set {
-    Set { change: Change::Agent { to: name.to_owned() }, by: by.to_owned() }
+    Set {
+        change: Change::Agent {
+            to: name.to_owned(),
+        },
+        by: by.to_owned(),
+    }
 }
 
 #[test]
@@ -181,29 +272,55 @@ fn an_agent_that_a_person_chose_is_reminded_once_in_the_next_input_and_kept() {
         let agent = opened(dir.path(), model.clone()).await;
         let mut live = agent.session(session("s"));
         live.run(text("one"), RunOptions::default()).await.unwrap();
-        let set = |name: &str| Change::Agent { to: name.to_owned() };
+        let set = |name: &str| Change::Agent {
+            to: name.to_owned(),
+        };
         let known = vec!["build".to_owned(), "plan".to_owned()];
         for name in ["nobody", "reviewer"] {
             match live.set(set(name), "/agent", Wait::No).await {
-                Err(AgentError::NoSuchAgent { name: told, known: all }) => {
+                Err(AgentError::NoSuchAgent {
+                    name: told,
+                    known: all,
+                }) => {
                     assert_eq!((told.as_str(), all), (name, known.clone()))
                 }
                 other => panic!("{other:?}"),
             }
         }
-        assert!(!live.set(set("plan"), "/agent", Wait::No).await.unwrap(), "it acts already");
+        assert!(
+            !live.set(set("plan"), "/agent", Wait::No).await.unwrap(),
+            "it acts already"
+        );
         assert!(live.set(set("build"), "/agent", Wait::No).await.unwrap());
         assert_eq!(live.acting(), "build");
         live.run(text("two"), RunOptions::default()).await.unwrap();
-        live.run(text("three"), RunOptions::default()).await.unwrap();
+        live.run(text("three"), RunOptions::default())
+            .await
+            .unwrap();
         // Another process goes on with the same agent, and chooses another with the input.
         let again = opened(dir.path(), model).await;
         let mut live = again.session(session("s"));
         live.run(text("four"), RunOptions::default()).await.unwrap();
         let (options, heard) = listening();
-        live.run(text("five"), RunOptions { set: vec![to("plan", "--agent")], ..options }).await.unwrap();
+        live.run(
+            text("five"),
+            RunOptions {
+                set: vec![to("plan", "--agent")],
+                ..options
+            },
+        )
+        .await
+        .unwrap();
         let (options, again) = listening();
-        live.run(text("six"), RunOptions { set: vec![to("build", "--agent")], ..options }).await.unwrap();
+        live.run(
+            text("six"),
+            RunOptions {
+                set: vec![to("build", "--agent")],
+                ..options
+            },
+        )
+        .await
+        .unwrap();
         for (heard, from_to) in [(heard, ("build", "plan")), (again, ("plan", "build"))] {
             let heard = heard.lock().unwrap();
             let switched = heard.iter().filter_map(|event| match &event.kind {
@@ -213,13 +330,38 @@ fn an_agent_that_a_person_chose_is_reminded_once_in_the_next_input_and_kept() {
             assert_eq!(switched.collect::<Vec<_>>(), [from_to]);
         }
         let (_, state) = journal(&agent, &session("s")).await;
-        assert_eq!((state.acting.as_deref(), state.title.as_str()), (Some("build"), "one"));
+        assert_eq!(
+            (state.acting.as_deref(), state.title.as_str()),
+            (Some("build"), "one")
+        );
     });
-    let said = |words: &[(&str, usize)]| words.iter().map(|(word, reminds)| ((*word).to_owned(), *reminds)).collect();
-    let all: Vec<(&str, usize)> = vec![("one", 0), ("two", 1), ("three", 0), ("four", 0), ("five", 0), ("six", 1)];
-    let who = ["# Planner", "# Builder", "# Builder", "# Builder", "# Planner", "# Builder"];
-    let expected: Vec<(String, Vec<(String, usize)>)> =
-        who.iter().enumerate().map(|(n, who)| ((*who).to_owned(), said(&all[..=n]))).collect();
+    let said = |words: &[(&str, usize)]| {
+        words
+            .iter()
+            .map(|(word, reminds)| ((*word).to_owned(), *reminds))
+            .collect()
+    };
+    let all: Vec<(&str, usize)> = vec![
+        ("one", 0),
+        ("two", 1),
+        ("three", 0),
+        ("four", 0),
+        ("five", 0),
+        ("six", 1),
+    ];
+    let who = [
+        "# Planner",
+        "# Builder",
+        "# Builder",
+        "# Builder",
+        "# Planner",
+        "# Builder",
+    ];
+    let expected: Vec<(String, Vec<(String, usize)>)> = who
+        .iter()
+        .enumerate()
+        .map(|(n, who)| ((*who).to_owned(), said(&all[..=n])))
+        .collect();
     assert_eq!(*asked.lock().unwrap(), expected);
 }
 
@@ -235,17 +377,45 @@ fn an_agent_that_a_session_begins_with_is_not_reminded_and_is_kept() {
     });
     block_on(async {
         let agent = opened(dir.path(), model).await;
-        let begun = RunOptions { set: vec![to("build", "--agent")], ..RunOptions::default() };
-        agent.session(session("s")).run(text("one"), begun).await.unwrap();
-        agent.session(session("s")).run(text("two"), RunOptions::default()).await.unwrap();
-        let wrong = RunOptions { set: vec![to("nobody", "--agent")], ..RunOptions::default() };
+        let begun = RunOptions {
+            set: vec![to("build", "--agent")],
+            ..RunOptions::default()
+        };
+        agent
+            .session(session("s"))
+            .run(text("one"), begun)
+            .await
+            .unwrap();
+        agent
+            .session(session("s"))
+            .run(text("two"), RunOptions::default())
+            .await
+            .unwrap();
+        let wrong = RunOptions {
+            set: vec![to("nobody", "--agent")],
+            ..RunOptions::default()
+        };
         let refused = agent.session(session("new")).run(text("one"), wrong).await;
-        assert!(matches!(refused, Err(AgentError::NoSuchAgent { .. })), "{refused:?}");
-        assert!(agent.sessions().list().await.unwrap().iter().all(|summary| summary.id != session("new")));
+        assert!(
+            matches!(refused, Err(AgentError::NoSuchAgent { .. })),
+            "{refused:?}"
+        );
+        assert!(
+            agent
+                .sessions()
+                .list()
+                .await
+                .unwrap()
+                .iter()
+                .all(|summary| summary.id != session("new"))
+        );
     });
     let (one, two) = (("one".to_owned(), 0), ("two".to_owned(), 0));
     let builder = || "# Builder".to_owned();
-    assert_eq!(*asked.lock().unwrap(), [(builder(), vec![one.clone()]), (builder(), vec![one, two])]);
+    assert_eq!(
+        *asked.lock().unwrap(),
+        [(builder(), vec![one.clone()]), (builder(), vec![one, two])]
+    );
 }
 
 /// A lead to whom writing is denied, and one that it hands work to, who has the tool.
@@ -272,27 +442,44 @@ fn what_is_denied_to_one_is_denied_to_those_it_hands_work_to() {
     let dir = tempfile::tempdir().unwrap();
     lay_out_denied(dir.path());
     let model = answers(|task, said, _| match (task, said) {
-        ("go", 0) => Says::Calls(vec![("SubAgent", json!({"agent": "writer", "prompt": "write", "description": "w"}))]),
+        ("go", 0) => Says::Calls(vec![(
+            "SubAgent",
+            json!({"agent": "writer", "prompt": "write", "description": "w"}),
+        )]),
         ("write", 0) => Says::Calls(vec![
             ("Write", json!({"file_path": "a.txt", "content": "x"})),
-            ("Edit", json!({"file_path": "b.txt", "old_string": "1", "new_string": "2"})),
+            (
+                "Edit",
+                json!({"file_path": "b.txt", "old_string": "1", "new_string": "2"}),
+            ),
         ]),
         _ => Says::Text("done".into()),
     });
     std::fs::write(dir.path().join("b.txt"), "1\n").unwrap();
     block_on(async {
         let agent = opened(dir.path(), model).await;
-        agent.session(session("s")).run(text("go"), RunOptions::default()).await.unwrap();
+        agent
+            .session(session("s"))
+            .run(text("go"), RunOptions::default())
+            .await
+            .unwrap();
         let mut came = Vec::new();
         for summary in agent.sessions().list().await.unwrap() {
             let (lines, state) = journal(&agent, &summary.id).await;
             if state.spawned.is_some() {
-                came.extend(results(&lines).into_iter().map(|(_, status, text)| (status, text)));
+                came.extend(
+                    results(&lines)
+                        .into_iter()
+                        .map(|(_, status, text)| (status, text)),
+                );
             }
         }
         assert_eq!(
             came[0],
-            (ResultStatus::Denied, "denied: write_file is denied to who handed the work over".to_owned())
+            (
+                ResultStatus::Denied,
+                "denied: write_file is denied to who handed the work over".to_owned()
+            )
         );
         assert_eq!(came[1].0, ResultStatus::Ok, "{came:?}");
     });

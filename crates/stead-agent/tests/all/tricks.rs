@@ -48,7 +48,9 @@ const KINDS: [&str; 30] = [
 ];
 
 fn tricks() -> Vec<String> {
-    let lines = CATALOGUE.lines().filter(|line| !line.is_empty() && !line.starts_with("# "));
+    let lines = CATALOGUE
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with("# "));
     let unescaped = |line: &str| {
         let mut pieces = line.split("{U+");
         let mut text = pieces.next().unwrap_or_default().to_owned();
@@ -65,8 +67,10 @@ fn tricks() -> Vec<String> {
 #[test]
 fn every_known_way_around_is_in_the_catalogue() {
     let tricks = tricks();
-    let missing: Vec<&str> =
-        KINDS.into_iter().filter(|kind| !tricks.iter().any(|trick| trick.contains(kind))).collect();
+    let missing: Vec<&str> = KINDS
+        .into_iter()
+        .filter(|kind| !tricks.iter().any(|trick| trick.contains(kind)))
+        .collect();
     assert_eq!(missing, Vec::<&str>::new());
 }
 
@@ -76,15 +80,30 @@ fn run_all(settings: &str, set: Vec<Set>) -> (usize, usize, usize) {
     std::fs::write(dir.path().join("agent.yaml"), settings).unwrap();
     // Beside them two that may run, so that not everything is refused for another reason.
     // Before them, for what comes after a question waits for its answer.
-    let commands: Vec<String> = ["ls".to_owned(), "echo hello".to_owned()].into_iter().chain(tricks()).collect();
+    let commands: Vec<String> = ["ls".to_owned(), "echo hello".to_owned()]
+        .into_iter()
+        .chain(tricks())
+        .collect();
     let model = answers(move |_, said, _| match said {
-        0 => Says::Calls(commands.iter().map(|command| ("execute", json!({"command": command}))).collect()),
+        0 => Says::Calls(
+            commands
+                .iter()
+                .map(|command| ("execute", json!({"command": command})))
+                .collect(),
+        ),
         _ => Says::Text("done".into()),
     });
     block_on(async {
         let agent = agent_with_host(dir.path(), model).await;
-        let options = RunOptions { set, ..RunOptions::default() };
-        agent.session(session("s")).run(text("go"), options).await.unwrap();
+        let options = RunOptions {
+            set,
+            ..RunOptions::default()
+        };
+        agent
+            .session(session("s"))
+            .run(text("go"), options)
+            .await
+            .unwrap();
         let (mut ran, mut asked, mut denied) = (Vec::new(), 0, 0);
         for line in agent.sessions().read(&session("s")).await.unwrap() {
             match line.entry {
@@ -96,7 +115,12 @@ fn run_all(settings: &str, set: Vec<Set>) -> (usize, usize, usize) {
         }
         let all = tricks();
         let index = |id: &String| id.trim_start_matches("c0_").parse::<usize>().unwrap();
-        let tricked: Vec<&String> = ran.iter().map(index).filter(|at| *at >= 2).map(|at| &all[at - 2]).collect();
+        let tricked: Vec<&String> = ran
+            .iter()
+            .map(index)
+            .filter(|at| *at >= 2)
+            .map(|at| &all[at - 2])
+            .collect();
         assert!(tricked.is_empty(), "{settings}: {tricked:#?}");
         (ran.len(), asked, denied)
     })
@@ -106,12 +130,19 @@ fn run_all(settings: &str, set: Vec<Set>) -> (usize, usize, usize) {
 #[test]
 fn no_trick_passes_the_gate_by_a_rule_for_reading_or_a_prefix() {
     let all = tricks().len();
-    let with = |mode: &str| format!("permission_mode: {mode}\ncommands: {{reads: allow, allow: {PREFIXES}}}\n");
+    let with = |mode: &str| {
+        format!("permission_mode: {mode}\ncommands: {{reads: allow, allow: {PREFIXES}}}\n")
+    };
     let (ran, asked, denied) = run_all(&with("default"), Vec::new());
     assert_eq!((ran, asked + denied), (2, all));
     // Only what may read for certain may run while a plan is made.
-    let stage = PlanStage::Making { file: "plans/PLAN.md".to_owned() };
-    let set = Set { change: Change::Plan { plan: Some(stage) }, by: "ann".to_owned() };
+    let stage = PlanStage::Making {
+        file: "plans/PLAN.md".to_owned(),
+    };
+    let set = Set {
+        change: Change::Plan { plan: Some(stage) },
+        by: "ann".to_owned(),
+    };
     let (ran, asked, denied) = run_all(&with("default"), vec![set]);
     assert_eq!((ran, asked + denied), (2, all));
     let (ran, asked, denied) = run_all(&with("dont_ask"), Vec::new());
@@ -137,19 +168,40 @@ fn no_trick_passes_the_gate_by_what_was_allowed_for_good() {
     let dir = tempfile::tempdir().unwrap();
     let all = tricks();
     // Those that are one step away from what was allowed.
-    let like: Vec<&String> = all.iter().filter(|trick| trick.contains("ls") || trick.contains("git status")).collect();
+    let like: Vec<&String> = all
+        .iter()
+        .filter(|trick| trick.contains("ls") || trick.contains("git status"))
+        .collect();
     assert!(like.len() > 100, "only {}", like.len());
     block_on(async {
         let agent = agent_with_host(dir.path(), answers(|_, _, _| Says::Never)).await;
         for command in ["ls -l", "git status"] {
             let ann = Approvals::Person(Arc::new(Generous));
-            agent.call_tool("execute", json!({"command": command}), &ann, CancellationToken::new()).await;
-            let again = agent.explain("execute", json!({"command": command})).await.unwrap();
+            agent
+                .call_tool(
+                    "execute",
+                    json!({"command": command}),
+                    &ann,
+                    CancellationToken::new(),
+                )
+                .await;
+            let again = agent
+                .explain("execute", json!({"command": command}))
+                .await
+                .unwrap();
             assert!(again.rule.starts_with("granted: "), "{again:?}");
         }
         for trick in like {
-            let verdict = agent.explain("execute", json!({"command": trick})).await.unwrap();
-            assert_ne!(verdict.kind, stead_core::VerdictKind::Allow, "{trick:?}: {}", verdict.rule);
+            let verdict = agent
+                .explain("execute", json!({"command": trick}))
+                .await
+                .unwrap();
+            assert_ne!(
+                verdict.kind,
+                stead_core::VerdictKind::Allow,
+                "{trick:?}: {}",
+                verdict.rule
+            );
         }
     });
 }

@@ -46,9 +46,17 @@ fn lay_out(dir: &Path) -> BTreeMap<String, Vec<u8>> {
 
 async fn worked(dir: &Path) -> (Arc<Agent>, RunId) {
     let agent = agent(dir, Arc::new(ScriptedModel::parse("s", SCRIPT).unwrap())).await;
-    let report = agent.session(session("s")).run(text("Go."), RunOptions::default()).await.unwrap();
+    let report = agent
+        .session(session("s"))
+        .run(text("Go."), RunOptions::default())
+        .await
+        .unwrap();
     assert_eq!(report.outcome, Outcome::Completed, "{report:?}");
-    assert!(dir.join("moved/tree/x.txt").exists() && !dir.join("old").exists() && !dir.join("passing.txt").exists());
+    assert!(
+        dir.join("moved/tree/x.txt").exists()
+            && !dir.join("old").exists()
+            && !dir.join("passing.txt").exists()
+    );
     (agent, report.run)
 }
 
@@ -60,13 +68,19 @@ fn a_run_with_creates_edits_deletes_and_moves_is_undone_exactly() {
     block_on(async {
         let (agent, run) = worked(dir.path()).await;
         std::fs::write(dir.path().join("other.txt"), "changed by a person\n").unwrap();
-        let plan = agent.undo_runs(agent.owner(), &session("s"), &[run]).await.unwrap();
+        let plan = agent
+            .undo_runs(agent.owner(), &session("s"), &[run])
+            .await
+            .unwrap();
         assert_eq!(plan.obstacles, []);
         let mut expected = laid_out;
         expected.insert("other.txt".into(), b"changed by a person\n".to_vec());
         assert_eq!(contents(dir.path()), expected);
         let mode = std::fs::metadata(dir.path().join("tree/run.sh")).unwrap();
-        assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode.permissions()) & 0o777, 0o755);
+        assert_eq!(
+            std::os::unix::fs::PermissionsExt::mode(&mode.permissions()) & 0o777,
+            0o755
+        );
     });
 }
 
@@ -88,9 +102,14 @@ fn a_foreign_edit_is_named_and_nothing_at_all_is_undone() {
                 None => std::fs::write(dir.path().join(foreign), "#!/bin/sh\nrm\n").unwrap(),
             }
             let before = contents(dir.path());
-            let plan = agent.undo_runs(agent.owner(), &session("s"), &[run]).await.unwrap();
+            let plan = agent
+                .undo_runs(agent.owner(), &session("s"), &[run])
+                .await
+                .unwrap();
             let named = plan.obstacles.iter().any(|obstacle| match obstacle {
-                Obstacle::Changed(path) => *path == VPath::parse(foreign).unwrap() || foreign == "old",
+                Obstacle::Changed(path) => {
+                    *path == VPath::parse(foreign).unwrap() || foreign == "old"
+                }
                 Obstacle::Unkept { .. } | Obstacle::Forgotten(_) => false,
             });
             assert!(named, "{foreign}: {:?}", plan.obstacles);
@@ -106,13 +125,25 @@ fn what_others_put_into_a_directory_of_the_run_stays() {
     block_on(async {
         let (agent, run) = worked(dir.path()).await;
         std::fs::write(dir.path().join("new/mine.txt"), "keep").unwrap();
-        let plan = agent.undo_runs(agent.owner(), &session("s"), std::slice::from_ref(&run)).await.unwrap();
+        let plan = agent
+            .undo_runs(agent.owner(), &session("s"), std::slice::from_ref(&run))
+            .await
+            .unwrap();
         assert_eq!(plan.obstacles, []);
-        assert_eq!(std::fs::read(dir.path().join("new/mine.txt")).unwrap(), b"keep");
+        assert_eq!(
+            std::fs::read(dir.path().join("new/mine.txt")).unwrap(),
+            b"keep"
+        );
         assert!(!dir.path().join("new/deep").exists());
         // There is nothing left to undo.
-        let again = agent.undo_runs(agent.owner(), &session("s"), &[run]).await.unwrap();
-        assert!(again.steps.is_empty() && again.obstacles.is_empty(), "{again:?}");
+        let again = agent
+            .undo_runs(agent.owner(), &session("s"), &[run])
+            .await
+            .unwrap();
+        assert!(
+            again.steps.is_empty() && again.obstacles.is_empty(),
+            "{again:?}"
+        );
     });
 }
 
@@ -128,10 +159,23 @@ fn memory_is_forgotten_when_it_is_old_or_too_much() {
         let dry = agent.collect(agent.owner(), Really::DryRun).await.unwrap();
         assert_eq!((dry.runs, dry.kept_bytes), (1, 0));
         // What was kept a moment ago may be about to be referred to.
-        assert_eq!(agent.collect(agent.owner(), Really::Do).await.unwrap().contents, 0);
+        assert_eq!(
+            agent
+                .collect(agent.owner(), Really::Do)
+                .await
+                .unwrap()
+                .contents,
+            0
+        );
         assert_eq!(std::fs::read_dir(&images).unwrap().count(), kept);
-        let plan = agent.undo_runs(agent.owner(), &session("s"), std::slice::from_ref(&run)).await.unwrap();
-        assert_eq!((plan.steps.len(), plan.obstacles), (0, vec![Obstacle::Forgotten(run)]));
+        let plan = agent
+            .undo_runs(agent.owner(), &session("s"), std::slice::from_ref(&run))
+            .await
+            .unwrap();
+        assert_eq!(
+            (plan.steps.len(), plan.obstacles),
+            (0, vec![Obstacle::Forgotten(run)])
+        );
     });
 }
 
@@ -153,16 +197,32 @@ fn files_and_directories_that_changed_places_change_back() {
         let dir = tempfile::tempdir().unwrap();
         let laid_out = lay_out(dir.path());
         block_on(async {
-            let agent = agent(dir.path(), Arc::new(ScriptedModel::parse("s", SWAPS).unwrap())).await;
-            let report = agent.session(session("s")).run(text("Go."), RunOptions::default()).await.unwrap();
+            let agent = agent(
+                dir.path(),
+                Arc::new(ScriptedModel::parse("s", SWAPS).unwrap()),
+            )
+            .await;
+            let report = agent
+                .session(session("s"))
+                .run(text("Go."), RunOptions::default())
+                .await
+                .unwrap();
             assert_eq!(report.outcome, Outcome::Completed, "{report:?}");
-            foreign.iter().for_each(|path| std::fs::write(dir.path().join(path), "mine").unwrap());
+            foreign
+                .iter()
+                .for_each(|path| std::fs::write(dir.path().join(path), "mine").unwrap());
             let before = contents(dir.path());
-            let plan = agent.undo_runs(agent.owner(), &session("s"), &[report.run]).await.unwrap();
+            let plan = agent
+                .undo_runs(agent.owner(), &session("s"), &[report.run])
+                .await
+                .unwrap();
             match foreign {
                 None => assert_eq!((plan.obstacles, contents(dir.path())), (vec![], laid_out)),
                 Some(path) => {
-                    assert_eq!(plan.obstacles, [Obstacle::Changed(VPath::parse(path).unwrap())]);
+                    assert_eq!(
+                        plan.obstacles,
+                        [Obstacle::Changed(VPath::parse(path).unwrap())]
+                    );
                     assert_eq!(contents(dir.path()), before, "nothing at all is undone");
                 }
             }
@@ -177,7 +237,10 @@ fn what_is_no_longer_known_is_said_and_what_was_undone_is_not_mistaken_for_it() 
     block_on(async {
         let (agent, run) = worked(dir.path()).await;
         std::fs::remove_dir_all(dir.path().join("agents/main/undo/runs")).unwrap();
-        let plan = agent.undo_runs(agent.owner(), &session("s"), std::slice::from_ref(&run)).await.unwrap();
+        let plan = agent
+            .undo_runs(agent.owner(), &session("s"), std::slice::from_ref(&run))
+            .await
+            .unwrap();
         assert_eq!(plan.obstacles, [Obstacle::Forgotten(run)]);
     });
 }
@@ -191,7 +254,10 @@ fn a_link_that_came_since_is_not_followed() {
         std::fs::rename(dir.path().join("moved"), dir.path().join("moved_")).unwrap();
         std::fs::create_dir(dir.path().join("theirs")).unwrap();
         std::os::unix::fs::symlink("theirs", dir.path().join("moved")).unwrap();
-        let plan = agent.undo_runs(agent.owner(), &session("s"), &[run]).await.unwrap();
+        let plan = agent
+            .undo_runs(agent.owner(), &session("s"), &[run])
+            .await
+            .unwrap();
         assert!(!plan.obstacles.is_empty(), "{plan:?}");
     });
 }

@@ -23,7 +23,13 @@ struct Change {
 
 /// The steps of the job. Appending is there because doing it twice shows.
 fn steps() -> Vec<Vec<Change>> {
-    let change = |tool, args, file, before, after| Change { tool, args, file, before, after };
+    let change = |tool, args, file, before, after| Change {
+        tool,
+        args,
+        file,
+        before,
+        after,
+    };
     vec![
         vec![
             change(
@@ -33,9 +39,27 @@ fn steps() -> Vec<Vec<Change>> {
                 None,
                 Some("alpha\n"),
             ),
-            change("read_file", json!({"file_path": "edit.txt"}), "read.txt", Some("r"), Some("r")),
-            change("read_file", json!({"file_path": "old.txt"}), "read.txt", Some("r"), Some("r")),
-            change("write_file", json!({"file_path": "b.txt", "content": "beta\n"}), "b.txt", None, Some("beta\n")),
+            change(
+                "read_file",
+                json!({"file_path": "edit.txt"}),
+                "read.txt",
+                Some("r"),
+                Some("r"),
+            ),
+            change(
+                "read_file",
+                json!({"file_path": "old.txt"}),
+                "read.txt",
+                Some("r"),
+                Some("r"),
+            ),
+            change(
+                "write_file",
+                json!({"file_path": "b.txt", "content": "beta\n"}),
+                "b.txt",
+                None,
+                Some("beta\n"),
+            ),
         ],
         vec![
             change(
@@ -54,8 +78,20 @@ fn steps() -> Vec<Vec<Change>> {
             ),
         ],
         vec![
-            change("delete_file", json!({"file_path": "old.txt"}), "old.txt", Some("old\n"), None),
-            change("move_file", json!({"from": "m.txt", "to": "n.txt"}), "n.txt", None, Some("moved\n")),
+            change(
+                "delete_file",
+                json!({"file_path": "old.txt"}),
+                "old.txt",
+                Some("old\n"),
+                None,
+            ),
+            change(
+                "move_file",
+                json!({"from": "m.txt", "to": "n.txt"}),
+                "n.txt",
+                None,
+                Some("moved\n"),
+            ),
         ],
     ]
 }
@@ -80,17 +116,26 @@ pub(crate) fn server() -> FakeModel {
 
 fn next_step(request: &Recorded) -> Answer {
     let seen = request.seen.as_ref().unwrap();
-    let newest_input = seen.turns.iter().rposition(|turn| matches!(turn, Turn::User(_))).unwrap();
+    let newest_input = seen
+        .turns
+        .iter()
+        .rposition(|turn| matches!(turn, Turn::User(_)))
+        .unwrap();
     if !seen.user_texts().any(|text| text == INPUT) {
         return reply().text("the input is missing");
     }
     if seen.user_texts().last() != Some(INPUT) {
         return reply().text(format!("continued after {newest_input} turns"));
     }
-    let done =
-        seen.turns.iter().filter(|turn| matches!(turn, Turn::Assistant { calls, .. } if !calls.is_empty())).count();
+    let done = seen
+        .turns
+        .iter()
+        .filter(|turn| matches!(turn, Turn::Assistant { calls, .. } if !calls.is_empty()))
+        .count();
     match steps().into_iter().nth(done) {
-        Some(changes) => changes.into_iter().fold(reply().text("next"), |answer, c| answer.call(c.tool, c.args)),
+        Some(changes) => changes.into_iter().fold(reply().text("next"), |answer, c| {
+            answer.call(c.tool, c.args)
+        }),
         None => reply().text("done"),
     }
 }
@@ -106,33 +151,59 @@ pub(crate) async fn assert_truthful(agent: &Arc<Agent>, dir: &Path, place: &str)
     let statuses: BTreeMap<String, ResultStatus> = {
         let all = results(&lines);
         let count = all.len();
-        let map: BTreeMap<_, _> = all.into_iter().map(|(id, status, _)| (id, status)).collect();
+        let map: BTreeMap<_, _> = all
+            .into_iter()
+            .map(|(id, status, _)| (id, status))
+            .collect();
         assert_eq!(map.len(), count, "{place}: a call has two results");
         map
     };
-    let calls = state.turns.iter().flat_map(|turn| turn.message.calls().cloned().collect::<Vec<_>>());
+    let calls = state
+        .turns
+        .iter()
+        .flat_map(|turn| turn.message.calls().cloned().collect::<Vec<_>>());
     for (call, change) in calls.zip(steps().into_iter().flatten()) {
         let now = std::fs::read_to_string(dir.join(change.file)).ok();
-        let (before, after) = (now.as_deref() == change.before, now.as_deref() == change.after);
+        let (before, after) = (
+            now.as_deref() == change.before,
+            now.as_deref() == change.after,
+        );
         let intents = intents(&lines, &call.id);
         match statuses.get(&call.id) {
-            Some(ResultStatus::Ok) => assert!(after && intents >= 1, "{place}: {} is recorded, {now:?}", call.args),
+            Some(ResultStatus::Ok) => assert!(
+                after && intents >= 1,
+                "{place}: {} is recorded, {now:?}",
+                call.args
+            ),
             Some(ResultStatus::Interrupted | ResultStatus::Error | ResultStatus::Cancelled) => {
                 assert!(before || after, "{place}: {} left {now:?}", call.args);
             }
-            Some(ResultStatus::Skipped) => assert!(before && intents == 0, "{place}: {} ran unseen", call.args),
+            Some(ResultStatus::Skipped) => {
+                assert!(before && intents == 0, "{place}: {} ran unseen", call.args)
+            }
             Some(ResultStatus::Denied) => panic!("{place}: {} was denied", call.args),
             // Not ended yet: at most begun.
-            None => assert!(before || (after && intents == 1), "{place}: {} ran unrecorded", call.args),
+            None => assert!(
+                before || (after && intents == 1),
+                "{place}: {} ran unrecorded",
+                call.args
+            ),
         }
         let reads = change.before == change.after;
-        assert!(reads || intents <= 1, "{place}: {} was begun {intents} times", call.args);
+        assert!(
+            reads || intents <= 1,
+            "{place}: {} was begun {intents} times",
+            call.args
+        );
     }
     assert_files_whole(dir, place);
 }
 
 fn intents(lines: &[Line], id: &str) -> usize {
-    lines.iter().filter(|line| matches!(&line.entry, Entry::Call(intent) if intent.id == id)).count()
+    lines
+        .iter()
+        .filter(|line| matches!(&line.entry, Entry::Call(intent) if intent.id == id))
+        .count()
 }
 
 /// Logs apart, no file is empty, and every JSON file is JSON. Temporary files are no one's content.
@@ -146,7 +217,10 @@ pub(crate) fn assert_files_whole(dir: &Path, place: &str) {
             let content = std::fs::read(&path).unwrap();
             assert!(!content.is_empty(), "{place}: {name} is empty");
             let json = name.ends_with(".json");
-            assert!(!json || serde_json::from_slice::<Value>(&content).is_ok(), "{place}: {name} is not JSON");
+            assert!(
+                !json || serde_json::from_slice::<Value>(&content).is_ok(),
+                "{place}: {name} is not JSON"
+            );
         }
     }
 }
@@ -156,7 +230,12 @@ pub(crate) fn contents(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     fn collect(root: &Path, dir: &Path, into: &mut BTreeMap<String, Vec<u8>>) {
         for entry in std::fs::read_dir(dir).unwrap().flatten() {
             let path = entry.path();
-            let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+            let name = path
+                .strip_prefix(root)
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .to_owned();
             if name == "agents" || is_temporary(entry.file_name().to_str().unwrap()) {
             } else if path.is_dir() {
                 into.insert(format!("{name}/"), Vec::new());
@@ -172,7 +251,12 @@ pub(crate) fn contents(dir: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 /// Undoing all that the session did leaves the workspace as it was laid out.
-pub(crate) async fn assert_undoable(agent: &Arc<Agent>, dir: &Path, laid_out: &BTreeMap<String, Vec<u8>>, place: &str) {
+pub(crate) async fn assert_undoable(
+    agent: &Arc<Agent>,
+    dir: &Path,
+    laid_out: &BTreeMap<String, Vec<u8>>,
+    place: &str,
+) {
     let id = session("s");
     let runs = agent.runs_after(agent.owner(), &id, 0).await.unwrap();
     let plan = agent.undo_runs(agent.owner(), &id, &runs).await.unwrap();

@@ -26,7 +26,11 @@ const PAGE: u64 = 3_000;
 pub fn text_tokens(text: &str) -> u64 {
     let (mut sum, mut word, mut before) = (0u64, 0u32, ' ');
     for c in text.chars() {
-        word = if c.is_ascii_alphanumeric() { word + 1 } else { 0 };
+        word = if c.is_ascii_alphanumeric() {
+            word + 1
+        } else {
+            0
+        };
         sum += match c {
             ' ' | '\t' if before == c => 4,
             ' ' => 12,
@@ -60,10 +64,13 @@ pub fn message_tokens(message: &Message) -> u64 {
     let content = |blocks: &[Block]| blocks.iter().map(block_tokens).sum::<u64>();
     PER_MESSAGE
         + match message {
-            Message::User { content: blocks } | Message::Assistant { content: blocks } => content(blocks),
-            Message::Tool { results } => {
-                results.iter().map(|result| PER_CALL + text_tokens(&result.id) + content(&result.content)).sum()
+            Message::User { content: blocks } | Message::Assistant { content: blocks } => {
+                content(blocks)
             }
+            Message::Tool { results } => results
+                .iter()
+                .map(|result| PER_CALL + text_tokens(&result.id) + content(&result.content))
+                .sum(),
         }
 }
 
@@ -72,18 +79,27 @@ fn block_tokens(block: &Block) -> u64 {
         Block::Text { text } => text_tokens(text),
         Block::Media(media) => media_tokens(media),
         // A signature is sent back, and charged as what it encrypts.
-        Block::Thinking(thinking) => {
-            text_tokens(&thinking.text).max(thinking.signature.as_ref().map_or(0, |sealed| sealed.len() as u64 / 5))
-        }
+        Block::Thinking(thinking) => text_tokens(&thinking.text).max(
+            thinking
+                .signature
+                .as_ref()
+                .map_or(0, |sealed| sealed.len() as u64 / 5),
+        ),
         Block::ToolCall(call) => {
-            PER_CALL + text_tokens(&call.id) + text_tokens(&call.name) + text_tokens(&call.args.to_string())
+            PER_CALL
+                + text_tokens(&call.id)
+                + text_tokens(&call.name)
+                + text_tokens(&call.args.to_string())
         }
     }
 }
 
 /// Tokens of what a model is told about a tool.
 pub fn spec_tokens(spec: &ToolSpec) -> u64 {
-    PER_CALL + text_tokens(&spec.name) + text_tokens(&spec.description) + text_tokens(&spec.parameters.to_string())
+    PER_CALL
+        + text_tokens(&spec.name)
+        + text_tokens(&spec.description)
+        + text_tokens(&spec.parameters.to_string())
 }
 
 /// Tokens of an image, document, sound or video: by its own size where it can be told, else as remembered.
@@ -106,21 +122,36 @@ pub fn media_tokens(media: &Media) -> u64 {
 fn image_tokens(data: &str) -> u64 {
     /// Enough of a file to hold its dimensions, in whole groups of base64.
     const HEAD: usize = 256 * 1024;
-    let head = BASE64_STANDARD.decode(&data.as_bytes()[..data.len().min(HEAD) / 4 * 4]).unwrap_or_default();
-    let Ok(size) = imagesize::blob_size(&head) else { return IMAGE };
+    let head = BASE64_STANDARD
+        .decode(&data.as_bytes()[..data.len().min(HEAD) / 4 * 4])
+        .unwrap_or_default();
+    let Ok(size) = imagesize::blob_size(&head) else {
+        return IMAGE;
+    };
     let (width, height) = (size.width as u64, size.height as u64);
     let tiles = width.div_ceil(512).saturating_mul(height.div_ceil(512));
     let pixels = width.saturating_mul(height) / 750;
-    pixels.max(tiles.saturating_mul(170).saturating_add(85)).clamp(IMAGE_BOUNDS.0, IMAGE_BOUNDS.1)
+    pixels
+        .max(tiles.saturating_mul(170).saturating_add(85))
+        .clamp(IMAGE_BOUNDS.0, IMAGE_BOUNDS.1)
 }
 
 /// The pages of a PDF, as far as its bytes tell; at least one, and one per 50 kB where they are packed away.
 fn pages(data: &str) -> u64 {
     let bytes = BASE64_STANDARD.decode(data).unwrap_or_default();
-    let counted = [&b"/Type /Page"[..], b"/Type/Page"].into_iter().map(|mark| {
-        let ends = |at: usize| bytes.get(at + mark.len()).is_none_or(|next| !next.is_ascii_alphanumeric());
-        let found = bytes.windows(mark.len()).enumerate().filter(|(at, window)| *window == mark && ends(*at));
-        found.count() as u64
-    });
+    let counted = [&b"/Type /Page"[..], b"/Type/Page"]
+        .into_iter()
+        .map(|mark| {
+            let ends = |at: usize| {
+                bytes
+                    .get(at + mark.len())
+                    .is_none_or(|next| !next.is_ascii_alphanumeric())
+            };
+            let found = bytes
+                .windows(mark.len())
+                .enumerate()
+                .filter(|(at, window)| *window == mark && ends(*at));
+            found.count() as u64
+        });
     counted.sum::<u64>().max(bytes.len() as u64 / 50_000).max(1)
 }

@@ -42,8 +42,14 @@ impl SessionState {
     pub fn plan(&self, room: &Room) -> Plan {
         let now = self.view().cloned().unwrap_or_default();
         let tail = self.tail(room.keep);
-        let args = View { cut_args: now.cut_args.max(tail), ..now.clone() };
-        let results = View { cut_results: now.cut_results.max(tail), ..args.clone() };
+        let args = View {
+            cut_args: now.cut_args.max(tail),
+            ..now.clone()
+        };
+        let results = View {
+            cut_results: now.cut_results.max(tail),
+            ..args.clone()
+        };
         for view in [args, results.clone()] {
             if view != now && room.head + self.tokens_of(&view) <= room.goal() {
                 return Plan::Shorten(view);
@@ -70,15 +76,25 @@ impl SessionState {
     /// Tokens of the conversation under `view`; `SUMMARY` where its summary is still missing.
     pub fn tokens_of(&self, view: &View) -> u64 {
         let shown = self.tried(view.clone());
-        let open: u64 = self.turns[shown.from..].iter().map(|turn| turn.tokens()).sum();
-        let missing = if view.covers > 0 && view.summary.is_none() { SUMMARY } else { 0 };
+        let open: u64 = self.turns[shown.from..]
+            .iter()
+            .map(|turn| turn.tokens())
+            .sum();
+        let missing = if view.covers > 0 && view.summary.is_none() {
+            SUMMARY
+        } else {
+            0
+        };
         shown.tokens + open + missing
     }
 
     /// An estimate of the messages that `view` covers and that are shown now.
     pub fn covered_tokens(&self, view: &View) -> u64 {
         let now = self.view().map_or(0, |view| view.covers);
-        self.turns[self.index(now)..self.index(view.covers).max(self.index(now))].iter().map(Turn::tokens).sum()
+        self.turns[self.index(now)..self.index(view.covers).max(self.index(now))]
+            .iter()
+            .map(Turn::tokens)
+            .sum()
     }
 
     /// What `view` leaves out beside what is left out already.
@@ -90,7 +106,8 @@ impl SessionState {
         };
         let is_tool = |turn: &&Turn| matches!(&*turn.message, Message::Tool { .. });
         let results = between(now.cut_results.max(view.covers), view.cut_results).filter(is_tool);
-        let calls = between(now.cut_args.max(view.covers), view.cut_args).map(|turn| turn.message.calls().count());
+        let calls = between(now.cut_args.max(view.covers), view.cut_args)
+            .map(|turn| turn.message.calls().count());
         Dropped {
             messages: between(now.covers, view.covers).count() as u64,
             results: results.count() as u64,
@@ -105,7 +122,12 @@ impl SessionState {
             return self.cut_newest(room);
         }
         let covers = self.turns[at - 1].seq;
-        let view = View { covers, summary: None, kept: Vec::new(), ..view };
+        let view = View {
+            covers,
+            summary: None,
+            kept: Vec::new(),
+            ..view
+        };
         if room.head + self.tokens_of(&view) <= room.limit {
             return Plan::Summarise(view);
         }
@@ -118,12 +140,20 @@ impl SessionState {
         let now = self.view().cloned().unwrap_or_default();
         let view = self.all_cut(now.clone());
         let less = self.tokens_of(&view) < self.tokens_of(&now);
-        if less && room.head < room.limit { Plan::Shorten(view) } else { Plan::Nothing }
+        if less && room.head < room.limit {
+            Plan::Shorten(view)
+        } else {
+            Plan::Nothing
+        }
     }
 
     fn all_cut(&self, view: View) -> View {
         let newest = self.turns.last().map_or(0, |turn| turn.seq);
-        View { cut_args: newest, cut_results: newest, ..view }
+        View {
+            cut_args: newest,
+            cut_results: newest,
+            ..view
+        }
     }
 
     /// The entry up to which messages lie outside the newest `keep` tokens.
@@ -140,7 +170,11 @@ impl SessionState {
     /// The first turn that is kept if about `keep` tokens are, under `view`. It never is one of results, whose
     /// calls would be missing, and it never comes after the newest step.
     fn boundary(&self, keep: u64, view: &View) -> usize {
-        let shown = self.tried(View { covers: 0, summary: None, ..view.clone() });
+        let shown = self.tried(View {
+            covers: 0,
+            summary: None,
+            ..view.clone()
+        });
         let tokens = |index: usize| match shown.prefix.get(index) {
             Some(message) => super::message_tokens(message),
             None => self.turns[index].tokens(),

@@ -9,7 +9,11 @@ impl SessionState {
     /// The conversation as a model is sent it.
     pub fn messages(&self) -> Vec<Arc<Message>> {
         let (prefix, open) = self.shown();
-        prefix.iter().cloned().chain(open.iter().map(|turn| turn.message.clone())).collect()
+        prefix
+            .iter()
+            .cloned()
+            .chain(open.iter().map(|turn| turn.message.clone()))
+            .collect()
     }
 
     /// What stands for the older part of the conversation, and the turns that are shown as they are.
@@ -36,11 +40,20 @@ impl SessionState {
     /// believed.
     pub fn used_tokens(&self, head: u64) -> u64 {
         let estimate = head + self.context_tokens();
-        let Some(Counted { tokens, turns }) = self.counted else { return estimate };
-        let since: u64 = self.turns[turns.min(self.turns.len())..].iter().map(Turn::tokens).sum();
+        let Some(Counted { tokens, turns }) = self.counted else {
+            return estimate;
+        };
+        let since: u64 = self.turns[turns.min(self.turns.len())..]
+            .iter()
+            .map(Turn::tokens)
+            .sum();
         let then = estimate - since;
         let believable = then / 2..=then.saturating_mul(4).saturating_add(10_000);
-        if believable.contains(&tokens) { tokens + since } else { estimate }
+        if believable.contains(&tokens) {
+            tokens + since
+        } else {
+            estimate
+        }
     }
 
     pub(crate) fn pin(&mut self, pin: &Pin) -> Result<(), &'static str> {
@@ -53,13 +66,20 @@ impl SessionState {
             false => self.pins.remove(&pin.seq),
         };
         // It may lie in the part for which a summary stands.
-        if let Some(Shown { view, seq, task, .. }) = self.views.pop() {
+        if let Some(Shown {
+            view, seq, task, ..
+        }) = self.views.pop()
+        {
             self.show(view, seq, task);
         }
         Ok(())
     }
 
-    pub(crate) fn compact(&mut self, seq: u64, compaction: &Compaction) -> Result<(), &'static str> {
+    pub(crate) fn compact(
+        &mut self,
+        seq: u64,
+        compaction: &Compaction,
+    ) -> Result<(), &'static str> {
         match (&compaction.run, &mut self.run) {
             (Some(id), Some(run)) if run.id == *id && run.pending.is_empty() => {
                 run.cost = match run.has_spent_nothing() {
@@ -76,12 +96,21 @@ impl SessionState {
         if newest(compaction.view.covers) && self.run.is_some() {
             return Err("it would leave nothing of an open run");
         }
-        let open = self.turns.partition_point(|turn| turn.seq <= compaction.view.covers);
-        if matches!(self.turns.get(open).map(|turn| &*turn.message), Some(Message::Tool { .. })) {
+        let open = self
+            .turns
+            .partition_point(|turn| turn.seq <= compaction.view.covers);
+        if matches!(
+            self.turns.get(open).map(|turn| &*turn.message),
+            Some(Message::Tool { .. })
+        ) {
             return Err("it would part results from their calls");
         }
         self.usage += compaction.usage;
-        self.cost = if self.model.is_none() { self.cost } else { sum_asked(self.cost, compaction) };
+        self.cost = if self.model.is_none() {
+            self.cost
+        } else {
+            sum_asked(self.cost, compaction)
+        };
         self.window = compaction.window.or(self.window);
         let task = self.run.as_ref().and_then(|run| self.task_of(&run.id));
         self.show(compaction.view.clone(), seq, task);
@@ -109,7 +138,12 @@ impl SessionState {
     }
 
     fn verbatim(&self, task: Option<u64>) -> Verbatim<'_> {
-        Verbatim { pins: &self.pins, skills: &self.skills, current: self.changes.current(), task }
+        Verbatim {
+            pins: &self.pins,
+            skills: &self.skills,
+            current: self.changes.current(),
+            task,
+        }
     }
 
     /// What a person changed about plan mode and the model was not told of yet, if `more` is changed with the next
@@ -121,5 +155,9 @@ impl SessionState {
 
 /// The sum with what a compaction cost; one that asked nobody cost nothing.
 fn sum_asked(total: Option<Usd>, compaction: &Compaction) -> Option<Usd> {
-    if compaction.model.is_none() { total } else { sum(total, compaction.cost) }
+    if compaction.model.is_none() {
+        total
+    } else {
+        sum(total, compaction.cost)
+    }
 }

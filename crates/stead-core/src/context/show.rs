@@ -82,7 +82,10 @@ pub(crate) struct Verbatim<'a> {
 impl Verbatim<'_> {
     /// The skill whose body is this result.
     fn skill(&self, result: &ToolResult) -> Option<&str> {
-        self.skills.iter().find(|(_, skill)| skill.call == result.id).map(|(name, _)| name.as_str())
+        self.skills
+            .iter()
+            .find(|(_, skill)| skill.call == result.id)
+            .map(|(name, _)| name.as_str())
     }
 
     /// Whether a result is never cut.
@@ -101,9 +104,20 @@ pub(crate) fn show(turns: &[Turn], view: View, seq: u64, verbatim: Verbatim<'_>)
         let text = opening(&turns[..covered], &view, summary, verbatim);
         prefix.push(Arc::new(Message::user(text)));
     }
-    prefix.extend(turns[covered..from].iter().map(|turn| shortened(turn, &view, verbatim)));
+    prefix.extend(
+        turns[covered..from]
+            .iter()
+            .map(|turn| shortened(turn, &view, verbatim)),
+    );
     let tokens = prefix.iter().map(|message| message_tokens(message)).sum();
-    Shown { seq, view, task: verbatim.task, prefix, from, tokens }
+    Shown {
+        seq,
+        view,
+        task: verbatim.task,
+        prefix,
+        from,
+        tokens,
+    }
 }
 
 /// The one message that stands for all that is covered.
@@ -116,11 +130,22 @@ fn opening(covered: &[Turn], view: &View, summary: &str, verbatim: Verbatim<'_>)
             let task = middle_out(&turn.message.text(), MAX_TASK / 2, MAX_TASK / 2);
             text.push_str(&enclosed("current_request", "", &task));
         }
-        let Message::Tool { results } = &*turn.message else { continue };
+        let Message::Tool { results } = &*turn.message else {
+            continue;
+        };
         for result in results {
-            let Some(skill) = verbatim.skill(result) else { continue };
-            let body = Message::Tool { results: vec![result.clone()] }.text();
-            text.push_str(&enclosed("active_skill", &format!(" name=\"{skill}\""), &body));
+            let Some(skill) = verbatim.skill(result) else {
+                continue;
+            };
+            let body = Message::Tool {
+                results: vec![result.clone()],
+            }
+            .text();
+            text.push_str(&enclosed(
+                "active_skill",
+                &format!(" name=\"{skill}\""),
+                &body,
+            ));
         }
     }
     for kept in &view.kept {
@@ -131,8 +156,15 @@ fn opening(covered: &[Turn], view: &View, summary: &str, verbatim: Verbatim<'_>)
 
 /// A text in a tag that it cannot close.
 fn enclosed(tag: &str, attributes: &str, text: &str) -> String {
-    const TAGS: [&str; 7] =
-        ["summary", "pinned_message", "current_request", "active_skill", "active_plan", "plan_mode", "open_todos"];
+    const TAGS: [&str; 7] = [
+        "summary",
+        "pinned_message",
+        "current_request",
+        "active_skill",
+        "active_plan",
+        "plan_mode",
+        "open_todos",
+    ];
     let mut safe = text.to_owned();
     for known in TAGS.into_iter().chain([tag]) {
         safe = safe
@@ -153,28 +185,47 @@ fn shortened(turn: &Turn, view: &View, verbatim: Verbatim<'_>) -> Arc<Message> {
                 return whole();
             }
             let content = content.iter().map(|block| match block {
-                Block::ToolCall(call) if long(call) => {
-                    Block::ToolCall(ToolCall { args: cut_args(&call.args), ..call.clone() })
-                }
+                Block::ToolCall(call) if long(call) => Block::ToolCall(ToolCall {
+                    args: cut_args(&call.args),
+                    ..call.clone()
+                }),
                 other => other.clone(),
             });
-            Arc::new(Message::Assistant { content: content.collect() })
+            Arc::new(Message::Assistant {
+                content: content.collect(),
+            })
         }
         Message::Tool { results } => {
             let long = |result: &ToolResult| is_long(result) && !verbatim.is_whole(result);
             if turn.seq > view.cut_results || !results.iter().any(long) {
                 return whole();
             }
-            let cut = |result: &ToolResult| if long(result) { cut_result(result) } else { result.clone() };
-            Arc::new(Message::Tool { results: results.iter().map(cut).collect() })
+            let cut = |result: &ToolResult| {
+                if long(result) {
+                    cut_result(result)
+                } else {
+                    result.clone()
+                }
+            };
+            Arc::new(Message::Tool {
+                results: results.iter().map(cut).collect(),
+            })
         }
     }
 }
 
 /// Whether a call's arguments are kept on disk anyway: what was written or edited can be read there.
 fn is_change(tool: &str) -> bool {
-    const CHANGES: [&str; 8] =
-        ["write_file", "overwrite_file", "edit_file", "Write", "Edit", "MultiEdit", "plan_write", "execute"];
+    const CHANGES: [&str; 8] = [
+        "write_file",
+        "overwrite_file",
+        "edit_file",
+        "Write",
+        "Edit",
+        "MultiEdit",
+        "plan_write",
+        "execute",
+    ];
     CHANGES.contains(&tool)
 }
 
@@ -189,9 +240,14 @@ fn has_long_text(value: &Value) -> bool {
 
 fn cut_args(value: &Value) -> Value {
     match value {
-        Value::String(text) if text.len() > LONG_ARG => Value::String(middle_out(text, LONG_ARG / 4, 0)),
+        Value::String(text) if text.len() > LONG_ARG => {
+            Value::String(middle_out(text, LONG_ARG / 4, 0))
+        }
         Value::Array(items) => items.iter().map(cut_args).collect(),
-        Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), cut_args(value))).collect(),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(name, value)| (name.clone(), cut_args(value)))
+            .collect(),
         other => other.clone(),
     }
 }
@@ -212,12 +268,19 @@ fn cut_result(result: &ToolResult) -> ToolResult {
             middle_out(text, HEAD, TAIL)
         )),
         Block::Media(media) => {
-            let name = media.file.as_ref().or(media.name.as_ref()).map_or(String::new(), |name| format!(" {name}"));
+            let name = media
+                .file
+                .as_ref()
+                .or(media.name.as_ref())
+                .map_or(String::new(), |name| format!(" {name}"));
             Block::text(format!("[{}{name}: left out to make room]", media.mime))
         }
         other => other.clone(),
     });
-    ToolResult { content: content.collect(), ..result.clone() }
+    ToolResult {
+        content: content.collect(),
+        ..result.clone()
+    }
 }
 
 /// The beginning and the end of a text, and how much is missing between them.
@@ -227,5 +290,10 @@ pub(crate) fn middle_out(text: &str, head: usize, tail: usize) -> String {
     }
     let start = text.floor_char_boundary(head);
     let end = text.ceil_char_boundary(text.len() - tail);
-    format!("{}… [{} bytes left out] …{}", &text[..start], end - start, &text[end..])
+    format!(
+        "{}… [{} bytes left out] …{}",
+        &text[..start],
+        end - start,
+        &text[end..]
+    )
 }

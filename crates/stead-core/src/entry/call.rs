@@ -54,7 +54,12 @@ pub struct CallResult {
 
 impl CallResult {
     /// A result that says `content` and brings nothing else.
-    pub fn new(run: RunId, id: impl Into<String>, status: ResultStatus, content: Vec<Block>) -> Self {
+    pub fn new(
+        run: RunId,
+        id: impl Into<String>,
+        status: ResultStatus,
+        content: Vec<Block>,
+    ) -> Self {
         Self {
             run,
             id: id.into(),

@@ -77,6 +77,10 @@ impl Dropped {
             counted(self.calls, "call shortened", "calls shortened"),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
-        if parts.is_empty() { "nothing left out".to_owned() } else { parts.join(", ") }
+        if parts.is_empty() {
+            "nothing left out".to_owned()
+        } else {
+            parts.join(", ")
+        }
     }
 }

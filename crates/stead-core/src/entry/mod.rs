@@ -29,7 +29,8 @@ pub use end::{Outcome, RunEnd};
 pub use hook::{HookOutcome, HookRun};
 
 use crate::{
-    AgentId, Allowance, Ask, Beginning, Block, Change, Decision, RunId, SessionId, Spawned, StopReason, Usage, Usd,
+    AgentId, Allowance, Ask, Beginning, Block, Change, Decision, RunId, SessionId, Spawned,
+    StopReason, Usage, Usd,
 };
 use serde::{Deserialize, Serialize};
 
@@ -163,7 +164,13 @@ impl SessionStart {
             Some(Beginning::Fork(fork)) => (Some(fork), None),
             Some(Beginning::Spawned(spawned)) => (None, Some(*spawned)),
         };
-        Self { version: FORMAT_VERSION, session, agent, parent, spawned }
+        Self {
+            version: FORMAT_VERSION,
+            session,
+            agent,
+            parent,
+            spawned,
+        }
     }
 }
 
@@ -198,12 +205,21 @@ pub struct UserInput {
 impl UserInput {
     /// An input.
     pub fn new(run: RunId, content: Vec<Block>) -> Self {
-        Self { run, content, raise: Allowance::default(), wakes: false, handed: false }
+        Self {
+            run,
+            content,
+            raise: Allowance::default(),
+            wakes: false,
+            handed: false,
+        }
     }
 
     /// No input: the run begins because tasks of subagents have ended.
     pub fn wake(run: RunId) -> Self {
-        Self { wakes: true, ..Self::new(run, Vec::new()) }
+        Self {
+            wakes: true,
+            ..Self::new(run, Vec::new())
+        }
     }
 
     /// An input of one text.
@@ -251,7 +267,13 @@ pub struct Notice {
 impl Notice {
     /// A word to the model.
     pub fn new(run: RunId, text: impl Into<String>) -> Self {
-        Self { run, text: text.into(), tasks: Vec::new(), reminds: false, untrusted: false }
+        Self {
+            run,
+            text: text.into(),
+            tasks: Vec::new(),
+            reminds: false,
+            untrusted: false,
+        }
     }
 }
 

@@ -3,8 +3,9 @@
 use super::{ActiveSkill, Counted, SessionState, Tokens, Turn, sum};
 use crate::change::Maker;
 use crate::{
-    Activation, Ask, CallResult, CallState, Change, Decision, DecisionKind, Entry, FoldError, HookRun, Message,
-    ModelReply, Notice, Pending, Run, RunEnd, RunId, SessionStart, Steer, ToolCall, ToolResult, UserInput,
+    Activation, Ask, CallResult, CallState, Change, Decision, DecisionKind, Entry, FoldError,
+    HookRun, Message, ModelReply, Notice, Pending, Run, RunEnd, RunId, SessionStart, Steer,
+    ToolCall, ToolResult, UserInput,
 };
 use std::sync::Arc;
 
@@ -21,11 +22,17 @@ impl SessionState {
             Entry::Call(intent) => {
                 let repeatable = intent.repeatable;
                 self.advance(&intent.run, &intent.id, |state| match state {
-                    CallState::New | CallState::Approved { .. } => Ok(CallState::Begun { repeatable }),
+                    CallState::New | CallState::Approved { .. } => {
+                        Ok(CallState::Begun { repeatable })
+                    }
                     CallState::Begun { repeatable: true } => Ok(CallState::Begun { repeatable }),
-                    CallState::Begun { repeatable: false } => Err("the call was begun before and must not run twice"),
+                    CallState::Begun { repeatable: false } => {
+                        Err("the call was begun before and must not run twice")
+                    }
                     CallState::Asked { .. } => Err("the call waits for a decision"),
-                    CallState::Rejected { .. } | CallState::Responded { .. } => Err("the call was not to run"),
+                    CallState::Rejected { .. } | CallState::Responded { .. } => {
+                        Err("the call was not to run")
+                    }
                     CallState::Done { .. } => Err("the call has a result"),
                 })
             }
@@ -33,8 +40,17 @@ impl SessionState {
             Entry::Ask(ask) => self.advance(&ask.run, &ask.id, |state| match state {
                 // Approved again means that the arguments' hash no longer matched.
                 CallState::New | CallState::Approved { .. } => {
-                    let Ask { args_hash, rule, terms, .. } = ask.clone();
-                    Ok(CallState::Asked { args_hash, rule, terms })
+                    let Ask {
+                        args_hash,
+                        rule,
+                        terms,
+                        ..
+                    } = ask.clone();
+                    Ok(CallState::Asked {
+                        args_hash,
+                        rule,
+                        terms,
+                    })
                 }
                 CallState::Asked { .. }
                 | CallState::Rejected { .. }
@@ -55,7 +71,11 @@ impl SessionState {
             Entry::Rewind(rewind) => self.rewind(rewind.to),
             Entry::End(end) => self.end(end),
         };
-        fold.map_err(|reason| FoldError { seq, kind: entry.kind(), reason: reason.to_owned() })?;
+        fold.map_err(|reason| FoldError {
+            seq,
+            kind: entry.kind(),
+            reason: reason.to_owned(),
+        })?;
         self.seq = seq;
         Ok(())
     }
@@ -81,10 +101,14 @@ impl SessionState {
             return Err("there is nothing to resume");
         }
         if !input.content.is_empty() {
-            let message = Message::User { content: input.content.clone() };
+            let message = Message::User {
+                content: input.content.clone(),
+            };
             if self.title.is_empty() {
                 // Of what was said, not of what was attached to it.
-                let said = Message::User { content: input.content.iter().take(1).cloned().collect() };
+                let said = Message::User {
+                    content: input.content.iter().take(1).cloned().collect(),
+                };
                 self.title = title_of(&said.text());
             }
             self.say(seq, message, Some(input.run.clone()));
@@ -94,7 +118,9 @@ impl SessionState {
         let run = Run::new(input.run.clone());
         self.run = Some(match &self.last_run {
             // Whoever takes a run up again goes on with its budget.
-            Some(before) if input.content.is_empty() && !input.wakes => run.after(before, input.raise),
+            Some(before) if input.content.is_empty() && !input.wakes => {
+                run.after(before, input.raise)
+            }
             Some(_) | None => run,
         });
         self.runs += 1;
@@ -107,24 +133,44 @@ impl SessionState {
         if !run.pending.is_empty() {
             return Err("calls of the step before are open");
         }
-        let message = Message::Assistant { content: reply.content.clone() };
+        let message = Message::Assistant {
+            content: reply.content.clone(),
+        };
         let calls: Vec<ToolCall> = message.calls().cloned().collect();
         let first = run.has_spent_nothing();
         run.steps += 1;
         run.answered = calls.is_empty().then(|| reply.stop.clone());
         run.usage += reply.usage;
-        run.cost = if first { reply.cost } else { sum(run.cost, reply.cost) };
-        run.pending = calls.into_iter().map(|call| Pending { call, state: CallState::New }).collect();
+        run.cost = if first {
+            reply.cost
+        } else {
+            sum(run.cost, reply.cost)
+        };
+        run.pending = calls
+            .into_iter()
+            .map(|call| Pending {
+                call,
+                state: CallState::New,
+            })
+            .collect();
         self.usage += reply.usage;
-        self.cost = if self.model.is_none() { reply.cost } else { sum(self.cost, reply.cost) };
+        self.cost = if self.model.is_none() {
+            reply.cost
+        } else {
+            sum(self.cost, reply.cost)
+        };
         self.model = Some(reply.model.clone());
-        self.call_ids.extend(message.calls().map(|call| Box::from(call.id.as_str())));
+        self.call_ids
+            .extend(message.calls().map(|call| Box::from(call.id.as_str())));
         // An empty answer ends the run but is not said: no provider accepts an empty message back.
         if !reply.content.is_empty() {
             self.say(seq, message, None);
         }
         let tokens = reply.usage.total_tokens();
-        self.counted = (reply.usage.input_tokens > 0).then_some(Counted { tokens, turns: self.turns.len() });
+        self.counted = (reply.usage.input_tokens > 0).then_some(Counted {
+            tokens,
+            turns: self.turns.len(),
+        });
         Ok(())
     }
 
@@ -138,10 +184,22 @@ impl SessionState {
             | CallState::Responded { .. }
             | CallState::Begun { .. } => Ok(CallState::Begun { repeatable: true }),
         })?;
-        self.seen.extend(result.seen.iter().map(|(path, version)| (path.clone(), version.clone())));
+        self.seen.extend(
+            result
+                .seen
+                .iter()
+                .map(|(path, version)| (path.clone(), version.clone())),
+        );
         if let Some(Activation { skill, version }) = &result.activates {
             let call = result.id.clone();
-            self.skills.insert(skill.clone(), ActiveSkill { version: version.clone(), seq, call });
+            self.skills.insert(
+                skill.clone(),
+                ActiveSkill {
+                    version: version.clone(),
+                    seq,
+                    call,
+                },
+            );
         }
         if result.untrusted {
             self.tainted.get_or_insert(seq);
@@ -150,10 +208,18 @@ impl SessionState {
             self.change(seq, change, Maker::Call);
         }
         self.told.extend(result.tasks.iter().cloned());
-        let Some(run) = &mut self.run else { return Ok(()) };
+        let Some(run) = &mut self.run else {
+            return Ok(());
+        };
         for pending in run.pending.iter_mut().filter(|p| p.call.id == result.id) {
             let (id, name) = (pending.call.id.clone(), pending.call.name.clone());
-            let result = ToolResult { id, name, status: result.status, content: result.content.clone(), seq };
+            let result = ToolResult {
+                id,
+                name,
+                status: result.status,
+                content: result.content.clone(),
+                seq,
+            };
             pending.state = CallState::Done { result };
         }
         if let Some(results) = run.take_results() {
@@ -164,7 +230,11 @@ impl SessionState {
 
     fn decide(&mut self, decision: &Decision) -> Result<(), &'static str> {
         let run = self.open_run(&decision.run)?;
-        let pending = run.pending.iter_mut().find(|p| p.call.id == decision.id).ok_or("no such call in this step")?;
+        let pending = run
+            .pending
+            .iter_mut()
+            .find(|p| p.call.id == decision.id)
+            .ok_or("no such call in this step")?;
         let CallState::Asked { args_hash, .. } = &pending.state else {
             return Err("no question is open for this call");
         };
@@ -173,7 +243,9 @@ impl SessionState {
         }
         let by = decision.by.clone();
         pending.state = match decision.kind() {
-            DecisionKind::Approve => CallState::Approved { args_hash: decision.args_hash.clone() },
+            DecisionKind::Approve => CallState::Approved {
+                args_hash: decision.args_hash.clone(),
+            },
             DecisionKind::Edit => {
                 let args = decision.args.clone().unwrap_or_default();
                 let args_hash = crate::args_hash(&args);
@@ -182,8 +254,14 @@ impl SessionState {
                 run.edited.insert(decision.id.clone(), by);
                 CallState::Approved { args_hash }
             }
-            DecisionKind::Reject => CallState::Rejected { by, words: decision.words.clone() },
-            DecisionKind::Respond => CallState::Responded { by, words: decision.words.clone().unwrap_or_default() },
+            DecisionKind::Reject => CallState::Rejected {
+                by,
+                words: decision.words.clone(),
+            },
+            DecisionKind::Respond => CallState::Responded {
+                by,
+                words: decision.words.clone().unwrap_or_default(),
+            },
         };
         Ok(())
     }
@@ -212,7 +290,13 @@ impl SessionState {
         }
         // There is more to answer now.
         run.answered = None;
-        self.say(seq, Message::User { content: steer.content.clone() }, None);
+        self.say(
+            seq,
+            Message::User {
+                content: steer.content.clone(),
+            },
+            None,
+        );
         if let Some(turn) = self.turns.last_mut() {
             turn.steers = true;
         }
@@ -220,7 +304,8 @@ impl SessionState {
     }
 
     fn change(&mut self, seq: u64, change: &Change, by: Maker) {
-        self.changes.push(seq, change.clone(), by, self.newest_input);
+        self.changes
+            .push(seq, change.clone(), by, self.newest_input);
         // An agent that was chosen before anything was said did not take over from another.
         self.reminder_due |= matches!(change, Change::Agent { .. }) && self.runs > 0;
         self.derive_changes();
@@ -236,10 +321,18 @@ impl SessionState {
 
     /// A hook changes nothing but the arguments of a call that has not begun.
     fn hook(&mut self, hook: &HookRun) -> Result<(), &'static str> {
-        let Some(args) = &hook.args else { return Ok(()) };
-        let (Some(id), Some(call)) = (&hook.run, &hook.call) else { return Err("the arguments are of no call") };
+        let Some(args) = &hook.args else {
+            return Ok(());
+        };
+        let (Some(id), Some(call)) = (&hook.run, &hook.call) else {
+            return Err("the arguments are of no call");
+        };
         let run = self.open_run(id)?;
-        let pending = run.pending.iter_mut().find(|p| p.call.id == *call).ok_or("no such call in this step")?;
+        let pending = run
+            .pending
+            .iter_mut()
+            .find(|p| p.call.id == *call)
+            .ok_or("no such call in this step")?;
         match pending.state {
             CallState::New => pending.call.args = args.clone(),
             // Someone was shown other arguments, or they are in use.
@@ -258,7 +351,11 @@ impl SessionState {
             return Err("a run is open");
         }
         let keep = self.turns.partition_point(|turn| turn.seq <= to);
-        if self.turns.get(keep).is_some_and(|turn| turn.opens.is_none()) {
+        if self
+            .turns
+            .get(keep)
+            .is_some_and(|turn| turn.opens.is_none())
+        {
             return Err("only the point before a person's input can be returned to");
         }
         self.turns.truncate(keep);
@@ -266,7 +363,12 @@ impl SessionState {
         self.pins.retain(|seq| *seq <= to);
         self.tainted = self.tainted.filter(|seq| *seq <= to);
         self.changes.rewind(to);
-        self.newest_input = self.turns.iter().rev().find(|turn| turn.opens.is_some()).map_or(0, |turn| turn.seq);
+        self.newest_input = self
+            .turns
+            .iter()
+            .rev()
+            .find(|turn| turn.opens.is_some())
+            .map_or(0, |turn| turn.seq);
         self.derive_changes();
         self.views.retain(|shown| shown.seq <= to);
         self.counted = None;
@@ -286,7 +388,13 @@ impl SessionState {
     }
 
     fn say(&mut self, seq: u64, message: Message, opens: Option<RunId>) {
-        self.turns.push(Turn { seq, message: Arc::new(message), opens, steers: false, tokens: Tokens::default() });
+        self.turns.push(Turn {
+            seq,
+            message: Arc::new(message),
+            opens,
+            steers: false,
+            tokens: Tokens::default(),
+        });
     }
 
     fn open_run(&mut self, id: &RunId) -> Result<&mut Run, &'static str> {
@@ -304,7 +412,11 @@ impl SessionState {
         step: impl FnOnce(&CallState) -> Result<CallState, &'static str>,
     ) -> Result<(), &'static str> {
         let run = self.open_run(run)?;
-        let pending = run.pending.iter_mut().find(|p| p.call.id == id).ok_or("no such call in this step")?;
+        let pending = run
+            .pending
+            .iter_mut()
+            .find(|p| p.call.id == id)
+            .ok_or("no such call in this step")?;
         pending.state = step(&pending.state)?;
         Ok(())
     }

@@ -5,8 +5,8 @@ mod fold;
 use crate::change::Changes;
 use crate::context::{Shown, message_tokens};
 use crate::{
-    AgentId, Allowance, CallState, Ceiling, Entry, Fork, Kind, Limits, Message, Next, Outcome, PermissionMode,
-    PlanStage, Run, RunEnd, RunId, SessionId, Spawned, Todo, Usage, Usd,
+    AgentId, Allowance, CallState, Ceiling, Entry, Fork, Kind, Limits, Message, Next, Outcome,
+    PermissionMode, PlanStage, Run, RunEnd, RunId, SessionId, Spawned, Todo, Usage, Usd,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -182,17 +182,33 @@ impl SessionState {
     /// The entries that make an interrupted session whole: calls that were begun and cannot be run
     /// again get a result that says so. With nothing to repair, none.
     pub fn repair(&self) -> Vec<Entry> {
-        let Some(run) = &self.run else { return Vec::new() };
-        let lost = run.pending.iter().filter(|p| p.state == CallState::Begun { repeatable: false });
+        let Some(run) = &self.run else {
+            return Vec::new();
+        };
+        let lost = run
+            .pending
+            .iter()
+            .filter(|p| p.state == CallState::Begun { repeatable: false });
         lost.map(|p| Entry::Result(run.lost_call(p))).collect()
     }
 
     /// The entries that close an open run so that a new input may follow: every call gets a result.
     pub fn close(&self, outcome: Outcome, reason: &str) -> Vec<Entry> {
-        let Some(run) = &self.run else { return Vec::new() };
-        let open = run.pending.iter().filter(|p| !matches!(p.state, CallState::Done { .. }));
-        let end = RunEnd { run: run.id.clone(), outcome, reason: Some(reason.to_owned()) };
-        open.map(|p| Entry::Result(run.lost_call(p))).chain([Entry::End(end)]).collect()
+        let Some(run) = &self.run else {
+            return Vec::new();
+        };
+        let open = run
+            .pending
+            .iter()
+            .filter(|p| !matches!(p.state, CallState::Done { .. }));
+        let end = RunEnd {
+            run: run.id.clone(),
+            outcome,
+            reason: Some(reason.to_owned()),
+        };
+        open.map(|p| Entry::Result(run.lost_call(p)))
+            .chain([Entry::End(end)])
+            .collect()
     }
 
     /// Whether the model still owes an answer: an open run, or one that ended before its answer, or before the end
@@ -210,7 +226,9 @@ impl SessionState {
     pub fn with_unique_ids(&self, mut content: Vec<crate::Block>) -> Vec<crate::Block> {
         let mut given: HashSet<Box<str>> = HashSet::new();
         for block in &mut content {
-            let crate::Block::ToolCall(call) = block else { continue };
+            let crate::Block::ToolCall(call) = block else {
+                continue;
+            };
             let taken = |id: &str| self.call_ids.contains(id) || given.contains(id);
             if !is_plain(&call.id) || taken(&call.id) {
                 let mut n = self.call_ids.len() + given.len() + 1;

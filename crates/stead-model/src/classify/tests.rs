@@ -1,11 +1,18 @@
 use super::*;
 
 fn rate(seconds: Option<u64>, message: &str) -> ModelError {
-    ModelError::RateLimited { retry_after: seconds.map(Duration::from_secs), message: message.into() }
+    ModelError::RateLimited {
+        retry_after: seconds.map(Duration::from_secs),
+        message: message.into(),
+    }
 }
 
 fn busy(status: u16, message: &str) -> ModelError {
-    ModelError::Unavailable { status, retry_after: None, message: message.into() }
+    ModelError::Unavailable {
+        status,
+        retry_after: None,
+        message: message.into(),
+    }
 }
 
 #[test]
@@ -32,7 +39,11 @@ fn every_providers_wording_has_its_meaning() {
             r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
             busy(IN_STREAM, "Overloaded"),
         ),
-        (IN_STREAM, r#"{"type":"error","error":{"type":"rate_limit_error","message":"slow"}}"#, rate(None, "slow")),
+        (
+            IN_STREAM,
+            r#"{"type":"error","error":{"type":"rate_limit_error","message":"slow"}}"#,
+            rate(None, "slow"),
+        ),
         (
             429,
             r#"{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}"#,
@@ -58,7 +69,11 @@ fn every_providers_wording_has_its_meaning() {
             r#"[{"error":{"code":429,"message":"quota","status":"RESOURCE_EXHAUSTED","details":[{"@type":"x"},{"retryDelay":"34s"}]}}]"#,
             rate(Some(34), "quota"),
         ),
-        (402, r#"{"error":{"message":"Insufficient Balance"}}"#, Quota("Insufficient Balance".into())),
+        (
+            402,
+            r#"{"error":{"message":"Insufficient Balance"}}"#,
+            Quota("Insufficient Balance".into()),
+        ),
         (
             400,
             r#"{"error":{"message":"foo/bar is not a valid model ID","code":400}}"#,
@@ -69,23 +84,45 @@ fn every_providers_wording_has_its_meaning() {
             r#"{"error":{"code":502,"message":"Provider returned error","metadata":{"raw":"upstream died"}}}"#,
             busy(502, "Provider returned error: upstream died"),
         ),
-        (404, r#"{"error":"model 'x' not found, try pulling it first"}"#, {
-            NotFound("model 'x' not found, try pulling it first".into())
-        }),
-        (422, r#"{"detail":"bad field"}"#, BadRequest("bad field".into())),
+        (
+            404,
+            r#"{"error":"model 'x' not found, try pulling it first"}"#,
+            { NotFound("model 'x' not found, try pulling it first".into()) },
+        ),
+        (
+            422,
+            r#"{"detail":"bad field"}"#,
+            BadRequest("bad field".into()),
+        ),
         (
             503,
             r#"{"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}"#,
             busy(503, "Loading model"),
         ),
-        (502, "<html>Bad Gateway</html>", busy(502, "<html>Bad Gateway</html>")),
+        (
+            502,
+            "<html>Bad Gateway</html>",
+            busy(502, "<html>Bad Gateway</html>"),
+        ),
         (500, "", busy(500, "HTTP 500 with no explanation")),
-        (400, r#"{"object":"error","message":"odd","type":"BadRequestError"}"#, BadRequest("odd".into())),
+        (
+            400,
+            r#"{"object":"error","message":"odd","type":"BadRequestError"}"#,
+            BadRequest("odd".into()),
+        ),
         (408, "slow", ModelError::TimedOut("slow".into())),
-        (301, "moved", BadRequest("the endpoint redirects; check the base URL (moved)".into())),
+        (
+            301,
+            "moved",
+            BadRequest("the endpoint redirects; check the base URL (moved)".into()),
+        ),
     ];
     for (status, body, want) in cases {
-        assert_eq!(classify(status, None, body.as_bytes()), want, "{status} {body}");
+        assert_eq!(
+            classify(status, None, body.as_bytes()),
+            want,
+            "{status} {body}"
+        );
     }
 }
 
@@ -106,12 +143,23 @@ fn an_overflow_is_recognised_in_every_wording() {
         "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
     ];
     for wording in wordings {
-        let body = serde_json::json!({"error": {"message": wording, "type": "invalid_request_error"}}).to_string();
-        assert_eq!(classify(400, None, body.as_bytes()), ModelError::ContextOverflow(wording.into()));
+        let body =
+            serde_json::json!({"error": {"message": wording, "type": "invalid_request_error"}})
+                .to_string();
+        assert_eq!(
+            classify(400, None, body.as_bytes()),
+            ModelError::ContextOverflow(wording.into())
+        );
     }
     let by_code = br#"{"error":{"message":"no","code":"context_length_exceeded"}}"#;
-    assert_eq!(classify(400, None, by_code), ModelError::ContextOverflow("no".into()));
-    assert_eq!(classify(413, None, b"big"), ModelError::ContextOverflow("big".into()));
+    assert_eq!(
+        classify(400, None, by_code),
+        ModelError::ContextOverflow("no".into())
+    );
+    assert_eq!(
+        classify(413, None, b"big"),
+        ModelError::ContextOverflow("big".into())
+    );
 }
 
 #[test]
@@ -122,20 +170,37 @@ fn a_wait_is_read_from_milliseconds_seconds_or_a_date() {
         (&[], None),
         (&[("retry-after", "2")], Some(2000)),
         (&[("retry-after", " 0.5 ")], Some(500)),
-        (&[("retry-after", "7"), ("retry-after-ms", "1500")], Some(1500)),
-        (&[("retry-after", "Wed, 21 Oct 2015 07:28:09 GMT")], Some(9000)),
+        (
+            &[("retry-after", "7"), ("retry-after-ms", "1500")],
+            Some(1500),
+        ),
+        (
+            &[("retry-after", "Wed, 21 Oct 2015 07:28:09 GMT")],
+            Some(9000),
+        ),
         (&[("retry-after", "Wed, 21 Oct 2015 07:27:00 GMT")], Some(0)),
         (&[("retry-after", "-3")], None),
     ];
     for (headers, want) in cases {
-        let header = |name: &str| headers.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
-        assert_eq!(retry_after(header, now), want.map(Duration::from_millis), "{headers:?}");
+        let header = |name: &str| {
+            headers
+                .iter()
+                .find(|(key, _)| *key == name)
+                .map(|(_, value)| *value)
+        };
+        assert_eq!(
+            retry_after(header, now),
+            want.map(Duration::from_millis),
+            "{headers:?}"
+        );
     }
 }
 
 #[test]
 fn a_long_page_is_shortened() {
     let page = "é".repeat(10_000);
-    let ModelError::BadRequest(message) = classify(400, None, page.as_bytes()) else { panic!("not a bad request") };
+    let ModelError::BadRequest(message) = classify(400, None, page.as_bytes()) else {
+        panic!("not a bad request")
+    };
     assert_eq!(message.chars().count(), MAX_MESSAGE_CHARS + 1);
 }

@@ -59,7 +59,11 @@ type Answers = Arc<std::sync::Mutex<std::vec::IntoIter<Vec<Act>>>>;
 async fn serve(mut stream: TcpStream, answers: Answers, seen: Arc<std::sync::Mutex<Seen>>) {
     while let Some(request) = read_request(&mut stream).await {
         seen.lock().unwrap().requests.push(request);
-        let acts = answers.lock().unwrap().next().expect("one request too many");
+        let acts = answers
+            .lock()
+            .unwrap()
+            .next()
+            .expect("one request too many");
         for act in acts {
             match act {
                 Act::Send(bytes) => stream.write_all(&bytes).await.unwrap(),
@@ -82,8 +86,12 @@ async fn read_request(stream: &mut TcpStream) -> Option<String> {
     loop {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length =
-                head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+            let length = head.lines().find_map(|line| {
+                line.to_lowercase()
+                    .strip_prefix("content-length: ")?
+                    .parse()
+                    .ok()
+            });
             if body.len() >= length.unwrap_or(0) {
                 return Some(text);
             }
@@ -109,7 +117,8 @@ fn events() -> Vec<String> {
     .into()
 }
 
-const SSE_HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+const SSE_HEAD: &str =
+    "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 
 fn chunk(text: &str) -> String {
     format!("{:x}\r\n{text}\r\n", text.len())
@@ -120,11 +129,20 @@ fn send(bytes: impl Into<Vec<u8>>) -> Act {
 }
 
 fn streamed() -> Vec<Act> {
-    vec![send(format!("{SSE_HEAD}{}0\r\n\r\n", events().iter().map(|event| chunk(event)).collect::<String>()))]
+    vec![send(format!(
+        "{SSE_HEAD}{}0\r\n\r\n",
+        events()
+            .iter()
+            .map(|event| chunk(event))
+            .collect::<String>()
+    ))]
 }
 
 fn plain(head: &str, body: &str) -> Vec<Act> {
-    vec![send(format!("HTTP/1.1 {head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()))]
+    vec![send(format!(
+        "HTTP/1.1 {head}\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    ))]
 }
 
 fn model(server: &Server, mode: Mode, timeouts: Timeouts) -> HttpModel {
@@ -143,11 +161,17 @@ fn model(server: &Server, mode: Mode, timeouts: Timeouts) -> HttpModel {
 }
 
 fn short() -> Timeouts {
-    Timeouts { idle_seconds: 0.2, ..Timeouts::default() }
+    Timeouts {
+        idle_seconds: 0.2,
+        ..Timeouts::default()
+    }
 }
 
 fn question() -> Request {
-    Request { messages: vec![Arc::new(Message::user("hi"))], ..Request::default() }
+    Request {
+        messages: vec![Arc::new(Message::user("hi"))],
+        ..Request::default()
+    }
 }
 
 type Items = Vec<Result<Delta, ModelError>>;
@@ -159,11 +183,19 @@ async fn ask(model: &dyn Model) -> Items {
 fn answer() -> Items {
     let reply = Reply {
         content: vec![Block::text("héllo")],
-        usage: Usage { input_tokens: 3, output_tokens: 4, ..Usage::default() },
+        usage: Usage {
+            input_tokens: 3,
+            output_tokens: 4,
+            ..Usage::default()
+        },
         stop: StopReason::EndTurn,
         model: "anthropic:m".into(),
     };
-    vec![Ok(Delta::Text("hé".into())), Ok(Delta::Text("llo".into())), Ok(Delta::Done(Box::new(reply)))]
+    vec![
+        Ok(Delta::Text("hé".into())),
+        Ok(Delta::Text("llo".into())),
+        Ok(Delta::Done(Box::new(reply))),
+    ]
 }
 
 #[tokio::test]
@@ -176,9 +208,12 @@ async fn a_streamed_answer_arrives_and_its_connection_serves_the_next() {
     let seen = server.seen.lock().unwrap();
     assert_eq!(seen.connections, 1);
     let request = seen.requests[0].to_lowercase();
-    for line in
-        ["post /v1/messages http/1.1", "x-api-key: sk-test-key", "accept: text/event-stream", "content-length: "]
-    {
+    for line in [
+        "post /v1/messages http/1.1",
+        "x-api-key: sk-test-key",
+        "accept: text/event-stream",
+        "content-length: ",
+    ] {
         assert!(request.contains(line), "{line:?} is not in {request}");
     }
     assert!(!request.contains("transfer-encoding"));
@@ -198,7 +233,10 @@ async fn pieces_of_any_size_at_any_pace_are_the_same_answer() {
     }
     slow.push(send("0\r\n\r\n"));
     let server = server(vec![slow]).await;
-    assert_eq!(ask(&model(&server, Mode::Stream, Timeouts::default())).await, answer());
+    assert_eq!(
+        ask(&model(&server, Mode::Stream, Timeouts::default())).await,
+        answer()
+    );
 }
 
 #[tokio::test]
@@ -216,25 +254,46 @@ async fn a_whole_answer_is_read_whole_asked_for_or_not() {
 #[tokio::test]
 async fn a_whole_answer_may_be_silent_for_as_long_as_it_may_take() {
     let server = server(vec![vec![Act::Hang]]).await;
-    let timeouts = Timeouts { idle_seconds: 0.01, total_seconds: 0.1, ..Timeouts::default() };
-    let want = vec![Err(ModelError::TimedOut("the answer took longer than 100ms".into()))];
+    let timeouts = Timeouts {
+        idle_seconds: 0.01,
+        total_seconds: 0.1,
+        ..Timeouts::default()
+    };
+    let want = vec![Err(ModelError::TimedOut(
+        "the answer took longer than 100ms".into(),
+    ))];
     assert_eq!(ask(&model(&server, Mode::Whole, timeouts)).await, want);
 }
 
 #[tokio::test]
 async fn every_way_to_fail_has_its_error() {
     let begun = || send(format!("{SSE_HEAD}{}", chunk(&events()[..3].concat())));
-    let cut = || vec![send(format!("{SSE_HEAD}{}0\r\n\r\n", chunk(&events()[..5].concat())))];
+    let cut = || {
+        vec![send(format!(
+            "{SSE_HEAD}{}0\r\n\r\n",
+            chunk(&events()[..5].concat())
+        ))]
+    };
     let text = || vec![Ok(Delta::Text("hé".into()))];
-    let overloaded = r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
-    let leak = format!(r#"{{"error":{{"type":"authentication_error","message":"bad key {KEY}"}}}}"#);
+    let overloaded =
+        r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
+    let leak =
+        format!(r#"{{"error":{{"type":"authentication_error","message":"bad key {KEY}"}}}}"#);
     let idle = || ModelError::TimedOut("the provider sent nothing for 200ms".into());
     let failed = |error| vec![Err(error)];
     let cases: Vec<(&str, Vec<Act>, Items)> = vec![
         ("silence", vec![Act::Hang], failed(idle())),
-        ("silence after a piece", vec![begun(), Act::Hang], [text(), failed(idle())].concat()),
+        (
+            "silence after a piece",
+            vec![begun(), Act::Hang],
+            [text(), failed(idle())].concat(),
+        ),
         ("a clean but early end", cut(), {
-            [vec![Ok(Delta::Text("hé".into())), Ok(Delta::Text("llo".into()))], failed(ModelError::Cut)].concat()
+            [
+                vec![Ok(Delta::Text("hé".into())), Ok(Delta::Text("llo".into()))],
+                failed(ModelError::Cut),
+            ]
+            .concat()
         }),
         (
             "a web page",
@@ -243,7 +302,11 @@ async fn every_way_to_fail_has_its_error() {
 content-type: text/html",
                 "<p>Hello</p>",
             ),
-            { failed(ModelError::NotFound("the endpoint answered with a web page; check the base URL".into())) },
+            {
+                failed(ModelError::NotFound(
+                    "the endpoint answered with a web page; check the base URL".into(),
+                ))
+            },
         ),
         (
             "no events",
@@ -263,7 +326,11 @@ content-type: text/event-stream",
                 message: "Overloaded".into(),
             }),
         ),
-        ("a leaked key", plain("401 No", &leak), failed(ModelError::Auth("bad key [redacted]".into()))),
+        (
+            "a leaked key",
+            plain("401 No", &leak),
+            failed(ModelError::Auth("bad key [redacted]".into())),
+        ),
         (
             "a redirect",
             plain("302 Found\r\nlocation: http://127.0.0.1:1/", ""),
@@ -274,7 +341,11 @@ content-type: text/event-stream",
     ];
     for (case, acts, want) in cases {
         let server = server(vec![acts]).await;
-        assert_eq!(ask(&model(&server, Mode::Stream, short())).await, want, "{case}");
+        assert_eq!(
+            ask(&model(&server, Mode::Stream, short())).await,
+            want,
+            "{case}"
+        );
     }
 }
 
@@ -282,44 +353,80 @@ content-type: text/event-stream",
 async fn broken_connections_and_garbage_are_network_errors() {
     let begun = send(format!("{SSE_HEAD}{}", chunk(&events()[..3].concat())));
     let pause = Act::Wait(Duration::from_millis(30));
-    for acts in [vec![Act::Reset], vec![begun, pause, Act::Reset], vec![send("not http at all\r\n\r\n"), Act::Hang]] {
+    for acts in [
+        vec![Act::Reset],
+        vec![begun, pause, Act::Reset],
+        vec![send("not http at all\r\n\r\n"), Act::Hang],
+    ] {
         let server = server(vec![acts]).await;
         let items = ask(&model(&server, Mode::Stream, short())).await;
-        assert!(matches!(items.last(), Some(Err(ModelError::Network(_)))), "{items:?}");
+        assert!(
+            matches!(items.last(), Some(Err(ModelError::Network(_)))),
+            "{items:?}"
+        );
     }
     let mut gone = server(vec![]).await;
     let model = model(&gone, Mode::Stream, short());
     gone.tasks.shutdown().await;
     let items = ask(&model).await;
-    assert!(matches!(items.as_slice(), [Err(ModelError::Network(words))] if words.contains("refused")), "{items:?}");
+    assert!(
+        matches!(items.as_slice(), [Err(ModelError::Network(words))] if words.contains("refused")),
+        "{items:?}"
+    );
 }
 
 #[tokio::test]
 async fn an_answer_that_never_ends_meets_the_total_limit() {
     let mut acts = vec![send(SSE_HEAD)];
-    acts.extend((0..200).flat_map(|_| [send(chunk(": ping\n\n")), Act::Wait(Duration::from_millis(20))]));
+    acts.extend((0..200).flat_map(|_| {
+        [
+            send(chunk(": ping\n\n")),
+            Act::Wait(Duration::from_millis(20)),
+        ]
+    }));
     let server = server(vec![acts]).await;
-    let timeouts = Timeouts { total_seconds: 0.3, ..Timeouts::default() };
-    let want = vec![Err(ModelError::TimedOut("the answer took longer than 300ms".into()))];
+    let timeouts = Timeouts {
+        total_seconds: 0.3,
+        ..Timeouts::default()
+    };
+    let want = vec![Err(ModelError::TimedOut(
+        "the answer took longer than 300ms".into(),
+    ))];
     assert_eq!(ask(&model(&server, Mode::Stream, timeouts)).await, want);
 }
 
 #[tokio::test]
 async fn a_rate_limited_request_succeeds_after_the_wait_it_was_told() {
-    let limited = plain("429 Slow\r\nretry-after-ms: 600", r#"{"error":{"type":"rate_limit_error","message":"slow"}}"#);
+    let limited = plain(
+        "429 Slow\r\nretry-after-ms: 600",
+        r#"{"error":{"type":"rate_limit_error","message":"slow"}}"#,
+    );
     let server = server(vec![limited, streamed()]).await;
-    let model = Retrying::new(Arc::new(model(&server, Mode::Stream, Timeouts::default())), 1);
+    let model = Retrying::new(
+        Arc::new(model(&server, Mode::Stream, Timeouts::default())),
+        1,
+    );
     let start = Instant::now();
     let items = ask(&model).await;
     assert!(start.elapsed() >= Duration::from_millis(600));
-    let retry = Delta::Retry { attempt: 2, wait_ms: 600, reason: "rate limited by the provider: slow".into() };
+    let retry = Delta::Retry {
+        attempt: 2,
+        wait_ms: 600,
+        reason: "rate limited by the provider: slow".into(),
+    };
     assert_eq!(items, [vec![Ok(retry)], answer()].concat());
 }
 
 #[tokio::test]
 async fn dropping_the_stream_cancels_the_request() {
-    let server =
-        server(vec![vec![send(format!("{SSE_HEAD}{}", chunk(&events()[..3].concat()))), Act::Hang], streamed()]).await;
+    let server = server(vec![
+        vec![
+            send(format!("{SSE_HEAD}{}", chunk(&events()[..3].concat()))),
+            Act::Hang,
+        ],
+        streamed(),
+    ])
+    .await;
     let model = model(&server, Mode::Stream, Timeouts::default());
     let asked = question();
     let mut stream = model.stream(&asked);
@@ -350,7 +457,13 @@ async fn described(name: &str, below: &str, answers: Vec<Vec<Act>>) -> (Option<u
     let model = crate::connect(&settings, &|_| None).unwrap();
     let reported = model.describe().await;
     let seen = server.seen.lock().unwrap();
-    let path = |request: &String| request.split(" HTTP/").next().unwrap_or_default().to_owned();
+    let path = |request: &String| {
+        request
+            .split(" HTTP/")
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    };
     (reported.window, seen.requests.iter().map(path).collect())
 }
 
@@ -359,18 +472,47 @@ async fn an_endpoint_is_asked_about_its_model_in_its_own_wording() {
     let none = || plain("404 Not Found", "{}");
     let ok = |body: &str| plain("200 OK", body);
     let list = r#"{"data":[{"id":"m","max_model_len":32768},{"id":"n"}]}"#;
-    let (show, props) =
-        (r#"{"model_info":{"qwen3.context_length":40960}}"#, r#"{"default_generation_settings":{"n_ctx":16384}}"#);
+    let (show, props) = (
+        r#"{"model_info":{"qwen3.context_length":40960}}"#,
+        r#"{"default_generation_settings":{"n_ctx":16384}}"#,
+    );
     type Case<'a> = (&'a str, &'a str, Vec<Vec<Act>>, Option<u64>, &'a [&'a str]);
     let table: [Case<'_>; 9] = [
-        ("vllm:m", "/v1", vec![ok(list)], Some(32768), &["GET /v1/models"]),
-        ("responses:m", "/v1", vec![ok(list)], Some(32768), &["GET /v1/models"]),
-        ("ollama:m", "/v1", vec![ok(show)], Some(40960), &["POST /api/show"]),
-        ("llamacpp:m", "/v1", vec![ok(props)], Some(16384), &["GET /props"]),
+        (
+            "vllm:m",
+            "/v1",
+            vec![ok(list)],
+            Some(32768),
+            &["GET /v1/models"],
+        ),
+        (
+            "responses:m",
+            "/v1",
+            vec![ok(list)],
+            Some(32768),
+            &["GET /v1/models"],
+        ),
+        (
+            "ollama:m",
+            "/v1",
+            vec![ok(show)],
+            Some(40960),
+            &["POST /api/show"],
+        ),
         (
             "llamacpp:m",
             "/v1",
-            vec![none(), ok(r#"{"data":[{"id":"x","meta":{"n_ctx_train":8192}}]}"#)],
+            vec![ok(props)],
+            Some(16384),
+            &["GET /props"],
+        ),
+        (
+            "llamacpp:m",
+            "/v1",
+            vec![
+                none(),
+                ok(r#"{"data":[{"id":"x","meta":{"n_ctx_train":8192}}]}"#),
+            ],
             Some(8192),
             &["GET /props", "GET /v1/models"],
         ),
@@ -381,9 +523,27 @@ async fn an_endpoint_is_asked_about_its_model_in_its_own_wording() {
             Some(40960),
             &["GET /v1/models", "GET /props", "POST /api/show"],
         ),
-        ("anthropic:m", "", vec![ok(r#"{"id":"m","max_input_tokens":200000}"#)], Some(200_000), &["GET /v1/models/m"]),
-        ("gemini:m", "/v1beta", vec![ok(r#"{"inputTokenLimit":1048576}"#)], Some(1_048_576), &["GET /v1beta/models/m"]),
-        ("vllm:m", "/v1", vec![ok("<html>")], None, &["GET /v1/models"]),
+        (
+            "anthropic:m",
+            "",
+            vec![ok(r#"{"id":"m","max_input_tokens":200000}"#)],
+            Some(200_000),
+            &["GET /v1/models/m"],
+        ),
+        (
+            "gemini:m",
+            "/v1beta",
+            vec![ok(r#"{"inputTokenLimit":1048576}"#)],
+            Some(1_048_576),
+            &["GET /v1beta/models/m"],
+        ),
+        (
+            "vllm:m",
+            "/v1",
+            vec![ok("<html>")],
+            None,
+            &["GET /v1/models"],
+        ),
     ];
     for (name, below, answers, window, paths) in table {
         assert_eq!(
@@ -400,5 +560,8 @@ async fn an_endpoint_that_does_not_answer_is_not_waited_for() {
     let (window, _) = described("vllm:m", "/v1", vec![vec![Act::Hang]]).await;
     assert_eq!(window, None);
     let waited = started.elapsed();
-    assert!(waited >= Duration::from_secs(2) && waited < Duration::from_secs(10), "{waited:?}");
+    assert!(
+        waited >= Duration::from_secs(2) && waited < Duration::from_secs(10),
+        "{waited:?}"
+    );
 }

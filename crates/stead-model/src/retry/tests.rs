@@ -17,21 +17,38 @@ impl Model for Given {
     }
 
     fn price(&self) -> Option<Price> {
-        Some(Price { input: self.name.len() as f64, output: 0.0, cache_read: None, cache_write: None })
+        Some(Price {
+            input: self.name.len() as f64,
+            output: 0.0,
+            cache_read: None,
+            cache_write: None,
+        })
     }
 
     fn stream<'a>(&'a self, _: &'a Request) -> Deltas<'a> {
-        let items = self.attempts.lock().unwrap().pop_front().expect("one attempt too many");
+        let items = self
+            .attempts
+            .lock()
+            .unwrap()
+            .pop_front()
+            .expect("one attempt too many");
         Box::pin(stream::iter(items))
     }
 }
 
 fn given(name: &'static str, attempts: Vec<Vec<Result<Delta, ModelError>>>) -> Arc<dyn Model> {
-    Arc::new(Given { name, attempts: Mutex::new(attempts.into()) })
+    Arc::new(Given {
+        name,
+        attempts: Mutex::new(attempts.into()),
+    })
 }
 
 fn retrying(inner: Arc<dyn Model>, max_retries: u32) -> Retrying {
-    Retrying { inner, max_retries, jitter: || 1.0 }
+    Retrying {
+        inner,
+        max_retries,
+        jitter: || 1.0,
+    }
 }
 
 fn text(text: &str) -> Delta {
@@ -40,15 +57,27 @@ fn text(text: &str) -> Delta {
 
 fn done(model: &str) -> Delta {
     let content = vec![Block::text("hello")];
-    Delta::Done(Box::new(Reply { content, usage: Usage::default(), stop: StopReason::EndTurn, model: model.into() }))
+    Delta::Done(Box::new(Reply {
+        content,
+        usage: Usage::default(),
+        stop: StopReason::EndTurn,
+        model: model.into(),
+    }))
 }
 
 fn again(attempt: u32, wait_ms: u64, reason: &str) -> Delta {
-    Delta::Retry { attempt, wait_ms, reason: reason.into() }
+    Delta::Retry {
+        attempt,
+        wait_ms,
+        reason: reason.into(),
+    }
 }
 
 fn limited(seconds: u64) -> ModelError {
-    ModelError::RateLimited { retry_after: Some(Duration::from_secs(seconds)), message: "slow".into() }
+    ModelError::RateLimited {
+        retry_after: Some(Duration::from_secs(seconds)),
+        message: "slow".into(),
+    }
 }
 
 const CUT: &str = "the answer was cut off before its end";
@@ -69,7 +98,13 @@ async fn a_stream_cut_midway_is_asked_again_after_a_pause() {
             vec![Ok(text("hello")), Ok(done("m"))],
         ],
     );
-    let want = vec![Ok(text("he")), Ok(again(2, 500, CUT)), Ok(again(3, 1000, CUT)), Ok(text("hello")), Ok(done("m"))];
+    let want = vec![
+        Ok(text("he")),
+        Ok(again(2, 500, CUT)),
+        Ok(again(3, 1000, CUT)),
+        Ok(text("hello")),
+        Ok(done("m")),
+    ];
     assert_eq!(collect(&retrying(inner, 4)).await, (want, 1500));
 }
 
@@ -83,13 +118,19 @@ async fn retries_end_with_the_last_error() {
 #[tokio::test(start_paused = true)]
 async fn what_cannot_pass_is_not_asked_again() {
     let inner = given("m", vec![vec![Err(ModelError::BadRequest("no".into()))]]);
-    assert_eq!(collect(&retrying(inner, 4)).await, (vec![Err(ModelError::BadRequest("no".into()))], 0));
+    assert_eq!(
+        collect(&retrying(inner, 4)).await,
+        (vec![Err(ModelError::BadRequest("no".into()))], 0)
+    );
 }
 
 #[test]
 fn pauses_double_up_to_a_cap_and_honour_what_the_provider_asks() {
     let model = retrying(given("m", vec![]), 9);
-    let lazy = Retrying { jitter: || 0.0, ..retrying(given("m", vec![]), 9) };
+    let lazy = Retrying {
+        jitter: || 0.0,
+        ..retrying(given("m", vec![]), 9)
+    };
     let cases = [
         (model.pause(1, &ModelError::Cut), 500),
         (model.pause(3, &ModelError::Cut), 2000),
@@ -106,27 +147,55 @@ fn pauses_double_up_to_a_cap_and_honour_what_the_provider_asks() {
 
 #[tokio::test(start_paused = true)]
 async fn the_next_model_answers_when_one_stays_unavailable_and_attempts_count_on() {
-    let first =
-        retrying(given("first", vec![vec![Err(ModelError::Cut)], vec![Ok(text("he")), Err(ModelError::Cut)]]), 1);
+    let first = retrying(
+        given(
+            "first",
+            vec![
+                vec![Err(ModelError::Cut)],
+                vec![Ok(text("he")), Err(ModelError::Cut)],
+            ],
+        ),
+        1,
+    );
     let second = given("second", vec![vec![Err(ModelError::Auth("no key".into()))]]);
-    let third = retrying(given("third", vec![vec![Err(limited(2))], vec![Ok(done("third"))]]), 1);
+    let third = retrying(
+        given(
+            "third",
+            vec![vec![Err(limited(2))], vec![Ok(done("third"))]],
+        ),
+        1,
+    );
     let model = Fallback::new(Arc::new(first), vec![second, Arc::new(third)]);
     let want = vec![
         Ok(again(2, 500, CUT)),
         Ok(text("he")),
-        Ok(again(3, 0, &format!("first: {CUT}; second is asked instead"))),
-        Ok(again(4, 0, "second: the provider refused the key: no key; third is asked instead")),
+        Ok(again(
+            3,
+            0,
+            &format!("first: {CUT}; second is asked instead"),
+        )),
+        Ok(again(
+            4,
+            0,
+            "second: the provider refused the key: no key; third is asked instead",
+        )),
         Ok(again(5, 2000, "rate limited by the provider: slow")),
         Ok(done("third")),
     ];
     assert_eq!(collect(&model).await, (want, 2500));
     let price = |name| model.price_of(name).map(|price| price.input);
-    assert_eq!((price("first"), price("second"), price("other")), (Some(5.0), Some(6.0), None));
+    assert_eq!(
+        (price("first"), price("second"), price("other")),
+        (Some(5.0), Some(6.0), None)
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn no_other_model_is_asked_what_every_model_would_refuse() {
-    for error in [ModelError::ContextOverflow("long".into()), ModelError::BadRequest("odd".into())] {
+    for error in [
+        ModelError::ContextOverflow("long".into()),
+        ModelError::BadRequest("odd".into()),
+    ] {
         let first = given("first", vec![vec![Err(error.clone())]]);
         let model = Fallback::new(first, vec![given("second", vec![])]);
         assert_eq!(collect(&model).await, (vec![Err(error)], 0));
@@ -155,11 +224,17 @@ async fn whoever_answers_instead_is_asked_what_is_meant_for_it() {
     }
 
     let request = |temperature, instead| Request {
-        params: crate::Params { temperature, ..Default::default() },
+        params: crate::Params {
+            temperature,
+            ..Default::default()
+        },
         instead,
         ..Request::default()
     };
-    let asked = request(Some(0.5), vec![("c".to_owned(), request(Some(1.0), Vec::new()))]);
+    let asked = request(
+        Some(0.5),
+        vec![("c".to_owned(), request(Some(1.0), Vec::new()))],
+    );
     for (second, want) in [("b", "Some(0.5)"), ("c", "Some(1.0)")] {
         let first = Arc::new(Echo("a", Some(ModelError::Cut)));
         let model = Fallback::new(first, vec![Arc::new(Echo(second, None))]);

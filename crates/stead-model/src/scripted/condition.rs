@@ -58,13 +58,19 @@ pub(super) struct Seen<'a> {
 impl<'a> Seen<'a> {
     /// One view per answer the conversation has so far, then one for the answer asked for now.
     pub(super) fn each(request: &'a Request) -> impl Iterator<Item = Self> {
-        let answers = request.messages.iter().enumerate().filter(|(_, message)| is_answer(message)).map(|(at, _)| at);
+        let answers = request
+            .messages
+            .iter()
+            .enumerate()
+            .filter(|(_, message)| is_answer(message))
+            .map(|(at, _)| at);
         let ends = answers.chain([request.messages.len()]);
-        ends.scan(0, |start, end| Some(std::mem::replace(start, end + 1)..end)).map(|Range { start, end }| Self {
-            system: &request.system,
-            messages: &request.messages[..end],
-            fresh: start,
-        })
+        ends.scan(0, |start, end| Some(std::mem::replace(start, end + 1)..end))
+            .map(|Range { start, end }| Self {
+                system: &request.system,
+                messages: &request.messages[..end],
+                fresh: start,
+            })
     }
 
     fn fresh(&self) -> &'a [Arc<Message>] {
@@ -102,21 +108,47 @@ impl Condition {
     /// The first thing asked for that was not sent, in words.
     pub(super) fn missing(&self, seen: &Seen<'_>) -> Option<String> {
         let said = |messages: &[Arc<Message>], text: &str, of: fn(&Message) -> bool| {
-            messages.iter().any(|message| of(message) && message.text().contains(text))
+            messages
+                .iter()
+                .any(|message| of(message) && message.text().contains(text))
         };
         let any: fn(&Message) -> bool = |_| true;
-        let Self { last_contains, any_contains, tool_result_contains, system_contains, user_contains } = self;
+        let Self {
+            last_contains,
+            any_contains,
+            tool_result_contains,
+            system_contains,
+            user_contains,
+        } = self;
         let lacks = |key: &str, texts: &Texts, sent: &dyn Fn(&str) -> bool| {
-            texts.as_slice().iter().find(|text| !sent(text)).map(|text| format!("{key}: {text:?}"))
+            texts
+                .as_slice()
+                .iter()
+                .find(|text| !sent(text))
+                .map(|text| format!("{key}: {text:?}"))
         };
-        lacks("last_contains", last_contains, &|text| said(seen.fresh(), text, any))
-            .or_else(|| lacks("any_contains", any_contains, &|text| said(seen.messages, text, any)))
-            .or_else(|| {
-                lacks("tool_result_contains", tool_result_contains, &|text| said(seen.fresh(), text, is_result))
+        lacks("last_contains", last_contains, &|text| {
+            said(seen.fresh(), text, any)
+        })
+        .or_else(|| {
+            lacks("any_contains", any_contains, &|text| {
+                said(seen.messages, text, any)
             })
-            .or_else(|| {
-                lacks("system_contains", system_contains, &|text| seen.system.iter().any(|p| p.text.contains(text)))
+        })
+        .or_else(|| {
+            lacks("tool_result_contains", tool_result_contains, &|text| {
+                said(seen.fresh(), text, is_result)
             })
-            .or_else(|| lacks("user_contains", user_contains, &|text| said(seen.messages, text, is_input)))
+        })
+        .or_else(|| {
+            lacks("system_contains", system_contains, &|text| {
+                seen.system.iter().any(|p| p.text.contains(text))
+            })
+        })
+        .or_else(|| {
+            lacks("user_contains", user_contains, &|text| {
+                said(seen.messages, text, is_input)
+            })
+        })
     }
 }

@@ -11,9 +11,20 @@ pub(super) fn thinking(text: &str, chunk: Option<NonZeroUsize>) -> impl Iterator
     cut(text, chunk).map(|piece| Delta::Thinking(piece.to_owned()))
 }
 
-pub(super) fn call(index: u32, name: &str, json: &str, chunk: Option<NonZeroUsize>) -> impl Iterator<Item = Delta> {
-    let started = Delta::CallStarted { index, name: name.to_owned() };
-    let args = cut(json, chunk).map(move |piece| Delta::CallArgs { index, json: piece.to_owned() });
+pub(super) fn call(
+    index: u32,
+    name: &str,
+    json: &str,
+    chunk: Option<NonZeroUsize>,
+) -> impl Iterator<Item = Delta> {
+    let started = Delta::CallStarted {
+        index,
+        name: name.to_owned(),
+    };
+    let args = cut(json, chunk).map(move |piece| Delta::CallArgs {
+        index,
+        json: piece.to_owned(),
+    });
     std::iter::once(started).chain(args)
 }
 
@@ -21,7 +32,9 @@ pub(super) fn call(index: u32, name: &str, json: &str, chunk: Option<NonZeroUsiz
 fn cut(text: &str, chunk: Option<NonZeroUsize>) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
-        let end = chunk.and_then(|chunk| rest.char_indices().nth(chunk.get())).map_or(rest.len(), |(end, _)| end);
+        let end = chunk
+            .and_then(|chunk| rest.char_indices().nth(chunk.get()))
+            .map_or(rest.len(), |(end, _)| end);
         let (piece, after) = rest.split_at(end);
         rest = after;
         (!piece.is_empty()).then_some(piece)

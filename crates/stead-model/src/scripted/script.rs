@@ -33,7 +33,11 @@ pub(super) struct Step {
 impl Step {
     /// The act of the first branch whose condition holds.
     pub(super) fn act(&self, holds: &impl Fn(&Condition) -> bool) -> Option<&Act> {
-        if holds(&self.when) { Some(&self.act) } else { self.otherwise.as_ref()?.act(holds) }
+        if holds(&self.when) {
+            Some(&self.act)
+        } else {
+            self.otherwise.as_ref()?.act(holds)
+        }
     }
 }
 
@@ -63,7 +67,11 @@ pub(super) struct Failure {
 impl Failure {
     /// Takes one of the times this failure is to happen, if any is left.
     pub(super) fn take(&self) -> bool {
-        self.left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(1)).is_ok()
+        self.left
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| {
+                left.checked_sub(1)
+            })
+            .is_ok()
     }
 }
 
@@ -163,38 +171,84 @@ fn read(text: &str) -> Result<Script, Mistake> {
         let error = error.without_snippet();
         // The location is said once, in front.
         let message = error.to_string();
-        let message = message.split(" at line ").next().unwrap_or_default().to_owned();
-        Mistake { at: error.location(), message }
+        let message = message
+            .split(" at line ")
+            .next()
+            .unwrap_or_default()
+            .to_owned();
+        Mistake {
+            at: error.location(),
+            message,
+        }
     })?;
-    let looped = items.last().is_some_and(|last| last.value.r#loop == Some(true));
+    let looped = items
+        .last()
+        .is_some_and(|last| last.value.r#loop == Some(true));
     if looped && let Some(last) = items.pop() {
-        last.value.check_loop().map_err(|message| Mistake { at: Some(last.defined), message: message.into() })?;
+        last.value.check_loop().map_err(|message| Mistake {
+            at: Some(last.defined),
+            message: message.into(),
+        })?;
     }
     let steps: Vec<_> = items.into_iter().map(step).collect::<Result<_, _>>()?;
     if steps.is_empty() {
-        return Err(Mistake { at: None, message: "the script has no answers".into() });
+        return Err(Mistake {
+            at: None,
+            message: "the script has no answers".into(),
+        });
     }
     Ok(Script { steps, looped })
 }
 
 fn step(item: Spanned<Item>) -> Result<Step, Mistake> {
-    let Spanned { value: mut item, defined: at, .. } = item;
-    let mistake = |message: &str| Mistake { at: Some(at), message: message.into() };
+    let Spanned {
+        value: mut item,
+        defined: at,
+        ..
+    } = item;
+    let mistake = |message: &str| Mistake {
+        at: Some(at),
+        message: message.into(),
+    };
     if item.r#loop.is_some() {
-        return Err(mistake("`loop: true` must be an item of its own, and the last one"));
+        return Err(mistake(
+            "`loop: true` must be an item of its own, and the last one",
+        ));
     }
     if item.r#else.is_some() && item.when.is_none() {
         return Err(mistake("`else` needs a `when`"));
     }
     let when = item.when.take().unwrap_or_default();
-    let otherwise = item.r#else.take().map(|item| step(*item).map(Box::new)).transpose()?;
+    let otherwise = item
+        .r#else
+        .take()
+        .map(|item| step(*item).map(Box::new))
+        .transpose()?;
     let act = item.act().map_err(mistake)?;
-    Ok(Step { line: at.line(), when, act, otherwise })
+    Ok(Step {
+        line: at.line(),
+        when,
+        act,
+        otherwise,
+    })
 }
 
 impl Item {
     fn check_loop(&self) -> Result<(), &'static str> {
-        let Self { when, expect, thinking, text, calls, stop, usage, chunk, delay_ms, error, r#else, r#loop: _ } = self;
+        let Self {
+            when,
+            expect,
+            thinking,
+            text,
+            calls,
+            stop,
+            usage,
+            chunk,
+            delay_ms,
+            error,
+            r#else,
+            r#loop: _,
+        } = self;
         let speaks = thinking.is_some() || text.is_some() || calls.is_some() || error.is_some();
         let tunes = stop.is_some() || usage.is_some() || chunk.is_some() || delay_ms.is_some();
         if speaks || tunes || when.is_some() || expect.is_some() || r#else.is_some() {
@@ -204,32 +258,63 @@ impl Item {
     }
 
     fn act(self) -> Result<Act, &'static str> {
-        if self.thinking.is_none() && self.text.is_none() && self.calls.is_none() && self.error.is_none() {
+        if self.thinking.is_none()
+            && self.text.is_none()
+            && self.calls.is_none()
+            && self.error.is_none()
+        {
             return Err("an item needs `text`, `thinking`, `calls` or `error`");
         }
         let mut deltas = Vec::new();
         let mut content = Vec::new();
         if let Some(text) = self.thinking {
             deltas.extend(pieces::thinking(&text, self.chunk));
-            content.push(Block::Thinking(Thinking { text, origin: "scripted".into(), ..Thinking::default() }));
+            content.push(Block::Thinking(Thinking {
+                text,
+                origin: "scripted".into(),
+                ..Thinking::default()
+            }));
         }
         if let Some(text) = self.text {
             deltas.extend(pieces::text(&text, self.chunk));
             content.push(Block::Text { text });
         }
         let calls = self.calls.unwrap_or_default();
-        let called = if calls.is_empty() { StopReason::EndTurn } else { StopReason::ToolUse };
-        for (index, Call { tool: name, args, id }) in (0..).zip(calls) {
+        let called = if calls.is_empty() {
+            StopReason::EndTurn
+        } else {
+            StopReason::ToolUse
+        };
+        for (
+            index,
+            Call {
+                tool: name,
+                args,
+                id,
+            },
+        ) in (0..).zip(calls)
+        {
             let raw = match args {
                 Value::Null => "{}".to_owned(),
                 Value::String(raw) => raw,
-                args @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => args.to_string(),
+                args @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+                    args.to_string()
+                }
             };
             deltas.extend(pieces::call(index, &name, &raw, self.chunk));
             let (args, invalid) = parse_args(&raw);
-            content.push(Block::ToolCall(ToolCall { id, name, args, invalid, signature: None }));
+            content.push(Block::ToolCall(ToolCall {
+                id,
+                name,
+                args,
+                invalid,
+                signature: None,
+            }));
         }
-        let pieces = Pieces { deltas, delay: Duration::from_millis(self.delay_ms.unwrap_or(0)) };
+        let pieces = Pieces {
+            deltas,
+            delay: Duration::from_millis(self.delay_ms.unwrap_or(0)),
+        };
         match self.error {
             None => Ok(Act::Answer(Box::new(Answer {
                 expect: self.expect.unwrap_or_default(),
@@ -243,7 +328,11 @@ impl Item {
             }
             Some(given) => {
                 let left = AtomicU32::new(given.times.map_or(1, NonZeroU32::get));
-                Ok(Act::Fail(Failure { pieces, error: given.into_error()?, left }))
+                Ok(Act::Fail(Failure {
+                    pieces,
+                    error: given.into_error()?,
+                    left,
+                }))
             }
         }
     }
@@ -255,16 +344,23 @@ impl GivenError {
         if self.status.is_some() && !matches!(self.kind, ErrorKind::Unavailable) {
             return Err("only `unavailable` has a `status`");
         }
-        if retry_after.is_some() && !matches!(self.kind, ErrorKind::Unavailable | ErrorKind::RateLimited) {
+        if retry_after.is_some()
+            && !matches!(self.kind, ErrorKind::Unavailable | ErrorKind::RateLimited)
+        {
             return Err("only `rate_limited` and `unavailable` have `retry_after_ms`");
         }
         let message = self.message.unwrap_or_else(|| "scripted".into());
         Ok(match self.kind {
             ErrorKind::ContextOverflow => ModelError::ContextOverflow(message),
-            ErrorKind::RateLimited => ModelError::RateLimited { retry_after, message },
-            ErrorKind::Unavailable => {
-                ModelError::Unavailable { status: self.status.unwrap_or(503), retry_after, message }
-            }
+            ErrorKind::RateLimited => ModelError::RateLimited {
+                retry_after,
+                message,
+            },
+            ErrorKind::Unavailable => ModelError::Unavailable {
+                status: self.status.unwrap_or(503),
+                retry_after,
+                message,
+            },
             ErrorKind::Auth => ModelError::Auth(message),
             ErrorKind::Quota => ModelError::Quota(message),
             ErrorKind::NotFound => ModelError::NotFound(message),

@@ -18,16 +18,35 @@ pub(super) struct Fingerprint {
 
 impl Fingerprint {
     pub(super) fn of(request: &Request) -> Self {
-        let system: Value = request.system.iter().map(|part| part.text.as_str()).collect();
-        let tools: Value = request.tools.iter().map(|t| json!([t.name, t.description, t.parameters])).collect();
-        let messages = request.messages.iter().map(|message| print(message)).collect();
-        Self { system: args_hash(&system), tools: args_hash(&tools), messages }
+        let system: Value = request
+            .system
+            .iter()
+            .map(|part| part.text.as_str())
+            .collect();
+        let tools: Value = request
+            .tools
+            .iter()
+            .map(|t| json!([t.name, t.description, t.parameters]))
+            .collect();
+        let messages = request
+            .messages
+            .iter()
+            .map(|message| print(message))
+            .collect();
+        Self {
+            system: args_hash(&system),
+            tools: args_hash(&tools),
+            messages,
+        }
     }
 
     /// Orders recorded requests by how much they have in common with `asked`: the longer the common
     /// beginning, then the fewer messages that only one of them has.
     pub(super) fn likeness(&self, asked: &Self) -> (usize, Reverse<usize>) {
-        (self.common(asked), Reverse(self.messages.len().abs_diff(asked.messages.len())))
+        (
+            self.common(asked),
+            Reverse(self.messages.len().abs_diff(asked.messages.len())),
+        )
     }
 
     /// Says how `asked` differs from this recorded request.
@@ -43,13 +62,19 @@ impl Fingerprint {
                 }
             }
             (None, Some(_)) => format!("the nearest recorded conversation ends after message {at}"),
-            (Some(_), None) => format!("the conversation ends after message {at}, the nearest recorded one goes on"),
+            (Some(_), None) => format!(
+                "the conversation ends after message {at}, the nearest recorded one goes on"
+            ),
             (None, None) => "its system prompt or tools differ".into(),
         }
     }
 
     fn common(&self, asked: &Self) -> usize {
-        self.messages.iter().zip(&asked.messages).take_while(|(was, is)| was == is).count()
+        self.messages
+            .iter()
+            .zip(&asked.messages)
+            .take_while(|(was, is)| was == is)
+            .count()
     }
 }
 
@@ -69,7 +94,10 @@ fn print(message: &Message) -> String {
 /// session makes them up.
 fn forget_ids(message: &mut Value) {
     let parts = ["content", "results"].map(|key| message.get_mut(key).map(Value::take));
-    let parts = parts.into_iter().flatten().filter_map(|mut list| Some(std::mem::take(list.as_array_mut()?)));
+    let parts = parts
+        .into_iter()
+        .flatten()
+        .filter_map(|mut list| Some(std::mem::take(list.as_array_mut()?)));
     let without_id = parts.flatten().map(|mut part| {
         if let Some(fields) = part.as_object_mut() {
             fields.remove("id");

@@ -14,9 +14,16 @@ fn scripted(text: &str) -> Arc<dyn Model> {
 fn request(said: &[&str]) -> Request {
     let messages = said.iter().enumerate().map(|(index, text)| {
         let content = vec![Block::text(*text)];
-        Arc::new(if index % 2 == 0 { Message::User { content } } else { Message::Assistant { content } })
+        Arc::new(if index % 2 == 0 {
+            Message::User { content }
+        } else {
+            Message::Assistant { content }
+        })
     });
-    Request { messages: messages.collect(), ..Request::default() }
+    Request {
+        messages: messages.collect(),
+        ..Request::default()
+    }
 }
 
 async fn heard(model: &dyn Model, request: &Request) -> Vec<Result<Delta, ModelError>> {
@@ -58,8 +65,14 @@ async fn another_system_prompt_does_not_matter_and_the_exact_request_wins() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("tape.jsonl");
     let with = |text: &str| {
-        let system = vec![SystemPart { text: text.into(), stable: true }];
-        Request { system: system.into(), ..request(&["hi"]) }
+        let system = vec![SystemPart {
+            text: text.into(),
+            stable: true,
+        }];
+        Request {
+            system: system.into(),
+            ..request(&["hi"])
+        }
     };
     let script = "[{when: {system_contains: mon}, text: monday, else: {text: tuesday}}]";
     let recorder = Recorder::new(scripted(script), &path).unwrap();
@@ -77,13 +90,23 @@ async fn another_system_prompt_does_not_matter_and_the_exact_request_wins() {
 async fn a_conversation_that_differs_is_named_by_its_first_difference() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("tape.jsonl");
-    record(&path, &[request(&["hi"]), request(&["hi", "hello there", "bye"])]).await;
+    record(
+        &path,
+        &[request(&["hi"]), request(&["hi", "hello there", "bye"])],
+    )
+    .await;
     let replay = Replay::load(&path).unwrap();
     let why = |text: &str| format!("{} has no answer for this request: {text}", path.display());
     let cases = [
-        (request(&["hi", "hello there", "see you"]), "message 3 (user) is not the recorded one"),
+        (
+            request(&["hi", "hello there", "see you"]),
+            "message 3 (user) is not the recorded one",
+        ),
         (request(&["ho"]), "message 1 (user) is not the recorded one"),
-        (request(&["hi", "hello there"]), "the conversation ends after message 2, the nearest recorded one goes on"),
+        (
+            request(&["hi", "hello there"]),
+            "the conversation ends after message 2, the nearest recorded one goes on",
+        ),
         (
             request(&["hi", "hello there", "bye", "goodbye", "?"]),
             "the nearest recorded conversation ends after message 3",
@@ -93,7 +116,10 @@ async fn a_conversation_that_differs_is_named_by_its_first_difference() {
         assert_eq!(complaint(&replay, &request).await, why(expected));
     }
     let empty = Replay::parse("t", "").unwrap();
-    assert_eq!(complaint(&empty, &request(&["hi"])).await, "t has no answer for this request: the tape is empty");
+    assert_eq!(
+        complaint(&empty, &request(&["hi"])).await,
+        "t has no answer for this request: the tape is empty"
+    );
 }
 
 #[tokio::test]
@@ -110,16 +136,29 @@ async fn ids_that_a_session_made_up_do_not_matter() {
             signature: None,
         };
         let content = vec![Block::text("out")];
-        let result = ToolResult { id: id.into(), name: "ls".into(), status: ResultStatus::Ok, content, seq: 0 };
-        request.messages.push(Arc::new(Message::Assistant { content: vec![Block::ToolCall(call)] }));
-        request.messages.push(Arc::new(Message::Tool { results: vec![result] }));
+        let result = ToolResult {
+            id: id.into(),
+            name: "ls".into(),
+            status: ResultStatus::Ok,
+            content,
+            seq: 0,
+        };
+        request.messages.push(Arc::new(Message::Assistant {
+            content: vec![Block::ToolCall(call)],
+        }));
+        request.messages.push(Arc::new(Message::Tool {
+            results: vec![result],
+        }));
         request
     };
     record(&path, &[with_id("call_1", ".")]).await;
     let replay = Replay::load(&path).unwrap();
     assert!(replay.complete(&with_id("call_2", ".")).await.is_ok());
     let complaint = complaint(&replay, &with_id("call_1", "/")).await;
-    assert!(complaint.ends_with("message 2 (assistant) is not the recorded one"), "{complaint}");
+    assert!(
+        complaint.ends_with("message 2 (assistant) is not the recorded one"),
+        "{complaint}"
+    );
 }
 
 #[tokio::test]
@@ -141,14 +180,31 @@ async fn a_torn_last_line_is_passed_over_and_damage_elsewhere_is_not() {
     record(&path, &[request(&["hi"])]).await;
     let whole = files::read(&path).unwrap();
     std::fs::write(&path, format!("{whole}{}", &whole[..20])).unwrap();
-    assert!(Replay::load(&path).unwrap().complete(&request(&["hi"])).await.is_ok());
+    assert!(
+        Replay::load(&path)
+            .unwrap()
+            .complete(&request(&["hi"]))
+            .await
+            .is_ok()
+    );
     // Recording goes on behind the last whole line.
     record(&path, &[request(&["ho"])]).await;
     assert_eq!(files::read(&path).unwrap().lines().count(), 2);
-    assert!(Replay::load(&path).unwrap().complete(&request(&["ho"])).await.is_ok());
+    assert!(
+        Replay::load(&path)
+            .unwrap()
+            .complete(&request(&["ho"]))
+            .await
+            .is_ok()
+    );
 
     let damaged = Replay::parse("t", &format!("{whole}{{\n{whole}")).unwrap_err();
-    assert!(damaged.to_string().starts_with("t:2: not a line of a tape: "), "{damaged}");
+    assert!(
+        damaged
+            .to_string()
+            .starts_with("t:2: not a line of a tape: "),
+        "{damaged}"
+    );
 }
 
 #[tokio::test]
@@ -169,8 +225,17 @@ async fn failed_and_repeated_attempts_leave_no_pieces_on_the_tape() {
                 stop: StopReason::EndTurn,
                 model: "m".into(),
             };
-            let retry = Delta::Retry { attempt: 2, wait_ms: 0, reason: "r".into() };
-            let deltas = [Delta::Text("a".into()), retry, Delta::Text("b".into()), Delta::Done(Box::new(reply))];
+            let retry = Delta::Retry {
+                attempt: 2,
+                wait_ms: 0,
+                reason: "r".into(),
+            };
+            let deltas = [
+                Delta::Text("a".into()),
+                retry,
+                Delta::Text("b".into()),
+                Delta::Done(Box::new(reply)),
+            ];
             stream::iter(deltas.map(Ok)).boxed()
         }
     }
@@ -193,7 +258,16 @@ async fn given_replies_come_one_after_the_other() {
     };
     let replay = Replay::from_replies(vec![reply("one"), reply("two")]);
     let asked = request(&["hi"]);
-    assert_eq!(heard(&replay, &asked).await, [Ok(Delta::Text("one".into())), Ok(Delta::Done(Box::new(reply("one"))))]);
+    assert_eq!(
+        heard(&replay, &asked).await,
+        [
+            Ok(Delta::Text("one".into())),
+            Ok(Delta::Done(Box::new(reply("one"))))
+        ]
+    );
     assert_eq!(replay.complete(&asked).await, Ok(reply("two")));
-    assert_eq!(complaint(&replay, &asked).await, "there is no answer for model call 3: the record has 2");
+    assert_eq!(
+        complaint(&replay, &asked).await,
+        "there is no answer for model call 3: the record has 2"
+    );
 }

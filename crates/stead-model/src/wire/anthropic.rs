@@ -24,7 +24,9 @@ pub(crate) struct Anthropic {
 
 impl Anthropic {
     pub(crate) fn new(model: impl Into<String>) -> Self {
-        Self { model: model.into() }
+        Self {
+            model: model.into(),
+        }
     }
 }
 
@@ -43,12 +45,18 @@ impl Wire for Anthropic {
 
     fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)> {
         let version = ("anthropic-version", API_VERSION.to_owned());
-        key.map(|key| ("x-api-key", key.to_owned())).into_iter().chain([version]).collect()
+        key.map(|key| ("x-api-key", key.to_owned()))
+            .into_iter()
+            .chain([version])
+            .collect()
     }
 
     fn head(&self, request: &Request, mode: Mode, out: &mut Vec<u8>) {
         let thinking = budget(request);
-        let answer = request.params.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
+        let answer = request
+            .params
+            .max_output_tokens
+            .unwrap_or(DEFAULT_MAX_TOKENS);
         let max_tokens = match thinking {
             Some(budget) if answer <= budget => budget.saturating_add(answer),
             Some(_) | None => answer,
@@ -57,7 +65,10 @@ impl Wire for Anthropic {
             model: &self.model,
             max_tokens,
             stream: mode == Mode::Stream,
-            thinking: thinking.map(|budget_tokens| ThinkingConfig { kind: "enabled", budget_tokens }),
+            thinking: thinking.map(|budget_tokens| ThinkingConfig {
+                kind: "enabled",
+                budget_tokens,
+            }),
             temperature: request.params.temperature.filter(|_| thinking.is_none()),
             tool_choice: match request.params.tool_choice {
                 ToolChoice::None if !request.tools.is_empty() => Some(Choice { kind: "none" }),
@@ -73,7 +84,11 @@ impl Wire for Anthropic {
         let (role, nothing, said) = match message {
             Message::User { content } => ("user", placeholder::NO_INPUT, parts(content)),
             Message::Assistant { content } => ("assistant", placeholder::NO_ANSWER, parts(content)),
-            Message::Tool { results } => ("user", placeholder::NO_OUTPUT, results.iter().map(result).collect()),
+            Message::Tool { results } => (
+                "user",
+                placeholder::NO_OUTPUT,
+                results.iter().map(result).collect(),
+            ),
         };
         let mut parts: Vec<Marked<'_>> = said.into_iter().map(Marked::plain).collect();
         if !parts.iter().any(|marked| marked.part.takes_mark()) {
@@ -84,7 +99,13 @@ impl Wire for Anthropic {
         {
             last.cache_control = CacheControl::of(caching);
         }
-        json::put(out, &Said { role, content: parts });
+        json::put(
+            out,
+            &Said {
+                role,
+                content: parts,
+            },
+        );
     }
 
     fn tail(&self, out: &mut Vec<u8>) {
@@ -103,16 +124,25 @@ impl Wire for Anthropic {
 /// The thinking budget of a request. Within a tool loop that began without thinking of this wire
 /// (another model's turn, before a fallback) the API refuses to switch it on.
 fn budget(request: &Request) -> Option<u32> {
-    let asked = request.params.thinking_tokens.filter(|tokens| *tokens > 0)?;
+    let asked = request
+        .params
+        .thinking_tokens
+        .filter(|tokens| *tokens > 0)?;
     let in_loop = match request.messages.as_slice() {
         [.., said, last] if matches!(**last, Message::Tool { .. }) => Some(&**said),
         _ => None,
     };
     let thought = |said: &Message| match said {
-        Message::Assistant { content } => content.iter().filter_map(part).next().is_some_and(|p| !p.takes_mark()),
+        Message::Assistant { content } => content
+            .iter()
+            .filter_map(part)
+            .next()
+            .is_some_and(|p| !p.takes_mark()),
         Message::User { .. } | Message::Tool { .. } => true,
     };
-    in_loop.is_none_or(thought).then_some(asked.max(MIN_THINKING_TOKENS))
+    in_loop
+        .is_none_or(thought)
+        .then_some(asked.max(MIN_THINKING_TOKENS))
 }
 
 fn tools(request: &Request) -> Vec<Tool<'_>> {
@@ -127,7 +157,11 @@ fn tools(request: &Request) -> Vec<Tool<'_>> {
 }
 
 fn system(request: &Request) -> Vec<Marked<'_>> {
-    let parts: Vec<_> = request.system.iter().filter(|part| !part.text.trim().is_empty()).collect();
+    let parts: Vec<_> = request
+        .system
+        .iter()
+        .filter(|part| !part.text.trim().is_empty())
+        .collect();
     let last_stable = parts.iter().rposition(|part| part.stable);
     let marked = parts.iter().enumerate().map(|(i, part)| Marked {
         part: Part::text(part.text.as_str()),
@@ -147,9 +181,11 @@ fn part(block: &Block) -> Option<Part<'_>> {
         Block::Text { text } => Some(Part::text(text.as_str())),
         Block::Media(media) => Some(media_part(media)),
         Block::Thinking(thinking) => thinking_part(thinking),
-        Block::ToolCall(ToolCall { id, name, args, .. }) => {
-            Some(Part::ToolUse { id: names::safe(id), name: names::safe(name), input: object(args) })
-        }
+        Block::ToolCall(ToolCall { id, name, args, .. }) => Some(Part::ToolUse {
+            id: names::safe(id),
+            name: names::safe(name),
+            input: object(args),
+        }),
     }
 }
 
@@ -157,18 +193,33 @@ fn thinking_part(thinking: &Thinking) -> Option<Part<'_>> {
     if thinking.origin != ORIGIN {
         return None;
     }
-    let signature = thinking.signature.as_deref().filter(|signature| !signature.is_empty())?;
+    let signature = thinking
+        .signature
+        .as_deref()
+        .filter(|signature| !signature.is_empty())?;
     Some(match thinking.redacted {
         true => Part::RedactedThinking { data: signature },
-        false => Part::Thinking { thinking: &thinking.text, signature },
+        false => Part::Thinking {
+            thinking: &thinking.text,
+            signature,
+        },
     })
 }
 
 fn media_part(media: &Media) -> Part<'_> {
-    let source = |media_type| Source { kind: "base64", media_type, data: &media.data };
+    let source = |media_type| Source {
+        kind: "base64",
+        media_type,
+        data: &media.data,
+    };
     match media::kind(media) {
-        Kind::Image => Part::Image { source: source(&media.mime) },
-        Kind::Pdf => Part::Document { source: source("application/pdf"), title: media.name.as_deref() },
+        Kind::Image => Part::Image {
+            source: source(&media.mime),
+        },
+        Kind::Pdf => Part::Document {
+            source: source("application/pdf"),
+            title: media.name.as_deref(),
+        },
         Kind::Text(text) => Part::text(media::inline(media, &text)),
         Kind::Wav | Kind::Mp3 | Kind::Other => Part::text(placeholder::for_media(media)),
     }
@@ -179,11 +230,19 @@ fn result(result: &ToolResult) -> Part<'_> {
     if content.is_empty() {
         content.push(Part::text(placeholder::NO_OUTPUT));
     }
-    Part::ToolResult { tool_use_id: names::safe(&result.id), content, is_error: result.status.is_error() }
+    Part::ToolResult {
+        tool_use_id: names::safe(&result.id),
+        content,
+        is_error: result.status.is_error(),
+    }
 }
 
 fn object(args: &Value) -> Cow<'_, Value> {
-    if args.is_object() { Cow::Borrowed(args) } else { Cow::Owned(Value::Object(serde_json::Map::new())) }
+    if args.is_object() {
+        Cow::Borrowed(args)
+    } else {
+        Cow::Owned(Value::Object(serde_json::Map::new()))
+    }
 }
 
 #[derive(Serialize)]
@@ -242,7 +301,10 @@ struct Marked<'a> {
 
 impl<'a> Marked<'a> {
     fn plain(part: Part<'a>) -> Self {
-        Self { part, cache_control: None }
+        Self {
+            part,
+            cache_control: None,
+        }
     }
 }
 
@@ -262,7 +324,10 @@ impl CacheControl {
             Caching::Minutes5 => None,
             Caching::Hour => Some("1h"),
         };
-        Some(Self { kind: "ephemeral", ttl })
+        Some(Self {
+            kind: "ephemeral",
+            ttl,
+        })
     }
 }
 

@@ -22,10 +22,14 @@ fn read(text: &str) -> Result<Map<String, Value>, String> {
     }
     if text.len() > MAX_ARGS_BYTES {
         let size = text.len();
-        return Err(format!("the arguments have {size} bytes; at most {MAX_ARGS_BYTES} are accepted"));
+        return Err(format!(
+            "the arguments have {size} bytes; at most {MAX_ARGS_BYTES} are accepted"
+        ));
     }
     let mut json = serde_json::Deserializer::from_str(text);
-    let value = Strict.deserialize(&mut json).and_then(|value| json.end().map(|()| value));
+    let value = Strict
+        .deserialize(&mut json)
+        .and_then(|value| json.end().map(|()| value));
     match value {
         Ok(Value::Object(args)) => Ok(args),
         Ok(_) => Err("the arguments must be a JSON object".into()),
@@ -78,7 +82,9 @@ impl<'de> Visitor<'de> for Strict {
         let mut object = Map::new();
         while let Some(key) = map.next_key::<String>()? {
             if object.contains_key(&key) {
-                return Err(A::Error::custom(format_args!("the key {key:?} is given twice")));
+                return Err(A::Error::custom(format_args!(
+                    "the key {key:?} is given twice"
+                )));
             }
             let value = map.next_value_seed(Strict)?;
             object.insert(key, value);
@@ -99,11 +105,19 @@ mod tests {
         let cases: [(&str, Value, Option<&str>); 9] = [
             ("", json!({}), None),
             (" \n", json!({}), None),
-            (r#"{"a":[1,-2,2.5,null,true,"é"],"b":{}}"#, json!({"a":[1,-2,2.5,null,true,"é"],"b":{}}), None),
+            (
+                r#"{"a":[1,-2,2.5,null,true,"é"],"b":{}}"#,
+                json!({"a":[1,-2,2.5,null,true,"é"],"b":{}}),
+                None,
+            ),
             ("[1]", json!({}), Some("must be a JSON object")),
             (r#"{"a":1"#, json!({}), Some("not valid JSON: EOF")),
             (r#"{"a":1}{"#, json!({}), Some("trailing characters")),
-            (r#"{"a":{"b":1,"b":2}}"#, json!({}), Some("\"b\" is given twice")),
+            (
+                r#"{"a":{"b":1,"b":2}}"#,
+                json!({}),
+                Some("\"b\" is given twice"),
+            ),
             (&deep, json!({}), Some("recursion limit")),
             (&long, json!({}), Some("at most 1048576")),
         ];

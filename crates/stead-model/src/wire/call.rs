@@ -14,7 +14,13 @@ pub(super) fn finished(id: String, name: String, text: &str, stop: &StopReason) 
         Some(reason) if cut => Some(format!("{reason}. {CUT}")),
         invalid => invalid,
     };
-    ToolCall { id, name, args, invalid, signature: None }
+    ToolCall {
+        id,
+        name,
+        args,
+        invalid,
+        signature: None,
+    }
 }
 
 const CUT: &str = "The answer reached its output limit before the call was complete; make the call again, with less";
@@ -26,7 +32,11 @@ mod tests {
 
     #[test]
     fn a_call_cut_by_the_output_limit_is_never_taken_for_a_whole_one() {
-        let invalid = |name: &str, text, stop| finished("1".into(), name.into(), text, &stop).invalid.is_some();
+        let invalid = |name: &str, text, stop| {
+            finished("1".into(), name.into(), text, &stop)
+                .invalid
+                .is_some()
+        };
         assert!(!invalid("ls", "", StopReason::ToolUse));
         assert!(!invalid("ls", "{}", StopReason::MaxTokens));
         assert!(invalid("ls", "", StopReason::MaxTokens));
@@ -37,8 +47,21 @@ mod tests {
 
     #[test]
     fn arguments_are_kept() {
-        let want =
-            ToolCall { id: "1".into(), name: "ls".into(), args: json!({"path": "."}), invalid: None, signature: None };
-        assert_eq!(finished("1".into(), "ls".into(), r#"{"path":"."}"#, &StopReason::EndTurn), want);
+        let want = ToolCall {
+            id: "1".into(),
+            name: "ls".into(),
+            args: json!({"path": "."}),
+            invalid: None,
+            signature: None,
+        };
+        assert_eq!(
+            finished(
+                "1".into(),
+                "ls".into(),
+                r#"{"path":"."}"#,
+                &StopReason::EndTurn
+            ),
+            want
+        );
     }
 }

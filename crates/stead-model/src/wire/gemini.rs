@@ -28,13 +28,17 @@ pub(crate) struct Gemini {
 
 impl Gemini {
     pub(crate) fn new(model: impl Into<String>) -> Self {
-        Self { model: model.into() }
+        Self {
+            model: model.into(),
+        }
     }
 
     /// Whether the model refuses calls without a signature, as all do since Gemini 3.
     fn wants_signatures(&self) -> bool {
         let name = self.model.rsplit('/').next().unwrap_or_default();
-        name.starts_with("gemini-") && !name.starts_with("gemini-1") && !name.starts_with("gemini-2")
+        name.starts_with("gemini-")
+            && !name.starts_with("gemini-1")
+            && !name.starts_with("gemini-2")
     }
 
     fn assistant<'a>(&self, content: &'a [Block]) -> Vec<Part<'a>> {
@@ -44,7 +48,9 @@ impl Gemini {
         if let Some(first) = calls.next()
             && self.wants_signatures()
         {
-            first.thought_signature.get_or_insert(FOREIGN_CALL_SIGNATURE);
+            first
+                .thought_signature
+                .get_or_insert(FOREIGN_CALL_SIGNATURE);
         }
         parts
     }
@@ -56,7 +62,11 @@ impl Wire for Gemini {
     }
 
     fn dialect(&self) -> &'static str {
-        if self.wants_signatures() { "gemini-signed" } else { ORIGIN }
+        if self.wants_signatures() {
+            "gemini-signed"
+        } else {
+            ORIGIN
+        }
     }
 
     fn model(&self) -> &str {
@@ -73,18 +83,27 @@ impl Wire for Gemini {
     }
 
     fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)> {
-        key.map(|key| ("x-goog-api-key", key.to_owned())).into_iter().collect()
+        key.map(|key| ("x-goog-api-key", key.to_owned()))
+            .into_iter()
+            .collect()
     }
 
     fn head(&self, request: &Request, _mode: Mode, out: &mut Vec<u8>) {
-        let system: Vec<_> = request.system.iter().map(|part| Part::text(&part.text)).collect();
+        let system: Vec<_> = request
+            .system
+            .iter()
+            .map(|part| Part::text(&part.text))
+            .collect();
         let declarations: Vec<_> = request.tools.iter().map(declaration).collect();
         let forbidden = !declarations.is_empty() && request.params.tool_choice == ToolChoice::None;
         let head = Head {
             system_instruction: (!system.is_empty()).then_some(System { parts: system }),
-            tools: (!declarations.is_empty()).then_some([Tools { function_declarations: declarations }]),
-            tool_config: forbidden
-                .then_some(ToolConfig { function_calling_config: FunctionCallingConfig { mode: "NONE" } }),
+            tools: (!declarations.is_empty()).then_some([Tools {
+                function_declarations: declarations,
+            }]),
+            tool_config: forbidden.then_some(ToolConfig {
+                function_calling_config: FunctionCallingConfig { mode: "NONE" },
+            }),
             generation_config: generation(&request.params),
         };
         json::open(out, &head, "contents");
@@ -93,7 +112,9 @@ impl Wire for Gemini {
     fn message(&self, message: &Message, _place: Place, out: &mut Vec<u8>) {
         let (role, mut parts, empty) = match message {
             Message::User { content } => ("user", given(content), placeholder::NO_INPUT),
-            Message::Assistant { content } => ("model", self.assistant(content), placeholder::NO_ANSWER),
+            Message::Assistant { content } => {
+                ("model", self.assistant(content), placeholder::NO_ANSWER)
+            }
             Message::Tool { results } => ("user", returned(results), placeholder::NO_INPUT),
         };
         if parts.is_empty() {
@@ -148,8 +169,18 @@ struct Declaration<'a> {
 }
 
 fn declaration(spec: &ToolSpec) -> Declaration<'_> {
-    let ToolSpec { name, description, parameters, aliases: _, risk: _ } = spec;
-    Declaration { name, description, parameters_json_schema: parameters }
+    let ToolSpec {
+        name,
+        description,
+        parameters,
+        aliases: _,
+        risk: _,
+    } = spec;
+    Declaration {
+        name,
+        description,
+        parameters_json_schema: parameters,
+    }
 }
 
 #[derive(Serialize)]
@@ -182,7 +213,10 @@ struct ThinkingConfig {
 }
 
 fn generation(params: &Params) -> Option<GenerationConfig> {
-    let thinking = |tokens| ThinkingConfig { thinking_budget: tokens, include_thoughts: tokens > 0 };
+    let thinking = |tokens| ThinkingConfig {
+        thinking_budget: tokens,
+        include_thoughts: tokens > 0,
+    };
     let config = GenerationConfig {
         max_output_tokens: params.max_output_tokens,
         temperature: params.temperature,
@@ -216,7 +250,10 @@ struct Part<'a> {
 
 impl<'a> Part<'a> {
     fn text(text: impl Into<Cow<'a, str>>) -> Self {
-        Self { text: Some(text.into()), ..Self::default() }
+        Self {
+            text: Some(text.into()),
+            ..Self::default()
+        }
     }
 
     fn media(file: &'a Media) -> Self {
@@ -226,7 +263,13 @@ impl<'a> Part<'a> {
         if !takes(&file.mime) {
             return Self::text(placeholder::for_media(file));
         }
-        Self { inline_data: Some(Blob { mime_type: &file.mime, data: &file.data }), ..Self::default() }
+        Self {
+            inline_data: Some(Blob {
+                mime_type: &file.mime,
+                data: &file.data,
+            }),
+            ..Self::default()
+        }
     }
 }
 
@@ -283,14 +326,31 @@ fn said(content: &[Block]) -> Vec<Part<'_>> {
             Block::Text { text } => parts.push(Part::text(text)),
             Block::Media(media) => parts.push(Part::media(media)),
             Block::Thinking(thinking) if thinking.origin != ORIGIN => {}
-            Block::Thinking(Thinking { text, signature, .. }) if text.is_empty() => {
+            Block::Thinking(Thinking {
+                text, signature, ..
+            }) if text.is_empty() => {
                 sign(&mut parts, signature.as_deref());
             }
-            Block::Thinking(Thinking { text, signature, .. }) => {
-                parts.push(Part { thought: true, thought_signature: signature.as_deref(), ..Part::text(text) });
+            Block::Thinking(Thinking {
+                text, signature, ..
+            }) => {
+                parts.push(Part {
+                    thought: true,
+                    thought_signature: signature.as_deref(),
+                    ..Part::text(text)
+                });
             }
-            Block::ToolCall(ToolCall { name, args, signature, id: _, invalid: _ }) => parts.push(Part {
-                function_call: Some(FunctionCall { name: names::safe(name), args: object(args) }),
+            Block::ToolCall(ToolCall {
+                name,
+                args,
+                signature,
+                id: _,
+                invalid: _,
+            }) => parts.push(Part {
+                function_call: Some(FunctionCall {
+                    name: names::safe(name),
+                    args: object(args),
+                }),
                 thought_signature: signature.as_deref(),
                 ..Part::default()
             }),
@@ -306,12 +366,19 @@ fn sign<'a>(parts: &mut Vec<Part<'a>>, signature: Option<&'a str>) {
         Some(part) if part.text.is_some() && !part.thought && part.thought_signature.is_none() => {
             part.thought_signature = Some(signature);
         }
-        Some(_) | None => parts.push(Part { thought_signature: Some(signature), ..Part::text("") }),
+        Some(_) | None => parts.push(Part {
+            thought_signature: Some(signature),
+            ..Part::text("")
+        }),
     }
 }
 
 fn object(args: &Value) -> Cow<'_, Value> {
-    if args.is_object() { Cow::Borrowed(args) } else { Cow::Owned(Value::Object(Default::default())) }
+    if args.is_object() {
+        Cow::Borrowed(args)
+    } else {
+        Cow::Owned(Value::Object(Default::default()))
+    }
 }
 
 /// All responses come first, as many as there were calls; what they show follows.
@@ -320,7 +387,11 @@ fn returned(results: &[ToolResult]) -> Vec<Part<'_>> {
     for (index, result) in results.iter().enumerate() {
         let mut media = result.content.iter().filter_map(shown).peekable();
         if media.peek().is_some() {
-            parts.push(Part::text(format!("Files of result {} ({}):", index + 1, result.name)));
+            parts.push(Part::text(format!(
+                "Files of result {} ({}):",
+                index + 1,
+                result.name
+            )));
         }
         parts.extend(media);
     }
@@ -337,12 +408,26 @@ fn shown(block: &Block) -> Option<Part<'_>> {
 fn response(result: &ToolResult) -> Part<'_> {
     let texts: Vec<&str> = result.content.iter().filter_map(text_of).collect();
     let text = match texts.as_slice() {
-        [] => Cow::Borrowed(if result.content.is_empty() { placeholder::NO_OUTPUT } else { "(see the files below)" }),
+        [] => Cow::Borrowed(if result.content.is_empty() {
+            placeholder::NO_OUTPUT
+        } else {
+            "(see the files below)"
+        }),
         [text] => Cow::Borrowed(*text),
         texts => Cow::Owned(texts.join("\n\n")),
     };
-    let response = if result.status.is_error() { Outcome::Error(text) } else { Outcome::Output(text) };
-    Part { function_response: Some(FunctionResponse { name: names::safe(&result.name), response }), ..Part::default() }
+    let response = if result.status.is_error() {
+        Outcome::Error(text)
+    } else {
+        Outcome::Output(text)
+    };
+    Part {
+        function_response: Some(FunctionResponse {
+            name: names::safe(&result.name),
+            response,
+        }),
+        ..Part::default()
+    }
 }
 
 fn text_of(block: &Block) -> Option<&str> {

@@ -22,13 +22,21 @@ pub(super) enum Kind {
 
 /// Tells what `media` is, by its MIME type.
 pub(super) fn kind(media: &Media) -> Kind {
-    let mime = media.mime.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let mime = media
+        .mime
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
     match mime.as_str() {
         "image/png" | "image/jpeg" | "image/gif" | "image/webp" => Kind::Image,
         "application/pdf" => Kind::Pdf,
         "audio/wav" | "audio/x-wav" | "audio/wave" => Kind::Wav,
         "audio/mpeg" | "audio/mp3" => Kind::Mp3,
-        "application/json" | "application/xml" | "application/yaml" | "image/svg+xml" => text(media),
+        "application/json" | "application/xml" | "application/yaml" | "image/svg+xml" => {
+            text(media)
+        }
         _ if mime.starts_with("text/") => text(media),
         _ => Kind::Other,
     }
@@ -36,24 +44,46 @@ pub(super) fn kind(media: &Media) -> Kind {
 
 /// The message as a model of these abilities can see it.
 pub(super) fn visible(message: &Message, abilities: Abilities) -> Cow<'_, Message> {
-    let hidden = |block: &Block| matches!(block, Block::Media(media) if is_hidden(media, abilities));
-    let shown = |blocks: &[Block]| blocks.iter().map(|block| seen(block, abilities)).collect::<Vec<Block>>();
+    let hidden =
+        |block: &Block| matches!(block, Block::Media(media) if is_hidden(media, abilities));
+    let shown = |blocks: &[Block]| {
+        blocks
+            .iter()
+            .map(|block| seen(block, abilities))
+            .collect::<Vec<Block>>()
+    };
     match message {
-        Message::User { content } if content.iter().any(hidden) => {
-            Cow::Owned(Message::User { content: shown(content) })
+        Message::User { content } if content.iter().any(hidden) => Cow::Owned(Message::User {
+            content: shown(content),
+        }),
+        Message::Tool { results }
+            if results
+                .iter()
+                .flat_map(|result| &result.content)
+                .any(hidden) =>
+        {
+            let of = |result: &ToolResult| ToolResult {
+                content: shown(&result.content),
+                ..result.clone()
+            };
+            Cow::Owned(Message::Tool {
+                results: results.iter().map(of).collect(),
+            })
         }
-        Message::Tool { results } if results.iter().flat_map(|result| &result.content).any(hidden) => {
-            let of = |result: &ToolResult| ToolResult { content: shown(&result.content), ..result.clone() };
-            Cow::Owned(Message::Tool { results: results.iter().map(of).collect() })
+        Message::User { .. } | Message::Assistant { .. } | Message::Tool { .. } => {
+            Cow::Borrowed(message)
         }
-        Message::User { .. } | Message::Assistant { .. } | Message::Tool { .. } => Cow::Borrowed(message),
     }
 }
 
 fn seen(block: &Block, abilities: Abilities) -> Block {
     match block {
-        Block::Media(media) if is_hidden(media, abilities) => Block::text(placeholder::for_media(media)),
-        Block::Text { .. } | Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_) => block.clone(),
+        Block::Media(media) if is_hidden(media, abilities) => {
+            Block::text(placeholder::for_media(media))
+        }
+        Block::Text { .. } | Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_) => {
+            block.clone()
+        }
     }
 }
 
@@ -68,7 +98,9 @@ fn is_hidden(media: &Media, abilities: Abilities) -> bool {
 
 fn text(media: &Media) -> Kind {
     let bytes = STANDARD.decode(&media.data).ok();
-    bytes.and_then(|bytes| String::from_utf8(bytes).ok()).map_or(Kind::Other, Kind::Text)
+    bytes
+        .and_then(|bytes| String::from_utf8(bytes).ok())
+        .map_or(Kind::Other, Kind::Text)
 }
 
 /// A text file as part of a message.
@@ -91,12 +123,20 @@ mod tests {
     fn what_a_model_cannot_look_at_is_replaced_by_words() {
         let image = Block::Media(Media::inline("image/png", "AA==", Some("a.png".into())));
         let pdf = Block::Media(Media::inline("application/pdf", "AA==", None));
-        let message = Message::User { content: vec![Block::text("look"), image.clone(), pdf] };
+        let message = Message::User {
+            content: vec![Block::text("look"), image.clone(), pdf],
+        };
         let all = visible(&message, "images,documents".parse().unwrap()).into_owned();
         assert_eq!(all, message);
         let some = visible(&message, "images".parse().unwrap()).into_owned();
-        let words = Block::text("[a file of type application/pdf is not shown: this model cannot read it]");
-        assert_eq!(some, Message::User { content: vec![Block::text("look"), image, words] });
+        let words =
+            Block::text("[a file of type application/pdf is not shown: this model cannot read it]");
+        assert_eq!(
+            some,
+            Message::User {
+                content: vec![Block::text("look"), image, words]
+            }
+        );
     }
 
     #[test]

@@ -84,22 +84,42 @@ pub(crate) trait Decoder: Send {
 
 /// The body of a request. Messages that earlier requests of the run have encoded are not encoded again.
 /// What the model cannot look at, as far as its `abilities` are known, is replaced by words.
-pub(crate) fn encode(wire: &dyn Wire, request: &Request, mode: Mode, abilities: Option<Abilities>) -> Vec<u8> {
-    let seen = |message| abilities.map_or(Cow::Borrowed(message), |abilities| visible(message, abilities));
+pub(crate) fn encode(
+    wire: &dyn Wire,
+    request: &Request,
+    mode: Mode,
+    abilities: Option<Abilities>,
+) -> Vec<u8> {
+    let seen = |message| {
+        abilities.map_or(Cow::Borrowed(message), |abilities| {
+            visible(message, abilities)
+        })
+    };
     // The last message is never cached: its caching mark moves on with the next turn.
     let (earlier, last) = match request.messages.split_last() {
         Some((last, earlier)) => (earlier, Some(last)),
         None => (&[][..], None),
     };
-    let mut guard = request.encoded.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut guard = request
+        .encoded
+        .0
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
     let cache = &mut *guard;
     if (cache.dialect, cache.abilities) != (wire.dialect(), abilities) {
-        *cache = EncodedPrefix { dialect: wire.dialect(), abilities, ..EncodedPrefix::default() };
+        *cache = EncodedPrefix {
+            dialect: wire.dialect(),
+            abilities,
+            ..EncodedPrefix::default()
+        };
     }
-    let same = |((known, _), now): &(&(Arc<Message>, usize), &Arc<Message>)| Arc::ptr_eq(known, now);
+    let same =
+        |((known, _), now): &(&(Arc<Message>, usize), &Arc<Message>)| Arc::ptr_eq(known, now);
     let known = cache.messages.iter().zip(earlier).take_while(same).count();
     cache.messages.truncate(known);
-    cache.bytes.truncate(cache.messages.last().map_or(0, |(_, end)| *end));
+    cache
+        .bytes
+        .truncate(cache.messages.last().map_or(0, |(_, end)| *end));
     for message in &earlier[known..] {
         wire.message(&seen(message), Place::Earlier, &mut cache.bytes);
         cache.bytes.push(b',');
@@ -123,13 +143,33 @@ impl EncodedHead {
     fn new(wire: &dyn Wire, request: &Request, mode: Mode) -> Self {
         let mut bytes = Vec::new();
         wire.head(request, mode, &mut bytes);
-        let Request { system, tools, params, messages, .. } = request;
+        let Request {
+            system,
+            tools,
+            params,
+            messages,
+            ..
+        } = request;
         let (model, bare) = (wire.model().to_owned(), messages.is_empty());
-        Self { model, bare, system: system.clone(), tools: tools.clone(), params: params.clone(), mode, bytes }
+        Self {
+            model,
+            bare,
+            system: system.clone(),
+            tools: tools.clone(),
+            params: params.clone(),
+            mode,
+            bytes,
+        }
     }
 
     fn fits(&self, wire: &dyn Wire, request: &Request, mode: Mode) -> bool {
-        let Request { system, tools, params, messages, .. } = request;
+        let Request {
+            system,
+            tools,
+            params,
+            messages,
+            ..
+        } = request;
         (self.model.as_str(), self.bare) == (wire.model(), messages.is_empty())
             && Arc::ptr_eq(&self.tools, tools)
             && self.mode == mode

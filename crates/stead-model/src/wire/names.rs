@@ -24,7 +24,11 @@ pub(super) fn safe(name: &str) -> Cow<'_, str> {
     }
     // The end of an id tells more than its beginning.
     let start = out.len().saturating_sub(MAX_NAME_BYTES);
-    Cow::Owned(if out.is_empty() { "unnamed".to_owned() } else { out.split_off(start) })
+    Cow::Owned(if out.is_empty() {
+        "unnamed".to_owned()
+    } else {
+        out.split_off(start)
+    })
 }
 
 #[cfg(test)]

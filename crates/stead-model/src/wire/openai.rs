@@ -48,7 +48,10 @@ pub(crate) struct OpenAi {
 
 impl OpenAi {
     pub(crate) fn new(model: impl Into<String>, dialect: Dialect) -> Self {
-        Self { model: model.into(), dialect }
+        Self {
+            model: model.into(),
+            dialect,
+        }
     }
 }
 
@@ -70,17 +73,29 @@ impl Wire for OpenAi {
     }
 
     fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)> {
-        key.map(|key| ("authorization", format!("Bearer {key}"))).into_iter().collect()
+        key.map(|key| ("authorization", format!("Bearer {key}")))
+            .into_iter()
+            .collect()
     }
 
     fn head(&self, request: &Request, mode: Mode, out: &mut Vec<u8>) {
         let params = &request.params;
-        let limit = |field| params.max_output_tokens.filter(|_| self.dialect.limit == field);
-        let effort = |field| params.thinking_tokens.filter(|_| self.dialect.effort == field);
+        let limit = |field| {
+            params
+                .max_output_tokens
+                .filter(|_| self.dialect.limit == field)
+        };
+        let effort = |field| {
+            params
+                .thinking_tokens
+                .filter(|_| self.dialect.effort == field)
+        };
         let head = Head {
             model: &self.model,
             stream: mode == Mode::Stream,
-            stream_options: (mode == Mode::Stream).then_some(StreamOptions { include_usage: true }),
+            stream_options: (mode == Mode::Stream).then_some(StreamOptions {
+                include_usage: true,
+            }),
             max_tokens: limit(LimitField::MaxTokens),
             max_completion_tokens: limit(LimitField::MaxCompletionTokens),
             temperature: params.temperature,
@@ -93,10 +108,17 @@ impl Wire for OpenAi {
             tools: tools(request),
         };
         json::open(out, &head, "messages");
-        let system: Vec<&str> =
-            request.system.iter().map(|part| part.text.as_str()).filter(|t| !t.is_empty()).collect();
+        let system: Vec<&str> = request
+            .system
+            .iter()
+            .map(|part| part.text.as_str())
+            .filter(|t| !t.is_empty())
+            .collect();
         if !system.is_empty() {
-            json::put(out, &Said::new("system", Content::Text(system.join("\n\n").into())));
+            json::put(
+                out,
+                &Said::new("system", Content::Text(system.join("\n\n").into())),
+            );
             if !request.messages.is_empty() {
                 out.push(b',');
             }
@@ -132,7 +154,9 @@ impl OpenAi {
                 Block::Text { text } if text.is_empty() => {}
                 Block::Text { text } => texts.push(Cow::Borrowed(text.as_str())),
                 Block::Media(media) => texts.push(placeholder::for_media(media).into()),
-                Block::Thinking(thinking) if thinking.origin == ORIGIN => thoughts.push(thinking.text.as_str()),
+                Block::Thinking(thinking) if thinking.origin == ORIGIN => {
+                    thoughts.push(thinking.text.as_str())
+                }
                 Block::Thinking(_) => {}
                 Block::ToolCall(call) => calls.push(Call::new(call)),
             }
@@ -143,7 +167,11 @@ impl OpenAi {
             (false, _) => Content::Text(texts.join("\n\n").into()),
         };
         let thought = (!calls.is_empty() && !thoughts.is_empty()).then(|| thoughts.concat());
-        let back = |field| thought.clone().filter(|_| self.dialect.thinking_back == Some(field));
+        let back = |field| {
+            thought
+                .clone()
+                .filter(|_| self.dialect.thinking_back == Some(field))
+        };
         Said {
             reasoning_content: back("reasoning_content"),
             reasoning: back("reasoning"),
@@ -165,7 +193,11 @@ fn grade(thinking_tokens: u32) -> &'static str {
 fn tools(request: &Request) -> Vec<Tool<'_>> {
     let tools = request.tools.iter().map(|tool| Tool {
         kind: "function",
-        function: Function { name: &tool.name, description: &tool.description, parameters: &tool.parameters },
+        function: Function {
+            name: &tool.name,
+            description: &tool.description,
+            parameters: &tool.parameters,
+        },
     });
     tools.collect()
 }
@@ -192,17 +224,33 @@ fn part(block: &Block) -> Option<Part<'_>> {
 
 fn media_part(media: &Media) -> Part<'_> {
     let url = || format!("data:{};base64,{}", media.mime, media.data);
-    let audio = |format| Part::InputAudio { input_audio: Audio { data: &media.data, format } };
+    let audio = |format| Part::InputAudio {
+        input_audio: Audio {
+            data: &media.data,
+            format,
+        },
+    };
     match media::kind(media) {
-        Kind::Image => Part::ImageUrl { image_url: ImageUrl { url: url() } },
+        Kind::Image => Part::ImageUrl {
+            image_url: ImageUrl { url: url() },
+        },
         Kind::Pdf => {
             let filename = media.name.as_deref().unwrap_or("document.pdf");
-            Part::File { file: File { filename, file_data: url() } }
+            Part::File {
+                file: File {
+                    filename,
+                    file_data: url(),
+                },
+            }
         }
         Kind::Wav => audio("wav"),
         Kind::Mp3 => audio("mp3"),
-        Kind::Text(text) => Part::Text { text: media::inline(media, &text).into() },
-        Kind::Other => Part::Text { text: placeholder::for_media(media).into() },
+        Kind::Text(text) => Part::Text {
+            text: media::inline(media, &text).into(),
+        },
+        Kind::Other => Part::Text {
+            text: placeholder::for_media(media).into(),
+        },
     }
 }
 
@@ -215,19 +263,31 @@ fn tool(results: &[ToolResult]) -> Vec<Said<'_>> {
         for part in result.content.iter().filter_map(part) {
             match part {
                 Part::Text { text } => texts.push(text),
-                part @ (Part::ImageUrl { .. } | Part::File { .. } | Part::InputAudio { .. }) => media.push(part),
+                part @ (Part::ImageUrl { .. } | Part::File { .. } | Part::InputAudio { .. }) => {
+                    media.push(part)
+                }
             }
         }
         if !media.is_empty() {
             texts.push("(the attached media follow in the next user message)".into());
             let id = names::safe(&result.id);
-            shown.push(Part::Text { text: format!("Media returned by {}, call {id}:", result.name).into() });
+            shown.push(Part::Text {
+                text: format!("Media returned by {}, call {id}:", result.name).into(),
+            });
             shown.append(&mut media);
         }
-        let text = if texts.is_empty() { placeholder::NO_OUTPUT.to_owned() } else { texts.join("\n\n") };
+        let text = if texts.is_empty() {
+            placeholder::NO_OUTPUT.to_owned()
+        } else {
+            texts.join("\n\n")
+        };
         // The protocol has no error flag.
         let marked = result.status.is_error() && !text.starts_with("Error");
-        let text = if marked { format!("Error: {text}") } else { text };
+        let text = if marked {
+            format!("Error: {text}")
+        } else {
+            text
+        };
         said.push(Said {
             tool_call_id: Some(names::safe(&result.id)),
             ..Said::new("tool", Content::Text(text.into()))
@@ -301,7 +361,14 @@ struct Said<'a> {
 
 impl<'a> Said<'a> {
     fn new(role: &'static str, content: Content<'a>) -> Self {
-        Self { role, tool_call_id: None, content, reasoning_content: None, reasoning: None, tool_calls: Vec::new() }
+        Self {
+            role,
+            tool_call_id: None,
+            content,
+            reasoning_content: None,
+            reasoning: None,
+            tool_calls: Vec::new(),
+        }
     }
 }
 
@@ -329,9 +396,20 @@ struct CallFunction<'a> {
 
 impl<'a> Call<'a> {
     fn new(call: &'a ToolCall) -> Self {
-        let arguments = if call.args.is_object() { call.args.to_string() } else { "{}".to_owned() };
-        let function = CallFunction { name: names::safe(&call.name), arguments };
-        Self { id: names::safe(&call.id), kind: "function", function }
+        let arguments = if call.args.is_object() {
+            call.args.to_string()
+        } else {
+            "{}".to_owned()
+        };
+        let function = CallFunction {
+            name: names::safe(&call.name),
+            arguments,
+        };
+        Self {
+            id: names::safe(&call.id),
+            kind: "function",
+            function,
+        }
     }
 }
 

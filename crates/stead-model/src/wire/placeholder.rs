@@ -12,7 +12,13 @@ pub(crate) const NO_OUTPUT: &str = "(no output)";
 /// Stands for media that the provider does not take.
 pub(crate) fn for_media(media: &Media) -> String {
     match &media.name {
-        Some(name) => format!("[{name} ({}) is not shown: this model cannot read such files]", media.mime),
-        None => format!("[a file of type {} is not shown: this model cannot read it]", media.mime),
+        Some(name) => format!(
+            "[{name} ({}) is not shown: this model cannot read such files]",
+            media.mime
+        ),
+        None => format!(
+            "[a file of type {} is not shown: this model cannot read it]",
+            media.mime
+        ),
     }
 }

@@ -24,7 +24,9 @@ pub(crate) struct Responses {
 
 impl Responses {
     pub(crate) fn new(model: impl Into<String>) -> Self {
-        Self { model: model.into() }
+        Self {
+            model: model.into(),
+        }
     }
 }
 
@@ -42,7 +44,9 @@ impl Wire for Responses {
     }
 
     fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)> {
-        key.map(|key| ("authorization", format!("Bearer {key}"))).into_iter().collect()
+        key.map(|key| ("authorization", format!("Bearer {key}")))
+            .into_iter()
+            .collect()
     }
 
     fn head(&self, request: &Request, mode: Mode, out: &mut Vec<u8>) {
@@ -50,7 +54,11 @@ impl Wire for Responses {
             model: &self.model,
             store: false,
             stream: mode == Mode::Stream,
-            include: if reasons(&self.model) { &["reasoning.encrypted_content"] } else { &[] },
+            include: if reasons(&self.model) {
+                &["reasoning.encrypted_content"]
+            } else {
+                &[]
+            },
             max_output_tokens: request.params.max_output_tokens,
             temperature: request.params.temperature,
             reasoning: reasoning(&request.params),
@@ -60,7 +68,12 @@ impl Wire for Responses {
                 ToolChoice::None => Some("none"),
             },
             tools: request.tools.iter().map(tool).collect(),
-            instructions: request.system.iter().map(|part| part.text.as_str()).collect::<Vec<_>>().join("\n\n"),
+            instructions: request
+                .system
+                .iter()
+                .map(|part| part.text.as_str())
+                .collect::<Vec<_>>()
+                .join("\n\n"),
         };
         json::open(out, &head, "input");
     }
@@ -84,7 +97,9 @@ impl Wire for Responses {
 
 /// Whether the model reasons. The others refuse to be asked for reasoning content.
 fn reasons(model: &str) -> bool {
-    !["gpt-3.5", "gpt-4", "chatgpt-4"].iter().any(|family| model.starts_with(family))
+    !["gpt-3.5", "gpt-4", "chatgpt-4"]
+        .iter()
+        .any(|family| model.starts_with(family))
 }
 
 /// The API knows efforts, not budgets. `minimal` and `none` are not known to every model, `low` is.
@@ -94,7 +109,10 @@ fn reasoning(params: &Params) -> Option<Reasoning> {
         4_096..16_384 => "medium",
         16_384.. => "high",
     };
-    Some(Reasoning { effort, summary: "auto" })
+    Some(Reasoning {
+        effort,
+        summary: "auto",
+    })
 }
 
 #[derive(Serialize)]
@@ -136,8 +154,20 @@ struct Tool<'a> {
 }
 
 fn tool(spec: &ToolSpec) -> Tool<'_> {
-    let ToolSpec { name, description, parameters, aliases: _, risk: _ } = spec;
-    Tool { kind: "function", name, description, parameters, strict: false }
+    let ToolSpec {
+        name,
+        description,
+        parameters,
+        aliases: _,
+        risk: _,
+    } = spec;
+    Tool {
+        kind: "function",
+        name,
+        description,
+        parameters,
+        strict: false,
+    }
 }
 
 #[derive(Serialize)]
@@ -167,11 +197,22 @@ enum Item<'a> {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Part<'a> {
-    InputText { text: Cow<'a, str> },
-    InputImage { image_url: String },
-    InputFile { filename: &'a str, file_data: String },
-    OutputText { text: &'a str },
-    SummaryText { text: &'a str },
+    InputText {
+        text: Cow<'a, str>,
+    },
+    InputImage {
+        image_url: String,
+    },
+    InputFile {
+        filename: &'a str,
+        file_data: String,
+    },
+    OutputText {
+        text: &'a str,
+    },
+    SummaryText {
+        text: &'a str,
+    },
 }
 
 #[derive(Serialize)]
@@ -197,11 +238,17 @@ fn items(message: &Message) -> Vec<Item<'_>> {
 }
 
 fn user(content: Vec<Part<'_>>) -> Item<'_> {
-    Item::Message { role: "user", content }
+    Item::Message {
+        role: "user",
+        content,
+    }
 }
 
 fn said(text: &str) -> Item<'_> {
-    Item::Message { role: "assistant", content: vec![Part::OutputText { text }] }
+    Item::Message {
+        role: "assistant",
+        content: vec![Part::OutputText { text }],
+    }
 }
 
 fn assistant(content: &[Block]) -> Vec<Item<'_>> {
@@ -211,7 +258,10 @@ fn assistant(content: &[Block]) -> Vec<Item<'_>> {
         Block::ToolCall(_) => true,
         Block::Media(_) | Block::Thinking(_) => false,
     };
-    let last = content.iter().rposition(led_to_something).map_or(0, |index| index + 1);
+    let last = content
+        .iter()
+        .rposition(led_to_something)
+        .map_or(0, |index| index + 1);
     content[..last].iter().filter_map(item).collect()
 }
 
@@ -219,15 +269,37 @@ fn item(block: &Block) -> Option<Item<'_>> {
     match block {
         Block::Text { text } => (!text.is_empty()).then(|| said(text)),
         Block::Media(_) => None,
-        Block::Thinking(Thinking { text, signature, id, redacted: _, origin }) => {
+        Block::Thinking(Thinking {
+            text,
+            signature,
+            id,
+            redacted: _,
+            origin,
+        }) => {
             // Without its encrypted content the provider would look the id up, and find nothing.
             let encrypted_content = signature.as_deref().filter(|_| origin == ORIGIN)?;
-            let summary = if text.is_empty() { vec![] } else { vec![Part::SummaryText { text }] };
-            Some(Item::Reasoning { id: id.as_deref(), summary, encrypted_content })
+            let summary = if text.is_empty() {
+                vec![]
+            } else {
+                vec![Part::SummaryText { text }]
+            };
+            Some(Item::Reasoning {
+                id: id.as_deref(),
+                summary,
+                encrypted_content,
+            })
         }
-        Block::ToolCall(ToolCall { id, name, args, invalid: _, signature: _ }) => {
-            Some(Item::FunctionCall { call_id: names::safe(id), name: names::safe(name), arguments: args.to_string() })
-        }
+        Block::ToolCall(ToolCall {
+            id,
+            name,
+            args,
+            invalid: _,
+            signature: _,
+        }) => Some(Item::FunctionCall {
+            call_id: names::safe(id),
+            name: names::safe(name),
+            arguments: args.to_string(),
+        }),
     }
 }
 
@@ -238,13 +310,18 @@ fn result(result: &ToolResult) -> Item<'_> {
         [Block::Text { text }] => Output::Text(text.into()),
         content => Output::Parts(inputs(content)),
     };
-    Item::FunctionCallOutput { call_id: names::safe(&result.id), output }
+    Item::FunctionCallOutput {
+        call_id: names::safe(&result.id),
+        output,
+    }
 }
 
 fn inputs(content: &[Block]) -> Vec<Part<'_>> {
     let mut parts: Vec<_> = content.iter().filter_map(input).collect();
     if parts.is_empty() {
-        parts.push(Part::InputText { text: placeholder::NO_INPUT.into() });
+        parts.push(Part::InputText {
+            text: placeholder::NO_INPUT.into(),
+        });
     }
     parts
 }
@@ -258,16 +335,23 @@ fn input(block: &Block) -> Option<Part<'_>> {
 }
 
 fn input_media(file: &Media) -> Part<'_> {
-    let Media { mime, data, name, .. } = file;
+    let Media {
+        mime, data, name, ..
+    } = file;
     let data_url = || format!("data:{mime};base64,{data}");
     match media::kind(file) {
-        media::Kind::Image => Part::InputImage { image_url: data_url() },
-        media::Kind::Pdf => {
-            Part::InputFile { filename: name.as_deref().unwrap_or("document.pdf"), file_data: data_url() }
-        }
-        media::Kind::Text(text) => Part::InputText { text: media::inline(file, &text).into() },
-        media::Kind::Wav | media::Kind::Mp3 | media::Kind::Other => {
-            Part::InputText { text: placeholder::for_media(file).into() }
-        }
+        media::Kind::Image => Part::InputImage {
+            image_url: data_url(),
+        },
+        media::Kind::Pdf => Part::InputFile {
+            filename: name.as_deref().unwrap_or("document.pdf"),
+            file_data: data_url(),
+        },
+        media::Kind::Text(text) => Part::InputText {
+            text: media::inline(file, &text).into(),
+        },
+        media::Kind::Wav | media::Kind::Mp3 | media::Kind::Other => Part::InputText {
+            text: placeholder::for_media(file).into(),
+        },
     }
 }

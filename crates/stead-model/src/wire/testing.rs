@@ -4,7 +4,9 @@ use super::{Mode, Wire, encode};
 use crate::{Request, SystemPart};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use stead_core::{Block, Media, Message, ResultStatus, Risk, Thinking, ToolCall, ToolResult, ToolSpec};
+use stead_core::{
+    Block, Media, Message, ResultStatus, Risk, Thinking, ToolCall, ToolResult, ToolSpec,
+};
 
 pub(crate) fn body(wire: &dyn Wire, request: &Request, mode: Mode) -> Value {
     serde_json::from_slice(&encode(wire, request, mode, None)).unwrap()
@@ -13,15 +15,23 @@ pub(crate) fn body(wire: &dyn Wire, request: &Request, mode: Mode) -> Value {
 pub(crate) fn request(messages: Vec<Message>) -> Request {
     Request {
         system: vec![
-            SystemPart { text: "You are a gardener.".into(), stable: true },
-            SystemPart { text: "Today is Monday.".into(), stable: false },
+            SystemPart {
+                text: "You are a gardener.".into(),
+                stable: true,
+            },
+            SystemPart {
+                text: "Today is Monday.".into(),
+                stable: false,
+            },
         ]
         .into(),
         tools: Arc::new([ToolSpec {
             name: "ls".into(),
             aliases: vec!["list".into()],
             description: "Lists a folder".into(),
-            parameters: Arc::new(json!({"type": "object", "properties": {"path": {"type": "string"}}})),
+            parameters: Arc::new(
+                json!({"type": "object", "properties": {"path": {"type": "string"}}}),
+            ),
             risk: Risk::READS,
         }]),
         messages: messages.into_iter().map(Arc::new).collect(),
@@ -49,9 +59,21 @@ pub(crate) fn thought(origin: &str, text: &str, signature: Option<&str>) -> Bloc
 
 pub(crate) fn call(id: &str, path: &str) -> Block {
     let args = json!({ "path": path });
-    Block::ToolCall(ToolCall { id: id.into(), name: "ls".into(), args, invalid: None, signature: None })
+    Block::ToolCall(ToolCall {
+        id: id.into(),
+        name: "ls".into(),
+        args,
+        invalid: None,
+        signature: None,
+    })
 }
 
 pub(crate) fn result(id: &str, status: ResultStatus, content: Vec<Block>) -> ToolResult {
-    ToolResult { id: id.into(), name: "ls".into(), status, content, seq: 0 }
+    ToolResult {
+        id: id.into(),
+        name: "ls".into(),
+        status,
+        content,
+        seq: 0,
+    }
 }

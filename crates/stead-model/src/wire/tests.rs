@@ -33,28 +33,46 @@ fn wires() -> [Box<dyn Wire>; 4] {
 pub(super) fn read(wire: &dyn Wire, pieces: &[&[u8]]) -> (Vec<Delta>, Result<(), ModelError>) {
     let (mut parser, mut decoder, mut deltas) = (SseParser::default(), wire.decoder(), Vec::new());
     let mut sink = |event: &str, data: &str| decoder.push(event, data, &mut deltas);
-    let pushed =
-        pieces.iter().try_for_each(|piece| parser.push(piece, &mut sink)).and_then(|()| parser.finish(&mut sink));
+    let pushed = pieces
+        .iter()
+        .try_for_each(|piece| parser.push(piece, &mut sink))
+        .and_then(|()| parser.finish(&mut sink));
     let ended = pushed.and_then(|()| decoder.finish(&mut deltas));
     (deltas, ended)
 }
 
 /// Splits a stream at every byte, then cuts it at every byte. A cut stream is an error; from
 /// `whole_from` on, where the terminal event is whole, it is the same answer.
-pub(super) fn assert_splits_and_cuts(wire: &dyn Wire, stream: &str, whole_from: usize) -> Vec<Delta> {
+pub(super) fn assert_splits_and_cuts(
+    wire: &dyn Wire,
+    stream: &str,
+    whole_from: usize,
+) -> Vec<Delta> {
     let bytes = stream.as_bytes();
     let whole = read(wire, &[bytes]);
     assert_eq!(whole.1, Ok(()));
-    let Some(Delta::Done(_)) = whole.0.last() else { panic!("no end: {whole:?}") };
+    let Some(Delta::Done(_)) = whole.0.last() else {
+        panic!("no end: {whole:?}")
+    };
     assert_eq!(read(wire, &bytes.chunks(1).collect::<Vec<_>>()), whole);
     for at in 0..bytes.len() {
-        assert_eq!(read(wire, &[&bytes[..at], &bytes[at..]]), whole, "split at byte {at}");
+        assert_eq!(
+            read(wire, &[&bytes[..at], &bytes[at..]]),
+            whole,
+            "split at byte {at}"
+        );
         let (deltas, ended) = read(wire, &[&bytes[..at]]);
         if at >= whole_from {
             assert_eq!((deltas, ended), whole, "cut at byte {at}");
         } else {
-            assert!(matches!(ended, Err(ModelError::Cut | ModelError::Protocol(_))), "cut at byte {at}: {ended:?}");
-            assert!(!deltas.iter().any(|delta| matches!(delta, Delta::Done(_))), "cut at byte {at}");
+            assert!(
+                matches!(ended, Err(ModelError::Cut | ModelError::Protocol(_))),
+                "cut at byte {at}: {ended:?}"
+            );
+            assert!(
+                !deltas.iter().any(|delta| matches!(delta, Delta::Done(_))),
+                "cut at byte {at}"
+            );
             assert_eq!(deltas, whole.0[..deltas.len()], "cut at byte {at}");
         }
     }
@@ -68,27 +86,41 @@ fn assert_damage_is_survived(wire: &dyn Wire, stream: &[u8]) {
         for byte in *b"\"}[0\n\xff" {
             let broken = [&stream[..at], &[byte], &stream[at + 1..]].concat();
             let (deltas, _) = read(wire, &[&broken]);
-            assert!(deltas.iter().filter(|delta| matches!(delta, Delta::Done(_))).count() <= 1);
+            assert!(
+                deltas
+                    .iter()
+                    .filter(|delta| matches!(delta, Delta::Done(_)))
+                    .count()
+                    <= 1
+            );
         }
     }
 }
 
 /// Joins events into a stream, each with its name taken from its `type`.
 pub(super) fn events(list: &[serde_json::Value]) -> String {
-    list.iter().fold(String::new(), |stream, event| match event.get("type").and_then(|kind| kind.as_str()) {
-        Some(kind) => format!("{stream}event: {kind}\ndata: {event}\n\n"),
-        None => format!("{stream}data: {event}\n\n"),
+    list.iter().fold(String::new(), |stream, event| {
+        match event.get("type").and_then(|kind| kind.as_str()) {
+            Some(kind) => format!("{stream}event: {kind}\ndata: {event}\n\n"),
+            None => format!("{stream}data: {event}\n\n"),
+        }
     })
 }
 
 fn turn(origin: &str, n: usize) -> Vec<Message> {
     let id = format!("c{n}");
-    let said = vec![thought(origin, "hm", Some("sig")), Block::text(format!("step {n}")), call(&id, "a\"b")];
+    let said = vec![
+        thought(origin, "hm", Some("sig")),
+        Block::text(format!("step {n}")),
+        call(&id, "a\"b"),
+    ];
     let found = vec![Block::text("ünï\u{1F600}\n"), media("image/png")];
     vec![
         Message::user(format!("question {n}")),
         Message::Assistant { content: said },
-        Message::Tool { results: vec![result(&id, ResultStatus::Ok, found)] },
+        Message::Tool {
+            results: vec![result(&id, ResultStatus::Ok, found)],
+        },
     ]
 }
 
@@ -102,14 +134,20 @@ fn each_turns_body_extends_the_one_before() {
         for n in 0..20 {
             let mut tail = Vec::new();
             wire.tail(&mut tail);
-            let body = String::from_utf8(encode(wire.as_ref(), &asked, Mode::Stream, None)).unwrap();
-            let open = body.strip_suffix(std::str::from_utf8(&tail).unwrap()).unwrap().to_owned();
+            let body =
+                String::from_utf8(encode(wire.as_ref(), &asked, Mode::Stream, None)).unwrap();
+            let open = body
+                .strip_suffix(std::str::from_utf8(&tail).unwrap())
+                .unwrap()
+                .to_owned();
             let (head, messages) = open.split_once(r#""messages":["#).unwrap_or((&open, ""));
             let unmarked = format!("{head}{}", messages.replace(MARK, ""));
             assert!(unmarked.starts_with(&before), "turn {n} of {wire:?}");
             assert!(messages.matches(MARK).count() <= 1);
             before = unmarked;
-            asked.messages.extend(turn(wire.origin(), n).into_iter().map(Arc::new));
+            asked
+                .messages
+                .extend(turn(wire.origin(), n).into_iter().map(Arc::new));
         }
     }
 }
@@ -128,10 +166,16 @@ fn any_message() -> impl Strategy<Value = Message> {
         Just(call("c1", ".")),
     ];
     let content = prop::collection::vec(block, 0..4);
-    let tool = |content| Message::Tool { results: vec![result("c1", ResultStatus::Error, content)] };
+    let tool = |content| Message::Tool {
+        results: vec![result("c1", ResultStatus::Error, content)],
+    };
     prop_oneof![
-        content.clone().prop_map(|content| Message::User { content }),
-        content.clone().prop_map(|content| Message::Assistant { content }),
+        content
+            .clone()
+            .prop_map(|content| Message::User { content }),
+        content
+            .clone()
+            .prop_map(|content| Message::Assistant { content }),
         content.prop_map(tool),
     ]
 }

@@ -1,4 +1,8 @@
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on fails"
+)]
 
 use super::*;
 use std::time::Duration;
@@ -10,7 +14,17 @@ async fn ask(script: &str, input: &[u8], timeout: Duration) -> (Dialogue, Durati
     let mut command = Command::new("/bin/sh");
     command.args(["-c", script]).env_clear();
     let begun = Instant::now();
-    let said = converse(command, input, LIMIT, &Capture { timeout, cancel: CancellationToken::new() }).await.unwrap();
+    let said = converse(
+        command,
+        input,
+        LIMIT,
+        &Capture {
+            timeout,
+            cancel: CancellationToken::new(),
+        },
+    )
+    .await
+    .unwrap();
     (said, begun.elapsed())
 }
 
@@ -27,9 +41,19 @@ async fn an_answer_is_what_was_written_and_how_it_ended() {
         ("sleep 300 & echo fine", b"", 0, "fine\n", ""),
     ] {
         let (said, took) = ask(script, input, Duration::from_secs(20)).await;
-        let Ended::Exited(status) = said.ended else { panic!("{script}: {said:?}") };
-        let heard = (Some(status), String::from_utf8(said.stdout).unwrap(), String::from_utf8(said.stderr).unwrap());
-        assert_eq!(heard, (Some(code), stdout.to_owned(), stderr.to_owned()), "{script}");
+        let Ended::Exited(status) = said.ended else {
+            panic!("{script}: {said:?}")
+        };
+        let heard = (
+            Some(status),
+            String::from_utf8(said.stdout).unwrap(),
+            String::from_utf8(said.stderr).unwrap(),
+        );
+        assert_eq!(
+            heard,
+            (Some(code), stdout.to_owned(), stderr.to_owned()),
+            "{script}"
+        );
         assert!(took < Duration::from_secs(10), "{script} took {took:?}");
     }
 }
@@ -40,9 +64,19 @@ async fn one_that_never_ends_or_says_too_much_is_stopped() {
     let second = Duration::from_millis(300);
     for (script, timeout, ended, kept) in [
         ("sleep 300", second, Ended::TimedOut, 0),
-        ("trap '' TERM; while :; do sleep 1; done", second, Ended::TimedOut, 0),
+        (
+            "trap '' TERM; while :; do sleep 1; done",
+            second,
+            Ended::TimedOut,
+            0,
+        ),
         ("yes", Duration::from_secs(20), Ended::Full, LIMIT),
-        ("trap '' PIPE; yes >&2; sleep 300", Duration::from_secs(20), Ended::Full, 0),
+        (
+            "trap '' PIPE; yes >&2; sleep 300",
+            Duration::from_secs(20),
+            Ended::Full,
+            0,
+        ),
     ] {
         let (said, took) = ask(script, b"", timeout).await;
         assert_eq!((said.ended, said.stdout.len()), (ended, kept), "{script}");

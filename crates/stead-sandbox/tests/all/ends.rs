@@ -13,8 +13,14 @@ const GROUP: &str = "cut -d' ' -f5 /proc/self/stat";
 const UP: &str = "until [ -e up ]; do sleep 0.01; done";
 
 fn assert_reaped(group: &str, case: &str) {
-    assert!(group.parse::<u32>().is_ok(), "{case}: {group:?} is no group");
-    assert!(!Path::new("/proc").join(group).exists(), "{case}: the guard was not waited for");
+    assert!(
+        group.parse::<u32>().is_ok(),
+        "{case}: {group:?} is no group"
+    );
+    assert!(
+        !Path::new("/proc").join(group).exists(),
+        "{case}: the guard was not waited for"
+    );
 }
 
 // 6: execute
@@ -36,30 +42,81 @@ async fn nothing_is_left_of_a_command_whatever_it_starts() {
     let cases = [
         ("endless output", "yes".to_owned(), Ended::Full),
         ("silence", "sleep 1000".to_owned(), Ended::TimedOut),
-        ("it does not want to end", "trap '' TERM; while :; do sleep 0.05; done".to_owned(), Ended::TimedOut),
-        ("children of its own", "sleep 1000 & sleep 1000 & wait".to_owned(), Ended::TimedOut),
-        ("it becomes another session", format!("exec setsid {forgotten}"), Ended::TimedOut),
-        ("a child that holds the output", stray(forgotten), Ended::Exited(0)),
-        ("a job of its own", format!("set -m; {}", stray(forgotten)), Ended::Exited(0)),
-        ("another session", stray(&format!("setsid {forgotten}")), Ended::Exited(0)),
-        ("a daemon", stray(&format!("(setsid {forgotten} >/dev/null 2>&1 &)")), Ended::Exited(0)),
         (
-            "a daemon twice over",
-            stray(&format!("setsid sh -c \"setsid {} &\"", forgotten.replace('"', "\\\""))),
+            "it does not want to end",
+            "trap '' TERM; while :; do sleep 0.05; done".to_owned(),
+            Ended::TimedOut,
+        ),
+        (
+            "children of its own",
+            "sleep 1000 & sleep 1000 & wait".to_owned(),
+            Ended::TimedOut,
+        ),
+        (
+            "it becomes another session",
+            format!("exec setsid {forgotten}"),
+            Ended::TimedOut,
+        ),
+        (
+            "a child that holds the output",
+            stray(forgotten),
             Ended::Exited(0),
         ),
-        ("it is deaf to hang-ups", stray(&format!("nohup {forgotten}")), Ended::Exited(0)),
+        (
+            "a job of its own",
+            format!("set -m; {}", stray(forgotten)),
+            Ended::Exited(0),
+        ),
+        (
+            "another session",
+            stray(&format!("setsid {forgotten}")),
+            Ended::Exited(0),
+        ),
+        (
+            "a daemon",
+            stray(&format!("(setsid {forgotten} >/dev/null 2>&1 &)")),
+            Ended::Exited(0),
+        ),
+        (
+            "a daemon twice over",
+            stray(&format!(
+                "setsid sh -c \"setsid {} &\"",
+                forgotten.replace('"', "\\\"")
+            )),
+            Ended::Exited(0),
+        ),
+        (
+            "it is deaf to hang-ups",
+            stray(&format!("nohup {forgotten}")),
+            Ended::Exited(0),
+        ),
     ];
     for (case, script, expected) in cases {
         let (dir, trace) = (tempfile::tempdir().unwrap(), trace());
         let exec = traced(&format!("{GROUP}; {script}"), dir.path(), &trace);
-        let limit = if expected == Ended::TimedOut { Duration::from_millis(700) } else { Duration::from_secs(10) };
+        let limit = if expected == Ended::TimedOut {
+            Duration::from_millis(700)
+        } else {
+            Duration::from_secs(10)
+        };
         let started = Instant::now();
         let (ended, said) = run(exec.within(limit)).await;
-        assert_eq!(ended.unwrap(), expected, "{case}: {:?}", String::from_utf8_lossy(&said.0[..said.0.len().min(500)]));
-        assert!(started.elapsed() < Duration::from_secs(5), "{case}: {:?}", started.elapsed());
+        assert_eq!(
+            ended.unwrap(),
+            expected,
+            "{case}: {:?}",
+            String::from_utf8_lossy(&said.0[..said.0.len().min(500)])
+        );
+        assert!(
+            started.elapsed() < Duration::from_secs(5),
+            "{case}: {:?}",
+            started.elapsed()
+        );
         assert_eq!(alive(&trace), Vec::<String>::new(), "{case}");
-        assert_reaped(String::from_utf8_lossy(&said.0).lines().next().unwrap(), case);
+        assert_reaped(
+            String::from_utf8_lossy(&said.0).lines().next().unwrap(),
+            case,
+        );
     }
 }
 
@@ -84,7 +141,11 @@ async fn a_cancelled_command_is_asked_to_end_and_a_forgotten_one_is_killed() {
     std::fs::remove_file(dir.path().join("goodbye")).unwrap();
     let mut work = Box::pin(run(traced(script, dir.path(), &trace)));
     while !dir.path().join("up").exists() {
-        assert!(tokio::time::timeout(Duration::from_millis(5), &mut work).await.is_err());
+        assert!(
+            tokio::time::timeout(Duration::from_millis(5), &mut work)
+                .await
+                .is_err()
+        );
     }
     drop(work);
     eventually("a forgotten command lives on", || alive(&trace).is_empty());
@@ -96,10 +157,18 @@ async fn a_cancelled_command_is_asked_to_end_and_a_forgotten_one_is_killed() {
 async fn what_cannot_begin_says_so_and_leaves_nothing() {
     let (ended, _) = run(traced("true", Path::new("/no/such/folder"), &trace())).await;
     assert!(matches!(ended, Err(SandboxError::Start(_))), "{ended:?}");
-    let bounds = Capture { timeout: Duration::MAX, cancel: CancellationToken::new() };
+    let bounds = Capture {
+        timeout: Duration::MAX,
+        cancel: CancellationToken::new(),
+    };
     let mut said = Said::default();
-    let error = capture(Command::new("/no/such/program"), &mut said, &bounds).await.unwrap_err();
-    assert!(matches!(&error, SandboxError::Start(why) if why.kind() == std::io::ErrorKind::NotFound), "{error}");
+    let error = capture(Command::new("/no/such/program"), &mut said, &bounds)
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(&error, SandboxError::Start(why) if why.kind() == std::io::ErrorKind::NotFound),
+        "{error}"
+    );
 }
 
 // 6: execute
@@ -119,10 +188,15 @@ async fn eight_commands_at_once_do_not_touch_each_other() {
         let host = &host;
         async move {
             let mut said = Said::default();
-            (host.exec(exec, &mut said).await.unwrap(), said.text().to_owned())
+            (
+                host.exec(exec, &mut said).await.unwrap(),
+                said.text().to_owned(),
+            )
         }
     });
     let done = futures_util::future::join_all(work).await;
-    let expected: Vec<_> = (0..8).map(|n| (Ended::Exited(n), format!("number {n}\n"))).collect();
+    let expected: Vec<_> = (0..8)
+        .map(|n| (Ended::Exited(n), format!("number {n}\n")))
+        .collect();
     assert_eq!(done, expected);
 }

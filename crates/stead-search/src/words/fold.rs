@@ -43,7 +43,11 @@ pub(super) fn letter(c: char) -> String {
         return c.to_ascii_lowercase().to_string();
     }
     let mut out = String::new();
-    for plain in std::iter::once(c).nfkd().filter(|c| !is_accent(*c)).flat_map(char::to_lowercase) {
+    for plain in std::iter::once(c)
+        .nfkd()
+        .filter(|c| !is_accent(*c))
+        .flat_map(char::to_lowercase)
+    {
         match plain {
             'ß' => out.push_str("ss"),
             'æ' => out.push_str("ae"),
@@ -54,7 +58,9 @@ pub(super) fn letter(c: char) -> String {
             'ı' => out.push('i'),
             'þ' => out.push_str("th"),
             'ς' => out.push('σ'),
-            plain if plain.is_alphanumeric() || is_mark(plain) && !is_accent(plain) => out.push(plain),
+            plain if plain.is_alphanumeric() || is_mark(plain) && !is_accent(plain) => {
+                out.push(plain)
+            }
             // What a sign of compatibility is made of may be no letter: `½` is `1⁄2`.
             _ => {}
         }

@@ -1,7 +1,10 @@
 use super::*;
 
 fn of(text: &str) -> (Vec<String>, Vec<String>) {
-    let (sequence, beside): (Vec<Word>, Vec<Word>) = words(text).all.into_iter().partition(|w| w.sort.is_sequence());
+    let (sequence, beside): (Vec<Word>, Vec<Word>) = words(text)
+        .all
+        .into_iter()
+        .partition(|w| w.sort.is_sequence());
     let texts = |words: Vec<Word>| words.into_iter().map(|word| word.text).collect();
     (texts(sequence), texts(beside))
 }
@@ -38,8 +41,10 @@ fn text_becomes_words_in_every_script_and_in_code() {
         ("🎉", &[], &[]),
     ];
     for (text, sequence, beside) in table {
-        let expected: (Vec<String>, Vec<String>) =
-            (sequence.iter().map(|&w| w.into()).collect(), beside.iter().map(|&w| w.into()).collect());
+        let expected: (Vec<String>, Vec<String>) = (
+            sequence.iter().map(|&w| w.into()).collect(),
+            beside.iter().map(|&w| w.into()).collect(),
+        );
         assert_eq!(of(text), expected, "{text:?}");
     }
 }
@@ -53,7 +58,8 @@ fn a_long_word_is_cut() {
 /// FTS5 gets words between quotes and spaces: nothing else may be in them.
 fn check(text: &str) -> Result<(), String> {
     for word in words(text).all {
-        let plain = |c: char| !c.is_ascii() || c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        let plain =
+            |c: char| !c.is_ascii() || c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
         if word.text.is_empty() || !word.text.chars().all(plain) {
             return Err(format!("{word:?} of {text:?}"));
         }
@@ -66,7 +72,9 @@ fn check(text: &str) -> Result<(), String> {
 
 #[test]
 fn every_character_alone_makes_proper_words() {
-    let wrong: Vec<_> = (char::MIN..=char::MAX).filter_map(|c| check(c.encode_utf8(&mut [0; 4])).err()).collect();
+    let wrong: Vec<_> = (char::MIN..=char::MAX)
+        .filter_map(|c| check(c.encode_utf8(&mut [0; 4])).err())
+        .collect();
     assert_eq!(wrong, Vec::<String>::new());
 }
 

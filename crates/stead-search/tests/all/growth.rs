@@ -8,14 +8,38 @@ use stead_search::{Appended, Index, Kind, Line, Query, Synced};
 async fn a_version_that_is_known_is_left_alone_and_another_replaces_it() {
     let index = Index::in_memory().await.unwrap();
     let source = memory("a.md");
-    assert_eq!(index.sync(&source, "1", &notes(&["heron"])).await.unwrap(), Synced::Replaced);
-    assert_eq!(index.sync(&source, "1", &notes(&["stork"])).await.unwrap(), Synced::Unchanged);
+    assert_eq!(
+        index.sync(&source, "1", &notes(&["heron"])).await.unwrap(),
+        Synced::Replaced
+    );
+    assert_eq!(
+        index.sync(&source, "1", &notes(&["stork"])).await.unwrap(),
+        Synced::Unchanged
+    );
     assert_eq!(found(&index, "heron").await, [1]);
-    assert_eq!(index.sync(&source, "2", &notes(&["", "stork"])).await.unwrap(), Synced::Replaced);
-    assert_eq!((found(&index, "heron").await, found(&index, "stork").await), (vec![], vec![2]));
-    assert_eq!(index.sources(Kind::Memory).await.unwrap(), [("a.md".to_owned(), "2".to_owned())].into());
+    assert_eq!(
+        index
+            .sync(&source, "2", &notes(&["", "stork"]))
+            .await
+            .unwrap(),
+        Synced::Replaced
+    );
+    assert_eq!(
+        (found(&index, "heron").await, found(&index, "stork").await),
+        (vec![], vec![2])
+    );
+    assert_eq!(
+        index.sources(Kind::Memory).await.unwrap(),
+        [("a.md".to_owned(), "2".to_owned())].into()
+    );
     index.remove(&source).await.unwrap();
-    assert_eq!((found(&index, "stork").await, index.version(&source).await.unwrap()), (vec![], None));
+    assert_eq!(
+        (
+            found(&index, "stork").await,
+            index.version(&source).await.unwrap()
+        ),
+        (vec![], None)
+    );
     index.remove(&source).await.unwrap();
 }
 
@@ -24,9 +48,14 @@ async fn what_was_forgotten_takes_no_space() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("search.sqlite");
     let index = Index::open(&path).await.unwrap();
-    let lines: Vec<Line> = (1..=3000).map(|n| Line::note(n, format!("line {n} of many more words"))).collect();
+    let lines: Vec<Line> = (1..=3000)
+        .map(|n| Line::note(n, format!("line {n} of many more words")))
+        .collect();
     index.sync(&memory("large.md"), "1", &lines).await.unwrap();
-    index.sync(&memory("small.md"), "1", &notes(&["heron"])).await.unwrap();
+    index
+        .sync(&memory("small.md"), "1", &notes(&["heron"]))
+        .await
+        .unwrap();
     index.compact().await.unwrap();
     let full = std::fs::metadata(&path).unwrap().len();
     index.remove(&memory("large.md")).await.unwrap();
@@ -41,19 +70,39 @@ async fn only_the_version_that_grew_is_added_to() {
     let index = Index::in_memory().await.unwrap();
     let source = memory("a.md");
     let more = [Line::note(2, "stork")];
-    assert_eq!(index.append(&source, "1", "2", &more).await.unwrap(), Appended::Stale);
+    assert_eq!(
+        index.append(&source, "1", "2", &more).await.unwrap(),
+        Appended::Stale
+    );
     index.sync(&source, "1", &notes(&["heron"])).await.unwrap();
-    assert_eq!(index.append(&source, "1", "2", &more).await.unwrap(), Appended::Added);
+    assert_eq!(
+        index.append(&source, "1", "2", &more).await.unwrap(),
+        Appended::Added
+    );
     // Another process that saw the same growth adds nothing twice.
-    assert_eq!(index.append(&source, "1", "2", &more).await.unwrap(), Appended::Stale);
+    assert_eq!(
+        index.append(&source, "1", "2", &more).await.unwrap(),
+        Appended::Stale
+    );
     assert_eq!(found(&index, "stork heron").await, [1, 2]);
 }
 
-const WORDS: [&str; 10] =
-    ["heron", "stork", "数据库", "数据", "read_lines", "HttpModel", "E0308", "the", "running", "🎉"];
+const WORDS: [&str; 10] = [
+    "heron",
+    "stork",
+    "数据库",
+    "数据",
+    "read_lines",
+    "HttpModel",
+    "E0308",
+    "the",
+    "running",
+    "🎉",
+];
 
 fn texts() -> impl Strategy<Value = Vec<String>> {
-    let text = prop::collection::vec(prop::sample::select(&WORDS[..]), 0..6).prop_map(|words| words.join(" "));
+    let text = prop::collection::vec(prop::sample::select(&WORDS[..]), 0..6)
+        .prop_map(|words| words.join(" "));
     prop::collection::vec(text, 0..25)
 }
 

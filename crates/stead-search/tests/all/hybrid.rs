@@ -18,11 +18,25 @@ impl Embed for Meanings {
         "meanings"
     }
 
-    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, EmbedError>> {
+    fn embed<'a>(
+        &'a self,
+        texts: &'a [String],
+    ) -> BoxFuture<'a, Result<Vec<Vec<f32>>, EmbedError>> {
         self.asked.lock().unwrap().extend(texts.iter().cloned());
-        let about = |text: &str, words: &[&str]| if words.iter().any(|word| text.contains(word)) { 1.0 } else { 0.1 };
-        let vector =
-            |text: &String| vec![about(text, &["car", "automobile", "vehicle"]), about(text, &["bird", "heron"]), 0.2];
+        let about = |text: &str, words: &[&str]| {
+            if words.iter().any(|word| text.contains(word)) {
+                1.0
+            } else {
+                0.1
+            }
+        };
+        let vector = |text: &String| {
+            vec![
+                about(text, &["car", "automobile", "vehicle"]),
+                about(text, &["bird", "heron"]),
+                0.2,
+            ]
+        };
         let vectors = texts.iter().map(vector).collect();
         async move { Ok(vectors) }.boxed()
     }
@@ -31,24 +45,52 @@ impl Embed for Meanings {
 const DEADLINE: Duration = Duration::from_secs(5);
 
 async fn ask(index: &Index, embed: &dyn Embed, text: &str) -> Found {
-    index.search_hybrid(&Query::new(text), Hybrid { embed, deadline: DEADLINE }).await.unwrap()
+    index
+        .search_hybrid(
+            &Query::new(text),
+            Hybrid {
+                embed,
+                deadline: DEADLINE,
+            },
+        )
+        .await
+        .unwrap()
 }
 
 #[tokio::test]
 async fn what_means_the_same_is_found_without_a_common_word_and_lines_are_embedded_once() {
-    let index = index_of(&["the automobile is red", "a heron by the lake", "invoices are due"]).await;
+    let index = index_of(&[
+        "the automobile is red",
+        "a heron by the lake",
+        "invoices are due",
+    ])
+    .await;
     let meanings = Meanings::default();
     assert_eq!(index.search(&Query::new("vehicle")).await.unwrap().hits, []);
     let found = ask(&index, &meanings, "vehicle").await;
-    assert_eq!((found.hits[0].place, found.ranking), (1, Ranking::Hybrid { unknown: 0 }));
+    assert_eq!(
+        (found.hits[0].place, found.ranking),
+        (1, Ranking::Hybrid { unknown: 0 })
+    );
     assert_eq!(meanings.asked.lock().unwrap().len(), 4);
     // A line that did not change is not asked for again, though its file did.
     index
-        .sync(&memory("a.md"), "2", &notes(&["new first line", "the automobile is red", "a heron by the lake"]))
+        .sync(
+            &memory("a.md"),
+            "2",
+            &notes(&[
+                "new first line",
+                "the automobile is red",
+                "a heron by the lake",
+            ]),
+        )
         .await
         .unwrap();
     assert_eq!(ask(&index, &meanings, "vehicle").await.hits[0].place, 2);
-    assert_eq!(meanings.asked.lock().unwrap()[4..], ["vehicle".to_owned(), "new first line".to_owned()]);
+    assert_eq!(
+        meanings.asked.lock().unwrap()[4..],
+        ["vehicle".to_owned(), "new first line".to_owned()]
+    );
 }
 
 #[tokio::test]
@@ -72,7 +114,10 @@ impl Embed for Broken {
         "broken"
     }
 
-    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, EmbedError>> {
+    fn embed<'a>(
+        &'a self,
+        texts: &'a [String],
+    ) -> BoxFuture<'a, Result<Vec<Vec<f32>>, EmbedError>> {
         async move {
             match self {
                 Self::Fails => Err(EmbedError("no such model".to_owned())),
@@ -93,11 +138,28 @@ async fn without_meaning_words_answer_and_say_why() {
         (Broken::Fails, "no such model"),
         (Broken::Hangs, "no answer within 50ms"),
         (Broken::GivesTooFew, "broken gave 0 vectors for 1 texts"),
-        (Broken::GivesNothing, "broken gave a vector without a direction"),
+        (
+            Broken::GivesNothing,
+            "broken gave a vector without a direction",
+        ),
     ];
     for (embed, why) in table {
-        let hybrid = Hybrid { embed: &embed, deadline: Duration::from_millis(50) };
-        let found = index.search_hybrid(&Query::new("heron"), hybrid).await.unwrap();
-        assert_eq!(found, Found { hits: lexical.clone(), ranking: Ranking::LexicalOnly { why: why.to_owned() } });
+        let hybrid = Hybrid {
+            embed: &embed,
+            deadline: Duration::from_millis(50),
+        };
+        let found = index
+            .search_hybrid(&Query::new("heron"), hybrid)
+            .await
+            .unwrap();
+        assert_eq!(
+            found,
+            Found {
+                hits: lexical.clone(),
+                ranking: Ranking::LexicalOnly {
+                    why: why.to_owned()
+                }
+            }
+        );
     }
 }

@@ -66,7 +66,10 @@ async fn nothing_that_is_typed_is_an_error_of_syntax() {
     let long = "wort ".repeat(5000) + &"数".repeat(5000);
     assert!(index.search(&Query::new(long)).await.is_ok());
     for empty in ["", "  \n\t "] {
-        assert!(matches!(index.search(&Query::new(empty)).await, Err(SearchError::EmptyQuery)));
+        assert!(matches!(
+            index.search(&Query::new(empty)).await,
+            Err(SearchError::EmptyQuery)
+        ));
     }
     // The marks of scopes are no words.
     assert_eq!(found(&index, "k0").await, Vec::<u64>::new());
@@ -87,7 +90,14 @@ async fn all_words_go_before_some_and_neighbours_before_strangers() {
 
 #[tokio::test]
 async fn a_phrase_must_stand_there() {
-    let index = index_of(&["the quick brown fox", "brown and quick", "quick_brown", "数据和库", "数据库"]).await;
+    let index = index_of(&[
+        "the quick brown fox",
+        "brown and quick",
+        "quick_brown",
+        "数据和库",
+        "数据库",
+    ])
+    .await;
     assert_eq!(found(&index, "\"quick brown\"").await, [1, 3]);
     assert_eq!(found(&index, "\"数据库\"").await, [5]);
     assert_eq!(found(&index, "\"not there\"").await, Vec::<u64>::new());
@@ -104,9 +114,18 @@ async fn signs_are_found_as_they_stand() {
 async fn scope_and_time_narrow_and_limits_are_kept() {
     let index = Index::in_memory().await.unwrap();
     let day = |n: i64| jiff::Timestamp::from_second(n * 86_400).unwrap();
-    for (kind, name) in [(Kind::Memory, "memory/a.md"), (Kind::Memory, "MEMORY.md"), (Kind::Session, "s")] {
-        let lines: Vec<Line> = (1..=9).map(|n| Line::note(n, "heron").at(day(n as i64))).collect();
-        index.sync(&Source::new(kind, name), "1", &lines).await.unwrap();
+    for (kind, name) in [
+        (Kind::Memory, "memory/a.md"),
+        (Kind::Memory, "MEMORY.md"),
+        (Kind::Session, "s"),
+    ] {
+        let lines: Vec<Line> = (1..=9)
+            .map(|n| Line::note(n, "heron").at(day(n as i64)))
+            .collect();
+        index
+            .sync(&Source::new(kind, name), "1", &lines)
+            .await
+            .unwrap();
     }
     let all = Query::new("heron").limit(100);
     let under = Scope::Under(Kind::Memory, "memory/".into());
@@ -126,38 +145,73 @@ async fn scope_and_time_narrow_and_limits_are_kept() {
         (Query::new("heron").limit(usize::MAX), 27),
     ];
     for (query, hits) in table {
-        assert_eq!(index.search(&query).await.unwrap().hits.len(), hits, "{query:?}");
+        assert_eq!(
+            index.search(&query).await.unwrap().hits.len(),
+            hits,
+            "{query:?}"
+        );
     }
     // Newer first, then by source and place.
     let best = places(&index.search(&all.limit(3)).await.unwrap());
-    assert_eq!(best, [("MEMORY.md".to_owned(), 9), ("memory/a.md".to_owned(), 9), ("s".to_owned(), 9)]);
+    assert_eq!(
+        best,
+        [
+            ("MEMORY.md".to_owned(), 9),
+            ("memory/a.md".to_owned(), 9),
+            ("s".to_owned(), 9)
+        ]
+    );
 }
 
 #[tokio::test]
 async fn a_hit_shows_who_said_what_and_where() {
     let index = Index::in_memory().await.unwrap();
-    let text = format!("{} the needle is here {}", "hay ".repeat(1000), "hay\n".repeat(1000));
+    let text = format!(
+        "{} the needle is here {}",
+        "hay ".repeat(1000),
+        "hay\n".repeat(1000)
+    );
     let at = "2026-11-16T07:00:00Z".parse().unwrap();
-    let line = Line { place: 7, at: Some(at), voice: Voice::Tool, text };
-    index.sync(&Source::new(Kind::Session, "s1"), "1", &[line]).await.unwrap();
+    let line = Line {
+        place: 7,
+        at: Some(at),
+        voice: Voice::Tool,
+        text,
+    };
+    index
+        .sync(&Source::new(Kind::Session, "s1"), "1", &[line])
+        .await
+        .unwrap();
     let found = index.search(&Query::new("needle")).await.unwrap();
     let hit = &found.hits[0];
     assert_eq!(
         (hit.kind, hit.source.as_str(), hit.place, hit.at, hit.voice),
         (Kind::Session, "s1", 7, Some(at), Voice::Tool)
     );
-    assert!(hit.text.contains("the needle is here") && hit.text.chars().count() <= 242, "{}", hit.text);
+    assert!(
+        hit.text.contains("the needle is here") && hit.text.chars().count() <= 242,
+        "{}",
+        hit.text
+    );
     // Many pieces of one line are one hit.
-    assert_eq!(index.search(&Query::new("hay")).await.unwrap().hits.len(), 1);
+    assert_eq!(
+        index.search(&Query::new("hay")).await.unwrap().hits.len(),
+        1
+    );
 }
 
 #[tokio::test]
 async fn more_sources_than_can_be_named_are_a_scope_too() {
     let index = Index::in_memory().await.unwrap();
     for n in 0..80 {
-        index.sync(&memory(&format!("{n:02}.md")), "1", &notes(&["heron"])).await.unwrap();
+        index
+            .sync(&memory(&format!("{n:02}.md")), "1", &notes(&["heron"]))
+            .await
+            .unwrap();
     }
     let names: Vec<String> = (0..70).map(|n| format!("{n:02}.md")).collect();
-    let query = Query::new("heron").limit(200).within(Scope::Sources(Kind::Memory, names));
+    let query = Query::new("heron")
+        .limit(200)
+        .within(Scope::Sources(Kind::Memory, names));
     assert_eq!(index.search(&query).await.unwrap().hits.len(), 70);
 }

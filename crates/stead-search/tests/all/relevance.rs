@@ -8,7 +8,9 @@ const QUERIES: &str = include_str!("../data/queries.txt");
 const RECALL_AT_5: f64 = 0.97;
 
 fn rows(text: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
-    text.lines().filter(|line| !line.starts_with('#')).map(|line| line.split_once(" | ").unwrap())
+    text.lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| line.split_once(" | ").unwrap())
 }
 
 // 5.6
@@ -17,7 +19,14 @@ async fn the_corpus_is_found_in_english_chinese_japanese_korean_and_code() {
     let index = Index::in_memory().await.unwrap();
     let documents: Vec<_> = rows(DOCUMENTS).collect();
     for (id, text) in &documents {
-        index.sync(&Source::new(Kind::Memory, *id), "1", &[Line::note(1, *text)]).await.unwrap();
+        index
+            .sync(
+                &Source::new(Kind::Memory, *id),
+                "1",
+                &[Line::note(1, *text)],
+            )
+            .await
+            .unwrap();
     }
     let (mut wanted, mut hit, mut first, mut missed) = (0, 0, 0, Vec::new());
     let queries: Vec<_> = rows(QUERIES).collect();
@@ -25,18 +34,40 @@ async fn the_corpus_is_found_in_english_chinese_japanese_korean_and_code() {
         let found = index.search(&Query::new(*query).limit(5)).await.unwrap();
         let found: Vec<&str> = found.hits.iter().map(|hit| hit.source.as_str()).collect();
         for id in ids.split_whitespace() {
-            assert!(documents.iter().any(|(known, _)| *known == id), "{id} is no document");
+            assert!(
+                documents.iter().any(|(known, _)| *known == id),
+                "{id} is no document"
+            );
             wanted += 1;
             hit += usize::from(found.contains(&id));
             if !found.contains(&id) {
                 missed.push(format!("{query:?} wants {id}, found {found:?}"));
             }
         }
-        first += usize::from(found.first().is_some_and(|id| ids.split_whitespace().any(|wanted| wanted == *id)));
+        first += usize::from(
+            found
+                .first()
+                .is_some_and(|id| ids.split_whitespace().any(|wanted| wanted == *id)),
+        );
     }
-    assert!(documents.len() >= 60 && queries.len() >= 150, "{} {}", documents.len(), queries.len());
-    let (recall, top) = (hit as f64 / wanted as f64, first as f64 / queries.len() as f64);
-    println!("recall@5 {recall:.3}, first {top:.3}\n{}", missed.join("\n"));
-    assert!(recall >= RECALL_AT_5, "recall@5 is {recall:.3}\n{}", missed.join("\n"));
+    assert!(
+        documents.len() >= 60 && queries.len() >= 150,
+        "{} {}",
+        documents.len(),
+        queries.len()
+    );
+    let (recall, top) = (
+        hit as f64 / wanted as f64,
+        first as f64 / queries.len() as f64,
+    );
+    println!(
+        "recall@5 {recall:.3}, first {top:.3}\n{}",
+        missed.join("\n")
+    );
+    assert!(
+        recall >= RECALL_AT_5,
+        "recall@5 is {recall:.3}\n{}",
+        missed.join("\n")
+    );
     assert!(top >= 0.90, "the first hit is right for {top:.3}");
 }

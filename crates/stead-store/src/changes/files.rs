@@ -35,15 +35,25 @@ impl FileChanges {
     /// The changes of `agent` in `workspace`. Touches nothing until the first change.
     pub fn new(workspace: &Path, agent: &AgentId, disk: Arc<dyn Disk>) -> Self {
         let root = workspace.join("agents").join(agent.as_str()).join("undo");
-        Self { runs: root.join("runs"), images: root.join("images"), disk }
+        Self {
+            runs: root.join("runs"),
+            images: root.join("images"),
+            disk,
+        }
     }
 
     fn log(&self, run: &RunKey) -> PathBuf {
         // Neither id can hold a dot.
-        self.runs.join(format!("{}.{}{SUFFIX}", run.session, run.run))
+        self.runs
+            .join(format!("{}.{}{SUFFIX}", run.session, run.run))
     }
 
-    fn record_now(&self, run: &RunKey, mut line: String, images: &[(String, Bytes)]) -> io::Result<()> {
+    fn record_now(
+        &self,
+        run: &RunKey,
+        mut line: String,
+        images: &[(String, Bytes)],
+    ) -> io::Result<()> {
         if !images.is_empty() {
             make_dirs(&*self.disk, &self.images)?;
             let dir = open_dir(&self.images)?;
@@ -53,7 +63,8 @@ impl FileChanges {
                 if known.is_ok_and(|stat| u64::try_from(stat.st_size) == Ok(content.len() as u64)) {
                     continue;
                 }
-                self.disk.replace(dir.as_fd(), Path::new(hash), content, 0o600)?;
+                self.disk
+                    .replace(dir.as_fd(), Path::new(hash), content, 0o600)?;
             }
         }
         line.push('\n');
@@ -78,10 +89,17 @@ impl FileChanges {
     fn runs_now(&self) -> io::Result<Vec<LoggedRun>> {
         let mut runs = Vec::new();
         for (name, meta) in entries(&self.runs)? {
-            let ids = name.strip_suffix(SUFFIX).and_then(|name| name.split_once('.'));
+            let ids = name
+                .strip_suffix(SUFFIX)
+                .and_then(|name| name.split_once('.'));
             let Some((session, run)) = ids else { continue };
-            let (Ok(session), Ok(run)) = (SessionId::new(session), RunId::new(run)) else { continue };
-            runs.push(LoggedRun { key: RunKey { session, run }, updated_ms: modified_ms(&meta) });
+            let (Ok(session), Ok(run)) = (SessionId::new(session), RunId::new(run)) else {
+                continue;
+            };
+            runs.push(LoggedRun {
+                key: RunKey { session, run },
+                updated_ms: modified_ms(&meta),
+            });
         }
         runs.sort_by(|a, b| (a.updated_ms, &a.key).cmp(&(b.updated_ms, &b.key)));
         Ok(runs)
@@ -89,12 +107,20 @@ impl FileChanges {
 
     fn images_now(&self) -> io::Result<Vec<Image>> {
         let found = entries(&self.images)?.into_iter();
-        Ok(found.map(|(hash, meta)| Image { hash, bytes: meta.len(), kept_ms: modified_ms(&meta) }).collect())
+        Ok(found
+            .map(|(hash, meta)| Image {
+                hash,
+                bytes: meta.len(),
+                kept_ms: modified_ms(&meta),
+            })
+            .collect())
     }
 
     fn remove(&self, path: &Path) -> Result<(), StoreError> {
         match self.disk.remove(CWD, path, AtFlags::empty()) {
-            Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(StoreError::io(path, cause)),
+            Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
+                Err(StoreError::io(path, cause))
+            }
             Ok(()) | Err(_) => Ok(()),
         }
     }
@@ -113,8 +139,10 @@ impl ChangeLog for FileChanges {
                 self.record_now(run, line, &images)
             } else {
                 let (changes, run) = (self.clone(), run.clone());
-                let task = tokio::task::spawn_blocking(move || changes.record_now(&run, line, &images));
-                task.await.unwrap_or_else(|lost| Err(io::Error::other(lost)))
+                let task =
+                    tokio::task::spawn_blocking(move || changes.record_now(&run, line, &images));
+                task.await
+                    .unwrap_or_else(|lost| Err(io::Error::other(lost)))
             };
             recorded.map_err(|cause| StoreError::io(self.log(run), cause))
         })
@@ -129,9 +157,15 @@ impl ChangeLog for FileChanges {
                 Err(cause) => return Err(StoreError::io(path, cause)),
             };
             // A last line without its end was never acknowledged, so its change was never made.
-            let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
-            let text = std::str::from_utf8(&text[..whole])
-                .map_err(|cause| StoreError::Corrupt { place: path.display().to_string(), cause: cause.to_string() })?;
+            let whole = text
+                .iter()
+                .rposition(|&byte| byte == b'\n')
+                .map_or(0, |end| end + 1);
+            let text =
+                std::str::from_utf8(&text[..whole]).map_err(|cause| StoreError::Corrupt {
+                    place: path.display().to_string(),
+                    cause: cause.to_string(),
+                })?;
             Ok(text.lines().map(str::to_owned).collect())
         })
     }
@@ -148,11 +182,17 @@ impl ChangeLog for FileChanges {
     }
 
     fn runs(&self) -> BoxFuture<'_, Result<Vec<LoggedRun>, StoreError>> {
-        Box::pin(async move { self.runs_now().map_err(|cause| StoreError::io(&self.runs, cause)) })
+        Box::pin(async move {
+            self.runs_now()
+                .map_err(|cause| StoreError::io(&self.runs, cause))
+        })
     }
 
     fn images(&self) -> BoxFuture<'_, Result<Vec<Image>, StoreError>> {
-        Box::pin(async move { self.images_now().map_err(|cause| StoreError::io(&self.images, cause)) })
+        Box::pin(async move {
+            self.images_now()
+                .map_err(|cause| StoreError::io(&self.images, cause))
+        })
     }
 
     fn forget<'a>(&'a self, run: &'a RunKey) -> BoxFuture<'a, Result<(), StoreError>> {
@@ -173,7 +213,11 @@ fn torn_at(file: &File) -> io::Result<Option<u64>> {
     }
     let mut text = vec![0; usize::try_from(size).unwrap_or(0)];
     file.read_exact_at(&mut text, 0)?;
-    Ok(Some(text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end as u64 + 1)))
+    Ok(Some(
+        text.iter()
+            .rposition(|&byte| byte == b'\n')
+            .map_or(0, |end| end as u64 + 1),
+    ))
 }
 
 fn open_append(path: &Path) -> io::Result<File> {
@@ -188,7 +232,11 @@ fn entries(dir: &Path) -> io::Result<Vec<(String, std::fs::Metadata)>> {
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(cause) => return Err(cause),
     };
-    let named =
-        entries.flatten().filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.metadata().ok()?)));
+    let named = entries.flatten().filter_map(|entry| {
+        Some((
+            entry.file_name().into_string().ok()?,
+            entry.metadata().ok()?,
+        ))
+    });
     Ok(named.filter(|(_, meta)| meta.is_file()).collect())
 }

@@ -30,7 +30,10 @@ impl StoreChanges {
         let mut all = Vec::new();
         loop {
             let after = all.last().map(|listed: &crate::Listed| listed.key.clone());
-            let page = self.documents.list(&self.space, prefix, after.as_deref(), PAGE).await?;
+            let page = self
+                .documents
+                .list(&self.space, prefix, after.as_deref(), PAGE)
+                .await?;
             let full = page.len() == PAGE;
             all.extend(page);
             if !full {
@@ -41,9 +44,16 @@ impl StoreChanges {
 
     async fn delete(&self, prefix: &str) -> Result<(), StoreError> {
         let keys = self.all(prefix).await?.into_iter().map(|listed| listed.key);
-        let changes: Vec<Change> = keys.map(|key| Change::Delete { key, expect: Expected::Any }).collect();
+        let changes: Vec<Change> = keys
+            .map(|key| Change::Delete {
+                key,
+                expect: Expected::Any,
+            })
+            .collect();
         for part in changes.chunks(PAGE) {
-            self.documents.commit(&self.space, part.to_vec(), None).await?;
+            self.documents
+                .commit(&self.space, part.to_vec(), None)
+                .await?;
         }
         Ok(())
     }
@@ -66,21 +76,38 @@ impl ChangeLog for StoreChanges {
                     continue;
                 }
                 // The first part says how large the whole is; an empty content has one empty part.
-                for (part, start) in (0..content.len().max(1)).step_by(MAX_BODY_BYTES).enumerate() {
+                for (part, start) in (0..content.len().max(1))
+                    .step_by(MAX_BODY_BYTES)
+                    .enumerate()
+                {
                     let body = content.slice(start..content.len().min(start + MAX_BODY_BYTES));
                     size += body.len();
-                    let meta = if part == 0 { content.len().to_string() } else { String::new() };
+                    let meta = if part == 0 {
+                        content.len().to_string()
+                    } else {
+                        String::new()
+                    };
                     let key = format!("i:{hash}:{part:06}");
-                    changes.push(Change::Put { key, document: Document::new(meta, body), expect: Expected::Any });
+                    changes.push(Change::Put {
+                        key,
+                        document: Document::new(meta, body),
+                        expect: Expected::Any,
+                    });
                     if size >= COMMIT_BYTES {
-                        self.documents.commit(&self.space, std::mem::take(&mut changes), None).await?;
+                        self.documents
+                            .commit(&self.space, std::mem::take(&mut changes), None)
+                            .await?;
                         size = 0;
                     }
                 }
             }
             let document = Document::new(Bytes::new(), line);
             let key = format!("r:{}.{}:{}", run.session, run.run, document.version);
-            changes.push(Change::Put { key, document, expect: Expected::Absent });
+            changes.push(Change::Put {
+                key,
+                document,
+                expect: Expected::Absent,
+            });
             self.documents.commit(&self.space, changes, None).await
         })
     }
@@ -89,7 +116,9 @@ impl ChangeLog for StoreChanges {
         Box::pin(async move {
             let mut lines = Vec::new();
             for listed in self.all(&format!("r:{}.{}:", run.session, run.run)).await? {
-                let Some(document) = self.documents.get(&self.space, &listed.key).await? else { continue };
+                let Some(document) = self.documents.get(&self.space, &listed.key).await? else {
+                    continue;
+                };
                 let corrupt = |cause: std::string::FromUtf8Error| StoreError::Corrupt {
                     place: listed.key.clone(),
                     cause: cause.to_string(),
@@ -109,7 +138,8 @@ impl ChangeLog for StoreChanges {
             }
             for part in parts {
                 let document = self.documents.get(&self.space, &part.key).await?;
-                content.extend_from_slice(&document.map(|document| document.body).unwrap_or_default());
+                content
+                    .extend_from_slice(&document.map(|document| document.body).unwrap_or_default());
             }
             Ok(Some(content.freeze()))
         })
@@ -119,12 +149,21 @@ impl ChangeLog for StoreChanges {
         Box::pin(async move {
             let mut last: BTreeMap<RunKey, i64> = BTreeMap::new();
             for listed in self.all("r:").await? {
-                let ids = listed.key.split(':').nth(1).and_then(|ids| ids.split_once('.'));
+                let ids = listed
+                    .key
+                    .split(':')
+                    .nth(1)
+                    .and_then(|ids| ids.split_once('.'));
                 let Some((session, run)) = ids else { continue };
-                let (Ok(session), Ok(run)) = (SessionId::new(session), RunId::new(run)) else { continue };
+                let (Ok(session), Ok(run)) = (SessionId::new(session), RunId::new(run)) else {
+                    continue;
+                };
                 last.insert(RunKey { session, run }, made_ms(listed.version));
             }
-            let mut runs: Vec<_> = last.into_iter().map(|(key, updated_ms)| LoggedRun { key, updated_ms }).collect();
+            let mut runs: Vec<_> = last
+                .into_iter()
+                .map(|(key, updated_ms)| LoggedRun { key, updated_ms })
+                .collect();
             runs.sort_by(|a, b| (a.updated_ms, &a.key).cmp(&(b.updated_ms, &b.key)));
             Ok(runs)
         })
@@ -136,14 +175,21 @@ impl ChangeLog for StoreChanges {
             let first = parts.filter_map(|listed| {
                 let bytes = std::str::from_utf8(&listed.meta).ok()?.parse().ok()?;
                 let hash = listed.key.split(':').nth(1)?.to_owned();
-                Some(Image { hash, bytes, kept_ms: made_ms(listed.version) })
+                Some(Image {
+                    hash,
+                    bytes,
+                    kept_ms: made_ms(listed.version),
+                })
             });
             Ok(first.collect())
         })
     }
 
     fn forget<'a>(&'a self, run: &'a RunKey) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(async move { self.delete(&format!("r:{}.{}:", run.session, run.run)).await })
+        Box::pin(async move {
+            self.delete(&format!("r:{}.{}:", run.session, run.run))
+                .await
+        })
     }
 
     fn drop_image<'a>(&'a self, hash: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
@@ -164,12 +210,23 @@ mod tests {
     #[tokio::test]
     async fn two_files_of_one_content_are_one_image_of_one_record() {
         let log = StoreChanges::new(Arc::new(MemoryStore::new()), Space::new(["undo"]));
-        let run = RunKey { session: SessionId::fresh(), run: RunId::fresh() };
-        let image = |hash: &str, content: &'static str| (hash.to_owned(), Bytes::from_static(content.as_bytes()));
+        let run = RunKey {
+            session: SessionId::fresh(),
+            run: RunId::fresh(),
+        };
+        let image = |hash: &str, content: &'static str| {
+            (hash.to_owned(), Bytes::from_static(content.as_bytes()))
+        };
         let images = vec![image("h", "same"), image("g", "other"), image("h", "same")];
         log.record(&run, "line".to_owned(), images).await.unwrap();
         assert_eq!(log.records(&run).await.unwrap(), ["line"]);
-        let mut kept: Vec<_> = log.images().await.unwrap().into_iter().map(|image| image.hash).collect();
+        let mut kept: Vec<_> = log
+            .images()
+            .await
+            .unwrap()
+            .into_iter()
+            .map(|image| image.hash)
+            .collect();
         kept.sort_unstable();
         assert_eq!(kept, ["g", "h"]);
         assert_eq!(log.image("h").await.unwrap().unwrap(), "same");

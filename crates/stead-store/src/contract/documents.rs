@@ -16,7 +16,11 @@ pub const MAX_BODY_BYTES: usize = 1024 * 1024;
 /// Versioned documents, by key. Keys compare byte by byte, in all that a backend does with them.
 pub trait Documents: fmt::Debug + Send + Sync {
     /// The document at `key`.
-    fn get<'a>(&'a self, space: &'a Space, key: &'a str) -> BoxFuture<'a, Result<Option<Document>, StoreError>>;
+    fn get<'a>(
+        &'a self,
+        space: &'a Space,
+        key: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Document>, StoreError>>;
 
     /// At most `limit` documents whose key begins with `prefix` and comes after `after`, in the order of
     /// their keys. Fewer than `limit` means that there are no more.
@@ -56,7 +60,11 @@ pub struct Document {
 impl Document {
     /// New content, with a version of its own.
     pub fn new(meta: impl Into<Bytes>, body: impl Into<Bytes>) -> Self {
-        Self { version: DocVersion::fresh(), meta: meta.into(), body: body.into() }
+        Self {
+            version: DocVersion::fresh(),
+            meta: meta.into(),
+            body: body.into(),
+        }
     }
 }
 

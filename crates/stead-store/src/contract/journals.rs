@@ -32,7 +32,11 @@ pub trait Journals: fmt::Debug + Send + Sync {
     ) -> BoxFuture<'a, Result<Vec<Bytes>, StoreError>>;
 
     /// Where the journal ends; none if there is none.
-    fn tail<'a>(&'a self, space: &'a Space, journal: &'a str) -> BoxFuture<'a, Result<Option<Tail>, StoreError>>;
+    fn tail<'a>(
+        &'a self,
+        space: &'a Space,
+        journal: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Tail>, StoreError>>;
 
     /// At most `limit` journals whose name comes after `after`, in order of name.
     fn names<'a>(

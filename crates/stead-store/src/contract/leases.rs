@@ -32,7 +32,11 @@ pub trait Leases: fmt::Debug + Send + Sync {
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
     /// Gives the lease back, if it still is one's own. Its token is remembered.
-    fn release<'a>(&'a self, space: &'a Space, fence: &'a Fence) -> BoxFuture<'a, Result<(), StoreError>>;
+    fn release<'a>(
+        &'a self,
+        space: &'a Space,
+        fence: &'a Fence,
+    ) -> BoxFuture<'a, Result<(), StoreError>>;
 }
 
 /// When a lease may be taken.

@@ -8,23 +8,43 @@ use std::collections::HashSet;
 /// Refuses a commit that is too large in a part, or changes one key twice.
 pub(crate) fn check_changes(place: &str, changes: &[Change]) -> Result<(), StoreError> {
     let mut seen = HashSet::new();
-    let mut once = |key| if seen.insert(key) { Ok(()) } else { Err(format!("{key} is changed twice in one commit")) };
+    let mut once = |key| {
+        if seen.insert(key) {
+            Ok(())
+        } else {
+            Err(format!("{key} is changed twice in one commit"))
+        }
+    };
     changes
         .iter()
         .try_for_each(|change| match change {
-            Change::Put { key, document, .. } => check_key(key).and(check_document(key, document)).and(once(key)),
+            Change::Put { key, document, .. } => check_key(key)
+                .and(check_document(key, document))
+                .and(once(key)),
             Change::Delete { key, .. } | Change::Check { key, .. } => check_key(key).and(once(key)),
-            Change::Move { from, to, .. } => check_key(from).and(check_key(to)).and(once(from)).and(once(to)),
+            Change::Move { from, to, .. } => check_key(from)
+                .and(check_key(to))
+                .and(once(from))
+                .and(once(to)),
         })
-        .map_err(|cause| StoreError::Store { place: place.to_owned(), cause })
+        .map_err(|cause| StoreError::Store {
+            place: place.to_owned(),
+            cause,
+        })
 }
 
 /// Refuses lines that would be read back as several.
 pub(crate) fn check_lines(place: &str, lines: &[Bytes]) -> Result<(), StoreError> {
-    if !lines.iter().any(|line| memchr::memchr(b'\n', line).is_some()) {
+    if !lines
+        .iter()
+        .any(|line| memchr::memchr(b'\n', line).is_some())
+    {
         return Ok(());
     }
-    Err(StoreError::Store { place: place.to_owned(), cause: "a journal's line has a line end in it".to_owned() })
+    Err(StoreError::Store {
+        place: place.to_owned(),
+        cause: "a journal's line has a line end in it".to_owned(),
+    })
 }
 
 fn check_key(key: &str) -> Result<(), String> {
@@ -37,5 +57,11 @@ fn check_document(key: &str, document: &Document) -> Result<(), String> {
 }
 
 fn at_most(bytes: usize, max: usize, part: &str, key: &str) -> Result<(), String> {
-    if bytes <= max { Ok(()) } else { Err(format!("{key}: its {part} has {bytes} bytes, at most {max} are kept")) }
+    if bytes <= max {
+        Ok(())
+    } else {
+        Err(format!(
+            "{key}: its {part} has {bytes} bytes, at most {max} are kept"
+        ))
+    }
 }

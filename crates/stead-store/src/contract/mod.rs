@@ -12,7 +12,8 @@ mod queue;
 mod space;
 
 pub use documents::{
-    Change, DocVersion, Document, Documents, Expected, Listed, MAX_BODY_BYTES, MAX_KEY_BYTES, MAX_META_BYTES,
+    Change, DocVersion, Document, Documents, Expected, Listed, MAX_BODY_BYTES, MAX_KEY_BYTES,
+    MAX_META_BYTES,
 };
 pub use journals::{Journals, Tail};
 pub use leases::{Acquired, Claim, Fence, Lease, Leases};

@@ -13,8 +13,12 @@ use std::time::Duration;
 /// again; a job that was delivered `max_attempts` times goes to the dead letters.
 pub trait Queue: fmt::Debug + Send + Sync {
     /// Adds a job, unless one with its dedup key is there already or was within the last day, done or dead.
-    fn enqueue<'a>(&'a self, space: &'a Space, queue: &'a str, job: Job)
-    -> BoxFuture<'a, Result<Enqueued, StoreError>>;
+    fn enqueue<'a>(
+        &'a self,
+        space: &'a Space,
+        queue: &'a str,
+        job: Job,
+    ) -> BoxFuture<'a, Result<Enqueued, StoreError>>;
 
     /// Takes the job that has been due longest and hides it for `hide`.
     fn claim<'a>(

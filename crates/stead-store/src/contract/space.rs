@@ -63,11 +63,17 @@ pub fn folder_name(ids: &[&str]) -> String {
     /// Leaves room within the 255 bytes of a file name.
     const MAX_FOLDER_BYTES: usize = 200;
     let name: String = ids.iter().map(|id| format!("@{}", encode(id))).collect();
-    if name.len() <= MAX_FOLDER_BYTES { format!("@{name}") } else { format!("@@#{}", hex(&name)) }
+    if name.len() <= MAX_FOLDER_BYTES {
+        format!("@{name}")
+    } else {
+        format!("@@#{}", hex(&name))
+    }
 }
 
 fn hex(name: &str) -> String {
-    Sha256::digest(name.as_bytes()).iter().fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"))
+    Sha256::digest(name.as_bytes())
+        .iter()
+        .fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"))
 }
 
 fn bounded(name: String) -> Arc<str> {

@@ -32,7 +32,14 @@ pub(super) enum Part {
 }
 
 impl Part {
-    const ALL: [Self; 6] = [Self::Documents, Self::Journals, Self::Leases, Self::Queues, Self::Payloads, Self::Staged];
+    const ALL: [Self; 6] = [
+        Self::Documents,
+        Self::Journals,
+        Self::Leases,
+        Self::Queues,
+        Self::Payloads,
+        Self::Staged,
+    ];
 
     fn name(self) -> &'static str {
         match self {
@@ -51,7 +58,10 @@ impl Part {
 #[serde(rename_all = "snake_case")]
 pub(super) enum Pending {
     /// A commit that is made: staged files to be moved among the documents, and documents to be removed.
-    Finish { moves: Vec<(String, String)>, removals: Vec<String> },
+    Finish {
+        moves: Vec<(String, String)>,
+        removals: Vec<String>,
+    },
     /// An append that is not made: what hangs over this length is to be cut off.
     Cut { journal: String, bytes: u64 },
 }
@@ -73,7 +83,11 @@ impl Folder {
             Err(cause) => return Err(StoreError::io(path, cause)),
         };
         lock(&dir, path)?;
-        let folder = Self { disk: disk.clone(), path: path.to_owned(), dir };
+        let folder = Self {
+            disk: disk.clone(),
+            path: path.to_owned(),
+            dir,
+        };
         folder.recover()?;
         Ok(Some(folder))
     }
@@ -94,7 +108,9 @@ impl Folder {
 
     /// Brings what was cut off to an end.
     fn recover(&self) -> Result<(), StoreError> {
-        let Some(text) = read(&self.path.join(PENDING))? else { return Ok(()) };
+        let Some(text) = read(&self.path.join(PENDING))? else {
+            return Ok(());
+        };
         match serde_json::from_slice(&text) {
             Ok(pending) => self.finish(&pending),
             Err(cause) => Err(self.corrupt(&self.path.join(PENDING), cause.to_string())),
@@ -103,7 +119,9 @@ impl Folder {
 
     /// Removes what was staged for commits that were never made.
     fn sweep(&self) -> Result<(), StoreError> {
-        self.names(Part::Staged)?.into_iter().try_for_each(|name| self.remove(Part::Staged, &name))
+        self.names(Part::Staged)?
+            .into_iter()
+            .try_for_each(|name| self.remove(Part::Staged, &name))
     }
 
     fn finish(&self, pending: &Pending) -> Result<(), StoreError> {
@@ -120,8 +138,14 @@ impl Folder {
             Pending::Cut { journal, bytes } => {
                 let path = self.file(Part::Journals, journal);
                 let cut = OpenOptions::new().write(true).open(&path);
-                match cut.and_then(|file| self.disk.set_len(&file, *bytes).and_then(|()| self.disk.sync(&file))) {
-                    Err(cause) if cause.kind() != ErrorKind::NotFound => return Err(StoreError::io(path, cause)),
+                match cut.and_then(|file| {
+                    self.disk
+                        .set_len(&file, *bytes)
+                        .and_then(|()| self.disk.sync(&file))
+                }) {
+                    Err(cause) if cause.kind() != ErrorKind::NotFound => {
+                        return Err(StoreError::io(path, cause));
+                    }
                     Ok(()) | Err(_) => {}
                 }
             }
@@ -132,11 +156,18 @@ impl Folder {
     /// Writes down what is to be done if this operation is cut off from here on. Durable on return.
     pub(super) fn promise(&self, pending: &Pending) -> Result<(), StoreError> {
         let path = self.path.join(PENDING);
-        let text = serde_json::to_vec(pending).map_err(|cause| StoreError::io(&path, cause.into()))?;
+        let text =
+            serde_json::to_vec(pending).map_err(|cause| StoreError::io(&path, cause.into()))?;
         let staged = self.stage(&[&text])?;
         let moved = open_dir(&self.path.join(Part::Staged.name())).and_then(|from| {
             let flags = RenameFlags::empty();
-            self.disk.rename(from.as_fd(), Path::new(&staged), self.dir.as_fd(), Path::new(PENDING), flags)?;
+            self.disk.rename(
+                from.as_fd(),
+                Path::new(&staged),
+                self.dir.as_fd(),
+                Path::new(PENDING),
+                flags,
+            )?;
             self.disk.sync(&self.dir)
         });
         moved.map_err(|cause| StoreError::io(path, cause))
@@ -144,12 +175,20 @@ impl Folder {
 
     /// The operation came to its end.
     pub(super) fn forget_pending(&self) -> Result<(), StoreError> {
-        let removed = self.disk.remove(self.dir.as_fd(), Path::new(PENDING), AtFlags::empty());
-        removed.and_then(|()| self.disk.sync(&self.dir)).map_err(|cause| StoreError::io(self.path.join(PENDING), cause))
+        let removed = self
+            .disk
+            .remove(self.dir.as_fd(), Path::new(PENDING), AtFlags::empty());
+        removed
+            .and_then(|()| self.disk.sync(&self.dir))
+            .map_err(|cause| StoreError::io(self.path.join(PENDING), cause))
     }
 
     /// Makes a commit of several documents: all of it or nothing.
-    pub(super) fn commit(&self, moves: Vec<(String, String)>, removals: Vec<String>) -> Result<(), StoreError> {
+    pub(super) fn commit(
+        &self,
+        moves: Vec<(String, String)>,
+        removals: Vec<String>,
+    ) -> Result<(), StoreError> {
         match (&moves[..], &removals[..]) {
             ([], []) => Ok(()),
             // One step needs no promise.
@@ -172,7 +211,8 @@ impl Folder {
         let name = DocVersion::fresh().to_string();
         let written = open_dir(&self.path.join(Part::Staged.name())).and_then(|dir| {
             let file = self.disk.create(dir.as_fd(), Path::new(&name), FILE_MODE)?;
-            data.iter().try_for_each(|piece| self.disk.write_all(&file, piece))?;
+            data.iter()
+                .try_for_each(|piece| self.disk.write_all(&file, piece))?;
             self.disk.sync(&file)
         });
         written.map_err(|cause| StoreError::io(self.file(Part::Staged, &name), cause))?;
@@ -197,20 +237,30 @@ impl Folder {
         let moved = open_dir(&self.path.join(Part::Staged.name())).and_then(|from| {
             let to = open_dir(&self.path.join(part.name()))?;
             let flags = RenameFlags::empty();
-            self.disk.rename(from.as_fd(), Path::new(staged), to.as_fd(), Path::new(name), flags)
+            self.disk.rename(
+                from.as_fd(),
+                Path::new(staged),
+                to.as_fd(),
+                Path::new(name),
+                flags,
+            )
         });
         unless_missing(moved).map_err(|cause| StoreError::io(self.file(part, name), cause))
     }
 
     fn unlink(&self, part: Part, name: &str) -> Result<(), StoreError> {
-        let removed = open_dir(&self.path.join(part.name()))
-            .and_then(|dir| self.disk.remove(dir.as_fd(), Path::new(name), AtFlags::empty()));
+        let removed = open_dir(&self.path.join(part.name())).and_then(|dir| {
+            self.disk
+                .remove(dir.as_fd(), Path::new(name), AtFlags::empty())
+        });
         unless_missing(removed).map_err(|cause| StoreError::io(self.file(part, name), cause))
     }
 
     pub(super) fn sync(&self, part: Part) -> Result<(), StoreError> {
         let path = self.path.join(part.name());
-        open_dir(&path).and_then(|dir| self.disk.sync(&dir)).map_err(|cause| StoreError::io(path, cause))
+        open_dir(&path)
+            .and_then(|dir| self.disk.sync(&dir))
+            .map_err(|cause| StoreError::io(path, cause))
     }
 
     /// Creates a file to be appended to.
@@ -235,7 +285,12 @@ impl Folder {
     }
 
     /// At most `most` bytes from the beginning of a file; none if it is not there.
-    pub(super) fn read_start(&self, part: Part, name: &str, most: u64) -> Result<Option<Vec<u8>>, StoreError> {
+    pub(super) fn read_start(
+        &self,
+        part: Part,
+        name: &str,
+        most: u64,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
         let path = self.file(part, name);
         let mut start = Vec::new();
         let read = File::open(&path).and_then(|file| file.take(most).read_to_end(&mut start));
@@ -246,13 +301,18 @@ impl Folder {
     pub(super) fn names(&self, part: Part) -> Result<Vec<String>, StoreError> {
         let path = self.path.join(part.name());
         let entries = std::fs::read_dir(&path).and_then(|entries| {
-            entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect::<io::Result<Vec<_>>>()
+            entries
+                .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+                .collect::<io::Result<Vec<_>>>()
         });
         Ok(found(entries, &path)?.unwrap_or_default())
     }
 
     pub(super) fn corrupt(&self, path: &Path, cause: String) -> StoreError {
-        StoreError::Corrupt { place: path.display().to_string(), cause }
+        StoreError::Corrupt {
+            place: path.display().to_string(),
+            cause,
+        }
     }
 }
 
@@ -271,13 +331,21 @@ fn lock(dir: &File, path: &Path) -> Result<(), StoreError> {
     loop {
         match rustix::fs::flock(dir, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(()),
-            Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) if Instant::now() < give_up => {
+            Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR)
+                if Instant::now() < give_up =>
+            {
                 std::thread::sleep(pause);
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
             Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => {
-                let cause = format!("another process has held it for {} s", LOCK_DEADLINE.as_secs());
-                return Err(StoreError::Unavailable { place: format!("file:{}", path.display()), cause });
+                let cause = format!(
+                    "another process has held it for {} s",
+                    LOCK_DEADLINE.as_secs()
+                );
+                return Err(StoreError::Unavailable {
+                    place: format!("file:{}", path.display()),
+                    cause,
+                });
             }
             Err(errno) => return Err(StoreError::io(path, errno.into())),
         }
@@ -289,9 +357,15 @@ fn make_durable_dir(disk: &dyn Disk, path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());
     }
-    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Ok(());
+    };
     make_durable_dir(disk, parent)?;
-    let dir = open_dir(if parent.as_os_str().is_empty() { Path::new(".") } else { parent })?;
+    let dir = open_dir(if parent.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        parent
+    })?;
     match disk.create_dir(dir.as_fd(), Path::new(name), FOLDER_MODE) {
         Err(cause) if cause.kind() != ErrorKind::AlreadyExists => Err(cause),
         Ok(()) | Err(_) => disk.sync(&dir),

@@ -55,12 +55,18 @@ impl Journals for FileStore {
         let journal = journal.to_owned();
         Box::pin(self.read(space, move |folder| {
             let file = Journal::of(folder, &journal);
-            let Some(opened) = file.open()? else { return Ok(Vec::new()) };
+            let Some(opened) = file.open()? else {
+                return Ok(Vec::new());
+            };
             read_lines(&opened, from, max_bytes).map_err(|cause| StoreError::io(file.path, cause))
         }))
     }
 
-    fn tail<'a>(&'a self, space: &'a Space, journal: &'a str) -> BoxFuture<'a, Result<Option<Tail>, StoreError>> {
+    fn tail<'a>(
+        &'a self,
+        space: &'a Space,
+        journal: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Tail>, StoreError>> {
         let journal = journal.to_owned();
         Box::pin(self.read(space, move |folder| Journal::of(folder, &journal).tail()))
     }
@@ -75,7 +81,9 @@ impl Journals for FileStore {
         Box::pin(self.read(space, move |folder| {
             let mut found = Vec::new();
             for file in folder.names(Part::Journals)? {
-                let Some(stem) = file.strip_suffix(SUFFIX) else { continue };
+                let Some(stem) = file.strip_suffix(SUFFIX) else {
+                    continue;
+                };
                 let name = match names::to_key(stem) {
                     Some(name) => name,
                     None => written_name(folder, stem)?,
@@ -85,10 +93,13 @@ impl Journals for FileStore {
                 }
             }
             found.sort_unstable();
-            let tails = found.into_iter().filter_map(|name| match Journal::of(folder, &name).tail() {
-                Ok(tail) => tail.map(|tail| Ok((name, tail))),
-                Err(error) => Some(Err(error)),
-            });
+            let tails =
+                found
+                    .into_iter()
+                    .filter_map(|name| match Journal::of(folder, &name).tail() {
+                        Ok(tail) => tail.map(|tail| Ok((name, tail))),
+                        Err(error) => Some(Err(error)),
+                    });
             tails.take(limit).collect()
         }))
     }
@@ -119,7 +130,10 @@ struct Journal {
 impl Journal {
     fn of(folder: &Folder, journal: &str) -> Self {
         let name = format!("{}{SUFFIX}", names::of_key(journal));
-        Self { path: folder.file(Part::Journals, &name), name }
+        Self {
+            path: folder.file(Part::Journals, &name),
+            name,
+        }
     }
 
     fn open(&self) -> Result<Option<File>, StoreError> {
@@ -131,17 +145,25 @@ impl Journal {
     }
 
     fn tail(&self) -> Result<Option<Tail>, StoreError> {
-        let Some(file) = self.open()? else { return Ok(None) };
+        let Some(file) = self.open()? else {
+            return Ok(None);
+        };
         let read = || -> io::Result<Option<Tail>> {
             let extent = measure(&file)?;
             if extent.lines == 0 {
                 return Ok(None);
             }
-            let mut last = vec![0; usize::try_from(extent.end - 1 - extent.last).map_err(io::Error::other)?];
+            let mut last =
+                vec![0; usize::try_from(extent.end - 1 - extent.last).map_err(io::Error::other)?];
             file.read_exact_at(&mut last, extent.last)?;
             let stat = file.metadata()?;
             let updated_ms = stat.mtime() * 1000 + stat.mtime_nsec() / 1_000_000;
-            Ok(Some(Tail { seq: extent.lines, bytes: extent.end, last: last.into(), updated_ms }))
+            Ok(Some(Tail {
+                seq: extent.lines,
+                bytes: extent.end,
+                last: last.into(),
+                updated_ms,
+            }))
         };
         read().map_err(|cause| StoreError::io(&self.path, cause))
     }
@@ -151,7 +173,10 @@ fn append(folder: &Folder, journal: &str, after: u64, lines: &[Bytes]) -> Result
     let file = Journal::of(folder, journal);
     let failed = |cause| StoreError::io(&file.path, cause);
     let found = file.open()?;
-    let extent = found.as_ref().map_or(Ok(Extent::default()), measure).map_err(failed)?;
+    let extent = found
+        .as_ref()
+        .map_or(Ok(Extent::default()), measure)
+        .map_err(failed)?;
     if extent.lines != after {
         return Err(StoreError::Conflict(journal.to_owned()));
     }
@@ -174,14 +199,21 @@ fn append(folder: &Folder, journal: &str, after: u64, lines: &[Bytes]) -> Result
     // One line without its end is seen to be cut off. The first of two lines would look whole.
     let is_piece = lines.len() > 1;
     if is_piece {
-        folder.promise(&Pending::Cut { journal: file.name.clone(), bytes: extent.end })?;
+        folder.promise(&Pending::Cut {
+            journal: file.name.clone(),
+            bytes: extent.end,
+        })?;
     }
     let mut text = Vec::with_capacity(lines.iter().map(|line| line.len() + 1).sum());
     lines.iter().for_each(|line| {
         text.extend_from_slice(line);
         text.push(b'\n');
     });
-    if let Err(cause) = folder.disk().write_all(&opened, &text).and_then(|()| folder.disk().sync(&opened)) {
+    if let Err(cause) = folder
+        .disk()
+        .write_all(&opened, &text)
+        .and_then(|()| folder.disk().sync(&opened))
+    {
         // Best effort: the next one to come cuts it off anyway, unless it is one whole line.
         let _ = folder.disk().set_len(&opened, extent.end);
         return Err(failed(cause));
@@ -189,13 +221,24 @@ fn append(folder: &Folder, journal: &str, after: u64, lines: &[Bytes]) -> Result
     if is_new {
         folder.sync(Part::Journals)?;
     }
-    if is_piece { folder.forget_pending() } else { Ok(()) }
+    if is_piece {
+        folder.forget_pending()
+    } else {
+        Ok(())
+    }
 }
 
 fn written_name(folder: &Folder, stem: &str) -> Result<String, StoreError> {
     let name = format!("{stem}{NAME_SUFFIX}");
-    let text = folder.read(Part::Journals, &name)?.and_then(|text| String::from_utf8(text).ok());
-    text.ok_or_else(|| folder.corrupt(&folder.file(Part::Journals, &name), "it does not say a name".to_owned()))
+    let text = folder
+        .read(Part::Journals, &name)?
+        .and_then(|text| String::from_utf8(text).ok());
+    text.ok_or_else(|| {
+        folder.corrupt(
+            &folder.file(Part::Journals, &name),
+            "it does not say a name".to_owned(),
+        )
+    })
 }
 
 fn measure(file: &File) -> io::Result<Extent> {
@@ -209,7 +252,11 @@ fn measure(file: &File) -> io::Result<Extent> {
             return Ok(extent);
         }
         for end in memchr::memchr_iter(b'\n', &piece[..read]) {
-            extent = Extent { lines: extent.lines + 1, last: extent.end, end: at + end as u64 + 1 };
+            extent = Extent {
+                lines: extent.lines + 1,
+                last: extent.end,
+                end: at + end as u64 + 1,
+            };
         }
         at += read as u64;
     }

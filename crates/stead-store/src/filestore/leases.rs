@@ -36,7 +36,9 @@ impl Leases for FileStore {
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
         let fence = fence.clone();
         Box::pin(self.write(space, move |folder| {
-            let Some(mut grant) = read(folder, &fence.name)? else { return Ok(false) };
+            let Some(mut grant) = read(folder, &fence.name)? else {
+                return Ok(false);
+            };
             let renewed = grant.renew(now_ms(), fence.token, ttl);
             if renewed {
                 write(folder, &grant)?;
@@ -45,10 +47,16 @@ impl Leases for FileStore {
         }))
     }
 
-    fn release<'a>(&'a self, space: &'a Space, fence: &'a Fence) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn release<'a>(
+        &'a self,
+        space: &'a Space,
+        fence: &'a Fence,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
         let fence = fence.clone();
         Box::pin(self.write(space, move |folder| {
-            let Some(mut grant) = read(folder, &fence.name)? else { return Ok(()) };
+            let Some(mut grant) = read(folder, &fence.name)? else {
+                return Ok(());
+            };
             grant.release(fence.token);
             write(folder, &grant)
         }))
@@ -58,7 +66,13 @@ impl Leases for FileStore {
 /// Refuses whoever was overtaken.
 pub(super) fn check_fence(folder: &Folder, fence: &Fence) -> Result<(), StoreError> {
     let latest = read(folder, &fence.name)?.map(|grant| grant.token);
-    if latest == Some(fence.token) { Ok(()) } else { Err(StoreError::Fenced { lease: fence.name.clone() }) }
+    if latest == Some(fence.token) {
+        Ok(())
+    } else {
+        Err(StoreError::Fenced {
+            lease: fence.name.clone(),
+        })
+    }
 }
 
 fn file_name(name: &str) -> String {
@@ -67,10 +81,16 @@ fn file_name(name: &str) -> String {
 
 fn read(folder: &Folder, name: &str) -> Result<Option<Grant>, StoreError> {
     let file = file_name(name);
-    let Some(text) = folder.read(Part::Leases, &file)? else { return Ok(None) };
+    let Some(text) = folder.read(Part::Leases, &file)? else {
+        return Ok(None);
+    };
     let corrupt = |cause: String| folder.corrupt(&folder.file(Part::Leases, &file), cause);
     let grant: Grant = serde_json::from_slice(&text).map_err(|cause| corrupt(cause.to_string()))?;
-    if grant.name == name { Ok(Some(grant)) } else { Err(corrupt(format!("it is the lease {}", grant.name))) }
+    if grant.name == name {
+        Ok(Some(grant))
+    } else {
+        Err(corrupt(format!("it is the lease {}", grant.name)))
+    }
 }
 
 fn write(folder: &Folder, grant: &Grant) -> Result<(), StoreError> {

@@ -34,7 +34,11 @@ pub struct FileStore {
 impl FileStore {
     /// The store in `root`. Touches nothing until the first write.
     pub fn new(root: &Path, disk: Arc<dyn Disk>) -> Self {
-        Self { root: root.to_owned(), place: format!("file:{}", root.display()), disk }
+        Self {
+            root: root.to_owned(),
+            place: format!("file:{}", root.display()),
+            disk,
+        }
     }
 
     /// Does `act` while nobody else is in the space, which is made if need be.
@@ -54,7 +58,10 @@ impl FileStore {
         act: impl FnOnce(&Folder) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (disk, path) = (self.disk.clone(), self.root.join(names::of_space(space)));
-        self.apart(move || Folder::open(&disk, &path)?.map_or_else(|| Ok(T::default()), |folder| act(&folder))).await
+        self.apart(move || {
+            Folder::open(&disk, &path)?.map_or_else(|| Ok(T::default()), |folder| act(&folder))
+        })
+        .await
     }
 
     /// Disks and locks make threads wait, so they get threads of their own.
@@ -63,7 +70,10 @@ impl FileStore {
         act: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let ended = tokio::task::spawn_blocking(act).await;
-        ended.map_err(|cause| StoreError::Store { place: self.place.clone(), cause: cause.to_string() })?
+        ended.map_err(|cause| StoreError::Store {
+            place: self.place.clone(),
+            cause: cause.to_string(),
+        })?
     }
 }
 

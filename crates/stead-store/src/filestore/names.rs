@@ -29,7 +29,9 @@ pub(super) fn of_key(key: &str) -> String {
     for (at, byte) in key.bytes().enumerate() {
         match byte {
             b'.' if at == 0 => name.push_str("%2E"),
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' | b'.' => name.push(char::from(byte)),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' | b'.' => {
+                name.push(char::from(byte))
+            }
             other => name.push_str(&format!("%{other:02X}")),
         }
     }
@@ -52,7 +54,9 @@ pub(super) fn to_key(name: &str) -> Option<String> {
             bytes.push(*first);
             continue;
         }
-        let [high, low, more @ ..] = rest else { return None };
+        let [high, low, more @ ..] = rest else {
+            return None;
+        };
         rest = more;
         let digits = [*high, *low];
         bytes.push(u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?);
@@ -65,7 +69,9 @@ fn bounded(name: String, whole: &str) -> String {
         return name;
     }
     let digest = Sha256::digest(whole.as_bytes());
-    let hex = digest.iter().fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
+    let hex = digest
+        .iter()
+        .fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
     format!("{}{HASHED}{hex}", &name[..KEPT_BYTES])
 }
 
@@ -76,12 +82,33 @@ mod tests {
     #[test]
     fn names_are_safe_short_and_told_apart() {
         let long = "ä".repeat(550);
-        let keys = ["", ".", "..", "a", "a.b", ".a", "a/b", "%", "~", "a~b", "A", "a b", "\u{10ffff}", long.as_str()];
+        let keys = [
+            "",
+            ".",
+            "..",
+            "a",
+            "a.b",
+            ".a",
+            "a/b",
+            "%",
+            "~",
+            "a~b",
+            "A",
+            "a b",
+            "\u{10ffff}",
+            long.as_str(),
+        ];
         let names: Vec<String> = keys.iter().map(|key| of_key(key)).collect();
         for (name, key) in names.iter().zip(keys) {
-            assert!(name.len() <= 200 && !name.starts_with('.') && !name.contains('/'), "{name}");
+            assert!(
+                name.len() <= 200 && !name.starts_with('.') && !name.contains('/'),
+                "{name}"
+            );
             let told = to_key(name);
-            assert!(told.as_deref() == Some(key) || (told.is_none() && key == long), "{key}: {name}");
+            assert!(
+                told.as_deref() == Some(key) || (told.is_none() && key == long),
+                "{key}: {name}"
+            );
         }
         let different: std::collections::BTreeSet<&String> = names.iter().collect();
         assert_eq!(different.len(), keys.len());

@@ -43,8 +43,14 @@ impl Queue for FileStore {
             if claimed.is_some() || jobs.dead(None).count() > buried {
                 write(folder, &queue, &jobs)?;
             }
-            let Some((id, attempt)) = claimed else { return Ok(None) };
-            Ok(Some(Claimed { payload: payload(folder, &queue, &id)?, id, attempt }))
+            let Some((id, attempt)) = claimed else {
+                return Ok(None);
+            };
+            Ok(Some(Claimed {
+                payload: payload(folder, &queue, &id)?,
+                id,
+                attempt,
+            }))
         }))
     }
 
@@ -65,7 +71,15 @@ impl Queue for FileStore {
         delay: Duration,
         reason: &'a str,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        Box::pin(self.settle(space, queue, claimed, Settle::Nack { delay, reason: reason.to_owned() }))
+        Box::pin(self.settle(
+            space,
+            queue,
+            claimed,
+            Settle::Nack {
+                delay,
+                reason: reason.to_owned(),
+            },
+        ))
     }
 
     fn extend<'a>(
@@ -102,7 +116,13 @@ impl Queue for FileStore {
 }
 
 impl FileStore {
-    async fn settle(&self, space: &Space, queue: &str, claimed: &Claimed, settle: Settle) -> Result<bool, StoreError> {
+    async fn settle(
+        &self,
+        space: &Space,
+        queue: &str,
+        claimed: &Claimed,
+        settle: Settle,
+    ) -> Result<bool, StoreError> {
         let (queue, id, attempt) = (queue.to_owned(), claimed.id.clone(), claimed.attempt);
         self.read(space, move |folder| {
             let mut jobs = read(folder, &queue)?;
@@ -134,14 +154,22 @@ fn payload_name(queue: &str, id: &str) -> String {
 fn payload(folder: &Folder, queue: &str, id: &str) -> Result<bytes::Bytes, StoreError> {
     let name = payload_name(queue, id);
     let found = folder.read(Part::Payloads, &name)?;
-    let missing = || folder.corrupt(&folder.file(Part::Payloads, &name), "it is missing".to_owned());
+    let missing = || {
+        folder.corrupt(
+            &folder.file(Part::Payloads, &name),
+            "it is missing".to_owned(),
+        )
+    };
     found.map(Into::into).ok_or_else(missing)
 }
 
 fn read(folder: &Folder, queue: &str) -> Result<Jobs, StoreError> {
     let name = file_name(queue);
-    let Some(text) = folder.read(Part::Queues, &name)? else { return Ok(Jobs::default()) };
-    serde_json::from_slice(&text).map_err(|cause| folder.corrupt(&folder.file(Part::Queues, &name), cause.to_string()))
+    let Some(text) = folder.read(Part::Queues, &name)? else {
+        return Ok(Jobs::default());
+    };
+    serde_json::from_slice(&text)
+        .map_err(|cause| folder.corrupt(&folder.file(Part::Queues, &name), cause.to_string()))
 }
 
 fn write(folder: &Folder, queue: &str, jobs: &Jobs) -> Result<(), StoreError> {

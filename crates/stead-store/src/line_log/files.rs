@@ -33,15 +33,20 @@ impl FileLines {
         let file = self.locked(FlockOperation::LockShared)?;
         // A line that was cut off must not take this one with it.
         let start = if ends_in_a_line(&file)? { "" } else { "\n" };
-        self.disk.write_all(&file, format!("{start}{line}\n").as_bytes())
+        self.disk
+            .write_all(&file, format!("{start}{line}\n").as_bytes())
     }
 
     fn rewrite_now(&self, rewrite: Rewrite) -> io::Result<()> {
         let file = self.locked(FlockOperation::LockExclusive)?;
-        let text: String = rewrite(lines_of(&file)?).into_iter().flat_map(|line| [line, "\n".to_owned()]).collect();
+        let text: String = rewrite(lines_of(&file)?)
+            .into_iter()
+            .flat_map(|line| [line, "\n".to_owned()])
+            .collect();
         let folder = self.path.parent().unwrap_or(Path::new("."));
         let name = Path::new(self.path.file_name().unwrap_or_default());
-        self.disk.replace(open_dir(folder)?.as_fd(), name, text.as_bytes(), FILE_MODE)
+        self.disk
+            .replace(open_dir(folder)?.as_fd(), name, text.as_bytes(), FILE_MODE)
     }
 
     /// The file that is at the path now, locked.
@@ -69,21 +74,28 @@ impl FileLines {
     }
 
     fn open_existing(&self) -> io::Result<File> {
-        let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let flags =
+            OFlags::RDWR | OFlags::APPEND | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let file: File = rustix::fs::openat(CWD, &self.path, flags, Mode::empty())?.into();
         if !file.metadata()?.is_file() {
-            return Err(io::Error::new(ErrorKind::InvalidInput, "it is not a regular file"));
+            return Err(io::Error::new(
+                ErrorKind::InvalidInput,
+                "it is not a regular file",
+            ));
         }
         Ok(file)
     }
 }
 
 fn same(file: &File, now: &std::fs::Metadata) -> bool {
-    file.metadata().is_ok_and(|ours| (ours.dev(), ours.ino()) == (now.dev(), now.ino()))
+    file.metadata()
+        .is_ok_and(|ours| (ours.dev(), ours.ino()) == (now.dev(), now.ino()))
 }
 
 fn ends_in_a_line(file: &File) -> io::Result<bool> {
-    let Some(last) = file.metadata()?.len().checked_sub(1) else { return Ok(true) };
+    let Some(last) = file.metadata()?.len().checked_sub(1) else {
+        return Ok(true);
+    };
     let mut byte = [0];
     file.read_exact_at(&mut byte, last)?;
     Ok(byte == *b"\n")
@@ -93,13 +105,20 @@ fn lines_of(mut file: &File) -> io::Result<Vec<String>> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
     let text = String::from_utf8_lossy(&bytes);
-    Ok(text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect())
+    Ok(text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .map(str::to_owned)
+        .collect())
 }
 
 impl LineLog for FileLines {
     fn append(&self, lines: Vec<String>) -> BoxFuture<'_, Result<(), StoreError>> {
         // Handing one small write to another thread takes longer than doing it.
-        Box::pin(async move { self.append_now(&lines.join("\n")).map_err(|cause| StoreError::io(&self.path, cause)) })
+        Box::pin(async move {
+            self.append_now(&lines.join("\n"))
+                .map_err(|cause| StoreError::io(&self.path, cause))
+        })
     }
 
     fn read(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
@@ -113,7 +132,10 @@ impl LineLog for FileLines {
     }
 
     fn rewrite(&self, rewrite: Rewrite) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(async move { self.rewrite_now(rewrite).map_err(|cause| StoreError::io(&self.path, cause)) })
+        Box::pin(async move {
+            self.rewrite_now(rewrite)
+                .map_err(|cause| StoreError::io(&self.path, cause))
+        })
     }
 
     fn locate(&self) -> String {

@@ -40,7 +40,13 @@ mod tests {
 
     fn logs(dir: &Path) -> [Arc<dyn LineLog>; 2] {
         let file = FileLines::new(dir.join("agents/main/log.jsonl"), Arc::new(OsDisk));
-        [Arc::new(file), Arc::new(StoreLines::new(Arc::new(MemoryStore::default()), Space::new(["usage"])))]
+        [
+            Arc::new(file),
+            Arc::new(StoreLines::new(
+                Arc::new(MemoryStore::default()),
+                Space::new(["usage"]),
+            )),
+        ]
     }
 
     #[tokio::test]
@@ -90,8 +96,9 @@ mod tests {
             }
             let mut lines = log.read().await.unwrap();
             lines.sort();
-            let mut wanted: Vec<String> =
-                (0..WRITERS).flat_map(|writer| (0..LINES).map(move |n| format!("{writer}/{n}"))).collect();
+            let mut wanted: Vec<String> = (0..WRITERS)
+                .flat_map(|writer| (0..LINES).map(move |n| format!("{writer}/{n}")))
+                .collect();
             wanted.sort();
             assert_eq!(lines, wanted);
         }

@@ -25,7 +25,10 @@ impl StoreLines {
         let mut all: Vec<Listed> = Vec::new();
         loop {
             let after = all.last().map(|listed| listed.key.clone());
-            let page = self.store.list(&self.space, "", after.as_deref(), PAGE).await?;
+            let page = self
+                .store
+                .list(&self.space, "", after.as_deref(), PAGE)
+                .await?;
             let full = page.len() == PAGE;
             all.extend(page);
             if !full {
@@ -38,7 +41,11 @@ impl StoreLines {
 /// A line as a change: what is listed of a document is all there is to it.
 fn added(line: String) -> Change {
     let document = Document::new(line, "");
-    Change::Put { key: document.version.to_string(), document, expect: Expected::Absent }
+    Change::Put {
+        key: document.version.to_string(),
+        document,
+        expect: Expected::Absent,
+    }
 }
 
 fn text(listed: &Listed) -> String {
@@ -47,7 +54,11 @@ fn text(listed: &Listed) -> String {
 
 impl LineLog for StoreLines {
     fn append(&self, lines: Vec<String>) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(async move { self.store.commit(&self.space, lines.into_iter().map(added).collect(), None).await })
+        Box::pin(async move {
+            self.store
+                .commit(&self.space, lines.into_iter().map(added).collect(), None)
+                .await
+        })
     }
 
     fn read(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
@@ -58,7 +69,10 @@ impl LineLog for StoreLines {
         Box::pin(async move {
             let old = self.all().await?;
             let new = rewrite(old.iter().map(text).collect());
-            let removed = old.into_iter().map(|listed| Change::Delete { key: listed.key, expect: Expected::Any });
+            let removed = old.into_iter().map(|listed| Change::Delete {
+                key: listed.key,
+                expect: Expected::Any,
+            });
             let changes: Vec<Change> = removed.chain(new.into_iter().map(added)).collect();
             for part in changes.chunks(PAGE) {
                 self.store.commit(&self.space, part.to_vec(), None).await?;

@@ -18,15 +18,28 @@ pub(crate) struct Grant {
 impl Grant {
     /// A lease that nobody had yet.
     pub(crate) fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), ..Self::default() }
+        Self {
+            name: name.to_owned(),
+            ..Self::default()
+        }
     }
 
-    pub(crate) fn acquire(&mut self, now_ms: i64, holder: &str, ttl: Duration, claim: Claim) -> Acquired {
+    pub(crate) fn acquire(
+        &mut self,
+        now_ms: i64,
+        holder: &str,
+        ttl: Duration,
+        claim: Claim,
+    ) -> Acquired {
         match &self.holder {
             Some(theirs) if theirs == holder => {}
             Some(theirs) if now_ms < self.until_ms && claim != Claim::Over(self.token) => {
                 let left = Duration::from_millis((self.until_ms - now_ms).unsigned_abs());
-                return Acquired::Held(Lease { holder: theirs.clone(), token: self.token, left });
+                return Acquired::Held(Lease {
+                    holder: theirs.clone(),
+                    token: self.token,
+                    left,
+                });
             }
             Some(_) | None => {
                 self.token += 1;
@@ -34,7 +47,10 @@ impl Grant {
             }
         }
         self.until_ms = later(now_ms, ttl);
-        Acquired::Ours(Fence { name: self.name.clone(), token: self.token })
+        Acquired::Ours(Fence {
+            name: self.name.clone(),
+            token: self.token,
+        })
     }
 
     /// False if it was taken over or given back.

@@ -60,8 +60,15 @@ pub(crate) enum Settle {
 }
 
 impl Jobs {
-    pub(crate) fn add(&mut self, now_ms: i64, dedup: Option<String>, delay: Duration, max_attempts: u32) -> Added {
-        self.known.retain(|_, (_, added_ms)| now_ms < later(*added_ms, DEDUP_MEMORY));
+    pub(crate) fn add(
+        &mut self,
+        now_ms: i64,
+        dedup: Option<String>,
+        delay: Duration,
+        max_attempts: u32,
+    ) -> Added {
+        self.known
+            .retain(|_, (_, added_ms)| now_ms < later(*added_ms, DEDUP_MEMORY));
         if let Some((id, _)) = dedup.as_ref().and_then(|key| self.known.get(key)) {
             return Added::Known(id.clone());
         }
@@ -70,7 +77,12 @@ impl Jobs {
         if let Some(key) = dedup {
             self.known.insert(key, (id.clone(), now_ms));
         }
-        let waiting = Waiting { due_ms: later(now_ms, delay), attempt: 0, max_attempts, state: State::Free };
+        let waiting = Waiting {
+            due_ms: later(now_ms, delay),
+            attempt: 0,
+            max_attempts,
+            state: State::Free,
+        };
         self.waiting.insert(id.clone(), waiting);
         Added::New(id)
     }
@@ -97,7 +109,10 @@ impl Jobs {
 
     /// False if the job is not in the hands of that worker.
     pub(crate) fn settle(&mut self, now_ms: i64, id: &str, attempt: u32, settle: &Settle) -> bool {
-        let job = self.waiting.get_mut(id).filter(|job| job.state == State::Claimed && job.attempt == attempt);
+        let job = self
+            .waiting
+            .get_mut(id)
+            .filter(|job| job.state == State::Claimed && job.attempt == attempt);
         let Some(job) = job else { return false };
         match settle {
             Settle::Ack => {
@@ -114,13 +129,24 @@ impl Jobs {
     }
 
     /// Those that failed for good and come after `after`.
-    pub(crate) fn dead<'a>(&'a self, after: Option<&'a str>) -> impl Iterator<Item = (&'a String, &'a Buried)> {
-        self.dead.iter().filter(move |(id, _)| after.is_none_or(|after| id.as_str() > after))
+    pub(crate) fn dead<'a>(
+        &'a self,
+        after: Option<&'a str>,
+    ) -> impl Iterator<Item = (&'a String, &'a Buried)> {
+        self.dead
+            .iter()
+            .filter(move |(id, _)| after.is_none_or(|after| id.as_str() > after))
     }
 
     fn bury(&mut self, id: &str, reason: &str) {
         if let Some(job) = self.waiting.remove(id) {
-            self.dead.insert(id.to_owned(), Buried { attempts: job.attempt, reason: reason.to_owned() });
+            self.dead.insert(
+                id.to_owned(),
+                Buried {
+                    attempts: job.attempt,
+                    reason: reason.to_owned(),
+                },
+            );
         }
     }
 }

@@ -7,13 +7,21 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 
 impl Documents for RedisStore {
-    fn get<'a>(&'a self, space: &'a Space, key: &'a str) -> BoxFuture<'a, Result<Option<Document>, StoreError>> {
+    fn get<'a>(
+        &'a self,
+        space: &'a Space,
+        key: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Document>, StoreError>> {
         Box::pin(async move {
             let mut reply = self.call(&self.scripts.get, space, &[text(key)]).await?;
             if reply.is_done() {
                 return Ok(None);
             }
-            Ok(Some(Document { version: version(&mut reply)?, meta: reply.bytes()?, body: reply.bytes()? }))
+            Ok(Some(Document {
+                version: version(&mut reply)?,
+                meta: reply.bytes()?,
+                body: reply.bytes()?,
+            }))
         })
     }
 
@@ -31,11 +39,17 @@ impl Documents for RedisStore {
             };
             // No byte of UTF-8 is as great as 0xff.
             let highest = [b"(", prefix.as_bytes(), b"\xff"].concat().into();
-            let mut reply = self.call(&self.scripts.list, space, &[lowest, highest, limit(most)]).await?;
+            let mut reply = self
+                .call(&self.scripts.list, space, &[lowest, highest, limit(most)])
+                .await?;
             let mut listed = Vec::new();
             while !reply.is_done() {
                 let key = reply.text()?;
-                listed.push(Listed { key, version: version(&mut reply)?, meta: reply.bytes()? });
+                listed.push(Listed {
+                    key,
+                    version: version(&mut reply)?,
+                    meta: reply.bytes()?,
+                });
             }
             Ok(listed)
         })
@@ -53,7 +67,9 @@ impl Documents for RedisStore {
                 Some(fence) => vec![text(&fence.name), number(fence.token)],
                 None => vec![Bytes::new(), Bytes::new()],
             };
-            changes.into_iter().for_each(|change| encode(change, &mut args));
+            changes
+                .into_iter()
+                .for_each(|change| encode(change, &mut args));
             let made = self.call(&self.scripts.commit, space, &args).await;
             match fence {
                 Some(fence) => of_lease(made, fence)?,
@@ -68,12 +84,34 @@ impl Documents for RedisStore {
 fn encode(change: Change, args: &mut Vec<Bytes>) {
     let word = Bytes::from_static;
     match change {
-        Change::Put { key, document: Document { version, meta, body }, expect } => {
-            args.extend([word(b"put"), key.into(), expected(expect), number(version), meta, body]);
+        Change::Put {
+            key,
+            document:
+                Document {
+                    version,
+                    meta,
+                    body,
+                },
+            expect,
+        } => {
+            args.extend([
+                word(b"put"),
+                key.into(),
+                expected(expect),
+                number(version),
+                meta,
+                body,
+            ]);
         }
-        Change::Delete { key, expect } => args.extend([word(b"delete"), key.into(), expected(expect)]),
-        Change::Check { key, expect } => args.extend([word(b"check"), key.into(), expected(expect)]),
-        Change::Move { from, to, version } => args.extend([word(b"move"), from.into(), to.into(), number(version)]),
+        Change::Delete { key, expect } => {
+            args.extend([word(b"delete"), key.into(), expected(expect)])
+        }
+        Change::Check { key, expect } => {
+            args.extend([word(b"check"), key.into(), expected(expect)])
+        }
+        Change::Move { from, to, version } => {
+            args.extend([word(b"move"), from.into(), to.into(), number(version)])
+        }
     }
 }
 
@@ -87,5 +125,7 @@ fn expected(expect: Expected) -> Bytes {
 
 fn version(reply: &mut super::Reply) -> Result<DocVersion, StoreError> {
     let text = reply.text()?;
-    u128::from_str_radix(&text, 16).map(DocVersion).map_err(|_| reply.corrupt(format!("'{text}' is no version")))
+    u128::from_str_radix(&text, 16)
+        .map(DocVersion)
+        .map_err(|_| reply.corrupt(format!("'{text}' is no version")))
 }

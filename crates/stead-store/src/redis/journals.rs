@@ -17,7 +17,12 @@ impl Journals for RedisStore {
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
             check_lines(self.link.place(), lines)?;
-            let mut args = vec![text(journal), number(after), text(&fence.name), number(fence.token)];
+            let mut args = vec![
+                text(journal),
+                number(after),
+                text(&fence.name),
+                number(fence.token),
+            ];
             args.extend_from_slice(lines);
             of_lease(self.call(&self.scripts.append, space, &args).await, fence)?;
             Ok(())
@@ -32,16 +37,30 @@ impl Journals for RedisStore {
         max_bytes: usize,
     ) -> BoxFuture<'a, Result<Vec<Bytes>, StoreError>> {
         Box::pin(async move {
-            let args = [text(journal), number(from.saturating_sub(1).min(u32::MAX.into())), number(max_bytes)];
+            let args = [
+                text(journal),
+                number(from.saturating_sub(1).min(u32::MAX.into())),
+                number(max_bytes),
+            ];
             self.call(&self.scripts.lines, space, &args).await?.rest()
         })
     }
 
-    fn tail<'a>(&'a self, space: &'a Space, journal: &'a str) -> BoxFuture<'a, Result<Option<Tail>, StoreError>> {
+    fn tail<'a>(
+        &'a self,
+        space: &'a Space,
+        journal: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Tail>, StoreError>> {
         Box::pin(async move {
             let only = text(&format!("[{journal}"));
-            let mut reply = self.call(&self.scripts.tails, space, &[only.clone(), only, limit(1)]).await?;
-            if reply.is_done() { Ok(None) } else { Ok(Some(named_tail(&mut reply)?.1)) }
+            let mut reply = self
+                .call(&self.scripts.tails, space, &[only.clone(), only, limit(1)])
+                .await?;
+            if reply.is_done() {
+                Ok(None)
+            } else {
+                Ok(Some(named_tail(&mut reply)?.1))
+            }
         })
     }
 
@@ -79,5 +98,13 @@ impl Journals for RedisStore {
 fn named_tail(reply: &mut Reply) -> Result<(String, Tail), StoreError> {
     let name = reply.text()?;
     let (seq, bytes, updated_ms) = (reply.number()?, reply.number()?, reply.number()?);
-    Ok((name, Tail { seq, bytes, updated_ms, last: reply.bytes()? }))
+    Ok((
+        name,
+        Tail {
+            seq,
+            bytes,
+            updated_ms,
+            last: reply.bytes()?,
+        },
+    ))
 }

@@ -25,10 +25,17 @@ impl Leases for RedisStore {
             let outcome = reply.text()?;
             let token = reply.number()?;
             if outcome == "ours" {
-                return Ok(Acquired::Ours(Fence { name: name.to_owned(), token }));
+                return Ok(Acquired::Ours(Fence {
+                    name: name.to_owned(),
+                    token,
+                }));
             }
             let holder = reply.text()?;
-            Ok(Acquired::Held(Lease { holder, token, left: Duration::from_millis(reply.number()?) }))
+            Ok(Acquired::Held(Lease {
+                holder,
+                token,
+                left: Duration::from_millis(reply.number()?),
+            }))
         })
     }
 
@@ -44,9 +51,18 @@ impl Leases for RedisStore {
         })
     }
 
-    fn release<'a>(&'a self, space: &'a Space, fence: &'a Fence) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn release<'a>(
+        &'a self,
+        space: &'a Space,
+        fence: &'a Fence,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
-            self.call(&self.scripts.release, space, &[text(&fence.name), number(fence.token)]).await?;
+            self.call(
+                &self.scripts.release,
+                space,
+                &[text(&fence.name), number(fence.token)],
+            )
+            .await?;
             Ok(())
         })
     }

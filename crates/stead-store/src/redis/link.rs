@@ -41,7 +41,14 @@ enum Failure {
 
 impl Link {
     pub(super) fn new(client: Client, place: String) -> Self {
-        Self { client, place, current: Mutex::new(Current { generation: 0, connection: None }) }
+        Self {
+            client,
+            place,
+            current: Mutex::new(Current {
+                generation: 0,
+                connection: None,
+            }),
+        }
     }
 
     pub(super) fn place(&self) -> &str {
@@ -61,7 +68,12 @@ impl Link {
     }
 
     /// Runs a script on `space`.
-    pub(super) async fn call(&self, script: &Script, space: &Space, args: &[Bytes]) -> Result<Reply, StoreError> {
+    pub(super) async fn call(
+        &self,
+        script: &Script,
+        space: &Space,
+        args: &[Bytes],
+    ) -> Result<Reply, StoreError> {
         let give_up = Instant::now() + RETRY_BUDGET;
         let mut pause = FIRST_PAUSE;
         let mut again = "0";
@@ -113,7 +125,10 @@ impl Link {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(CONNECT_TIMEOUT))
             .set_response_timeout(Some(RESPONSE_TIMEOUT));
-        let connection = self.client.get_multiplexed_async_connection_with_config(&config).await?;
+        let connection = self
+            .client
+            .get_multiplexed_async_connection_with_config(&config)
+            .await?;
         current.generation += 1;
         current.connection = Some(connection.clone());
         Ok((current.generation, connection))
@@ -127,11 +142,17 @@ impl Link {
     }
 
     fn unavailable(&self, error: &RedisError) -> StoreError {
-        StoreError::Unavailable { place: self.place.clone(), cause: error.to_string() }
+        StoreError::Unavailable {
+            place: self.place.clone(),
+            cause: error.to_string(),
+        }
     }
 
     fn refused(&self, error: &RedisError) -> StoreError {
-        StoreError::Store { place: self.place.clone(), cause: error.to_string() }
+        StoreError::Store {
+            place: self.place.clone(),
+            cause: error.to_string(),
+        }
     }
 }
 
@@ -154,13 +175,19 @@ fn sort(error: &RedisError) -> Failure {
 /// Whether the next request needs a new connection: after a fault of the line, and after a failover, when
 /// the name of the server may stand for another one.
 fn breaks_connection(error: &RedisError) -> bool {
-    let kinds = [ErrorKind::Io, ErrorKind::Parse, ErrorKind::Server(ServerErrorKind::ReadOnly)];
+    let kinds = [
+        ErrorKind::Io,
+        ErrorKind::Parse,
+        ErrorKind::Server(ServerErrorKind::ReadOnly),
+    ];
     kinds.contains(&error.kind()) || error.is_unrecoverable_error()
 }
 
 impl std::fmt::Debug for Link {
     // The client knows the password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Link").field("place", &self.place).finish_non_exhaustive()
+        f.debug_struct("Link")
+            .field("place", &self.place)
+            .finish_non_exhaustive()
     }
 }

@@ -45,14 +45,23 @@ impl RedisStore {
     /// Connects to `redis://[user:password@]host[:port][/database]`, or `rediss://` for TLS.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         let place = without_credentials(url);
-        let client = redis::Client::open(url)
-            .map_err(|error| StoreError::Setup(format!("{place} is no address of a Redis server: {error}")))?;
+        let client = redis::Client::open(url).map_err(|error| {
+            StoreError::Setup(format!("{place} is no address of a Redis server: {error}"))
+        })?;
         let link = Link::new(client, place);
         link.check().await?;
-        Ok(Self { link, scripts: Scripts::new() })
+        Ok(Self {
+            link,
+            scripts: Scripts::new(),
+        })
     }
 
-    async fn call(&self, script: &Script, space: &Space, args: &[Bytes]) -> Result<Reply, StoreError> {
+    async fn call(
+        &self,
+        script: &Script,
+        space: &Space,
+        args: &[Bytes],
+    ) -> Result<Reply, StoreError> {
         self.link.call(script, space, args).await
     }
 }
@@ -88,13 +97,18 @@ fn limit(limit: usize) -> Bytes {
 
 /// Everything after `after`, for `ZRANGEBYLEX`.
 fn beyond(after: Option<&str>) -> Bytes {
-    after.map_or_else(|| Bytes::from_static(b"-"), |after| text(&format!("({after}")))
+    after.map_or_else(
+        || Bytes::from_static(b"-"),
+        |after| text(&format!("({after}")),
+    )
 }
 
 /// Puts in the name of the lease.
 fn of_lease<T>(outcome: Result<T, StoreError>, fence: &Fence) -> Result<T, StoreError> {
     outcome.map_err(|error| match error {
-        StoreError::Fenced { .. } => StoreError::Fenced { lease: fence.name.clone() },
+        StoreError::Fenced { .. } => StoreError::Fenced {
+            lease: fence.name.clone(),
+        },
         other => other,
     })
 }

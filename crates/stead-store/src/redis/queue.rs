@@ -14,12 +14,22 @@ impl Queue for RedisStore {
         job: Job,
     ) -> BoxFuture<'a, Result<Enqueued, StoreError>> {
         Box::pin(async move {
-            let mut args = vec![text(queue), request(), job.payload, millis(job.delay), number(job.max_attempts)];
+            let mut args = vec![
+                text(queue),
+                request(),
+                job.payload,
+                millis(job.delay),
+                number(job.max_attempts),
+            ];
             args.extend(job.dedup.map(Bytes::from));
             let mut reply = self.call(&self.scripts.enqueue, space, &args).await?;
             let is_new = reply.text()? == "new";
             let id = reply.text()?;
-            Ok(if is_new { Enqueued::New(id) } else { Enqueued::Known(id) })
+            Ok(if is_new {
+                Enqueued::New(id)
+            } else {
+                Enqueued::Known(id)
+            })
         })
     }
 
@@ -35,7 +45,11 @@ impl Queue for RedisStore {
             if reply.is_done() {
                 return Ok(None);
             }
-            Ok(Some(Claimed { id: reply.text()?, payload: reply.bytes()?, attempt: reply.number()? }))
+            Ok(Some(Claimed {
+                id: reply.text()?,
+                payload: reply.bytes()?,
+                attempt: reply.number()?,
+            }))
         })
     }
 
@@ -56,7 +70,12 @@ impl Queue for RedisStore {
         delay: Duration,
         reason: &'a str,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        Box::pin(self.settle(space, queue, claimed, vec![Bytes::from_static(b"nack"), millis(delay), text(reason)]))
+        Box::pin(self.settle(
+            space,
+            queue,
+            claimed,
+            vec![Bytes::from_static(b"nack"), millis(delay), text(reason)],
+        ))
     }
 
     fn extend<'a>(
@@ -66,7 +85,12 @@ impl Queue for RedisStore {
         claimed: &'a Claimed,
         hide: Duration,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        Box::pin(self.settle(space, queue, claimed, vec![Bytes::from_static(b"extend"), millis(hide)]))
+        Box::pin(self.settle(
+            space,
+            queue,
+            claimed,
+            vec![Bytes::from_static(b"extend"), millis(hide)],
+        ))
     }
 
     fn dead<'a>(
@@ -77,11 +101,22 @@ impl Queue for RedisStore {
         most: usize,
     ) -> BoxFuture<'a, Result<Vec<Dead>, StoreError>> {
         Box::pin(async move {
-            let mut reply = self.call(&self.scripts.dead, space, &[text(queue), beyond(after), limit(most)]).await?;
+            let mut reply = self
+                .call(
+                    &self.scripts.dead,
+                    space,
+                    &[text(queue), beyond(after), limit(most)],
+                )
+                .await?;
             let mut dead = Vec::new();
             while !reply.is_done() {
                 let (id, payload) = (reply.text()?, reply.bytes()?);
-                dead.push(Dead { id, payload, attempts: reply.number()?, reason: reply.text()? });
+                dead.push(Dead {
+                    id,
+                    payload,
+                    attempts: reply.number()?,
+                    reason: reply.text()?,
+                });
             }
             Ok(dead)
         })
@@ -89,7 +124,13 @@ impl Queue for RedisStore {
 }
 
 impl RedisStore {
-    async fn settle(&self, space: &Space, queue: &str, claimed: &Claimed, act: Vec<Bytes>) -> Result<bool, StoreError> {
+    async fn settle(
+        &self,
+        space: &Space,
+        queue: &str,
+        claimed: &Claimed,
+        act: Vec<Bytes>,
+    ) -> Result<bool, StoreError> {
         let mut args = vec![text(queue), text(&claimed.id), number(claimed.attempt)];
         args.extend(act);
         self.call(&self.scripts.settle, space, &args).await?.yes()

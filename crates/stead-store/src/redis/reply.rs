@@ -15,12 +15,17 @@ pub(super) struct Reply {
 impl Reply {
     /// Sorts an answer by its first word.
     pub(super) fn new(place: &str, answer: Vec<Option<Bytes>>) -> Result<Self, StoreError> {
-        let mut reply = Self { place: place.to_owned(), parts: answer.into_iter() };
+        let mut reply = Self {
+            place: place.to_owned(),
+            parts: answer.into_iter(),
+        };
         match reply.text()?.as_str() {
             "ok" => Ok(reply),
             "conflict" => Err(StoreError::Conflict(reply.text()?)),
             // The caller knows which one it showed.
-            "fenced" => Err(StoreError::Fenced { lease: String::new() }),
+            "fenced" => Err(StoreError::Fenced {
+                lease: String::new(),
+            }),
             "corrupt" => {
                 let cause = reply.text()?;
                 Err(reply.corrupt(cause))
@@ -43,7 +48,10 @@ impl Reply {
     }
 
     pub(super) fn bytes(&mut self) -> Result<Bytes, StoreError> {
-        self.parts.next().flatten().ok_or_else(|| self.corrupt("a part of its answer is missing".to_owned()))
+        self.parts
+            .next()
+            .flatten()
+            .ok_or_else(|| self.corrupt("a part of its answer is missing".to_owned()))
     }
 
     pub(super) fn text(&mut self) -> Result<String, StoreError> {
@@ -53,7 +61,8 @@ impl Reply {
 
     pub(super) fn number<N: FromStr>(&mut self) -> Result<N, StoreError> {
         let text = self.text()?;
-        text.parse().map_err(|_| self.corrupt(format!("'{text}' is not a number")))
+        text.parse()
+            .map_err(|_| self.corrupt(format!("'{text}' is not a number")))
     }
 
     pub(super) fn yes(&mut self) -> Result<bool, StoreError> {
@@ -61,6 +70,9 @@ impl Reply {
     }
 
     pub(super) fn corrupt(&self, cause: String) -> StoreError {
-        StoreError::Corrupt { place: self.place.clone(), cause }
+        StoreError::Corrupt {
+            place: self.place.clone(),
+            cause,
+        }
     }
 }

@@ -23,7 +23,8 @@ pub(super) struct Scripts {
 
 impl Scripts {
     pub(super) fn new() -> Self {
-        let script = |body: &str| Script::new(&format!("{}{body}", include_str!("lua/prelude.lua")));
+        let script =
+            |body: &str| Script::new(&format!("{}{body}", include_str!("lua/prelude.lua")));
         Self {
             get: script(include_str!("lua/get.lua")),
             list: script(include_str!("lua/list.lua")),

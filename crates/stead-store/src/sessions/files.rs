@@ -10,7 +10,9 @@ use super::group::GroupSync;
 use super::index::Index;
 use super::journal::{FileWriter, Newborn, check_lines, read_lines};
 use super::lock::Lock;
-use crate::{Disk, Imported, JournalWriter, Opened, Position, Sessions, StoreError, Summary, Wait, open_dir};
+use crate::{
+    Disk, Imported, JournalWriter, Opened, Position, Sessions, StoreError, Summary, Wait, open_dir,
+};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
@@ -24,7 +26,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use stead_core::{
-    AgentId, Beginning, Entry, FORMAT_VERSION, Line, LineError, Redactor, SessionId, SessionStart, SessionState,
+    AgentId, Beginning, Entry, FORMAT_VERSION, Line, LineError, Redactor, SessionId, SessionStart,
+    SessionState,
 };
 
 const JOURNAL_SUFFIX: &str = ".log.jsonl";
@@ -92,7 +95,9 @@ impl FileSessions {
         loop {
             let file = match open_journal(&path, OFlags::RDWR | OFlags::APPEND) {
                 Ok(file) => Arc::new(file),
-                Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Err(StoreError::NotFound(id.clone())),
+                Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
+                    return Err(StoreError::NotFound(id.clone()));
+                }
                 Err(cause) => return Err(StoreError::io(path, cause)),
             };
             let lock = Lock::take(file.clone(), &path, id, wait).await?;
@@ -105,7 +110,14 @@ impl FileSessions {
     }
 
     fn writer(&self, path: PathBuf, file: Arc<File>, at: Position, lock: Lock) -> FileWriter {
-        FileWriter::new(path, file, self.disk.clone(), self.redactor.clone(), at, lock)
+        FileWriter::new(
+            path,
+            file,
+            self.disk.clone(),
+            self.redactor.clone(),
+            at,
+            lock,
+        )
     }
 
     fn snapshot(&self, state: &SessionState, position: Position) -> io::Result<()> {
@@ -117,12 +129,24 @@ impl FileSessions {
             #[serde(flatten)]
             state: &'a SessionState,
         }
-        let Some(id) = &state.session else { return Ok(()) };
+        let Some(id) = &state.session else {
+            return Ok(());
+        };
         let dir = self.root.join("context").join(id.as_str());
         make_dirs(&*self.disk, &dir)?;
-        let snapshot = Snapshot { version: FORMAT_VERSION, position, messages: state.turns.len(), state };
+        let snapshot = Snapshot {
+            version: FORMAT_VERSION,
+            position,
+            messages: state.turns.len(),
+            state,
+        };
         let text = serde_json::to_vec_pretty(&snapshot)?;
-        self.disk.replace(open_dir(&dir)?.as_fd(), Path::new("agent_state.json"), &text, 0o644)
+        self.disk.replace(
+            open_dir(&dir)?.as_fd(),
+            Path::new("agent_state.json"),
+            &text,
+            0o644,
+        )
     }
 
     fn write_index(&self) -> Result<(), StoreError> {
@@ -136,20 +160,30 @@ impl FileSessions {
         drop(unwritten);
         let merged = Index::merge(&self.sessions, &*self.dir()?, &*self.disk, changes);
         let rest = (begun.elapsed() * INDEX_SHARE).max(INDEX_INTERVAL);
-        self.index.lock().unwrap_or_else(PoisonError::into_inner).due = Some(begun + rest);
+        self.index
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .due = Some(begun + rest);
         merged
     }
 
     fn summarise(&self, id: &SessionId, updated_ms: i64) -> Summary {
         let path = self.path(id);
         let mut state = SessionState::default();
-        let folded = read_file(&path).and_then(|text| fold(&path, id, &text, &mut state).map(|(at, _)| at));
+        let folded =
+            read_file(&path).and_then(|text| fold(&path, id, &text, &mut state).map(|(at, _)| at));
         match folded {
             Ok(at) => Summary::of(id, &state, at, updated_ms),
             Err(error) => {
                 let size = std::fs::metadata(&path).map_or(0, |meta| meta.len());
-                let at = Position { bytes: size, ..Position::START };
-                Summary { damage: Some(error.to_string()), ..Summary::of(id, &state, at, updated_ms) }
+                let at = Position {
+                    bytes: size,
+                    ..Position::START
+                };
+                Summary {
+                    damage: Some(error.to_string()),
+                    ..Summary::of(id, &state, at, updated_ms)
+                }
             }
         }
     }
@@ -164,10 +198,19 @@ impl FileSessions {
         let mut new = Index::default();
         for entry in entries.flatten() {
             let name = entry.file_name();
-            let id = name.to_str().and_then(|name| name.strip_suffix(JOURNAL_SUFFIX)).map(SessionId::new);
-            let (Some(Ok(id)), Ok(meta)) = (id, entry.metadata()) else { continue };
+            let id = name
+                .to_str()
+                .and_then(|name| name.strip_suffix(JOURNAL_SUFFIX))
+                .map(SessionId::new);
+            let (Some(Ok(id)), Ok(meta)) = (id, entry.metadata()) else {
+                continue;
+            };
             let summary = match old.sessions.remove(&id) {
-                Some(known) if (known.bytes, known.updated_ms) == (meta.len(), modified_ms(&meta)) => known,
+                Some(known)
+                    if (known.bytes, known.updated_ms) == (meta.len(), modified_ms(&meta)) =>
+                {
+                    known
+                }
                 Some(_) | None => self.summarise(&id, modified_ms(&meta)),
             };
             // One that is just being begun, or never was.
@@ -178,10 +221,16 @@ impl FileSessions {
         }
         if new != Index::load(&self.sessions) {
             // A read-only folder can be listed too.
-            let _ = self.dir().and_then(|dir| new.store(&self.sessions, &dir, &*self.disk));
+            let _ = self
+                .dir()
+                .and_then(|dir| new.store(&self.sessions, &dir, &*self.disk));
         }
         let mut list: Vec<Summary> = new.sessions.into_values().collect();
-        list.sort_by(|a, b| b.updated_ms.cmp(&a.updated_ms).then_with(|| b.id.cmp(&a.id)));
+        list.sort_by(|a, b| {
+            b.updated_ms
+                .cmp(&a.updated_ms)
+                .then_with(|| b.id.cmp(&a.id))
+        });
         Ok(list)
     }
 
@@ -200,9 +249,14 @@ impl FileSessions {
                 // Whole from the first moment: nobody finds a part of it.
                 let dir = self.dir()?;
                 let name = path.file_name().map(Path::new).unwrap_or(Path::new(""));
-                self.disk.replace(dir.as_fd(), name, &text, 0o644).map_err(failed)?;
+                self.disk
+                    .replace(dir.as_fd(), name, &text, 0o644)
+                    .map_err(failed)?;
                 let file = open_journal(&path, OFlags::RDONLY).map_err(failed)?;
-                self.disk.sync(&file).and_then(|()| self.disk.sync(&dir)).map_err(failed)?;
+                self.disk
+                    .sync(&file)
+                    .and_then(|()| self.disk.sync(&dir))
+                    .map_err(failed)?;
                 return Ok(Imported::New);
             }
             Err(error) => return Err(error),
@@ -216,8 +270,13 @@ impl FileSessions {
         if known.starts_with(&text) {
             return Ok(Imported::Same);
         }
-        let Some(rest) = text.strip_prefix(known.as_slice()) else { return Err(StoreError::Exists(id.clone())) };
-        self.disk.write_all(&file, rest).and_then(|()| self.disk.sync(&file)).map_err(failed)?;
+        let Some(rest) = text.strip_prefix(known.as_slice()) else {
+            return Err(StoreError::Exists(id.clone()));
+        };
+        self.disk
+            .write_all(&file, rest)
+            .and_then(|()| self.disk.sync(&file))
+            .map_err(failed)?;
         Ok(Imported::Extended)
     }
 
@@ -230,7 +289,10 @@ impl FileSessions {
             .and_then(|()| self.disk.sync(&dir))
             .map_err(|cause| StoreError::io(&path, cause))?;
         let context = self.root.join("context").join(id.as_str());
-        for file in [context.join("agent_state.json"), self.root.join("tasks").join(format!("{id}.json"))] {
+        for file in [
+            context.join("agent_state.json"),
+            self.root.join("tasks").join(format!("{id}.json")),
+        ] {
             let _ = self.disk.remove(CWD, &file, AtFlags::empty());
         }
         let _ = self.disk.remove(CWD, &context, AtFlags::REMOVEDIR);
@@ -239,23 +301,35 @@ impl FileSessions {
 }
 
 impl Sessions for FileSessions {
-    fn create<'a>(&'a self, id: &'a SessionId, from: Option<Beginning>) -> BoxFuture<'a, Result<Opened, StoreError>> {
+    fn create<'a>(
+        &'a self,
+        id: &'a SessionId,
+        from: Option<Beginning>,
+    ) -> BoxFuture<'a, Result<Opened, StoreError>> {
         Box::pin(async move {
             let path = self.path(id);
             let dir = self.dir()?;
             let name = path.file_name().map(Path::new).unwrap_or(Path::new(""));
-            let file = self.disk.create(dir.as_fd(), name, 0o644).map_err(|cause| match cause.kind() {
-                io::ErrorKind::AlreadyExists => StoreError::Exists(id.clone()),
-                _ => StoreError::io(&path, cause),
-            })?;
+            let file = self
+                .disk
+                .create(dir.as_fd(), name, 0o644)
+                .map_err(|cause| match cause.kind() {
+                    io::ErrorKind::AlreadyExists => StoreError::Exists(id.clone()),
+                    _ => StoreError::io(&path, cause),
+                })?;
             let file = Arc::new(file);
             let lock = Lock::take(file.clone(), &path, id, Wait::No).await?;
             // Between making it and locking it, someone else may have found it and begun the session.
             if file.metadata().map_or(0, |meta| meta.len()) > 0 {
                 return Err(StoreError::Exists(id.clone()));
             }
-            let newborn = Newborn { dir: dir.clone(), group: self.created.clone() };
-            let mut writer = self.writer(path.clone(), file, Position::START, lock).newborn(newborn);
+            let newborn = Newborn {
+                dir: dir.clone(),
+                group: self.created.clone(),
+            };
+            let mut writer = self
+                .writer(path.clone(), file, Position::START, lock)
+                .newborn(newborn);
             let start = Entry::Session(SessionStart::new(id.clone(), self.agent.clone(), from));
             let lines = writer.append(vec![start]).await.inspect_err(|_| {
                 // A session that was never acknowledged must not be found later as an empty one.
@@ -263,9 +337,18 @@ impl Sessions for FileSessions {
             })?;
             let mut state = SessionState::default();
             for line in lines {
-                state.apply(line.seq, &line.entry).map_err(|cause| StoreError::Unfit { path: path.clone(), cause })?;
+                state
+                    .apply(line.seq, &line.entry)
+                    .map_err(|cause| StoreError::Unfit {
+                        path: path.clone(),
+                        cause,
+                    })?;
             }
-            Ok(Opened { state: Some(state), writer: Box::new(writer), torn: None })
+            Ok(Opened {
+                state: Some(state),
+                writer: Box::new(writer),
+                torn: None,
+            })
         })
     }
 
@@ -278,10 +361,17 @@ impl Sessions for FileSessions {
         Box::pin(async move {
             let path = self.path(id);
             let (file, lock) = self.lock(id, wait).await?;
-            let size = file.metadata().map_err(|cause| StoreError::io(&path, cause))?.len();
+            let size = file
+                .metadata()
+                .map_err(|cause| StoreError::io(&path, cause))?
+                .len();
             if let Some(at) = known.filter(|at| at.bytes == size && ends_at(&file, *at)) {
                 let writer = self.writer(path, file, at, lock);
-                return Ok(Opened { state: None, writer: Box::new(writer), torn: None });
+                return Ok(Opened {
+                    state: None,
+                    writer: Box::new(writer),
+                    torn: None,
+                });
             }
             let text = read_whole(&file).map_err(|cause| StoreError::io(&path, cause))?;
             let mut state = SessionState::default();
@@ -296,7 +386,11 @@ impl Sessions for FileSessions {
             if torn.is_some() {
                 writer.cut()?;
             }
-            Ok(Opened { state: Some(state), writer: Box::new(writer), torn })
+            Ok(Opened {
+                state: Some(state),
+                writer: Box::new(writer),
+                torn,
+            })
         })
     }
 
@@ -344,7 +438,11 @@ impl Sessions for FileSessions {
         })
     }
 
-    fn import<'a>(&'a self, id: &'a SessionId, lines: Vec<Bytes>) -> BoxFuture<'a, Result<Imported, StoreError>> {
+    fn import<'a>(
+        &'a self,
+        id: &'a SessionId,
+        lines: Vec<Bytes>,
+    ) -> BoxFuture<'a, Result<Imported, StoreError>> {
         Box::pin(async move { self.import_now(id, &lines).await })
     }
 
@@ -355,9 +453,12 @@ impl Sessions for FileSessions {
                 tracing::warn!(session = %id, %error, "snapshot not written; it is derived and will be rebuilt");
             }
             let due = {
-                let updated_ms = std::fs::metadata(self.path(id)).map_or(0, |meta| modified_ms(&meta));
+                let updated_ms =
+                    std::fs::metadata(self.path(id)).map_or(0, |meta| modified_ms(&meta));
                 let mut unwritten = self.index.lock().unwrap_or_else(PoisonError::into_inner);
-                unwritten.changes.insert(id.clone(), Summary::of(id, state, position, updated_ms));
+                unwritten
+                    .changes
+                    .insert(id.clone(), Summary::of(id, state, position, updated_ms));
                 unwritten.due.is_none_or(|due| Instant::now() >= due)
             };
             if due {
@@ -391,7 +492,12 @@ fn fold(
 ) -> Result<(Position, Option<crate::Torn>), StoreError> {
     read_lines(path, text, |line| {
         belongs(path, id, &line)?;
-        state.apply(line.seq, &line.entry).map_err(|cause| StoreError::Unfit { path: path.to_owned(), cause })
+        state
+            .apply(line.seq, &line.entry)
+            .map_err(|cause| StoreError::Unfit {
+                path: path.to_owned(),
+                cause,
+            })
     })
 }
 
@@ -400,7 +506,9 @@ fn ends_at(file: &File, position: Position) -> bool {
     let end = format!("{}\"}}\n", position.sum);
     let mut bytes = vec![0; end.len()];
     let start = position.bytes.checked_sub(end.len() as u64);
-    start.is_some_and(|start| file.read_exact_at(&mut bytes, start).is_ok() && bytes == end.as_bytes())
+    start.is_some_and(|start| {
+        file.read_exact_at(&mut bytes, start).is_ok() && bytes == end.as_bytes()
+    })
 }
 
 /// A journal says whose it is; under another name it is refused, or two sessions would become one.
@@ -408,7 +516,11 @@ fn belongs(path: &Path, id: &SessionId, line: &Line) -> Result<(), StoreError> {
     match &line.entry {
         Entry::Session(start) if start.session != *id => {
             let cause = LineError::Malformed(format!("it belongs to session {}", start.session));
-            Err(StoreError::Damaged { path: path.to_owned(), line: line.seq, cause })
+            Err(StoreError::Damaged {
+                path: path.to_owned(),
+                line: line.seq,
+                cause,
+            })
         }
         _ => Ok(()),
     }
@@ -418,7 +530,11 @@ fn belongs(path: &Path, id: &SessionId, line: &Line) -> Result<(), StoreError> {
 fn open_journal(path: &Path, flags: OFlags) -> io::Result<File> {
     let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("this is not a regular file")) }
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::other("this is not a regular file"))
+    }
 }
 
 fn read_whole(mut file: &File) -> io::Result<Vec<u8>> {

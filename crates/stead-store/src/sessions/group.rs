@@ -26,7 +26,9 @@ impl GroupSync {
             return Ok(());
         }
         let covered = self.tickets.load(Ordering::SeqCst);
-        tokio::task::spawn_blocking(sync).await.map_err(io::Error::other)??;
+        tokio::task::spawn_blocking(sync)
+            .await
+            .map_err(io::Error::other)??;
         *served = covered;
         Ok(())
     }
@@ -54,6 +56,10 @@ mod tests {
         while let Some(done) = tasks.join_next().await {
             done.unwrap().unwrap();
         }
-        assert!(syncs.load(Ordering::SeqCst) < 20, "{} syncs", syncs.load(Ordering::SeqCst));
+        assert!(
+            syncs.load(Ordering::SeqCst) < 20,
+            "{} syncs",
+            syncs.load(Ordering::SeqCst)
+        );
     }
 }

@@ -21,7 +21,9 @@ impl std::fmt::Display for Holder {
             (Some(pid), None) => write!(f, "process {pid}"),
             (None, _) => f.write_str("another process"),
         }?;
-        self.host.iter().try_for_each(|host| write!(f, " on {host}"))
+        self.host
+            .iter()
+            .try_for_each(|host| write!(f, " on {host}"))
     }
 }
 
@@ -47,7 +49,14 @@ impl Signature {
         let host = read("/proc/sys/kernel/hostname");
         let began = began(pid).unwrap_or(0);
         let nonce = uuid::Uuid::now_v7().simple().to_string();
-        Self { nonce, host, pid, program, machine: machine().to_owned(), began }
+        Self {
+            nonce,
+            host,
+            pid,
+            program,
+            machine: machine().to_owned(),
+            began,
+        }
     }
 
     /// As it stands in the lease.
@@ -71,7 +80,11 @@ impl Signature {
     pub fn holder(&self) -> Holder {
         let here = self.machine == machine();
         let host = (!here).then(|| self.host.clone());
-        Holder { pid: Some(self.pid), program: Some(self.program.clone()), host }
+        Holder {
+            pid: Some(self.pid),
+            program: Some(self.program.clone()),
+            host,
+        }
     }
 }
 
@@ -81,7 +94,11 @@ fn machine() -> &'static str {
     MACHINE.get_or_init(|| {
         let boot = read("/proc/sys/kernel/random/boot_id");
         let view = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
-        if boot.is_empty() { boot } else { format!("{boot} {}", view.display()) }
+        if boot.is_empty() {
+            boot
+        } else {
+            format!("{boot} {}", view.display())
+        }
     })
 }
 
@@ -91,11 +108,18 @@ fn began(pid: u32) -> Option<u64> {
     // The name in brackets may hold anything; the fields after it are counted from its end.
     let fields: Vec<&str> = stat.get(stat.rfind(')')? + 2..)?.split(' ').collect();
     let is_dead = matches!(fields.first(), Some(&("Z" | "X")));
-    if is_dead { None } else { fields.get(19)?.parse().ok() }
+    if is_dead {
+        None
+    } else {
+        fields.get(19)?.parse().ok()
+    }
 }
 
 fn read(path: &str) -> String {
-    std::fs::read_to_string(path).unwrap_or_default().trim().to_owned()
+    std::fs::read_to_string(path)
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
 }
 
 #[cfg(test)]
@@ -106,8 +130,29 @@ mod tests {
     fn a_living_process_is_not_gone_and_a_dead_or_reborn_one_is() {
         let me = Signature::parse(&Signature::fresh().text()).unwrap();
         assert!(!me.is_gone());
-        assert!(Signature { began: me.began + 1, ..me.clone() }.is_gone(), "the same number, another process");
-        assert!(Signature { pid: u32::MAX, ..me.clone() }.is_gone());
-        assert!(!Signature { machine: "elsewhere".into(), pid: u32::MAX, ..me }.is_gone(), "nothing is known");
+        assert!(
+            Signature {
+                began: me.began + 1,
+                ..me.clone()
+            }
+            .is_gone(),
+            "the same number, another process"
+        );
+        assert!(
+            Signature {
+                pid: u32::MAX,
+                ..me.clone()
+            }
+            .is_gone()
+        );
+        assert!(
+            !Signature {
+                machine: "elsewhere".into(),
+                pid: u32::MAX,
+                ..me
+            }
+            .is_gone(),
+            "nothing is known"
+        );
     }
 }

@@ -24,7 +24,10 @@ impl Index {
     /// Reads the index; an absent, broken or older one is simply empty: it can be rebuilt.
     pub(crate) fn load(dir: &Path) -> Self {
         let text = std::fs::read(dir.join(INDEX_FILE)).unwrap_or_default();
-        serde_json::from_slice(&text).ok().filter(|index: &Self| index.version == INDEX_VERSION).unwrap_or_default()
+        serde_json::from_slice(&text)
+            .ok()
+            .filter(|index: &Self| index.version == INDEX_VERSION)
+            .unwrap_or_default()
     }
 
     /// Merges `changes` into the file. Another process doing the same at this moment is waited for a
@@ -51,7 +54,12 @@ impl Index {
     }
 
     /// Writes the file.
-    pub(crate) fn store(&mut self, path: &Path, dir: &File, disk: &dyn Disk) -> Result<(), StoreError> {
+    pub(crate) fn store(
+        &mut self,
+        path: &Path,
+        dir: &File,
+        disk: &dyn Disk,
+    ) -> Result<(), StoreError> {
         self.version = INDEX_VERSION;
         let text = serde_json::to_vec_pretty(self).unwrap_or_default();
         disk.replace(dir.as_fd(), Path::new(INDEX_FILE), &text, 0o644)
@@ -61,7 +69,12 @@ impl Index {
 
 impl Summary {
     /// What a listing shows of `state`.
-    pub(crate) fn of(id: &SessionId, state: &SessionState, position: Position, updated_ms: i64) -> Self {
+    pub(crate) fn of(
+        id: &SessionId,
+        state: &SessionState,
+        position: Position,
+        updated_ms: i64,
+    ) -> Self {
         Self {
             id: id.clone(),
             title: state.title.clone(),
@@ -69,7 +82,11 @@ impl Summary {
             updated_ms,
             entries: position.seq,
             runs: state.runs,
-            outcome: if state.run.is_some() { None } else { state.last_outcome },
+            outcome: if state.run.is_some() {
+                None
+            } else {
+                state.last_outcome
+            },
             model: state.model.clone(),
             usage: state.usage,
             cost: state.cost,

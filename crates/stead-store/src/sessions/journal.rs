@@ -13,7 +13,11 @@ use tokio_util::sync::CancellationToken;
 
 impl Position {
     /// Before the first line.
-    pub(crate) const START: Self = Self { seq: 0, sum: ChainSum::START, bytes: 0 };
+    pub(crate) const START: Self = Self {
+        seq: 0,
+        sum: ChainSum::START,
+        bytes: 0,
+    };
 }
 
 /// Reads all lines of `text`, handing each to `sink`. Returns where the sound part ends and what hangs
@@ -37,17 +41,37 @@ pub(crate) fn read_lines(
         };
         match (line, end) {
             (Ok(line), Some(end)) => {
-                at = Position { seq: line.seq, sum: line.sum, bytes: at.bytes + end as u64 + 1 };
+                at = Position {
+                    seq: line.seq,
+                    sum: line.sum,
+                    bytes: at.bytes + end as u64 + 1,
+                };
                 sink(line)?;
             }
             (Err(stead_core::LineError::UnknownKind(kind)), _) => {
                 let cause = stead_core::LineError::UnknownKind(kind);
-                return Err(StoreError::Damaged { path: path.to_owned(), line: number, cause });
+                return Err(StoreError::Damaged {
+                    path: path.to_owned(),
+                    line: number,
+                    cause,
+                });
             }
             (Err(_), None) if is_torn(rest) => {
-                return Ok((at, Some(Torn { line: number, bytes: rest.len() as u64 })));
+                return Ok((
+                    at,
+                    Some(Torn {
+                        line: number,
+                        bytes: rest.len() as u64,
+                    }),
+                ));
             }
-            (Err(cause), _) => return Err(StoreError::Damaged { path: path.to_owned(), line: number, cause }),
+            (Err(cause), _) => {
+                return Err(StoreError::Damaged {
+                    path: path.to_owned(),
+                    line: number,
+                    cause,
+                });
+            }
             (Ok(_), None) => return Ok((at, None)),
         }
     }
@@ -55,29 +79,51 @@ pub(crate) fn read_lines(
 }
 
 /// Checks lines that come from elsewhere: that they are a journal of `id`, whole from its first line on.
-pub(crate) fn check_lines(path: &Path, id: &stead_core::SessionId, lines: &[Bytes]) -> Result<Position, StoreError> {
+pub(crate) fn check_lines(
+    path: &Path,
+    id: &stead_core::SessionId,
+    lines: &[Bytes],
+) -> Result<Position, StoreError> {
     let mut at = Position::START;
     for text in lines {
         let number = at.seq + 1;
-        let damaged = |cause| StoreError::Damaged { path: path.to_owned(), line: number, cause };
+        let damaged = |cause| StoreError::Damaged {
+            path: path.to_owned(),
+            line: number,
+            cause,
+        };
         let line = read_line(text, number, at.sum).map_err(damaged)?;
         let foreign = match &line.entry {
             Entry::Session(start) => start.session != *id,
             _ => number == 1,
         };
         if foreign {
-            return Err(damaged(stead_core::LineError::Malformed(format!("it is not the journal of session {id}"))));
+            return Err(damaged(stead_core::LineError::Malformed(format!(
+                "it is not the journal of session {id}"
+            ))));
         }
-        at = Position { seq: number, sum: line.sum, bytes: at.bytes + text.len() as u64 + 1 };
+        at = Position {
+            seq: number,
+            sum: line.sum,
+            bytes: at.bytes + text.len() as u64 + 1,
+        };
     }
     Ok(at)
 }
 
-pub(crate) fn read_line(bytes: &[u8], number: u64, previous: ChainSum) -> Result<Line, stead_core::LineError> {
+pub(crate) fn read_line(
+    bytes: &[u8],
+    number: u64,
+    previous: ChainSum,
+) -> Result<Line, stead_core::LineError> {
     let malformed = |why: &str| stead_core::LineError::Malformed(why.to_owned());
     let text = std::str::from_utf8(bytes).map_err(|_| malformed("it is not UTF-8"))?;
     let line = decode_line(text, previous)?;
-    if line.seq == number { Ok(line) } else { Err(malformed(&format!("it says it is line {}", line.seq))) }
+    if line.seq == number {
+        Ok(line)
+    } else {
+        Err(malformed(&format!("it says it is line {}", line.seq)))
+    }
 }
 
 /// Whether bytes without a newline can be what a crash left of a line.
@@ -121,19 +167,34 @@ impl FileWriter {
         at: Position,
         lock: Lock,
     ) -> Self {
-        Self { path, file, disk, redactor, at, newborn: None, broken: false, _lock: lock }
+        Self {
+            path,
+            file,
+            disk,
+            redactor,
+            at,
+            newborn: None,
+            broken: false,
+            _lock: lock,
+        }
     }
 
     /// The same for a file that was just made.
     pub(crate) fn newborn(self, newborn: Newborn) -> Self {
-        Self { newborn: Some(newborn), ..self }
+        Self {
+            newborn: Some(newborn),
+            ..self
+        }
     }
 
     /// Makes what was written last; the name of a file that was just made, too.
     async fn sync(&mut self) -> std::io::Result<()> {
         let (disk, file) = (self.disk.clone(), self.file.clone());
-        let content =
-            async { tokio::task::spawn_blocking(move || disk.sync(&file)).await.map_err(std::io::Error::other)? };
+        let content = async {
+            tokio::task::spawn_blocking(move || disk.sync(&file))
+                .await
+                .map_err(std::io::Error::other)?
+        };
         match self.newborn.clone() {
             None => content.await,
             Some(Newborn { dir, group }) => {
@@ -148,7 +209,10 @@ impl FileWriter {
 
     /// Cuts what is torn off the end.
     pub(crate) fn cut(&self) -> Result<(), StoreError> {
-        let cut = self.disk.set_len(&self.file, self.at.bytes).and_then(|()| self.disk.sync(&self.file));
+        let cut = self
+            .disk
+            .set_len(&self.file, self.at.bytes)
+            .and_then(|()| self.disk.sync(&self.file));
         cut.map_err(|cause| StoreError::io(&self.path, cause))
     }
 }
@@ -175,11 +239,22 @@ pub(crate) fn encode(
         let entry = if sum == before {
             entry
         } else {
-            decode_line(encoded.trim_end_matches('\n'), at.sum).map_err(|cause| (seq, cause))?.entry
+            decode_line(encoded.trim_end_matches('\n'), at.sum)
+                .map_err(|cause| (seq, cause))?
+                .entry
         };
         text.push_str(&encoded);
-        at = Position { seq, sum, bytes: at.bytes + encoded.len() as u64 };
-        lines.push(Line { seq, at: now, entry, sum });
+        at = Position {
+            seq,
+            sum,
+            bytes: at.bytes + encoded.len() as u64,
+        };
+        lines.push(Line {
+            seq,
+            at: now,
+            entry,
+            sum,
+        });
     }
     Ok((text, lines))
 }
@@ -191,8 +266,14 @@ impl JournalWriter for FileWriter {
                 return Err(StoreError::Broken(self.path.clone()));
             }
             let durable = entries.iter().any(Entry::must_be_durable);
-            let (text, lines) = encode(&self.redactor, self.at, entries)
-                .map_err(|(line, cause)| StoreError::Damaged { path: self.path.clone(), line, cause })?;
+            let (text, lines) =
+                encode(&self.redactor, self.at, entries).map_err(|(line, cause)| {
+                    StoreError::Damaged {
+                        path: self.path.clone(),
+                        line,
+                        cause,
+                    }
+                })?;
             self.broken = true;
             // A write into the page cache is a few microseconds; handing it to another thread costs more.
             if let Err(cause) = self.disk.write_all(&self.file, text.as_bytes()) {
@@ -201,10 +282,16 @@ impl JournalWriter for FileWriter {
                 return Err(StoreError::io(&self.path, cause));
             }
             if durable {
-                self.sync().await.map_err(|cause| StoreError::io(&self.path, cause))?;
+                self.sync()
+                    .await
+                    .map_err(|cause| StoreError::io(&self.path, cause))?;
             }
             if let Some(last) = lines.last() {
-                self.at = Position { seq: last.seq, sum: last.sum, bytes: self.at.bytes + text.len() as u64 };
+                self.at = Position {
+                    seq: last.seq,
+                    sum: last.sum,
+                    bytes: self.at.bytes + text.len() as u64,
+                };
             }
             self.broken = false;
             Ok(lines)

@@ -38,7 +38,10 @@ impl Lock {
                         Wait::AtMost(limit) => limit,
                     };
                     if started.elapsed() >= limit {
-                        return Err(StoreError::Locked { session: session.clone(), holder: holder(&journal) });
+                        return Err(StoreError::Locked {
+                            session: session.clone(),
+                            holder: holder(&journal),
+                        });
                     }
                     tokio::time::sleep(POLL).await;
                 }
@@ -63,14 +66,20 @@ fn holder(journal: &File) -> Holder {
     let table = std::fs::read_to_string("/proc/locks").unwrap_or_default();
     let pid = table.lines().find_map(|line| lock_holder(line, inode));
     let program = pid.and_then(|pid| std::fs::read_to_string(format!("/proc/{pid}/comm")).ok());
-    Holder { pid, program: program.map(|name| name.trim().to_owned()), host: None }
+    Holder {
+        pid,
+        program: program.map(|name| name.trim().to_owned()),
+        host: None,
+    }
 }
 
 /// The process of a line like `5: FLOCK  ADVISORY  WRITE 812 fe:00:4711 0 EOF`, if it is about `inode`.
 fn lock_holder(line: &str, inode: u64) -> Option<u32> {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     // A line with `->` is about someone who waits.
-    let ["FLOCK", _, "WRITE", pid, file, ..] = words.get(1..)? else { return None };
+    let ["FLOCK", _, "WRITE", pid, file, ..] = words.get(1..)? else {
+        return None;
+    };
     let is_it = file.rsplit(':').next()?.parse() == Ok(inode);
     pid.parse().ok().filter(|pid| is_it && *pid != 0)
 }
@@ -84,8 +93,14 @@ mod tests {
         let line = "5: FLOCK  ADVISORY  WRITE 812 fe:00:4711 0 EOF";
         assert_eq!(lock_holder(line, 4711), Some(812));
         assert_eq!(lock_holder(line, 711), None);
-        assert_eq!(lock_holder("5: -> FLOCK  ADVISORY  WRITE 812 fe:00:4711 0 EOF", 4711), None);
-        assert_eq!(lock_holder("6: POSIX  ADVISORY  WRITE 812 fe:00:4711 0 EOF", 4711), None);
+        assert_eq!(
+            lock_holder("5: -> FLOCK  ADVISORY  WRITE 812 fe:00:4711 0 EOF", 4711),
+            None
+        );
+        assert_eq!(
+            lock_holder("6: POSIX  ADVISORY  WRITE 812 fe:00:4711 0 EOF", 4711),
+            None
+        );
         assert_eq!(lock_holder("", 4711), None);
     }
 }

@@ -21,13 +21,19 @@ use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 use std::time::Duration;
-use stead_core::{Beginning, ChainSum, Entry, Line, Outcome, Redactor, SessionId, SessionState, Usage, Usd};
+use stead_core::{
+    Beginning, ChainSum, Entry, Line, Outcome, Redactor, SessionId, SessionState, Usage, Usd,
+};
 use tokio_util::sync::CancellationToken;
 
 /// A place that keeps sessions. One writer per session, enforced by the place.
 pub trait Sessions: Debug + Send + Sync {
     /// Begins a session, empty or `from` another, and takes it for writing.
-    fn create<'a>(&'a self, id: &'a SessionId, from: Option<Beginning>) -> BoxFuture<'a, Result<Opened, StoreError>>;
+    fn create<'a>(
+        &'a self,
+        id: &'a SessionId,
+        from: Option<Beginning>,
+    ) -> BoxFuture<'a, Result<Opened, StoreError>>;
 
     /// Takes a session for writing. With `known`, nothing is read if the journal still ends there.
     /// A torn last line is cut and reported; damage before it is an error.
@@ -52,7 +58,11 @@ pub trait Sessions: Debug + Send + Sync {
 
     /// Takes over lines of another place. A session that is here already is extended if the lines go on
     /// from it; if they differ, it is left alone ([`StoreError::Exists`]).
-    fn import<'a>(&'a self, id: &'a SessionId, lines: Vec<Bytes>) -> BoxFuture<'a, Result<Imported, StoreError>>;
+    fn import<'a>(
+        &'a self,
+        id: &'a SessionId,
+        lines: Vec<Bytes>,
+    ) -> BoxFuture<'a, Result<Imported, StoreError>>;
 
     /// Writes what is derived from a session (snapshot, index). Its failure loses nothing, so it is
     /// reported and not returned.

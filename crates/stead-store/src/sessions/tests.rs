@@ -9,7 +9,12 @@ use std::time::{Duration, Instant};
 use stead_core::*;
 
 fn journals(dir: &Path) -> FileSessions {
-    FileSessions::new(dir, AgentId::new("main").unwrap(), Arc::new(OsDisk), Redactor::new(["sk-very-secret".into()]))
+    FileSessions::new(
+        dir,
+        AgentId::new("main").unwrap(),
+        Arc::new(OsDisk),
+        Redactor::new(["sk-very-secret".into()]),
+    )
 }
 
 fn id(text: &str) -> SessionId {
@@ -30,9 +35,20 @@ fn story(path: &str) -> Vec<Entry> {
         signature: None,
     };
     let reply = |content: Vec<Block>, stop| {
-        let usage = Usage { input_tokens: 10, output_tokens: 5, ..Usage::default() };
+        let usage = Usage {
+            input_tokens: 10,
+            output_tokens: 5,
+            ..Usage::default()
+        };
         let cost = Some(Usd::from_nanos(7));
-        Entry::Model(ModelReply { run: run(), model: "fake:m".into(), content, usage, cost, stop })
+        Entry::Model(ModelReply {
+            run: run(),
+            model: "fake:m".into(),
+            content,
+            usage,
+            cost,
+            stop,
+        })
     };
     vec![
         Entry::User(UserInput::text(run(), "write a file")),
@@ -58,7 +74,11 @@ fn story(path: &str) -> Vec<Entry> {
             ms: 1,
         }),
         reply(vec![Block::text("finished")], StopReason::EndTurn),
-        Entry::End(RunEnd { run: run(), outcome: Outcome::Completed, reason: None }),
+        Entry::End(RunEnd {
+            run: run(),
+            outcome: Outcome::Completed,
+            reason: None,
+        }),
     ]
 }
 
@@ -94,11 +114,17 @@ async fn a_journal_cut_anywhere_loses_only_its_torn_line() {
     let whole = std::fs::read(&path).unwrap();
     for cut in 0..whole.len() {
         std::fs::write(&path, &whole[..cut]).unwrap();
-        let sound = whole[..cut].iter().rposition(|&b| b == b'\n').map_or(0, |p| p + 1);
+        let sound = whole[..cut]
+            .iter()
+            .rposition(|&b| b == b'\n')
+            .map_or(0, |p| p + 1);
         let opened = journals.open(&id("s1"), None, Wait::No).await;
         if sound == 0 {
             // Nothing was ever acknowledged: it can be begun anew.
-            assert!(matches!(opened, Err(StoreError::NotFound(_))), "cut at {cut}");
+            assert!(
+                matches!(opened, Err(StoreError::NotFound(_))),
+                "cut at {cut}"
+            );
             assert_eq!(journals.list().await.unwrap(), [], "cut at {cut}");
             drop(journals.create(&id("s1"), None).await.unwrap());
             continue;
@@ -107,14 +133,24 @@ async fn a_journal_cut_anywhere_loses_only_its_torn_line() {
         let torn = opened.torn.as_ref().map_or(0, |torn| torn.bytes);
         assert_eq!(torn as usize, cut - sound, "cut at {cut}");
         drop(opened);
-        assert_eq!(std::fs::read(&path).unwrap(), &whole[..sound], "cut at {cut}");
+        assert_eq!(
+            std::fs::read(&path).unwrap(),
+            &whole[..sound],
+            "cut at {cut}"
+        );
     }
     // A power cut can also leave the end blank.
     let mut blank = whole.clone();
     blank.extend([0; 512]);
     std::fs::write(&path, &blank).unwrap();
     let opened = journals.open(&id("s1"), None, Wait::No).await.unwrap();
-    assert_eq!(opened.torn, Some(Torn { line: 8, bytes: 512 }));
+    assert_eq!(
+        opened.torn,
+        Some(Torn {
+            line: 8,
+            bytes: 512
+        })
+    );
 }
 
 #[tokio::test]
@@ -123,10 +159,21 @@ async fn an_entry_kind_of_a_newer_version_is_refused_and_kept_even_on_the_last_l
     let journals = journals(dir.path());
     drop(journals.create(&id("s1"), None).await.unwrap());
     let path = journals.path(&id("s1"));
-    std::fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/newer-kind.log.jsonl"), &path).unwrap();
+    std::fs::copy(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/newer-kind.log.jsonl"),
+        &path,
+    )
+    .unwrap();
     let before = std::fs::read(&path).unwrap();
-    let error = journals.open(&id("s1"), None, Wait::No).await.unwrap_err().to_string();
-    assert!(error.contains("\"dream\"") && error.contains("newer"), "{error}");
+    let error = journals
+        .open(&id("s1"), None, Wait::No)
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("\"dream\"") && error.contains("newer"),
+        "{error}"
+    );
     assert_eq!(std::fs::read(&path).unwrap(), before);
 }
 
@@ -139,23 +186,37 @@ async fn damage_in_the_middle_names_file_and_line_and_changes_nothing() {
     // Files change at the pace of the kernel's clock; damage comes later than that.
     std::thread::sleep(Duration::from_millis(20));
     let whole = std::fs::read(&path).unwrap();
-    let third_line = whole.split(|&b| b == b'\n').take(2).map(|l| l.len() + 1).sum::<usize>();
+    let third_line = whole
+        .split(|&b| b == b'\n')
+        .take(2)
+        .map(|l| l.len() + 1)
+        .sum::<usize>();
     for damage in ["flip", "removed line", "newline"] {
         let mut bytes = whole.clone();
         match damage {
             "flip" => bytes[third_line + 40] ^= 1,
             "newline" => bytes[third_line + 40] = b'\n',
             _ => {
-                let end = bytes[third_line..].iter().position(|&b| b == b'\n').unwrap();
+                let end = bytes[third_line..]
+                    .iter()
+                    .position(|&b| b == b'\n')
+                    .unwrap();
                 bytes.drain(third_line..=third_line + end);
             }
         }
         std::fs::write(&path, &bytes).unwrap();
         let error = journals.open(&id("s1"), None, Wait::No).await.unwrap_err();
-        assert!(matches!(&error, StoreError::Damaged { line: 3, .. }), "{damage}: {error}");
+        assert!(
+            matches!(&error, StoreError::Damaged { line: 3, .. }),
+            "{damage}: {error}"
+        );
         assert!(error.to_string().contains("s1.log.jsonl:3"), "{error}");
         assert!(journals.read(&id("s1")).await.is_err());
-        assert_eq!(std::fs::read(&path).unwrap(), bytes, "{damage}: the file was touched");
+        assert_eq!(
+            std::fs::read(&path).unwrap(),
+            bytes,
+            "{damage}: the file was touched"
+        );
         let list = journals.list().await.unwrap();
         assert!(list[0].damage.is_some(), "{damage}: the listing hides it");
     }
@@ -167,8 +228,15 @@ async fn a_second_writer_is_told_who_holds_the_session_and_can_wait() {
     let dir = tempfile::tempdir().unwrap();
     let journals = Arc::new(journals(dir.path()));
     let opened = journals.create(&id("s1"), None).await.unwrap();
-    let error = journals.open(&id("s1"), None, Wait::No).await.unwrap_err().to_string();
-    assert!(error.contains(&format!("process {}", std::process::id())), "{error}");
+    let error = journals
+        .open(&id("s1"), None, Wait::No)
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains(&format!("process {}", std::process::id())),
+        "{error}"
+    );
 
     let started = Instant::now();
     let session = id("s1");
@@ -188,7 +256,9 @@ async fn a_copy_of_the_open_journal_does_not_keep_the_session() {
     let path = dir.path().join("s1.log.jsonl");
     let file = Arc::new(std::fs::File::create(&path).unwrap());
     let copy = file.try_clone().unwrap();
-    let lock = super::lock::Lock::take(file, &path, &id("s1"), Wait::No).await.unwrap();
+    let lock = super::lock::Lock::take(file, &path, &id("s1"), Wait::No)
+        .await
+        .unwrap();
     let other = std::fs::File::open(&path).unwrap();
     assert!(flock(&other, FlockOperation::NonBlockingLockExclusive).is_err());
     drop(lock);
@@ -203,21 +273,32 @@ async fn snapshot_and_index_are_derived_and_come_back_when_deleted() {
     let (state, position) = written(&journals, "s1").await;
     let index = dir.path().join("agents/main/sessions/sessions.json");
     let snapshot = dir.path().join("agents/main/context/s1/agent_state.json");
-    let snapshot_text: serde_json::Value = serde_json::from_slice(&std::fs::read(&snapshot).unwrap()).unwrap();
+    let snapshot_text: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&snapshot).unwrap()).unwrap();
     assert_eq!(snapshot_text["position"]["seq"], position.seq);
     let list = journals.list().await.unwrap();
-    assert_eq!((list.len(), &list[0].title, list[0].runs), (1, &state.title, 1));
+    assert_eq!(
+        (list.len(), &list[0].title, list[0].runs),
+        (1, &state.title, 1)
+    );
     for broken in ["", "not json", r#"{"version":1,"sessions":{}}"#] {
         std::fs::write(&index, broken).unwrap();
         assert_eq!(journals.list().await.unwrap()[0].entries, list[0].entries);
-        assert!(std::fs::read_to_string(&index).unwrap().contains("write a file"));
+        assert!(
+            std::fs::read_to_string(&index)
+                .unwrap()
+                .contains("write a file")
+        );
     }
     std::fs::remove_file(&index).unwrap();
     assert_eq!(journals.list().await.unwrap()[0].usage, list[0].usage);
     journals.remove(&id("s1")).await.unwrap();
     assert_eq!(journals.list().await.unwrap(), vec![]);
     assert!(!snapshot.exists());
-    assert!(matches!(journals.open(&id("s1"), None, Wait::No).await, Err(StoreError::NotFound(_))));
+    assert!(matches!(
+        journals.open(&id("s1"), None, Wait::No).await,
+        Err(StoreError::NotFound(_))
+    ));
 }
 
 #[tokio::test]
@@ -227,9 +308,16 @@ async fn a_known_secret_reaches_neither_the_file_nor_the_state() {
     let mut opened = journals.create(&id("s1"), None).await.unwrap();
     let entry = Entry::User(UserInput::text(run(), "my key is sk-very-secret, keep it"));
     let lines = opened.writer.append(vec![entry]).await.unwrap();
-    assert_eq!(lines[0].entry, Entry::User(UserInput::text(run(), "my key is [redacted], keep it")));
+    assert_eq!(
+        lines[0].entry,
+        Entry::User(UserInput::text(run(), "my key is [redacted], keep it"))
+    );
     drop(opened);
-    assert!(!std::fs::read_to_string(journals.path(&id("s1"))).unwrap().contains("sk-very"));
+    assert!(
+        !std::fs::read_to_string(journals.path(&id("s1")))
+            .unwrap()
+            .contains("sk-very")
+    );
     assert_eq!(journals.read(&id("s1")).await.unwrap()[1], lines[0]);
 }
 
@@ -238,13 +326,23 @@ async fn an_unchanged_journal_is_not_read_again_and_a_changed_one_is() {
     let dir = tempfile::tempdir().unwrap();
     let journals = journals(dir.path());
     let (_, position) = written(&journals, "s1").await;
-    let opened = journals.open(&id("s1"), Some(position), Wait::No).await.unwrap();
+    let opened = journals
+        .open(&id("s1"), Some(position), Wait::No)
+        .await
+        .unwrap();
     assert_eq!(opened.state, None);
     drop(opened);
     let mut other = journals.open(&id("s1"), None, Wait::No).await.unwrap();
-    other.writer.append(vec![Entry::User(UserInput::text(run(), "more"))]).await.unwrap();
+    other
+        .writer
+        .append(vec![Entry::User(UserInput::text(run(), "more"))])
+        .await
+        .unwrap();
     drop(other);
-    let opened = journals.open(&id("s1"), Some(position), Wait::No).await.unwrap();
+    let opened = journals
+        .open(&id("s1"), Some(position), Wait::No)
+        .await
+        .unwrap();
     assert_eq!(opened.state.unwrap().turns.len(), 5);
 }
 
@@ -253,9 +351,19 @@ async fn a_read_only_folder_gives_a_typed_error() {
     // Root ignores mode bits, so the folder is blocked by a file where a directory should be.
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("agents"), "in the way").unwrap();
-    let error = journals(dir.path()).create(&id("s1"), None).await.unwrap_err();
+    let error = journals(dir.path())
+        .create(&id("s1"), None)
+        .await
+        .unwrap_err();
     assert!(matches!(error, StoreError::Io { .. }), "{error}");
-    assert_eq!(journals(dir.path()).list().await.map(|l| l.len()).unwrap_or(0), 0);
+    assert_eq!(
+        journals(dir.path())
+            .list()
+            .await
+            .map(|l| l.len())
+            .unwrap_or(0),
+        0
+    );
 }
 
 #[test]
@@ -324,7 +432,11 @@ async fn a_journal_under_another_name_or_of_another_kind_is_refused_and_hides_no
     let journals = journals(dir.path());
     written(&journals, "s1").await;
     std::fs::copy(journals.path(&id("s1")), journals.path(&id("s2"))).unwrap();
-    let error = journals.open(&id("s2"), None, Wait::No).await.unwrap_err().to_string();
+    let error = journals
+        .open(&id("s2"), None, Wait::No)
+        .await
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("belongs to session s1"), "{error}");
     rustix::fs::mknodat(
         rustix::fs::CWD,
@@ -340,7 +452,11 @@ async fn a_journal_under_another_name_or_of_another_kind_is_refused_and_hides_no
         assert!(journals.read(&id(odd)).await.is_err());
     }
     let list = journals.list().await.unwrap();
-    let sound: Vec<&str> = list.iter().filter(|s| s.damage.is_none()).map(|s| s.id.as_str()).collect();
+    let sound: Vec<&str> = list
+        .iter()
+        .filter(|s| s.damage.is_none())
+        .map(|s| s.id.as_str())
+        .collect();
     assert_eq!((list.len(), sound), (4, vec!["s1"]));
 }
 
@@ -349,7 +465,12 @@ async fn a_journal_under_another_name_or_of_another_kind_is_refused_and_hides_no
 struct Racing;
 
 impl Disk for Racing {
-    fn create(&self, dir: std::os::fd::BorrowedFd<'_>, name: &Path, mode: u32) -> std::io::Result<std::fs::File> {
+    fn create(
+        &self,
+        dir: std::os::fd::BorrowedFd<'_>,
+        name: &Path,
+        mode: u32,
+    ) -> std::io::Result<std::fs::File> {
         let file = OsDisk.create(dir, name, mode)?;
         if name.to_string_lossy().ends_with(".log.jsonl") {
             std::io::Write::write_all(&mut &file, b"the other's first line\n")?;
@@ -361,7 +482,18 @@ impl Disk for Racing {
 #[tokio::test]
 async fn a_session_that_another_began_first_is_never_written_over() {
     let dir = tempfile::tempdir().unwrap();
-    let journals = FileSessions::new(dir.path(), AgentId::new("main").unwrap(), Arc::new(Racing), Redactor::default());
-    assert!(matches!(journals.create(&id("s1"), None).await, Err(StoreError::Exists(_))));
-    assert_eq!(std::fs::read_to_string(journals.path(&id("s1"))).unwrap(), "the other's first line\n");
+    let journals = FileSessions::new(
+        dir.path(),
+        AgentId::new("main").unwrap(),
+        Arc::new(Racing),
+        Redactor::default(),
+    );
+    assert!(matches!(
+        journals.create(&id("s1"), None).await,
+        Err(StoreError::Exists(_))
+    ));
+    assert_eq!(
+        std::fs::read_to_string(journals.path(&id("s1"))).unwrap(),
+        "the other's first line\n"
+    );
 }

@@ -35,11 +35,23 @@ impl<'a> Chain<'a> {
         fence: Option<(&'a str, i64)>,
         max_bytes: usize,
     ) -> Option<Self> {
-        let mut chain = Self { space, fence, checks: Vec::new(), overwritten: Vec::new(), made: Vec::new() };
+        let mut chain = Self {
+            space,
+            fence,
+            checks: Vec::new(),
+            overwritten: Vec::new(),
+            made: Vec::new(),
+        };
         for (key, touch) in &plan.touched {
-            let row = |document: &'a Document| Row { key, version: document.version.0.to_be_bytes(), document };
+            let row = |document: &'a Document| Row {
+                key,
+                version: document.version.0.to_be_bytes(),
+                document,
+            };
             match (touch.fate, touch.expect) {
-                (Fate::Stays, Expected::Version(version)) => chain.checks.push((key, version.0.to_be_bytes())),
+                (Fate::Stays, Expected::Version(version)) => {
+                    chain.checks.push((key, version.0.to_be_bytes()))
+                }
                 (Fate::Stays, Expected::Any) => {}
                 (Fate::Holds(document), Expected::Any) => chain.overwritten.push(row(document)),
                 (Fate::Holds(document), Expected::Absent) => chain.made.push(row(document)),
@@ -49,8 +61,12 @@ impl<'a> Chain<'a> {
             }
         }
         let rows = || chain.overwritten.iter().chain(&chain.made);
-        let bytes: usize = rows().map(|row| row.document.meta.len() + row.document.body.len()).sum();
-        let fits = rows().count() > 0 && rows().count() + chain.checks.len() <= MAX_PARTS && bytes <= max_bytes;
+        let bytes: usize = rows()
+            .map(|row| row.document.meta.len() + row.document.body.len())
+            .sum();
+        let fits = rows().count() > 0
+            && rows().count() + chain.checks.len() <= MAX_PARTS
+            && bytes <= max_bytes;
         fits.then_some(chain)
     }
 
@@ -82,11 +98,18 @@ impl<'a> Chain<'a> {
             (overwritten, 0) => insert(overwritten, &from, or_overwrite),
             (0, made) => insert(made, &from, ""),
             (overwritten, made) => {
-                with.push(format!("overwritten AS ({})", insert(overwritten, &from, or_overwrite)));
+                with.push(format!(
+                    "overwritten AS ({})",
+                    insert(overwritten, &from, or_overwrite)
+                ));
                 insert(made, &from, "")
             }
         };
-        let with = if with.is_empty() { String::new() } else { format!("WITH {} ", with.join(", ")) };
+        let with = if with.is_empty() {
+            String::new()
+        } else {
+            format!("WITH {} ", with.join(", "))
+        };
         let mut statement = Statement::new(format!("{with}{last}"));
         if let Some((name, token)) = self.fence {
             statement = statement.bytes(self.space).bytes(name).int(token);
@@ -94,10 +117,21 @@ impl<'a> Chain<'a> {
         for (key, version) in &self.checks {
             statement = statement.bytes(self.space).bytes(*key).bytes(version);
         }
-        self.overwritten.iter().chain(&self.made).fold(statement, |s, row| {
-            let Row { key, version, document } = row;
-            s.bytes(self.space).bytes(*key).bytes(version).bytes(&document.meta).bytes(&document.body)
-        })
+        self.overwritten
+            .iter()
+            .chain(&self.made)
+            .fold(statement, |s, row| {
+                let Row {
+                    key,
+                    version,
+                    document,
+                } = row;
+                s.bytes(self.space)
+                    .bytes(*key)
+                    .bytes(version)
+                    .bytes(&document.meta)
+                    .bytes(&document.body)
+            })
     }
 }
 
@@ -118,11 +152,18 @@ mod tests {
     const OLD: DocVersion = DocVersion(1);
 
     fn put(key: &str, expect: Expected) -> Change {
-        Change::Put { key: key.into(), document: Document::new("meta", "body"), expect }
+        Change::Put {
+            key: key.into(),
+            document: Document::new("meta", "body"),
+            expect,
+        }
     }
 
     fn check(key: &str, expect: Expected) -> Change {
-        Change::Check { key: key.into(), expect }
+        Change::Check {
+            key: key.into(),
+            expect,
+        }
     }
 
     #[test]
@@ -133,13 +174,21 @@ mod tests {
             check("c", Expected::Version(OLD)),
             check("d", Expected::Version(OLD)),
         ];
-        for (changes, fence) in
-            [(&changes[..], Some(("lease", 7))), (&changes[..1], None), (&changes[1..2], None), (&changes[..3], None)]
-        {
+        for (changes, fence) in [
+            (&changes[..], Some(("lease", 7))),
+            (&changes[..1], None),
+            (&changes[1..2], None),
+            (&changes[..3], None),
+        ] {
             let plan = Plan::new(changes);
             let chain = Chain::new(&plan, "space", fence, 100).unwrap();
             let statement = chain.statement(" ON CONFLICT DO UPDATE");
-            assert_eq!(statement.sql.matches('?').count(), statement.params.len(), "{}", statement.sql);
+            assert_eq!(
+                statement.sql.matches('?').count(),
+                statement.params.len(),
+                "{}",
+                statement.sql
+            );
         }
     }
 
@@ -149,16 +198,28 @@ mod tests {
             let plan = Plan::new(changes);
             Chain::new(&plan, "space", None, 100).is_some()
         };
-        let many: Vec<Change> = (0..=MAX_PARTS).map(|n| put(&n.to_string(), Expected::Any)).collect();
+        let many: Vec<Change> = (0..=MAX_PARTS)
+            .map(|n| put(&n.to_string(), Expected::Any))
+            .collect();
         assert!(change(&many[1..]) && !change(&many));
-        let large =
-            Change::Put { key: "a".into(), document: Document::new("", vec![0; 101]), expect: Expected::Absent };
+        let large = Change::Put {
+            key: "a".into(),
+            document: Document::new("", vec![0; 101]),
+            expect: Expected::Absent,
+        };
         let others = [
             put("a", Expected::Version(OLD)),
             check("a", Expected::Absent),
             check("a", Expected::Version(OLD)),
-            Change::Delete { key: "a".into(), expect: Expected::Any },
-            Change::Move { from: "a".into(), to: "b".into(), version: OLD },
+            Change::Delete {
+                key: "a".into(),
+                expect: Expected::Any,
+            },
+            Change::Move {
+                from: "a".into(),
+                to: "b".into(),
+                version: OLD,
+            },
             large,
         ];
         for other in others {

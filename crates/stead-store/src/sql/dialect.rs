@@ -105,7 +105,9 @@ impl Dialect {
     /// Counts the tables named `stead_schema`: 0 or 1.
     pub(super) fn schema_tables(self) -> &'static str {
         match self {
-            Self::Sqlite => "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = 'stead_schema'",
+            Self::Sqlite => {
+                "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = 'stead_schema'"
+            }
             Self::Postgres => "SELECT CAST(COUNT(to_regclass('stead_schema')) AS BIGINT)",
             Self::Mysql => {
                 "SELECT COUNT(*) FROM information_schema.tables \
@@ -177,7 +179,10 @@ mod tests {
     #[test]
     fn parameters_are_numbered_for_postgres_only() {
         let sql = "SELECT ? FROM t WHERE a = ? AND b IN (?, ?)";
-        assert_eq!(Dialect::Postgres.placeholders(sql.into()), "SELECT $1 FROM t WHERE a = $2 AND b IN ($3, $4)");
+        assert_eq!(
+            Dialect::Postgres.placeholders(sql.into()),
+            "SELECT $1 FROM t WHERE a = $2 AND b IN ($3, $4)"
+        );
         for same in [Dialect::Sqlite, Dialect::Mysql] {
             assert_eq!(same.placeholders(sql.into()), sql);
         }

@@ -5,7 +5,9 @@ use super::driver::{Begin, Fault, Statement, Tx, end};
 use super::plan::{Fate, Found, Plan, Touch};
 use super::retry::Earlier;
 use super::{SqlStore, marks};
-use crate::contract::{Change, DocVersion, Document, Documents, Expected, Fence, Listed, Space, check_changes};
+use crate::contract::{
+    Change, DocVersion, Document, Documents, Expected, Fence, Listed, Space, check_changes,
+};
 use crate::error::StoreError;
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -22,13 +24,23 @@ const MOVES_PER_STATEMENT: usize = 200;
 const PREPARED_PARTS: usize = 4;
 
 impl Documents for SqlStore {
-    fn get<'a>(&'a self, space: &'a Space, key: &'a str) -> BoxFuture<'a, Result<Option<Document>, StoreError>> {
+    fn get<'a>(
+        &'a self,
+        space: &'a Space,
+        key: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Document>, StoreError>> {
         async move {
             let sql = "SELECT version, meta, body FROM stead_docs WHERE space = ? AND dkey = ?";
-            let answer = self.read(|| Statement::new(sql).bytes(space.as_str()).bytes(key)).await?;
+            let answer = self
+                .read(|| Statement::new(sql).bytes(space.as_str()).bytes(key))
+                .await?;
             let document = answer.first().map(|mut row| {
                 let version = version_of(&row.bytes(0)?)?;
-                Ok(Document { version, meta: row.bytes(1)?.into(), body: row.bytes(2)?.into() })
+                Ok(Document {
+                    version,
+                    meta: row.bytes(1)?.into(),
+                    body: row.bytes(2)?.into(),
+                })
             });
             document.transpose().map_err(|fault| self.give_up(fault))
         }
@@ -79,8 +91,14 @@ impl Documents for SqlStore {
         async move {
             check_changes(&self.place, &changes)?;
             let plan = Plan::new(&changes);
-            let commit = Commit { store: self, space, plan: &plan, fence };
-            self.retrying(|earlier| commit.attempt(earlier).boxed()).await
+            let commit = Commit {
+                store: self,
+                space,
+                plan: &plan,
+                fence,
+            };
+            self.retrying(|earlier| commit.attempt(earlier).boxed())
+                .await
         }
         .boxed()
     }
@@ -99,7 +117,9 @@ fn successor(prefix: &str) -> Option<Vec<u8>> {
 }
 
 fn version_of(bytes: &[u8]) -> Result<DocVersion, Fault> {
-    let bytes = bytes.try_into().map_err(|_| Fault::Odd(format!("a version has {} bytes", bytes.len())))?;
+    let bytes = bytes
+        .try_into()
+        .map_err(|_| Fault::Odd(format!("a version has {} bytes", bytes.len())))?;
     Ok(DocVersion(u128::from_be_bytes(bytes)))
 }
 
@@ -153,7 +173,10 @@ impl Commit<'_> {
     async fn is_made(&self) -> Result<bool, Fault> {
         let mut found = Found::new();
         for keys in self.plan.keys(|_| true).chunks(KEYS_PER_STATEMENT) {
-            collect(&mut found, self.store.driver.write(self.versions(keys, "")).await?)?;
+            collect(
+                &mut found,
+                self.store.driver.write(self.versions(keys, "")).await?,
+            )?;
         }
         Ok(self.plan.is_made(&found))
     }
@@ -180,11 +203,21 @@ impl Commit<'_> {
             (_, _, Expected::Any) => false,
             // Writing it fails if it is there.
             (Look::WhereNeeded, Fate::Holds(_), Expected::Absent) => false,
-            (Look::WhereNeeded | Look::Everywhere, _, Expected::Absent | Expected::Version(_)) => true,
+            (Look::WhereNeeded | Look::Everywhere, _, Expected::Absent | Expected::Version(_)) => {
+                true
+            }
         };
         for (lock, keys) in [
-            (dialect.for_share(), self.plan.keys(|touch| is_looked_at(touch) && is_check(touch.fate))),
-            (dialect.for_update(), self.plan.keys(|touch| is_looked_at(touch) && !is_check(touch.fate))),
+            (
+                dialect.for_share(),
+                self.plan
+                    .keys(|touch| is_looked_at(touch) && is_check(touch.fate)),
+            ),
+            (
+                dialect.for_update(),
+                self.plan
+                    .keys(|touch| is_looked_at(touch) && !is_check(touch.fate)),
+            ),
         ] {
             for keys in keys.chunks(KEYS_PER_STATEMENT) {
                 collect(&mut found, tx.run(self.versions(keys, lock)).await?)?;
@@ -193,15 +226,25 @@ impl Commit<'_> {
         if let Some(key) = self.plan.conflict(&found) {
             return Err(Self::conflict(key));
         }
-        self.remove(tx, &self.plan.keys(|touch| matches!(touch.fate, Fate::Ends))).await?;
+        self.remove(
+            tx,
+            &self.plan.keys(|touch| matches!(touch.fate, Fate::Ends)),
+        )
+        .await?;
         for moves in self.plan.moves().chunks(MOVES_PER_STATEMENT) {
             self.rename(tx, moves).await?;
         }
         // A key that must stay absent cannot be locked: there is no row. Ours stands in for it until the end,
         // so that whoever makes it waits, and finds out what we did.
-        let blank = Document { version: DocVersion(0), meta: Bytes::new(), body: Bytes::new() };
+        let blank = Document {
+            version: DocVersion(0),
+            meta: Bytes::new(),
+            body: Bytes::new(),
+        };
         let guarded = match dialect.absence_can_be_shared() {
-            true => self.plan.keys(|touch| is_check(touch.fate) && touch.expect == Expected::Absent),
+            true => self
+                .plan
+                .keys(|touch| is_check(touch.fate) && touch.expect == Expected::Absent),
             false => Vec::new(),
         };
         let mut made = self.plan.writes(|expect| expect == Expected::Absent);
@@ -209,23 +252,36 @@ impl Commit<'_> {
         made.sort_unstable_by_key(|(key, _)| *key);
         self.insert(tx, &made, "").await?;
         let overwritten = self.plan.writes(|expect| expect != Expected::Absent);
-        self.insert(tx, &overwritten, dialect.or_overwrite_document()).await?;
+        self.insert(tx, &overwritten, dialect.or_overwrite_document())
+            .await?;
         self.remove(tx, &guarded).await
     }
 
     /// Looks at the versions of `keys`.
     fn versions<'k>(&'k self, keys: &[&'k str], lock: &str) -> Statement<'k> {
         let marks = marks(keys.len());
-        let sql =
-            format!("SELECT dkey, version FROM stead_docs WHERE space = ? AND dkey IN ({marks}) ORDER BY dkey{lock}");
-        let statement = keys.iter().fold(Statement::new(sql).bytes(self.space.as_str()), |s, key| s.bytes(*key));
+        let sql = format!(
+            "SELECT dkey, version FROM stead_docs WHERE space = ? AND dkey IN ({marks}) ORDER BY dkey{lock}"
+        );
+        let statement = keys
+            .iter()
+            .fold(Statement::new(sql).bytes(self.space.as_str()), |s, key| {
+                s.bytes(*key)
+            });
         sized(statement, keys.len())
     }
 
     async fn remove(&self, tx: &mut dyn Tx, keys: &[&str]) -> Result<(), Fault> {
         for keys in keys.chunks(KEYS_PER_STATEMENT) {
-            let sql = format!("DELETE FROM stead_docs WHERE space = ? AND dkey IN ({})", marks(keys.len()));
-            let statement = keys.iter().fold(Statement::new(sql).bytes(self.space.as_str()), |s, key| s.bytes(*key));
+            let sql = format!(
+                "DELETE FROM stead_docs WHERE space = ? AND dkey IN ({})",
+                marks(keys.len())
+            );
+            let statement = keys
+                .iter()
+                .fold(Statement::new(sql).bytes(self.space.as_str()), |s, key| {
+                    s.bytes(*key)
+                });
             tx.run(sized(statement, keys.len())).await?;
         }
         Ok(())
@@ -234,24 +290,45 @@ impl Commit<'_> {
     async fn rename(&self, tx: &mut dyn Tx, moves: &[(&str, &str)]) -> Result<(), Fault> {
         let cases = "WHEN ? THEN ? ".repeat(moves.len());
         let marks = marks(moves.len());
-        let sql = format!("UPDATE stead_docs SET dkey = CASE dkey {cases}END WHERE space = ? AND dkey IN ({marks})");
-        let mut statement = moves.iter().fold(Statement::new(sql), |s, (from, to)| s.bytes(*from).bytes(*to));
+        let sql = format!(
+            "UPDATE stead_docs SET dkey = CASE dkey {cases}END WHERE space = ? AND dkey IN ({marks})"
+        );
+        let mut statement = moves.iter().fold(Statement::new(sql), |s, (from, to)| {
+            s.bytes(*from).bytes(*to)
+        });
         statement = statement.bytes(self.space.as_str());
         statement = moves.iter().fold(statement, |s, (from, _)| s.bytes(*from));
         tx.run(sized(statement, moves.len())).await.map(|_| ())
     }
 
-    async fn insert(&self, tx: &mut dyn Tx, rows: &[(&str, &Document)], ending: &str) -> Result<(), Fault> {
+    async fn insert(
+        &self,
+        tx: &mut dyn Tx,
+        rows: &[(&str, &Document)],
+        ending: &str,
+    ) -> Result<(), Fault> {
         let mut rest = rows;
         while !rest.is_empty() {
             let (now, later) = rest.split_at(how_many(rest, self.store.limits.statement_bytes));
             let values = "(?, ?, ?, ?, ?), ".repeat(now.len());
             let values = values.trim_end_matches(", ");
-            let sql = format!("INSERT INTO stead_docs (space, dkey, version, meta, body) VALUES {values}{ending}");
-            let versions: Vec<[u8; 16]> = now.iter().map(|(_, document)| document.version.0.to_be_bytes()).collect();
-            let statement = now.iter().zip(&versions).fold(Statement::new(sql), |s, ((key, document), version)| {
-                s.bytes(self.space.as_str()).bytes(*key).bytes(version).bytes(&document.meta).bytes(&document.body)
-            });
+            let sql = format!(
+                "INSERT INTO stead_docs (space, dkey, version, meta, body) VALUES {values}{ending}"
+            );
+            let versions: Vec<[u8; 16]> = now
+                .iter()
+                .map(|(_, document)| document.version.0.to_be_bytes())
+                .collect();
+            let statement = now.iter().zip(&versions).fold(
+                Statement::new(sql),
+                |s, ((key, document), version)| {
+                    s.bytes(self.space.as_str())
+                        .bytes(*key)
+                        .bytes(version)
+                        .bytes(&document.meta)
+                        .bytes(&document.body)
+                },
+            );
             tx.run(sized(statement, now.len())).await?;
             rest = later;
         }
@@ -261,20 +338,38 @@ impl Commit<'_> {
     /// A commit that only adds, overwrites and checks, where it can be one statement. None if that did nothing and
     /// does not say why.
     async fn in_a_chain(&self) -> Result<Option<()>, Fault> {
-        let SqlStore { dialect, limits, driver, .. } = self.store;
-        let fence = match self.fence.map(|fence| (fence.name.as_str(), i64::try_from(fence.token))) {
+        let SqlStore {
+            dialect,
+            limits,
+            driver,
+            ..
+        } = self.store;
+        let fence = match self
+            .fence
+            .map(|fence| (fence.name.as_str(), i64::try_from(fence.token)))
+        {
             Some((name, Ok(token))) => Some((name, token)),
             Some((_, Err(_))) => return Ok(None),
             None => None,
         };
         let chain = match dialect.chains_changes() {
-            true => Chain::new(self.plan, self.space.as_str(), fence, limits.statement_bytes),
+            true => Chain::new(
+                self.plan,
+                self.space.as_str(),
+                fence,
+                limits.statement_bytes,
+            ),
             false => None,
         };
         let Some(chain) = chain else { return Ok(None) };
-        match driver.write(chain.statement(dialect.or_overwrite_document())).await {
+        match driver
+            .write(chain.statement(dialect.or_overwrite_document()))
+            .await
+        {
             Ok(answer) => Ok((answer.changed > 0).then_some(())),
-            Err(Fault::Duplicate(_)) => chain.only_made().map_or(Ok(None), |key| Err(Self::conflict(key))),
+            Err(Fault::Duplicate(_)) => chain
+                .only_made()
+                .map_or(Ok(None), |key| Err(Self::conflict(key))),
             Err(fault) => Err(fault),
         }
     }
@@ -285,11 +380,18 @@ impl Commit<'_> {
         let (share, overwrite) = (dialect.for_share(), dialect.or_overwrite_document());
         let space = self.space.as_str();
         let mut touched = self.plan.touched.iter();
-        let (Some((key, touch)), second) = (touched.next(), touched.next()) else { return Ok(None) };
+        let (Some((key, touch)), second) = (touched.next(), touched.next()) else {
+            return Ok(None);
+        };
         let (held, token) = match self.fence {
             Some(fence) => {
-                let Ok(token) = i64::try_from(fence.token) else { return Ok(None) };
-                (format!("space = ? AND name = ? AND token = ?{share}"), Some((fence.name.as_str(), token)))
+                let Ok(token) = i64::try_from(fence.token) else {
+                    return Ok(None);
+                };
+                (
+                    format!("space = ? AND name = ? AND token = ?{share}"),
+                    Some((fence.name.as_str(), token)),
+                )
             }
             None => (String::new(), None),
         };
@@ -306,8 +408,14 @@ impl Commit<'_> {
         let expected: [u8; 16];
         let statement = match (touch.fate, touch.expect, second) {
             (Fate::Holds(document), Expected::Absent | Expected::Any, None) => {
-                let ending = if touch.expect == Expected::Any { overwrite } else { "" };
-                let sql = format!("INSERT INTO stead_docs (space, dkey, version, meta, body) {inserted}{ending}");
+                let ending = if touch.expect == Expected::Any {
+                    overwrite
+                } else {
+                    ""
+                };
+                let sql = format!(
+                    "INSERT INTO stead_docs (space, dkey, version, meta, body) {inserted}{ending}"
+                );
                 written = document.version.0.to_be_bytes();
                 let statement = Statement::new(sql).bytes(space).bytes(*key).bytes(&written);
                 fenced(statement.bytes(&document.meta).bytes(&document.body))
@@ -319,13 +427,23 @@ impl Commit<'_> {
                 );
                 written = document.version.0.to_be_bytes();
                 expected = version.0.to_be_bytes();
-                let statement = Statement::new(sql).bytes(&written).bytes(&document.meta).bytes(&document.body);
+                let statement = Statement::new(sql)
+                    .bytes(&written)
+                    .bytes(&document.meta)
+                    .bytes(&document.body);
                 fenced(statement.bytes(space).bytes(*key).bytes(&expected))
             }
             (Fate::Ends, Expected::Version(version), None) => {
-                let sql = format!("DELETE FROM stead_docs WHERE space = ? AND dkey = ? AND version = ?{only_if}");
+                let sql = format!(
+                    "DELETE FROM stead_docs WHERE space = ? AND dkey = ? AND version = ?{only_if}"
+                );
                 expected = version.0.to_be_bytes();
-                fenced(Statement::new(sql).bytes(space).bytes(*key).bytes(&expected))
+                fenced(
+                    Statement::new(sql)
+                        .bytes(space)
+                        .bytes(*key)
+                        .bytes(&expected),
+                )
             }
             _ => return Ok(None),
         };
@@ -338,7 +456,11 @@ impl Commit<'_> {
     }
 }
 
-fn with_fence<'a>(statement: Statement<'a>, space: &'a str, fence: Option<(&'a str, i64)>) -> Statement<'a> {
+fn with_fence<'a>(
+    statement: Statement<'a>,
+    space: &'a str,
+    fence: Option<(&'a str, i64)>,
+) -> Statement<'a> {
     match fence {
         Some((name, token)) => statement.bytes(space).bytes(name).int(token),
         None => statement,
@@ -359,11 +481,19 @@ fn how_many(rows: &[(&str, &Document)], max_bytes: usize) -> usize {
         bytes += key.len() + document.meta.len() + document.body.len();
         bytes <= max_bytes
     };
-    rows.iter().take(ROWS_PER_STATEMENT).take_while(fits).count().max(1)
+    rows.iter()
+        .take(ROWS_PER_STATEMENT)
+        .take_while(fits)
+        .count()
+        .max(1)
 }
 
 fn sized(statement: Statement<'_>, parts: usize) -> Statement<'_> {
-    if parts > PREPARED_PARTS { statement.once() } else { statement }
+    if parts > PREPARED_PARTS {
+        statement.once()
+    } else {
+        statement
+    }
 }
 
 #[cfg(test)]
@@ -380,8 +510,14 @@ mod tests {
     #[test]
     fn a_statement_takes_rows_up_to_its_bytes_and_at_least_one() {
         let half = Document::new("", vec![0; 50]);
-        let rows: Vec<_> = ["a", "b", "c"].into_iter().map(|key| (key, &half)).collect();
-        assert_eq!([10, 100, 102, 1000].map(|max| how_many(&rows, max)), [1, 1, 2, 3]);
+        let rows: Vec<_> = ["a", "b", "c"]
+            .into_iter()
+            .map(|key| (key, &half))
+            .collect();
+        assert_eq!(
+            [10, 100, 102, 1000].map(|max| how_many(&rows, max)),
+            [1, 1, 2, 3]
+        );
         let small = Document::new("", "");
         let rows = vec![("a", &small); ROWS_PER_STATEMENT + 1];
         assert_eq!(how_many(&rows, 100_000), ROWS_PER_STATEMENT);

@@ -64,7 +64,11 @@ pub(super) struct Statement<'a> {
 
 impl<'a> Statement<'a> {
     pub(super) fn new(sql: impl Into<Cow<'static, str>>) -> Self {
-        Self { sql: sql.into(), params: Vec::new(), reuse: Reuse::Prepared }
+        Self {
+            sql: sql.into(),
+            params: Vec::new(),
+            reuse: Reuse::Prepared,
+        }
     }
 
     pub(super) fn int(mut self, value: i64) -> Self {
@@ -131,19 +135,24 @@ impl Row {
     pub(super) fn int(&self, column: usize) -> Result<i64, Fault> {
         match self.0.get(column) {
             Some(Value::Int(value)) => Ok(*value),
-            other => Err(Fault::Odd(format!("column {column} is {other:?} and no number"))),
+            other => Err(Fault::Odd(format!(
+                "column {column} is {other:?} and no number"
+            ))),
         }
     }
 
     pub(super) fn bytes(&mut self, column: usize) -> Result<Vec<u8>, Fault> {
         match self.0.get_mut(column) {
             Some(Value::Bytes(value)) => Ok(std::mem::take(value)),
-            other => Err(Fault::Odd(format!("column {column} is {other:?} and no bytes"))),
+            other => Err(Fault::Odd(format!(
+                "column {column} is {other:?} and no bytes"
+            ))),
         }
     }
 
     pub(super) fn text(&mut self, column: usize) -> Result<String, Fault> {
-        String::from_utf8(self.bytes(column)?).map_err(|_| Fault::Odd(format!("column {column} is no text")))
+        String::from_utf8(self.bytes(column)?)
+            .map_err(|_| Fault::Odd(format!("column {column} is no text")))
     }
 
     /// A number that is never negative.

@@ -31,8 +31,16 @@ impl Journals for SqlStore {
             self.check_name(journal)?;
             check_lines(&self.place, lines)?;
             lines.iter().try_for_each(|line| self.check_value(line))?;
-            let append = Append { store: self, space, journal, after, lines, fence };
-            self.retrying(|earlier| append.attempt(earlier).boxed()).await
+            let append = Append {
+                store: self,
+                space,
+                journal,
+                after,
+                lines,
+                fence,
+            };
+            self.retrying(|earlier| append.attempt(earlier).boxed())
+                .await
         }
         .boxed()
     }
@@ -46,7 +54,9 @@ impl Journals for SqlStore {
     ) -> BoxFuture<'a, Result<Vec<Bytes>, StoreError>> {
         async move {
             let mut from = seq_of(from.max(1));
-            let mut left = i64::try_from(max_bytes).unwrap_or(i64::MAX / 4).min(i64::MAX / 4);
+            let mut left = i64::try_from(max_bytes)
+                .unwrap_or(i64::MAX / 4)
+                .min(i64::MAX / 4);
             let mut lines = Vec::new();
             loop {
                 let page = self.page(space, journal, from, left).await?;
@@ -63,7 +73,11 @@ impl Journals for SqlStore {
         .boxed()
     }
 
-    fn tail<'a>(&'a self, space: &'a Space, journal: &'a str) -> BoxFuture<'a, Result<Option<Tail>, StoreError>> {
+    fn tail<'a>(
+        &'a self,
+        space: &'a Space,
+        journal: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Tail>, StoreError>> {
         async move {
             // The journal by a subquery: to a join, a planner would bring all its lines and sort them.
             let sql = "SELECT seq, upto, at_ms, line FROM stead_lines \
@@ -117,24 +131,48 @@ impl Journals for SqlStore {
 }
 
 impl SqlStore {
-    async fn erase_in(&self, tx: &mut dyn Tx, space: &Space, journal: &str, fence: &Fence) -> Result<(), Fault> {
+    async fn erase_in(
+        &self,
+        tx: &mut dyn Tx,
+        space: &Space,
+        journal: &str,
+        fence: &Fence,
+    ) -> Result<(), Fault> {
         self.hold(tx, space, fence).await?;
-        let Some(id) = self.journal(tx, space, journal).await? else { return Ok(()) };
-        tx.run(Statement::new("DELETE FROM stead_lines WHERE journal = ?").int(id)).await?;
-        tx.run(Statement::new("DELETE FROM stead_journals WHERE id = ?").int(id)).await?;
+        let Some(id) = self.journal(tx, space, journal).await? else {
+            return Ok(());
+        };
+        tx.run(Statement::new("DELETE FROM stead_lines WHERE journal = ?").int(id))
+            .await?;
+        tx.run(Statement::new("DELETE FROM stead_journals WHERE id = ?").int(id))
+            .await?;
         Ok(())
     }
 
     /// The number of a journal, to which nobody else appends until the transaction ends.
-    async fn journal(&self, tx: &mut dyn Tx, space: &Space, journal: &str) -> Result<Option<i64>, Fault> {
+    async fn journal(
+        &self,
+        tx: &mut dyn Tx,
+        space: &Space,
+        journal: &str,
+    ) -> Result<Option<i64>, Fault> {
         let lock = self.dialect.for_update();
         let sql = format!("SELECT id FROM stead_journals WHERE space = ? AND journal = ?{lock}");
-        let row = tx.run(Statement::new(sql).bytes(space.as_str()).bytes(journal)).await?.first();
+        let row = tx
+            .run(Statement::new(sql).bytes(space.as_str()).bytes(journal))
+            .await?
+            .first();
         row.map(|row| row.int(0)).transpose()
     }
 
     /// Lines from `from` on: those of one statement, and of these the ones that fit into `max_bytes`.
-    async fn page(&self, space: &Space, journal: &str, from: i64, max_bytes: i64) -> Result<Vec<Bytes>, StoreError> {
+    async fn page(
+        &self,
+        space: &Space,
+        journal: &str,
+        from: i64,
+        max_bytes: i64,
+    ) -> Result<Vec<Bytes>, StoreError> {
         // Subqueries that need nothing of the row are looked up once.
         let sql = "SELECT line FROM stead_lines \
                    WHERE journal = (SELECT id FROM stead_journals WHERE space = ? AND journal = ?) \
@@ -142,18 +180,39 @@ impl SqlStore {
                    WHERE b.journal = (SELECT id FROM stead_journals WHERE space = ? AND journal = ?) \
                    AND b.seq = ?), 0)) ORDER BY seq";
         let statement = || {
-            let (space, end) = (space.as_str(), from.saturating_add(LINES_PER_STATEMENT as i64));
-            let statement = Statement::new(sql).bytes(space).bytes(journal).int(from).int(end).int(from);
-            statement.int(max_bytes).bytes(space).bytes(journal).int(from - 1)
+            let (space, end) = (
+                space.as_str(),
+                from.saturating_add(LINES_PER_STATEMENT as i64),
+            );
+            let statement = Statement::new(sql)
+                .bytes(space)
+                .bytes(journal)
+                .int(from)
+                .int(end)
+                .int(from);
+            statement
+                .int(max_bytes)
+                .bytes(space)
+                .bytes(journal)
+                .int(from - 1)
         };
         let rows = self.read(statement).await?.rows;
-        let lines = rows.into_iter().map(|mut row| Ok(Bytes::from(row.bytes(0)?)));
-        lines.collect::<Result<_, Fault>>().map_err(|fault| self.give_up(fault))
+        let lines = rows
+            .into_iter()
+            .map(|mut row| Ok(Bytes::from(row.bytes(0)?)));
+        lines
+            .collect::<Result<_, Fault>>()
+            .map_err(|fault| self.give_up(fault))
     }
 }
 
 fn tail_of(row: &mut Row) -> Result<Tail, Fault> {
-    Ok(Tail { seq: row.count(0)?, bytes: row.count(1)?, updated_ms: row.int(2)?, last: row.bytes(3)?.into() })
+    Ok(Tail {
+        seq: row.count(0)?,
+        bytes: row.count(1)?,
+        updated_ms: row.int(2)?,
+        last: row.bytes(3)?.into(),
+    })
 }
 
 /// A line's number for the database, which knows none above the largest.
@@ -203,9 +262,19 @@ impl Append<'_> {
                    WHERE h.space = ? AND h.journal = ? AND l.seq > ? ORDER BY l.seq LIMIT ?";
         // One more than ours, to see whether others came after.
         let limit = i64::try_from(self.lines.len()).unwrap_or(i64::MAX - 1) + 1;
-        let statement = Statement::new(sql).bytes(self.space.as_str()).bytes(self.journal);
-        let rows = self.store.driver.write(statement.int(seq_of(self.after)).int(limit)).await?.rows;
-        let found = rows.into_iter().map(|mut row| row.bytes(0)).collect::<Result<Vec<_>, _>>()?;
+        let statement = Statement::new(sql)
+            .bytes(self.space.as_str())
+            .bytes(self.journal);
+        let rows = self
+            .store
+            .driver
+            .write(statement.int(seq_of(self.after)).int(limit))
+            .await?
+            .rows;
+        let found = rows
+            .into_iter()
+            .map(|mut row| row.bytes(0))
+            .collect::<Result<Vec<_>, _>>()?;
         Ok(found.iter().eq(self.lines.iter()))
     }
 
@@ -242,13 +311,20 @@ impl Append<'_> {
             let (few, later) = rest.split_at(how_many(rest, self.store.limits.statement_bytes));
             let values = format!("(?, ?, ?, {now}, ?), ").repeat(few.len());
             let values = values.trim_end_matches(", ");
-            let sql = format!("INSERT INTO stead_lines (journal, seq, upto, at_ms, line) VALUES {values}");
+            let sql = format!(
+                "INSERT INTO stead_lines (journal, seq, upto, at_ms, line) VALUES {values}"
+            );
             let statement = few.iter().fold(Statement::new(sql), |s, line| {
                 seq += 1;
                 bytes += counted(line);
                 s.int(id).int(seq).int(bytes).bytes(line)
             });
-            tx.run(if few.len() > PREPARED_LINES { statement.once() } else { statement }).await?;
+            tx.run(if few.len() > PREPARED_LINES {
+                statement.once()
+            } else {
+                statement
+            })
+            .await?;
             rest = later;
         }
         Ok(())
@@ -258,14 +334,23 @@ impl Append<'_> {
     async fn begin(&self, tx: &mut dyn Tx) -> Result<i64, Fault> {
         let returning = self.store.dialect.returning_id();
         let sql = format!("INSERT INTO stead_journals (space, journal) VALUES (?, ?){returning}");
-        new_id(tx.run(Statement::new(sql).bytes(self.space.as_str()).bytes(self.journal)).await?)
+        new_id(
+            tx.run(
+                Statement::new(sql)
+                    .bytes(self.space.as_str())
+                    .bytes(self.journal),
+            )
+            .await?,
+        )
     }
 
     /// An append of a few lines to a journal that is there. None if it did nothing and does not say why.
     async fn in_one_statement(&self) -> Result<Option<()>, Fault> {
         let few = (1..=PREPARED_LINES).contains(&self.lines.len())
             && how_many(self.lines, self.store.limits.statement_bytes) == self.lines.len();
-        let (true, true, Ok(token)) = (self.after > 0, few, i64::try_from(self.fence.token)) else { return Ok(None) };
+        let (true, true, Ok(token)) = (self.after > 0, few, i64::try_from(self.fence.token)) else {
+            return Ok(None);
+        };
         let dialect = self.store.dialect;
         // A table of one row would cost MariaDB a file.
         let (seq, more, line, table) = match self.lines.len() - 1 {
@@ -292,10 +377,17 @@ impl Append<'_> {
             s.int(seq).int(more).bytes(line)
         });
         let statement = statement.bytes(space).bytes(&self.fence.name).int(token);
-        match self.store.driver.write(statement.bytes(space).bytes(self.journal).int(after)).await {
+        match self
+            .store
+            .driver
+            .write(statement.bytes(space).bytes(self.journal).int(after))
+            .await
+        {
             Ok(answer) => Ok((answer.changed > 0).then_some(())),
             // The lease is held, and there are lines after this one.
-            Err(Fault::Duplicate(_)) => Err(Fault::Final(StoreError::Conflict(self.journal.to_owned()))),
+            Err(Fault::Duplicate(_)) => {
+                Err(Fault::Final(StoreError::Conflict(self.journal.to_owned())))
+            }
             Err(fault) => Err(fault),
         }
     }
@@ -326,5 +418,10 @@ fn how_many(lines: &[Bytes], max_bytes: usize) -> usize {
         bytes += line.len();
         bytes <= max_bytes
     };
-    lines.iter().take(LINES_PER_STATEMENT).take_while(fits).count().max(1)
+    lines
+        .iter()
+        .take(LINES_PER_STATEMENT)
+        .take_while(fits)
+        .count()
+        .max(1)
 }

@@ -22,7 +22,12 @@ impl Leases for SqlStore {
     ) -> BoxFuture<'a, Result<Acquired, StoreError>> {
         async move {
             self.check_name(name)?;
-            let ask = Ask { name, holder, ttl_ms: ms(ttl), claim };
+            let ask = Ask {
+                name,
+                holder,
+                ttl_ms: ms(ttl),
+                claim,
+            };
             self.retrying(|_| {
                 async move {
                     let mut tx = self.driver.begin(Begin::Write).await?;
@@ -48,20 +53,34 @@ impl Leases for SqlStore {
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
         self.retrying_boxed(move |_| {
             async move {
-                let Ok(token) = i64::try_from(fence.token) else { return Ok(false) };
+                let Ok(token) = i64::try_from(fence.token) else {
+                    return Ok(false);
+                };
                 let sql = format!(
                     "UPDATE stead_leases SET expires_ms = {} + ? \
                      WHERE space = ? AND name = ? AND token = ? AND expires_ms <> ?",
                     self.dialect.now()
                 );
-                let statement = Statement::new(sql).int(ms(ttl)).bytes(space.as_str()).bytes(&fence.name);
-                Ok(self.driver.write(statement.int(token).int(GIVEN_BACK)).await?.changed > 0)
+                let statement = Statement::new(sql)
+                    .int(ms(ttl))
+                    .bytes(space.as_str())
+                    .bytes(&fence.name);
+                Ok(self
+                    .driver
+                    .write(statement.int(token).int(GIVEN_BACK))
+                    .await?
+                    .changed
+                    > 0)
             }
             .boxed()
         })
     }
 
-    fn release<'a>(&'a self, space: &'a Space, fence: &'a Fence) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn release<'a>(
+        &'a self,
+        space: &'a Space,
+        fence: &'a Fence,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.retrying_boxed(move |_| {
             async move {
                 let Ok(token) = i64::try_from(fence.token) else { return Ok(()) };
@@ -75,11 +94,20 @@ impl Leases for SqlStore {
 }
 
 impl SqlStore {
-    async fn acquire_in(&self, tx: &mut dyn Tx, space: &Space, ask: &Ask<'_>) -> Result<Acquired, Fault> {
+    async fn acquire_in(
+        &self,
+        tx: &mut dyn Tx,
+        space: &Space,
+        ask: &Ask<'_>,
+    ) -> Result<Acquired, Fault> {
         let (now, lock) = (self.dialect.now(), self.dialect.for_update());
-        let sql =
-            format!("SELECT token, expires_ms, {now}, holder FROM stead_leases WHERE space = ? AND name = ?{lock}");
-        let row = tx.run(Statement::new(sql).bytes(space.as_str()).bytes(ask.name)).await?.first();
+        let sql = format!(
+            "SELECT token, expires_ms, {now}, holder FROM stead_leases WHERE space = ? AND name = ?{lock}"
+        );
+        let row = tx
+            .run(Statement::new(sql).bytes(space.as_str()).bytes(ask.name))
+            .await?
+            .first();
         let held = row.map(|mut row| {
             Ok::<_, Fault>(Held {
                 token: row.int(0)?,
@@ -103,10 +131,18 @@ impl SqlStore {
                 ),
             ),
         };
-        let statement = Statement::new(statement).int(token).bytes(ask.holder).int(ask.ttl_ms);
-        tx.run(statement.bytes(space.as_str()).bytes(ask.name)).await?;
-        let token = u64::try_from(token).map_err(|_| Fault::Odd(format!("the token of {} is {token}", ask.name)))?;
-        Ok(Acquired::Ours(Fence { name: ask.name.to_owned(), token }))
+        let statement = Statement::new(statement)
+            .int(token)
+            .bytes(ask.holder)
+            .int(ask.ttl_ms);
+        tx.run(statement.bytes(space.as_str()).bytes(ask.name))
+            .await?;
+        let token = u64::try_from(token)
+            .map_err(|_| Fault::Odd(format!("the token of {} is {token}", ask.name)))?;
+        Ok(Acquired::Ours(Fence {
+            name: ask.name.to_owned(),
+            token,
+        }))
     }
 }
 
@@ -138,7 +174,9 @@ enum Verdict {
 
 impl Ask<'_> {
     fn decide(&self, held: Option<&Held>) -> Verdict {
-        let Some(held) = held else { return Verdict::First };
+        let Some(held) = held else {
+            return Verdict::First;
+        };
         let token = u64::try_from(held.token).unwrap_or_default();
         if held.holder == self.holder && held.expires_ms != GIVEN_BACK {
             return Verdict::Granted(held.token);
@@ -147,7 +185,11 @@ impl Ask<'_> {
             return Verdict::Granted(held.token.saturating_add(1));
         }
         let left = u64::try_from(held.expires_ms.saturating_sub(held.now_ms)).unwrap_or_default();
-        Verdict::Refused(Lease { holder: held.holder.clone(), token, left: Duration::from_millis(left) })
+        Verdict::Refused(Lease {
+            holder: held.holder.clone(),
+            token,
+            left: Duration::from_millis(left),
+        })
     }
 }
 
@@ -157,25 +199,51 @@ mod tests {
 
     #[test]
     fn a_lease_goes_to_its_holder_or_to_the_next_when_it_is_free() {
-        let held = |holder: &str, expires_ms| Held { token: 7, expires_ms, now_ms: 100, holder: holder.to_owned() };
-        let refused = Verdict::Refused(Lease { holder: "b".into(), token: 7, left: Duration::from_millis(50) });
+        let held = |holder: &str, expires_ms| Held {
+            token: 7,
+            expires_ms,
+            now_ms: 100,
+            holder: holder.to_owned(),
+        };
+        let refused = Verdict::Refused(Lease {
+            holder: "b".into(),
+            token: 7,
+            left: Duration::from_millis(50),
+        });
         for (claim, found, expected) in [
             (Claim::Free, None, Verdict::First),
             (Claim::Free, Some(held("a", 150)), Verdict::Granted(7)),
             (Claim::Free, Some(held("a", 50)), Verdict::Granted(7)),
-            (Claim::Free, Some(held("a", GIVEN_BACK)), Verdict::Granted(8)),
+            (
+                Claim::Free,
+                Some(held("a", GIVEN_BACK)),
+                Verdict::Granted(8),
+            ),
             (Claim::Free, Some(held("b", 150)), refused),
             (Claim::Free, Some(held("b", 100)), Verdict::Granted(8)),
-            (Claim::Free, Some(held("b", GIVEN_BACK)), Verdict::Granted(8)),
+            (
+                Claim::Free,
+                Some(held("b", GIVEN_BACK)),
+                Verdict::Granted(8),
+            ),
             (Claim::Over(7), Some(held("b", 150)), Verdict::Granted(8)),
             (Claim::Over(7), Some(held("a", 150)), Verdict::Granted(7)),
             (
                 Claim::Over(6),
                 Some(held("b", 101)),
-                Verdict::Refused(Lease { holder: "b".into(), token: 7, left: Duration::from_millis(1) }),
+                Verdict::Refused(Lease {
+                    holder: "b".into(),
+                    token: 7,
+                    left: Duration::from_millis(1),
+                }),
             ),
         ] {
-            let ask = Ask { name: "l", holder: "a", ttl_ms: 10, claim };
+            let ask = Ask {
+                name: "l",
+                holder: "a",
+                ttl_ms: 10,
+                claim,
+            };
             assert_eq!(ask.decide(found.as_ref()), expected, "{claim:?}");
         }
     }

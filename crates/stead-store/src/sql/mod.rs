@@ -64,12 +64,31 @@ impl SqlStore {
     /// its tables if there are none; the database itself must be there.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         let (dialect, driver, place) = match url::target(url)? {
-            Target::Sqlite(path) => (Dialect::Sqlite, drivers::sqlite(path)?, format!("sqlite:{path}")),
-            Target::Postgres => (Dialect::Postgres, drivers::postgres(url)?, without_credentials(url)),
-            Target::Mysql => (Dialect::Mysql, drivers::mysql(url)?, without_credentials(url)),
+            Target::Sqlite(path) => (
+                Dialect::Sqlite,
+                drivers::sqlite(path)?,
+                format!("sqlite:{path}"),
+            ),
+            Target::Postgres => (
+                Dialect::Postgres,
+                drivers::postgres(url)?,
+                without_credentials(url),
+            ),
+            Target::Mysql => (
+                Dialect::Mysql,
+                drivers::mysql(url)?,
+                without_credentials(url),
+            ),
         };
         let limits = Limits::default();
-        let mut store = Self { driver, dialect, place, url: url.to_owned(), limits, acks: AtomicU32::new(0) };
+        let mut store = Self {
+            driver,
+            dialect,
+            place,
+            url: url.to_owned(),
+            limits,
+            acks: AtomicU32::new(0),
+        };
         store.limits = store.set_up().await?;
         Ok(store)
     }
@@ -78,12 +97,14 @@ impl SqlStore {
     fn give_up(&self, fault: Fault) -> StoreError {
         let place = self.place.clone();
         match fault {
-            Fault::Lost(cause) | Fault::Again(cause) => {
-                StoreError::Unavailable { place, cause: url::without_password(cause, &self.url) }
-            }
-            Fault::Duplicate(cause) | Fault::Refused(cause) => {
-                StoreError::Store { place, cause: url::without_password(cause, &self.url) }
-            }
+            Fault::Lost(cause) | Fault::Again(cause) => StoreError::Unavailable {
+                place,
+                cause: url::without_password(cause, &self.url),
+            },
+            Fault::Duplicate(cause) | Fault::Refused(cause) => StoreError::Store {
+                place,
+                cause: url::without_password(cause, &self.url),
+            },
             Fault::Odd(cause) => StoreError::Corrupt { place, cause },
             Fault::Final(error) => error,
         }
@@ -94,8 +115,14 @@ impl SqlStore {
         if name.len() <= MAX_KEY_BYTES {
             return Ok(());
         }
-        let cause = format!("a name has {} bytes, at most {MAX_KEY_BYTES} are kept", name.len());
-        Err(StoreError::Store { place: self.place.clone(), cause })
+        let cause = format!(
+            "a name has {} bytes, at most {MAX_KEY_BYTES} are kept",
+            name.len()
+        );
+        Err(StoreError::Store {
+            place: self.place.clone(),
+            cause,
+        })
     }
 
     /// Refuses what the server would hang up on.
@@ -104,29 +131,48 @@ impl SqlStore {
         if value.len() <= value_bytes {
             return Ok(());
         }
-        let cause =
-            format!("{} bytes are too many for its packets; raise its limit (MySQL: max_allowed_packet)", value.len());
-        Err(StoreError::Store { place: self.place.clone(), cause })
+        let cause = format!(
+            "{} bytes are too many for its packets; raise its limit (MySQL: max_allowed_packet)",
+            value.len()
+        );
+        Err(StoreError::Store {
+            place: self.place.clone(),
+            cause,
+        })
     }
 
     /// Makes sure that `fence` holds until the transaction ends.
     async fn hold(&self, tx: &mut dyn Tx, space: &Space, fence: &Fence) -> Result<(), Fault> {
-        let sql = format!("SELECT token FROM stead_leases WHERE space = ? AND name = ?{}", self.dialect.for_share());
-        let found = tx.run(Statement::new(sql).bytes(space.as_str()).bytes(&fence.name)).await?.first();
+        let sql = format!(
+            "SELECT token FROM stead_leases WHERE space = ? AND name = ?{}",
+            self.dialect.for_share()
+        );
+        let found = tx
+            .run(Statement::new(sql).bytes(space.as_str()).bytes(&fence.name))
+            .await?
+            .first();
         match found.map(|row| row.count(0)).transpose()? {
             Some(token) if token == fence.token => Ok(()),
-            _ => Err(Fault::Final(StoreError::Fenced { lease: fence.name.clone() })),
+            _ => Err(Fault::Final(StoreError::Fenced {
+                lease: fence.name.clone(),
+            })),
         }
     }
 
-    async fn read<'s>(&'s self, statement: impl Fn() -> Statement<'s> + Send) -> Result<Answer, StoreError> {
+    async fn read<'s>(
+        &'s self,
+        statement: impl Fn() -> Statement<'s> + Send,
+    ) -> Result<Answer, StoreError> {
         self.retrying(|_| self.driver.read(statement())).await
     }
 }
 
 impl fmt::Debug for SqlStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SqlStore").field("place", &self.place).field("driver", &self.driver).finish_non_exhaustive()
+        f.debug_struct("SqlStore")
+            .field("place", &self.place)
+            .field("driver", &self.driver)
+            .finish_non_exhaustive()
     }
 }
 
@@ -154,7 +200,10 @@ struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { statement_bytes: 4 * 1024 * 1024, value_bytes: 512 * 1024 * 1024 }
+        Self {
+            statement_bytes: 4 * 1024 * 1024,
+            value_bytes: 512 * 1024 * 1024,
+        }
     }
 }
 

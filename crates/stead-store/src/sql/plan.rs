@@ -41,9 +41,16 @@ impl<'a> Plan<'a> {
         let mut touch = |key: &'a str, expect, fate| touched.insert(key, Touch { expect, fate });
         for change in changes {
             match change {
-                Change::Put { key, document, expect } => touch(key, *expect, Fate::Holds(document)),
+                Change::Put {
+                    key,
+                    document,
+                    expect,
+                } => touch(key, *expect, Fate::Holds(document)),
                 // Nothing to remove is all that is asked for.
-                Change::Delete { key, expect: Expected::Absent } => touch(key, Expected::Absent, Fate::Stays),
+                Change::Delete {
+                    key,
+                    expect: Expected::Absent,
+                } => touch(key, Expected::Absent, Fate::Stays),
                 Change::Delete { key, expect } => touch(key, *expect, Fate::Ends),
                 Change::Move { from, to, version } => {
                     touch(from, Expected::Version(*version), Fate::GoesTo(to));
@@ -57,7 +64,8 @@ impl<'a> Plan<'a> {
 
     /// The first key at which something else was found than expected.
     pub(super) fn conflict(&self, found: &Found) -> Option<&'a str> {
-        let wrong = |(key, touch): &(&&'a str, &Touch<'_>)| !touch.expect.holds(found.get(**key).copied());
+        let wrong =
+            |(key, touch): &(&&'a str, &Touch<'_>)| !touch.expect.holds(found.get(**key).copied());
         self.touched.iter().find(wrong).map(|(key, _)| *key)
     }
 
@@ -76,7 +84,11 @@ impl<'a> Plan<'a> {
 
     /// The keys for which `wanted` holds, in order.
     pub(super) fn keys(&self, wanted: impl Fn(&Touch<'a>) -> bool) -> Vec<&'a str> {
-        self.touched.iter().filter(|(_, touch)| wanted(touch)).map(|(key, _)| *key).collect()
+        self.touched
+            .iter()
+            .filter(|(_, touch)| wanted(touch))
+            .map(|(key, _)| *key)
+            .collect()
     }
 
     /// The documents that are written where `wanted` holds, in order of key.
@@ -105,23 +117,42 @@ mod tests {
     const OLD: DocVersion = DocVersion(1);
 
     fn put(key: &str, expect: Expected) -> Change {
-        Change::Put { key: key.to_owned(), document: Document::new("", ""), expect }
+        Change::Put {
+            key: key.to_owned(),
+            document: Document::new("", ""),
+            expect,
+        }
     }
 
     fn found(pairs: &[(&str, DocVersion)]) -> Found {
-        pairs.iter().map(|(key, version)| ((*key).to_owned(), *version)).collect()
+        pairs
+            .iter()
+            .map(|(key, version)| ((*key).to_owned(), *version))
+            .collect()
     }
 
     #[test]
     fn a_commit_is_made_when_all_is_as_it_leaves_it() {
         let changes = [
             put("a", Expected::Absent),
-            Change::Delete { key: "b".into(), expect: Expected::Version(OLD) },
-            Change::Move { from: "c".into(), to: "d".into(), version: OLD },
-            Change::Check { key: "e".into(), expect: Expected::Absent },
+            Change::Delete {
+                key: "b".into(),
+                expect: Expected::Version(OLD),
+            },
+            Change::Move {
+                from: "c".into(),
+                to: "d".into(),
+                version: OLD,
+            },
+            Change::Check {
+                key: "e".into(),
+                expect: Expected::Absent,
+            },
         ];
         let plan = Plan::new(&changes);
-        let Change::Put { document, .. } = &changes[0] else { panic!("the first is a put") };
+        let Change::Put { document, .. } = &changes[0] else {
+            panic!("the first is a put")
+        };
         let made = found(&[("a", document.version), ("d", OLD)]);
         assert!(plan.is_made(&made) && plan.conflict(&made) == Some("a"));
         let before = found(&[("b", OLD), ("c", OLD)]);

@@ -48,7 +48,14 @@ impl Queue for SqlStore {
                 Some(key) => tagged(DEDUP_TAG, &Sha256::digest(key.as_bytes())),
                 None => tagged(UNIQUE_TAG, &grip),
             };
-            let add = Add { store: self, space, queue, job: &job, grip: &grip, dedup: &dedup };
+            let add = Add {
+                store: self,
+                space,
+                queue,
+                job: &job,
+                grip: &grip,
+                dedup: &dedup,
+            };
             self.retrying(|earlier| add.attempt(earlier).boxed()).await
         }
         .boxed()
@@ -62,7 +69,13 @@ impl Queue for SqlStore {
     ) -> BoxFuture<'a, Result<Option<Claimed>, StoreError>> {
         async move {
             let grip = fresh_grip();
-            let take = Take { store: self, space, queue, hide_ms: ms(hide), grip: &grip };
+            let take = Take {
+                store: self,
+                space,
+                queue,
+                hide_ms: ms(hide),
+                grip: &grip,
+            };
             self.retrying(|earlier| take.attempt(earlier).boxed()).await
         }
         .boxed()
@@ -124,12 +137,17 @@ impl Queue for SqlStore {
             let answer = |earlier| {
                 let set = set.clone();
                 async move {
-                    let statement = Statement::new(ours(&set)).int(ms(delay)).bytes(b"").bytes(reason);
+                    let statement = Statement::new(ours(&set))
+                        .int(ms(delay))
+                        .bytes(b"")
+                        .bytes(reason);
                     if self.change_ours(statement, space, queue, claimed).await? {
                         return Ok(true);
                     }
                     let found = self.look_again(earlier, space, queue, claimed).await?;
-                    Ok(found.is_some_and(|job| job.state != DONE && job.grip.is_empty() && job.reason == reason))
+                    Ok(found.is_some_and(|job| {
+                        job.state != DONE && job.grip.is_empty() && job.reason == reason
+                    }))
                 }
                 .boxed()
             };
@@ -148,7 +166,13 @@ impl Queue for SqlStore {
         self.retrying_boxed(move |_| {
             async move {
                 let set = format!("due_ms = {} + ?", self.dialect.now());
-                self.change_ours(Statement::new(ours(&set)).int(ms(hide)), space, queue, claimed).await
+                self.change_ours(
+                    Statement::new(ours(&set)).int(ms(hide)),
+                    space,
+                    queue,
+                    claimed,
+                )
+                .await
             }
             .boxed()
         })
@@ -226,8 +250,14 @@ impl SqlStore {
         queue: &'a str,
         claimed: &'a Claimed,
     ) -> Result<bool, Fault> {
-        let Some(id) = id_of(&claimed.id) else { return Ok(false) };
-        let statement = statement.int(id).bytes(space.as_str()).bytes(queue).int(i64::from(claimed.attempt));
+        let Some(id) = id_of(&claimed.id) else {
+            return Ok(false);
+        };
+        let statement = statement
+            .int(id)
+            .bytes(space.as_str())
+            .bytes(queue)
+            .int(i64::from(claimed.attempt));
         Ok(self.driver.write(statement).await?.changed > 0)
     }
 
@@ -239,12 +269,27 @@ impl SqlStore {
         queue: &str,
         claimed: &Claimed,
     ) -> Result<Option<Seen>, Fault> {
-        let (Earlier::Unknown, Some(id)) = (earlier, id_of(&claimed.id)) else { return Ok(None) };
-        let sql =
-            "SELECT state, grip, reason FROM stead_jobs WHERE id = ? AND space = ? AND queue = ? AND attempts = ?";
-        let statement = Statement::new(sql).int(id).bytes(space.as_str()).bytes(queue);
-        let row = self.driver.write(statement.int(i64::from(claimed.attempt))).await?.first();
-        row.map(|mut row| Ok(Seen { state: row.int(0)?, grip: row.bytes(1)?, reason: row.text(2)? })).transpose()
+        let (Earlier::Unknown, Some(id)) = (earlier, id_of(&claimed.id)) else {
+            return Ok(None);
+        };
+        let sql = "SELECT state, grip, reason FROM stead_jobs WHERE id = ? AND space = ? AND queue = ? AND attempts = ?";
+        let statement = Statement::new(sql)
+            .int(id)
+            .bytes(space.as_str())
+            .bytes(queue);
+        let row = self
+            .driver
+            .write(statement.int(i64::from(claimed.attempt)))
+            .await?
+            .first();
+        row.map(|mut row| {
+            Ok(Seen {
+                state: row.int(0)?,
+                grip: row.bytes(1)?,
+                reason: row.text(2)?,
+            })
+        })
+        .transpose()
     }
 
     /// Buries the jobs whose last delivery was not answered in time.
@@ -254,7 +299,11 @@ impl SqlStore {
             "UPDATE stead_jobs SET state = {DEAD}, due_ms = 0, ended_ms = {now}, reason = ?, grip = ? WHERE space = ? \
              AND queue = ? AND state = {READY} AND due_ms <= {now} AND attempts >= max_attempts"
         );
-        let statement = Statement::new(sql).bytes(UNANSWERED).bytes(b"").bytes(space.as_str()).bytes(queue);
+        let statement = Statement::new(sql)
+            .bytes(UNANSWERED)
+            .bytes(b"")
+            .bytes(space.as_str())
+            .bytes(queue);
         self.driver.write(statement).await.map(|_| ())
     }
 
@@ -264,14 +313,26 @@ impl SqlStore {
             "SELECT id FROM stead_jobs WHERE space = ? AND queue = ? AND state = {DONE} AND due_ms <= {} LIMIT ?",
             self.dialect.now()
         );
-        let statement = Statement::new(sql).bytes(space.as_str()).bytes(queue).int(TIDY_ROWS);
+        let statement = Statement::new(sql)
+            .bytes(space.as_str())
+            .bytes(queue)
+            .int(TIDY_ROWS);
         let rows = self.driver.read(statement).await?.rows;
         if rows.is_empty() {
             return Ok(());
         }
-        let sql = format!("DELETE FROM stead_jobs WHERE state = {DONE} AND id IN ({})", marks(rows.len()));
-        let ids = rows.iter().map(|row| row.int(0)).collect::<Result<Vec<_>, _>>()?;
-        let statement = ids.into_iter().fold(Statement::new(sql), Statement::int).once();
+        let sql = format!(
+            "DELETE FROM stead_jobs WHERE state = {DONE} AND id IN ({})",
+            marks(rows.len())
+        );
+        let ids = rows
+            .iter()
+            .map(|row| row.int(0))
+            .collect::<Result<Vec<_>, _>>()?;
+        let statement = ids
+            .into_iter()
+            .fold(Statement::new(sql), Statement::int)
+            .once();
         self.driver.write(statement).await.map(|_| ())
     }
 }
@@ -294,9 +355,24 @@ impl Add<'_> {
             "INSERT INTO stead_jobs (space, queue, dedup, state, due_ms, attempts, max_attempts, ended_ms, grip, \
              payload, reason) VALUES (?, ?, ?, {READY}, {now} + ?, 0, ?, 0, ?, ?, ?){returning}"
         );
-        let statement = Statement::new(sql).bytes(self.space.as_str()).bytes(self.queue).bytes(self.dedup);
-        let statement = statement.int(ms(self.job.delay)).int(i64::from(self.job.max_attempts.max(1)));
-        match self.store.driver.write(statement.bytes(self.grip).bytes(&self.job.payload).bytes(b"")).await {
+        let statement = Statement::new(sql)
+            .bytes(self.space.as_str())
+            .bytes(self.queue)
+            .bytes(self.dedup);
+        let statement = statement
+            .int(ms(self.job.delay))
+            .int(i64::from(self.job.max_attempts.max(1)));
+        match self
+            .store
+            .driver
+            .write(
+                statement
+                    .bytes(self.grip)
+                    .bytes(&self.job.payload)
+                    .bytes(b""),
+            )
+            .await
+        {
             Ok(answer) => Ok(Enqueued::New(shown(new_id(answer)?))),
             Err(Fault::Duplicate(_)) => self.known(earlier).await,
             Err(fault) => Err(fault),
@@ -309,9 +385,18 @@ impl Add<'_> {
             "SELECT id, state, ended_ms, {}, grip FROM stead_jobs WHERE space = ? AND queue = ? AND dedup = ?",
             self.store.dialect.now()
         );
-        let statement = Statement::new(sql).bytes(self.space.as_str()).bytes(self.queue).bytes(self.dedup);
+        let statement = Statement::new(sql)
+            .bytes(self.space.as_str())
+            .bytes(self.queue)
+            .bytes(self.dedup);
         let again = || Fault::Again("a job with the same key went away just now".to_owned());
-        let mut row = self.store.driver.write(statement).await?.first().ok_or_else(again)?;
+        let mut row = self
+            .store
+            .driver
+            .write(statement)
+            .await?
+            .first()
+            .ok_or_else(again)?;
         let (id, state, ended_ms, now_ms) = (row.int(0)?, row.int(1)?, row.int(2)?, row.int(3)?);
         let is_mine = self.job.dedup.is_none() || row.bytes(4)? == self.grip;
         if earlier == Earlier::Unknown && is_mine {
@@ -323,13 +408,20 @@ impl Add<'_> {
         // Ended too long ago: the key is free again. A dead letter stays, under another one.
         let forgotten = tagged(FORGOTTEN_TAG, &id.to_be_bytes());
         let statement = match state {
-            DONE => Statement::new(format!("DELETE FROM stead_jobs WHERE id = ? AND state = {DONE}")).int(id),
-            _ => Statement::new(format!("UPDATE stead_jobs SET dedup = ? WHERE id = ? AND state = {DEAD}"))
-                .bytes(&forgotten)
-                .int(id),
+            DONE => Statement::new(format!(
+                "DELETE FROM stead_jobs WHERE id = ? AND state = {DONE}"
+            ))
+            .int(id),
+            _ => Statement::new(format!(
+                "UPDATE stead_jobs SET dedup = ? WHERE id = ? AND state = {DEAD}"
+            ))
+            .bytes(&forgotten)
+            .int(id),
         };
         self.store.driver.write(statement).await?;
-        Err(Fault::Again("the key of a job was forgotten just now".to_owned()))
+        Err(Fault::Again(
+            "the key of a job was forgotten just now".to_owned(),
+        ))
     }
 }
 
@@ -354,10 +446,19 @@ impl Take<'_> {
             let outcome = self.take_in(&mut *tx).await;
             return end(tx, outcome).await;
         }
-        let sql = format!("{} WHERE id = ({}) RETURNING id, attempts, state, payload", self.set(), self.due("id"));
+        let sql = format!(
+            "{} WHERE id = ({}) RETURNING id, attempts, state, payload",
+            self.set(),
+            self.due("id")
+        );
         loop {
-            let statement = self.with_set(Statement::new(sql.clone())).bytes(self.space.as_str()).bytes(self.queue);
-            let Some(row) = self.store.driver.write(statement).await?.first() else { return Ok(None) };
+            let statement = self
+                .with_set(Statement::new(sql.clone()))
+                .bytes(self.space.as_str())
+                .bytes(self.queue);
+            let Some(row) = self.store.driver.write(statement).await?.first() else {
+                return Ok(None);
+            };
             if row.int(2)? == READY {
                 return claimed(row, 3).map(Some);
             }
@@ -369,20 +470,37 @@ impl Take<'_> {
         let sql = format!(
             "SELECT id, attempts, payload FROM stead_jobs WHERE space = ? AND queue = ? AND state = {READY} AND grip = ?"
         );
-        let statement = Statement::new(sql).bytes(self.space.as_str()).bytes(self.queue).bytes(self.grip);
-        self.store.driver.write(statement).await?.first().map(|row| claimed(row, 2)).transpose()
+        let statement = Statement::new(sql)
+            .bytes(self.space.as_str())
+            .bytes(self.queue)
+            .bytes(self.grip);
+        self.store
+            .driver
+            .write(statement)
+            .await?
+            .first()
+            .map(|row| claimed(row, 2))
+            .transpose()
     }
 
     async fn take_in(&self, tx: &mut dyn Tx) -> Result<Option<Claimed>, Fault> {
         let look = self.due("id, attempts, max_attempts, payload");
         let set = format!("{} WHERE id = ?", self.set());
         loop {
-            let statement = Statement::new(look.clone()).bytes(self.space.as_str()).bytes(self.queue);
-            let Some(row) = tx.run(statement).await?.first() else { return Ok(None) };
-            tx.run(self.with_set(Statement::new(set.clone())).int(row.int(0)?)).await?;
+            let statement = Statement::new(look.clone())
+                .bytes(self.space.as_str())
+                .bytes(self.queue);
+            let Some(row) = tx.run(statement).await?.first() else {
+                return Ok(None);
+            };
+            tx.run(self.with_set(Statement::new(set.clone())).int(row.int(0)?))
+                .await?;
             if row.int(1)? < row.int(2)? {
                 let claimed = claimed(row, 3)?;
-                return Ok(Some(Claimed { attempt: claimed.attempt + 1, ..claimed }));
+                return Ok(Some(Claimed {
+                    attempt: claimed.attempt + 1,
+                    ..claimed
+                }));
             }
         }
     }
@@ -411,11 +529,19 @@ impl Take<'_> {
     }
 
     fn with_set<'s>(&'s self, statement: Statement<'s>) -> Statement<'s> {
-        statement.int(self.hide_ms).bytes(UNANSWERED).bytes(b"").bytes(self.grip)
+        statement
+            .int(self.hide_ms)
+            .bytes(UNANSWERED)
+            .bytes(b"")
+            .bytes(self.grip)
     }
 }
 
 fn claimed(mut row: Row, payload: usize) -> Result<Claimed, Fault> {
     let attempt = attempts_of(&row, 1)?;
-    Ok(Claimed { id: shown(row.int(0)?), payload: row.bytes(payload)?.into(), attempt })
+    Ok(Claimed {
+        id: shown(row.int(0)?),
+        payload: row.bytes(payload)?.into(),
+        attempt,
+    })
 }

@@ -37,7 +37,8 @@ impl SqlStore {
                 Ok(value) => return Ok(value),
                 Err(fault) => fault,
             };
-            let Some((shortest, longest)) = delays(&fault).filter(|_| began.elapsed() < PATIENCE) else {
+            let Some((shortest, longest)) = delays(&fault).filter(|_| began.elapsed() < PATIENCE)
+            else {
                 return Err(self.give_up(fault));
             };
             if matches!(fault, Fault::Lost(_)) {
@@ -71,7 +72,9 @@ fn delays(fault: &Fault) -> Option<(Duration, Duration)> {
 
 /// Doubles with each failure; the later half of it is up to chance, so that rivals do not meet again.
 fn pause(shortest: Duration, longest: Duration, failures: u32, chance: f64) -> Duration {
-    let full = shortest.saturating_mul(2_u32.saturating_pow(failures)).min(longest);
+    let full = shortest
+        .saturating_mul(2_u32.saturating_pow(failures))
+        .min(longest);
     full.mul_f64(0.5 + chance.clamp(0.0, 1.0) / 2.0)
 }
 
@@ -90,7 +93,10 @@ mod tests {
     fn pauses_double_up_to_the_longest_and_vary_by_half() {
         let (shortest, longest) = CONTENDED;
         let at = |failures, chance| pause(shortest, longest, failures, chance).as_millis();
-        assert_eq!([at(0, 1.0), at(1, 1.0), at(2, 1.0), at(6, 1.0), at(40, 1.0)], [4, 8, 16, 250, 250]);
+        assert_eq!(
+            [at(0, 1.0), at(1, 1.0), at(2, 1.0), at(6, 1.0), at(40, 1.0)],
+            [4, 8, 16, 250, 250]
+        );
         assert_eq!([at(0, 0.0), at(40, 0.0)], [2, 125]);
     }
 }

@@ -38,11 +38,24 @@ impl SqlStore {
     }
 
     async fn version(&self) -> Result<Option<i64>, Fault> {
-        let tables = self.driver.write(Statement::new(self.dialect.schema_tables())).await?.first();
-        if tables.map(|row| row.int(0)).transpose()?.unwrap_or_default() == 0 {
+        let tables = self
+            .driver
+            .write(Statement::new(self.dialect.schema_tables()))
+            .await?
+            .first();
+        if tables
+            .map(|row| row.int(0))
+            .transpose()?
+            .unwrap_or_default()
+            == 0
+        {
             return Ok(None);
         }
-        let row = self.driver.write(Statement::new(READ_VERSION)).await?.first();
+        let row = self
+            .driver
+            .write(Statement::new(READ_VERSION))
+            .await?
+            .first();
         row.map(|row| row.int(0)).transpose()
     }
 
@@ -51,7 +64,10 @@ impl SqlStore {
         let outcome = self.migrate_in(&mut *tx).await;
         let unlocked = match self.dialect {
             // Making a table ends MySQL's transactions, so its lock belongs to the connection.
-            Dialect::Mysql => tx.run(Statement::new(format!("SELECT RELEASE_LOCK({MYSQL_LOCK})"))).await.map(|_| ()),
+            Dialect::Mysql => tx
+                .run(Statement::new(format!("SELECT RELEASE_LOCK({MYSQL_LOCK})")))
+                .await
+                .map(|_| ()),
             Dialect::Sqlite | Dialect::Postgres => Ok(()),
         };
         end(tx, outcome.and(unlocked)).await
@@ -64,7 +80,12 @@ impl SqlStore {
             self.dialect.table_options()
         );
         tx.run(Statement::new(create).once()).await?;
-        let found = tx.run(Statement::new(READ_VERSION).once()).await?.first().map(|row| row.int(0)).transpose()?;
+        let found = tx
+            .run(Statement::new(READ_VERSION).once())
+            .await?
+            .first()
+            .map(|row| row.int(0))
+            .transpose()?;
         if self.is_current(found)? {
             return Ok(());
         }
@@ -72,7 +93,12 @@ impl SqlStore {
             for sql in migration(self.dialect, version) {
                 tx.run(Statement::new(sql).once()).await?;
             }
-            tx.run(Statement::new("INSERT INTO stead_schema (version) VALUES (?)").int(version).once()).await?;
+            tx.run(
+                Statement::new("INSERT INTO stead_schema (version) VALUES (?)")
+                    .int(version)
+                    .once(),
+            )
+            .await?;
         }
         tracing::info!(place = %self.place, ?found, VERSION, "tables are up to date");
         Ok(())
@@ -84,14 +110,21 @@ impl SqlStore {
             Dialect::Sqlite => Ok(()),
             Dialect::Postgres => {
                 let sql = "SELECT CAST(COUNT(pg_advisory_xact_lock(?)) AS BIGINT)";
-                tx.run(Statement::new(sql).int(LOCK).once()).await.map(|_| ())
+                tx.run(Statement::new(sql).int(LOCK).once())
+                    .await
+                    .map(|_| ())
             }
             Dialect::Mysql => {
                 let sql = format!("SELECT GET_LOCK({MYSQL_LOCK}, ?)");
-                let row = tx.run(Statement::new(sql).int(MYSQL_LOCK_SECONDS).once()).await?.first();
+                let row = tx
+                    .run(Statement::new(sql).int(MYSQL_LOCK_SECONDS).once())
+                    .await?
+                    .first();
                 match row.map(|row| row.int(0)).transpose()? {
                     Some(1) => Ok(()),
-                    _ => Err(Fault::Again("another process is making the tables".to_owned())),
+                    _ => Err(Fault::Again(
+                        "another process is making the tables".to_owned(),
+                    )),
                 }
             }
         }
@@ -101,9 +134,17 @@ impl SqlStore {
         match self.dialect {
             Dialect::Sqlite | Dialect::Postgres => Ok(Limits::default()),
             Dialect::Mysql => {
-                let answer = self.read(|| Statement::new("SELECT CAST(@@max_allowed_packet AS SIGNED)")).await?;
-                let bytes = answer.first().map(|row| row.count(0)).transpose().map_err(|fault| self.give_up(fault))?;
-                let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(usize::MAX);
+                let answer = self
+                    .read(|| Statement::new("SELECT CAST(@@max_allowed_packet AS SIGNED)"))
+                    .await?;
+                let bytes = answer
+                    .first()
+                    .map(|row| row.count(0))
+                    .transpose()
+                    .map_err(|fault| self.give_up(fault))?;
+                let bytes = bytes
+                    .and_then(|bytes| usize::try_from(bytes).ok())
+                    .unwrap_or(usize::MAX);
                 if bytes < MIN_PACKET_BYTES {
                     return Err(StoreError::Setup(format!(
                         "{} takes packets of {bytes} bytes only; set max_allowed_packet to 16M or more",
@@ -124,7 +165,8 @@ impl SqlStore {
 const MIN_PACKET_BYTES: usize = 2 * MAX_BODY_BYTES;
 /// What a packet holds beside its largest value.
 const PACKET_REST_BYTES: usize = 256 * 1024;
-const READ_VERSION: &str = "SELECT MAX(version) FROM stead_schema WHERE version > 0 HAVING COUNT(*) > 0";
+const READ_VERSION: &str =
+    "SELECT MAX(version) FROM stead_schema WHERE version > 0 HAVING COUNT(*) > 0";
 /// A lock of the server, not of the database, so the database is part of its name.
 const MYSQL_LOCK: &str = "CONCAT('stead:', SHA1(DATABASE()))";
 
@@ -138,9 +180,19 @@ fn migration(dialect: Dialect, version: i64) -> Vec<String> {
 }
 
 fn first_tables(dialect: Dialect) -> Vec<String> {
-    let (space, name) = (dialect.short_bytes(MAX_SPACE_BYTES), dialect.short_bytes(MAX_KEY_BYTES));
-    let (short, bytes, id, options) = (dialect.short_bytes(64), dialect.bytes(), dialect.id(), dialect.table_options());
-    let table = |name: &str, columns: &str| format!("CREATE TABLE IF NOT EXISTS {name} ({columns}){options}");
+    let (space, name) = (
+        dialect.short_bytes(MAX_SPACE_BYTES),
+        dialect.short_bytes(MAX_KEY_BYTES),
+    );
+    let (short, bytes, id, options) = (
+        dialect.short_bytes(64),
+        dialect.bytes(),
+        dialect.id(),
+        dialect.table_options(),
+    );
+    let table = |name: &str, columns: &str| {
+        format!("CREATE TABLE IF NOT EXISTS {name} ({columns}){options}")
+    };
     let due = "(space, queue, state, due_ms, id)";
     let mut statements = vec![
         // What is read of every document comes before the body, which lies elsewhere if it is large.
@@ -160,7 +212,9 @@ fn first_tables(dialect: Dialect) -> Vec<String> {
         ),
         table(
             "stead_journals",
-            &format!("id {id}, space {space} NOT NULL, journal {name} NOT NULL, UNIQUE (space, journal)"),
+            &format!(
+                "id {id}, space {space} NOT NULL, journal {name} NOT NULL, UNIQUE (space, journal)"
+            ),
         ),
         // `upto` counts the bytes of all lines up to this one, so that a page is found without reading it.
         table(
@@ -179,10 +233,15 @@ fn first_tables(dialect: Dialect) -> Vec<String> {
     match dialect {
         Dialect::Sqlite | Dialect::Postgres => {
             statements.push(table("stead_jobs", &jobs));
-            statements.push(format!("CREATE INDEX IF NOT EXISTS stead_jobs_due ON stead_jobs {due}"));
+            statements.push(format!(
+                "CREATE INDEX IF NOT EXISTS stead_jobs_due ON stead_jobs {due}"
+            ));
         }
         // MySQL has no CREATE INDEX IF NOT EXISTS.
-        Dialect::Mysql => statements.push(table("stead_jobs", &format!("{jobs}, INDEX stead_jobs_due {due}"))),
+        Dialect::Mysql => statements.push(table(
+            "stead_jobs",
+            &format!("{jobs}, INDEX stead_jobs_due {due}"),
+        )),
     }
     statements
 }

@@ -33,8 +33,15 @@ pub(super) fn target(url: &str) -> Result<Target<'_>, StoreError> {
 
 /// `said` without the password of `url`, in case a server repeats it.
 pub(super) fn without_password(said: String, url: &str) -> String {
-    let Some((user_info, _)) = url.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@')) else { return said };
-    let Some((_, password)) = user_info.split_once(':') else { return said };
+    let Some((user_info, _)) = url
+        .split_once("://")
+        .and_then(|(_, rest)| rest.rsplit_once('@'))
+    else {
+        return said;
+    };
+    let Some((_, password)) = user_info.split_once(':') else {
+        return said;
+    };
     let mut said = said;
     for secret in [password.to_owned(), decoded(password)] {
         if !secret.is_empty() {
@@ -50,7 +57,10 @@ fn decoded(text: &str) -> String {
     let mut rest = text.as_bytes();
     while let Some((&first, after)) = rest.split_first() {
         let hex = after.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
-        match hex.filter(|_| first == b'%').and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+        match hex
+            .filter(|_| first == b'%')
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok())
+        {
             Some(byte) => {
                 bytes.push(byte);
                 rest = after.get(2..).unwrap_or_default();
@@ -71,21 +81,42 @@ mod tests {
     #[test]
     fn a_password_is_blotted_out_as_written_and_as_meant() {
         let url = "postgres://me:p%40ss@db/agents";
-        assert_eq!(without_password("no p@ss and no p%40ss".to_owned(), url), "no *** and no ***");
-        for url in ["sqlite:p@x", "postgres://db/agents", "postgres://me@db/agents", "postgres://me:@db/x"] {
-            assert_eq!(without_password("as it was".to_owned(), url), "as it was", "{url}");
+        assert_eq!(
+            without_password("no p@ss and no p%40ss".to_owned(), url),
+            "no *** and no ***"
+        );
+        for url in [
+            "sqlite:p@x",
+            "postgres://db/agents",
+            "postgres://me@db/agents",
+            "postgres://me:@db/x",
+        ] {
+            assert_eq!(
+                without_password("as it was".to_owned(), url),
+                "as it was",
+                "{url}"
+            );
         }
     }
 
     #[test]
     fn the_scheme_decides() {
         assert_eq!(target("sqlite:a/b.db").unwrap(), Target::Sqlite("a/b.db"));
-        assert_eq!(target("sqlite:///a/b.db").unwrap(), Target::Sqlite("/a/b.db"));
-        assert_eq!(target("sqlite::memory:").unwrap(), Target::Sqlite(":memory:"));
+        assert_eq!(
+            target("sqlite:///a/b.db").unwrap(),
+            Target::Sqlite("/a/b.db")
+        );
+        assert_eq!(
+            target("sqlite::memory:").unwrap(),
+            Target::Sqlite(":memory:")
+        );
         assert_eq!(target("postgresql://x").unwrap(), Target::Postgres);
         assert_eq!(target("mariadb://x/y").unwrap(), Target::Mysql);
         for wrong in ["redis://x", "sqlite:", "sqlite:a?mode=ro", "agents", ""] {
-            assert!(matches!(target(wrong), Err(StoreError::Setup(_))), "{wrong}");
+            assert!(
+                matches!(target(wrong), Err(StoreError::Setup(_))),
+                "{wrong}"
+            );
         }
     }
 }

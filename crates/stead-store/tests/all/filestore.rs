@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use stead_store::{
-    Acquired, Change, Claim, Claimed, Document, Documents, Expected, Fence, FileStore, Job, Journals, Leases, OsDisk,
-    Queue, Space, Store, StoreError,
+    Acquired, Change, Claim, Claimed, Document, Documents, Expected, Fence, FileStore, Job,
+    Journals, Leases, OsDisk, Queue, Space, Store, StoreError,
 };
 use stead_testkit::{Child, Death, FaultDisk, KillPoint, child_role};
 use tempfile::TempDir;
@@ -16,7 +16,10 @@ const LONG: Duration = Duration::from_secs(60);
 
 async fn open() -> (Arc<dyn Store>, TempDir) {
     let dir = tempfile::tempdir().unwrap();
-    (Arc::new(FileStore::new(&dir.path().join("store"), Arc::new(OsDisk))), dir)
+    (
+        Arc::new(FileStore::new(&dir.path().join("store"), Arc::new(OsDisk))),
+        dir,
+    )
 }
 
 stead_testkit::store_suite!(open());
@@ -30,11 +33,19 @@ fn sound(root: &Path) -> FileStore {
 }
 
 fn put(key: &str, body: &str, expect: Expected) -> Change {
-    Change::Put { key: key.into(), document: Document::new("meta", body.to_owned()), expect }
+    Change::Put {
+        key: key.into(),
+        document: Document::new("meta", body.to_owned()),
+        expect,
+    }
 }
 
 async fn fence(store: &FileStore) -> Fence {
-    match store.acquire(&space(), "lease", "one", LONG, Claim::Free).await.unwrap() {
+    match store
+        .acquire(&space(), "lease", "one", LONG, Claim::Free)
+        .await
+        .unwrap()
+    {
         Acquired::Ours(fence) => fence,
         Acquired::Held(lease) => panic!("{lease:?}"),
     }
@@ -43,7 +54,12 @@ async fn fence(store: &FileStore) -> Fence {
 async fn contents(store: &FileStore) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for listed in store.list(&space(), "", None, 100).await.unwrap() {
-        let body = store.get(&space(), &listed.key).await.unwrap().unwrap().body;
+        let body = store
+            .get(&space(), &listed.key)
+            .await
+            .unwrap()
+            .unwrap()
+            .body;
         all.push((listed.key, String::from_utf8(body.to_vec()).unwrap()));
     }
     all
@@ -57,8 +73,15 @@ async fn script(store: &FileStore) -> Result<(), StoreError> {
     let changes = vec![
         put("changed", "new", Expected::Any),
         put(&"long".repeat(200), "new", Expected::Absent),
-        Change::Move { from: "from".into(), to: "to".into(), version },
-        Change::Delete { key: "gone".into(), expect: Expected::Any },
+        Change::Move {
+            from: "from".into(),
+            to: "to".into(),
+            version,
+        },
+        Change::Delete {
+            key: "gone".into(),
+            expect: Expected::Any,
+        },
     ];
     store.commit(&space, changes, None).await
 }
@@ -68,24 +91,35 @@ async fn prepare(root: &Path) {
     let changes = ["changed", "from", "gone"].map(|key| put(key, "old", Expected::Absent));
     store.commit(&space(), changes.into(), None).await.unwrap();
     let fence = fence(&store).await;
-    store.append(&space(), "j", 0, &[Bytes::from("one")], &fence).await.unwrap();
+    store
+        .append(&space(), "j", 0, &[Bytes::from("one")], &fence)
+        .await
+        .unwrap();
 }
 
 fn before() -> Vec<(String, String)> {
-    ["changed", "from", "gone"].map(|key| (key.to_owned(), "old".to_owned())).into()
+    ["changed", "from", "gone"]
+        .map(|key| (key.to_owned(), "old".to_owned()))
+        .into()
 }
 
 fn after() -> Vec<(String, String)> {
     let new = |key: &str| (key.to_owned(), "new".to_owned());
-    vec![new("changed"), new(&"long".repeat(200)), ("to".to_owned(), "old".to_owned())]
+    vec![
+        new("changed"),
+        new(&"long".repeat(200)),
+        ("to".to_owned(), "old".to_owned()),
+    ]
 }
 
 #[tokio::test]
 async fn a_commit_on_a_failing_disk_is_made_whole_or_not_at_all() {
     let mut faults = 0;
-    for plan in [FaultDisk::fail_from as fn(usize, std::io::ErrorKind) -> FaultDisk, FaultDisk::fail_at, |n, _| {
-        FaultDisk::tear_at(n)
-    }] {
+    for plan in [
+        FaultDisk::fail_from as fn(usize, std::io::ErrorKind) -> FaultDisk,
+        FaultDisk::fail_at,
+        |n, _| FaultDisk::tear_at(n),
+    ] {
         let mut seen_both = [false; 2];
         for n in 1.. {
             let dir = tempfile::tempdir().unwrap();
@@ -93,11 +127,20 @@ async fn a_commit_on_a_failing_disk_is_made_whole_or_not_at_all() {
             let disk = Arc::new(plan(n, std::io::ErrorKind::StorageFull));
             let outcome = script(&FileStore::new(dir.path(), disk.clone())).await;
             let found = contents(&sound(dir.path())).await;
-            assert!(found == before() || found == after(), "operation {n}: {found:?}");
-            assert!(outcome.is_err() || found == after(), "operation {n}: acknowledged and lost");
+            assert!(
+                found == before() || found == after(),
+                "operation {n}: {found:?}"
+            );
+            assert!(
+                outcome.is_err() || found == after(),
+                "operation {n}: acknowledged and lost"
+            );
             seen_both[usize::from(found == after())] = true;
             // It goes on from there.
-            sound(dir.path()).commit(&space(), vec![put("next", "1", Expected::Absent)], None).await.unwrap();
+            sound(dir.path())
+                .commit(&space(), vec![put("next", "1", Expected::Absent)], None)
+                .await
+                .unwrap();
             if !disk.fired() {
                 break;
             }
@@ -112,23 +155,39 @@ async fn a_commit_on_a_failing_disk_is_made_whole_or_not_at_all() {
 async fn an_append_on_a_failing_disk_is_made_whole_or_not_at_all() {
     let lines = [Bytes::from("two"), Bytes::from("three")];
     for count in [1, 2] {
-        for plan in [FaultDisk::fail_from as fn(usize, std::io::ErrorKind) -> FaultDisk, FaultDisk::fail_at, |n, _| {
-            FaultDisk::tear_at(n)
-        }] {
+        for plan in [
+            FaultDisk::fail_from as fn(usize, std::io::ErrorKind) -> FaultDisk,
+            FaultDisk::fail_at,
+            |n, _| FaultDisk::tear_at(n),
+        ] {
             for n in 1.. {
                 let dir = tempfile::tempdir().unwrap();
                 prepare(dir.path()).await;
                 let fence = fence(&sound(dir.path())).await;
                 let disk = Arc::new(plan(n, std::io::ErrorKind::StorageFull));
                 let broken = FileStore::new(dir.path(), disk.clone());
-                let outcome = broken.append(&space(), "j", 1, &lines[..count], &fence).await;
+                let outcome = broken
+                    .append(&space(), "j", 1, &lines[..count], &fence)
+                    .await;
                 let store = sound(dir.path());
                 let tail = store.tail(&space(), "j").await.unwrap().unwrap();
-                assert!(tail.seq == 1 || tail.seq == 1 + count as u64, "operation {n}: {tail:?}");
-                assert!(outcome.is_err() || tail.seq > 1, "operation {n}: acknowledged and lost");
-                store.append(&space(), "j", tail.seq, &[Bytes::from("next")], &fence).await.unwrap();
+                assert!(
+                    tail.seq == 1 || tail.seq == 1 + count as u64,
+                    "operation {n}: {tail:?}"
+                );
+                assert!(
+                    outcome.is_err() || tail.seq > 1,
+                    "operation {n}: acknowledged and lost"
+                );
+                store
+                    .append(&space(), "j", tail.seq, &[Bytes::from("next")], &fence)
+                    .await
+                    .unwrap();
                 let read = store.lines(&space(), "j", 1, 1000).await.unwrap();
-                assert_eq!((&read[0][..], &read[read.len() - 1][..]), (&b"one"[..], &b"next"[..]));
+                assert_eq!(
+                    (&read[0][..], &read[read.len() - 1][..]),
+                    (&b"one"[..], &b"next"[..])
+                );
                 if !disk.fired() {
                     break;
                 }
@@ -139,15 +198,24 @@ async fn an_append_on_a_failing_disk_is_made_whole_or_not_at_all() {
 
 #[tokio::test]
 async fn a_job_on_a_failing_disk_is_never_half_there() {
-    let job = || Job { payload: Bytes::from("do"), dedup: Some("key".into()), delay: Duration::ZERO, max_attempts: 9 };
+    let job = || Job {
+        payload: Bytes::from("do"),
+        dedup: Some("key".into()),
+        delay: Duration::ZERO,
+        max_attempts: 9,
+    };
     for n in 1.. {
         let dir = tempfile::tempdir().unwrap();
         let disk = Arc::new(FaultDisk::fail_from(n, std::io::ErrorKind::StorageFull));
         let broken = FileStore::new(dir.path(), disk.clone());
         let done = async {
             broken.enqueue(&space(), "q", job()).await?;
-            let Some(claimed) = broken.claim(&space(), "q", LONG).await? else { panic!("it is there") };
-            broken.nack(&space(), "q", &claimed, Duration::ZERO, "no").await
+            let Some(claimed) = broken.claim(&space(), "q", LONG).await? else {
+                panic!("it is there")
+            };
+            broken
+                .nack(&space(), "q", &claimed, Duration::ZERO, "no")
+                .await
         };
         let _ = done.await;
         let store = sound(dir.path());
@@ -156,8 +224,15 @@ async fn a_job_on_a_failing_disk_is_never_half_there() {
             assert_eq!(claimed.payload, "do");
         } else {
             // The failed claim was made: then it is hidden, and still a job.
-            let hidden = Claimed { id: "0000000000000001".into(), payload: Bytes::new(), attempt: 1 };
-            assert!(store.ack(&space(), "q", &hidden).await.unwrap(), "operation {n}");
+            let hidden = Claimed {
+                id: "0000000000000001".into(),
+                payload: Bytes::new(),
+                attempt: 1,
+            };
+            assert!(
+                store.ack(&space(), "q", &hidden).await.unwrap(),
+                "operation {n}"
+            );
         }
         if !disk.fired() {
             return;
@@ -170,14 +245,18 @@ async fn a_process_killed_in_a_commit_leaves_all_of_it_or_nothing() {
     if let Some(role) = child_role() {
         let point = KillPoint::ALL[role.get("point").parse::<usize>().unwrap()];
         let disk = FaultDisk::kill_at(role.get("n").parse().unwrap(), point);
-        script(&FileStore::new(Path::new(role.get("root")), Arc::new(disk))).await.unwrap();
+        script(&FileStore::new(Path::new(role.get("root")), Arc::new(disk)))
+            .await
+            .unwrap();
         return;
     }
     let count = {
         let dir = tempfile::tempdir().unwrap();
         prepare(dir.path()).await;
         let disk = Arc::new(FaultDisk::counting());
-        script(&FileStore::new(dir.path(), disk.clone())).await.unwrap();
+        script(&FileStore::new(dir.path(), disk.clone()))
+            .await
+            .unwrap();
         disk.count()
     };
     for n in 1..=count {
@@ -189,11 +268,17 @@ async fn a_process_killed_in_a_commit_leaves_all_of_it_or_nothing() {
             ("point", (n % KillPoint::ALL.len()).to_string()),
             ("root", dir.path().to_str().unwrap().to_owned()),
         ];
-        let ended = Child::spawn("filestore::a_process_killed_in_a_commit_leaves_all_of_it_or_nothing", told)
-            .wait(Duration::from_secs(20));
+        let ended = Child::spawn(
+            "filestore::a_process_killed_in_a_commit_leaves_all_of_it_or_nothing",
+            told,
+        )
+        .wait(Duration::from_secs(20));
         assert_eq!(ended.death, Death::Signal(9), "{ended}");
         let found = contents(&sound(dir.path())).await;
-        assert!(found == before() || found == after(), "killed at {n} of {count}: {found:?}");
+        assert!(
+            found == before() || found == after(),
+            "killed at {n} of {count}: {found:?}"
+        );
     }
 }
 
@@ -202,16 +287,42 @@ async fn a_journal_is_a_file_to_read_and_a_torn_end_is_cut() {
     let dir = tempfile::tempdir().unwrap();
     let store = sound(dir.path());
     let fence = fence(&store).await;
-    store.append(&space(), "s/1", 0, &[Bytes::from("{\"a\":1}"), Bytes::from("{\"a\":2}")], &fence).await.unwrap();
+    store
+        .append(
+            &space(),
+            "s/1",
+            0,
+            &[Bytes::from("{\"a\":1}"), Bytes::from("{\"a\":2}")],
+            &fence,
+        )
+        .await
+        .unwrap();
     let file = dir.path().join("agents+main/journals/s%2F1.jsonl");
-    assert_eq!(std::fs::read_to_string(&file).unwrap(), "{\"a\":1}\n{\"a\":2}\n");
+    assert_eq!(
+        std::fs::read_to_string(&file).unwrap(),
+        "{\"a\":1}\n{\"a\":2}\n"
+    );
     std::fs::write(&file, "{\"a\":1}\n{\"a\":2}\n{\"a\":").unwrap();
     assert_eq!(store.tail(&space(), "s/1").await.unwrap().unwrap().seq, 2);
-    assert_eq!(store.lines(&space(), "s/1", 2, 1000).await.unwrap(), ["{\"a\":2}"]);
-    store.append(&space(), "s/1", 2, &[Bytes::from("{}")], &fence).await.unwrap();
-    assert_eq!(std::fs::read_to_string(&file).unwrap(), "{\"a\":1}\n{\"a\":2}\n{}\n");
-    let two_lines = store.append(&space(), "s/1", 3, &[Bytes::from("a\nb")], &fence).await;
-    assert!(matches!(two_lines, Err(StoreError::Store { .. })), "{two_lines:?}");
+    assert_eq!(
+        store.lines(&space(), "s/1", 2, 1000).await.unwrap(),
+        ["{\"a\":2}"]
+    );
+    store
+        .append(&space(), "s/1", 2, &[Bytes::from("{}")], &fence)
+        .await
+        .unwrap();
+    assert_eq!(
+        std::fs::read_to_string(&file).unwrap(),
+        "{\"a\":1}\n{\"a\":2}\n{}\n"
+    );
+    let two_lines = store
+        .append(&space(), "s/1", 3, &[Bytes::from("a\nb")], &fence)
+        .await;
+    assert!(
+        matches!(two_lines, Err(StoreError::Store { .. })),
+        "{two_lines:?}"
+    );
 }
 
 #[tokio::test]
@@ -221,13 +332,30 @@ async fn names_too_long_for_a_file_are_kept() {
     let fence = fence(&store).await;
     let names = ["ü".repeat(400), "ü".repeat(401)];
     for name in &names {
-        store.append(&space(), name, 0, &[Bytes::copy_from_slice(name.as_bytes())], &fence).await.unwrap();
-        let job = Job { payload: Bytes::from("x"), dedup: None, delay: Duration::ZERO, max_attempts: 1 };
+        store
+            .append(
+                &space(),
+                name,
+                0,
+                &[Bytes::copy_from_slice(name.as_bytes())],
+                &fence,
+            )
+            .await
+            .unwrap();
+        let job = Job {
+            payload: Bytes::from("x"),
+            dedup: None,
+            delay: Duration::ZERO,
+            max_attempts: 1,
+        };
         store.enqueue(&space(), name, job).await.unwrap();
         assert!(store.claim(&space(), name, LONG).await.unwrap().is_some());
     }
     let listed = store.names(&space(), None, 10).await.unwrap();
-    assert_eq!(listed.into_iter().map(|(name, _)| name).collect::<Vec<_>>(), names);
+    assert_eq!(
+        listed.into_iter().map(|(name, _)| name).collect::<Vec<_>>(),
+        names
+    );
     store.erase(&space(), &names[0], &fence).await.unwrap();
     assert_eq!(store.names(&space(), None, 10).await.unwrap().len(), 1);
 }
@@ -236,21 +364,40 @@ async fn names_too_long_for_a_file_are_kept() {
 async fn damage_is_told_of_and_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     let store = sound(dir.path());
-    store.commit(&space(), vec![put("a", "1", Expected::Absent), put("b", "1", Expected::Absent)], None).await.unwrap();
+    store
+        .commit(
+            &space(),
+            vec![
+                put("a", "1", Expected::Absent),
+                put("b", "1", Expected::Absent),
+            ],
+            None,
+        )
+        .await
+        .unwrap();
     let documents = dir.path().join("agents+main/documents");
     std::fs::write(documents.join("a"), "nonsense").unwrap();
     std::fs::copy(documents.join("b"), documents.join("c")).unwrap();
     for key in ["a", "c"] {
         let outcome = store.get(&space(), key).await;
-        assert!(matches!(outcome, Err(StoreError::Corrupt { .. })), "{key}: {outcome:?}");
+        assert!(
+            matches!(outcome, Err(StoreError::Corrupt { .. })),
+            "{key}: {outcome:?}"
+        );
     }
-    assert_eq!(std::fs::read_to_string(documents.join("a")).unwrap(), "nonsense");
+    assert_eq!(
+        std::fs::read_to_string(documents.join("a")).unwrap(),
+        "nonsense"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn two_stores_on_one_folder_are_one_store() {
     let dir = tempfile::tempdir().unwrap();
-    sound(dir.path()).commit(&space(), vec![put("counter", "0", Expected::Absent)], None).await.unwrap();
+    sound(dir.path())
+        .commit(&space(), vec![put("counter", "0", Expected::Absent)], None)
+        .await
+        .unwrap();
     let mut writers = tokio::task::JoinSet::new();
     for _ in 0..4 {
         let store = sound(dir.path());
@@ -259,7 +406,11 @@ async fn two_stores_on_one_folder_are_one_store() {
             while made < 10 {
                 let found = store.get(&space(), "counter").await.unwrap().unwrap();
                 let count: u32 = std::str::from_utf8(&found.body).unwrap().parse().unwrap();
-                let next = put("counter", &(count + 1).to_string(), Expected::Version(found.version));
+                let next = put(
+                    "counter",
+                    &(count + 1).to_string(),
+                    Expected::Version(found.version),
+                );
                 match store.commit(&space(), vec![next], None).await {
                     Ok(()) => made += 1,
                     Err(StoreError::Conflict(_)) => {}
@@ -269,7 +420,10 @@ async fn two_stores_on_one_folder_are_one_store() {
         });
     }
     writers.join_all().await;
-    assert_eq!(contents(&sound(dir.path())).await, [("counter".to_owned(), "40".to_owned())]);
+    assert_eq!(
+        contents(&sound(dir.path())).await,
+        [("counter".to_owned(), "40".to_owned())]
+    );
 }
 
 #[tokio::test]

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead_store::{
-    Acquired, Change, Claim, DocVersion, Document, Documents, Enqueued, Expected, Fence, Job, Journals, Leases, Queue,
-    RedisStore, Space, Store, StoreError,
+    Acquired, Change, Claim, DocVersion, Document, Documents, Enqueued, Expected, Fence, Job,
+    Journals, Leases, Queue, RedisStore, Space, Store, StoreError,
 };
 use stead_testkit::LossyLine;
 use stead_testkit::servers::{Kind, Server, shared};
@@ -13,7 +13,10 @@ use stead_testkit::servers::{Kind, Server, shared};
 const LONG: Duration = Duration::from_secs(60);
 
 async fn open() -> (Arc<dyn Store>, ()) {
-    (Arc::new(RedisStore::connect(&shared(Kind::Redis)).await.unwrap()), ())
+    (
+        Arc::new(RedisStore::connect(&shared(Kind::Redis)).await.unwrap()),
+        (),
+    )
 }
 
 stead_testkit::store_suite!(open());
@@ -23,32 +26,59 @@ fn fresh_space() -> Space {
 }
 
 fn put(key: &str, body: &str, expect: Expected) -> Change {
-    Change::Put { key: key.into(), document: Document::new("", body.to_owned()), expect }
+    Change::Put {
+        key: key.into(),
+        document: Document::new("", body.to_owned()),
+        expect,
+    }
 }
 
 async fn fence(store: &RedisStore, space: &Space) -> Fence {
-    match store.acquire(space, "lease", &DocVersion::fresh().to_string(), LONG, Claim::Free).await.unwrap() {
+    match store
+        .acquire(
+            space,
+            "lease",
+            &DocVersion::fresh().to_string(),
+            LONG,
+            Claim::Free,
+        )
+        .await
+        .unwrap()
+    {
         Acquired::Ours(fence) => fence,
         Acquired::Held(lease) => panic!("{lease:?}"),
     }
 }
 
 fn job(payload: &'static str, max_attempts: u32) -> Job {
-    Job { payload: Bytes::from(payload), dedup: None, delay: Duration::ZERO, max_attempts }
+    Job {
+        payload: Bytes::from(payload),
+        dedup: None,
+        delay: Duration::ZERO,
+        max_attempts,
+    }
 }
 
 /// A store at the end of a lossy line, with every script known to the server.
 async fn lossy() -> (LossyLine, RedisStore, Space) {
     let url = shared(Kind::Redis);
     let line = LossyLine::to(url.trim_start_matches("redis://").trim_end_matches('/'));
-    let store = RedisStore::connect(&format!("redis://{}/", line.address())).await.unwrap();
+    let store = RedisStore::connect(&format!("redis://{}/", line.address()))
+        .await
+        .unwrap();
     let warm = fresh_space();
     let lease = fence(&store, &warm).await;
     store.commit(&warm, vec![], None).await.unwrap();
-    store.append(&warm, "j", 0, &[Bytes::from("x")], &lease).await.unwrap();
+    store
+        .append(&warm, "j", 0, &[Bytes::from("x")], &lease)
+        .await
+        .unwrap();
     store.enqueue(&warm, "q", job("x", 2)).await.unwrap();
     let claimed = store.claim(&warm, "q", LONG).await.unwrap().unwrap();
-    store.nack(&warm, "q", &claimed, Duration::ZERO, "x").await.unwrap();
+    store
+        .nack(&warm, "q", &claimed, Duration::ZERO, "x")
+        .await
+        .unwrap();
     (line, store, fresh_space())
 }
 
@@ -61,7 +91,11 @@ async fn a_commit_whose_answer_is_lost_is_made_once() {
         .commit(
             &space,
             vec![
-                Change::Put { key: "from".into(), document: moved, expect: Expected::Absent },
+                Change::Put {
+                    key: "from".into(),
+                    document: moved,
+                    expect: Expected::Absent,
+                },
                 put("gone", "", Expected::Absent),
             ],
             None,
@@ -71,17 +105,35 @@ async fn a_commit_whose_answer_is_lost_is_made_once() {
     line.lose(2);
     let changes = vec![
         put("new", "1", Expected::Absent),
-        Change::Move { from: "from".into(), to: "to".into(), version },
-        Change::Delete { key: "gone".into(), expect: Expected::Any },
-        Change::Check { key: "nothing".into(), expect: Expected::Absent },
+        Change::Move {
+            from: "from".into(),
+            to: "to".into(),
+            version,
+        },
+        Change::Delete {
+            key: "gone".into(),
+            expect: Expected::Any,
+        },
+        Change::Check {
+            key: "nothing".into(),
+            expect: Expected::Absent,
+        },
     ];
     store.commit(&space, changes, None).await.unwrap();
     assert_eq!(line.lost(), 2);
-    let keys: Vec<String> = store.list(&space, "", None, 10).await.unwrap().into_iter().map(|l| l.key).collect();
+    let keys: Vec<String> = store
+        .list(&space, "", None, 10)
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|l| l.key)
+        .collect();
     assert_eq!(keys, ["new", "to"]);
     // Someone else's document is not taken for ours.
     line.lose(1);
-    let outcome = store.commit(&space, vec![put("new", "2", Expected::Absent)], None).await;
+    let outcome = store
+        .commit(&space, vec![put("new", "2", Expected::Absent)], None)
+        .await;
     assert!(matches!(outcome, Err(StoreError::Conflict(key)) if key == "new"));
 }
 
@@ -95,10 +147,24 @@ async fn an_append_whose_answer_is_lost_is_made_once() {
     line.lose(1);
     store.append(&space, "j", 2, &lines, &lease).await.unwrap();
     assert_eq!(line.lost(), 2);
-    assert_eq!(store.lines(&space, "j", 1, 1000).await.unwrap(), [lines.clone(), lines].concat());
+    assert_eq!(
+        store.lines(&space, "j", 1, 1000).await.unwrap(),
+        [lines.clone(), lines].concat()
+    );
     line.lose(1);
-    let outcome = store.append(&space, "j", 2, &[Bytes::from("two"), Bytes::from("one")], &lease).await;
-    assert!(matches!(outcome, Err(StoreError::Conflict(_))), "{outcome:?}");
+    let outcome = store
+        .append(
+            &space,
+            "j",
+            2,
+            &[Bytes::from("two"), Bytes::from("one")],
+            &lease,
+        )
+        .await;
+    assert!(
+        matches!(outcome, Err(StoreError::Conflict(_))),
+        "{outcome:?}"
+    );
 }
 
 #[tokio::test]
@@ -109,7 +175,10 @@ async fn a_grant_whose_answer_is_lost_is_the_same_grant() {
     line.lose(1);
     assert!(store.renew(&space, &first, LONG).await.unwrap());
     assert_eq!(line.lost(), 2);
-    let other = store.acquire(&space, "lease", "other", LONG, Claim::Free).await.unwrap();
+    let other = store
+        .acquire(&space, "lease", "other", LONG, Claim::Free)
+        .await
+        .unwrap();
     assert!(matches!(other, Acquired::Held(lease) if lease.token == first.token));
 }
 
@@ -117,7 +186,9 @@ async fn a_grant_whose_answer_is_lost_is_the_same_grant() {
 async fn a_job_whose_answers_are_lost_is_there_once() {
     let (line, store, space) = lossy().await;
     line.lose(1);
-    let Enqueued::New(id) = store.enqueue(&space, "q", job("once", 1)).await.unwrap() else { panic!("it is new") };
+    let Enqueued::New(id) = store.enqueue(&space, "q", job("once", 1)).await.unwrap() else {
+        panic!("it is new")
+    };
     line.lose(1);
     // With one attempt only, a delivery that nobody got would be the end of it.
     let claimed = store.claim(&space, "q", LONG).await.unwrap().unwrap();
@@ -130,7 +201,12 @@ async fn a_job_whose_answers_are_lost_is_there_once() {
         let claimed = store.claim(&space, "q", LONG).await.unwrap().unwrap();
         assert_eq!(claimed.attempt, attempt);
         line.lose(1);
-        assert!(store.nack(&space, "q", &claimed, Duration::ZERO, "no").await.unwrap());
+        assert!(
+            store
+                .nack(&space, "q", &claimed, Duration::ZERO, "no")
+                .await
+                .unwrap()
+        );
     }
     assert_eq!(store.dead(&space, "q", None, 10).await.unwrap().len(), 1);
     assert_eq!(line.lost(), 5);
@@ -144,7 +220,10 @@ async fn a_restart_is_survived_and_nothing_acknowledged_is_lost() {
     let lease = fence(&store, &space).await;
     let appending = async {
         for n in 0..400_u64 {
-            store.append(&space, "j", n, &[Bytes::from(n.to_string())], &lease).await.unwrap();
+            store
+                .append(&space, "j", n, &[Bytes::from(n.to_string())], &lease)
+                .await
+                .unwrap();
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
@@ -173,9 +252,15 @@ async fn a_server_that_is_gone_is_unavailable_in_time() {
     server.stop();
     let begun = Instant::now();
     let outcome = store.get(&fresh_space(), "a").await;
-    assert!(matches!(outcome, Err(StoreError::Unavailable { .. })), "{outcome:?}");
+    assert!(
+        matches!(outcome, Err(StoreError::Unavailable { .. })),
+        "{outcome:?}"
+    );
     let took = begun.elapsed();
-    assert!((Duration::from_secs(5)..Duration::from_secs(20)).contains(&took), "gave up after {took:?}");
+    assert!(
+        (Duration::from_secs(5)..Duration::from_secs(20)).contains(&took),
+        "gave up after {took:?}"
+    );
     server.start_again();
     assert_eq!(store.get(&fresh_space(), "a").await.unwrap(), None);
 }
@@ -185,7 +270,10 @@ async fn a_frozen_server_answers_when_it_goes_on() {
     let server = Server::start(Kind::Redis);
     let store = RedisStore::connect(server.url()).await.unwrap();
     let space = fresh_space();
-    store.commit(&space, vec![put("a", "1", Expected::Absent)], None).await.unwrap();
+    store
+        .commit(&space, vec![put("a", "1", Expected::Absent)], None)
+        .await
+        .unwrap();
     server.pause();
     let resuming = async {
         tokio::time::sleep(Duration::from_millis(500)).await;
@@ -199,10 +287,20 @@ async fn a_frozen_server_answers_when_it_goes_on() {
 async fn ten_thousand_changes_in_one_commit() {
     let store = RedisStore::connect(&shared(Kind::Redis)).await.unwrap();
     let space = fresh_space();
-    let changes = (0..10_000).map(|n| put(&format!("{n:05}"), "x", Expected::Absent)).collect();
+    let changes = (0..10_000)
+        .map(|n| put(&format!("{n:05}"), "x", Expected::Absent))
+        .collect();
     store.commit(&space, changes, None).await.unwrap();
-    assert_eq!(store.list(&space, "", None, 20_000).await.unwrap().len(), 10_000);
-    let deletes = (0..10_000).map(|n| Change::Delete { key: format!("{n:05}"), expect: Expected::Any }).collect();
+    assert_eq!(
+        store.list(&space, "", None, 20_000).await.unwrap().len(),
+        10_000
+    );
+    let deletes = (0..10_000)
+        .map(|n| Change::Delete {
+            key: format!("{n:05}"),
+            expect: Expected::Any,
+        })
+        .collect();
     store.commit(&space, deletes, None).await.unwrap();
 }
 
@@ -212,13 +310,35 @@ async fn lost_lines_are_told_of() {
     let store = RedisStore::connect(&url).await.unwrap();
     let space = fresh_space();
     let lease = fence(&store, &space).await;
-    store.append(&space, "j", 0, &[Bytes::from("one"), Bytes::from("two")], &lease).await.unwrap();
+    store
+        .append(
+            &space,
+            "j",
+            0,
+            &[Bytes::from("one"), Bytes::from("two")],
+            &lease,
+        )
+        .await
+        .unwrap();
     // As after a crash that kept one key and not the other.
-    let mut raw = redis::Client::open(url).unwrap().get_multiplexed_async_connection().await.unwrap();
+    let mut raw = redis::Client::open(url)
+        .unwrap()
+        .get_multiplexed_async_connection()
+        .await
+        .unwrap();
     let list = format!("{{stead:{space}}}:j:j");
-    redis::cmd("RPOP").arg(&list).query_async::<()>(&mut raw).await.unwrap();
-    let outcome = store.append(&space, "j", 2, &[Bytes::from("three")], &lease).await;
-    assert!(matches!(outcome, Err(StoreError::Corrupt { .. })), "{outcome:?}");
+    redis::cmd("RPOP")
+        .arg(&list)
+        .query_async::<()>(&mut raw)
+        .await
+        .unwrap();
+    let outcome = store
+        .append(&space, "j", 2, &[Bytes::from("three")], &lease)
+        .await;
+    assert!(
+        matches!(outcome, Err(StoreError::Corrupt { .. })),
+        "{outcome:?}"
+    );
 }
 
 #[tokio::test]
@@ -227,25 +347,43 @@ async fn tokens_grow_even_if_the_server_lost_its_memory() {
     let store = RedisStore::connect(&url).await.unwrap();
     let space = fresh_space();
     let first = fence(&store, &space).await;
-    let mut raw = redis::Client::open(url).unwrap().get_multiplexed_async_connection().await.unwrap();
-    redis::cmd("DEL").arg(format!("{{stead:{space}}}:l:lease")).query_async::<()>(&mut raw).await.unwrap();
+    let mut raw = redis::Client::open(url)
+        .unwrap()
+        .get_multiplexed_async_connection()
+        .await
+        .unwrap();
+    redis::cmd("DEL")
+        .arg(format!("{{stead:{space}}}:l:lease"))
+        .query_async::<()>(&mut raw)
+        .await
+        .unwrap();
     tokio::time::sleep(Duration::from_millis(5)).await;
     // The holder of before is fenced off at once, and not by chance let in again later.
-    let outcome = store.append(&space, "j", 0, &[Bytes::from("one")], &first).await;
+    let outcome = store
+        .append(&space, "j", 0, &[Bytes::from("one")], &first)
+        .await;
     assert!(matches!(outcome, Err(StoreError::Fenced { lease }) if lease == "lease"));
     assert!(fence(&store, &space).await.token > first.token);
 }
 
 #[tokio::test]
 async fn what_cannot_be_reached_is_said_without_secrets() {
-    let refused = RedisStore::connect("redis://user:s3cret@127.0.0.1:1/0?x=s3cret").await.unwrap_err();
-    assert!(matches!(&refused, StoreError::Unavailable { place, .. } if place == "redis://127.0.0.1:1/0"));
+    let refused = RedisStore::connect("redis://user:s3cret@127.0.0.1:1/0?x=s3cret")
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(&refused, StoreError::Unavailable { place, .. } if place == "redis://127.0.0.1:1/0")
+    );
     // This server wants no password.
     let with_password = shared(Kind::Redis).replace("redis://", "redis://user:s3cret@");
     let denied = RedisStore::connect(&with_password).await.unwrap_err();
     assert!(matches!(denied, StoreError::Store { .. }), "{denied:?}");
-    let no_tls = RedisStore::connect(&shared(Kind::Redis).replace("redis://", "rediss://:s3cret@")).await.unwrap_err();
-    let no_url = RedisStore::connect("redis://:s3cret@host:port/x").await.unwrap_err();
+    let no_tls = RedisStore::connect(&shared(Kind::Redis).replace("redis://", "rediss://:s3cret@"))
+        .await
+        .unwrap_err();
+    let no_url = RedisStore::connect("redis://:s3cret@host:port/x")
+        .await
+        .unwrap_err();
     assert!(matches!(no_url, StoreError::Setup(_)), "{no_url:?}");
     for error in [refused, denied, no_tls, no_url] {
         let told = format!("{error} {error:?}");

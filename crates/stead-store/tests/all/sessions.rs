@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead_core::{AgentId, Entry, Outcome, Redactor, RunEnd, RunId, SessionId, UserInput};
 use stead_store::{
-    Acquired, Claim, FileSessions, Imported, MemoryStore, OsDisk, RedisStore, Sessions, Space, SqlStore, Store,
-    StoreError, StoreSessions, Wait,
+    Acquired, Claim, FileSessions, Imported, MemoryStore, OsDisk, RedisStore, Sessions, Space,
+    SqlStore, Store, StoreError, StoreSessions, Wait,
 };
 use stead_testkit::servers::{Kind, shared};
 
@@ -34,7 +34,11 @@ fn sessions(store: &Arc<dyn Store>, space: &Space) -> StoreSessions {
 
 fn input(text: &str) -> Vec<Entry> {
     let run = RunId::fresh();
-    let end = RunEnd { run: run.clone(), outcome: Outcome::Completed, reason: None };
+    let end = RunEnd {
+        run: run.clone(),
+        outcome: Outcome::Completed,
+        reason: None,
+    };
     vec![Entry::User(UserInput::text(run, text)), Entry::End(end)]
 }
 
@@ -44,10 +48,21 @@ async fn a_session_goes_on_elsewhere_and_is_listed_and_removed() {
         let space = fresh_space();
         let here = sessions(&store, &space);
         let mut opened = here.create(&id("s"), None).await.unwrap();
-        let lines = opened.writer.append(input("the key is sk-very-secret, ä")).await.unwrap();
+        let lines = opened
+            .writer
+            .append(input("the key is sk-very-secret, ä"))
+            .await
+            .unwrap();
         let at = opened.writer.position();
         opened.writer.close().await;
-        assert!(matches!(here.create(&id("s"), None).await, Err(StoreError::Exists(_))), "{}", store.place());
+        assert!(
+            matches!(
+                here.create(&id("s"), None).await,
+                Err(StoreError::Exists(_))
+            ),
+            "{}",
+            store.place()
+        );
 
         let there = sessions(&store, &space);
         let known = there.open(&id("s"), Some(at), Wait::No).await.unwrap();
@@ -61,14 +76,28 @@ async fn a_session_goes_on_elsewhere_and_is_listed_and_removed() {
 
         let read = here.read(&id("s")).await.unwrap();
         assert_eq!(read[1..3], lines[..]);
-        assert_eq!(read.iter().map(|line| line.seq).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+        assert_eq!(
+            read.iter().map(|line| line.seq).collect::<Vec<_>>(),
+            [1, 2, 3, 4, 5]
+        );
         assert!(!format!("{read:?}").contains("very-secret"));
         let list = here.list().await.unwrap();
-        assert_eq!(list.iter().map(|s| (s.id.as_str(), s.entries, s.runs)).collect::<Vec<_>>(), [("s", 5, 2)]);
+        assert_eq!(
+            list.iter()
+                .map(|s| (s.id.as_str(), s.entries, s.runs))
+                .collect::<Vec<_>>(),
+            [("s", 5, 2)]
+        );
         there.remove(&id("s")).await.unwrap();
         assert!(here.list().await.unwrap().is_empty());
-        assert!(matches!(here.open(&id("s"), None, Wait::No).await, Err(StoreError::NotFound(_))));
-        assert!(matches!(here.read(&id("s")).await, Err(StoreError::NotFound(_))));
+        assert!(matches!(
+            here.open(&id("s"), None, Wait::No).await,
+            Err(StoreError::NotFound(_))
+        ));
+        assert!(matches!(
+            here.read(&id("s")).await,
+            Err(StoreError::NotFound(_))
+        ));
     }
 }
 
@@ -80,18 +109,38 @@ async fn a_living_writer_keeps_others_out_and_an_overtaken_one_is_fenced_off() {
         let mut first = here.create(&id("s"), None).await.unwrap();
         let begun = Instant::now();
         let refused = there.open(&id("s"), None, Wait::No).await;
-        assert!(matches!(&refused, Err(StoreError::Locked { .. })), "{refused:?}");
-        assert!(begun.elapsed() < Duration::from_secs(9), "a holder that renews is known to live before that");
+        assert!(
+            matches!(&refused, Err(StoreError::Locked { .. })),
+            "{refused:?}"
+        );
+        assert!(
+            begun.elapsed() < Duration::from_secs(9),
+            "a holder that renews is known to live before that"
+        );
 
         // Someone who knows that the holder is gone takes over; it is not, and finds out at its next word.
         let fence = first.writer.fence().unwrap().clone();
-        let taken = store.acquire(&space, &fence.name, "elsewhere", Duration::from_secs(1), Claim::Over(fence.token));
+        let taken = store.acquire(
+            &space,
+            &fence.name,
+            "elsewhere",
+            Duration::from_secs(1),
+            Claim::Over(fence.token),
+        );
         assert!(matches!(taken.await.unwrap(), Acquired::Ours(_)));
         let late = first.writer.append(input("late")).await;
         assert!(matches!(late, Err(StoreError::Fenced { .. })), "{late:?}");
         assert!(first.writer.lost().is_cancelled());
-        assert!(matches!(first.writer.append(input("later")).await, Err(StoreError::Fenced { .. })));
-        assert_eq!(here.read(&id("s")).await.unwrap().len(), 1, "{}", store.place());
+        assert!(matches!(
+            first.writer.append(input("later")).await,
+            Err(StoreError::Fenced { .. })
+        ));
+        assert_eq!(
+            here.read(&id("s")).await.unwrap().len(),
+            1,
+            "{}",
+            store.place()
+        );
         // That other one is silent for as long as its lease lasts, so the session is free again.
         let mut second = there.open(&id("s"), None, Wait::No).await.unwrap();
         second.writer.append(input("on we go")).await.unwrap();
@@ -105,20 +154,32 @@ async fn a_holder_that_is_gone_from_this_machine_is_overtaken_at_once() {
     let store = &stores().await[0];
     let space = fresh_space();
     let here = sessions(store, &space);
-    here.create(&id("s"), None).await.unwrap().writer.close().await;
+    here.create(&id("s"), None)
+        .await
+        .unwrap()
+        .writer
+        .close()
+        .await;
     // As a killed process leaves it: held, and nobody there.
     let mut gone = std::process::Command::new("true").spawn().unwrap();
     let pid = gone.id();
     gone.wait().unwrap();
     let machine = format!(
         "{} {}",
-        std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap().trim(),
+        std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+            .unwrap()
+            .trim(),
         std::fs::read_link("/proc/self/ns/pid").unwrap().display()
     );
-    let holder =
-        serde_json::json!({"nonce": "x", "host": "h", "pid": pid, "program": "stead", "machine": machine, "began": 1});
+    let holder = serde_json::json!({"nonce": "x", "host": "h", "pid": pid, "program": "stead", "machine": machine, "began": 1});
     let holder = holder.to_string();
-    let lease = store.acquire(&space, "session/s", &holder, Duration::from_secs(60), Claim::Free);
+    let lease = store.acquire(
+        &space,
+        "session/s",
+        &holder,
+        Duration::from_secs(60),
+        Claim::Free,
+    );
     assert!(matches!(lease.await.unwrap(), Acquired::Ours(_)));
     let begun = Instant::now();
     here.open(&id("s"), None, Wait::No).await.unwrap();
@@ -129,21 +190,44 @@ async fn a_holder_that_is_gone_from_this_machine_is_overtaken_at_once() {
 async fn a_session_moves_between_files_and_stores_and_back() {
     for store in stores().await {
         let dir = tempfile::tempdir().unwrap();
-        let files = FileSessions::new(dir.path(), AgentId::main(), Arc::new(OsDisk), Redactor::default());
+        let files = FileSessions::new(
+            dir.path(),
+            AgentId::main(),
+            Arc::new(OsDisk),
+            Redactor::default(),
+        );
         let mut opened = files.create(&id("s"), None).await.unwrap();
         opened.writer.append(input("hello")).await.unwrap();
         drop(opened);
         let remote = sessions(&store, &fresh_space());
         let lines = files.export(&id("s")).await.unwrap();
-        assert_eq!(remote.import(&id("s"), lines.clone()).await.unwrap(), Imported::New);
-        assert_eq!(remote.import(&id("s"), lines.clone()).await.unwrap(), Imported::Same);
+        assert_eq!(
+            remote.import(&id("s"), lines.clone()).await.unwrap(),
+            Imported::New
+        );
+        assert_eq!(
+            remote.import(&id("s"), lines.clone()).await.unwrap(),
+            Imported::Same
+        );
         let mut opened = remote.open(&id("s"), None, Wait::No).await.unwrap();
         opened.writer.append(input("and on")).await.unwrap();
         opened.writer.close().await;
         let longer = remote.export(&id("s")).await.unwrap();
-        assert_eq!(files.import(&id("s"), longer.clone()).await.unwrap(), Imported::Extended);
+        assert_eq!(
+            files.import(&id("s"), longer.clone()).await.unwrap(),
+            Imported::Extended
+        );
         assert_eq!(files.export(&id("s")).await.unwrap(), longer);
-        assert_eq!(files.open(&id("s"), None, Wait::No).await.unwrap().state.unwrap().runs, 2);
+        assert_eq!(
+            files
+                .open(&id("s"), None, Wait::No)
+                .await
+                .unwrap()
+                .state
+                .unwrap()
+                .runs,
+            2
+        );
 
         // Lines that say something else are not woven in.
         let mut other = files.open(&id("s"), None, Wait::No).await.unwrap();
@@ -152,9 +236,14 @@ async fn a_session_moves_between_files_and_stores_and_back() {
         let mut other = remote.open(&id("s"), None, Wait::No).await.unwrap();
         other.writer.append(input("there")).await.unwrap();
         other.writer.close().await;
-        let refused = remote.import(&id("s"), files.export(&id("s")).await.unwrap()).await;
+        let refused = remote
+            .import(&id("s"), files.export(&id("s")).await.unwrap())
+            .await;
         assert!(matches!(refused, Err(StoreError::Exists(_))), "{refused:?}");
         let foreign = files.import(&id("other"), longer).await;
-        assert!(matches!(foreign, Err(StoreError::Damaged { .. })), "{foreign:?}");
+        assert!(
+            matches!(foreign, Err(StoreError::Damaged { .. })),
+            "{foreign:?}"
+        );
     }
 }

@@ -38,7 +38,10 @@ use tokio::task::JoinSet;
 
 /// Serves on this listener forever. Run it on a [`tokio::task::LocalSet`].
 pub async fn serve(listener: TcpListener, delay_ms: u64) -> io::Result<()> {
-    let server = Rc::new(Server { delay_ms: Cell::new(delay_ms), ..Server::default() });
+    let server = Rc::new(Server {
+        delay_ms: Cell::new(delay_ms),
+        ..Server::default()
+    });
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -105,7 +108,14 @@ impl Server {
         let sent_ns = monotonic_ns();
         if !scenario.nolog {
             let Request { first_byte_ns, .. } = *request;
-            let line = Line { scenario, step, first_byte_ns, received_ns, sent_ns, body_bytes: body.len() };
+            let line = Line {
+                scenario,
+                step,
+                first_byte_ns,
+                received_ns,
+                sent_ns,
+                body_bytes: body.len(),
+            };
             self.log.borrow_mut().push(line);
         }
         let content_type = match mode {
@@ -116,7 +126,9 @@ impl Server {
     }
 
     fn scenario(&self, body: &[u8]) -> Rc<Scenario> {
-        let Some(raw) = scenario::marked(body) else { return Rc::default() };
+        let Some(raw) = scenario::marked(body) else {
+            return Rc::default();
+        };
         if let Some(known) = self.scenarios.borrow().get(raw) {
             return Rc::clone(known);
         }
@@ -124,12 +136,17 @@ impl Server {
             eprintln!("bad scenario ({why}): {}", String::from_utf8_lossy(raw));
             Scenario::default()
         }));
-        self.scenarios.borrow_mut().insert(raw.to_vec(), Rc::clone(&scenario));
+        self.scenarios
+            .borrow_mut()
+            .insert(raw.to_vec(), Rc::clone(&scenario));
         scenario
     }
 
     fn control(&self, request: &Request) -> (&'static str, String) {
-        let (path, query) = request.target.split_once('?').unwrap_or((&request.target, ""));
+        let (path, query) = request
+            .target
+            .split_once('?')
+            .unwrap_or((&request.target, ""));
         match path {
             "/log" => ("text/plain", self.log_text(query.strip_prefix("id="))),
             "/reset" => {
@@ -139,24 +156,49 @@ impl Server {
                 ("text/plain", "ok\n".into())
             }
             "/delay" => {
-                self.delay_ms.set(query.strip_prefix("ms=").and_then(|ms| ms.parse().ok()).unwrap_or(0));
+                self.delay_ms.set(
+                    query
+                        .strip_prefix("ms=")
+                        .and_then(|ms| ms.parse().ok())
+                        .unwrap_or(0),
+                );
                 ("text/plain", "ok\n".into())
             }
             "/stats" => {
-                let stats = serde_json::json!({"requests": self.requests.get(), "now": monotonic_ns()});
+                let stats =
+                    serde_json::json!({"requests": self.requests.get(), "now": monotonic_ns()});
                 ("application/json", format!("{stats}\n"))
             }
-            "/v1/models" => ("application/json", r#"{"object":"list","data":[{"id":"fake","object":"model"}]}"#.into()),
+            "/v1/models" => (
+                "application/json",
+                r#"{"object":"list","data":[{"id":"fake","object":"model"}]}"#.into(),
+            ),
             _ => ("application/json", "{}".into()),
         }
     }
 
     fn log_text(&self, id: Option<&str>) -> String {
         let mut out = String::new();
-        for line in self.log.borrow().iter().filter(|line| id.is_none_or(|id| line.scenario.id == id)) {
-            let Line { scenario, step, first_byte_ns, received_ns, sent_ns, body_bytes } = line;
-            writeln!(out, "{} {step} {first_byte_ns} {received_ns} {sent_ns} {body_bytes}", scenario.id)
-                .expect("a String takes everything");
+        for line in self
+            .log
+            .borrow()
+            .iter()
+            .filter(|line| id.is_none_or(|id| line.scenario.id == id))
+        {
+            let Line {
+                scenario,
+                step,
+                first_byte_ns,
+                received_ns,
+                sent_ns,
+                body_bytes,
+            } = line;
+            writeln!(
+                out,
+                "{} {step} {first_byte_ns} {received_ns} {sent_ns} {body_bytes}",
+                scenario.id
+            )
+            .expect("a String takes everything");
         }
         out
     }

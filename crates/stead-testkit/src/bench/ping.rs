@@ -47,8 +47,16 @@ pub async fn ping(load: Load) -> io::Result<Measured> {
     }
     let elapsed_s = begun.elapsed().as_secs_f64();
     trips_ns.sort_unstable();
-    let at = |share: usize| trips_ns.get(trips_ns.len() * share / 100).map_or(f64::NAN, |ns| *ns as f64 / 1e3);
-    Ok(Measured { answers_per_s: trips_ns.len() as f64 / elapsed_s, median_us: at(50), p99_us: at(99) })
+    let at = |share: usize| {
+        trips_ns
+            .get(trips_ns.len() * share / 100)
+            .map_or(f64::NAN, |ns| *ns as f64 / 1e3)
+    };
+    Ok(Measured {
+        answers_per_s: trips_ns.len() as f64 / elapsed_s,
+        median_us: at(50),
+        p99_us: at(99),
+    })
 }
 
 async fn client(load: Load, end: Instant) -> io::Result<Vec<u64>> {
@@ -56,12 +64,14 @@ async fn client(load: Load, end: Instant) -> io::Result<Vec<u64>> {
         crate::Mode::Whole => "false",
         crate::Mode::Stream | crate::Mode::StreamWithUsage => "true",
     };
-    let scenario =
-        r#"[[bench {\"n\":1,\"calls\":[{\"name\":\"ls\",\"args\":{\"path\":\".\"}}],\"nolog\":true}/bench]]"#;
+    let scenario = r#"[[bench {\"n\":1,\"calls\":[{\"name\":\"ls\",\"args\":{\"path\":\".\"}}],\"nolog\":true}/bench]]"#;
     let padding = "x".repeat(load.body_bytes);
     let messages = format!(r#"[{{"role":"user","content":"{scenario} {padding}"}}]"#);
     let body = format!(r#"{{"model":"fake","stream":{stream},"messages":{messages}}}"#);
-    let head = format!("POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", body.len());
+    let head = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
     let request = (head + &body).into_bytes();
 
     let mut socket = TcpStream::connect(("127.0.0.1", load.port)).await?;
@@ -83,10 +93,15 @@ async fn client(load: Load, end: Instant) -> io::Result<Vec<u64>> {
 
 fn is_whole(answer: &[u8]) -> bool {
     const LENGTH: &[u8] = b"content-length: ";
-    let Some(head_len) = memmem::find(answer, b"\r\n\r\n") else { return false };
-    let digits = memmem::find(&answer[..head_len], LENGTH).map(|at| &answer[at + LENGTH.len()..head_len]);
+    let Some(head_len) = memmem::find(answer, b"\r\n\r\n") else {
+        return false;
+    };
+    let digits =
+        memmem::find(&answer[..head_len], LENGTH).map(|at| &answer[at + LENGTH.len()..head_len]);
     let digits = digits.map(|rest| &rest[..memchr::memchr(b'\r', rest).unwrap_or(rest.len())]);
-    let len = digits.and_then(|d| std::str::from_utf8(d).ok()).and_then(|d| d.parse::<usize>().ok());
+    let len = digits
+        .and_then(|d| std::str::from_utf8(d).ok())
+        .and_then(|d| d.parse::<usize>().ok());
     len.is_some_and(|len| answer.len() >= head_len + 4 + len)
 }
 
@@ -106,9 +121,18 @@ mod tests {
                 server.spawn_local(super::super::serve(listener, 0));
                 for mode in [crate::Mode::Whole, crate::Mode::Stream] {
                     let duration = Duration::from_millis(50);
-                    let load = Load { port, connections: 3, body_bytes: 10_000, mode, duration };
+                    let load = Load {
+                        port,
+                        connections: 3,
+                        body_bytes: 10_000,
+                        mode,
+                        duration,
+                    };
                     let measured = ping(load).await.unwrap();
-                    assert!(measured.median_us > 0.0 && measured.p99_us >= measured.median_us, "{measured:?}");
+                    assert!(
+                        measured.median_us > 0.0 && measured.p99_us >= measured.median_us,
+                        "{measured:?}"
+                    );
                 }
             })
             .await;

@@ -62,17 +62,25 @@ impl Scenario {
             Some(_) | None => reply().text(self.last_text.as_deref().unwrap_or("done")),
         };
         match self.usage_in {
-            Some(input_tokens) => answer.usage(Usage { input_tokens, output_tokens: 1, ..Usage::default() }),
+            Some(input_tokens) => answer.usage(Usage {
+                input_tokens,
+                output_tokens: 1,
+                ..Usage::default()
+            }),
             None => answer,
         }
     }
 
     fn filled(&self, args: &Value, step: usize) -> Value {
         match args {
-            Value::String(text) if text.contains("{i") => {
-                Value::String(text.replace("{i}", &step.to_string()).replace("{id}", &self.id))
-            }
-            Value::Object(fields) => fields.iter().map(|(k, v)| (k.clone(), self.filled(v, step))).collect(),
+            Value::String(text) if text.contains("{i") => Value::String(
+                text.replace("{i}", &step.to_string())
+                    .replace("{id}", &self.id),
+            ),
+            Value::Object(fields) => fields
+                .iter()
+                .map(|(k, v)| (k.clone(), self.filled(v, step)))
+                .collect(),
             Value::Array(items) => items.iter().map(|item| self.filled(item, step)).collect(),
             other => other.clone(),
         }
@@ -92,7 +100,15 @@ pub(super) fn step(body: &[u8]) -> usize {
         br#""type":"function_call_output""#,
         br#""functionResponse""#,
     ];
-    number.map_or_else(|| results.iter().map(|key| memmem::find_iter(body, key).count()).sum(), |n| n + 1)
+    number.map_or_else(
+        || {
+            results
+                .iter()
+                .map(|key| memmem::find_iter(body, key).count())
+                .sum()
+        },
+        |n| n + 1,
+    )
 }
 
 /// How a request wants its answer.
@@ -100,8 +116,12 @@ pub(super) fn mode(wire: Wire, target: &str, body: &[u8]) -> Mode {
     match wire {
         Wire::Gemini if target.contains(":stream") => Mode::Stream,
         Wire::Gemini => Mode::Whole,
-        Wire::Chat if is_set(body, br#""stream":"#) && is_set(body, br#""include_usage":"#) => Mode::StreamWithUsage,
-        Wire::Chat | Wire::Messages | Wire::Responses if is_set(body, br#""stream":"#) => Mode::Stream,
+        Wire::Chat if is_set(body, br#""stream":"#) && is_set(body, br#""include_usage":"#) => {
+            Mode::StreamWithUsage
+        }
+        Wire::Chat | Wire::Messages | Wire::Responses if is_set(body, br#""stream":"#) => {
+            Mode::Stream
+        }
         Wire::Chat | Wire::Messages | Wire::Responses => Mode::Whole,
     }
 }
@@ -110,9 +130,17 @@ pub(super) fn mode(wire: Wire, target: &str, body: &[u8]) -> Mode {
 /// searched, which are longer than any list of tools.
 fn is_set(body: &[u8], key: &[u8]) -> bool {
     const END_BYTES: usize = 64 * 1024;
-    let (head, tail) = (&body[..body.len().min(END_BYTES)], &body[body.len().saturating_sub(END_BYTES)..]);
-    let value =
-        |part: &[u8]| memmem::find(part, key).map(|at| part[at + key.len()..].trim_ascii_start().starts_with(b"true"));
+    let (head, tail) = (
+        &body[..body.len().min(END_BYTES)],
+        &body[body.len().saturating_sub(END_BYTES)..],
+    );
+    let value = |part: &[u8]| {
+        memmem::find(part, key).map(|at| {
+            part[at + key.len()..]
+                .trim_ascii_start()
+                .starts_with(b"true")
+        })
+    };
     value(tail).or_else(|| value(head)).unwrap_or(false)
 }
 
@@ -129,9 +157,22 @@ mod tests {
 
     #[test]
     fn a_scenario_is_found_inside_a_json_string() {
-        let found = scenario(&json!({"id": "s1", "n": 2, "calls": [{"name": "ls", "args": {"path": "a\nb"}}]}));
-        let calls = vec![Call { name: "ls".into(), args: json!({"path": "a\nb"}) }];
-        assert_eq!(found, Scenario { id: "s1".into(), n: 2, calls, ..Scenario::default() });
+        let found = scenario(
+            &json!({"id": "s1", "n": 2, "calls": [{"name": "ls", "args": {"path": "a\nb"}}]}),
+        );
+        let calls = vec![Call {
+            name: "ls".into(),
+            args: json!({"path": "a\nb"}),
+        }];
+        assert_eq!(
+            found,
+            Scenario {
+                id: "s1".into(),
+                n: 2,
+                calls,
+                ..Scenario::default()
+            }
+        );
         assert_eq!(marked(b"{\"messages\":[]}"), None);
     }
 
@@ -155,15 +196,33 @@ mod tests {
     fn a_setting_is_found_before_and_after_long_messages() {
         let long = "x".repeat(500_000);
         let cases = [
-            (Wire::Chat, format!(r#"{{"stream": true,"messages":"{long}"}}"#), Mode::Stream),
-            (Wire::Chat, format!(r#"{{"messages":"{long}","stream":false}}"#), Mode::Whole),
             (
                 Wire::Chat,
-                format!(r#"{{"messages":"{long}","stream":true,"stream_options":{{"include_usage":true}}}}"#),
+                format!(r#"{{"stream": true,"messages":"{long}"}}"#),
+                Mode::Stream,
+            ),
+            (
+                Wire::Chat,
+                format!(r#"{{"messages":"{long}","stream":false}}"#),
+                Mode::Whole,
+            ),
+            (
+                Wire::Chat,
+                format!(
+                    r#"{{"messages":"{long}","stream":true,"stream_options":{{"include_usage":true}}}}"#
+                ),
                 Mode::StreamWithUsage,
             ),
-            (Wire::Messages, format!(r#"{{"messages":"{long}","stream":true}}"#), Mode::Stream),
-            (Wire::Responses, format!(r#"{{"input":"{long}"}}"#), Mode::Whole),
+            (
+                Wire::Messages,
+                format!(r#"{{"messages":"{long}","stream":true}}"#),
+                Mode::Stream,
+            ),
+            (
+                Wire::Responses,
+                format!(r#"{{"input":"{long}"}}"#),
+                Mode::Whole,
+            ),
         ];
         for (wire, body, expected) in cases {
             assert_eq!(mode(wire, "/", body.as_bytes()), expected, "{wire:?}");

@@ -1,6 +1,10 @@
 //! The benchmark's model server as a process: `fake-model [--port N] [--delay-ms N]` serves;
 //! `fake-model --ping PORT [--connections N] [--body-kb N] [--seconds N] [--stream]` measures one.
-#![allow(clippy::expect_used, clippy::panic, reason = "a test tool may panic on bad usage")]
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test tool may panic on bad usage"
+)]
 
 use std::time::Duration;
 use stead_testkit::Mode;
@@ -16,7 +20,9 @@ enum Job {
 }
 
 fn main() -> std::io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let job = parse(std::env::args().skip(1));
     runtime.block_on(LocalSet::new().run_until(async {
         match job {
@@ -42,8 +48,12 @@ fn parse(mut args: impl Iterator<Item = String>) -> Job {
     let (mut connections, mut body_kb, mut seconds, mut mode) = (1, 10, 2, Mode::Whole);
     while let Some(option) = args.next() {
         let mut number = || -> u64 {
-            let value = args.next().unwrap_or_else(|| panic!("{option} needs a number"));
-            value.parse().unwrap_or_else(|_| panic!("{option} needs a number, not '{value}'"))
+            let value = args
+                .next()
+                .unwrap_or_else(|| panic!("{option} needs a number"));
+            value
+                .parse()
+                .unwrap_or_else(|_| panic!("{option} needs a number, not '{value}'"))
         };
         match option.as_str() {
             "--port" => port = u16::try_from(number()).expect("a port"),

@@ -33,11 +33,17 @@ impl Request {
 
 /// The first header of this name, in any case.
 pub(crate) fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
-    headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    headers
+        .iter()
+        .find(|(n, _)| n.eq_ignore_ascii_case(name))
+        .map(|(_, value)| value.as_str())
 }
 
 /// Reads the next request; none when the client has hung up. `buffer` carries what was read beyond it.
-pub(crate) async fn read(stream: &mut TcpStream, buffer: &mut BytesMut) -> io::Result<Option<Request>> {
+pub(crate) async fn read(
+    stream: &mut TcpStream,
+    buffer: &mut BytesMut,
+) -> io::Result<Option<Request>> {
     if buffer.is_empty() && stream.read_buf(buffer).await? == 0 {
         return Ok(None);
     }
@@ -52,18 +58,33 @@ pub(crate) async fn read(stream: &mut TcpStream, buffer: &mut BytesMut) -> io::R
     let head = String::from_utf8_lossy(&buffer.split_to(head_len)).into_owned();
     let mut lines = head.split("\r\n").filter(|line| !line.is_empty());
     let mut first = lines.next().unwrap_or_default().split(' ');
-    let (method, target) = (first.next().unwrap_or_default().to_owned(), first.next().unwrap_or_default().to_owned());
-    let split = |line: &str| line.split_once(':').map(|(name, value)| (name.to_owned(), value.trim().to_owned()));
+    let (method, target) = (
+        first.next().unwrap_or_default().to_owned(),
+        first.next().unwrap_or_default().to_owned(),
+    );
+    let split = |line: &str| {
+        line.split_once(':')
+            .map(|(name, value)| (name.to_owned(), value.trim().to_owned()))
+    };
     let headers: Vec<_> = lines.filter_map(split).collect();
 
-    let chunked = header(&headers, "transfer-encoding").is_some_and(|v| v.eq_ignore_ascii_case("chunked"));
+    let chunked =
+        header(&headers, "transfer-encoding").is_some_and(|v| v.eq_ignore_ascii_case("chunked"));
     let body = if chunked {
         read_chunked(stream, buffer).await?
     } else {
-        let len = header(&headers, "content-length").and_then(|v| v.parse().ok()).unwrap_or(0);
+        let len = header(&headers, "content-length")
+            .and_then(|v| v.parse().ok())
+            .unwrap_or(0);
         take(stream, buffer, len).await?
     };
-    Ok(Some(Request { first_byte_ns, method, target, headers, body }))
+    Ok(Some(Request {
+        first_byte_ns,
+        method,
+        target,
+        headers,
+        body,
+    }))
 }
 
 async fn read_chunked(stream: &mut TcpStream, buffer: &mut BytesMut) -> io::Result<Bytes> {
@@ -72,13 +93,21 @@ async fn read_chunked(stream: &mut TcpStream, buffer: &mut BytesMut) -> io::Resu
         let line_len = loop {
             match memmem::find(buffer, b"\r\n") {
                 Some(at) => break at + 2,
-                None if stream.read_buf(buffer).await? == 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                None if stream.read_buf(buffer).await? == 0 => {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
                 None => {}
             }
         };
         let line = buffer.split_to(line_len);
-        let digits = std::str::from_utf8(&line).unwrap_or_default().split(';').next().unwrap_or_default().trim();
-        let len = usize::from_str_radix(digits, 16).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
+        let digits = std::str::from_utf8(&line)
+            .unwrap_or_default()
+            .split(';')
+            .next()
+            .unwrap_or_default()
+            .trim();
+        let len = usize::from_str_radix(digits, 16)
+            .map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
         let data = take(stream, buffer, len + 2).await?;
         if len == 0 {
             return Ok(body.freeze());
@@ -105,7 +134,12 @@ pub(crate) enum Framing {
 }
 
 /// The head of a response.
-pub(crate) fn head(status: u16, content_type: &str, framing: Framing, retry_after_s: Option<u64>) -> String {
+pub(crate) fn head(
+    status: u16,
+    content_type: &str,
+    framing: Framing,
+    retry_after_s: Option<u64>,
+) -> String {
     let reason = match status {
         200 => "OK",
         400 => "Bad Request",

@@ -78,7 +78,9 @@ struct Shared {
 
 impl std::fmt::Debug for Shared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").field("requests", &self.lock().requests.len()).finish_non_exhaustive()
+        f.debug_struct("Shared")
+            .field("requests", &self.lock().requests.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -98,7 +100,12 @@ impl FakeModel {
     pub fn start(script: Vec<Answer>) -> Self {
         let mut rest = VecDeque::from(script);
         Self::start_with(move |request| {
-            let over = || fail(400).message(format!("the script has no answer for request {}", request.index));
+            let over = || {
+                fail(400).message(format!(
+                    "the script has no answer for request {}",
+                    request.index
+                ))
+            };
             rest.pop_front().unwrap_or_else(over)
         })
     }
@@ -106,17 +113,37 @@ impl FakeModel {
     /// Answers each accepted request with what `answer` makes of it. Refused requests never get there.
     pub fn start_with(answer: impl FnMut(&Recorded) -> Answer + Send + 'static) -> Self {
         let listener = StdListener::bind("127.0.0.1:0").expect("loopback has a free port");
-        listener.set_nonblocking(true).expect("a fresh socket can be set to non-blocking");
-        let address = listener.local_addr().expect("a bound socket has an address");
-        let shared = Arc::new(Shared { state: Mutex::new(State { requests: Vec::new(), answer: Box::new(answer) }) });
+        listener
+            .set_nonblocking(true)
+            .expect("a fresh socket can be set to non-blocking");
+        let address = listener
+            .local_addr()
+            .expect("a bound socket has an address");
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State {
+                requests: Vec::new(),
+                answer: Box::new(answer),
+            }),
+        });
         let (stop, stopped) = oneshot::channel();
         let serving = Arc::clone(&shared);
         let serve = move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a runtime");
             runtime.block_on(serve(listener, serving, stopped));
         };
-        let thread = std::thread::Builder::new().name("fake-model".into()).spawn(serve).expect("a thread");
-        Self { address, shared, stop: Some(stop), thread: Some(thread) }
+        let thread = std::thread::Builder::new()
+            .name("fake-model".into())
+            .spawn(serve)
+            .expect("a thread");
+        Self {
+            address,
+            shared,
+            stop: Some(stop),
+            thread: Some(thread),
+        }
     }
 
     /// `http://127.0.0.1:port`, the base of the Anthropic and Gemini wires.
@@ -136,13 +163,23 @@ impl FakeModel {
 
     /// The last request so far. Panics if there was none.
     pub fn last_request(&self) -> Recorded {
-        self.shared.lock().requests.last().cloned().expect("no request has reached the fake model")
+        self.shared
+            .lock()
+            .requests
+            .last()
+            .cloned()
+            .expect("no request has reached the fake model")
     }
 
     /// Why requests were refused: the number of each and the provider's words. Empty for a correct client.
     pub fn rejections(&self) -> Vec<(usize, String)> {
         let refusal = |r: &Recorded| r.seen.as_ref().err().map(|why| (r.index, why.clone()));
-        self.shared.lock().requests.iter().filter_map(refusal).collect()
+        self.shared
+            .lock()
+            .requests
+            .iter()
+            .filter_map(refusal)
+            .collect()
     }
 }
 
@@ -181,12 +218,27 @@ async fn converse(mut stream: TcpStream, shared: Arc<Shared>) -> io::Result<()> 
     stream.set_nodelay(true)?;
     let mut buffer = BytesMut::new();
     while let Some(request) = http::read(&mut stream, &mut buffer).await? {
-        let last = request.header("connection").is_some_and(|v| v.eq_ignore_ascii_case("close"));
+        let last = request
+            .header("connection")
+            .is_some_and(|v| v.eq_ignore_ascii_case("close"));
         let next = match Wire::of(&request.target) {
-            Some(wire) if request.method == "POST" => answer(&mut stream, &shared, wire, request).await?,
+            Some(wire) if request.method == "POST" => {
+                answer(&mut stream, &shared, wire, request).await?
+            }
             Some(_) | None => {
-                let text = format!("the fake model does not serve {} {}", request.method, request.target);
-                send(&mut stream, 404, "text/plain", text.as_bytes(), &Delivery::default(), None).await?
+                let text = format!(
+                    "the fake model does not serve {} {}",
+                    request.method, request.target
+                );
+                send(
+                    &mut stream,
+                    404,
+                    "text/plain",
+                    text.as_bytes(),
+                    &Delivery::default(),
+                    None,
+                )
+                .await?
             }
         };
         match next {
@@ -199,7 +251,12 @@ async fn converse(mut stream: TcpStream, shared: Arc<Shared>) -> io::Result<()> 
     Ok(())
 }
 
-async fn answer(stream: &mut TcpStream, shared: &Shared, wire: Wire, request: http::Request) -> io::Result<Next> {
+async fn answer(
+    stream: &mut TcpStream,
+    shared: &Shared,
+    wire: Wire,
+    request: http::Request,
+) -> io::Result<Next> {
     let (recorded, answer) = {
         let mut state = shared.lock();
         let recorded = record(state.requests.len(), wire, request);
@@ -216,7 +273,10 @@ async fn answer(stream: &mut TcpStream, shared: &Shared, wire: Wire, request: ht
     let delivery = &answer.delivery;
     match answer.body {
         Body::Reply(reply) => {
-            let asked = Asked { serial: recorded.index, request_bytes: recorded.body.len() };
+            let asked = Asked {
+                serial: recorded.index,
+                request_bytes: recorded.body.len(),
+            };
             let body = render::body(&reply, wire, recorded.mode, asked);
             let content_type = match recorded.mode {
                 Mode::Whole => "application/json",
@@ -225,11 +285,35 @@ async fn answer(stream: &mut TcpStream, shared: &Shared, wire: Wire, request: ht
             send(stream, 200, content_type, body.as_bytes(), delivery, None).await
         }
         Body::Fail(failure) => {
-            let Failure { status, retry_after_s, .. } = failure;
-            send(stream, status, "application/json", wire.error(&failure).as_bytes(), delivery, retry_after_s).await
+            let Failure {
+                status,
+                retry_after_s,
+                ..
+            } = failure;
+            send(
+                stream,
+                status,
+                "application/json",
+                wire.error(&failure).as_bytes(),
+                delivery,
+                retry_after_s,
+            )
+            .await
         }
-        Body::Raw { status, content_type, text } => {
-            send(stream, status, &content_type, text.as_bytes(), delivery, None).await
+        Body::Raw {
+            status,
+            content_type,
+            text,
+        } => {
+            send(
+                stream,
+                status,
+                &content_type,
+                text.as_bytes(),
+                delivery,
+                None,
+            )
+            .await
         }
         Body::Hang => std::future::pending().await,
         Body::Reset => Ok(Next::Reset),
@@ -240,12 +324,28 @@ fn record(index: usize, wire: Wire, request: http::Request) -> Recorded {
     let parsed = serde_json::from_slice::<Value>(&request.body);
     let seen = match &parsed {
         Ok(json) => check::check(wire, &request, json),
-        Err(error) => Err(format!("We could not parse the JSON body of your request: {error}")),
+        Err(error) => Err(format!(
+            "We could not parse the JSON body of your request: {error}"
+        )),
     };
     let json = parsed.unwrap_or_default();
     let mode = wire.mode(&request.target, &json);
-    let http::Request { target, headers, body, .. } = request;
-    Recorded { index, wire, mode, target, headers, body, json, seen }
+    let http::Request {
+        target,
+        headers,
+        body,
+        ..
+    } = request;
+    Recorded {
+        index,
+        wire,
+        mode,
+        target,
+        headers,
+        body,
+        json,
+        seen,
+    }
 }
 
 const SSE: &str = "text/event-stream";
@@ -260,10 +360,18 @@ async fn send(
 ) -> io::Result<Next> {
     let (body, ending, announced) = match delivery.stop {
         None => (body, Ending::Finish, body.len()),
-        Some((at, Ending::Finish)) => (&body[..at.min(body.len())], Ending::Finish, at.min(body.len())),
+        Some((at, Ending::Finish)) => (
+            &body[..at.min(body.len())],
+            Ending::Finish,
+            at.min(body.len()),
+        ),
         Some((at, early)) => (&body[..at.min(body.len())], early, body.len()),
     };
-    let framing = if content_type == SSE { Framing::Chunked } else { Framing::Length(announced) };
+    let framing = if content_type == SSE {
+        Framing::Chunked
+    } else {
+        Framing::Length(announced)
+    };
     let head = http::head(status, content_type, framing, retry_after_s);
     if delivery.chunk_bytes.is_none() && delivery.pause.is_zero() {
         // One write for head and body: the answer is one segment where it fits.

@@ -18,7 +18,11 @@ pub struct Answer {
 pub(super) enum Body {
     Reply(Reply),
     Fail(Failure),
-    Raw { status: u16, content_type: String, text: String },
+    Raw {
+        status: u16,
+        content_type: String,
+        text: String,
+    },
     Hang,
     Reset,
 }
@@ -75,7 +79,12 @@ pub fn reply() -> Answer {
 /// An error in the provider's shape.
 pub fn fail(status: u16) -> Answer {
     let message = format!("scripted failure {status}");
-    Answer::new(Body::Fail(Failure { status, message, kind: None, retry_after_s: None }))
+    Answer::new(Body::Fail(Failure {
+        status,
+        message,
+        kind: None,
+        retry_after_s: None,
+    }))
 }
 
 /// No answer; the connection stays open.
@@ -95,22 +104,31 @@ pub fn raw_sse(text: impl Into<String>) -> Answer {
 
 /// These bytes with this status and content type.
 pub fn raw(status: u16, content_type: &str, text: impl Into<String>) -> Answer {
-    Answer::new(Body::Raw { status, content_type: content_type.into(), text: text.into() })
+    Answer::new(Body::Raw {
+        status,
+        content_type: content_type.into(),
+        text: text.into(),
+    })
 }
 
 /// `steps` steps that each write one file, then the text `done`: what a benchmark run looks like.
 pub fn bench_like(steps: usize) -> impl FnMut(&Recorded) -> Answer + Send + 'static {
     move |request| match request.result_count() {
-        step if step < steps => {
-            reply().call("write_file", json!({"file_path": format!("f{step}.txt"), "content": "one\ntwo\nthree\n"}))
-        }
+        step if step < steps => reply().call(
+            "write_file",
+            json!({"file_path": format!("f{step}.txt"), "content": "one\ntwo\nthree\n"}),
+        ),
         _ => reply().text("done"),
     }
 }
 
 impl Answer {
     fn new(body: Body) -> Self {
-        Self { body, delivery: Delivery::default(), gate: None }
+        Self {
+            body,
+            delivery: Delivery::default(),
+            gate: None,
+        }
     }
 
     /// Adds text.
@@ -125,18 +143,30 @@ impl Answer {
 
     /// Adds a tool call. Its id is unique on this server.
     pub fn call(self, name: &str, args: Value) -> Self {
-        self.piece(Piece::Call { id: None, name: name.into(), args: args.to_string() })
+        self.piece(Piece::Call {
+            id: None,
+            name: name.into(),
+            args: args.to_string(),
+        })
     }
 
     /// Adds a tool call with an id of the script's choice.
     pub fn call_with_id(self, id: &str, name: &str, args: Value) -> Self {
-        self.piece(Piece::Call { id: Some(id.into()), name: name.into(), args: args.to_string() })
+        self.piece(Piece::Call {
+            id: Some(id.into()),
+            name: name.into(),
+            args: args.to_string(),
+        })
     }
 
     /// Adds a tool call whose arguments are this text, JSON or not. Wires that carry arguments as an
     /// object (whole Anthropic answers, Gemini) send text that is not JSON as `{}`.
     pub fn call_raw(self, name: &str, args: &str) -> Self {
-        self.piece(Piece::Call { id: None, name: name.into(), args: args.into() })
+        self.piece(Piece::Call {
+            id: None,
+            name: name.into(),
+            args: args.into(),
+        })
     }
 
     /// Reports these tokens; otherwise they are estimated from the sizes of request and answer.
@@ -235,7 +265,10 @@ pub struct Gate {
 
 /// A closed gate.
 pub fn gate() -> Gate {
-    Gate { released: watch::Sender::new(false), arrived: watch::Sender::new(0) }
+    Gate {
+        released: watch::Sender::new(false),
+        arrived: watch::Sender::new(0),
+    }
 }
 
 impl Gate {
@@ -251,20 +284,32 @@ impl Gate {
 
     /// Waits until `count` requests have come to this gate.
     pub async fn arrived(&self, count: usize) {
-        self.arrived.subscribe().wait_for(|n| *n >= count).await.expect("self holds the sender");
+        self.arrived
+            .subscribe()
+            .wait_for(|n| *n >= count)
+            .await
+            .expect("self holds the sender");
     }
 
     /// As [`Gate::arrived`] for tests without a runtime. Panics when it takes longer than `deadline`.
     pub fn wait_arrived(&self, count: usize, deadline: Duration) {
         let end = Instant::now() + deadline;
         while self.arrivals() < count {
-            assert!(Instant::now() < end, "{} of {count} requests came to the gate in {deadline:?}", self.arrivals());
+            assert!(
+                Instant::now() < end,
+                "{} of {count} requests came to the gate in {deadline:?}",
+                self.arrivals()
+            );
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 
     pub(super) async fn pass(&self) {
         self.arrived.send_modify(|n| *n += 1);
-        self.released.subscribe().wait_for(|open| *open).await.expect("self holds the sender");
+        self.released
+            .subscribe()
+            .wait_for(|open| *open)
+            .await
+            .expect("self holds the sender");
     }
 }

@@ -20,13 +20,17 @@ fn post(socket: &mut Socket, path: &str, body: &str) {
         "POST {path} HTTP/1.1\r\nhost: x\r\nAnthropic-Version: 2023-06-01\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
-    socket.write_all(format!("{head}{body}").as_bytes()).unwrap();
+    socket
+        .write_all(format!("{head}{body}").as_bytes())
+        .unwrap();
 }
 
 /// Everything up to the end of the connection, and whether that end was a reset.
 fn read_to_end(socket: &mut Socket) -> (String, bool) {
     let mut all = Vec::new();
-    let reset = socket.read_to_end(&mut all).is_err_and(|e| e.kind() == std::io::ErrorKind::ConnectionReset);
+    let reset = socket
+        .read_to_end(&mut all)
+        .is_err_and(|e| e.kind() == std::io::ErrorKind::ConnectionReset);
     (String::from_utf8(all).unwrap(), reset)
 }
 
@@ -38,11 +42,20 @@ fn ask(server: &FakeModel, path: &str, body: &str) -> (u16, String) {
          content-length: {}\r\n\r\n",
         body.len()
     );
-    socket.write_all(format!("{head}{body}").as_bytes()).unwrap();
+    socket
+        .write_all(format!("{head}{body}").as_bytes())
+        .unwrap();
     let (answer, _) = read_to_end(&mut socket);
     let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    (status, if head.contains("transfer-encoding: chunked") { unchunk(body) } else { body.to_owned() })
+    (
+        status,
+        if head.contains("transfer-encoding: chunked") {
+            unchunk(body)
+        } else {
+            body.to_owned()
+        },
+    )
 }
 
 fn unchunk(mut framed: &str) -> String {
@@ -135,14 +148,24 @@ fn conversation(wire: Wire) -> (&'static str, Value) {
 
 #[test]
 fn a_correct_conversation_says_the_same_on_every_wire() {
-    let call = |id: &str, args| Call { id: id.into(), name: "ls".into(), args };
-    let result = |id: &str, text: &str| Turn::Result { id: id.into(), text: text.into() };
+    let call = |id: &str, args| Call {
+        id: id.into(),
+        name: "ls".into(),
+        args,
+    };
+    let result = |id: &str, text: &str| Turn::Result {
+        id: id.into(),
+        text: text.into(),
+    };
     let expected = Seen {
         system: "be brief".into(),
         tools: vec!["ls".into()],
         turns: vec![
             Turn::User("look".into()),
-            Turn::Assistant { text: String::new(), calls: vec![call("a", json!({"path": "."})), call("b", json!({}))] },
+            Turn::Assistant {
+                text: String::new(),
+                calls: vec![call("a", json!({"path": "."})), call("b", json!({}))],
+            },
             result("a", "one"),
             result("b", "two"),
         ],
@@ -151,7 +174,11 @@ fn a_correct_conversation_says_the_same_on_every_wire() {
         let server = FakeModel::start(vec![reply().text("fine")]);
         let (path, body) = conversation(wire);
         let (status, _) = ask(&server, path, &body.to_string());
-        assert_eq!((status, server.last_request().seen), (200, Ok(expected.clone())), "{wire:?}");
+        assert_eq!(
+            (status, server.last_request().seen),
+            (200, Ok(expected.clone())),
+            "{wire:?}"
+        );
     }
 }
 
@@ -167,9 +194,17 @@ fn refused(wire: Wire, cases: &[Case]) {
         let (status, answer) = ask(&server, path, &body.to_string());
         let refusals = server.rejections();
         assert_eq!((status, refusals.len()), (400, 1), "{name}: {answer}");
-        assert!(refusals[0].1.contains(words), "{name}: '{}' does not say '{words}'", refusals[0].1);
+        assert!(
+            refusals[0].1.contains(words),
+            "{name}: '{}' does not say '{words}'",
+            refusals[0].1
+        );
         let error: Value = serde_json::from_str(&answer).unwrap();
-        assert_eq!(error["error"]["message"], json!(refusals[0].1), "{name}: the answer has the provider's shape");
+        assert_eq!(
+            error["error"]["message"],
+            json!(refusals[0].1),
+            "{name}: the answer has the provider's shape"
+        );
     }
 }
 
@@ -182,12 +217,32 @@ fn chat_completions_refuses_what_openai_refuses() {
     refused(
         Wire::Chat,
         &[
-            ("no model", |b| drop(b.as_object_mut().unwrap().remove("model")), "model"),
-            ("unknown argument", |b| b["thinking"] = json!({}), "Unrecognized request argument"),
+            (
+                "no model",
+                |b| drop(b.as_object_mut().unwrap().remove("model")),
+                "model",
+            ),
+            (
+                "unknown argument",
+                |b| b["thinking"] = json!({}),
+                "Unrecognized request argument",
+            ),
             ("no messages", |b| b["messages"] = json!([]), "messages"),
-            ("unknown role", |b| b["messages"][1]["role"] = json!("human"), "'human'"),
-            ("empty user content", |b| b["messages"][1]["content"] = json!(""), "must not be empty"),
-            ("no parts", |b| b["messages"][1]["content"] = json!([]), "empty array"),
+            (
+                "unknown role",
+                |b| b["messages"][1]["role"] = json!("human"),
+                "'human'",
+            ),
+            (
+                "empty user content",
+                |b| b["messages"][1]["content"] = json!(""),
+                "must not be empty",
+            ),
+            (
+                "no parts",
+                |b| b["messages"][1]["content"] = json!([]),
+                "empty array",
+            ),
             (
                 "empty text part",
                 |b| b["messages"][1]["content"] = json!([{"type": "text", "text": ""}]),
@@ -198,7 +253,11 @@ fn chat_completions_refuses_what_openai_refuses() {
                 |b| b["messages"][2] = json!({"role": "assistant", "content": null}),
                 "expected a string",
             ),
-            ("empty tool_calls", |b| b["messages"][2]["tool_calls"] = json!([]), "empty array"),
+            (
+                "empty tool_calls",
+                |b| b["messages"][2]["tool_calls"] = json!([]),
+                "empty array",
+            ),
             (
                 "arguments as object",
                 |b| b["messages"][2]["tool_calls"][0]["function"]["arguments"] = json!({}),
@@ -209,16 +268,41 @@ fn chat_completions_refuses_what_openai_refuses() {
                 |b| b["messages"][2]["tool_calls"][0]["function"]["arguments"] = json!("{"),
                 "not valid JSON",
             ),
-            ("bad tool name", |b| b["messages"][2]["tool_calls"][0]["function"]["name"] = json!("a b"), "pattern"),
-            ("duplicate id", |b| b["messages"][2]["tool_calls"][1]["id"] = json!("a"), "duplicate tool call id 'a'"),
-            ("orphan result", |b| b["messages"][3]["tool_call_id"] = json!("z"), "no such call is open: 'z'"),
-            ("missing result at the end", |b| remove(&mut b["messages"], 4), "did not have response messages: b"),
             (
-                "user between call and result",
-                |b| b["messages"].as_array_mut().unwrap().insert(4, json!({"role": "user", "content": "x"})),
+                "bad tool name",
+                |b| b["messages"][2]["tool_calls"][0]["function"]["name"] = json!("a b"),
+                "pattern",
+            ),
+            (
+                "duplicate id",
+                |b| b["messages"][2]["tool_calls"][1]["id"] = json!("a"),
+                "duplicate tool call id 'a'",
+            ),
+            (
+                "orphan result",
+                |b| b["messages"][3]["tool_call_id"] = json!("z"),
+                "no such call is open: 'z'",
+            ),
+            (
+                "missing result at the end",
+                |b| remove(&mut b["messages"], 4),
                 "did not have response messages: b",
             ),
-            ("first not from user", |b| remove(&mut b["messages"], 1), "the first message must use the user role"),
+            (
+                "user between call and result",
+                |b| {
+                    b["messages"]
+                        .as_array_mut()
+                        .unwrap()
+                        .insert(4, json!({"role": "user", "content": "x"}))
+                },
+                "did not have response messages: b",
+            ),
+            (
+                "first not from user",
+                |b| remove(&mut b["messages"], 1),
+                "the first message must use the user role",
+            ),
             ("empty tools", |b| b["tools"] = json!([]), "tools"),
             (
                 "schema not an object",
@@ -247,11 +331,31 @@ fn messages_refuses_what_anthropic_refuses() {
     refused(
         Wire::Messages,
         &[
-            ("no max_tokens", |b| drop(b.as_object_mut().unwrap().remove("max_tokens")), "max_tokens: Field required"),
-            ("unknown key", |b| b["stream_options"] = json!({}), "Extra inputs are not permitted"),
-            ("system role", |b| b["messages"][0]["role"] = json!("system"), "Unexpected role"),
-            ("empty content", |b| b["messages"][0]["content"] = json!(""), "must not be empty"),
-            ("no blocks", |b| b["messages"][0]["content"] = json!([]), "empty array"),
+            (
+                "no max_tokens",
+                |b| drop(b.as_object_mut().unwrap().remove("max_tokens")),
+                "max_tokens: Field required",
+            ),
+            (
+                "unknown key",
+                |b| b["stream_options"] = json!({}),
+                "Extra inputs are not permitted",
+            ),
+            (
+                "system role",
+                |b| b["messages"][0]["role"] = json!("system"),
+                "Unexpected role",
+            ),
+            (
+                "empty content",
+                |b| b["messages"][0]["content"] = json!(""),
+                "must not be empty",
+            ),
+            (
+                "no blocks",
+                |b| b["messages"][0]["content"] = json!([]),
+                "empty array",
+            ),
             (
                 "empty text block",
                 |b| b["messages"][0]["content"] = json!([{"type": "text", "text": ""}]),
@@ -262,16 +366,36 @@ fn messages_refuses_what_anthropic_refuses() {
                 |b| b["messages"][0]["content"] = json!([{"type": "text", "text": " \n"}]),
                 "non-whitespace",
             ),
-            ("empty system block", |b| b["system"][0]["text"] = json!(""), "must be non-empty"),
-            ("first from assistant", |b| remove(&mut b["messages"], 0), "the first message must use the user role"),
+            (
+                "empty system block",
+                |b| b["system"][0]["text"] = json!(""),
+                "must be non-empty",
+            ),
+            (
+                "first from assistant",
+                |b| remove(&mut b["messages"], 0),
+                "the first message must use the user role",
+            ),
             (
                 "thinking without signature",
                 |b| b["messages"][1]["content"][0] = json!({"type": "thinking", "thinking": "x"}),
                 "signature",
             ),
-            ("input as string", |b| b["messages"][1]["content"][1]["input"] = json!("{}"), "expected an object"),
-            ("duplicate id", |b| b["messages"][1]["content"][2]["id"] = json!("a"), "duplicate tool call id"),
-            ("bad id", |b| b["messages"][1]["content"][2]["id"] = json!("a.b"), "pattern"),
+            (
+                "input as string",
+                |b| b["messages"][1]["content"][1]["input"] = json!("{}"),
+                "expected an object",
+            ),
+            (
+                "duplicate id",
+                |b| b["messages"][1]["content"][2]["id"] = json!("a"),
+                "duplicate tool call id",
+            ),
+            (
+                "bad id",
+                |b| b["messages"][1]["content"][2]["id"] = json!("a.b"),
+                "pattern",
+            ),
             (
                 "orphan result",
                 |b| b["messages"][2]["content"][1]["tool_use_id"] = json!("z"),
@@ -289,12 +413,22 @@ fn messages_refuses_what_anthropic_refuses() {
             ),
             (
                 "results one message late",
-                |b| b["messages"].as_array_mut().unwrap().insert(2, json!({"role": "user", "content": "x"})),
+                |b| {
+                    b["messages"]
+                        .as_array_mut()
+                        .unwrap()
+                        .insert(2, json!({"role": "user", "content": "x"}))
+                },
                 "immediately after: a, b",
             ),
             (
                 "text before results",
-                |b| b["messages"][2]["content"].as_array_mut().unwrap().insert(0, json!({"type": "text", "text": "x"})),
+                |b| {
+                    b["messages"][2]["content"]
+                        .as_array_mut()
+                        .unwrap()
+                        .insert(0, json!({"type": "text", "text": "x"}))
+                },
                 "must come before",
             ),
             (
@@ -318,7 +452,11 @@ fn messages_refuses_what_anthropic_refuses() {
                 |b| b["messages"][1]["content"][0]["cache_control"] = json!({"type": "ephemeral"}),
                 "cannot be set on `thinking`",
             ),
-            ("tool blocks without tools", |b| drop(b.as_object_mut().unwrap().remove("tools")), "must define tools"),
+            (
+                "tool blocks without tools",
+                |b| drop(b.as_object_mut().unwrap().remove("tools")),
+                "must define tools",
+            ),
             (
                 "small thinking budget",
                 |b| b["thinking"] = json!({"type": "enabled", "budget_tokens": 10}),
@@ -338,19 +476,51 @@ fn responses_refuses_what_openai_refuses() {
     refused(
         Wire::Responses,
         &[
-            ("unknown parameter", |b| b["messages"] = json!([]), "Unknown parameter: 'messages'"),
-            ("no input", |b| drop(b.as_object_mut().unwrap().remove("input")), "input"),
-            ("tool role", |b| b["input"][0]["role"] = json!("tool"), "'input_text'"),
-            ("chat part", |b| b["input"][0]["content"][0]["type"] = json!("text"), "'text'"),
-            ("empty text", |b| b["input"][0]["content"][0]["text"] = json!(""), "must not be empty"),
-            ("arguments as object", |b| b["input"][2]["arguments"] = json!({}), "expected a string"),
-            ("duplicate id", |b| b["input"][3]["call_id"] = json!("a"), "duplicate tool call id"),
+            (
+                "unknown parameter",
+                |b| b["messages"] = json!([]),
+                "Unknown parameter: 'messages'",
+            ),
+            (
+                "no input",
+                |b| drop(b.as_object_mut().unwrap().remove("input")),
+                "input",
+            ),
+            (
+                "tool role",
+                |b| b["input"][0]["role"] = json!("tool"),
+                "'input_text'",
+            ),
+            (
+                "chat part",
+                |b| b["input"][0]["content"][0]["type"] = json!("text"),
+                "'text'",
+            ),
+            (
+                "empty text",
+                |b| b["input"][0]["content"][0]["text"] = json!(""),
+                "must not be empty",
+            ),
+            (
+                "arguments as object",
+                |b| b["input"][2]["arguments"] = json!({}),
+                "expected a string",
+            ),
+            (
+                "duplicate id",
+                |b| b["input"][3]["call_id"] = json!("a"),
+                "duplicate tool call id",
+            ),
             (
                 "orphan output",
                 |b| b["input"][5]["call_id"] = json!("z"),
                 "No tool call found for function call output with call_id z.",
             ),
-            ("missing output", |b| remove(&mut b["input"], 5), "No tool output found for function call b."),
+            (
+                "missing output",
+                |b| remove(&mut b["input"], 5),
+                "No tool output found for function call b.",
+            ),
             (
                 "reasoning at the end",
                 |b| {
@@ -359,8 +529,16 @@ fn responses_refuses_what_openai_refuses() {
                 },
                 "without its required following item",
             ),
-            ("first not from user", |b| remove(&mut b["input"], 0), "the first message must use the user role"),
-            ("few output tokens", |b| b["max_output_tokens"] = json!(5), "at least 16"),
+            (
+                "first not from user",
+                |b| remove(&mut b["input"], 0),
+                "the first message must use the user role",
+            ),
+            (
+                "few output tokens",
+                |b| b["max_output_tokens"] = json!(5),
+                "at least 16",
+            ),
         ],
     );
 }
@@ -370,15 +548,27 @@ fn gemini_refuses_what_google_refuses() {
     refused(
         Wire::Gemini,
         &[
-            ("unknown name", |b| b["messages"] = json!([]), "Unknown name \"messages\""),
+            (
+                "unknown name",
+                |b| b["messages"] = json!([]),
+                "Unknown name \"messages\"",
+            ),
             ("no contents", |b| b["contents"] = json!([]), "contents"),
             (
                 "assistant role",
                 |b| b["contents"][1]["role"] = json!("assistant"),
                 "Please use a valid role: user, model.",
             ),
-            ("no parts", |b| b["contents"][0]["parts"] = json!([]), "empty array"),
-            ("empty text", |b| b["contents"][0]["parts"][0]["text"] = json!(""), "must not be empty"),
+            (
+                "no parts",
+                |b| b["contents"][0]["parts"] = json!([]),
+                "empty array",
+            ),
+            (
+                "empty text",
+                |b| b["contents"][0]["parts"][0]["text"] = json!(""),
+                "must not be empty",
+            ),
             (
                 "args as text",
                 |b| b["contents"][1]["parts"][0]["functionCall"]["args"] = json!("{}"),
@@ -389,7 +579,11 @@ fn gemini_refuses_what_google_refuses() {
                 |b| remove(&mut b["contents"][2]["parts"], 1),
                 "number of function response parts is equal",
             ),
-            ("no response at all", |b| remove(&mut b["contents"], 2), "number of function response parts is equal"),
+            (
+                "no response at all",
+                |b| remove(&mut b["contents"], 2),
+                "number of function response parts is equal",
+            ),
             (
                 "orphan response",
                 |b| b["contents"][2]["parts"][1]["functionResponse"]["name"] = json!("z"),
@@ -414,7 +608,15 @@ fn a_body_that_is_not_json_is_refused_on_every_wire() {
     for wire in Wire::ALL {
         let server = FakeModel::start(vec![]);
         let (status, _) = ask(&server, conversation(wire).0, "{\"model\":");
-        assert_eq!((status, server.rejections().len(), server.last_request().body.len()), (400, 1, 9), "{wire:?}");
+        assert_eq!(
+            (
+                status,
+                server.rejections().len(),
+                server.last_request().body.len()
+            ),
+            (400, 1, 9),
+            "{wire:?}"
+        );
     }
 }
 
@@ -425,13 +627,22 @@ fn a_refused_request_does_not_use_up_the_script() {
     let (path, body) = conversation(Wire::Messages);
     let (status, answer) = ask(&server, path, &body.to_string());
     assert_eq!((status, answer.contains("first")), (200, true));
-    assert!(ask(&server, path, &body.to_string()).1.contains("the script has no answer for request 2"));
+    assert!(
+        ask(&server, path, &body.to_string())
+            .1
+            .contains("the script has no answer for request 2")
+    );
 }
 
 fn streamed(wire: Wire) -> (String, String) {
     let (path, mut body) = conversation(wire);
     match wire {
-        Wire::Gemini => return (path.replace(":generate", ":streamGenerate") + "?alt=sse", body.to_string()),
+        Wire::Gemini => {
+            return (
+                path.replace(":generate", ":streamGenerate") + "?alt=sse",
+                body.to_string(),
+            );
+        }
         Wire::Chat | Wire::Messages | Wire::Responses => body["stream"] = json!(true),
     }
     (path.into(), body.to_string())
@@ -440,15 +651,29 @@ fn streamed(wire: Wire) -> (String, String) {
 #[test]
 fn streams_carry_every_piece_and_end_with_the_terminal_event() {
     let cases = [
-        (Wire::Chat, "data: [DONE]\n\n", "\"reasoning_content\":\"hm\""),
-        (Wire::Messages, "data: {\"type\":\"message_stop\"}\n\n", "\"thinking_delta\""),
+        (
+            Wire::Chat,
+            "data: [DONE]\n\n",
+            "\"reasoning_content\":\"hm\"",
+        ),
+        (
+            Wire::Messages,
+            "data: {\"type\":\"message_stop\"}\n\n",
+            "\"thinking_delta\"",
+        ),
         (Wire::Responses, "", "response.reasoning_summary_text.delta"),
         (Wire::Gemini, "", "\"thought\":true"),
     ];
     for (wire, end, thinking) in cases {
-        let answer = reply().thinking("hm").text("two words").call("ls", json!({"path": "src"}));
-        let server =
-            FakeModel::start(vec![answer.usage(Usage { input_tokens: 77, output_tokens: 5, ..Usage::default() })]);
+        let answer = reply()
+            .thinking("hm")
+            .text("two words")
+            .call("ls", json!({"path": "src"}));
+        let server = FakeModel::start(vec![answer.usage(Usage {
+            input_tokens: 77,
+            output_tokens: 5,
+            ..Usage::default()
+        })]);
         let (path, body) = streamed(wire);
         let (status, events) = ask(&server, &path, &body);
         assert_eq!(status, 200);
@@ -457,25 +682,61 @@ fn streams_carry_every_piece_and_end_with_the_terminal_event() {
             assert!(events.contains(part), "{wire:?} has no {part}: {events}");
         }
         // Chat Completions reports usage only to those who ask.
-        assert_eq!(events.contains("77"), wire != Wire::Chat, "{wire:?}: {events}");
+        assert_eq!(
+            events.contains("77"),
+            wire != Wire::Chat,
+            "{wire:?}: {events}"
+        );
     }
 }
 
 #[test]
 fn whole_answers_carry_stop_reason_and_usage() {
     let cases = [
-        (Wire::Chat, "/choices/0/finish_reason", "length", "/usage/prompt_tokens"),
-        (Wire::Messages, "/stop_reason", "max_tokens", "/usage/input_tokens"),
-        (Wire::Responses, "/incomplete_details/reason", "max_output_tokens", "/usage/input_tokens"),
-        (Wire::Gemini, "/candidates/0/finishReason", "MAX_TOKENS", "/usageMetadata/promptTokenCount"),
+        (
+            Wire::Chat,
+            "/choices/0/finish_reason",
+            "length",
+            "/usage/prompt_tokens",
+        ),
+        (
+            Wire::Messages,
+            "/stop_reason",
+            "max_tokens",
+            "/usage/input_tokens",
+        ),
+        (
+            Wire::Responses,
+            "/incomplete_details/reason",
+            "max_output_tokens",
+            "/usage/input_tokens",
+        ),
+        (
+            Wire::Gemini,
+            "/candidates/0/finishReason",
+            "MAX_TOKENS",
+            "/usageMetadata/promptTokenCount",
+        ),
     ];
     for (wire, stop_at, stop, usage_at) in cases {
-        let usage = Usage { input_tokens: 9, output_tokens: 3, ..Usage::default() };
-        let server = FakeModel::start(vec![reply().text("half").stop(StopReason::MaxTokens).usage(usage)]);
+        let usage = Usage {
+            input_tokens: 9,
+            output_tokens: 3,
+            ..Usage::default()
+        };
+        let server = FakeModel::start(vec![
+            reply()
+                .text("half")
+                .stop(StopReason::MaxTokens)
+                .usage(usage),
+        ]);
         let (path, body) = conversation(wire);
         let answer: Value = serde_json::from_str(&ask(&server, path, &body.to_string()).1).unwrap();
         assert_eq!(
-            (&answer.pointer(stop_at).unwrap(), &answer.pointer(usage_at).unwrap()),
+            (
+                &answer.pointer(stop_at).unwrap(),
+                &answer.pointer(usage_at).unwrap()
+            ),
             (&&json!(stop), &&json!(9)),
             "{wire:?}"
         );
@@ -485,7 +746,12 @@ fn whole_answers_carry_stop_reason_and_usage() {
 #[test]
 fn a_cut_body_has_exactly_the_bytes_before_the_cut() {
     let (path, body) = streamed(Wire::Chat);
-    let whole = ask(&FakeModel::start(vec![reply().text("some words")]), &path, &body).1;
+    let whole = ask(
+        &FakeModel::start(vec![reply().text("some words")]),
+        &path,
+        &body,
+    )
+    .1;
     for at in [0, 1, 37, whole.len() - 1] {
         let server = FakeModel::start(vec![reply().text("some words").cut_at(at)]);
         let mut socket = connect(&server);
@@ -493,26 +759,44 @@ fn a_cut_body_has_exactly_the_bytes_before_the_cut() {
         let (answer, _) = read_to_end(&mut socket);
         let framed = answer.split_once("\r\n\r\n").unwrap().1;
         assert_eq!(unchunk(framed), whole[..at], "cut at {at}");
-        assert!(!framed.ends_with("0\r\n\r\n"), "a cut body is not ended in good order");
+        assert!(
+            !framed.ends_with("0\r\n\r\n"),
+            "a cut body is not ended in good order"
+        );
     }
 }
 
 #[test]
 fn an_early_end_is_in_good_order_and_keeps_the_connection() {
-    let server = FakeModel::start(vec![reply().text("some words").end_at(20), reply().text("again")]);
+    let server = FakeModel::start(vec![
+        reply().text("some words").end_at(20),
+        reply().text("again"),
+    ]);
     let (path, body) = streamed(Wire::Chat);
     let mut socket = connect(&server);
     post(&mut socket, &path, &body);
     post(&mut socket, &path, &body);
     socket.shutdown(std::net::Shutdown::Write).unwrap();
     let (answers, _) = read_to_end(&mut socket);
-    assert_eq!((answers.matches("HTTP/1.1 200").count(), answers.contains("again")), (2, true), "{answers}");
+    assert_eq!(
+        (
+            answers.matches("HTTP/1.1 200").count(),
+            answers.contains("again")
+        ),
+        (2, true),
+        "{answers}"
+    );
 }
 
 #[test]
 fn chunks_and_pauses_shape_the_stream_but_not_its_content() {
     let (path, body) = streamed(Wire::Messages);
-    let whole = ask(&FakeModel::start(vec![reply().text("some words")]), &path, &body).1;
+    let whole = ask(
+        &FakeModel::start(vec![reply().text("some words")]),
+        &path,
+        &body,
+    )
+    .1;
     let begun = Instant::now();
     let server = FakeModel::start(vec![reply().text("some words").chunks_of(97).pause_ms(5)]);
     let chunked = ask(&server, &path, &body).1;
@@ -528,8 +812,13 @@ fn a_gate_holds_an_answer_until_it_is_released() {
     let mut socket = connect(&server);
     post(&mut socket, path, &body.to_string());
     held.wait_arrived(1, DEADLINE);
-    socket.set_read_timeout(Some(Duration::from_millis(30))).unwrap();
-    assert!(socket.read(&mut [0; 1]).is_err(), "nothing comes through a closed gate");
+    socket
+        .set_read_timeout(Some(Duration::from_millis(30)))
+        .unwrap();
+    assert!(
+        socket.read(&mut [0; 1]).is_err(),
+        "nothing comes through a closed gate"
+    );
     held.release();
     socket.set_read_timeout(Some(DEADLINE)).unwrap();
     assert_eq!(socket.read(&mut [0; 1]).unwrap(), 1);
@@ -558,12 +847,18 @@ fn failures_have_the_shape_of_each_provider_and_may_ask_to_wait() {
             Wire::Chat,
             json!({"error": {"message": "slow down", "type": "rate_limit_error", "param": null, "code": null}}),
         ),
-        (Wire::Messages, json!({"type": "error", "error": {"type": "rate_limit_error", "message": "slow down"}})),
+        (
+            Wire::Messages,
+            json!({"type": "error", "error": {"type": "rate_limit_error", "message": "slow down"}}),
+        ),
         (
             Wire::Responses,
             json!({"error": {"message": "slow down", "type": "rate_limit_error", "param": null, "code": null}}),
         ),
-        (Wire::Gemini, json!({"error": {"code": 429, "message": "slow down", "status": "RESOURCE_EXHAUSTED"}})),
+        (
+            Wire::Gemini,
+            json!({"error": {"code": 429, "message": "slow down", "status": "RESOURCE_EXHAUSTED"}}),
+        ),
     ];
     for (wire, expected) in cases {
         let server = FakeModel::start(vec![fail(429).message("slow down").retry_after(7)]);
@@ -573,16 +868,28 @@ fn failures_have_the_shape_of_each_provider_and_may_ask_to_wait() {
         socket.shutdown(std::net::Shutdown::Write).unwrap();
         let (answer, _) = read_to_end(&mut socket);
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        assert!(head.starts_with("HTTP/1.1 429 ") && head.contains("retry-after: 7"), "{head}");
-        assert_eq!(serde_json::from_str::<Value>(body).unwrap(), expected, "{wire:?}");
+        assert!(
+            head.starts_with("HTTP/1.1 429 ") && head.contains("retry-after: 7"),
+            "{head}"
+        );
+        assert_eq!(
+            serde_json::from_str::<Value>(body).unwrap(),
+            expected,
+            "{wire:?}"
+        );
     }
 }
 
 #[test]
 fn a_bench_like_run_makes_its_steps_and_ends() {
     let server = FakeModel::start_with(bench_like(1));
-    let first = json!({"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "go"}]});
-    assert!(ask(&server, "/v1/messages", &first.to_string()).1.contains("f0.txt"));
+    let first =
+        json!({"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "go"}]});
+    assert!(
+        ask(&server, "/v1/messages", &first.to_string())
+            .1
+            .contains("f0.txt")
+    );
     let (path, body) = conversation(Wire::Messages);
     assert!(ask(&server, path, &body.to_string()).1.contains("\"done\""));
 }

@@ -51,15 +51,24 @@ impl Wire {
         match self {
             Self::Gemini if target.contains(":streamGenerateContent") => Mode::Stream,
             Self::Gemini => Mode::Whole,
-            Self::Chat | Self::Messages | Self::Responses if body["stream"] != json!(true) => Mode::Whole,
-            Self::Chat if body["stream_options"]["include_usage"] == json!(true) => Mode::StreamWithUsage,
+            Self::Chat | Self::Messages | Self::Responses if body["stream"] != json!(true) => {
+                Mode::Whole
+            }
+            Self::Chat if body["stream_options"]["include_usage"] == json!(true) => {
+                Mode::StreamWithUsage
+            }
             Self::Chat | Self::Messages | Self::Responses => Mode::Stream,
         }
     }
 
     /// An error body in this provider's shape.
     pub(super) fn error(self, failure: &Failure) -> String {
-        let Failure { status, message, kind, .. } = failure;
+        let Failure {
+            status,
+            message,
+            kind,
+            ..
+        } = failure;
         let kind = kind.as_deref();
         match self {
             Self::Chat | Self::Responses => {
@@ -113,8 +122,14 @@ mod tests {
             ("/v1/messages", Some(Wire::Messages)),
             ("/v1/messages/count_tokens", None),
             ("/responses", Some(Wire::Responses)),
-            ("/v1beta/models/gemini-x:generateContent", Some(Wire::Gemini)),
-            ("/v1beta/models/gemini-x:streamGenerateContent?alt=sse", Some(Wire::Gemini)),
+            (
+                "/v1beta/models/gemini-x:generateContent",
+                Some(Wire::Gemini),
+            ),
+            (
+                "/v1beta/models/gemini-x:streamGenerateContent?alt=sse",
+                Some(Wire::Gemini),
+            ),
             ("/v1beta/models/gemini-x:countTokens", None),
             ("/v1beta/models/:generateContent", None),
             ("/", None),

@@ -45,7 +45,11 @@ async fn what_is_absent_is_none(cx: Cx) {
 
 async fn what_is_put_is_got(cx: Cx) {
     let document = Document::new("meta", "body");
-    let change = Change::Put { key: "a".into(), document: document.clone(), expect: Expected::Absent };
+    let change = Change::Put {
+        key: "a".into(),
+        document: document.clone(),
+        expect: Expected::Absent,
+    };
     cx.commit(vec![change]).await.unwrap();
     assert_eq!(cx.get("a").await, Some(document));
 }
@@ -56,12 +60,33 @@ async fn empty_and_binary_contents_are_kept(cx: Cx) {
         ("empty", Document::new("", "")),
         ("meta only", Document::new("m", "")),
         ("body only", Document::new("", "b")),
-        ("binary", Document::new(every_byte.clone(), every_byte.repeat(4))),
-        ("version 0", Document { version: DocVersion(0), meta: Bytes::new(), body: Bytes::from_static(b"0") }),
-        ("version max", Document { version: DocVersion(u128::MAX), meta: Bytes::new(), body: Bytes::new() }),
+        (
+            "binary",
+            Document::new(every_byte.clone(), every_byte.repeat(4)),
+        ),
+        (
+            "version 0",
+            Document {
+                version: DocVersion(0),
+                meta: Bytes::new(),
+                body: Bytes::from_static(b"0"),
+            },
+        ),
+        (
+            "version max",
+            Document {
+                version: DocVersion(u128::MAX),
+                meta: Bytes::new(),
+                body: Bytes::new(),
+            },
+        ),
     ];
     for (key, document) in &documents {
-        let change = Change::Put { key: (*key).into(), document: document.clone(), expect: Expected::Absent };
+        let change = Change::Put {
+            key: (*key).into(),
+            document: document.clone(),
+            expect: Expected::Absent,
+        };
         cx.commit(vec![change]).await.unwrap();
     }
     for (key, document) in documents {
@@ -72,13 +97,24 @@ async fn empty_and_binary_contents_are_kept(cx: Cx) {
 async fn the_largest_document_is_kept(cx: Cx) {
     let document = Document::new(vec![0xfe; MAX_META_BYTES], vec![0x00; MAX_BODY_BYTES]);
     let key = "k".repeat(MAX_KEY_BYTES);
-    let change = Change::Put { key: key.clone(), document: document.clone(), expect: Expected::Absent };
+    let change = Change::Put {
+        key: key.clone(),
+        document: document.clone(),
+        expect: Expected::Absent,
+    };
     cx.commit(vec![change]).await.unwrap();
-    assert!(cx.get(&key).await == Some(document), "a document of the largest size comes back as it was");
+    assert!(
+        cx.get(&key).await == Some(document),
+        "a document of the largest size comes back as it was"
+    );
 }
 
 async fn what_is_too_large_is_refused(cx: Cx) {
-    let put = |key: String, document| Change::Put { key, document, expect: Expected::Any };
+    let put = |key: String, document| Change::Put {
+        key,
+        document,
+        expect: Expected::Any,
+    };
     let long = "k".repeat(MAX_KEY_BYTES + 1);
     let refused = [
         put(long.clone(), Document::new("", "")),
@@ -86,11 +122,20 @@ async fn what_is_too_large_is_refused(cx: Cx) {
         put("a".into(), Document::new("", vec![0; MAX_BODY_BYTES + 1])),
     ];
     for change in refused {
-        let outcome = cx.commit(vec![super::put("b", "", Expected::Any).1, change]).await;
-        assert!(matches!(outcome, Err(StoreError::Store { .. })), "{outcome:?}");
+        let outcome = cx
+            .commit(vec![super::put("b", "", Expected::Any).1, change])
+            .await;
+        assert!(
+            matches!(outcome, Err(StoreError::Store { .. })),
+            "{outcome:?}"
+        );
     }
     let moved_to = cx.create("a", "1").await;
-    assert!(cx.commit(vec![relocate("a", &long, moved_to)]).await.is_err());
+    assert!(
+        cx.commit(vec![relocate("a", &long, moved_to)])
+            .await
+            .is_err()
+    );
     assert_eq!(cx.keys("").await, ["a"]);
 }
 
@@ -116,21 +161,34 @@ async fn put_version_needs_exactly_that_version(cx: Cx) {
     let first = cx.create("a", "1").await;
     let (second, change) = put("a", "2", Expected::Version(first));
     cx.commit(vec![change]).await.unwrap();
-    assert_conflict(&cx.commit(vec![put("a", "3", Expected::Version(first)).1]).await);
+    assert_conflict(
+        &cx.commit(vec![put("a", "3", Expected::Version(first)).1])
+            .await,
+    );
     let found = cx.get("a").await.unwrap();
     assert_eq!((found.version, &found.body[..]), (second, &b"2"[..]));
 }
 
 async fn delete_in_all_forms(cx: Cx) {
     cx.commit(vec![delete("a", Expected::Any)]).await.unwrap();
-    cx.commit(vec![delete("a", Expected::Absent)]).await.unwrap();
+    cx.commit(vec![delete("a", Expected::Absent)])
+        .await
+        .unwrap();
     let version = cx.create("a", "1").await;
     assert_conflict(&cx.commit(vec![delete("a", Expected::Absent)]).await);
-    assert_conflict(&cx.commit(vec![delete("a", Expected::Version(DocVersion::fresh()))]).await);
+    assert_conflict(
+        &cx.commit(vec![delete("a", Expected::Version(DocVersion::fresh()))])
+            .await,
+    );
     assert_eq!(cx.body("a").await.unwrap(), "1");
-    cx.commit(vec![delete("a", Expected::Version(version))]).await.unwrap();
+    cx.commit(vec![delete("a", Expected::Version(version))])
+        .await
+        .unwrap();
     assert_eq!((cx.get("a").await, cx.keys("").await), (None, vec![]));
-    assert_conflict(&cx.commit(vec![delete("a", Expected::Version(version))]).await);
+    assert_conflict(
+        &cx.commit(vec![delete("a", Expected::Version(version))])
+            .await,
+    );
     cx.create("a", "2").await;
     cx.commit(vec![delete("a", Expected::Any)]).await.unwrap();
     assert_eq!(cx.get("a").await, None);
@@ -150,7 +208,12 @@ async fn check_in_all_forms(cx: Cx) {
     ];
     for (n, (key, expect, holds)) in table.into_iter().enumerate() {
         let beside = format!("beside {n}");
-        let outcome = cx.commit(vec![check(key, expect), put(&beside, "", Expected::Absent).1]).await;
+        let outcome = cx
+            .commit(vec![
+                check(key, expect),
+                put(&beside, "", Expected::Absent).1,
+            ])
+            .await;
         if holds {
             outcome.unwrap();
         } else {
@@ -158,15 +221,27 @@ async fn check_in_all_forms(cx: Cx) {
         }
         assert_eq!(cx.get(&beside).await.is_some(), holds, "{key} {expect:?}");
     }
-    assert_eq!((cx.get("a").await.unwrap().version, cx.get("b").await), (version, None));
+    assert_eq!(
+        (cx.get("a").await.unwrap().version, cx.get("b").await),
+        (version, None)
+    );
 }
 
 async fn a_moved_document_keeps_its_version_and_content(cx: Cx) {
     let document = Document::new("meta", vec![0xff, 0, 10]);
-    let change = Change::Put { key: "a".into(), document: document.clone(), expect: Expected::Absent };
+    let change = Change::Put {
+        key: "a".into(),
+        document: document.clone(),
+        expect: Expected::Absent,
+    };
     cx.commit(vec![change]).await.unwrap();
-    cx.commit(vec![relocate("a", "b/c", document.version)]).await.unwrap();
-    assert_eq!((cx.get("a").await, cx.keys("").await), (None, vec!["b/c".to_owned()]));
+    cx.commit(vec![relocate("a", "b/c", document.version)])
+        .await
+        .unwrap();
+    assert_eq!(
+        (cx.get("a").await, cx.keys("").await),
+        (None, vec!["b/c".to_owned()])
+    );
     assert_eq!(cx.get("b/c").await, Some(document));
 }
 
@@ -174,24 +249,48 @@ async fn a_move_onto_something_conflicts(cx: Cx) {
     let version = cx.create("a", "1").await;
     cx.create("b", "2").await;
     assert_conflict(&cx.commit(vec![relocate("a", "b", version)]).await);
-    assert_eq!((cx.body("a").await.unwrap(), cx.body("b").await.unwrap()), ("1".to_owned(), "2".to_owned()));
+    assert_eq!(
+        (cx.body("a").await.unwrap(), cx.body("b").await.unwrap()),
+        ("1".to_owned(), "2".to_owned())
+    );
 }
 
 async fn a_move_of_another_version_conflicts(cx: Cx) {
-    assert_conflict(&cx.commit(vec![relocate("a", "b", DocVersion::fresh())]).await);
+    assert_conflict(
+        &cx.commit(vec![relocate("a", "b", DocVersion::fresh())])
+            .await,
+    );
     cx.create("a", "1").await;
-    assert_conflict(&cx.commit(vec![relocate("a", "b", DocVersion::fresh())]).await);
-    assert_eq!((cx.body("a").await.unwrap().as_str(), cx.get("b").await), ("1", None));
+    assert_conflict(
+        &cx.commit(vec![relocate("a", "b", DocVersion::fresh())])
+            .await,
+    );
+    assert_eq!(
+        (cx.body("a").await.unwrap().as_str(), cx.get("b").await),
+        ("1", None)
+    );
 }
 
 async fn a_conflict_names_the_key(cx: Cx) {
     cx.create("who/is it", "1").await;
-    let outcome = cx.commit(vec![put("other", "", Expected::Any).1, put("who/is it", "2", Expected::Absent).1]).await;
-    assert!(matches!(&outcome, Err(StoreError::Conflict(what)) if what.contains("who/is it")), "{outcome:?}");
+    let outcome = cx
+        .commit(vec![
+            put("other", "", Expected::Any).1,
+            put("who/is it", "2", Expected::Absent).1,
+        ])
+        .await;
+    assert!(
+        matches!(&outcome, Err(StoreError::Conflict(what)) if what.contains("who/is it")),
+        "{outcome:?}"
+    );
 }
 
 async fn a_failing_commit_applies_nothing(cx: Cx) {
-    let versions = [cx.create("put", "old").await, cx.create("delete", "old").await, cx.create("move", "old").await];
+    let versions = [
+        cx.create("put", "old").await,
+        cx.create("delete", "old").await,
+        cx.create("move", "old").await,
+    ];
     let good = || {
         vec![
             put("put", "new", Expected::Version(versions[0])).1,
@@ -204,7 +303,10 @@ async fn a_failing_commit_applies_nothing(cx: Cx) {
     // The bad one stands at every place, so that it is not the order that saves us.
     for at in 0..=good().len() {
         let mut changes = good();
-        changes.insert(at, check("not there", Expected::Version(DocVersion::fresh())));
+        changes.insert(
+            at,
+            check("not there", Expected::Version(DocVersion::fresh())),
+        );
         assert_conflict(&cx.commit(changes).await);
         assert_eq!(cx.keys("").await, ["delete", "move", "put"]);
         assert_eq!(cx.body("put").await.unwrap(), "old");
@@ -217,7 +319,10 @@ async fn a_failing_commit_applies_nothing(cx: Cx) {
 async fn a_key_in_two_changes_is_refused(cx: Cx) {
     let version = cx.create("a", "1").await;
     let twice = [
-        vec![put("b", "1", Expected::Any).1, put("b", "2", Expected::Any).1],
+        vec![
+            put("b", "1", Expected::Any).1,
+            put("b", "2", Expected::Any).1,
+        ],
         vec![delete("a", Expected::Any), put("a", "2", Expected::Any).1],
         vec![relocate("a", "b", version), put("b", "2", Expected::Any).1],
         vec![relocate("a", "a", version)],
@@ -225,8 +330,14 @@ async fn a_key_in_two_changes_is_refused(cx: Cx) {
     ];
     for changes in twice {
         let outcome = cx.commit(changes).await;
-        assert!(matches!(outcome, Err(StoreError::Store { .. })), "{outcome:?}");
-        assert_eq!((cx.keys("").await, cx.body("a").await.unwrap()), (vec!["a".to_owned()], "1".to_owned()));
+        assert!(
+            matches!(outcome, Err(StoreError::Store { .. })),
+            "{outcome:?}"
+        );
+        assert_eq!(
+            (cx.keys("").await, cx.body("a").await.unwrap()),
+            (vec!["a".to_owned()], "1".to_owned())
+        );
     }
 }
 
@@ -237,16 +348,25 @@ async fn an_empty_commit_is_made(cx: Cx) {
 
 async fn a_remade_document_is_another(cx: Cx) {
     let first = cx.create("a", "1").await;
-    cx.commit(vec![delete("a", Expected::Version(first))]).await.unwrap();
+    cx.commit(vec![delete("a", Expected::Version(first))])
+        .await
+        .unwrap();
     let second = cx.create("a", "1").await;
     assert_ne!(first, second);
-    assert_conflict(&cx.commit(vec![put("a", "2", Expected::Version(first)).1]).await);
+    assert_conflict(
+        &cx.commit(vec![put("a", "2", Expected::Version(first)).1])
+            .await,
+    );
 }
 
 async fn a_commit_of_three_thousand_changes(cx: Cx) {
     const COUNT: usize = 3_000;
     let key = |n: usize| format!("many/{n:05}");
-    let puts = |expect| (0..COUNT).map(|n| put(&key(n), &n.to_string(), expect).1).collect();
+    let puts = |expect| {
+        (0..COUNT)
+            .map(|n| put(&key(n), &n.to_string(), expect).1)
+            .collect()
+    };
     cx.commit(puts(Expected::Absent)).await.unwrap();
     // One that is in the way stops them all.
     assert_conflict(&cx.commit(puts(Expected::Absent)).await);
@@ -258,7 +378,9 @@ async fn a_commit_of_three_thousand_changes(cx: Cx) {
 }
 
 async fn several_large_documents_in_one_commit(cx: Cx) {
-    let documents: Vec<Document> = (0..4).map(|n| Document::new("", vec![n; MAX_BODY_BYTES])).collect();
+    let documents: Vec<Document> = (0..4)
+        .map(|n| Document::new("", vec![n; MAX_BODY_BYTES]))
+        .collect();
     let changes = documents.iter().enumerate();
     let changes = changes.map(|(n, document)| Change::Put {
         key: n.to_string(),
@@ -267,14 +389,27 @@ async fn several_large_documents_in_one_commit(cx: Cx) {
     });
     cx.commit(changes.collect()).await.unwrap();
     for (n, document) in documents.into_iter().enumerate() {
-        assert!(cx.get(&n.to_string()).await == Some(document), "document {n} comes back as it was");
+        assert!(
+            cx.get(&n.to_string()).await == Some(document),
+            "document {n} comes back as it was"
+        );
     }
 }
 
 async fn a_listing_shows_key_version_and_meta(cx: Cx) {
     let document = Document::new(vec![0xff, 0, b'm'], "body");
-    let listed = Listed { key: "a".into(), version: document.version, meta: document.meta.clone() };
-    cx.commit(vec![Change::Put { key: "a".into(), document, expect: Expected::Absent }]).await.unwrap();
+    let listed = Listed {
+        key: "a".into(),
+        version: document.version,
+        meta: document.meta.clone(),
+    };
+    cx.commit(vec![Change::Put {
+        key: "a".into(),
+        document,
+        expect: Expected::Absent,
+    }])
+    .await
+    .unwrap();
     assert_eq!(cx.list("", None, 10).await, [listed]);
 }
 
@@ -282,8 +417,15 @@ async fn pages_follow_each_other(cx: Cx) {
     const COUNT: usize = 25;
     let expected: Vec<String> = (0..COUNT).map(|n| format!("p/{n:02}")).collect();
     let neighbours = ["o", "p", "p0", "p.", "q"];
-    let others = neighbours.iter().map(|key| put(key, "", Expected::Absent).1);
-    let changes = expected.iter().rev().map(|key| put(key, "", Expected::Absent).1).chain(others).collect();
+    let others = neighbours
+        .iter()
+        .map(|key| put(key, "", Expected::Absent).1);
+    let changes = expected
+        .iter()
+        .rev()
+        .map(|key| put(key, "", Expected::Absent).1)
+        .chain(others)
+        .collect();
     cx.commit(changes).await.unwrap();
     for limit in [1, 7, COUNT, COUNT + 1] {
         let mut keys: Vec<String> = Vec::new();
@@ -316,7 +458,12 @@ async fn after_need_not_exist(cx: Cx) {
         (None, "a/3", &["a/3"]),
     ];
     for (after, prefix, expected) in table {
-        let keys: Vec<String> = cx.list(prefix, after, 10).await.into_iter().map(|listed| listed.key).collect();
+        let keys: Vec<String> = cx
+            .list(prefix, after, 10)
+            .await
+            .into_iter()
+            .map(|listed| listed.key)
+            .collect();
         assert_eq!(keys, expected, "{prefix:?} after {after:?}");
     }
 }
@@ -330,8 +477,14 @@ async fn a_listing_of_nothing_is_empty(cx: Cx) {
 
 async fn spaces_see_nothing_of_each_other(cx: Cx) {
     // Names and keys that would meet if they were merely put together, or compared without case.
-    let spaces =
-        [cx.clone(), cx.within("a"), cx.within("A"), cx.within("ab"), cx.within("a").within("b"), cx.within("")];
+    let spaces = [
+        cx.clone(),
+        cx.within("a"),
+        cx.within("A"),
+        cx.within("ab"),
+        cx.within("a").within("b"),
+        cx.within(""),
+    ];
     let keys = ["x", "b/x", "a/b/x", "/x"];
     for (n, space) in spaces.iter().enumerate() {
         for key in keys {
@@ -344,48 +497,113 @@ async fn spaces_see_nothing_of_each_other(cx: Cx) {
             assert_eq!(space.body(key).await.unwrap(), format!("{n} {key}"));
         }
     }
-    spaces[1].commit(keys.iter().map(|key| delete(key, Expected::Any)).collect()).await.unwrap();
+    spaces[1]
+        .commit(keys.iter().map(|key| delete(key, Expected::Any)).collect())
+        .await
+        .unwrap();
     assert_eq!(spaces[1].keys("").await, Vec::<String>::new());
-    for space in spaces.iter().enumerate().filter(|(n, _)| *n != 1).map(|(_, space)| space) {
+    for space in spaces
+        .iter()
+        .enumerate()
+        .filter(|(n, _)| *n != 1)
+        .map(|(_, space)| space)
+    {
         assert_eq!(space.keys("").await.len(), keys.len(), "{}", space.space);
     }
 }
 
 async fn a_commit_with_the_latest_fence_is_made(cx: Cx) {
     let fence = cx.fence("lease", "one", LONG).await;
-    cx.store.commit(&cx.space, vec![put("a", "1", Expected::Absent).1], Some(&fence)).await.unwrap();
+    cx.store
+        .commit(
+            &cx.space,
+            vec![put("a", "1", Expected::Absent).1],
+            Some(&fence),
+        )
+        .await
+        .unwrap();
     // Late, but nobody else came.
     let late = cx.fence("late", "one", Duration::from_millis(1)).await;
     tokio::time::sleep(Duration::from_millis(20)).await;
-    cx.store.commit(&cx.space, vec![put("b", "1", Expected::Absent).1], Some(&late)).await.unwrap();
+    cx.store
+        .commit(
+            &cx.space,
+            vec![put("b", "1", Expected::Absent).1],
+            Some(&late),
+        )
+        .await
+        .unwrap();
     assert_eq!(cx.keys("").await, ["a", "b"]);
 }
 
 async fn a_commit_with_an_older_fence_is_refused(cx: Cx) {
     let first = cx.fence("lease", "one", LONG).await;
     let second = cx.take_over(&first, "two").await;
-    assert_fenced(&cx.store.commit(&cx.space, vec![put("a", "1", Expected::Any).1], Some(&first)).await);
+    assert_fenced(
+        &cx.store
+            .commit(
+                &cx.space,
+                vec![put("a", "1", Expected::Any).1],
+                Some(&first),
+            )
+            .await,
+    );
     assert_eq!(cx.get("a").await, None);
-    cx.store.commit(&cx.space, vec![put("a", "2", Expected::Absent).1], Some(&second)).await.unwrap();
+    cx.store
+        .commit(
+            &cx.space,
+            vec![put("a", "2", Expected::Absent).1],
+            Some(&second),
+        )
+        .await
+        .unwrap();
     // What is fenced off is told so, whatever else is wrong.
-    assert_fenced(&cx.store.commit(&cx.space, vec![put("a", "1", Expected::Absent).1], Some(&first)).await);
+    assert_fenced(
+        &cx.store
+            .commit(
+                &cx.space,
+                vec![put("a", "1", Expected::Absent).1],
+                Some(&first),
+            )
+            .await,
+    );
     // A lease of the same name in another space is another lease.
     let elsewhere = cx.within("elsewhere");
     let third = elsewhere.fence("lease", "three", LONG).await;
     elsewhere.take_over(&third, "four").await;
-    cx.store.commit(&cx.space, vec![put("a", "3", Expected::Any).1], Some(&second)).await.unwrap();
+    cx.store
+        .commit(
+            &cx.space,
+            vec![put("a", "3", Expected::Any).1],
+            Some(&second),
+        )
+        .await
+        .unwrap();
     assert_eq!(cx.body("a").await.unwrap(), "3");
 }
 
 async fn thirty_two_creates_have_one_winner(cx: Cx) {
     let outcomes = race(32, |n| {
         let cx = cx.clone();
-        async move { (n, cx.commit(vec![put("a", &n.to_string(), Expected::Absent).1]).await) }
+        async move {
+            (
+                n,
+                cx.commit(vec![put("a", &n.to_string(), Expected::Absent).1])
+                    .await,
+            )
+        }
     })
     .await;
-    let winners: Vec<String> = outcomes.iter().filter(|(_, made)| made.is_ok()).map(|(n, _)| n.to_string()).collect();
+    let winners: Vec<String> = outcomes
+        .iter()
+        .filter(|(_, made)| made.is_ok())
+        .map(|(n, _)| n.to_string())
+        .collect();
     assert_eq!(winners, [cx.body("a").await.unwrap()]);
-    outcomes.iter().filter(|(_, made)| made.is_err()).for_each(|(_, made)| assert_conflict(made));
+    outcomes
+        .iter()
+        .filter(|(_, made)| made.is_err())
+        .for_each(|(_, made)| assert_conflict(made));
 }
 
 async fn concurrent_increments_lose_nothing(cx: Cx) {
@@ -399,7 +617,12 @@ async fn concurrent_increments_lose_nothing(cx: Cx) {
             while made < EACH {
                 let found = cx.get("counter").await.unwrap();
                 let count: usize = std::str::from_utf8(&found.body).unwrap().parse().unwrap();
-                let next = put("counter", &(count + 1).to_string(), Expected::Version(found.version)).1;
+                let next = put(
+                    "counter",
+                    &(count + 1).to_string(),
+                    Expected::Version(found.version),
+                )
+                .1;
                 match cx.commit(vec![next]).await {
                     Ok(()) => made += 1,
                     conflict => assert_conflict(&conflict),
@@ -408,14 +631,20 @@ async fn concurrent_increments_lose_nothing(cx: Cx) {
         }
     })
     .await;
-    assert_eq!(cx.body("counter").await.unwrap(), (WRITERS * EACH).to_string());
+    assert_eq!(
+        cx.body("counter").await.unwrap(),
+        (WRITERS * EACH).to_string()
+    );
 }
 
 async fn racing_moves_have_one_winner(cx: Cx) {
     let version = cx.create("a", "1").await;
     let outcomes = race(8, |n| {
         let cx = cx.clone();
-        async move { cx.commit(vec![relocate("a", &format!("to/{n}"), version)]).await }
+        async move {
+            cx.commit(vec![relocate("a", &format!("to/{n}"), version)])
+                .await
+        }
     })
     .await;
     assert_eq!(outcomes.iter().filter(|made| made.is_ok()).count(), 1);
@@ -426,7 +655,11 @@ async fn readers_see_whole_commits_of_one_document(cx: Cx) {
     // Meta and body are always of one writer.
     let change = |n: u8| {
         let document = Document::new(vec![n; 4000], vec![n; 60_000]);
-        Change::Put { key: "a".into(), document, expect: Expected::Any }
+        Change::Put {
+            key: "a".into(),
+            document,
+            expect: Expected::Any,
+        }
     };
     cx.commit(vec![change(0)]).await.unwrap();
     race(4, |n| {
@@ -439,7 +672,10 @@ async fn readers_see_whole_commits_of_one_document(cx: Cx) {
                 let found = cx.get("a").await.unwrap();
                 let of = found.body[0];
                 let whole = found.meta.iter().chain(&found.body).all(|byte| *byte == of);
-                assert!(whole && found.meta.len() == 4000 && found.body.len() == 60_000, "a mixture was read");
+                assert!(
+                    whole && found.meta.len() == 4000 && found.body.len() == 60_000,
+                    "a mixture was read"
+                );
             }
         }
     })

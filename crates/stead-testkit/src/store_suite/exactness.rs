@@ -130,7 +130,10 @@ const TRICKY: &[&str] = &[
 ];
 
 async fn tricky(cx: &Cx) {
-    let changes = TRICKY.iter().map(|key| put(key, key, Expected::Absent).1).collect();
+    let changes = TRICKY
+        .iter()
+        .map(|key| put(key, key, Expected::Absent).1)
+        .collect();
     cx.commit(changes).await.unwrap();
 }
 
@@ -162,10 +165,16 @@ async fn listings_are_in_the_order_of_bytes(cx: Cx) {
 
 async fn every_prefix_finds_what_begins_with_it(cx: Cx) {
     tricky(&cx).await;
-    let prefixes: std::collections::BTreeSet<&str> =
-        TRICKY.iter().flat_map(|key| key.char_indices().map(|(at, c)| &key[..at + c.len_utf8()])).collect();
+    let prefixes: std::collections::BTreeSet<&str> = TRICKY
+        .iter()
+        .flat_map(|key| key.char_indices().map(|(at, c)| &key[..at + c.len_utf8()]))
+        .collect();
     for prefix in prefixes {
-        assert_eq!(cx.keys(prefix).await, sorted(|key| key.starts_with(prefix)), "{prefix:?}");
+        assert_eq!(
+            cx.keys(prefix).await,
+            sorted(|key| key.starts_with(prefix)),
+            "{prefix:?}"
+        );
     }
 }
 
@@ -183,7 +192,13 @@ async fn after_compares_bytes(cx: Cx) {
 async fn the_longest_keys_are_told_apart(cx: Cx) {
     let wide = "\u{10ffff}".repeat(MAX_KEY_BYTES / 4);
     let stem = "k".repeat(MAX_KEY_BYTES - 1);
-    let mut keys = vec![format!("{stem}a"), format!("{stem}b"), format!("{stem} "), stem.clone(), wide.clone()];
+    let mut keys = vec![
+        format!("{stem}a"),
+        format!("{stem}b"),
+        format!("{stem} "),
+        stem.clone(),
+        wide.clone(),
+    ];
     for key in &keys {
         cx.create(key, "1").await;
     }
@@ -194,7 +209,9 @@ async fn the_longest_keys_are_told_apart(cx: Cx) {
     assert_eq!(cx.keys(&wide).await, [wide]);
     let version = cx.get(&keys[3]).await.unwrap().version;
     let to = format!("{stem}c");
-    cx.commit(vec![relocate(&keys[3], &to, version)]).await.unwrap();
+    cx.commit(vec![relocate(&keys[3], &to, version)])
+        .await
+        .unwrap();
     assert_eq!(cx.get(&to).await.unwrap().version, version);
 }
 
@@ -203,7 +220,12 @@ async fn names_of_journals_leases_and_queues_are_exact_too(cx: Cx) {
     for name in names {
         let fence = cx.fence(name, name, LONG).await;
         cx.append(name, 0, &[name], &fence).await.unwrap();
-        let job = Job { payload: Bytes::from(name), dedup: None, delay: Duration::ZERO, max_attempts: 1 };
+        let job = Job {
+            payload: Bytes::from(name),
+            dedup: None,
+            delay: Duration::ZERO,
+            max_attempts: 1,
+        };
         cx.enqueue(name, job).await;
     }
     for name in names {
@@ -214,5 +236,8 @@ async fn names_of_journals_leases_and_queues_are_exact_too(cx: Cx) {
     let mut sorted = names;
     sorted.sort_unstable();
     let listed = cx.store.names(&cx.space, None, 100).await.unwrap();
-    assert_eq!(listed.into_iter().map(|(name, _)| name).collect::<Vec<_>>(), sorted);
+    assert_eq!(
+        listed.into_iter().map(|(name, _)| name).collect::<Vec<_>>(),
+        sorted
+    );
 }

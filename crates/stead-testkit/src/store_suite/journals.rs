@@ -25,7 +25,10 @@ pub(super) const CASES: &[Case] = cases![
 
 async fn there_is_nothing_before_the_first_line(cx: Cx) {
     assert_eq!(cx.store.tail(&cx.space, "j").await.unwrap(), None);
-    assert_eq!(cx.store.lines(&cx.space, "j", 1, 1000).await.unwrap(), Vec::<Bytes>::new());
+    assert_eq!(
+        cx.store.lines(&cx.space, "j", 1, 1000).await.unwrap(),
+        Vec::<Bytes>::new()
+    );
     assert_eq!(cx.store.names(&cx.space, None, 10).await.unwrap(), []);
 }
 
@@ -45,8 +48,16 @@ async fn lines_come_back_in_order(cx: Cx) {
 async fn any_bytes_but_a_line_end_are_kept(cx: Cx) {
     let fence = cx.fence("l", "one", LONG).await;
     let every_byte: Vec<u8> = (0..=255).filter(|byte| *byte != b'\n').collect();
-    let lines = [Bytes::new(), Bytes::from(every_byte), Bytes::from_static(b"\r"), Bytes::new()];
-    cx.store.append(&cx.space, "j", 0, &lines, &fence).await.unwrap();
+    let lines = [
+        Bytes::new(),
+        Bytes::from(every_byte),
+        Bytes::from_static(b"\r"),
+        Bytes::new(),
+    ];
+    cx.store
+        .append(&cx.space, "j", 0, &lines, &fence)
+        .await
+        .unwrap();
     assert_eq!(cx.lines("j").await, lines);
     let tail = cx.store.tail(&cx.space, "j").await.unwrap().unwrap();
     assert_eq!((tail.seq, tail.bytes, tail.last), (4, 260, Bytes::new()));
@@ -90,7 +101,9 @@ async fn the_overtaken_is_told_so_even_when_late(cx: Cx) {
 async fn a_fence_holds_until_someone_else_takes_the_lease(cx: Cx) {
     let first = cx.fence("l", "one", Duration::from_millis(1)).await;
     tokio::time::sleep(Duration::from_millis(20)).await;
-    cx.append("j", 0, &["late, but still ours"], &first).await.unwrap();
+    cx.append("j", 0, &["late, but still ours"], &first)
+        .await
+        .unwrap();
     let second = cx.fence("l", "two", LONG).await;
     assert_fenced(&cx.append("j", 1, &["too late"], &first).await);
     // Giving it back does not give it to the one before.
@@ -102,17 +115,33 @@ async fn a_fence_holds_until_someone_else_takes_the_lease(cx: Cx) {
 async fn pages_are_about_as_long_as_asked(cx: Cx) {
     let fence = cx.fence("l", "one", LONG).await;
     let lines: Vec<Bytes> = (0..100).map(|n| Bytes::from(format!("{n:0100}"))).collect();
-    cx.store.append(&cx.space, "j", 0, &lines, &fence).await.unwrap();
+    cx.store
+        .append(&cx.space, "j", 0, &lines, &fence)
+        .await
+        .unwrap();
     for max_bytes in [0, 1, 50, 1000, 5050, 1_000_000] {
         let mut read: Vec<Bytes> = Vec::new();
         while read.len() < lines.len() {
             let from = read.len() as u64 + 1;
-            let page = cx.store.lines(&cx.space, "j", from, max_bytes).await.unwrap();
-            assert!(!page.is_empty(), "at least one line at {from} with {max_bytes}");
+            let page = cx
+                .store
+                .lines(&cx.space, "j", from, max_bytes)
+                .await
+                .unwrap();
+            assert!(
+                !page.is_empty(),
+                "at least one line at {from} with {max_bytes}"
+            );
             let bytes: usize = page.iter().map(Bytes::len).sum();
-            assert!(bytes <= max_bytes + 200, "{bytes} bytes where {max_bytes} were asked for");
+            assert!(
+                bytes <= max_bytes + 200,
+                "{bytes} bytes where {max_bytes} were asked for"
+            );
             let enough = bytes + 210 >= max_bytes || read.len() + page.len() == lines.len();
-            assert!(enough, "only {bytes} bytes where {max_bytes} were asked for");
+            assert!(
+                enough,
+                "only {bytes} bytes where {max_bytes} were asked for"
+            );
             read.extend(page);
         }
         assert_eq!(read, lines);
@@ -122,20 +151,44 @@ async fn pages_are_about_as_long_as_asked(cx: Cx) {
 async fn large_lines_are_kept(cx: Cx) {
     let fence = cx.fence("l", "one", LONG).await;
     let line = |n: u8| Bytes::from(vec![b'0' + n; 900 * 1024]);
-    cx.store.append(&cx.space, "j", 0, &[line(1)], &fence).await.unwrap();
-    cx.store.append(&cx.space, "j", 1, &[line(2), Bytes::from("small"), line(3)], &fence).await.unwrap();
+    cx.store
+        .append(&cx.space, "j", 0, &[line(1)], &fence)
+        .await
+        .unwrap();
+    cx.store
+        .append(
+            &cx.space,
+            "j",
+            1,
+            &[line(2), Bytes::from("small"), line(3)],
+            &fence,
+        )
+        .await
+        .unwrap();
     let read = cx.lines("j").await;
-    assert!(read == [line(1), line(2), Bytes::from("small"), line(3)], "large lines come back as they were");
+    assert!(
+        read == [line(1), line(2), Bytes::from("small"), line(3)],
+        "large lines come back as they were"
+    );
     let page = cx.store.lines(&cx.space, "j", 1, 1000).await.unwrap();
     assert!(page == [line(1)], "one line, however large");
-    assert_eq!(cx.store.tail(&cx.space, "j").await.unwrap().unwrap().bytes, 3 * 900 * 1024 + 5 + 4);
+    assert_eq!(
+        cx.store.tail(&cx.space, "j").await.unwrap().unwrap().bytes,
+        3 * 900 * 1024 + 5 + 4
+    );
 }
 
 async fn a_thousand_lines_in_one_append(cx: Cx) {
     let fence = cx.fence("l", "one", LONG).await;
     let lines: Vec<Bytes> = (0..1000).map(|n| Bytes::from(n.to_string())).collect();
-    cx.store.append(&cx.space, "j", 0, &lines, &fence).await.unwrap();
-    cx.store.append(&cx.space, "j", 1000, &lines, &fence).await.unwrap();
+    cx.store
+        .append(&cx.space, "j", 0, &lines, &fence)
+        .await
+        .unwrap();
+    cx.store
+        .append(&cx.space, "j", 1000, &lines, &fence)
+        .await
+        .unwrap();
     assert_eq!(cx.lines("j").await, [lines.clone(), lines].concat());
 }
 
@@ -144,24 +197,44 @@ async fn the_tail_says_where_it_ends(cx: Cx) {
     let tail = async || cx.store.tail(&cx.space, "j").await.unwrap().unwrap();
     cx.append("j", 0, &["one", "second"], &fence).await.unwrap();
     let first = tail().await;
-    assert_eq!((first.seq, first.bytes, &first.last[..]), (2, 11, &b"second"[..]));
+    assert_eq!(
+        (first.seq, first.bytes, &first.last[..]),
+        (2, 11, &b"second"[..])
+    );
     tokio::time::sleep(Duration::from_millis(20)).await;
     cx.append("j", 2, &["3"], &fence).await.unwrap();
     let second = tail().await;
-    assert_eq!((second.seq, second.bytes, &second.last[..]), (3, 13, &b"3"[..]));
+    assert_eq!(
+        (second.seq, second.bytes, &second.last[..]),
+        (3, 13, &b"3"[..])
+    );
     let passed = second.updated_ms - first.updated_ms;
-    assert!((10..60_000).contains(&passed), "{passed} ms between two appends");
+    assert!(
+        (10..60_000).contains(&passed),
+        "{passed} ms between two appends"
+    );
     let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_millis() as i64;
-    assert!((now - second.updated_ms).abs() < 300_000, "the store's clock shows {}, ours {now}", second.updated_ms);
+    assert!(
+        (now - second.updated_ms).abs() < 300_000,
+        "the store's clock shows {}, ours {now}",
+        second.updated_ms
+    );
 }
 
 async fn names_are_listed_in_pages(cx: Cx) {
     let fence = cx.fence("l", "one", LONG).await;
     let names = ["Z", "a", "a.b", "a/b", "a0", "ab", "b", "ä", "\u{10ffff}"];
     for name in names.iter().rev() {
-        cx.append(name, 0, &["line of", name], &fence).await.unwrap();
+        cx.append(name, 0, &["line of", name], &fence)
+            .await
+            .unwrap();
     }
-    let page = async |after: Option<String>, limit| cx.store.names(&cx.space, after.as_deref(), limit).await.unwrap();
+    let page = async |after: Option<String>, limit| {
+        cx.store
+            .names(&cx.space, after.as_deref(), limit)
+            .await
+            .unwrap()
+    };
     let mut read: Vec<(String, Tail)> = Vec::new();
     loop {
         let next = page(read.last().map(|(name, _)| name.clone()), 2).await;
@@ -171,9 +244,17 @@ async fn names_are_listed_in_pages(cx: Cx) {
         }
         read.extend(next);
     }
-    assert_eq!(read.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), names);
+    assert_eq!(
+        read.iter()
+            .map(|(name, _)| name.as_str())
+            .collect::<Vec<_>>(),
+        names
+    );
     for (name, tail) in read {
-        assert_eq!(cx.store.tail(&cx.space, &name).await.unwrap(), Some(tail.clone()));
+        assert_eq!(
+            cx.store.tail(&cx.space, &name).await.unwrap(),
+            Some(tail.clone())
+        );
         assert_eq!((tail.seq, &tail.last[..]), (2, name.as_bytes()));
     }
     assert_eq!(page(Some("a0a".to_owned()), 1).await[0].0, "ab");
@@ -192,7 +273,10 @@ async fn an_erased_journal_is_gone_and_can_be_begun_again(cx: Cx) {
     assert_eq!(cx.store.names(&cx.space, None, 10).await.unwrap().len(), 1);
     assert_conflict(&cx.append("j", 2, &["three"], &fence).await);
     cx.append("j", 0, &["new"], &fence).await.unwrap();
-    assert_eq!((cx.lines("j").await, cx.lines("k").await), (vec![Bytes::from("new")], vec![Bytes::from("stays")]));
+    assert_eq!(
+        (cx.lines("j").await, cx.lines("k").await),
+        (vec![Bytes::from("new")], vec![Bytes::from("stays")])
+    );
 }
 
 async fn erasing_needs_the_fence(cx: Cx) {
@@ -204,19 +288,36 @@ async fn erasing_needs_the_fence(cx: Cx) {
 }
 
 async fn journals_see_nothing_of_each_other(cx: Cx) {
-    let spaces = [cx.clone(), cx.within("a"), cx.within("A"), cx.within("a").within("b"), cx.within("ab")];
+    let spaces = [
+        cx.clone(),
+        cx.within("a"),
+        cx.within("A"),
+        cx.within("a").within("b"),
+        cx.within("ab"),
+    ];
     let names = ["j", "J", "b/j", "a/b/j"];
     for (n, space) in spaces.iter().enumerate() {
         let fence = space.fence("l", "one", LONG).await;
         for name in names {
-            space.append(name, 0, &[&format!("{n} {name}")], &fence).await.unwrap();
+            space
+                .append(name, 0, &[&format!("{n} {name}")], &fence)
+                .await
+                .unwrap();
         }
     }
     for (n, space) in spaces.iter().enumerate() {
         for name in names {
             assert_eq!(space.lines(name).await, [format!("{n} {name}")]);
         }
-        assert_eq!(space.store.names(&space.space, None, 100).await.unwrap().len(), names.len());
+        assert_eq!(
+            space
+                .store
+                .names(&space.space, None, 100)
+                .await
+                .unwrap()
+                .len(),
+            names.len()
+        );
     }
 }
 
@@ -230,8 +331,16 @@ async fn racing_appenders_make_one_line_of_history(cx: Cx) {
         async move {
             let mut made = 0;
             while made < EACH {
-                let at = cx.store.tail(&cx.space, "j").await.unwrap().map_or(0, |tail| tail.seq);
-                let piece = [format!("{n} {made} begins after {at}"), format!("{n} {made} ends after {at}")];
+                let at = cx
+                    .store
+                    .tail(&cx.space, "j")
+                    .await
+                    .unwrap()
+                    .map_or(0, |tail| tail.seq);
+                let piece = [
+                    format!("{n} {made} begins after {at}"),
+                    format!("{n} {made} ends after {at}"),
+                ];
                 match cx.append("j", at, &[&piece[0], &piece[1]], &fence).await {
                     Ok(()) => made += 1,
                     conflict => assert_conflict(&conflict),
@@ -244,10 +353,18 @@ async fn racing_appenders_make_one_line_of_history(cx: Cx) {
     assert_eq!(lines.len(), 2 * APPENDERS * EACH);
     let mut seen = std::collections::BTreeSet::new();
     for (n, piece) in lines.chunks(2).enumerate() {
-        let [begins, ends] = [&piece[0], &piece[1]].map(|line| String::from_utf8(line.to_vec()).unwrap());
+        let [begins, ends] =
+            [&piece[0], &piece[1]].map(|line| String::from_utf8(line.to_vec()).unwrap());
         assert_eq!(begins.replace("begins", "ends"), ends);
-        assert!(ends.ends_with(&format!(" after {}", 2 * n)), "{ends} is at {}", 2 * n);
-        assert!(seen.insert(ends.split(" ends").next().unwrap().to_owned()), "{ends} twice");
+        assert!(
+            ends.ends_with(&format!(" after {}", 2 * n)),
+            "{ends} is at {}",
+            2 * n
+        );
+        assert!(
+            seen.insert(ends.split(" ends").next().unwrap().to_owned()),
+            "{ends} twice"
+        );
     }
 }
 
@@ -266,7 +383,14 @@ async fn a_takeover_amid_appends_leaves_no_gap(cx: Cx) {
         }
     };
     let new_holder = async {
-        eventually(async || cx.store.tail(&cx.space, "j").await.unwrap().filter(|tail| tail.seq >= 5)).await;
+        eventually(async || {
+            cx.store
+                .tail(&cx.space, "j")
+                .await
+                .unwrap()
+                .filter(|tail| tail.seq >= 5)
+        })
+        .await;
         let second = cx.take_over(&first, "two").await;
         // From here on, the end of the journal is ours alone.
         let at = cx.store.tail(&cx.space, "j").await.unwrap().unwrap().seq;
@@ -275,8 +399,13 @@ async fn a_takeover_amid_appends_leaves_no_gap(cx: Cx) {
         at
     };
     let (acknowledged, inherited) = tokio::join!(old_holder, new_holder);
-    assert_eq!(acknowledged, inherited, "what was acknowledged is what was inherited");
+    assert_eq!(
+        acknowledged, inherited,
+        "what was acknowledged is what was inherited"
+    );
     let lines = cx.lines("j").await;
-    let expected: Vec<&str> = std::iter::repeat_n("old", inherited as usize).chain(["new", "new"]).collect();
+    let expected: Vec<&str> = std::iter::repeat_n("old", inherited as usize)
+        .chain(["new", "new"])
+        .collect();
     assert_eq!(lines, expected);
 }

@@ -31,7 +31,11 @@ fn held(acquired: Acquired, holder: &str, token: u64) {
     match acquired {
         Acquired::Held(lease) => {
             assert_eq!((lease.holder.as_str(), lease.token), (holder, token));
-            assert!(lease.left > Duration::ZERO && lease.left <= LONG, "{:?} left", lease.left);
+            assert!(
+                lease.left > Duration::ZERO && lease.left <= LONG,
+                "{:?} left",
+                lease.left
+            );
         }
         Acquired::Ours(fence) => panic!("{holder} should hold it, but it was granted: {fence:?}"),
     }
@@ -41,8 +45,16 @@ async fn a_held_lease_is_refused_and_told_of(cx: Cx) {
     let holder = "process 7 on „häuschen“ 🏠 ' \" \\";
     let fence = cx.fence("l", holder, LONG).await;
     assert_eq!(fence.name, "l");
-    held(cx.acquire("l", "two", LONG, Claim::Free).await, holder, fence.token);
-    held(cx.acquire("l", "two", LONG, Claim::Free).await, holder, fence.token);
+    held(
+        cx.acquire("l", "two", LONG, Claim::Free).await,
+        holder,
+        fence.token,
+    );
+    held(
+        cx.acquire("l", "two", LONG, Claim::Free).await,
+        holder,
+        fence.token,
+    );
 }
 
 async fn a_released_lease_is_free(cx: Cx) {
@@ -56,16 +68,22 @@ async fn a_released_lease_is_free(cx: Cx) {
 async fn an_expired_lease_is_free_and_not_before(cx: Cx) {
     let begun = Instant::now();
     let first = cx.fence("l", "one", SHORT).await;
-    let second = eventually(async || match cx.acquire("l", "two", LONG, Claim::Free).await {
-        Acquired::Ours(fence) => Some(fence),
-        Acquired::Held(lease) => {
-            assert_eq!(lease.token, first.token);
-            assert!(lease.left <= SHORT);
-            None
-        }
-    })
+    let second = eventually(
+        async || match cx.acquire("l", "two", LONG, Claim::Free).await {
+            Acquired::Ours(fence) => Some(fence),
+            Acquired::Held(lease) => {
+                assert_eq!(lease.token, first.token);
+                assert!(lease.left <= SHORT);
+                None
+            }
+        },
+    )
     .await;
-    assert!(begun.elapsed() + CLOCK_SLACK >= SHORT, "free after {:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() + CLOCK_SLACK >= SHORT,
+        "free after {:?}",
+        begun.elapsed()
+    );
     assert!(second.token > first.token);
 }
 
@@ -80,12 +98,22 @@ async fn tokens_grow_with_every_grant(cx: Cx) {
             }
             1 => cx.take_over(&last, &holder).await,
             _ => {
-                assert!(cx.store.renew(&cx.space, &last, Duration::from_millis(1)).await.unwrap());
+                assert!(
+                    cx.store
+                        .renew(&cx.space, &last, Duration::from_millis(1))
+                        .await
+                        .unwrap()
+                );
                 tokio::time::sleep(Duration::from_millis(10)).await;
                 cx.fence("l", &holder, LONG).await
             }
         };
-        assert!(next.token > last.token, "grant {n}: {} after {}", next.token, last.token);
+        assert!(
+            next.token > last.token,
+            "grant {n}: {} after {}",
+            next.token,
+            last.token
+        );
         last = next;
     }
 }
@@ -93,19 +121,35 @@ async fn tokens_grow_with_every_grant(cx: Cx) {
 async fn a_holder_that_asks_again_gets_its_own(cx: Cx) {
     let first = cx.fence("l", "one", SHORT).await;
     assert_eq!(ours(cx.acquire("l", "one", LONG, Claim::Free).await), first);
-    assert_eq!(ours(cx.acquire("l", "one", LONG, Claim::Over(first.token)).await), first);
+    assert_eq!(
+        ours(cx.acquire("l", "one", LONG, Claim::Over(first.token)).await),
+        first
+    );
     // For the time it asked for last.
     tokio::time::sleep(SHORT).await;
-    held(cx.acquire("l", "two", LONG, Claim::Free).await, "one", first.token);
+    held(
+        cx.acquire("l", "two", LONG, Claim::Free).await,
+        "one",
+        first.token,
+    );
 }
 
 async fn renewing_makes_it_last(cx: Cx) {
     let fence = cx.fence("l", "one", SHORT).await;
     assert!(cx.store.renew(&cx.space, &fence, LONG).await.unwrap());
     tokio::time::sleep(SHORT).await;
-    held(cx.acquire("l", "two", LONG, Claim::Free).await, "one", fence.token);
+    held(
+        cx.acquire("l", "two", LONG, Claim::Free).await,
+        "one",
+        fence.token,
+    );
     // From now, not from then: a renewal may also shorten it.
-    assert!(cx.store.renew(&cx.space, &fence, Duration::from_millis(1)).await.unwrap());
+    assert!(
+        cx.store
+            .renew(&cx.space, &fence, Duration::from_millis(1))
+            .await
+            .unwrap()
+    );
     tokio::time::sleep(Duration::from_millis(20)).await;
     cx.fence("l", "two", LONG).await;
 }
@@ -114,7 +158,11 @@ async fn an_expired_lease_nobody_took_can_be_renewed(cx: Cx) {
     let fence = cx.fence("l", "one", Duration::from_millis(1)).await;
     tokio::time::sleep(Duration::from_millis(20)).await;
     assert!(cx.store.renew(&cx.space, &fence, LONG).await.unwrap());
-    held(cx.acquire("l", "two", LONG, Claim::Free).await, "one", fence.token);
+    held(
+        cx.acquire("l", "two", LONG, Claim::Free).await,
+        "one",
+        fence.token,
+    );
 }
 
 async fn renewing_after_a_takeover_is_refused(cx: Cx) {
@@ -122,7 +170,11 @@ async fn renewing_after_a_takeover_is_refused(cx: Cx) {
     tokio::time::sleep(Duration::from_millis(20)).await;
     let second = cx.fence("l", "two", LONG).await;
     assert!(!cx.store.renew(&cx.space, &first, LONG).await.unwrap());
-    held(cx.acquire("l", "three", LONG, Claim::Free).await, "two", second.token);
+    held(
+        cx.acquire("l", "three", LONG, Claim::Free).await,
+        "two",
+        second.token,
+    );
     // Nor when the one who took it gave it back.
     cx.store.release(&cx.space, &second).await.unwrap();
     assert!(!cx.store.renew(&cx.space, &first, LONG).await.unwrap());
@@ -133,28 +185,60 @@ async fn renewing_after_a_takeover_is_refused(cx: Cx) {
 async fn over_takes_only_what_it_names(cx: Cx) {
     let first = ours(cx.acquire("l", "one", LONG, Claim::Over(12)).await);
     for token in [first.token - 1, first.token + 1, 0] {
-        held(cx.acquire("l", "two", LONG, Claim::Over(token)).await, "one", first.token);
+        held(
+            cx.acquire("l", "two", LONG, Claim::Over(token)).await,
+            "one",
+            first.token,
+        );
     }
     let second = ours(cx.acquire("l", "two", LONG, Claim::Over(first.token)).await);
     assert!(second.token > first.token);
     // What was known of the one before says nothing about the one now.
-    held(cx.acquire("l", "three", LONG, Claim::Over(first.token)).await, "two", second.token);
+    held(
+        cx.acquire("l", "three", LONG, Claim::Over(first.token))
+            .await,
+        "two",
+        second.token,
+    );
 }
 
 async fn an_old_release_frees_nothing(cx: Cx) {
     let first = cx.fence("l", "one", LONG).await;
     let second = cx.take_over(&first, "two").await;
     cx.store.release(&cx.space, &first).await.unwrap();
-    held(cx.acquire("l", "three", LONG, Claim::Free).await, "two", second.token);
-    cx.store.release(&cx.space, &Fence { name: "never given".into(), token: 3 }).await.unwrap();
+    held(
+        cx.acquire("l", "three", LONG, Claim::Free).await,
+        "two",
+        second.token,
+    );
+    cx.store
+        .release(
+            &cx.space,
+            &Fence {
+                name: "never given".into(),
+                token: 3,
+            },
+        )
+        .await
+        .unwrap();
 }
 
 async fn leases_see_nothing_of_each_other(cx: Cx) {
-    let spaces = [cx.clone(), cx.within("a"), cx.within("A"), cx.within("a").within("b"), cx.within("ab")];
+    let spaces = [
+        cx.clone(),
+        cx.within("a"),
+        cx.within("A"),
+        cx.within("a").within("b"),
+        cx.within("ab"),
+    ];
     for (n, space) in spaces.iter().enumerate() {
         for name in ["l", "L", "l ", "b/l", "a/b/l"] {
             let fence = space.fence(name, &format!("{n} {name}"), LONG).await;
-            held(space.acquire(name, "x", LONG, Claim::Free).await, &format!("{n} {name}"), fence.token);
+            held(
+                space.acquire(name, "x", LONG, Claim::Free).await,
+                &format!("{n} {name}"),
+                fence.token,
+            );
         }
     }
 }
@@ -186,11 +270,21 @@ async fn racers_for_an_expired_lease_have_one_holder(cx: Cx) {
     let outcomes = race(32, |n| {
         let cx = cx.clone();
         // Half of them know who is gone, half see only that the time is over.
-        let claim = if n % 2 == 0 { Claim::Free } else { Claim::Over(first.token) };
+        let claim = if n % 2 == 0 {
+            Claim::Free
+        } else {
+            Claim::Over(first.token)
+        };
         async move { cx.acquire("l", &format!("racer {n}"), LONG, claim).await }
     })
     .await;
-    assert_eq!(outcomes.iter().filter(|acquired| matches!(acquired, Acquired::Ours(_))).count(), 1);
+    assert_eq!(
+        outcomes
+            .iter()
+            .filter(|acquired| matches!(acquired, Acquired::Ours(_)))
+            .count(),
+        1
+    );
 }
 
 async fn work_under_leases_never_overlaps(cx: Cx) {

@@ -27,8 +27,8 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead_store::{
-    Acquired, Change, Claim, Claimed, DocVersion, Document, Enqueued, Expected, Fence, Job, Listed, Space, Store,
-    StoreError,
+    Acquired, Change, Claim, Claimed, DocVersion, Document, Enqueued, Expected, Fence, Job, Listed,
+    Space, Store, StoreError,
 };
 use tokio::task::JoinSet;
 
@@ -109,8 +109,13 @@ async fn run(group: &str, store: &Arc<dyn Store>, cases: &[Case]) {
     let mut failed = Vec::new();
     for (name, case) in cases {
         let space = Space::new(["suite", group, name, &DocVersion::fresh().to_string()]);
-        let cx = Cx { store: store.clone(), space };
-        let ended = AssertUnwindSafe(tokio::time::timeout(CASE_DEADLINE, case(cx))).catch_unwind().await;
+        let cx = Cx {
+            store: store.clone(),
+            space,
+        };
+        let ended = AssertUnwindSafe(tokio::time::timeout(CASE_DEADLINE, case(cx)))
+            .catch_unwind()
+            .await;
         match ended {
             Ok(Ok(())) => {}
             Ok(Err(_)) => failed.push(format!("{group}::{name} (no end after {CASE_DEADLINE:?})")),
@@ -118,7 +123,13 @@ async fn run(group: &str, store: &Arc<dyn Store>, cases: &[Case]) {
         }
     }
     let place = store.place();
-    assert!(failed.is_empty(), "{place}: {} of {} cases failed: {}", failed.len(), cases.len(), failed.join(", "));
+    assert!(
+        failed.is_empty(),
+        "{place}: {} of {} cases failed: {}",
+        failed.len(),
+        cases.len(),
+        failed.join(", ")
+    );
 }
 
 /// What a case works with: a store and a space of its own in it.
@@ -131,7 +142,10 @@ struct Cx {
 impl Cx {
     /// The same store, seen from a space within this one.
     fn within(&self, id: &str) -> Self {
-        Self { store: self.store.clone(), space: self.space.within(id) }
+        Self {
+            store: self.store.clone(),
+            space: self.space.within(id),
+        }
     }
 
     async fn commit(&self, changes: Vec<Change>) -> Result<(), StoreError> {
@@ -144,7 +158,9 @@ impl Cx {
 
     /// The body at `key`, as text.
     async fn body(&self, key: &str) -> Option<String> {
-        self.get(key).await.map(|found| String::from_utf8(found.body.to_vec()).unwrap())
+        self.get(key)
+            .await
+            .map(|found| String::from_utf8(found.body.to_vec()).unwrap())
     }
 
     /// Writes a document that must not be there yet.
@@ -155,16 +171,26 @@ impl Cx {
     }
 
     async fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Vec<Listed> {
-        self.store.list(&self.space, prefix, after, limit).await.unwrap()
+        self.store
+            .list(&self.space, prefix, after, limit)
+            .await
+            .unwrap()
     }
 
     /// All keys that begin with `prefix`.
     async fn keys(&self, prefix: &str) -> Vec<String> {
-        self.list(prefix, None, 10_000).await.into_iter().map(|listed| listed.key).collect()
+        self.list(prefix, None, 10_000)
+            .await
+            .into_iter()
+            .map(|listed| listed.key)
+            .collect()
     }
 
     async fn acquire(&self, name: &str, holder: &str, ttl: Duration, claim: Claim) -> Acquired {
-        self.store.acquire(&self.space, name, holder, ttl, claim).await.unwrap()
+        self.store
+            .acquire(&self.space, name, holder, ttl, claim)
+            .await
+            .unwrap()
     }
 
     /// A lease that is free and becomes ours.
@@ -177,22 +203,40 @@ impl Cx {
 
     /// A lease that is taken from whoever holds it.
     async fn take_over(&self, fence: &Fence, holder: &str) -> Fence {
-        match self.acquire(&fence.name, holder, LONG, Claim::Over(fence.token)).await {
+        match self
+            .acquire(&fence.name, holder, LONG, Claim::Over(fence.token))
+            .await
+        {
             Acquired::Ours(fence) => fence,
             Acquired::Held(lease) => panic!("not taken over: {lease:?}"),
         }
     }
 
-    async fn append(&self, journal: &str, after: u64, lines: &[&str], fence: &Fence) -> Result<(), StoreError> {
-        let lines: Vec<Bytes> = lines.iter().map(|line| Bytes::copy_from_slice(line.as_bytes())).collect();
-        self.store.append(&self.space, journal, after, &lines, fence).await
+    async fn append(
+        &self,
+        journal: &str,
+        after: u64,
+        lines: &[&str],
+        fence: &Fence,
+    ) -> Result<(), StoreError> {
+        let lines: Vec<Bytes> = lines
+            .iter()
+            .map(|line| Bytes::copy_from_slice(line.as_bytes()))
+            .collect();
+        self.store
+            .append(&self.space, journal, after, &lines, fence)
+            .await
     }
 
     /// All lines of a journal, read page by page.
     async fn lines(&self, journal: &str) -> Vec<Bytes> {
         let mut all: Vec<Bytes> = Vec::new();
         loop {
-            let page = self.store.lines(&self.space, journal, all.len() as u64 + 1, 256 * 1024).await.unwrap();
+            let page = self
+                .store
+                .lines(&self.space, journal, all.len() as u64 + 1, 256 * 1024)
+                .await
+                .unwrap();
             if page.is_empty() {
                 return all;
             }
@@ -217,29 +261,52 @@ impl Cx {
 /// A put of a new version, which is returned beside it.
 fn put(key: &str, body: &str, expect: Expected) -> (DocVersion, Change) {
     let document = Document::new(Bytes::new(), Bytes::copy_from_slice(body.as_bytes()));
-    (document.version, Change::Put { key: key.to_owned(), document, expect })
+    (
+        document.version,
+        Change::Put {
+            key: key.to_owned(),
+            document,
+            expect,
+        },
+    )
 }
 
 fn delete(key: &str, expect: Expected) -> Change {
-    Change::Delete { key: key.to_owned(), expect }
+    Change::Delete {
+        key: key.to_owned(),
+        expect,
+    }
 }
 
 fn relocate(from: &str, to: &str, version: DocVersion) -> Change {
-    Change::Move { from: from.to_owned(), to: to.to_owned(), version }
+    Change::Move {
+        from: from.to_owned(),
+        to: to.to_owned(),
+        version,
+    }
 }
 
 fn check(key: &str, expect: Expected) -> Change {
-    Change::Check { key: key.to_owned(), expect }
+    Change::Check {
+        key: key.to_owned(),
+        expect,
+    }
 }
 
 #[track_caller]
 fn assert_conflict(outcome: &Result<(), StoreError>) {
-    assert!(matches!(outcome, Err(StoreError::Conflict(_))), "expected a conflict, got {outcome:?}");
+    assert!(
+        matches!(outcome, Err(StoreError::Conflict(_))),
+        "expected a conflict, got {outcome:?}"
+    );
 }
 
 #[track_caller]
 fn assert_fenced(outcome: &Result<(), StoreError>) {
-    assert!(matches!(outcome, Err(StoreError::Fenced { .. })), "expected to be fenced off, got {outcome:?}");
+    assert!(
+        matches!(outcome, Err(StoreError::Fenced { .. })),
+        "expected to be fenced off, got {outcome:?}"
+    );
 }
 
 /// Asks until there is an answer.

@@ -33,11 +33,19 @@ pub(super) const CASES: &[Case] = cases![
 ];
 
 fn job(payload: &str) -> Job {
-    Job { payload: Bytes::copy_from_slice(payload.as_bytes()), dedup: None, delay: Duration::ZERO, max_attempts: 5 }
+    Job {
+        payload: Bytes::copy_from_slice(payload.as_bytes()),
+        dedup: None,
+        delay: Duration::ZERO,
+        max_attempts: 5,
+    }
 }
 
 fn keyed(payload: &str, key: &str) -> Job {
-    Job { dedup: Some(key.to_owned()), ..job(payload) }
+    Job {
+        dedup: Some(key.to_owned()),
+        ..job(payload)
+    }
 }
 
 fn id(enqueued: Enqueued) -> String {
@@ -53,18 +61,28 @@ impl Cx {
     }
 
     async fn nack(&self, queue: &str, claimed: &Claimed, delay: Duration, reason: &str) -> bool {
-        self.store.nack(&self.space, queue, claimed, delay, reason).await.unwrap()
+        self.store
+            .nack(&self.space, queue, claimed, delay, reason)
+            .await
+            .unwrap()
     }
 
     async fn dead(&self, queue: &str) -> Vec<Dead> {
-        self.store.dead(&self.space, queue, None, 100).await.unwrap()
+        self.store
+            .dead(&self.space, queue, None, 100)
+            .await
+            .unwrap()
     }
 }
 
 async fn an_empty_queue_gives_nothing(cx: Cx) {
     assert_eq!(cx.claim("q", LONG).await, None);
     assert_eq!(cx.dead("q").await, []);
-    let never = Claimed { id: "never".into(), payload: Bytes::new(), attempt: 1 };
+    let never = Claimed {
+        id: "never".into(),
+        payload: Bytes::new(),
+        attempt: 1,
+    };
     assert!(!cx.ack("q", &never).await);
     assert!(!cx.nack("q", &never, Duration::ZERO, "x").await);
     assert!(!cx.store.extend(&cx.space, "q", &never, LONG).await.unwrap());
@@ -73,17 +91,40 @@ async fn an_empty_queue_gives_nothing(cx: Cx) {
 async fn a_job_is_delivered_with_its_payload(cx: Cx) {
     let id = id(cx.enqueue("q", job("do it")).await);
     let claimed = cx.claim("q", LONG).await.unwrap();
-    assert_eq!(claimed, Claimed { id, payload: Bytes::from("do it"), attempt: 1 });
+    assert_eq!(
+        claimed,
+        Claimed {
+            id,
+            payload: Bytes::from("do it"),
+            attempt: 1
+        }
+    );
     assert_eq!(cx.claim("q", LONG).await, None);
     assert!(cx.ack("q", &claimed).await);
 }
 
 async fn payloads_of_any_bytes_are_kept(cx: Cx) {
     let every_byte: Vec<u8> = (0..=255).collect();
-    for payload in [Bytes::new(), Bytes::from(every_byte), Bytes::from(vec![7; 256 * 1024])] {
-        cx.enqueue("q", Job { payload: payload.clone(), max_attempts: 1, ..job("") }).await;
+    for payload in [
+        Bytes::new(),
+        Bytes::from(every_byte),
+        Bytes::from(vec![7; 256 * 1024]),
+    ] {
+        cx.enqueue(
+            "q",
+            Job {
+                payload: payload.clone(),
+                max_attempts: 1,
+                ..job("")
+            },
+        )
+        .await;
         let claimed = cx.claim("q", LONG).await.unwrap();
-        assert!(claimed.payload == payload, "{} bytes come back as they were", payload.len());
+        assert!(
+            claimed.payload == payload,
+            "{} bytes come back as they were",
+            payload.len()
+        );
         assert!(cx.nack("q", &claimed, Duration::ZERO, "x").await);
         assert!(cx.dead("q").await.last().unwrap().payload == payload);
     }
@@ -103,7 +144,14 @@ async fn jobs_come_in_the_order_they_are_due(cx: Cx) {
     for queue in (0..20).map(|n| n.to_string()) {
         let begun = Instant::now();
         for delay_ms in [180, 60, 120, 0] {
-            cx.enqueue(&queue, Job { delay: Duration::from_millis(delay_ms), ..job(&delay_ms.to_string()) }).await;
+            cx.enqueue(
+                &queue,
+                Job {
+                    delay: Duration::from_millis(delay_ms),
+                    ..job(&delay_ms.to_string())
+                },
+            )
+            .await;
         }
         if begun.elapsed() >= Duration::from_millis(50) {
             continue;
@@ -119,9 +167,20 @@ async fn jobs_come_in_the_order_they_are_due(cx: Cx) {
 
 async fn a_delayed_job_is_not_early(cx: Cx) {
     let begun = Instant::now();
-    cx.enqueue("q", Job { delay: SHORT, ..job("later") }).await;
+    cx.enqueue(
+        "q",
+        Job {
+            delay: SHORT,
+            ..job("later")
+        },
+    )
+    .await;
     let claimed = cx.claim_soon("q", LONG).await;
-    assert!(begun.elapsed() + CLOCK_SLACK >= SHORT, "it came after {:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() + CLOCK_SLACK >= SHORT,
+        "it came after {:?}",
+        begun.elapsed()
+    );
     assert_eq!((&claimed.payload[..], claimed.attempt), (&b"later"[..], 1));
 }
 
@@ -137,7 +196,10 @@ async fn later_ids_compare_greater(cx: Cx) {
 
 async fn a_known_key_adds_nothing(cx: Cx) {
     let first = id(cx.enqueue("q", keyed("one", "key")).await);
-    assert_eq!(cx.enqueue("q", keyed("two", "key")).await, Enqueued::Known(first.clone()));
+    assert_eq!(
+        cx.enqueue("q", keyed("two", "key")).await,
+        Enqueued::Known(first.clone())
+    );
     id(cx.enqueue("q", keyed("three", "KEY")).await);
     id(cx.enqueue("q", keyed("four", "key ")).await);
     id(cx.enqueue("q", job("five")).await);
@@ -145,7 +207,10 @@ async fn a_known_key_adds_nothing(cx: Cx) {
     for payload in ["one", "three", "four", "five", "five"] {
         assert_eq!(cx.claim("q", LONG).await.unwrap().payload, payload);
     }
-    assert_eq!(cx.enqueue("q", keyed("six", "key")).await, Enqueued::Known(first));
+    assert_eq!(
+        cx.enqueue("q", keyed("six", "key")).await,
+        Enqueued::Known(first)
+    );
     assert_eq!(cx.claim("q", LONG).await, None);
 }
 
@@ -153,11 +218,25 @@ async fn a_known_key_stays_known_when_done_or_dead(cx: Cx) {
     let done = id(cx.enqueue("q", keyed("", "done")).await);
     let claimed = cx.claim("q", LONG).await.unwrap();
     assert!(cx.ack("q", &claimed).await);
-    assert_eq!(cx.enqueue("q", keyed("", "done")).await, Enqueued::Known(done));
-    let dead = id(cx.enqueue("q", Job { max_attempts: 1, ..keyed("", "dead") }).await);
+    assert_eq!(
+        cx.enqueue("q", keyed("", "done")).await,
+        Enqueued::Known(done)
+    );
+    let dead = id(cx
+        .enqueue(
+            "q",
+            Job {
+                max_attempts: 1,
+                ..keyed("", "dead")
+            },
+        )
+        .await);
     let claimed = cx.claim("q", LONG).await.unwrap();
     assert!(cx.nack("q", &claimed, Duration::ZERO, "no").await);
-    assert_eq!(cx.enqueue("q", keyed("", "dead")).await, Enqueued::Known(dead));
+    assert_eq!(
+        cx.enqueue("q", keyed("", "dead")).await,
+        Enqueued::Known(dead)
+    );
     assert_eq!(cx.claim("q", LONG).await, None);
 }
 
@@ -172,16 +251,30 @@ async fn a_done_job_does_not_come_again(cx: Cx) {
     let claimed = cx.claim("q", Duration::from_millis(1)).await.unwrap();
     assert!(cx.ack("q", &claimed).await);
     tokio::time::sleep(Duration::from_millis(20)).await;
-    assert_eq!((cx.claim("q", LONG).await, cx.dead("q").await), (None, vec![]));
+    assert_eq!(
+        (cx.claim("q", LONG).await, cx.dead("q").await),
+        (None, vec![])
+    );
 }
 
 async fn a_claimed_job_is_hidden_and_comes_again(cx: Cx) {
     let id = id(cx.enqueue("q", job("again")).await);
-    let delivery = |attempt| Claimed { id: id.clone(), payload: Bytes::from("again"), attempt };
+    let delivery = |attempt| Claimed {
+        id: id.clone(),
+        payload: Bytes::from("again"),
+        attempt,
+    };
     let begun = Instant::now();
     assert_eq!(cx.claim("q", SHORT).await, Some(delivery(1)));
-    assert_eq!(cx.claim_soon("q", Duration::from_millis(1)).await, delivery(2));
-    assert!(begun.elapsed() + CLOCK_SLACK >= SHORT, "it came after {:?}", begun.elapsed());
+    assert_eq!(
+        cx.claim_soon("q", Duration::from_millis(1)).await,
+        delivery(2)
+    );
+    assert!(
+        begun.elapsed() + CLOCK_SLACK >= SHORT,
+        "it came after {:?}",
+        begun.elapsed()
+    );
     assert_eq!(cx.claim_soon("q", LONG).await, delivery(3));
     assert_eq!(cx.claim("q", LONG).await, None);
 }
@@ -193,7 +286,12 @@ async fn an_old_claim_can_do_nothing(cx: Cx) {
     assert_eq!((second.id.as_str(), second.attempt), (first.id.as_str(), 2));
     assert!(!cx.ack("q", &first).await);
     assert!(!cx.nack("q", &first, Duration::ZERO, "old").await);
-    assert!(!cx.store.extend(&cx.space, "q", &first, Duration::ZERO).await.unwrap());
+    assert!(
+        !cx.store
+            .extend(&cx.space, "q", &first, Duration::ZERO)
+            .await
+            .unwrap()
+    );
     // The second has noticed nothing of it.
     assert_eq!(cx.claim("q", LONG).await, None);
     assert!(cx.ack("q", &second).await);
@@ -212,9 +310,18 @@ async fn extending_hides_for_longer(cx: Cx) {
     cx.enqueue("q", job("long")).await;
     let claimed = cx.claim("q", LONG).await.unwrap();
     let begun = Instant::now();
-    assert!(cx.store.extend(&cx.space, "q", &claimed, SHORT).await.unwrap());
+    assert!(
+        cx.store
+            .extend(&cx.space, "q", &claimed, SHORT)
+            .await
+            .unwrap()
+    );
     let again = cx.claim_soon("q", Duration::from_millis(1)).await;
-    assert!(begun.elapsed() + CLOCK_SLACK >= SHORT, "it came after {:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() + CLOCK_SLACK >= SHORT,
+        "it came after {:?}",
+        begun.elapsed()
+    );
     assert_eq!(again.attempt, 2);
     assert!(cx.store.extend(&cx.space, "q", &again, LONG).await.unwrap());
     tokio::time::sleep(Duration::from_millis(30)).await;
@@ -231,7 +338,11 @@ async fn a_job_given_back_comes_again_after_its_delay(cx: Cx) {
     let begun = Instant::now();
     assert!(cx.nack("q", &second, SHORT, "not yet").await);
     let third = cx.claim_soon("q", LONG).await;
-    assert!(begun.elapsed() + CLOCK_SLACK >= SHORT, "it came after {:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() + CLOCK_SLACK >= SHORT,
+        "it came after {:?}",
+        begun.elapsed()
+    );
     assert_eq!((third.id, third.attempt), (id, 3));
     assert_eq!(cx.dead("q").await, []);
 }
@@ -239,26 +350,55 @@ async fn a_job_given_back_comes_again_after_its_delay(cx: Cx) {
 async fn what_was_given_back_is_not_ours(cx: Cx) {
     cx.enqueue("q", job("back")).await;
     let claimed = cx.claim("q", LONG).await.unwrap();
-    assert!(cx.nack("q", &claimed, Duration::from_millis(1), "first").await);
+    assert!(
+        cx.nack("q", &claimed, Duration::from_millis(1), "first")
+            .await
+    );
     assert!(!cx.nack("q", &claimed, LONG, "again").await);
-    assert!(!cx.store.extend(&cx.space, "q", &claimed, LONG).await.unwrap());
+    assert!(
+        !cx.store
+            .extend(&cx.space, "q", &claimed, LONG)
+            .await
+            .unwrap()
+    );
     assert!(!cx.ack("q", &claimed).await);
     assert_eq!(cx.claim_soon("q", LONG).await.attempt, 2);
 }
 
 async fn the_last_attempt_given_back_is_dead(cx: Cx) {
-    let id = id(cx.enqueue("q", Job { max_attempts: 2, ..job("hopeless") }).await);
+    let id = id(cx
+        .enqueue(
+            "q",
+            Job {
+                max_attempts: 2,
+                ..job("hopeless")
+            },
+        )
+        .await);
     for reason in ["first failure", "second failure ü"] {
         let claimed = cx.claim_soon("q", LONG).await;
         assert!(cx.nack("q", &claimed, Duration::ZERO, reason).await);
     }
     assert_eq!(cx.claim("q", LONG).await, None);
-    let expected = Dead { id, payload: Bytes::from("hopeless"), attempts: 2, reason: "second failure ü".to_owned() };
+    let expected = Dead {
+        id,
+        payload: Bytes::from("hopeless"),
+        attempts: 2,
+        reason: "second failure ü".to_owned(),
+    };
     assert_eq!(cx.dead("q").await, [expected]);
 }
 
 async fn the_last_attempt_that_expires_is_dead(cx: Cx) {
-    let id = id(cx.enqueue("q", Job { max_attempts: 2, ..job("crashes") }).await);
+    let id = id(cx
+        .enqueue(
+            "q",
+            Job {
+                max_attempts: 2,
+                ..job("crashes")
+            },
+        )
+        .await);
     for attempt in 1..=2 {
         let claimed = cx.claim_soon("q", Duration::from_millis(1)).await;
         assert_eq!((&claimed.id, claimed.attempt), (&id, attempt));
@@ -270,29 +410,57 @@ async fn the_last_attempt_that_expires_is_dead(cx: Cx) {
     assert_eq!(cx.claim("q", LONG).await, None);
     let dead = cx.dead("q").await;
     assert_eq!(dead.len(), 1);
-    assert_eq!((&dead[0].id, &dead[0].payload[..], dead[0].attempts), (&id, &b"crashes"[..], 2));
+    assert_eq!(
+        (&dead[0].id, &dead[0].payload[..], dead[0].attempts),
+        (&id, &b"crashes"[..], 2)
+    );
     assert!(!dead[0].reason.is_empty(), "it says why");
 }
 
 async fn a_dead_job_is_nobodys(cx: Cx) {
-    cx.enqueue("q", Job { max_attempts: 1, ..job("") }).await;
+    cx.enqueue(
+        "q",
+        Job {
+            max_attempts: 1,
+            ..job("")
+        },
+    )
+    .await;
     let claimed = cx.claim("q", Duration::from_millis(1)).await.unwrap();
     tokio::time::sleep(Duration::from_millis(20)).await;
     assert_eq!(cx.claim("q", LONG).await, None);
     assert!(!cx.ack("q", &claimed).await);
     assert!(!cx.nack("q", &claimed, Duration::ZERO, "late").await);
-    assert!(!cx.store.extend(&cx.space, "q", &claimed, LONG).await.unwrap());
+    assert!(
+        !cx.store
+            .extend(&cx.space, "q", &claimed, LONG)
+            .await
+            .unwrap()
+    );
     assert_eq!(cx.dead("q").await.len(), 1);
 }
 
 async fn dead_letters_are_listed_in_pages(cx: Cx) {
     let mut expected = Vec::new();
     for n in 0..7 {
-        let id = id(cx.enqueue("q", Job { max_attempts: 1, ..job(&n.to_string()) }).await);
+        let id = id(cx
+            .enqueue(
+                "q",
+                Job {
+                    max_attempts: 1,
+                    ..job(&n.to_string())
+                },
+            )
+            .await);
         let claimed = cx.claim("q", LONG).await.unwrap();
         let reason = format!("reason {n}");
         assert!(cx.nack("q", &claimed, Duration::ZERO, &reason).await);
-        expected.push(Dead { id, payload: Bytes::from(n.to_string()), attempts: 1, reason });
+        expected.push(Dead {
+            id,
+            payload: Bytes::from(n.to_string()),
+            attempts: 1,
+            reason,
+        });
     }
     let mut read: Vec<Dead> = Vec::new();
     loop {
@@ -309,7 +477,13 @@ async fn dead_letters_are_listed_in_pages(cx: Cx) {
 }
 
 async fn queues_see_nothing_of_each_other(cx: Cx) {
-    let spaces = [cx.clone(), cx.within("a"), cx.within("A"), cx.within("a").within("b"), cx.within("ab")];
+    let spaces = [
+        cx.clone(),
+        cx.within("a"),
+        cx.within("A"),
+        cx.within("a").within("b"),
+        cx.within("ab"),
+    ];
     let queues = ["q", "Q", "b/q", "a/b/q"];
     for (n, space) in spaces.iter().enumerate() {
         for queue in queues {
@@ -356,10 +530,16 @@ async fn racing_workers_do_each_job_once(cx: Cx) {
     let done = Arc::default();
     let shares = race(16, |_| work(cx.clone(), Arc::clone(&done), JOBS)).await;
     let mut times: BTreeMap<String, usize> = BTreeMap::new();
-    shares.into_iter().flatten().for_each(|payload| *times.entry(payload).or_default() += 1);
+    shares
+        .into_iter()
+        .flatten()
+        .for_each(|payload| *times.entry(payload).or_default() += 1);
     assert_eq!(times.len(), JOBS);
     assert!(times.values().all(|times| *times == 1), "{times:?}");
-    assert_eq!((cx.claim("q", LONG).await, cx.dead("q").await), (None, vec![]));
+    assert_eq!(
+        (cx.claim("q", LONG).await, cx.dead("q").await),
+        (None, vec![])
+    );
 }
 
 async fn racing_workers_share_what_was_dropped(cx: Cx) {
@@ -372,7 +552,9 @@ async fn racing_workers_share_what_was_dropped(cx: Cx) {
     }
     tokio::time::sleep(Duration::from_millis(20)).await;
     let done = Arc::default();
-    let mut all = race(8, |_| work(cx.clone(), Arc::clone(&done), JOBS)).await.concat();
+    let mut all = race(8, |_| work(cx.clone(), Arc::clone(&done), JOBS))
+        .await
+        .concat();
     all.sort_by_key(|payload| payload.parse::<usize>().unwrap());
     assert_eq!(all, (0..JOBS).map(|n| n.to_string()).collect::<Vec<_>>());
 }

@@ -33,40 +33,101 @@ const CASES_AT_ONCE: usize = 8;
 /// The operations that only look.
 fn looks(path: &str) -> Vec<Op> {
     let path = || path.to_owned();
-    let range = LineRange { skip: 0, take: 2, max_line_bytes: 4, max_bytes: 100 };
+    let range = LineRange {
+        skip: 0,
+        take: 2,
+        max_line_bytes: 4,
+        max_bytes: 100,
+    };
     let mut ops = vec![
         Op::Stat(path()),
         Op::List(path()),
-        Op::Lines { path: path(), range },
-        Op::Lines { path: path(), range: LineRange { skip: 1, ..range } },
+        Op::Lines {
+            path: path(),
+            range,
+        },
+        Op::Lines {
+            path: path(),
+            range: LineRange { skip: 1, ..range },
+        },
         Op::Resolve(path()),
-        Op::Glob { pattern: "**".into(), root: path(), limit: 100 },
-        Op::Glob { pattern: ".*".into(), root: path(), limit: 1 },
+        Op::Glob {
+            pattern: "**".into(),
+            root: path(),
+            limit: 100,
+        },
+        Op::Glob {
+            pattern: ".*".into(),
+            root: path(),
+            limit: 1,
+        },
     ];
-    ops.extend([(0, u64::MAX), (0, 0), (2, 3), (99, 1)].map(|(offset, len)| Op::Read { path: path(), offset, len }));
-    ops.extend([0, 1, 100].map(|limit| Op::Walk { path: path(), after: None, limit }));
-    ops.push(Op::Walk { path: path(), after: Some(format!("{}/inner", path())), limit: 100 });
-    ops.extend([Report::Lines(1), Report::Files, Report::Count].map(|report| Op::Grep {
-        needle: Needle::Contains("ne"),
-        any_case: AnyCase::No,
-        report,
-        glob: None,
-        root: path(),
-        limit: 10,
+    ops.extend(
+        [(0, u64::MAX), (0, 0), (2, 3), (99, 1)].map(|(offset, len)| Op::Read {
+            path: path(),
+            offset,
+            len,
+        }),
+    );
+    ops.extend([0, 1, 100].map(|limit| Op::Walk {
+        path: path(),
+        after: None,
+        limit,
     }));
+    ops.push(Op::Walk {
+        path: path(),
+        after: Some(format!("{}/inner", path())),
+        limit: 100,
+    });
+    ops.extend(
+        [Report::Lines(1), Report::Files, Report::Count].map(|report| Op::Grep {
+            needle: Needle::Contains("ne"),
+            any_case: AnyCase::No,
+            report,
+            glob: None,
+            root: path(),
+            limit: 10,
+        }),
+    );
     ops
 }
 
 /// The operations that change something, each told twice where the second time differs.
 fn changes(path: &str) -> Vec<Vec<Op>> {
     let content: Arc<[u8]> = Arc::from(&b"new\n"[..]);
-    let wants = [Want::Any, Want::Absent, Want::Current, Want::Stale, Want::Foreign];
-    let write = |want| Op::Write { path: path.to_owned(), content: Arc::clone(&content), want };
+    let wants = [
+        Want::Any,
+        Want::Absent,
+        Want::Current,
+        Want::Stale,
+        Want::Foreign,
+    ];
+    let write = |want| Op::Write {
+        path: path.to_owned(),
+        content: Arc::clone(&content),
+        want,
+    };
     let mut all: Vec<Vec<Op>> = wants.map(|want| vec![write(want)]).into();
-    all.push(vec![Op::Remove(path.to_owned()), Op::Remove(path.to_owned()), write(Want::Absent)]);
-    all.push(vec![Op::Mkdir(path.to_owned()), Op::Mkdir(path.to_owned()), write(Want::Any)]);
-    let set_mode = Op::SetMode { path: path.to_owned(), mode: 0o750 };
-    all.push(vec![set_mode, Op::Stat(path.to_owned()), write(Want::Current), Op::Stat(path.to_owned())]);
+    all.push(vec![
+        Op::Remove(path.to_owned()),
+        Op::Remove(path.to_owned()),
+        write(Want::Absent),
+    ]);
+    all.push(vec![
+        Op::Mkdir(path.to_owned()),
+        Op::Mkdir(path.to_owned()),
+        write(Want::Any),
+    ]);
+    let set_mode = Op::SetMode {
+        path: path.to_owned(),
+        mode: 0o750,
+    };
+    all.push(vec![
+        set_mode,
+        Op::Stat(path.to_owned()),
+        write(Want::Current),
+        Op::Stat(path.to_owned()),
+    ]);
     all
 }
 
@@ -81,11 +142,21 @@ pub async fn cases(vfs: Arc<dyn Vfs>) {
         }
     }
     let changes = PATHS.into_iter().flat_map(|path| {
-        let moves = PATHS.map(|to| vec![Op::Rename { from: path.into(), to: to.into() }]);
+        let moves = PATHS.map(|to| {
+            vec![Op::Rename {
+                from: path.into(),
+                to: to.into(),
+            }]
+        });
         changes(path).into_iter().chain(moves)
     });
-    let cases = changes.enumerate().map(|(number, ops)| case(vfs, number, ops));
-    stream::iter(cases).buffer_unordered(CASES_AT_ONCE).collect::<()>().await;
+    let cases = changes
+        .enumerate()
+        .map(|(number, ops)| case(vfs, number, ops));
+    stream::iter(cases)
+        .buffer_unordered(CASES_AT_ONCE)
+        .collect::<()>()
+        .await;
     vfs.remove(&p("looks")).await.unwrap();
     assert_eq!(super::tree(vfs).await, Vec::<String>::new());
     long_names(vfs).await;
@@ -97,7 +168,16 @@ async fn case(vfs: &dyn Vfs, number: usize, ops: Vec<Op>) {
     for op in ops {
         compare(vfs, &mut oracle, &moved(op, name)).await;
     }
-    compare(vfs, &mut oracle, &Op::Walk { path: name.clone(), after: None, limit: 100 }).await;
+    compare(
+        vfs,
+        &mut oracle,
+        &Op::Walk {
+            path: name.clone(),
+            after: None,
+            limit: 100,
+        },
+    )
+    .await;
     vfs.remove(&p(name)).await.unwrap();
 }
 
@@ -105,12 +185,26 @@ async fn case(vfs: &dyn Vfs, number: usize, ops: Vec<Op>) {
 fn moved(op: Op, directory: &str) -> Op {
     let within = |path: String| format!("{directory}/{path}");
     match op {
-        Op::Write { path, content, want } => Op::Write { path: within(path), content, want },
+        Op::Write {
+            path,
+            content,
+            want,
+        } => Op::Write {
+            path: within(path),
+            content,
+            want,
+        },
         Op::Remove(path) => Op::Remove(within(path)),
         Op::Mkdir(path) => Op::Mkdir(within(path)),
         Op::Stat(path) => Op::Stat(within(path)),
-        Op::SetMode { path, mode } => Op::SetMode { path: within(path), mode },
-        Op::Rename { from, to } => Op::Rename { from: within(from), to: within(to) },
+        Op::SetMode { path, mode } => Op::SetMode {
+            path: within(path),
+            mode,
+        },
+        Op::Rename { from, to } => Op::Rename {
+            from: within(from),
+            to: within(to),
+        },
         other => panic!("{other:?} is not in the table of changes"),
     }
 }
@@ -128,7 +222,16 @@ async fn prepare(vfs: &dyn Vfs, name: &str) -> Oracle {
     ];
     for (path, content) in files {
         let content = Arc::from(content.as_bytes());
-        compare(vfs, &mut oracle, &Op::Write { path: format!("{name}/{path}"), content, want: Want::Absent }).await;
+        compare(
+            vfs,
+            &mut oracle,
+            &Op::Write {
+                path: format!("{name}/{path}"),
+                content,
+                want: Want::Absent,
+            },
+        )
+        .await;
     }
     compare(vfs, &mut oracle, &Op::Mkdir(format!("{name}/hollow"))).await;
     oracle
@@ -145,10 +248,17 @@ async fn at_the_root(vfs: &dyn Vfs) {
     let mut ops = looks("");
     // The path of the last walk is not one here.
     ops.retain(|op| !matches!(op, Op::Walk { after: Some(_), .. }));
-    ops.push(Op::Write { path: "f".into(), content: Arc::from(&b"f"[..]), want: Want::Absent });
+    ops.push(Op::Write {
+        path: "f".into(),
+        content: Arc::from(&b"f"[..]),
+        want: Want::Absent,
+    });
     ops.extend(changes("").into_iter().flatten());
     ops.extend(
-        [("", "f"), ("", ""), ("", "g/h"), ("f", "")].map(|(from, to)| Op::Rename { from: from.into(), to: to.into() }),
+        [("", "f"), ("", ""), ("", "g/h"), ("f", "")].map(|(from, to)| Op::Rename {
+            from: from.into(),
+            to: to.into(),
+        }),
     );
     ops.extend([Op::List(root()), Op::Remove("f".into()), Op::List(root())]);
     for op in ops {
@@ -158,11 +268,28 @@ async fn at_the_root(vfs: &dyn Vfs) {
 
 /// Names and paths as long as every place must hold them.
 async fn long_names(vfs: &dyn Vfs) {
-    let names = ["n".repeat(255), "ü".repeat(127), "x".repeat(255), "f".repeat(200)];
+    let names = [
+        "n".repeat(255),
+        "ü".repeat(127),
+        "x".repeat(255),
+        "f".repeat(200),
+    ];
     let path = p(&names.join("/"));
-    let version = vfs.write(&path, "far".into(), Expect::Absent).await.unwrap();
-    assert_eq!(vfs.read(&path, ReadRange::ALL).await.unwrap(), ("far".into(), version));
+    let version = vfs
+        .write(&path, "far".into(), Expect::Absent)
+        .await
+        .unwrap();
+    assert_eq!(
+        vfs.read(&path, ReadRange::ALL).await.unwrap(),
+        ("far".into(), version)
+    );
     let entries = vfs.list(&path.parent().unwrap()).await.unwrap();
-    assert_eq!(entries.iter().map(|entry| entry.name.clone()).collect::<Vec<_>>(), [names[3].clone()]);
+    assert_eq!(
+        entries
+            .iter()
+            .map(|entry| entry.name.clone())
+            .collect::<Vec<_>>(),
+        [names[3].clone()]
+    );
     vfs.remove(&p(&names[0])).await.unwrap();
 }

@@ -4,7 +4,8 @@ use super::op::{bounds, p};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead_vfs::{
-    Bounds, Case, Expect, GlobQuery, GrepMode, GrepQuery, LineKind, SearchError, Syntax, Vfs, VfsError, Visible,
+    Bounds, Case, Expect, GlobQuery, GrepMode, GrepQuery, LineKind, SearchError, Syntax, Vfs,
+    VfsError, Visible,
 };
 
 /// Everything in this module, on an empty place, which is empty again afterwards.
@@ -20,7 +21,9 @@ pub async fn matrix(vfs: Arc<dyn Vfs>) {
 
 async fn plant(vfs: &dyn Vfs, files: &[(&str, &str)]) {
     for (path, content) in files {
-        vfs.write(&p(path), content.to_string().into(), Expect::Absent).await.unwrap();
+        vfs.write(&p(path), content.to_string().into(), Expect::Absent)
+            .await
+            .unwrap();
     }
 }
 
@@ -31,15 +34,29 @@ async fn clear(vfs: &dyn Vfs) {
 }
 
 async fn glob(vfs: &dyn Vfs, pattern: &str, root: &str) -> Vec<String> {
-    let query = GlobQuery { pattern: pattern.into(), root: p(root) };
-    let found = vfs.search().glob(query, bounds(1000)).await.unwrap_or_else(|e| panic!("{pattern} in {root}: {e}"));
-    assert!(!found.truncated && !found.timed_out && found.failed.is_empty(), "{found:?}");
+    let query = GlobQuery {
+        pattern: pattern.into(),
+        root: p(root),
+    };
+    let found = vfs
+        .search()
+        .glob(query, bounds(1000))
+        .await
+        .unwrap_or_else(|e| panic!("{pattern} in {root}: {e}"));
+    assert!(
+        !found.truncated && !found.timed_out && found.failed.is_empty(),
+        "{found:?}"
+    );
     found.paths.iter().map(ToString::to_string).collect()
 }
 
 async fn expect_globs(vfs: &dyn Vfs, cases: &[(&str, &str, &[&str])]) {
     for (pattern, root, expected) in cases {
-        assert_eq!(glob(vfs, pattern, root).await, *expected, "{pattern} in {root:?}");
+        assert_eq!(
+            glob(vfs, pattern, root).await,
+            *expected,
+            "{pattern} in {root:?}"
+        );
     }
 }
 
@@ -162,21 +179,38 @@ fn grep_for(pattern: &str, root: &str) -> GrepQuery {
         root: p(root),
         glob: None,
         file_type: None,
-        mode: GrepMode::Content { before: 0, after: 0 },
+        mode: GrepMode::Content {
+            before: 0,
+            after: 0,
+        },
     }
 }
 
 async fn grep(vfs: &dyn Vfs, query: GrepQuery, limits: Bounds) -> (Vec<String>, bool) {
-    let found = vfs.search().grep(query.clone(), limits).await.unwrap_or_else(|e| panic!("{query:?}: {e}"));
-    assert!(!found.timed_out && found.failed.is_empty() && found.unreadable == 0, "{found:?}");
+    let found = vfs
+        .search()
+        .grep(query.clone(), limits)
+        .await
+        .unwrap_or_else(|e| panic!("{query:?}: {e}"));
+    assert!(
+        !found.timed_out && found.failed.is_empty() && found.unreadable == 0,
+        "{found:?}"
+    );
     let mut shown = Vec::new();
     for file in &found.files {
         if file.lines.is_empty() {
             shown.push(format!("{} {}", file.path, file.count));
         }
         for line in &file.lines {
-            let mark = if line.kind == LineKind::Match { ':' } else { '-' };
-            shown.push(format!("{}{mark}{}{mark}{}", file.path, line.number, line.text));
+            let mark = if line.kind == LineKind::Match {
+                ':'
+            } else {
+                '-'
+            };
+            shown.push(format!(
+                "{}{mark}{}{mark}{}",
+                file.path, line.number, line.text
+            ));
         }
     }
     (shown, found.truncated)
@@ -186,8 +220,11 @@ async fn lines(vfs: &dyn Vfs) {
     let long = format!("{}needle\n", "ü".repeat(1500));
     let big = format!("{}big needle\n", "some filler line\n".repeat(20_000));
     // Longer than any place reads at once, with a match across where it may be cut.
-    let huge =
-        format!("huge one\n{}huge two\n{}huge three", "0123456\n".repeat(65_535), "filler line\n".repeat(250_000));
+    let huge = format!(
+        "huge one\n{}huge two\n{}huge three",
+        "0123456\n".repeat(65_535),
+        "filler line\n".repeat(250_000)
+    );
     plant(
         vfs,
         &[
@@ -264,35 +301,77 @@ async fn lines(vfs: &dyn Vfs) {
 async fn limits(vfs: &dyn Vfs) {
     let paths: Vec<String> = (0..60).map(|i| format!("d{}/f{i:02}", i % 7)).collect();
     for path in &paths {
-        vfs.write(&p(path), "hit\nmiss\nhit\n".into(), Expect::Absent).await.unwrap();
+        vfs.write(&p(path), "hit\nmiss\nhit\n".into(), Expect::Absent)
+            .await
+            .unwrap();
     }
     let mut all = paths.clone();
     all.sort();
     for limit in [0, 1, 2, 30, 59, 60, 61] {
-        let query = GlobQuery { pattern: "f*".into(), root: p("") };
+        let query = GlobQuery {
+            pattern: "f*".into(),
+            root: p(""),
+        };
         let found = vfs.search().glob(query, bounds(limit)).await.unwrap();
         let shown: Vec<_> = found.paths.iter().map(ToString::to_string).collect();
-        assert_eq!((shown.as_slice(), found.truncated), (&all[..limit.min(60)], limit < 60), "glob {limit}");
-        let lines: Vec<String> =
-            all.iter().flat_map(|path| [format!("{path}:1:hit"), format!("{path}:3:hit")]).collect();
+        assert_eq!(
+            (shown.as_slice(), found.truncated),
+            (&all[..limit.min(60)], limit < 60),
+            "glob {limit}"
+        );
+        let lines: Vec<String> = all
+            .iter()
+            .flat_map(|path| [format!("{path}:1:hit"), format!("{path}:3:hit")])
+            .collect();
         for limit in [limit, 2 * limit, 2 * limit + 1] {
             let found = grep(vfs, grep_for("hit", ""), bounds(limit)).await;
-            assert_eq!(found, (lines[..limit.min(120)].to_vec(), limit < 120), "grep {limit}");
+            assert_eq!(
+                found,
+                (lines[..limit.min(120)].to_vec(), limit < 120),
+                "grep {limit}"
+            );
         }
-        let files = GrepQuery { mode: GrepMode::Count, ..grep_for("hit", "") };
+        let files = GrepQuery {
+            mode: GrepMode::Count,
+            ..grep_for("hit", "")
+        };
         let counts: Vec<String> = all.iter().map(|path| format!("{path} 2")).collect();
-        assert_eq!(grep(vfs, files, bounds(limit)).await, (counts[..limit.min(60)].to_vec(), limit < 60), "{limit}");
+        assert_eq!(
+            grep(vfs, files, bounds(limit)).await,
+            (counts[..limit.min(60)].to_vec(), limit < 60),
+            "{limit}"
+        );
     }
     let visible = Visible::If(Arc::new(|path: &str| path.ends_with('7')));
-    let some: Vec<String> = all.iter().filter(|path| path.ends_with('7')).cloned().collect();
+    let some: Vec<String> = all
+        .iter()
+        .filter(|path| path.ends_with('7'))
+        .cloned()
+        .collect();
     for limit in [5, 6, 7] {
-        let limits = Bounds { visible: visible.clone(), ..bounds(limit) };
-        let query = GlobQuery { pattern: "**".into(), root: p("") };
+        let limits = Bounds {
+            visible: visible.clone(),
+            ..bounds(limit)
+        };
+        let query = GlobQuery {
+            pattern: "**".into(),
+            root: p(""),
+        };
         let found = vfs.search().glob(query, limits.clone()).await.unwrap();
         let shown: Vec<_> = found.paths.iter().map(ToString::to_string).collect();
-        assert_eq!((shown.as_slice(), found.truncated), (&some[..limit.min(6)], limit < 6));
-        let query = GrepQuery { mode: GrepMode::Files, ..grep_for("hit", "") };
-        let expected: Vec<_> = some.iter().take(limit).map(|path| format!("{path} 1")).collect();
+        assert_eq!(
+            (shown.as_slice(), found.truncated),
+            (&some[..limit.min(6)], limit < 6)
+        );
+        let query = GrepQuery {
+            mode: GrepMode::Files,
+            ..grep_for("hit", "")
+        };
+        let expected: Vec<_> = some
+            .iter()
+            .take(limit)
+            .map(|path| format!("{path} 1"))
+            .collect();
         assert_eq!(grep(vfs, query, limits).await, (expected, limit < 6));
     }
     clear(vfs).await;
@@ -302,31 +381,78 @@ async fn limits(vfs: &dyn Vfs) {
 async fn ends(vfs: &dyn Vfs) {
     plant(vfs, &[("f", "x\n"), ("d/g", "x\n")]).await;
     let search = vfs.search();
-    let glob = |pattern: &str, root: &str| GlobQuery { pattern: pattern.into(), root: p(root) };
-    let error = async |query| search.grep(query, bounds(10)).await.unwrap_err().to_string();
+    let glob = |pattern: &str, root: &str| GlobQuery {
+        pattern: pattern.into(),
+        root: p(root),
+    };
+    let error = async |query| {
+        search
+            .grep(query, bounds(10))
+            .await
+            .unwrap_err()
+            .to_string()
+    };
     assert!(error(grep_for("a(b", "")).await.contains("unclosed group"));
     assert!(error(grep_for("a\nb", "")).await.contains("\\n"));
-    assert!(error(GrepQuery { file_type: Some("rusty".into()), ..grep_for("a", "") }).await.contains("\"rusty\""));
-    assert!(error(GrepQuery { glob: Some("{".into()), ..grep_for("a", "") }).await.contains("glob"));
+    assert!(
+        error(GrepQuery {
+            file_type: Some("rusty".into()),
+            ..grep_for("a", "")
+        })
+        .await
+        .contains("\"rusty\"")
+    );
+    assert!(
+        error(GrepQuery {
+            glob: Some("{".into()),
+            ..grep_for("a", "")
+        })
+        .await
+        .contains("glob")
+    );
     assert_eq!(error(grep_for("a", "none")).await, "none does not exist");
     assert_eq!(error(grep_for("a", "f/x")).await, "f/x is not a directory");
     let globbed = search.glob(glob("*", "f"), bounds(1)).await;
-    assert!(matches!(globbed, Err(SearchError::Vfs(VfsError::NotDirectory(_)))), "{globbed:?}");
+    assert!(
+        matches!(globbed, Err(SearchError::Vfs(VfsError::NotDirectory(_)))),
+        "{globbed:?}"
+    );
     let globbed = search.glob(glob("*", "none"), bounds(1)).await;
-    assert!(matches!(globbed, Err(SearchError::Vfs(VfsError::NotFound(_)))), "{globbed:?}");
+    assert!(
+        matches!(globbed, Err(SearchError::Vfs(VfsError::NotFound(_)))),
+        "{globbed:?}"
+    );
     for pattern in ["", "../x", "[a"] {
         let globbed = search.glob(glob(pattern, ""), bounds(1)).await;
-        assert!(matches!(globbed, Err(SearchError::Glob { .. })), "{pattern}: {globbed:?}");
+        assert!(
+            matches!(globbed, Err(SearchError::Glob { .. })),
+            "{pattern}: {globbed:?}"
+        );
     }
 
     let cancelled = bounds(10);
     cancelled.cancel.cancel();
-    assert!(matches!(search.glob(glob("**", ""), cancelled.clone()).await, Err(SearchError::Cancelled)));
-    assert!(matches!(search.grep(grep_for("x", ""), cancelled).await, Err(SearchError::Cancelled)));
-    let late = Bounds { deadline: Instant::now() - Duration::from_millis(1), ..bounds(10) };
+    assert!(matches!(
+        search.glob(glob("**", ""), cancelled.clone()).await,
+        Err(SearchError::Cancelled)
+    ));
+    assert!(matches!(
+        search.grep(grep_for("x", ""), cancelled).await,
+        Err(SearchError::Cancelled)
+    ));
+    let late = Bounds {
+        deadline: Instant::now() - Duration::from_millis(1),
+        ..bounds(10)
+    };
     let found = search.glob(glob("**", ""), late.clone()).await.unwrap();
-    assert_eq!((found.paths.len(), found.truncated, found.timed_out), (0, false, true));
+    assert_eq!(
+        (found.paths.len(), found.truncated, found.timed_out),
+        (0, false, true)
+    );
     let found = search.grep(grep_for("x", ""), late).await.unwrap();
-    assert_eq!((found.files.len(), found.truncated, found.timed_out), (0, false, true));
+    assert_eq!(
+        (found.files.len(), found.truncated, found.timed_out),
+        (0, false, true)
+    );
     clear(vfs).await;
 }

@@ -6,8 +6,8 @@ use super::oracle::{Failed, Node, Oracle, Want};
 use super::oracle_search::{AnyCase, Needle, Report};
 use std::sync::Arc;
 use stead_vfs::{
-    Bounds, Case, ContentHash, Expect, FileKind, FileMatches, GlobQuery, GrepMode, GrepQuery, LineKind, LineRange,
-    ReadRange, SearchError, Syntax, VPath, Version, Vfs, VfsError,
+    Bounds, Case, ContentHash, Expect, FileKind, FileMatches, GlobQuery, GrepMode, GrepQuery,
+    LineKind, LineRange, ReadRange, SearchError, Syntax, VPath, Version, Vfs, VfsError,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -16,17 +16,49 @@ use tokio_util::sync::CancellationToken;
 pub(super) enum Op {
     Stat(String),
     List(String),
-    Walk { path: String, after: Option<String>, limit: usize },
-    Read { path: String, offset: u64, len: u64 },
-    Lines { path: String, range: LineRange },
-    Write { path: String, content: Arc<[u8]>, want: Want },
+    Walk {
+        path: String,
+        after: Option<String>,
+        limit: usize,
+    },
+    Read {
+        path: String,
+        offset: u64,
+        len: u64,
+    },
+    Lines {
+        path: String,
+        range: LineRange,
+    },
+    Write {
+        path: String,
+        content: Arc<[u8]>,
+        want: Want,
+    },
     Remove(String),
-    Rename { from: String, to: String },
+    Rename {
+        from: String,
+        to: String,
+    },
     Mkdir(String),
-    SetMode { path: String, mode: u32 },
+    SetMode {
+        path: String,
+        mode: u32,
+    },
     Resolve(String),
-    Glob { pattern: String, root: String, limit: usize },
-    Grep { needle: Needle, any_case: AnyCase, report: Report, glob: Option<String>, root: String, limit: usize },
+    Glob {
+        pattern: String,
+        root: String,
+        limit: usize,
+    },
+    Grep {
+        needle: Needle,
+        any_case: AnyCase,
+        report: Report,
+        glob: Option<String>,
+        root: String,
+        limit: usize,
+    },
 }
 
 /// Does it on a place. `oracle` is as it was before, and only tells what may be compared.
@@ -42,10 +74,15 @@ async fn try_place(vfs: &dyn Vfs, op: &Op, oracle: &Oracle) -> Result<String, Vf
         Op::Stat(path) => {
             let stat = vfs.stat(&p(path)).await?;
             let mode = match oracle.find(path) {
-                Ok(Node::File { content, mode: known }) => {
+                Ok(Node::File {
+                    content,
+                    mode: known,
+                }) => {
                     check_hash(path, stat.hash, &content);
                     // A place that keeps no bits at all is right too, but one that keeps them keeps these.
-                    known.map_or(String::new(), |bits| format!(" {:o}", stat.mode.unwrap_or(bits)))
+                    known.map_or(String::new(), |bits| {
+                        format!(" {:o}", stat.mode.unwrap_or(bits))
+                    })
                 }
                 Ok(Node::Directory) | Err(_) => String::new(),
             };
@@ -53,7 +90,9 @@ async fn try_place(vfs: &dyn Vfs, op: &Op, oracle: &Oracle) -> Result<String, Vf
         }
         Op::List(path) => {
             let entries = vfs.list(&p(path)).await?;
-            let shown = entries.iter().map(|entry| format!("{} {} {}", entry.name, kind(entry.kind), entry.size));
+            let shown = entries
+                .iter()
+                .map(|entry| format!("{} {} {}", entry.name, kind(entry.kind), entry.size));
             shown.collect::<Vec<_>>().join(", ")
         }
         Op::Walk { path, after, limit } => {
@@ -65,36 +104,90 @@ async fn try_place(vfs: &dyn Vfs, op: &Op, oracle: &Oracle) -> Result<String, Vf
                 }
                 assert_eq!(entry.name, path.name());
             }
-            let shown = walk.entries.iter().map(|(path, entry)| format!("{path} {} {}", kind(entry.kind), entry.size));
-            format!("{}{}", shown.collect::<Vec<_>>().join(", "), more(walk.truncated))
+            let shown = walk
+                .entries
+                .iter()
+                .map(|(path, entry)| format!("{path} {} {}", kind(entry.kind), entry.size));
+            format!(
+                "{}{}",
+                shown.collect::<Vec<_>>().join(", "),
+                more(walk.truncated)
+            )
         }
         Op::Read { path, offset, len } => {
-            let (bytes, version) = vfs.read(&p(path), ReadRange { offset: *offset, len: *len }).await?;
-            assert_eq!(version, vfs.stat(&p(path)).await?.version, "read and stat of {path} disagree");
+            let (bytes, version) = vfs
+                .read(
+                    &p(path),
+                    ReadRange {
+                        offset: *offset,
+                        len: *len,
+                    },
+                )
+                .await?;
+            assert_eq!(
+                version,
+                vfs.stat(&p(path)).await?.version,
+                "read and stat of {path} disagree"
+            );
             bytes_text(&bytes)
         }
         Op::Lines { path, range } => {
             let lines = vfs.read_lines(&p(path), *range).await?;
-            let shown = lines.lines.iter().map(|line| format!("{}+{}", bytes_text(&line.text), line.dropped_bytes));
+            let shown = lines
+                .lines
+                .iter()
+                .map(|line| format!("{}+{}", bytes_text(&line.text), line.dropped_bytes));
             lines_text(shown, lines.total, lines.binary, lines.size)
         }
-        Op::Write { path, content, want } => write(vfs, path, content, *want).await?,
+        Op::Write {
+            path,
+            content,
+            want,
+        } => write(vfs, path, content, *want).await?,
         Op::Remove(path) => vfs.remove(&p(path)).await.map(|()| String::new())?,
         Op::Rename { from, to } => vfs.rename(&p(from), &p(to)).await.map(|()| String::new())?,
         Op::Mkdir(path) => vfs.mkdir(&p(path)).await.map(|()| String::new())?,
-        Op::SetMode { path, mode } => vfs.set_mode(&p(path), *mode).await.map(|()| String::new())?,
+        Op::SetMode { path, mode } => vfs
+            .set_mode(&p(path), *mode)
+            .await
+            .map(|()| String::new())?,
         Op::Resolve(path) => vfs.resolve(&p(path)).await?.to_string(),
-        Op::Glob { pattern, root, limit } => {
-            let query = GlobQuery { pattern: pattern.clone(), root: p(root) };
-            let found = vfs.search().glob(query, bounds(*limit)).await.map_err(place_error)?;
+        Op::Glob {
+            pattern,
+            root,
+            limit,
+        } => {
+            let query = GlobQuery {
+                pattern: pattern.clone(),
+                root: p(root),
+            };
+            let found = vfs
+                .search()
+                .glob(query, bounds(*limit))
+                .await
+                .map_err(place_error)?;
             assert_eq!((found.timed_out, found.failed), (false, vec![]));
             let shown: Vec<_> = found.paths.iter().map(ToString::to_string).collect();
             format!("{}{}", shown.join(", "), more(found.truncated))
         }
-        Op::Grep { needle, any_case, report, glob, root, limit } => {
+        Op::Grep {
+            needle,
+            any_case,
+            report,
+            glob,
+            root,
+            limit,
+        } => {
             let query = grep_query(*needle, *any_case, *report, glob.clone(), root);
-            let found = vfs.search().grep(query, bounds(*limit)).await.map_err(place_error)?;
-            assert_eq!((found.timed_out, found.failed, found.unreadable), (false, vec![], 0));
+            let found = vfs
+                .search()
+                .grep(query, bounds(*limit))
+                .await
+                .map_err(place_error)?;
+            assert_eq!(
+                (found.timed_out, found.failed, found.unreadable),
+                (false, vec![], 0)
+            );
             let shown: Vec<_> = found.files.iter().map(file_text).collect();
             format!("{}{}", shown.join(", "), more(found.truncated))
         }
@@ -102,7 +195,12 @@ async fn try_place(vfs: &dyn Vfs, op: &Op, oracle: &Oracle) -> Result<String, Vf
 }
 
 /// A write under an expectation that is true or false for sure, whatever the place's versions are made of.
-async fn write(vfs: &dyn Vfs, path: &str, content: &Arc<[u8]>, want: Want) -> Result<String, VfsError> {
+async fn write(
+    vfs: &dyn Vfs,
+    path: &str,
+    content: &Arc<[u8]>,
+    want: Want,
+) -> Result<String, VfsError> {
     let none = Version("no such version".into());
     let here = match vfs.stat(&p(path)).await {
         Ok(stat) if stat.kind == FileKind::File => Some(stat.version),
@@ -121,7 +219,11 @@ async fn write(vfs: &dyn Vfs, path: &str, content: &Arc<[u8]>, want: Want) -> Re
         (Want::Current | Want::Stale, None) | (Want::Foreign, _) => Expect::Version(none),
     };
     let version = vfs.write(&p(path), content.to_vec().into(), expect).await?;
-    assert_eq!(vfs.stat(&p(path)).await?.version, version, "{path}: not the version that the write gave");
+    assert_eq!(
+        vfs.stat(&p(path)).await?.version,
+        version,
+        "{path}: not the version that the write gave"
+    );
     Ok(String::new())
 }
 
@@ -135,21 +237,42 @@ fn try_oracle(oracle: &mut Oracle, op: &Op) -> Result<String, Failed> {
         Op::Stat(path) => match oracle.find(path)? {
             Node::Directory => "dir 0".to_owned(),
             Node::File { content, mode } => {
-                format!("file {}{}", content.len(), mode.map_or(String::new(), |bits| format!(" {bits:o}")))
+                format!(
+                    "file {}{}",
+                    content.len(),
+                    mode.map_or(String::new(), |bits| format!(" {bits:o}"))
+                )
             }
         },
         Op::List(path) => {
             let start = if path.is_empty() { 0 } else { path.len() + 1 };
             let below = oracle.below(path)?;
-            let mut names: Vec<_> = below.iter().filter(|(p, _)| !p[start..].contains('/')).collect();
+            let mut names: Vec<_> = below
+                .iter()
+                .filter(|(p, _)| !p[start..].contains('/'))
+                .collect();
             names.sort_by(|a, b| a.0.cmp(&b.0));
-            names.iter().map(|(p, node)| format!("{} {}", &p[start..], node_text(node))).collect::<Vec<_>>().join(", ")
+            names
+                .iter()
+                .map(|(p, node)| format!("{} {}", &p[start..], node_text(node)))
+                .collect::<Vec<_>>()
+                .join(", ")
         }
         Op::Walk { path, after, limit } => {
             let all = oracle.below(path)?;
-            let rest: Vec<_> = all.iter().filter(|(p, _)| after.as_ref().is_none_or(|after| p > after)).collect();
-            let shown = rest.iter().take(*limit).map(|(p, node)| format!("{p} {}", node_text(node)));
-            format!("{}{}", shown.collect::<Vec<_>>().join(", "), more(rest.len() > *limit))
+            let rest: Vec<_> = all
+                .iter()
+                .filter(|(p, _)| after.as_ref().is_none_or(|after| p > after))
+                .collect();
+            let shown = rest
+                .iter()
+                .take(*limit)
+                .map(|(p, node)| format!("{p} {}", node_text(node)));
+            format!(
+                "{}{}",
+                shown.collect::<Vec<_>>().join(", "),
+                more(rest.len() > *limit)
+            )
         }
         Op::Read { path, offset, len } => {
             let (content, _) = oracle.file(path)?;
@@ -157,7 +280,13 @@ fn try_oracle(oracle: &mut Oracle, op: &Op) -> Result<String, Failed> {
             bytes_text(&rest[..rest.len().min(usize::try_from(*len).unwrap_or(usize::MAX))])
         }
         Op::Lines { path, range } => oracle_lines(&oracle.file(path)?.0, range),
-        Op::Write { path, content, want } => oracle.write(path, Arc::clone(content), *want).map(|()| String::new())?,
+        Op::Write {
+            path,
+            content,
+            want,
+        } => oracle
+            .write(path, Arc::clone(content), *want)
+            .map(|()| String::new())?,
         Op::Remove(path) => oracle.remove(path).map(|()| String::new())?,
         Op::Rename { from, to } => oracle.rename(from, to).map(|()| String::new())?,
         Op::Mkdir(path) => oracle.mkdir(path).map(|()| String::new())?,
@@ -169,13 +298,25 @@ fn try_oracle(oracle: &mut Oracle, op: &Op) -> Result<String, Failed> {
                 path.clone()
             }
         }
-        Op::Glob { pattern, root, limit } => {
+        Op::Glob {
+            pattern,
+            root,
+            limit,
+        } => {
             let found = oracle.glob(pattern, root)?;
             let shown: Vec<_> = found.iter().take(*limit).cloned().collect();
             format!("{}{}", shown.join(", "), more(found.len() > *limit))
         }
-        Op::Grep { needle, any_case, report, glob, root, limit } => {
-            let (found, truncated) = oracle.grep(*needle, *any_case, *report, glob.as_deref(), root, *limit)?;
+        Op::Grep {
+            needle,
+            any_case,
+            report,
+            glob,
+            root,
+            limit,
+        } => {
+            let (found, truncated) =
+                oracle.grep(*needle, *any_case, *report, glob.as_deref(), root, *limit)?;
             format!("{}{}", found.join(", "), more(truncated))
         }
     })
@@ -203,11 +344,25 @@ fn oracle_lines(content: &[u8], range: &LineRange) -> String {
     lines_text(shown.into_iter(), Some(all.len() as u64), false, size)
 }
 
-fn lines_text(lines: impl Iterator<Item = String>, total: Option<u64>, binary: bool, size: u64) -> String {
-    format!("{} of {total:?} binary={binary} size={size}", lines.collect::<Vec<_>>().join("|"))
+fn lines_text(
+    lines: impl Iterator<Item = String>,
+    total: Option<u64>,
+    binary: bool,
+    size: u64,
+) -> String {
+    format!(
+        "{} of {total:?} binary={binary} size={size}",
+        lines.collect::<Vec<_>>().join("|")
+    )
 }
 
-fn grep_query(needle: Needle, any_case: AnyCase, report: Report, glob: Option<String>, root: &str) -> GrepQuery {
+fn grep_query(
+    needle: Needle,
+    any_case: AnyCase,
+    report: Report,
+    glob: Option<String>,
+    root: &str,
+) -> GrepQuery {
     let (pattern, syntax) = match needle {
         Needle::Contains(text) => (text.to_owned(), Syntax::Literal),
         Needle::Begins(text) => (format!("^{text}"), Syntax::Regex),
@@ -218,11 +373,22 @@ fn grep_query(needle: Needle, any_case: AnyCase, report: Report, glob: Option<St
         AnyCase::No => Case::Sensitive,
     };
     let mode = match report {
-        Report::Lines(context) => GrepMode::Content { before: context, after: context },
+        Report::Lines(context) => GrepMode::Content {
+            before: context,
+            after: context,
+        },
         Report::Files => GrepMode::Files,
         Report::Count => GrepMode::Count,
     };
-    GrepQuery { pattern, syntax, case, root: p(root), glob, file_type: None, mode }
+    GrepQuery {
+        pattern,
+        syntax,
+        case,
+        root: p(root),
+        glob,
+        file_type: None,
+        mode,
+    }
 }
 
 fn file_text(file: &FileMatches) -> String {
@@ -267,7 +433,11 @@ pub(super) fn bytes_text(bytes: &[u8]) -> String {
 
 fn check_hash(path: &str, told: Option<ContentHash>, content: &[u8]) {
     if let Some(told) = told {
-        assert_eq!(told, ContentHash::of(content), "the hash of {path} is another content's");
+        assert_eq!(
+            told,
+            ContentHash::of(content),
+            "the hash of {path} is another content's"
+        );
     }
 }
 

@@ -30,7 +30,10 @@ pub(super) struct Failed(pub(super) String);
 
 impl Failed {
     fn new(kind: &str, path: &str) -> Self {
-        Self(format!("{kind} {}", if path.is_empty() { "." } else { path }))
+        Self(format!(
+            "{kind} {}",
+            if path.is_empty() { "." } else { path }
+        ))
     }
 }
 
@@ -54,12 +57,19 @@ impl Oracle {
             self.make_parents(directory);
             self.nodes.insert((*directory).to_owned(), Node::Directory);
         }
-        self.fixed = directories.iter().map(|directory| (*directory).to_owned()).collect();
+        self.fixed = directories
+            .iter()
+            .map(|directory| (*directory).to_owned())
+            .collect();
         self
     }
 
     fn is_fixed(&self, path: &str) -> bool {
-        path.is_empty() || self.fixed.iter().any(|fixed| fixed == path || is_below(path, fixed))
+        path.is_empty()
+            || self
+                .fixed
+                .iter()
+                .any(|fixed| fixed == path || is_below(path, fixed))
     }
 
     /// What is at `path`, or why nothing can be.
@@ -91,12 +101,22 @@ impl Oracle {
             Node::File { .. } => Err(Failed::new("NotDirectory", path)),
             Node::Directory => {
                 let below = |other: &str| path.is_empty() || is_below(path, other);
-                Ok(self.nodes.iter().filter(|(p, _)| below(p)).map(|(p, n)| (p.clone(), n.clone())).collect())
+                Ok(self
+                    .nodes
+                    .iter()
+                    .filter(|(p, _)| below(p))
+                    .map(|(p, n)| (p.clone(), n.clone()))
+                    .collect())
             }
         }
     }
 
-    pub(super) fn write(&mut self, path: &str, content: Arc<[u8]>, want: Want) -> Result<(), Failed> {
+    pub(super) fn write(
+        &mut self,
+        path: &str,
+        content: Arc<[u8]>,
+        want: Want,
+    ) -> Result<(), Failed> {
         if path.is_empty() {
             return Err(Failed::new("IsDirectory", path));
         }
@@ -113,14 +133,19 @@ impl Oracle {
             }
         };
         self.make_parents(path);
-        self.nodes.insert(path.to_owned(), Node::File { content, mode });
+        self.nodes
+            .insert(path.to_owned(), Node::File { content, mode });
         Ok(())
     }
 
     fn make_parents(&mut self, path: &str) {
-        parents(path).map(str::to_owned).collect::<Vec<_>>().into_iter().for_each(|parent| {
-            self.nodes.insert(parent, Node::Directory);
-        });
+        parents(path)
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+            .into_iter()
+            .for_each(|parent| {
+                self.nodes.insert(parent, Node::Directory);
+            });
     }
 
     pub(super) fn remove(&mut self, path: &str) -> Result<(), Failed> {
@@ -128,7 +153,8 @@ impl Oracle {
             return Err(Failed::new("Denied", path));
         }
         self.find(path)?;
-        self.nodes.retain(|other, _| other != path && !is_below(path, other));
+        self.nodes
+            .retain(|other, _| other != path && !is_below(path, other));
         Ok(())
     }
 
@@ -153,10 +179,16 @@ impl Oracle {
             return Err(Failed::new("Exists", to));
         }
         self.make_parents(to);
-        let moved: Vec<String> = self.nodes.keys().filter(|p| *p == from || is_below(from, p)).cloned().collect();
+        let moved: Vec<String> = self
+            .nodes
+            .keys()
+            .filter(|p| *p == from || is_below(from, p))
+            .cloned()
+            .collect();
         for path in moved {
             if let Some(node) = self.nodes.remove(&path) {
-                self.nodes.insert(format!("{to}{}", &path[from.len()..]), node);
+                self.nodes
+                    .insert(format!("{to}{}", &path[from.len()..]), node);
             }
         }
         Ok(())
@@ -191,5 +223,7 @@ pub(super) fn parents(path: &str) -> impl Iterator<Item = &str> {
 
 /// Whether `other` lies below `directory`.
 pub(super) fn is_below(directory: &str, other: &str) -> bool {
-    other.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
+    other
+        .strip_prefix(directory)
+        .is_some_and(|rest| rest.starts_with('/'))
 }

@@ -44,7 +44,10 @@ impl Oracle {
     /// Files below `root` whose path matches, sorted.
     pub(super) fn glob(&self, pattern: &str, root: &str) -> Result<Vec<String>, Failed> {
         let files = self.searched(root, shows_dots(pattern))?;
-        Ok(files.into_iter().filter(|file| selected(pattern, relative(root, file))).collect())
+        Ok(files
+            .into_iter()
+            .filter(|file| selected(pattern, relative(root, file)))
+            .collect())
     }
 
     /// One line of report for each file that matches.
@@ -60,11 +63,18 @@ impl Oracle {
         let files = match self.find(root)? {
             Node::File { .. } => {
                 let name = root.rsplit('/').next().unwrap_or(root);
-                if glob.is_none_or(|glob| selected(glob, name)) { vec![root.to_owned()] } else { Vec::new() }
+                if glob.is_none_or(|glob| selected(glob, name)) {
+                    vec![root.to_owned()]
+                } else {
+                    Vec::new()
+                }
             }
             Node::Directory => {
                 let files = self.searched(root, glob.is_some_and(shows_dots))?;
-                files.into_iter().filter(|file| glob.is_none_or(|glob| selected(glob, relative(root, file)))).collect()
+                files
+                    .into_iter()
+                    .filter(|file| glob.is_none_or(|glob| selected(glob, relative(root, file))))
+                    .collect()
             }
         };
         let mut shown = Vec::new();
@@ -75,8 +85,13 @@ impl Oracle {
                 continue;
             }
             let text = String::from_utf8_lossy(&content).into_owned();
-            let lines: Vec<&str> = text.split_terminator('\n').map(|l| l.strip_suffix('\r').unwrap_or(l)).collect();
-            let hits: Vec<usize> = (0..lines.len()).filter(|&i| needle.is_in(lines[i], any_case)).collect();
+            let lines: Vec<&str> = text
+                .split_terminator('\n')
+                .map(|l| l.strip_suffix('\r').unwrap_or(l))
+                .collect();
+            let hits: Vec<usize> = (0..lines.len())
+                .filter(|&i| needle.is_in(lines[i], any_case))
+                .collect();
             if hits.is_empty() {
                 continue;
             }
@@ -94,7 +109,10 @@ impl Oracle {
                         let mark = if hits.contains(&i) { ':' } else { '-' };
                         format!("{}{mark}{}", i + 1, lines[i])
                     });
-                    shown.push(format!("{path} x{kept} {}", lines.collect::<Vec<_>>().join("|")));
+                    shown.push(format!(
+                        "{path} x{kept} {}",
+                        lines.collect::<Vec<_>>().join("|")
+                    ));
                     if hits.len() > room {
                         return Ok((shown, true));
                     }
@@ -110,7 +128,9 @@ impl Oracle {
     /// The files below `root` that searches look at.
     fn searched(&self, root: &str, dots: bool) -> Result<Vec<String>, Failed> {
         let all = self.below(root)?;
-        let files = all.iter().filter(|(_, node)| matches!(node, Node::File { .. }));
+        let files = all
+            .iter()
+            .filter(|(_, node)| matches!(node, Node::File { .. }));
         let left_in = |path: &&String| {
             let within = parents(path).filter(|parent| parent.len() > root.len());
             within.chain([path.as_str()]).all(|part| {
@@ -118,7 +138,11 @@ impl Oracle {
                 name != ".git" && (dots || !name.starts_with('.')) && !self.is_ignored(part)
             })
         };
-        Ok(files.map(|(path, _)| path).filter(left_in).cloned().collect())
+        Ok(files
+            .map(|(path, _)| path)
+            .filter(left_in)
+            .cloned()
+            .collect())
     }
 
     /// What the ignore files above `path` say about it; nearer ones first, `.ignore` before `.gitignore`.
@@ -128,11 +152,17 @@ impl Oracle {
         levels.reverse();
         levels.push("");
         let verdict = |level: &str, name: &str| {
-            let file = if level.is_empty() { name.to_owned() } else { format!("{level}/{name}") };
+            let file = if level.is_empty() {
+                name.to_owned()
+            } else {
+                format!("{level}/{name}")
+            };
             let (content, _) = self.file(&file).ok()?;
             let text = String::from_utf8_lossy(&content).into_owned();
             let rest = relative(level, path);
-            text.lines().rev().find_map(|line| rule(line, rest, is_directory))
+            text.lines()
+                .rev()
+                .find_map(|line| rule(line, rest, is_directory))
         };
         if let Some(verdict) = levels.iter().find_map(|level| verdict(level, ".ignore")) {
             return verdict;
@@ -141,7 +171,11 @@ impl Oracle {
             if let Some(verdict) = verdict(level, ".gitignore") {
                 return verdict;
             }
-            let git = if level.is_empty() { ".git".to_owned() } else { format!("{level}/.git") };
+            let git = if level.is_empty() {
+                ".git".to_owned()
+            } else {
+                format!("{level}/.git")
+            };
             if self.nodes.contains_key(&git) {
                 return false;
             }
@@ -156,8 +190,12 @@ fn rule(line: &str, path: &str, is_directory: bool) -> Option<bool> {
     if line.is_empty() || line.starts_with('#') {
         return None;
     }
-    let (ignored, line) = line.strip_prefix('!').map_or((true, line), |line| (false, line));
-    let (only_directories, line) = line.strip_suffix('/').map_or((false, line), |line| (true, line));
+    let (ignored, line) = line
+        .strip_prefix('!')
+        .map_or((true, line), |line| (false, line));
+    let (only_directories, line) = line
+        .strip_suffix('/')
+        .map_or((false, line), |line| (true, line));
     if only_directories && !is_directory {
         return None;
     }
@@ -184,16 +222,23 @@ fn shows_dots(pattern: &str) -> bool {
 }
 
 fn relative<'a>(root: &str, path: &'a str) -> &'a str {
-    if root.is_empty() { path } else { &path[root.len() + 1..] }
+    if root.is_empty() {
+        path
+    } else {
+        &path[root.len() + 1..]
+    }
 }
 
 /// Globs by trying everything: braces are written out, then characters are compared from the left.
 fn matches(pattern: &str, path: &str) -> bool {
     if let Some((open, close)) = pattern.find('{').zip(pattern.find('}')) {
         let (head, tail) = (&pattern[..open], &pattern[close + 1..]);
-        return pattern[open + 1..close].split(',').any(|choice| matches(&format!("{head}{choice}{tail}"), path));
+        return pattern[open + 1..close]
+            .split(',')
+            .any(|choice| matches(&format!("{head}{choice}{tail}"), path));
     }
-    let (pattern, path): (Vec<char>, Vec<char>) = (pattern.chars().collect(), path.chars().collect());
+    let (pattern, path): (Vec<char>, Vec<char>) =
+        (pattern.chars().collect(), path.chars().collect());
     step(&pattern, &path, true)
 }
 
@@ -201,7 +246,8 @@ fn step(pattern: &[char], path: &[char], at_start: bool) -> bool {
     match pattern {
         [] => path.is_empty(),
         ['*', '*', '/', rest @ ..] if at_start => {
-            step(rest, path, true) || (0..path.len()).any(|i| path[i] == '/' && step(rest, &path[i + 1..], true))
+            step(rest, path, true)
+                || (0..path.len()).any(|i| path[i] == '/' && step(rest, &path[i + 1..], true))
         }
         ['*', '*'] if at_start => true,
         ['*', rest @ ..] => {
@@ -210,14 +256,22 @@ fn step(pattern: &[char], path: &[char], at_start: bool) -> bool {
         }
         ['?', rest @ ..] => matches!(path, [c, tail @ ..] if *c != '/' && step(rest, tail, false)),
         ['[', rest @ ..] => {
-            let Some(end) = rest.iter().position(|c| *c == ']') else { return false };
-            let (negated, set) = if rest[0] == '!' { (true, &rest[1..end]) } else { (false, &rest[..end]) };
+            let Some(end) = rest.iter().position(|c| *c == ']') else {
+                return false;
+            };
+            let (negated, set) = if rest[0] == '!' {
+                (true, &rest[1..end])
+            } else {
+                (false, &rest[..end])
+            };
             let within = |c: char| match set {
                 [low, '-', high] => (*low..=*high).contains(&c),
                 set => set.contains(&c),
             };
             matches!(path, [c, tail @ ..] if *c != '/' && within(*c) != negated && step(&rest[end + 1..], tail, false))
         }
-        [c, rest @ ..] => matches!(path, [first, tail @ ..] if first == c && step(rest, tail, *c == '/')),
+        [c, rest @ ..] => {
+            matches!(path, [first, tail @ ..] if first == c && step(rest, tail, *c == '/'))
+        }
     }
 }

@@ -57,7 +57,13 @@ async fn one_creator_wins(place: &Handles<'_>, creators: usize) {
         let mut tasks = JoinSet::new();
         for creator in 0..creators {
             let (vfs, path) = (place.of(creator), path.clone());
-            tasks.spawn(async move { (creator, vfs.write(&path, format!("{creator}").into(), Expect::Absent).await) });
+            tasks.spawn(async move {
+                (
+                    creator,
+                    vfs.write(&path, format!("{creator}").into(), Expect::Absent)
+                        .await,
+                )
+            });
         }
         let mut won = Vec::new();
         for (creator, result) in tasks.join_all().await {
@@ -78,14 +84,23 @@ async fn one_creator_wins(place: &Handles<'_>, creators: usize) {
 /// All have read the same; one may write, and the others are told.
 async fn one_editor_of_a_version_wins(place: &Handles<'_>, editors: usize) {
     let (vfs, path) = (place.any(), p("edited"));
-    let mut version = vfs.write(&path, "nobody".into(), Expect::Absent).await.unwrap();
+    let mut version = vfs
+        .write(&path, "nobody".into(), Expect::Absent)
+        .await
+        .unwrap();
     for round in 0..3 {
         let mut tasks = JoinSet::new();
         for editor in 0..editors {
-            let (vfs, path, expect) = (place.of(editor), path.clone(), Expect::Version(version.clone()));
+            let (vfs, path, expect) = (
+                place.of(editor),
+                path.clone(),
+                Expect::Version(version.clone()),
+            );
             tasks.spawn(async move {
                 let content = format!("{round}.{editor}");
-                vfs.write(&path, content.clone().into(), expect).await.map(|version| (content, version))
+                vfs.write(&path, content.clone().into(), expect)
+                    .await
+                    .map(|version| (content, version))
             });
         }
         let mut won = Vec::new();
@@ -97,7 +112,10 @@ async fn one_editor_of_a_version_wins(place: &Handles<'_>, editors: usize) {
             }
         }
         let [(content, now)] = <[_; 1]>::try_from(won).unwrap();
-        assert_eq!(vfs.read(&path, ReadRange::ALL).await.unwrap(), (content.into(), now.clone()));
+        assert_eq!(
+            vfs.read(&path, ReadRange::ALL).await.unwrap(),
+            (content.into(), now.clone())
+        );
         version = now;
     }
     vfs.remove(&path).await.unwrap();
@@ -108,7 +126,10 @@ async fn edit(vfs: &dyn Vfs, path: &str, change: impl Fn(&str) -> String) {
     for _ in 0..TRIES {
         let (content, version) = vfs.read(&p(path), ReadRange::ALL).await.unwrap();
         let new = change(std::str::from_utf8(&content).unwrap());
-        match vfs.write(&p(path), new.into(), Expect::Version(version)).await {
+        match vfs
+            .write(&p(path), new.into(), Expect::Version(version))
+            .await
+        {
             Ok(_) => return,
             Err(VfsError::Changed(_)) => {}
             Err(other) => panic!("{other}"),
@@ -120,13 +141,18 @@ async fn edit(vfs: &dyn Vfs, path: &str, change: impl Fn(&str) -> String) {
 async fn no_edit_is_lost(place: &Handles<'_>, editors: usize, edits: usize) {
     let vfs = place.any();
     // Equal sizes, so that only the version tells one content from the next.
-    vfs.write(&p("counter"), "1000".into(), Expect::Absent).await.unwrap();
+    vfs.write(&p("counter"), "1000".into(), Expect::Absent)
+        .await
+        .unwrap();
     let mut tasks = JoinSet::new();
     for editor in 0..editors {
         let vfs = place.of(editor);
         tasks.spawn(async move {
             for _ in 0..edits {
-                edit(&*vfs, "counter", |text| (text.parse::<usize>().unwrap() + 1).to_string()).await;
+                edit(&*vfs, "counter", |text| {
+                    (text.parse::<usize>().unwrap() + 1).to_string()
+                })
+                .await;
             }
         });
     }
@@ -138,13 +164,18 @@ async fn no_edit_is_lost(place: &Handles<'_>, editors: usize, edits: usize) {
 
 async fn every_appended_line_is_there(place: &Handles<'_>, writers: usize, lines: usize) {
     let vfs = place.any();
-    vfs.write(&p("log/lines"), "".into(), Expect::Absent).await.unwrap();
+    vfs.write(&p("log/lines"), "".into(), Expect::Absent)
+        .await
+        .unwrap();
     let mut tasks = JoinSet::new();
     for writer in 0..writers {
         let vfs = place.of(writer);
         tasks.spawn(async move {
             for line in 0..lines {
-                edit(&*vfs, "log/lines", |text| format!("{text}{writer}.{line}\n")).await;
+                edit(&*vfs, "log/lines", |text| {
+                    format!("{text}{writer}.{line}\n")
+                })
+                .await;
             }
         });
     }
@@ -152,7 +183,9 @@ async fn every_appended_line_is_there(place: &Handles<'_>, writers: usize, lines
     let (content, _) = vfs.read(&p("log/lines"), ReadRange::ALL).await.unwrap();
     let mut found: Vec<&str> = std::str::from_utf8(&content).unwrap().lines().collect();
     found.sort_unstable();
-    let mut all: Vec<String> = (0..writers).flat_map(|w| (0..lines).map(move |l| format!("{w}.{l}"))).collect();
+    let mut all: Vec<String> = (0..writers)
+        .flat_map(|w| (0..lines).map(move |l| format!("{w}.{l}")))
+        .collect();
     all.sort_unstable();
     assert_eq!(found, all);
     vfs.remove(&p("log")).await.unwrap();
@@ -163,9 +196,16 @@ async fn creators_in_one_directory_do_not_disturb_each_other(place: &Handles<'_>
     let mut tasks = JoinSet::new();
     for creator in 0..creators {
         let vfs = place.of(creator);
-        tasks.spawn(async move { vfs.write(&p(&format!("busy/d/{creator}")), "x".into(), Expect::Absent).await });
+        tasks.spawn(async move {
+            vfs.write(&p(&format!("busy/d/{creator}")), "x".into(), Expect::Absent)
+                .await
+        });
     }
-    tasks.join_all().await.into_iter().for_each(|created| drop(created.unwrap()));
+    tasks
+        .join_all()
+        .await
+        .into_iter()
+        .for_each(|created| drop(created.unwrap()));
     assert_eq!(vfs.list(&p("busy/d")).await.unwrap().len(), creators);
     vfs.remove(&p("busy")).await.unwrap();
 }
@@ -175,18 +215,29 @@ async fn no_content_is_torn(place: &Handles<'_>, rounds: usize) {
     let sizes = [1_500_000, 10, 700_000, 0];
     let content = |round: usize| vec![b'a' + (round % 26) as u8; sizes[round % sizes.len()]];
     let (vfs, reader_vfs) = (place.any(), place.of(0));
-    vfs.write(&p("large"), content(0).into(), Expect::Absent).await.unwrap();
+    vfs.write(&p("large"), content(0).into(), Expect::Absent)
+        .await
+        .unwrap();
     let writer = async {
         for round in 1..=rounds {
-            vfs.write(&p("large"), content(round).into(), Expect::Any).await.unwrap();
+            vfs.write(&p("large"), content(round).into(), Expect::Any)
+                .await
+                .unwrap();
         }
     };
     let reader = async {
         for _ in 0..rounds {
             match reader_vfs.read(&p("large"), ReadRange::ALL).await {
                 Ok((bytes, _)) => {
-                    assert!(bytes.windows(2).all(|pair| pair[0] == pair[1]), "two contents in one answer");
-                    assert!(sizes.contains(&bytes.len()), "a content of {} bytes", bytes.len());
+                    assert!(
+                        bytes.windows(2).all(|pair| pair[0] == pair[1]),
+                        "two contents in one answer"
+                    );
+                    assert!(
+                        sizes.contains(&bytes.len()),
+                        "a content of {} bytes",
+                        bytes.len()
+                    );
                 }
                 Err(VfsError::Changed(_)) => {}
                 Err(other) => panic!("{other}"),
@@ -194,7 +245,10 @@ async fn no_content_is_torn(place: &Handles<'_>, rounds: usize) {
         }
     };
     tokio::join!(writer, reader);
-    assert_eq!(vfs.read(&p("large"), ReadRange::ALL).await.unwrap().0, content(rounds));
+    assert_eq!(
+        vfs.read(&p("large"), ReadRange::ALL).await.unwrap().0,
+        content(rounds)
+    );
     vfs.remove(&p("large")).await.unwrap();
 }
 
@@ -215,7 +269,10 @@ async fn nothing_is_left_without_its_directory(place: &Handles<'_>, rounds: usiz
         let vfs = place.of(4 + mover);
         tasks.spawn(async move {
             for round in 0..rounds {
-                allowed(vfs.rename(&p("air/d"), &p(&format!("air/e{mover}/{round}"))).await);
+                allowed(
+                    vfs.rename(&p("air/d"), &p(&format!("air/e{mover}/{round}")))
+                        .await,
+                );
                 allowed(vfs.rename(&p("air/d/1"), &p("air/d/2/moved")).await);
                 allowed(vfs.remove(&p("air/d")).await);
             }
@@ -226,11 +283,18 @@ async fn nothing_is_left_without_its_directory(place: &Handles<'_>, rounds: usiz
     let vfs = place.any();
     let walked: Vec<_> = vfs.walk(&p(""), None, usize::MAX).await.unwrap().entries;
     let directory = |kind: FileKind| kind == FileKind::Directory;
-    let directories: BTreeSet<_> = walked.iter().filter(|(_, e)| directory(e.kind)).map(|(p, _)| p.clone()).collect();
+    let directories: BTreeSet<_> = walked
+        .iter()
+        .filter(|(_, e)| directory(e.kind))
+        .map(|(p, _)| p.clone())
+        .collect();
     let mut listed = 0;
     for (path, entry) in &walked {
         let parent = path.parent().unwrap();
-        assert!(parent.is_root() || directories.contains(&parent), "{path} is in no directory");
+        assert!(
+            parent.is_root() || directories.contains(&parent),
+            "{path} is in no directory"
+        );
         if directory(entry.kind) {
             listed += vfs.list(path).await.unwrap().len();
         } else {
@@ -247,7 +311,8 @@ fn allowed(result: Result<(), VfsError>) {
     match result {
         Ok(()) | Err(VfsError::NotFound(_) | VfsError::Exists(_) | VfsError::Changed(_)) => {}
         // What the local disk says when a directory fills again while it is being removed.
-        Err(VfsError::Io { source, .. }) if source.kind() == std::io::ErrorKind::DirectoryNotEmpty => {}
+        Err(VfsError::Io { source, .. })
+            if source.kind() == std::io::ErrorKind::DirectoryNotEmpty => {}
         Err(other) => panic!("{other:?}"),
     }
 }

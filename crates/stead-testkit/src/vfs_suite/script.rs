@@ -20,7 +20,10 @@ pub struct Transcript {
 
 impl fmt::Display for Transcript {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.answers.iter().chain(&self.tree).try_for_each(|line| writeln!(f, "{line}"))
+        self.answers
+            .iter()
+            .chain(&self.tree)
+            .try_for_each(|line| writeln!(f, "{line}"))
     }
 }
 
@@ -31,17 +34,30 @@ pub async fn script(vfs: &dyn Vfs, seed: u64, operations: usize) -> Transcript {
 }
 
 /// The same on a place that already holds what `oracle` says.
-pub async fn script_from(vfs: &dyn Vfs, mut oracle: Oracle, seed: u64, operations: usize) -> Transcript {
+pub async fn script_from(
+    vfs: &dyn Vfs,
+    mut oracle: Oracle,
+    seed: u64,
+    operations: usize,
+) -> Transcript {
     let mut rng = Rng::new(seed);
     let mut answers = Vec::with_capacity(operations);
     for number in 0..operations {
         let op = random(&mut rng, &oracle);
         let answer = op::on_place(vfs, &op, &oracle).await;
         let expected = op::on_oracle(&mut oracle, &op);
-        assert_eq!(answer, expected, "seed {seed}, operation {number}: {}", op_text(&op));
+        assert_eq!(
+            answer,
+            expected,
+            "seed {seed}, operation {number}: {}",
+            op_text(&op)
+        );
         answers.push(format!("{} => {answer}", op_text(&op)));
     }
-    let expected = Transcript { answers: Vec::new(), tree: oracle_tree(&oracle) };
+    let expected = Transcript {
+        answers: Vec::new(),
+        tree: oracle_tree(&oracle),
+    };
     let tree = tree(vfs).await;
     assert_eq!(tree, expected.tree, "seed {seed}: another tree");
     Transcript { answers, tree }
@@ -55,7 +71,10 @@ pub async fn oracle_of(vfs: &dyn Vfs) -> Oracle {
             FileKind::Directory => Node::Directory,
             FileKind::File => {
                 let (content, _) = vfs.read(&path, ReadRange::ALL).await.unwrap();
-                Node::File { content: content.to_vec().into(), mode: None }
+                Node::File {
+                    content: content.to_vec().into(),
+                    mode: None,
+                }
             }
             FileKind::Other => panic!("{path} is neither a file nor a directory"),
         };
@@ -83,7 +102,11 @@ pub async fn scatter(vfs: &dyn Vfs, seed: u64, files: usize) {
     let mut oracle = Oracle::default();
     for _ in 0..files {
         let path = path(&mut rng, &oracle);
-        let op = Op::Write { content: content(&mut rng, &path), path, want: Want::Any };
+        let op = Op::Write {
+            content: content(&mut rng, &path),
+            path,
+            want: Want::Any,
+        };
         op::on_place(vfs, &op, &oracle).await;
         op::on_oracle(&mut oracle, &op);
     }
@@ -91,7 +114,11 @@ pub async fn scatter(vfs: &dyn Vfs, seed: u64, files: usize) {
 
 fn op_text(op: &Op) -> String {
     match op {
-        Op::Write { path, content, want } => format!("Write {path:?} {} {want:?}", bytes_text(content)),
+        Op::Write {
+            path,
+            content,
+            want,
+        } => format!("Write {path:?} {} {want:?}", bytes_text(content)),
         other => format!("{other:?}"),
     }
 }
@@ -114,8 +141,16 @@ const NAMES: [&str; 16] = [
     ".ignore",
     "a-b",
 ];
-const RULES: [&str; 8] =
-    ["*.log\n", "*.log\n!keep.log\n", "/a\n", "sub/\n", "deep/*.txt\n", "# none\n\n", "*.rs\n!/d.rs\n", "**/b\n"];
+const RULES: [&str; 8] = [
+    "*.log\n",
+    "*.log\n!keep.log\n",
+    "/a\n",
+    "sub/\n",
+    "deep/*.txt\n",
+    "# none\n\n",
+    "*.rs\n!/d.rs\n",
+    "**/b\n",
+];
 const PATTERNS: [&str; 16] = [
     "**",
     "*",
@@ -140,13 +175,32 @@ fn random(rng: &mut Rng, oracle: &Oracle) -> Op {
     let limit = |rng: &mut Rng| [0, 1, 2, 3, 10, 1000][rng.below(6)];
     match rng.below(100) {
         0..30 => {
-            let want = [Want::Any, Want::Any, Want::Absent, Want::Current, Want::Current, Want::Stale, Want::Foreign];
+            let want = [
+                Want::Any,
+                Want::Any,
+                Want::Absent,
+                Want::Current,
+                Want::Current,
+                Want::Stale,
+                Want::Foreign,
+            ];
             let path = path(rng, oracle);
-            Op::Write { content: content(rng, &path), path, want: want[rng.below(7)] }
+            Op::Write {
+                content: content(rng, &path),
+                path,
+                want: want[rng.below(7)],
+            }
         }
         30..38 => {
-            let (offset, len) = ([0, 1, 7, 100_000, 600_000][rng.below(5)], [0, 5, 70_000, u64::MAX][rng.below(4)]);
-            Op::Read { path: path(rng, oracle), offset, len }
+            let (offset, len) = (
+                [0, 1, 7, 100_000, 600_000][rng.below(5)],
+                [0, 5, 70_000, u64::MAX][rng.below(4)],
+            );
+            Op::Read {
+                path: path(rng, oracle),
+                offset,
+                len,
+            }
         }
         38..44 => {
             let range = LineRange {
@@ -155,13 +209,20 @@ fn random(rng: &mut Rng, oracle: &Oracle) -> Op {
                 max_line_bytes: [3, 40, 1000][rng.below(3)],
                 max_bytes: [1, 50, 100_000][rng.below(3)],
             };
-            Op::Lines { path: path(rng, oracle), range }
+            Op::Lines {
+                path: path(rng, oracle),
+                range,
+            }
         }
         44..50 => Op::Stat(path(rng, oracle)),
         50..56 => Op::List(path(rng, oracle)),
         56..61 => {
             let after = (rng.below(2) == 0).then(|| path(rng, oracle));
-            Op::Walk { path: directory(rng, oracle), after, limit: limit(rng) }
+            Op::Walk {
+                path: directory(rng, oracle),
+                after,
+                limit: limit(rng),
+            }
         }
         61..67 => Op::Remove(path(rng, oracle)),
         67..77 => {
@@ -174,16 +235,32 @@ fn random(rng: &mut Rng, oracle: &Oracle) -> Op {
             Op::Rename { from, to }
         }
         77..82 => Op::Mkdir(path(rng, oracle)),
-        82..85 => Op::SetMode { path: path(rng, oracle), mode: [0o600, 0o640, 0o755, 0o700][rng.below(4)] },
+        82..85 => Op::SetMode {
+            path: path(rng, oracle),
+            mode: [0o600, 0o640, 0o755, 0o700][rng.below(4)],
+        },
         85..87 => Op::Resolve(path(rng, oracle)),
-        87..93 => Op::Glob { pattern: rng.pick(&PATTERNS).to_owned(), root: directory(rng, oracle), limit: limit(rng) },
+        87..93 => Op::Glob {
+            pattern: rng.pick(&PATTERNS).to_owned(),
+            root: directory(rng, oracle),
+            limit: limit(rng),
+        },
         _ => {
-            let needles =
-                [Needle::Contains("a"), Needle::Begins("alpha"), Needle::Ends("Beta"), Needle::Contains("ÜN")];
+            let needles = [
+                Needle::Contains("a"),
+                Needle::Begins("alpha"),
+                Needle::Ends("Beta"),
+                Needle::Contains("ÜN"),
+            ];
             Op::Grep {
                 needle: needles[rng.below(4)],
                 any_case: [AnyCase::Yes, AnyCase::No][rng.below(2)],
-                report: [Report::Lines(0), Report::Lines(1), Report::Files, Report::Count][rng.below(4)],
+                report: [
+                    Report::Lines(0),
+                    Report::Lines(1),
+                    Report::Files,
+                    Report::Count,
+                ][rng.below(4)],
                 glob: (rng.below(3) == 0).then(|| rng.pick(&PATTERNS).to_owned()),
                 root: directory(rng, oracle),
                 limit: limit(rng),
@@ -199,7 +276,11 @@ fn path(rng: &mut Rng, oracle: &Oracle) -> String {
     match rng.below(10) {
         0..5 if !known.is_empty() => known[rng.below(known.len())].clone(),
         5..7 if !known.is_empty() => format!("{}/{name}", known[rng.below(known.len())]),
-        7..9 => (0..rng.below(3)).map(|_| NAMES[rng.below(8)]).chain([name]).collect::<Vec<_>>().join("/"),
+        7..9 => (0..rng.below(3))
+            .map(|_| NAMES[rng.below(8)])
+            .chain([name])
+            .collect::<Vec<_>>()
+            .join("/"),
         _ => name.to_owned(),
     }
 }
@@ -207,7 +288,12 @@ fn path(rng: &mut Rng, oracle: &Oracle) -> String {
 /// Where to search: mostly the root or a directory.
 fn directory(rng: &mut Rng, oracle: &Oracle) -> String {
     let is_directory = |node: &Node| matches!(node, Node::Directory);
-    let known: Vec<&String> = oracle.nodes.iter().filter(|(_, node)| is_directory(node)).map(|(p, _)| p).collect();
+    let known: Vec<&String> = oracle
+        .nodes
+        .iter()
+        .filter(|(_, node)| is_directory(node))
+        .map(|(p, _)| p)
+        .collect();
     match rng.below(4) {
         0 | 1 => String::new(),
         2 if !known.is_empty() => known[rng.below(known.len())].clone(),

@@ -7,12 +7,22 @@ use std::sync::Arc;
 use stead_vfs::{Expect, ReadRange, Vfs, VfsError};
 
 /// Pieces that end at, before and after what a place may cut at: nothing, one, a chunk, several commits.
-const PIECES: [&[usize]; 7] =
-    [&[], &[0], &[1, 2, 3], &[65_536], &[65_536, 1], &[524_288, 524_288], &[1, 3_000_000, 700_000, 999]];
+const PIECES: [&[usize]; 7] = [
+    &[],
+    &[0],
+    &[1, 2, 3],
+    &[65_536],
+    &[65_536, 1],
+    &[524_288, 524_288],
+    &[1, 3_000_000, 700_000, 999],
+];
 
 fn pieces(sizes: &[usize]) -> Vec<Bytes> {
     let piece = |(number, size): (usize, &usize)| {
-        (0..*size).map(|at| b'a' + ((at / 100 + number) % 26) as u8).collect::<Vec<u8>>().into()
+        (0..*size)
+            .map(|at| b'a' + ((at / 100 + number) % 26) as u8)
+            .collect::<Vec<u8>>()
+            .into()
     };
     sizes.iter().enumerate().map(piece).collect()
 }
@@ -24,17 +34,29 @@ pub async fn streams(vfs: Arc<dyn Vfs>) {
     for sizes in PIECES {
         let pieces = pieces(sizes);
         let whole = pieces.concat();
-        let version = vfs.write_stream(&path, stream::iter(pieces).boxed()).await.unwrap();
+        let version = vfs
+            .write_stream(&path, stream::iter(pieces).boxed())
+            .await
+            .unwrap();
         let read = vfs.read(&path, ReadRange::ALL).await.unwrap();
         assert!(read == (whole.clone().into(), version.clone()), "{sizes:?}");
         let stat = vfs.stat(&path).await.unwrap();
-        assert_eq!((stat.size, stat.version), (whole.len() as u64, version), "{sizes:?}");
+        assert_eq!(
+            (stat.size, stat.version),
+            (whole.len() as u64, version),
+            "{sizes:?}"
+        );
     }
     unseen_until_the_end(vfs).await;
     dropped(vfs).await;
     for directory in ["", "streams/deep"] {
-        let refused = vfs.write_stream(&p(directory), stream::empty().boxed()).await;
-        assert!(matches!(refused, Err(VfsError::IsDirectory(_))), "{directory}: {refused:?}");
+        let refused = vfs
+            .write_stream(&p(directory), stream::empty().boxed())
+            .await;
+        assert!(
+            matches!(refused, Err(VfsError::IsDirectory(_))),
+            "{directory}: {refused:?}"
+        );
     }
     vfs.remove(&p("streams")).await.unwrap();
     assert_eq!(super::tree(vfs).await, Vec::<String>::new());
@@ -43,7 +65,9 @@ pub async fn streams(vfs: Arc<dyn Vfs>) {
 /// While pieces come, readers see what was there before; and its permission bits stay.
 async fn unseen_until_the_end(vfs: &dyn Vfs) {
     let path = p("streams/seen");
-    vfs.write(&path, "old".into(), Expect::Absent).await.unwrap();
+    vfs.write(&path, "old".into(), Expect::Absent)
+        .await
+        .unwrap();
     vfs.set_mode(&path, 0o750).await.unwrap();
     let mode = vfs.stat(&path).await.unwrap().mode;
     let source = stream::iter([1, 2]).then(|_| async {
@@ -61,7 +85,17 @@ async fn dropped(vfs: &dyn Vfs) {
     let path = p("streams/dropped");
     let source = stream::iter(pieces(&[3_000_000])).chain(stream::pending());
     let writing = vfs.write_stream(&path, source.boxed());
-    assert!(tokio::time::timeout(std::time::Duration::from_millis(200), writing).await.is_err());
-    let names: Vec<String> = vfs.list(&p("streams")).await.unwrap().into_iter().map(|entry| entry.name).collect();
+    assert!(
+        tokio::time::timeout(std::time::Duration::from_millis(200), writing)
+            .await
+            .is_err()
+    );
+    let names: Vec<String> = vfs
+        .list(&p("streams"))
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|entry| entry.name)
+        .collect();
     assert_eq!(names, ["deep", "seen"]);
 }

@@ -72,10 +72,16 @@ mod tests {
         let table = [
             ("plain\ttext\n", "plain\ttext\n"),
             ("\u{1b}[1;31mred\u{1b}[0m and \u{1b}[Kmore", "red and more"),
-            ("\u{1b}]0;a title\u{7}after \u{1b}]8;;http://x\u{1b}\\link\u{1b}]8;;\u{1b}\\", "after link"),
+            (
+                "\u{1b}]0;a title\u{7}after \u{1b}]8;;http://x\u{1b}\\link\u{1b}]8;;\u{1b}\\",
+                "after link",
+            ),
             ("a\r\nb\r\n", "a\nb\n"),
             ("10%\r20%\rdone\n", "10%\n20%\ndone\n"),
-            ("bell\u{7} nul\0 del\u{7f} c1\u{9b}", "bell\\x07 nul\\x00 del\\x7f c1\\x9b"),
+            (
+                "bell\u{7} nul\0 del\u{7f} c1\u{9b}",
+                "bell\\x07 nul\\x00 del\\x7f c1\\x9b",
+            ),
             ("\u{1b}(Bascii \u{1b}7saved", "ascii saved"),
             ("cut \u{1b}", "cut "),
             ("cut \u{1b}[1;", "cut "),

@@ -27,7 +27,12 @@ pub type Folders = Arc<dyn Fn(&VPath) -> Option<PathBuf> + Send + Sync>;
 
 /// The tool that runs commands in `sandbox`, in `folders`, for `usual_seconds` unless a call says otherwise.
 pub fn execute(sandbox: Arc<dyn Sandbox>, folders: Folders, usual_seconds: u64) -> Arc<dyn Tool> {
-    typed(Execute { sandbox, folders, usual_seconds, surface: Surface::Snake })
+    typed(Execute {
+        sandbox,
+        folders,
+        usual_seconds,
+        surface: Surface::Snake,
+    })
 }
 
 #[derive(Clone)]
@@ -56,13 +61,28 @@ struct ExecuteArgs {
 impl TypedTool for Execute {
     type Args = ExecuteArgs;
     const NAME: &'static str = "execute";
-    const ALIASES: &'static [&'static str] = &["Bash", "bash", "shell", "execute_shell_command", "PowerShell"];
+    const ALIASES: &'static [&'static str] = &[
+        "Bash",
+        "bash",
+        "shell",
+        "execute_shell_command",
+        "PowerShell",
+    ];
     const DESCRIPTION: &'static str = "Runs a shell command in the workspace and gives its exit code and what it wrote. \
         It gets no input; whatever it started and left behind is ended with it. Each call begins anew in `cwd`. To \
         read, search and change files use the file tools.";
-    const RISK: Risk = Risk { effect: Effect::Executes, parallel_safe: false, repeatable: false };
+    const RISK: Risk = Risk {
+        effect: Effect::Executes,
+        parallel_safe: false,
+        repeatable: false,
+    };
     const SPELLINGS: Spellings = Spellings {
-        names: &[("cmd", "command"), ("workdir", "cwd"), ("working_directory", "cwd"), ("timeout_seconds", "timeout")],
+        names: &[
+            ("cmd", "command"),
+            ("workdir", "cwd"),
+            ("working_directory", "cwd"),
+            ("timeout_seconds", "timeout"),
+        ],
         values: &[],
     };
     const COMMAND: Option<&'static str> = Some("command");
@@ -81,15 +101,24 @@ impl TypedTool for Execute {
     }
 
     fn titled(&self) -> Option<TitleForm> {
-        Some(TitleForm::of::<title::Bash>(typed(Self { surface: Surface::Title, ..self.clone() })))
+        Some(TitleForm::of::<title::Bash>(typed(Self {
+            surface: Surface::Title,
+            ..self.clone()
+        })))
     }
 
     async fn call(&self, cx: &ToolCx, args: ExecuteArgs) -> Result<Output, ToolError> {
         let seconds = self.checked(&args)?;
         let cwd = self.folder(cx, &args.cwd).await?;
-        let exec = Exec::new(args.command, cwd).within(Duration::from_secs(seconds)).until(cx.cancel.clone());
+        let exec = Exec::new(args.command, cwd)
+            .within(Duration::from_secs(seconds))
+            .until(cx.cancel.clone());
         let mut spill = cx.spill();
-        let ended = self.sandbox.exec(exec, &mut spill).await.map_err(|error| ToolError::Tell(error.to_string()))?;
+        let ended = self
+            .sandbox
+            .exec(exec, &mut spill)
+            .await
+            .map_err(|error| ToolError::Tell(error.to_string()))?;
         let Output { content, .. } = spill.finish().await;
         let said: String = content.iter().filter_map(words).collect();
         let text = told::told(ended, seconds, self.most_seconds(), &clean::clean(&said));
@@ -117,7 +146,10 @@ impl Execute {
             return tell("the command is empty".to_owned());
         }
         if args.command.contains('\0') {
-            return tell("the command has a NUL character in it, which no shell can read; leave it out".to_owned());
+            return tell(
+                "the command has a NUL character in it, which no shell can read; leave it out"
+                    .to_owned(),
+            );
         }
         if args.command.len() > MAX_COMMAND_BYTES {
             let write = self.surface.name("write_file");
@@ -147,8 +179,11 @@ impl Execute {
             Ok(_) => return Err(ToolError::Tell(format!("cwd: {path} is no folder"))),
             Err(error) => return Err(explain(cx, self.surface, error).await),
         }
-        let elsewhere =
-            || ToolError::Tell(format!("cwd: commands cannot run in {path}, which is no folder of the disk"));
+        let elsewhere = || {
+            ToolError::Tell(format!(
+                "cwd: commands cannot run in {path}, which is no folder of the disk"
+            ))
+        };
         (self.folders)(&real).ok_or_else(elsewhere)
     }
 }

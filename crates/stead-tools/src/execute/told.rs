@@ -31,9 +31,14 @@ pub(super) fn told(ended: Ended, seconds: u64, most_seconds: u64, said: &str) ->
             "timed out after {seconds} s: the command and all it had started were stopped; `timeout` can give it more, \
              at most {most_seconds} s"
         ),
-        Ended::TimedOut => format!("timed out after {seconds} s: the command and all it had started were stopped"),
+        Ended::TimedOut => {
+            format!("timed out after {seconds} s: the command and all it had started were stopped")
+        }
         Ended::Cancelled => "cancelled: the command and all it had started were stopped".to_owned(),
-        Ended::Full => "stopped: the command wrote more than is kept; let it write less, or to a file".to_owned(),
+        Ended::Full => {
+            "stopped: the command wrote more than is kept; let it write less, or to a file"
+                .to_owned()
+        }
     };
     match said {
         "" => format!("[{how}; no output]"),
@@ -52,8 +57,14 @@ mod tests {
             (Ended::Exited(127), "[exit code 127]\nx\n"),
             (Ended::Signalled(9), "[ended by signal 9 (KILL)]\nx\n"),
             (Ended::Signalled(40), "[ended by signal 40]\nx\n"),
-            (Ended::Cancelled, "[cancelled: the command and all it had started were stopped]\nx\n"),
-            (Ended::Full, "[stopped: the command wrote more than is kept; let it write less, or to a file]\nx\n"),
+            (
+                Ended::Cancelled,
+                "[cancelled: the command and all it had started were stopped]\nx\n",
+            ),
+            (
+                Ended::Full,
+                "[stopped: the command wrote more than is kept; let it write less, or to a file]\nx\n",
+            ),
         ];
         for (ended, expected) in table {
             assert_eq!(told(ended, 5, 600, "x\n"), expected);
@@ -62,6 +73,9 @@ mod tests {
         let more = format!("[{stopped}; `timeout` can give it more, at most 600 s]\nx");
         assert_eq!(told(Ended::TimedOut, 5, 600, "x"), more);
         assert_eq!(told(Ended::TimedOut, 5, 5, "x"), format!("[{stopped}]\nx"));
-        assert_eq!(told(Ended::Exited(0), 5, 600, ""), "[exit code 0; no output]");
+        assert_eq!(
+            told(Ended::Exited(0), 5, 600, ""),
+            "[exit code 0; no output]"
+        );
     }
 }

@@ -66,7 +66,12 @@ impl TypedTool for MoveFile {
     const DESCRIPTION: &'static str = "Moves or renames a file or directory. Never overwrites.";
     const RISK: Risk = Risk::WRITES;
     const SPELLINGS: Spellings = Spellings {
-        names: &[("source", "from"), ("destination", "to"), ("old_path", "from"), ("new_path", "to")],
+        names: &[
+            ("source", "from"),
+            ("destination", "to"),
+            ("old_path", "from"),
+            ("new_path", "to"),
+        ],
         values: &[],
     };
 
@@ -75,18 +80,26 @@ impl TypedTool for MoveFile {
             // What arrives may be readable where it could not be read before.
             access(&args.from, AccessKind::Read, Reach::Tree),
             access(&args.from, AccessKind::Write, Reach::Tree),
-            access(&args.to, AccessKind::Write, Reach::Arrival { from: args.from.clone() }),
+            access(
+                &args.to,
+                AccessKind::Write,
+                Reach::Arrival {
+                    from: args.from.clone(),
+                },
+            ),
         ]
     }
 
     async fn preview(&self, files: &dyn Vfs, args: MoveArgs) -> Option<String> {
         let (from, to) = (VPath::parse(&args.from).ok()?, VPath::parse(&args.to).ok()?);
         let line = format!("rename from {from}\nrename to {to}\n");
-        Some(match (Now::at(files, &from).await, Now::at(files, &to).await) {
-            (Now::Absent, _) => format!("would fail: {from} does not exist\n"),
-            (_, Now::Text(_) | Now::Other(_)) => format!("would fail: {to} exists already\n"),
-            (Now::Text(_) | Now::Other(_), Now::Absent) => line,
-        })
+        Some(
+            match (Now::at(files, &from).await, Now::at(files, &to).await) {
+                (Now::Absent, _) => format!("would fail: {from} does not exist\n"),
+                (_, Now::Text(_) | Now::Other(_)) => format!("would fail: {to} exists already\n"),
+                (Now::Text(_) | Now::Other(_), Now::Absent) => line,
+            },
+        )
     }
 
     async fn call(&self, cx: &ToolCx, args: MoveArgs) -> Result<Output, ToolError> {
@@ -94,13 +107,17 @@ impl TypedTool for MoveFile {
         match cx.vfs.rename(&from, &to).await {
             Ok(()) => {}
             Err(VfsError::Exists(path)) => {
-                return Err(ToolError::Tell(format!("{path} exists already; delete it first or choose another path")));
+                return Err(ToolError::Tell(format!(
+                    "{path} exists already; delete it first or choose another path"
+                )));
             }
             Err(error) => return Err(explain(cx, Surface::Snake, error).await),
         }
         let moved = Output::text(format!("Moved {from} to {to}"));
         Ok(match cx.vfs.stat(&to).await {
-            Ok(stat) if stat.kind == FileKind::File && knows(cx, &from) => moved.saw(&to, &stat.version),
+            Ok(stat) if stat.kind == FileKind::File && knows(cx, &from) => {
+                moved.saw(&to, &stat.version)
+            }
             Ok(_) | Err(_) => moved,
         })
     }

@@ -33,15 +33,30 @@ impl Now {
                 FileKind::Directory => return Self::Other(format!("{path} is a directory")),
                 FileKind::Other => return Self::Other(format!("{path} is no regular file")),
                 FileKind::File if stat.size > MAX_COMPARED_BYTES => {
-                    return Self::Other(format!("{path} has {} bytes, too many to compare", stat.size));
+                    return Self::Other(format!(
+                        "{path} has {} bytes, too many to compare",
+                        stat.size
+                    ));
                 }
                 FileKind::File => {}
             },
         }
-        match files.read(path, ReadRange { offset: 0, len: MAX_COMPARED_BYTES + 1 }).await {
+        match files
+            .read(
+                path,
+                ReadRange {
+                    offset: 0,
+                    len: MAX_COMPARED_BYTES + 1,
+                },
+            )
+            .await
+        {
             Ok((bytes, _)) => match String::from_utf8(bytes.into()) {
                 Ok(text) => Self::Text(text),
-                Err(error) => Self::Other(format!("{path} is binary, {} bytes", error.as_bytes().len())),
+                Err(error) => Self::Other(format!(
+                    "{path} is binary, {} bytes",
+                    error.as_bytes().len()
+                )),
             },
             Err(VfsError::NotFound(_)) => Self::Absent,
             Err(error) => Self::Other(error.to_string()),
@@ -51,14 +66,19 @@ impl Now {
 
 /// `path` before and after: none = it is not there.
 pub(super) fn diff(path: &VPath, before: Option<&str>, after: Option<&str>) -> String {
-    let name = |side: &str, text: Option<&str>| text.map_or("/dev/null".to_owned(), |_| format!("{side}/{path}"));
+    let name = |side: &str, text: Option<&str>| {
+        text.map_or("/dev/null".to_owned(), |_| format!("{side}/{path}"))
+    };
     let (old, new) = (name("a", before), name("b", after));
     let (before, after) = (before.unwrap_or(""), after.unwrap_or(""));
     if before == after {
         return format!("--- {old}\n+++ {new}\n(no line changes)\n");
     }
     if after.len() as u64 > MAX_COMPARED_BYTES {
-        return format!("--- {old}\n+++ {new}\n({} bytes, too many to compare)\n", after.len());
+        return format!(
+            "--- {old}\n+++ {new}\n({} bytes, too many to compare)\n",
+            after.len()
+        );
     }
     bounded(&line_diff(before, after, CONTEXT_LINES, Some((&old, &new))))
 }
@@ -81,7 +101,11 @@ pub(super) fn bounded(text: &str) -> String {
     }
     let (shown, rest) = text.split_at(end);
     let gap = if shown.ends_with('\n') { "" } else { "\n" };
-    format!("{shown}{gap}(… {} more lines, {} bytes)\n", rest.lines().count(), rest.len())
+    format!(
+        "{shown}{gap}(… {} more lines, {} bytes)\n",
+        rest.lines().count(),
+        rest.len()
+    )
 }
 
 /// What removing `path` would remove.
@@ -91,9 +115,20 @@ pub(super) async fn removal(files: &dyn Vfs, path: &VPath) -> String {
         Now::Absent => format!("would fail: {path} does not exist\n"),
         Now::Other(why) => match files.walk(path, None, MAX_NAMES + 1).await {
             Ok(walk) if !walk.entries.is_empty() => {
-                let names = walk.entries.iter().take(MAX_NAMES).map(|(path, _)| format!("- {path}\n"));
-                let more = if walk.entries.len() > MAX_NAMES { "(… and more)\n" } else { "" };
-                bounded(&format!("delete {path}/ and all in it:\n{}{more}", names.collect::<String>()))
+                let names = walk
+                    .entries
+                    .iter()
+                    .take(MAX_NAMES)
+                    .map(|(path, _)| format!("- {path}\n"));
+                let more = if walk.entries.len() > MAX_NAMES {
+                    "(… and more)\n"
+                } else {
+                    ""
+                };
+                bounded(&format!(
+                    "delete {path}/ and all in it:\n{}{more}",
+                    names.collect::<String>()
+                ))
             }
             Ok(_) | Err(_) => format!("delete {path} ({why})\n"),
         },
@@ -111,15 +146,28 @@ mod tests {
             diff(&path, Some("x\ny\n"), Some("x\nz\n")),
             "--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n x\n-y\n+z\n"
         );
-        assert_eq!(diff(&path, None, Some("x\n")), "--- /dev/null\n+++ b/a.txt\n@@ -0,0 +1 @@\n+x\n");
-        assert_eq!(diff(&path, Some("x\n"), Some("x\n")), "--- a/a.txt\n+++ b/a.txt\n(no line changes)\n");
+        assert_eq!(
+            diff(&path, None, Some("x\n")),
+            "--- /dev/null\n+++ b/a.txt\n@@ -0,0 +1 @@\n+x\n"
+        );
+        assert_eq!(
+            diff(&path, Some("x\n"), Some("x\n")),
+            "--- a/a.txt\n+++ b/a.txt\n(no line changes)\n"
+        );
         let many: String = (0..1000).map(|n| format!("line {n}\n")).collect();
         let shown = diff(&path, None, Some(&many));
         assert_eq!(shown.lines().count(), MAX_LINES + 1);
-        assert!(shown.ends_with("+line 196\n(… 803 more lines, 8030 bytes)\n"), "{shown}");
+        assert!(
+            shown.ends_with("+line 196\n(… 803 more lines, 8030 bytes)\n"),
+            "{shown}"
+        );
         let long = diff(&path, None, Some(&"é".repeat(100_000)));
         assert!(long.len() < MAX_BYTES + 100, "{}", long.len());
         let one = bounded(&"é".repeat(100_000));
-        assert!(one.len() < MAX_BYTES + 100 && one.starts_with("éé"), "{}", one.len());
+        assert!(
+            one.len() < MAX_BYTES + 100 && one.starts_with("éé"),
+            "{}",
+            one.len()
+        );
     }
 }

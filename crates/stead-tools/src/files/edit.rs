@@ -66,7 +66,9 @@ impl TypedTool for EditFile {
     }
 
     fn titled(&self) -> Option<TitleForm> {
-        Some(TitleForm::of::<title::Edit>(typed(Self { surface: Surface::Title })))
+        Some(TitleForm::of::<title::Edit>(typed(Self {
+            surface: Surface::Title,
+        })))
     }
 
     async fn preview(&self, files: &dyn Vfs, args: Args) -> Option<String> {
@@ -75,42 +77,89 @@ impl TypedTool for EditFile {
             Now::Text(content) => content,
             Now::Absent => return Some(format!("would fail: {path} does not exist\n")),
             Now::Other(why) => {
-                return Some(bounded(&format!("({why})\n- {}\n+ {}\n", args.old_string, args.new_string)));
+                return Some(bounded(&format!(
+                    "({why})\n- {}\n+ {}\n",
+                    args.old_string, args.new_string
+                )));
             }
         };
-        let which = if args.replace_all { Which::Every } else { Which::TheOnly };
-        Some(match Edit::plan(content.as_bytes(), &args.old_string, &args.new_string, which) {
-            Ok(edit) => {
-                let edited = edit.apply(content.clone().into_bytes());
-                diff(&path, Some(&content), Some(&String::from_utf8_lossy(&edited)))
-            }
-            Err(refusal) => {
-                let why = refusal.told(self.surface, content.as_bytes(), &args.old_string);
-                bounded(&format!("would fail: {why}\n"))
-            }
-        })
+        let which = if args.replace_all {
+            Which::Every
+        } else {
+            Which::TheOnly
+        };
+        Some(
+            match Edit::plan(
+                content.as_bytes(),
+                &args.old_string,
+                &args.new_string,
+                which,
+            ) {
+                Ok(edit) => {
+                    let edited = edit.apply(content.clone().into_bytes());
+                    diff(
+                        &path,
+                        Some(&content),
+                        Some(&String::from_utf8_lossy(&edited)),
+                    )
+                }
+                Err(refusal) => {
+                    let why = refusal.told(self.surface, content.as_bytes(), &args.old_string);
+                    bounded(&format!("would fail: {why}\n"))
+                }
+            },
+        )
     }
 
     async fn call(&self, cx: &ToolCx, args: Args) -> Result<Output, ToolError> {
         let path = path(&args.file_path)?;
-        let (content, version) = match cx.vfs.read(&path, ReadRange { offset: 0, len: MAX_EDIT_BYTES + 1 }).await {
+        let (content, version) = match cx
+            .vfs
+            .read(
+                &path,
+                ReadRange {
+                    offset: 0,
+                    len: MAX_EDIT_BYTES + 1,
+                },
+            )
+            .await
+        {
             Ok(read) => read,
             Err(error) => return Err(explain(cx, self.surface, error).await),
         };
         if content.len() as u64 > MAX_EDIT_BYTES {
-            return Err(ToolError::Tell(format!("{path} is too large to edit: more than {MAX_EDIT_BYTES} bytes")));
+            return Err(ToolError::Tell(format!(
+                "{path} is too large to edit: more than {MAX_EDIT_BYTES} bytes"
+            )));
         }
-        if cx.seen.get(&path).is_some_and(|seen| seen != version.to_string()) {
+        if cx
+            .seen
+            .get(&path)
+            .is_some_and(|seen| seen != version.to_string())
+        {
             return Err(explain(cx, self.surface, VfsError::Changed(path)).await);
         }
-        let which = if args.replace_all { Which::Every } else { Which::TheOnly };
-        let edit = Edit::plan(&content, &args.old_string, &args.new_string, which).map_err(|refusal| {
-            let why = refusal.told(self.surface, &content, &args.old_string);
-            ToolError::Tell(format!("{path} was not changed: {why}"))
-        })?;
-        let done = format!("{}, the first at line {}", count(edit.places.len(), "replacement"), edit.line);
+        let which = if args.replace_all {
+            Which::Every
+        } else {
+            Which::TheOnly
+        };
+        let edit =
+            Edit::plan(&content, &args.old_string, &args.new_string, which).map_err(|refusal| {
+                let why = refusal.told(self.surface, &content, &args.old_string);
+                ToolError::Tell(format!("{path} was not changed: {why}"))
+            })?;
+        let done = format!(
+            "{}, the first at line {}",
+            count(edit.places.len(), "replacement"),
+            edit.line
+        );
         let content = edit.apply(content.into());
-        match cx.vfs.write(&path, content.into(), Expect::Version(version)).await {
+        match cx
+            .vfs
+            .write(&path, content.into(), Expect::Version(version))
+            .await
+        {
             Ok(version) => Ok(Output::text(format!("Edited {path}: {done}")).saw(&path, &version)),
             Err(error) => Err(explain(cx, self.surface, error).await),
         }
@@ -145,13 +194,24 @@ impl Refusal {
     fn told(&self, surface: Surface, content: &[u8], old: &str) -> String {
         match self {
             Self::Empty => {
-                format!("old_string is empty; give the text to replace, or use {}", surface.name("write_file"))
+                format!(
+                    "old_string is empty; give the text to replace, or use {}",
+                    surface.name("write_file")
+                )
             }
             Self::Same => "old_string and new_string are the same".to_owned(),
             Self::Missing => near::hint(content, old),
             Self::Ambiguous { lines } => {
-                let named: Vec<String> = lines.iter().take(MAX_NAMED_LINES).map(usize::to_string).collect();
-                let dots = if lines.len() > MAX_NAMED_LINES { " …" } else { "" };
+                let named: Vec<String> = lines
+                    .iter()
+                    .take(MAX_NAMED_LINES)
+                    .map(usize::to_string)
+                    .collect();
+                let dots = if lines.len() > MAX_NAMED_LINES {
+                    " …"
+                } else {
+                    ""
+                };
                 format!(
                     "old_string occurs {} times (lines {}{dots}); add the lines around the one you mean, or set replace_all",
                     lines.len(),
@@ -176,11 +236,18 @@ impl<'a> Edit<'a> {
             match (places.as_slice(), which) {
                 ([], _) => {}
                 ([_, _, ..], Which::TheOnly) => {
-                    return Err(Refusal::Ambiguous { lines: line_numbers(content, &places) });
+                    return Err(Refusal::Ambiguous {
+                        lines: line_numbers(content, &places),
+                    });
                 }
                 ([first, ..], Which::TheOnly | Which::Every) => {
                     let line = memchr_iter(b'\n', &content[..*first]).count() + 1;
-                    return Ok(Self { places, old_len: old.len(), new, line });
+                    return Ok(Self {
+                        places,
+                        old_len: old.len(),
+                        new,
+                        line,
+                    });
                 }
             }
         }
@@ -234,7 +301,9 @@ fn translations(content: &[u8], old: &str, new: &str) -> &'static [Translation] 
     }
     let is_crlf = |end: usize| end > 0 && content[end - 1] == b'\r';
     let mut ends = memchr_iter(b'\n', content).map(is_crlf);
-    let Some(first) = ends.next() else { return unclear };
+    let Some(first) = ends.next() else {
+        return unclear;
+    };
     match (ends.all(|is_crlf| is_crlf == first), first) {
         (true, true) => &[Translation::ToCrlf],
         (true, false) => &[Translation::ToLf],
@@ -247,7 +316,9 @@ impl Translation {
         match self {
             Self::None => text.into(),
             Self::ToLf if text.contains("\r\n") => text.replace("\r\n", "\n").into(),
-            Self::ToCrlf if text.contains('\n') => text.replace("\r\n", "\n").replace('\n', "\r\n").into(),
+            Self::ToCrlf if text.contains('\n') => {
+                text.replace("\r\n", "\n").replace('\n', "\r\n").into()
+            }
             Self::ToLf | Self::ToCrlf => text.into(),
         }
     }

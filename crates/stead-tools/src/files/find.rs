@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::{Access, Risk};
 use stead_vfs::{
-    Bounds, Case, FileMatches, GlobQuery, GrepLine, GrepMode, GrepQuery, GrepResult, LineKind, SearchError, Syntax,
+    Bounds, Case, FileMatches, GlobQuery, GrepLine, GrepMode, GrepQuery, GrepResult, LineKind,
+    SearchError, Syntax,
 };
 
 /// Paths that one glob gives at most.
@@ -42,21 +43,36 @@ impl TypedTool for GlobFiles {
     }
 
     fn titled(&self) -> Option<TitleForm> {
-        Some(TitleForm::of::<title::Glob>(typed(Self { surface: Surface::Title })))
+        Some(TitleForm::of::<title::Glob>(typed(Self {
+            surface: Surface::Title,
+        })))
     }
 
     async fn call(&self, cx: &ToolCx, args: GlobArgs) -> Result<Output, ToolError> {
-        let query = GlobQuery { pattern: args.pattern.clone(), root: path(&args.path)? };
-        let found = match cx.vfs.search().glob(query, Bounds::new(MAX_PATHS, cx.cancel.clone())).await {
+        let query = GlobQuery {
+            pattern: args.pattern.clone(),
+            root: path(&args.path)?,
+        };
+        let found = match cx
+            .vfs
+            .search()
+            .glob(query, Bounds::new(MAX_PATHS, cx.cancel.clone()))
+            .await
+        {
             Ok(found) => found,
             Err(error) => return Err(refused(cx, self.surface, error).await),
         };
         let mut rows: Vec<String> = found.paths.iter().map(ToString::to_string).collect();
         if rows.is_empty() {
-            rows.push(format!("No files match {:?} in {}", args.pattern, args.path));
+            rows.push(format!(
+                "No files match {:?} in {}",
+                args.pattern, args.path
+            ));
         }
         if found.truncated {
-            rows.push(format!("[more than {MAX_PATHS} files match; narrow the pattern or the path]"));
+            rows.push(format!(
+                "[more than {MAX_PATHS} files match; narrow the pattern or the path]"
+            ));
         }
         rows.extend(late(found.timed_out));
         rows.extend(unasked(found.unasked));
@@ -140,12 +156,17 @@ fn yes() -> bool {
 impl GrepArgs {
     /// Lines before and after each match.
     fn around(&self) -> (usize, usize) {
-        (self.before.unwrap_or(self.context), self.after.unwrap_or(self.context))
+        (
+            self.before.unwrap_or(self.context),
+            self.after.unwrap_or(self.context),
+        )
     }
 
     fn syntax(&self) -> Result<Syntax, ToolError> {
         match (self.literal, self.multiline) {
-            (true, true) => Err(ToolError::Tell("literal and multiline do not go together; leave one out".to_owned())),
+            (true, true) => Err(ToolError::Tell(
+                "literal and multiline do not go together; leave one out".to_owned(),
+            )),
             (true, false) => Ok(Syntax::Literal),
             (false, true) => Ok(Syntax::Multiline),
             (false, false) => Ok(Syntax::Regex),
@@ -181,7 +202,9 @@ impl TypedTool for GrepFiles {
     }
 
     fn titled(&self) -> Option<TitleForm> {
-        Some(TitleForm::of::<title::Grep>(typed(Self { surface: Surface::Title })))
+        Some(TitleForm::of::<title::Grep>(typed(Self {
+            surface: Surface::Title,
+        })))
     }
 
     async fn call(&self, cx: &ToolCx, args: GrepArgs) -> Result<Output, ToolError> {
@@ -189,7 +212,11 @@ impl TypedTool for GrepFiles {
         let query = GrepQuery {
             pattern: args.pattern.clone(),
             syntax: args.syntax()?,
-            case: if args.ignore_case { Case::Insensitive } else { Case::Sensitive },
+            case: if args.ignore_case {
+                Case::Insensitive
+            } else {
+                Case::Sensitive
+            },
             root: path(&args.path)?,
             glob: args.glob.clone(),
             file_type: args.file_type.clone(),
@@ -200,7 +227,12 @@ impl TypedTool for GrepFiles {
             },
         };
         let limit = args.max_matches.saturating_add(args.offset);
-        match cx.vfs.search().grep(query, Bounds::new(limit, cx.cancel.clone())).await {
+        match cx
+            .vfs
+            .search()
+            .grep(query, Bounds::new(limit, cx.cancel.clone()))
+            .await
+        {
             Ok(mut found) => {
                 skip(&mut found.files, &args);
                 Ok(Output::text(show(self.surface, &args, &found)))
@@ -216,7 +248,11 @@ fn skip(files: &mut Vec<FileMatches>, args: &GrepArgs) {
     match args.output_mode {
         OutputMode::Files | OutputMode::Count => drop(files.drain(..room.min(files.len()))),
         OutputMode::Content => files.retain_mut(|file| {
-            let matching = file.lines.iter().enumerate().filter(|(_, line)| line.kind == LineKind::Match);
+            let matching = file
+                .lines
+                .iter()
+                .enumerate()
+                .filter(|(_, line)| line.kind == LineKind::Match);
             let starts: Vec<usize> = matching.map(|(at, _)| at).collect();
             let Some(&start) = starts.get(room) else {
                 room -= starts.len();
@@ -233,13 +269,32 @@ fn skip(files: &mut Vec<FileMatches>, args: &GrepArgs) {
 
 fn show(surface: Surface, args: &GrepArgs, found: &GrepResult) -> String {
     let mut rows: Vec<String> = match args.output_mode {
-        OutputMode::Content => found.files.iter().flat_map(|file| content(file, args)).collect(),
-        OutputMode::Files => found.files.iter().map(|file| file.path.to_string()).collect(),
-        OutputMode::Count => found.files.iter().map(|file| format!("{}: {}", file.path, file.count)).collect(),
+        OutputMode::Content => found
+            .files
+            .iter()
+            .flat_map(|file| content(file, args))
+            .collect(),
+        OutputMode::Files => found
+            .files
+            .iter()
+            .map(|file| file.path.to_string())
+            .collect(),
+        OutputMode::Count => found
+            .files
+            .iter()
+            .map(|file| format!("{}: {}", file.path, file.count))
+            .collect(),
     };
     if rows.is_empty() {
-        let more = if args.offset > 0 { format!(" after the first {}", args.offset) } else { String::new() };
-        rows.push(format!("No matches for {:?} in {}{more}", args.pattern, args.path));
+        let more = if args.offset > 0 {
+            format!(" after the first {}", args.offset)
+        } else {
+            String::new()
+        };
+        rows.push(format!(
+            "No matches for {:?} in {}{more}",
+            args.pattern, args.path
+        ));
     }
     let mut chars = 0;
     let fits = |row: &&String| {
@@ -261,13 +316,18 @@ fn show(surface: Surface, args: &GrepArgs, found: &GrepResult) -> String {
             Surface::Snake => format!("max_matches={}", args.max_matches),
             Surface::Title => format!("head_limit={}", args.max_matches),
         };
-        rows.push(format!("[there are more than {limit}; narrow the pattern, the path or the glob]"));
+        rows.push(format!(
+            "[there are more than {limit}; narrow the pattern, the path or the glob]"
+        ));
     }
     rows.extend(late(found.timed_out));
     rows.extend(unasked(found.unasked));
     rows.extend(found.failed.iter().map(|part| unreached(part)));
     if found.unreadable > 0 {
-        rows.push(format!("[{} could not be read]", count(found.unreadable, "file")));
+        rows.push(format!(
+            "[{} could not be read]",
+            count(found.unreadable, "file")
+        ));
     }
     rows.join("\n")
 }
@@ -296,7 +356,10 @@ fn content(file: &FileMatches, args: &GrepArgs) -> Vec<String> {
 }
 
 fn late(timed_out: bool) -> Option<String> {
-    timed_out.then(|| "[the search ran out of time, so results may be missing; narrow the path or the glob]".to_owned())
+    timed_out.then(|| {
+        "[the search ran out of time, so results may be missing; narrow the path or the glob]"
+            .to_owned()
+    })
 }
 
 fn unreached(part: &str) -> String {
@@ -315,9 +378,13 @@ async fn refused(cx: &ToolCx, surface: Surface, error: SearchError) -> ToolError
         SearchError::Vfs(error) => explain(cx, surface, error).await,
         SearchError::Pattern(_) => ToolError::Tell(match surface {
             Surface::Snake => format!("{error}. Set literal to search for plain text"),
-            Surface::Title => format!("{error}. Put a backslash before each of .+*?()|[]{{}}^$\\ to find it as it is"),
+            Surface::Title => format!(
+                "{error}. Put a backslash before each of .+*?()|[]{{}}^$\\ to find it as it is"
+            ),
         }),
-        SearchError::FileType(_) => ToolError::Tell(format!("{error}; use glob instead, for example \"*.ext\"")),
+        SearchError::FileType(_) => {
+            ToolError::Tell(format!("{error}; use glob instead, for example \"*.ext\""))
+        }
         SearchError::Glob { .. } | SearchError::Cancelled => ToolError::Tell(error.to_string()),
     }
 }

@@ -31,17 +31,23 @@ impl TypedTool for Ls {
     type Args = LsArgs;
     const NAME: &'static str = "ls";
     const ALIASES: &'static [&'static str] = &["LS", "list_files", "list_dir"];
-    const DESCRIPTION: &'static str = "Lists a directory, hidden files included. Directories end with `/`.";
+    const DESCRIPTION: &'static str =
+        "Lists a directory, hidden files included. Directories end with `/`.";
     const RISK: Risk = Risk::READS;
     const LENGTH: Length = Length::Bounded;
-    const SPELLINGS: Spellings = Spellings { names: &[("file_path", "path"), ("directory", "path")], values: &[] };
+    const SPELLINGS: Spellings = Spellings {
+        names: &[("file_path", "path"), ("directory", "path")],
+        values: &[],
+    };
 
     fn accesses(&self, args: &LsArgs) -> Vec<Access> {
         reads(&args.path)
     }
 
     fn titled(&self) -> Option<TitleForm> {
-        Some(TitleForm::of::<title::Ls>(typed(Self { surface: Surface::Title })))
+        Some(TitleForm::of::<title::Ls>(typed(Self {
+            surface: Surface::Title,
+        })))
     }
 
     async fn call(&self, cx: &ToolCx, args: LsArgs) -> Result<Output, ToolError> {
@@ -86,7 +92,8 @@ impl TypedTool for FileInfo {
     type Args = InfoArgs;
     const NAME: &'static str = "file_info";
     const ALIASES: &'static [&'static str] = &["stat"];
-    const DESCRIPTION: &'static str = "Tells kind, size, number of lines, time of change, mode and type of a file.";
+    const DESCRIPTION: &'static str =
+        "Tells kind, size, number of lines, time of change, mode and type of a file.";
     const RISK: Risk = Risk::READS;
     const LENGTH: Length = Length::Bounded;
     const SPELLINGS: Spellings = FILE_PATH;
@@ -114,14 +121,23 @@ impl TypedTool for FileInfo {
             let mut is_text = None;
             if stat.size < MAX_COUNTED_BYTES {
                 // Skipping every line counts them all.
-                let all = LineRange { skip: u64::MAX, take: 1, max_line_bytes: 0, max_bytes: 0 };
+                let all = LineRange {
+                    skip: u64::MAX,
+                    take: 1,
+                    max_line_bytes: 0,
+                    max_bytes: 0,
+                };
                 let lines = cx.vfs.read_lines(&path, all).await.ok();
                 is_text = lines.as_ref().map(|lines| !lines.binary);
                 if let Some(total) = lines.and_then(|lines| lines.total) {
                     let _ = writeln!(text, "lines: {total}");
                 }
             }
-            let guess = if is_text == Some(true) { "text/plain" } else { "application/octet-stream" };
+            let guess = if is_text == Some(true) {
+                "text/plain"
+            } else {
+                "application/octet-stream"
+            };
             let _ = writeln!(text, "type: {}", mime.unwrap_or(guess));
         }
         if let Ok(modified) = jiff::Timestamp::from_millisecond(stat.modified_ms) {

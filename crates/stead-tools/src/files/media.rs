@@ -12,8 +12,12 @@ pub(super) enum Shown {
     },
 }
 
-const MAX_IMAGE: Shown = Shown::Media { max_bytes: 5 * 1024 * 1024 };
-const MAX_OTHER: Shown = Shown::Media { max_bytes: 20 * 1024 * 1024 };
+const MAX_IMAGE: Shown = Shown::Media {
+    max_bytes: 5 * 1024 * 1024,
+};
+const MAX_OTHER: Shown = Shown::Media {
+    max_bytes: 20 * 1024 * 1024,
+};
 
 /// Extension, MIME type, and how it is shown.
 #[rustfmt::skip]
@@ -40,6 +44,8 @@ const TYPES: &[(&str, &str, Shown)] = &[
 /// The MIME type that the name tells, and how such a file is shown.
 pub(super) fn by_name(name: &str) -> (Option<&'static str>, Shown) {
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
-    let known = TYPES.iter().find(|(known, ..)| extension.eq_ignore_ascii_case(known));
+    let known = TYPES
+        .iter()
+        .find(|(known, ..)| extension.eq_ignore_ascii_case(known));
     known.map_or((None, Shown::Text), |&(_, mime, shown)| (Some(mime), shown))
 }

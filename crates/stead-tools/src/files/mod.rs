@@ -23,7 +23,10 @@ const MAX_EDIT_BYTES: u64 = 100 * 1024 * 1024;
 const MAX_COMPARED_NAMES: usize = 2000;
 
 /// For tools with a `file_path`.
-const FILE_PATH: Spellings = Spellings { names: &[("path", "file_path"), ("filename", "file_path")], values: &[] };
+const FILE_PATH: Spellings = Spellings {
+    names: &[("path", "file_path"), ("filename", "file_path")],
+    values: &[],
+};
 
 /// Every file tool.
 pub fn file_tools() -> Vec<Arc<dyn Tool>> {
@@ -59,7 +62,11 @@ fn writes(path: &str) -> Vec<Access> {
 }
 
 fn access(path: &str, kind: AccessKind, reach: Reach) -> Access {
-    Access { path: path.to_owned(), kind, reach }
+    Access {
+        path: path.to_owned(),
+        kind,
+        reach,
+    }
 }
 
 /// The error with a hint what to do about it, in the words of a surface.
@@ -71,9 +78,15 @@ pub(crate) async fn explain(cx: &ToolCx, surface: Surface, error: VfsError) -> T
     ToolError::Tell(match &error {
         VfsError::NotFound(path) => match alike(cx, path).await {
             Some(other) => format!("{error}; did you mean {other}?"),
-            None => format!("{error}; use {} or {} to find it", surface.name("glob_files"), surface.name("ls")),
+            None => format!(
+                "{error}; use {} or {} to find it",
+                surface.name("glob_files"),
+                surface.name("ls")
+            ),
         },
-        VfsError::IsDirectory(_) => format!("{error}; use {} to see what is in it", surface.name("ls")),
+        VfsError::IsDirectory(_) => {
+            format!("{error}; use {} to see what is in it", surface.name("ls"))
+        }
         VfsError::Escapes(_) => format!("{error}, and only files inside it can be used"),
         VfsError::Changed(_) => format!("{error}; read it again and repeat the change"),
         VfsError::NoSpace(_) => format!("{error}; nothing was changed"),
@@ -94,7 +107,11 @@ pub(crate) async fn explain(cx: &ToolCx, surface: Surface, error: VfsError) -> T
 async fn alike(cx: &ToolCx, missing: &VPath) -> Option<VPath> {
     let parent = missing.parent()?;
     let entries = cx.vfs.list(&parent).await.ok()?;
-    let names: Vec<&str> = entries.iter().take(MAX_COMPARED_NAMES).map(|entry| entry.name.as_str()).collect();
+    let names: Vec<&str> = entries
+        .iter()
+        .take(MAX_COMPARED_NAMES)
+        .map(|entry| entry.name.as_str())
+        .collect();
     parent.join(crate::nearest(missing.name(), &names)?).ok()
 }
 

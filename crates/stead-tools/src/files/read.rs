@@ -57,7 +57,9 @@ impl TypedTool for ReadFile {
     }
 
     fn titled(&self) -> Option<TitleForm> {
-        Some(TitleForm::of::<title::Read>(typed(Self { surface: Surface::Title })))
+        Some(TitleForm::of::<title::Read>(typed(Self {
+            surface: Surface::Title,
+        })))
     }
 
     async fn call(&self, cx: &ToolCx, args: Args) -> Result<Output, ToolError> {
@@ -87,7 +89,17 @@ async fn read_media(
     (mime, max_bytes): (&str, u64),
 ) -> Result<Output, ToolError> {
     // One byte more than allowed tells that there is more.
-    let (data, version) = match cx.vfs.read(path, ReadRange { offset: 0, len: max_bytes + 1 }).await {
+    let (data, version) = match cx
+        .vfs
+        .read(
+            path,
+            ReadRange {
+                offset: 0,
+                len: max_bytes + 1,
+            },
+        )
+        .await
+    {
         Ok(read) => read,
         Err(error) => return Err(explain(cx, surface, error).await),
     };
@@ -99,14 +111,23 @@ async fn read_media(
     let note = Block::text(format!("[{path}: {mime}, {} bytes]", data.len()));
     let data = base64::engine::general_purpose::STANDARD.encode(&data);
     let media = Block::Media(Media::inline(mime, data, Some(path.name().to_owned())));
-    Ok(Output { content: vec![note, media], ..Output::default() }.saw(path, &version))
+    Ok(Output {
+        content: vec![note, media],
+        ..Output::default()
+    }
+    .saw(path, &version))
 }
 
 /// The window as the model sees it, or why there is nothing to see.
 fn show(surface: Surface, path: &VPath, window: &Lines, offset: u64) -> Result<String, String> {
     if window.binary {
-        let mime = media::by_name(path.name()).0.unwrap_or("application/octet-stream");
-        return Err(format!("{path} is a binary file ({mime}, {} bytes) and cannot be shown as text", window.size));
+        let mime = media::by_name(path.name())
+            .0
+            .unwrap_or("application/octet-stream");
+        return Err(format!(
+            "{path} is a binary file ({mime}, {} bytes) and cannot be shown as text",
+            window.size
+        ));
     }
     if window.size == 0 {
         return Ok(format!("[{path} is empty]"));
@@ -114,7 +135,9 @@ fn show(surface: Surface, path: &VPath, window: &Lines, offset: u64) -> Result<S
     if window.lines.is_empty() {
         let total = window.total.unwrap_or_default();
         let (offset, lines) = (surface.offset(offset), count(total as usize, "line"));
-        return Err(format!("offset {offset} is past the end of {path}, which has {lines}"));
+        return Err(format!(
+            "offset {offset} is past the end of {path}, which has {lines}"
+        ));
     }
     let mut text = String::new();
     let mut chars = 0;
@@ -138,11 +161,18 @@ fn show(surface: Surface, path: &VPath, window: &Lines, offset: u64) -> Result<S
     match window.total {
         Some(total) if total <= next => {}
         Some(total) => {
-            let _ = writeln!(text, "[{}; continue with offset={resume}]", count((total - next) as usize, "more line"));
+            let _ = writeln!(
+                text,
+                "[{}; continue with offset={resume}]",
+                count((total - next) as usize, "more line")
+            );
         }
         None => {
             let size = window.size;
-            let _ = writeln!(text, "[more lines follow, the file has {size} bytes; continue with offset={resume}]");
+            let _ = writeln!(
+                text,
+                "[more lines follow, the file has {size} bytes; continue with offset={resume}]"
+            );
         }
     }
     text.pop();
@@ -156,16 +186,30 @@ struct Readable<'a> {
 
 /// A line without BOM and CR, as text, clipped.
 fn readable(line: &Line, number: u64) -> Readable<'_> {
-    let bytes = line.text.strip_prefix(BOM).filter(|_| number == 0).unwrap_or(&line.text);
-    let bytes = bytes.strip_suffix(b"\r").filter(|_| line.dropped_bytes == 0).unwrap_or(bytes);
-    let bytes = if line.dropped_bytes == 0 { bytes } else { whole_chars(bytes) };
+    let bytes = line
+        .text
+        .strip_prefix(BOM)
+        .filter(|_| number == 0)
+        .unwrap_or(&line.text);
+    let bytes = bytes
+        .strip_suffix(b"\r")
+        .filter(|_| line.dropped_bytes == 0)
+        .unwrap_or(bytes);
+    let bytes = if line.dropped_bytes == 0 {
+        bytes
+    } else {
+        whole_chars(bytes)
+    };
     let text = String::from_utf8_lossy(bytes);
     let is_lossy = matches!(text, Cow::Owned(_));
     let Some((end, _)) = text.char_indices().nth(MAX_LINE_CHARS) else {
         return Readable { text, is_lossy };
     };
     let clipped = text.len() - end + usize::try_from(line.dropped_bytes).unwrap_or(usize::MAX);
-    Readable { text: format!("{} […{clipped} more bytes clipped]", &text[..end]).into(), is_lossy }
+    Readable {
+        text: format!("{} […{clipped} more bytes clipped]", &text[..end]).into(),
+        is_lossy,
+    }
 }
 
 /// Without the part of a character that a cut may have left at the end.

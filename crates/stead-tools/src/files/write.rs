@@ -46,8 +46,7 @@ impl TypedTool for WriteFile {
     type Args = WriteArgs;
     const NAME: &'static str = "write_file";
     const ALIASES: &'static [&'static str] = &["Write"];
-    const DESCRIPTION: &'static str =
-        "Writes a new file. To change an existing one use edit_file, or say so with mode append or overwrite.";
+    const DESCRIPTION: &'static str = "Writes a new file. To change an existing one use edit_file, or say so with mode append or overwrite.";
     const RISK: Risk = Risk::WRITES;
     const SPELLINGS: Spellings = FILE_PATH;
 
@@ -60,19 +59,27 @@ impl TypedTool for WriteFile {
     }
 
     fn titled(&self) -> Option<TitleForm> {
-        Some(TitleForm::of::<title::Write>(typed(Self { surface: Surface::Title })))
+        Some(TitleForm::of::<title::Write>(typed(Self {
+            surface: Surface::Title,
+        })))
     }
 
     async fn preview(&self, files: &dyn Vfs, args: WriteArgs) -> Option<String> {
         let path = VPath::parse(&args.file_path).ok()?;
         let now = Now::at(files, &path).await;
         Some(match (args.mode, now) {
-            (WriteMode::Create, Now::Text(_) | Now::Other(_)) => format!("would fail: {path} exists already\n"),
-            (WriteMode::Append, Now::Text(old)) => diff(&path, Some(&old), Some(&format!("{old}{}", args.content))),
+            (WriteMode::Create, Now::Text(_) | Now::Other(_)) => {
+                format!("would fail: {path} exists already\n")
+            }
+            (WriteMode::Append, Now::Text(old)) => {
+                diff(&path, Some(&old), Some(&format!("{old}{}", args.content)))
+            }
             (WriteMode::Append | WriteMode::Overwrite | WriteMode::Known, Now::Other(why)) => {
                 format!("({why})\n{}", diff(&path, None, Some(&args.content)))
             }
-            (WriteMode::Overwrite | WriteMode::Known, Now::Text(old)) => diff(&path, Some(&old), Some(&args.content)),
+            (WriteMode::Overwrite | WriteMode::Known, Now::Text(old)) => {
+                diff(&path, Some(&old), Some(&args.content))
+            }
             (_, Now::Absent) => diff(&path, None, Some(&args.content)),
         })
     }
@@ -81,13 +88,23 @@ impl TypedTool for WriteFile {
         let path = path(&args.file_path)?;
         let size = size(&args.content);
         let (verb, written) = match args.mode {
-            WriteMode::Create => ("Created", cx.vfs.write(&path, args.content.into(), Expect::Absent).await),
+            WriteMode::Create => (
+                "Created",
+                cx.vfs
+                    .write(&path, args.content.into(), Expect::Absent)
+                    .await,
+            ),
             WriteMode::Append => ("Appended to", append(cx, &path, &args.content).await),
-            WriteMode::Overwrite => ("Wrote", cx.vfs.write(&path, args.content.into(), Expect::Any).await),
+            WriteMode::Overwrite => (
+                "Wrote",
+                cx.vfs.write(&path, args.content.into(), Expect::Any).await,
+            ),
             WriteMode::Known => ("Wrote", replace_known(cx, &path, args.content).await),
         };
         match (written, args.mode) {
-            (Ok(version), _) => Ok(Output::text(format!("{verb} {path} ({size})")).saw(&path, &version)),
+            (Ok(version), _) => {
+                Ok(Output::text(format!("{verb} {path} ({size})")).saw(&path, &version))
+            }
             (Err(VfsError::Exists(_)), WriteMode::Create) => Err(ToolError::Tell(format!(
                 "{path} exists already; use edit_file to change a part of it, or mode \"append\" or \"overwrite\""
             ))),
@@ -119,19 +136,40 @@ async fn append(cx: &ToolCx, path: &VPath, content: &str) -> Result<Version, Vfs
     let mut tries = 0;
     loop {
         tries += 1;
-        let (data, expect) = match cx.vfs.read(path, ReadRange { offset: 0, len: MAX_EDIT_BYTES + 1 }).await {
+        let (data, expect) = match cx
+            .vfs
+            .read(
+                path,
+                ReadRange {
+                    offset: 0,
+                    len: MAX_EDIT_BYTES + 1,
+                },
+            )
+            .await
+        {
             Ok((old, _)) if old.len() as u64 > MAX_EDIT_BYTES => {
                 let size = cx.vfs.stat(path).await?.size;
-                return Err(VfsError::TooLarge { path: path.clone(), size, limit: MAX_EDIT_BYTES });
+                return Err(VfsError::TooLarge {
+                    path: path.clone(),
+                    size,
+                    limit: MAX_EDIT_BYTES,
+                });
             }
-            Ok((old, version)) => ([&old, content.as_bytes()].concat(), Expect::Version(version)),
+            Ok((old, version)) => (
+                [&old, content.as_bytes()].concat(),
+                Expect::Version(version),
+            ),
             Err(VfsError::NotFound(_)) => (content.as_bytes().to_vec(), Expect::Absent),
             Err(error) => return Err(error),
         };
         match cx.vfs.write(path, data.into(), expect).await {
             Err(VfsError::Changed(_) | VfsError::Exists(_)) if tries < APPEND_TRIES => {
                 // Different for each, or those who met would meet again.
-                let spread = u64::from(std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |now| now.subsec_nanos()));
+                let spread = u64::from(
+                    std::time::SystemTime::UNIX_EPOCH
+                        .elapsed()
+                        .map_or(0, |now| now.subsec_nanos()),
+                );
                 tokio::time::sleep(Duration::from_micros(spread % (u64::from(tries) * 2000))).await;
             }
             done => return done,
@@ -140,7 +178,11 @@ async fn append(cx: &ToolCx, path: &VPath, content: &str) -> Result<Version, Vfs
 }
 
 fn size(content: &str) -> String {
-    format!("{}, {}", count(content.lines().count(), "line"), count(content.len(), "byte"))
+    format!(
+        "{}, {}",
+        count(content.lines().count(), "line"),
+        count(content.len(), "byte")
+    )
 }
 
 pub(super) struct OverwriteFile;

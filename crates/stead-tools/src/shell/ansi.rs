@@ -36,10 +36,17 @@ fn escape(chars: &mut std::str::CharIndices<'_>) -> Option<Option<char>> {
 }
 
 /// Up to `most` digits more; only what comes to a visible ASCII character is decoded.
-fn number(chars: &mut std::str::CharIndices<'_>, radix: u32, most: usize, first: u32) -> Option<char> {
+fn number(
+    chars: &mut std::str::CharIndices<'_>,
+    radix: u32,
+    most: usize,
+    first: u32,
+) -> Option<char> {
     let mut value = first;
     for _ in 0..most {
-        let Some(digit) = chars.clone().next().and_then(|(_, c)| c.to_digit(radix)) else { break };
+        let Some(digit) = chars.clone().next().and_then(|(_, c)| c.to_digit(radix)) else {
+            break;
+        };
         chars.next();
         value = value.saturating_mul(radix).saturating_add(digit);
     }
@@ -64,7 +71,11 @@ mod tests {
             (r"\xff'", None, 5),
         ];
         for (rest, text, length) in cases {
-            assert_eq!(decode(rest), Some((text.map(str::to_owned), length)), "{rest}");
+            assert_eq!(
+                decode(rest),
+                Some((text.map(str::to_owned), length)),
+                "{rest}"
+            );
         }
         assert_eq!(decode(r"never\'"), None);
     }

@@ -31,12 +31,29 @@ pub(super) fn escape(part: &Part, named: usize) -> Option<&Word> {
     let (name, given) = (part.name().map(base_name)?, part.words.get(1..)?);
     let rows = rows_of(name).or_else(|| rows_of(versionless(name)))?;
     // Without a script its code comes from its input.
-    let tells = |word: &Word| matches!(word.known(), Some("--version" | "-V" | "-v" | "--help" | "-h"));
-    if rows.iter().any(|row| row.kind == Kind::Leading) && given.iter().all(is_option) && !given.iter().any(tells) {
+    let tells = |word: &Word| {
+        matches!(
+            word.known(),
+            Some("--version" | "-V" | "-v" | "--help" | "-h")
+        )
+    };
+    if rows.iter().any(|row| row.kind == Kind::Leading)
+        && given.iter().all(is_option)
+        && !given.iter().any(tells)
+    {
         return part.words.first();
     }
-    let call = Call { given, sub: given.iter().position(|word| !is_option(word)).unwrap_or(given.len()), named };
-    (named.saturating_sub(1)..given.len()).find(|at| call.escapes(rows, *at)).and_then(|at| given.get(at))
+    let call = Call {
+        given,
+        sub: given
+            .iter()
+            .position(|word| !is_option(word))
+            .unwrap_or(given.len()),
+        named,
+    };
+    (named.saturating_sub(1)..given.len())
+        .find(|at| call.escapes(rows, *at))
+        .and_then(|at| given.get(at))
 }
 
 /// A command's words after its name.
@@ -50,9 +67,14 @@ struct Call<'a> {
 
 impl Call<'_> {
     fn escapes(&self, rows: &[Row], at: usize) -> bool {
-        let Some(word) = self.given.get(at).and_then(Word::known) else { return true };
+        let Some(word) = self.given.get(at).and_then(Word::known) else {
+            return true;
+        };
         let sub = self.word(self.sub);
-        let mine = || rows.iter().filter(|row| row.sub.is_none_or(|name| name == sub));
+        let mine = || {
+            rows.iter()
+                .filter(|row| row.sub.is_none_or(|name| name == sub))
+        };
         let strange = |kind: Kind| {
             let mut listed = mine().filter(|row| row.kind == kind).peekable();
             listed.peek().is_some() && !listed.any(|row| row.words().any(|known| known == word))
@@ -61,13 +83,18 @@ impl Call<'_> {
             Kind::Leading if self.named > 1 => false,
             Kind::Never | Kind::Leading => row.words().any(|pattern| match pattern {
                 "*" => self.says_no_more(row, at),
-                _ => is_word(pattern, word) || (row.name == "tar" && at == 0 && is_bundled(pattern, word)),
+                _ => {
+                    is_word(pattern, word)
+                        || (row.name == "tar" && at == 0 && is_bundled(pattern, word))
+                }
             }),
             Kind::Sed => self.is_program(at, "l") && !plain_sed(word),
             Kind::Awk => self.is_program(at, "vF") && !plain_awk(word),
             Kind::Before | Kind::Commands => false,
         };
-        (at < self.sub && strange(Kind::Before)) || (at == self.sub && strange(Kind::Commands)) || mine().any(is_never)
+        (at < self.sub && strange(Kind::Before))
+            || (at == self.sub && strange(Kind::Commands))
+            || mine().any(is_never)
     }
 
     /// Whether the rule names what the row does and no word more, and this word comes after it.
@@ -80,16 +107,21 @@ impl Call<'_> {
     /// belongs to `-e`.
     fn is_program(&self, at: usize, valued: &str) -> bool {
         let gives = |at: usize| is_word("-e", self.word(at)) || self.word(at).starts_with("--e");
-        let is_alone = |at: usize| matches!(self.word(at), "--expression" | "--source") || self.word(at).ends_with('e');
+        let is_alone = |at: usize| {
+            matches!(self.word(at), "--expression" | "--source") || self.word(at).ends_with('e')
+        };
         match (0..self.given.len()).any(gives) {
             true => (gives(at) && !is_alone(at)) || (at > 0 && gives(at - 1) && is_alone(at - 1)),
             false => {
                 let takes = |at: usize| {
                     let word = self.word(at);
-                    word.len() == 2 && word.starts_with('-') && word.contains(|letter| valued.contains(letter))
+                    word.len() == 2
+                        && word.starts_with('-')
+                        && word.contains(|letter| valued.contains(letter))
                 };
                 let is_value = |at: usize| at > 0 && takes(at - 1);
-                let first = (0..self.given.len()).find(|at| !self.word(*at).starts_with('-') && !is_value(*at));
+                let first = (0..self.given.len())
+                    .find(|at| !self.word(*at).starts_with('-') && !is_value(*at));
                 first == Some(at)
             }
         }
@@ -117,7 +149,9 @@ impl Row {
     fn read(line: &'static str) -> Option<Self> {
         let mut fields = line.split(" | ");
         let (names, kind, words) = (fields.next()?, fields.next()?, fields.next()?);
-        let (name, sub) = names.split_once(' ').map_or((names, None), |(name, sub)| (name, Some(sub)));
+        let (name, sub) = names
+            .split_once(' ')
+            .map_or((names, None), |(name, sub)| (name, Some(sub)));
         let kind = match (kind, words) {
             ("never", _) => Kind::Never,
             ("leading", _) => Kind::Leading,
@@ -127,7 +161,12 @@ impl Row {
             ("program", "awk") => Kind::Awk,
             _ => return None,
         };
-        Some(Self { name, sub, kind, words })
+        Some(Self {
+            name,
+            sub,
+            kind,
+            words,
+        })
     }
 
     fn words(&self) -> impl Iterator<Item = &'static str> {
@@ -148,12 +187,18 @@ fn versionless(name: &str) -> &str {
 fn is_word(pattern: &str, word: &str) -> bool {
     let option = |word: &str| word.split('=').next().unwrap_or_default().to_owned();
     match (pattern.strip_prefix("--"), pattern.strip_prefix('-')) {
-        (Some(_), _) => word.len() > 2 && word.starts_with("--") && pattern.starts_with(&option(word)),
+        (Some(_), _) => {
+            word.len() > 2 && word.starts_with("--") && pattern.starts_with(&option(word))
+        }
         (None, Some(letter)) if letter.len() == 1 => {
             !word.starts_with("--") && word.starts_with('-') && word.contains(letter)
         }
         (None, Some(_)) => {
-            option(word.strip_prefix('-').filter(|word| word.starts_with('-')).unwrap_or(word)) == pattern
+            option(
+                word.strip_prefix('-')
+                    .filter(|word| word.starts_with('-'))
+                    .unwrap_or(word),
+            ) == pattern
         }
         (None, None) if pattern == "=" => word.contains('=') && !word.starts_with('-'),
         (None, None) => word == pattern,
@@ -187,7 +232,9 @@ fn plain_sed(script: &str) -> bool {
 
 /// Whether a script of awk is one that surely neither runs nor writes anything.
 fn plain_awk(script: &str) -> bool {
-    !["system", "getline", "|", ">", "@", "\\"].iter().any(|mark| script.contains(mark))
+    !["system", "getline", "|", ">", "@", "\\"]
+        .iter()
+        .any(|mark| script.contains(mark))
 }
 
 #[cfg(test)]
@@ -197,10 +244,15 @@ mod tests {
 
     #[test]
     fn every_line_of_the_table_is_read() {
-        let lines = TABLE.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+        let lines = TABLE
+            .lines()
+            .filter(|line| !line.starts_with('#') && !line.is_empty());
         for line in lines {
             let row = Row::read(line).unwrap_or_else(|| panic!("cannot be read: {line}"));
-            assert!(row.words().all(|word| !word.is_empty() && word.is_ascii()), "{line}");
+            assert!(
+                row.words().all(|word| !word.is_empty() && word.is_ascii()),
+                "{line}"
+            );
         }
     }
 
@@ -262,7 +314,10 @@ mod tests {
             ("make *", "make --eval='$(shell rm)'"),
         ];
         for (rule, command) in table {
-            assert!(!allows(&[rule.to_owned()], command), "{rule} allows {command}");
+            assert!(
+                !allows(&[rule.to_owned()], command),
+                "{rule} allows {command}"
+            );
         }
     }
 
@@ -290,15 +345,22 @@ mod tests {
             ("ls *", "ls *"),
         ];
         for (rule, command) in table {
-            assert!(allows(&[rule.to_owned()], command), "{rule} does not allow {command}");
+            assert!(
+                allows(&[rule.to_owned()], command),
+                "{rule} does not allow {command}"
+            );
         }
     }
 
     #[test]
     fn any_words_are_taken() {
-        for command in ["git", "git ''", "git - --", "sed", "tar ''", "sed -e", "find ''"] {
+        for command in [
+            "git", "git ''", "git - --", "sed", "tar ''", "sed -e", "find ''",
+        ] {
             for part in parse(command).parts {
-                assert!((0..4).all(|named| escape(&part, named).is_none_or(|word| part.words.contains(word))));
+                assert!((0..4).all(|named| {
+                    escape(&part, named).is_none_or(|word| part.words.contains(word))
+                }));
             }
         }
     }

@@ -31,7 +31,9 @@ impl Reader<'_> {
                 self.nested(Self::parameter)
             }
             (Some(b'\''), Quoting::Bare) => {
-                let Some((decoded, length)) = ansi::decode(slice(self.source, self.at + 2..self.end)) else {
+                let Some((decoded, length)) =
+                    ansi::decode(slice(self.source, self.at + 2..self.end))
+                else {
                     return self.error("a quote without its end");
                 };
                 match decoded {
@@ -61,7 +63,9 @@ impl Reader<'_> {
 
     pub(super) fn backticks(&mut self, text: &mut Text) -> Read<()> {
         let inside = slice(self.source, self.at + 1..self.end);
-        let Some(length) = inside.find('`') else { return self.error("a backtick without its end") };
+        let Some(length) = inside.find('`') else {
+            return self.error("a backtick without its end");
+        };
         if slice(inside, 0..length).contains('\\') {
             return self.error("`\\` between backticks");
         }
@@ -97,7 +101,19 @@ impl Reader<'_> {
                     self.backticks(&mut Text::default())?;
                     continue;
                 }
-                Some(b'0'..=b'9' | b' ' | b'\t' | b'+' | b'-' | b'*' | b'/' | b'%' | b'<' | b'>' | b'=') => {}
+                Some(
+                    b'0'..=b'9'
+                    | b' '
+                    | b'\t'
+                    | b'+'
+                    | b'-'
+                    | b'*'
+                    | b'/'
+                    | b'%'
+                    | b'<'
+                    | b'>'
+                    | b'=',
+                ) => {}
                 Some(b'!' | b'&' | b'|' | b'^' | b'~' | b'?' | b':' | b',') => {}
                 Some(_) => self.doubt("arithmetic over a variable can run commands"),
             }
@@ -153,13 +169,17 @@ impl Reader<'_> {
         let length = name_length(self.rest());
         match self.byte(0) {
             _ if length > 0 => self.at += length,
-            Some(b'0'..=b'9') => self.at += self.rest().bytes().take_while(u8::is_ascii_digit).count(),
+            Some(b'0'..=b'9') => {
+                self.at += self.rest().bytes().take_while(u8::is_ascii_digit).count()
+            }
             Some(b'@' | b'*' | b'#' | b'?' | b'-' | b'$') => self.at += 1,
             _ => self.doubt("`${…}` without a name"),
         }
         if self.byte(0) == Some(b'[') {
             let index = self.rest().split(']').next().unwrap_or_default();
-            if matches!(index, "[@" | "[*") || index.bytes().skip(1).all(|byte| byte.is_ascii_digit()) {
+            if matches!(index, "[@" | "[*")
+                || index.bytes().skip(1).all(|byte| byte.is_ascii_digit())
+            {
                 self.at += index.len() + 1;
             } else {
                 self.doubt("an index can run commands");
@@ -173,12 +193,16 @@ impl Reader<'_> {
             (Some(b':'), Some(b'-' | b'+' | b'?')) => {}
             (Some(b':'), _) => {
                 let range = self.rest().split('}').next().unwrap_or_default();
-                if !range.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b':' | b' ' | b'-')) {
+                if !range
+                    .bytes()
+                    .all(|byte| byte.is_ascii_digit() || matches!(byte, b':' | b' ' | b'-'))
+                {
                     self.doubt("arithmetic over a variable can run commands");
                 }
             }
             (Some(b'@'), _) => self.doubt("`${…@…}` can run commands"),
-            (Some(b'}' | b'-' | b'+' | b'?' | b'%' | b'#' | b'/' | b'^' | b','), _) | (None, _) => {}
+            (Some(b'}' | b'-' | b'+' | b'?' | b'%' | b'#' | b'/' | b'^' | b','), _) | (None, _) => {
+            }
             (Some(_), _) => self.doubt("an expansion of a kind that is not known"),
         }
     }

@@ -4,9 +4,13 @@ use super::reader::{Body, Heredoc, Read, Reader, Tabs, name_length};
 use super::script::{Assignment, Part, Reach, Redirect, RedirectKind, Unknown, Value, Word, slice};
 
 /// Operators of redirection, longer ones first.
-const REDIRECTS: [&str; 12] = ["&>>", "<<<", "<<-", "&>", "<<", "<&", "<>", ">>", ">|", ">&", "<", ">"];
+const REDIRECTS: [&str; 12] = [
+    "&>>", "<<<", "<<-", "&>", "<<", "<&", "<>", ">>", ">|", ">&", "<", ">",
+];
 /// Words that mean something only where a command begins.
-const STRAY: [&str; 9] = ["then", "elif", "else", "fi", "do", "done", "esac", "in", "}"];
+const STRAY: [&str; 9] = [
+    "then", "elif", "else", "fi", "do", "done", "esac", "in", "}",
+];
 
 impl Reader<'_> {
     /// Commands up to one of `until`, which is taken and returned; with none, up to the end.
@@ -121,7 +125,9 @@ impl Reader<'_> {
             }
             "[[" => return self.condition(),
             "coproc" => return self.error("a co-process"),
-            stray if STRAY.contains(&stray) => return self.error(format!("`{stray}` without its beginning")),
+            stray if STRAY.contains(&stray) => {
+                return self.error(format!("`{stray}` without its beginning"));
+            }
             _ => return self.simple(),
         }
         self.redirects_of_group()
@@ -165,7 +171,15 @@ impl Reader<'_> {
             }
             if !is_harmless(name) {
                 let value = Value::Unknown(Unknown::Variable);
-                self.push_part(Vec::new(), vec![Assignment { name: name.to_owned(), value }], Vec::new(), start)?;
+                self.push_part(
+                    Vec::new(),
+                    vec![Assignment {
+                        name: name.to_owned(),
+                        value,
+                    }],
+                    Vec::new(),
+                    start,
+                )?;
             }
         }
         self.blanks()?;
@@ -219,7 +233,9 @@ impl Reader<'_> {
     fn function_keyword(&mut self) -> Read<()> {
         self.blanks()?;
         let start = self.at;
-        let Some(name) = self.word()? else { return self.error("a function without a name") };
+        let Some(name) = self.word()? else {
+            return self.error("a function without a name");
+        };
         self.blanks()?;
         if self.byte(0) == Some(b'(') {
             self.at += 1;
@@ -234,9 +250,17 @@ impl Reader<'_> {
 
     /// A function changes what its name means: it is a part of its own, and so is all that it would run.
     fn function_body(&mut self, name: Word, start: usize) -> Read<()> {
-        self.push_part(vec![Word::plain("function"), name], Vec::new(), Vec::new(), start)?;
+        self.push_part(
+            vec![Word::plain("function"), name],
+            Vec::new(),
+            Vec::new(),
+            start,
+        )?;
         self.gap()?;
-        if !matches!(self.bare(), "" | "{" | "if" | "while" | "until" | "for" | "case" | "[[") {
+        if !matches!(
+            self.bare(),
+            "" | "{" | "if" | "while" | "until" | "for" | "case" | "[["
+        ) {
             return self.error("a function without a body");
         }
         self.deeper(Self::command)
@@ -256,11 +280,14 @@ impl Reader<'_> {
                 return self.push_part(words, Vec::new(), Vec::new(), start);
             }
             if let Some(word) = self.word()? {
-                if let Some("-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge" | "-v" | "-R") = word.known() {
+                if let Some("-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge" | "-v" | "-R") =
+                    word.known()
+                {
                     self.doubt("`[[` evaluates, which can run commands");
                 }
                 words.push(word);
-            } else if let Some(operator @ (b'<' | b'>' | b'(' | b')' | b'&' | b'|')) = self.byte(0) {
+            } else if let Some(operator @ (b'<' | b'>' | b'(' | b')' | b'&' | b'|')) = self.byte(0)
+            {
                 self.at += 1;
                 words.push(Word::plain(char::from(operator)));
             } else {
@@ -319,14 +346,18 @@ impl Reader<'_> {
     fn assignment(&mut self) -> Read<Option<Assignment>> {
         let name = slice(self.rest(), 0..name_length(self.rest()));
         let after = slice(self.rest(), name.len()..self.rest().len());
-        let Some(operator) = ["+=", "="].into_iter().find(|operator| !name.is_empty() && after.starts_with(operator))
+        let Some(operator) = ["+=", "="]
+            .into_iter()
+            .find(|operator| !name.is_empty() && after.starts_with(operator))
         else {
             return Ok(None);
         };
         self.at += name.len() + operator.len();
         let name = name.to_owned();
         if self.byte(0) != Some(b'(') {
-            let value = self.word()?.map_or(Value::Known(String::new()), |word| word.value);
+            let value = self
+                .word()?
+                .map_or(Value::Known(String::new()), |word| word.value);
             return Ok(Some(Assignment { name, value }));
         }
         self.at += 1;
@@ -340,13 +371,19 @@ impl Reader<'_> {
             return self.error("a list without its end");
         }
         self.at += 1;
-        Ok(Some(Assignment { name, value: Value::Unknown(Unknown::Variable) }))
+        Ok(Some(Assignment {
+            name,
+            value: Value::Unknown(Unknown::Variable),
+        }))
     }
 
     fn redirect(&mut self) -> Read<Option<Redirect>> {
         let digits = self.rest().bytes().take_while(u8::is_ascii_digit).count();
         let after = slice(self.rest(), digits..self.rest().len());
-        let Some(operator) = REDIRECTS.into_iter().find(|operator| after.starts_with(operator)) else {
+        let Some(operator) = REDIRECTS
+            .into_iter()
+            .find(|operator| after.starts_with(operator))
+        else {
             return Ok(None);
         };
         let substitution = operator.len() == 1 && after.as_bytes().get(1) == Some(&b'(');
@@ -355,7 +392,9 @@ impl Reader<'_> {
         }
         self.at += digits + operator.len();
         self.blanks()?;
-        let Some(target) = self.word()? else { return self.error("a redirection without a target") };
+        let Some(target) = self.word()? else {
+            return self.error("a redirection without a target");
+        };
         let kind = match operator {
             "<<" | "<<-" => self.heredoc(operator, &target)?,
             "<<<" => RedirectKind::Text,
@@ -372,9 +411,22 @@ impl Reader<'_> {
         if delimiter.is_empty() || !delimiter.bytes().all(plain) || target.source.contains('$') {
             return self.error("a here-document with an unusual end");
         }
-        let body = if target.source == delimiter { Body::Expanded } else { Body::Literal };
-        let tabs = if operator == "<<-" { Tabs::Stripped } else { Tabs::Kept };
-        self.waiting.push(Heredoc { delimiter: delimiter.to_owned(), body, tabs, owner: None });
+        let body = if target.source == delimiter {
+            Body::Expanded
+        } else {
+            Body::Literal
+        };
+        let tabs = if operator == "<<-" {
+            Tabs::Stripped
+        } else {
+            Tabs::Kept
+        };
+        self.waiting.push(Heredoc {
+            delimiter: delimiter.to_owned(),
+            body,
+            tabs,
+            owner: None,
+        });
         Ok(RedirectKind::Heredoc(None))
     }
 
@@ -386,13 +438,20 @@ impl Reader<'_> {
         start: usize,
     ) -> Read<()> {
         let source = slice(self.source, start..self.at).trim().to_owned();
-        self.push(Part { words, assignments, redirects, reach: Reach::Direct, source })
+        self.push(Part {
+            words,
+            assignments,
+            redirects,
+            reach: Reach::Direct,
+            source,
+        })
     }
 }
 
 /// Whether a loop may set this variable without that changing what commands do.
 fn is_harmless(name: &str) -> bool {
-    name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+    name.bytes()
+        .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
         && !name.contains("proxy")
 }
 

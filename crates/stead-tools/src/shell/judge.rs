@@ -23,7 +23,14 @@ const GIT: Spec = Spec {
         "literal-pathspecs",
         "no-lazy-fetch",
     ],
-    long_valued: &["git-dir", "work-tree", "namespace", "exec-path", "config-env", "attr-source"],
+    long_valued: &[
+        "git-dir",
+        "work-tree",
+        "namespace",
+        "exec-path",
+        "config-env",
+        "attr-source",
+    ],
 };
 
 /// What the rules say of a command line.
@@ -68,30 +75,61 @@ const BY_READS: &str = "commands.reads: allow";
 pub fn judge(rules: &CommandRules, command: &str) -> Judgement {
     let script = parse(command);
     let reads = reads_of(&script);
-    let policy = if stays(&script) { rules.reads } else { ReadPolicy::Ask };
-    let parts: Vec<PartJudgement> = script.parts.iter().map(|part| judge_part(rules, policy, part)).collect();
+    let policy = if stays(&script) {
+        rules.reads
+    } else {
+        ReadPolicy::Ask
+    };
+    let parts: Vec<PartJudgement> = script
+        .parts
+        .iter()
+        .map(|part| judge_part(rules, policy, part))
+        .collect();
     let (kind, rule) = verdict(rules, &script, &parts);
-    Judgement { kind, rule, parts, reads }
+    Judgement {
+        kind,
+        rule,
+        parts,
+        reads,
+    }
 }
 
 /// Whether a command line would be allowed if these patterns were the only rules. Bad patterns allow nothing.
 pub fn allows(patterns: &[String], command: &str) -> bool {
-    let allow: Result<Vec<CommandPattern>, PatternError> =
-        patterns.iter().map(|text| CommandPattern::new(text)).collect();
+    let allow: Result<Vec<CommandPattern>, PatternError> = patterns
+        .iter()
+        .map(|text| CommandPattern::new(text))
+        .collect();
     allow.is_ok_and(|allow| {
-        let rules = CommandRules { allow, ..CommandRules::default() };
+        let rules = CommandRules {
+            allow,
+            ..CommandRules::default()
+        };
         judge(&rules, command).kind == VerdictKind::Allow
     })
 }
 
-fn verdict(rules: &CommandRules, script: &Script, parts: &[PartJudgement]) -> (VerdictKind, String) {
+fn verdict(
+    rules: &CommandRules,
+    script: &Script,
+    parts: &[PartJudgement],
+) -> (VerdictKind, String) {
     let strictest = parts.iter().map(|part| part.kind).max();
-    let of_kind = |kind| parts.iter().find(|part| part.kind == kind).map(|part| part.rule.clone()).unwrap_or_default();
+    let of_kind = |kind| {
+        parts
+            .iter()
+            .find(|part| part.kind == kind)
+            .map(|part| part.rule.clone())
+            .unwrap_or_default()
+    };
     let everything = rules.deny.iter().find(|pattern| pattern.is_everything());
     match (strictest, &script.unclear, everything) {
         (Some(VerdictKind::Deny), _, _) => (VerdictKind::Deny, of_kind(VerdictKind::Deny)),
         (_, _, Some(pattern)) => (VerdictKind::Deny, named("deny", pattern)),
-        (_, Some(unclear), None) => (VerdictKind::Ask, format!("cannot be read for certain: {unclear}")),
+        (_, Some(unclear), None) => (
+            VerdictKind::Ask,
+            format!("cannot be read for certain: {unclear}"),
+        ),
         (None, None, None) => (VerdictKind::Ask, "there is nothing to run".to_owned()),
         (Some(kind), None, None) => (kind, of_kind(kind)),
     }
@@ -125,26 +163,47 @@ fn judge_part(rules: &CommandRules, policy: ReadPolicy, part: &Part) -> PartJudg
     }
     // A guess at what may run is no reason to ask: the part it stands behind is judged itself.
     if part.reach == Reach::Behind {
-        return said(VerdictKind::Allow, "judged with the command that runs it".to_owned());
+        return said(
+            VerdictKind::Allow,
+            "judged with the command that runs it".to_owned(),
+        );
     }
     if let Some(pattern) = find(&rules.deny, Match::Maybe).or(find(&rules.ask, Match::Maybe)) {
-        return said(VerdictKind::Ask, format!("`{}` may come to what `{}` is about", part.source, pattern.text()));
+        return said(
+            VerdictKind::Ask,
+            format!(
+                "`{}` may come to what `{}` is about",
+                part.source,
+                pattern.text()
+            ),
+        );
     }
     if let Some(pattern) = rules.allow.iter().find(|pattern| covers(pattern, part)) {
         return said(VerdictKind::Allow, named("allow", pattern));
     }
     match (policy, part.reach, &reads) {
-        (ReadPolicy::Allow, Reach::Direct, Some(_)) => said(VerdictKind::Allow, BY_READS.to_owned()),
+        (ReadPolicy::Allow, Reach::Direct, Some(_)) => {
+            said(VerdictKind::Allow, BY_READS.to_owned())
+        }
         _ => said(VerdictKind::Ask, why_not(rules, part)),
     }
 }
 
 /// `git -C x push` is a `git push` to rules that deny or ask.
 fn without_git_options(part: &Part) -> Option<Part> {
-    let [name, arguments @ ..] = part.words.as_slice() else { return None };
-    let rest = GIT.operands(arguments).filter(|rest| rest.len() < arguments.len())?;
+    let [name, arguments @ ..] = part.words.as_slice() else {
+        return None;
+    };
+    let rest = GIT
+        .operands(arguments)
+        .filter(|rest| rest.len() < arguments.len())?;
     let is_git = name.known().is_some_and(|name| base_name(name) == "git");
-    is_git.then(|| Part::new(std::iter::once(name).chain(rest).cloned().collect(), part.reach))
+    is_git.then(|| {
+        Part::new(
+            std::iter::once(name).chain(rest).cloned().collect(),
+            part.reach,
+        )
+    })
 }
 
 /// Whether an allow rule covers all that a part does, beyond its words.
@@ -153,10 +212,16 @@ fn covers(pattern: &CommandPattern, part: &Part) -> bool {
         let values = part.assignments.iter().map(|assignment| &assignment.value);
         let targets = part.redirects.iter().map(|redirect| &redirect.target.value);
         let named = part.words.is_empty() || part.name().is_some();
-        return named && values.chain(targets).all(|value| matches!(value, Value::Known(_)));
+        return named
+            && values
+                .chain(targets)
+                .all(|value| matches!(value, Value::Known(_)));
     }
     let is_about = pattern.matches(part, Name::Exact) == Match::Yes;
-    is_about && part.assignments.is_empty() && !part.writes() && escape(part, pattern.named()).is_none()
+    is_about
+        && part.assignments.is_empty()
+        && !part.writes()
+        && escape(part, pattern.named()).is_none()
 }
 
 fn why_not(rules: &CommandRules, part: &Part) -> String {
@@ -169,10 +234,18 @@ fn why_not(rules: &CommandRules, part: &Part) -> String {
     let Some(name) = first.known() else {
         return format!("which command `{}` is cannot be told", first.source);
     };
-    let mut about = rules.allow.iter().filter(|pattern| pattern.matches(part, Name::Exact) == Match::Yes);
-    let Some(rule) = about.next() else { return format!("no rule allows `{name}`") };
+    let mut about = rules
+        .allow
+        .iter()
+        .filter(|pattern| pattern.matches(part, Name::Exact) == Match::Yes);
+    let Some(rule) = about.next() else {
+        return format!("no rule allows `{name}`");
+    };
     match (part.assignments.first(), escape(part, rule.named())) {
-        (Some(assignment), _) => format!("the rule for `{name}` does not cover setting `{}`", assignment.name),
+        (Some(assignment), _) => format!(
+            "the rule for `{name}` does not cover setting `{}`",
+            assignment.name
+        ),
         (None, Some(word)) => format!(
             "the rule for `{name}` does not cover `{}`, which may run something else; to allow it, name it in the rule",
             word.source
@@ -193,7 +266,10 @@ fn stays(script: &Script) -> bool {
             .take(2)
             .filter_map(|word| word.known())
             .any(|word| matches!(base_name(word), "cd" | "pushd" | "popd" | "chdir"))
-            || part.words.first().is_some_and(|word| matches!(word.value, Value::Unknown(_)))
+            || part
+                .words
+                .first()
+                .is_some_and(|word| matches!(word.value, Value::Unknown(_)))
     };
     !script.parts.iter().any(moves)
 }

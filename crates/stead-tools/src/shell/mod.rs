@@ -38,7 +38,9 @@ pub use judge::{Judgement, PartJudgement, allows, judge};
 pub use pattern::{CommandPattern, PatternError};
 pub use reads::{Depth, Reads, reads_only};
 pub use rules::{CommandRules, ReadPolicy};
-pub use script::{Assignment, Part, Reach, Redirect, RedirectKind, Script, Unclear, Unknown, Value, Word};
+pub use script::{
+    Assignment, Part, Reach, Redirect, RedirectKind, Script, Unclear, Unknown, Value, Word,
+};
 pub use suggest::suggest;
 
 use reader::Reader;
@@ -64,14 +66,21 @@ fn parse_within(command: &str, level: usize) -> Script {
     }
     let mut reader = Reader::new(command);
     if let Some((at, c)) = command.char_indices().find(|(_, c)| is_hidden(*c)) {
-        reader.script.doubt(format!("a character that cannot be seen, U+{:04X}", u32::from(c)), at);
+        reader.script.doubt(
+            format!("a character that cannot be seen, U+{:04X}", u32::from(c)),
+            at,
+        );
     }
     if let Err(unclear) = reader.list(&[]) {
         reader.script.doubt(unclear.reason, unclear.at);
     } else if !reader.waiting.is_empty() {
-        reader.script.doubt("a here-document without its body", command.len());
+        reader
+            .script
+            .doubt("a here-document without its body", command.len());
     }
-    let Reader { mut script, names, .. } = reader;
+    let Reader {
+        mut script, names, ..
+    } = reader;
     if script.unclear.is_none()
         && let Err(unclear) = opinion::compare(command, &names)
     {
@@ -92,7 +101,11 @@ fn is_hidden(c: char) -> bool {
         | '\u{17b4}'
         | '\u{17b5}'
         | '\u{180b}'..='\u{180f}' => true,
-        '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' => true,
+        '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}'
+        | '\u{2800}'
+        | '\u{3164}' => true,
         '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffd}' => true,
         '\u{e0000}'..='\u{e0fff}' => true,
         other => other.is_control() || other.is_whitespace(),

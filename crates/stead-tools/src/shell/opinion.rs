@@ -15,27 +15,43 @@ const MAX_PROGRESS: usize = 50_000;
 /// Whether the grammar finds the names of commands exactly at `names`; if not, what it finds and where.
 pub(super) fn compare(source: &str, names: &[usize]) -> Result<(), Unclear> {
     let Some(tree) = parse(source) else {
-        return Err(Unclear { reason: "it takes too long to read".to_owned(), at: 0 });
+        return Err(Unclear {
+            reason: "it takes too long to read".to_owned(),
+            at: 0,
+        });
     };
     let theirs = found(&tree)?;
     let ours: BTreeSet<usize> = names.iter().copied().collect();
     match ours.symmetric_difference(&theirs).next() {
         None => Ok(()),
-        Some(at) => Err(Unclear { reason: "it can be read in two ways".to_owned(), at: *at }),
+        Some(at) => Err(Unclear {
+            reason: "it can be read in two ways".to_owned(),
+            at: *at,
+        }),
     }
 }
 
 fn parse(source: &str) -> Option<Tree> {
     let mut parser = Parser::new();
-    parser.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
+    parser
+        .set_language(&tree_sitter_bash::LANGUAGE.into())
+        .ok()?;
     let mut progress = 0_usize;
     let mut step = |_: &tree_sitter::ParseState| {
         progress += 1;
-        if progress > MAX_PROGRESS { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if progress > MAX_PROGRESS {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     };
     let bytes = source.as_bytes();
     let options = ParseOptions::new().progress_callback(&mut step);
-    parser.parse_with_options(&mut |at, _| bytes.get(at..).unwrap_or_default(), None, Some(options))
+    parser.parse_with_options(
+        &mut |at, _| bytes.get(at..).unwrap_or_default(),
+        None,
+        Some(options),
+    )
 }
 
 /// Where the names of commands begin.
@@ -45,7 +61,10 @@ fn found(tree: &Tree) -> Result<BTreeSet<usize>, Unclear> {
     loop {
         let node = cursor.node();
         if node.is_error() || node.is_missing() {
-            return Err(Unclear { reason: "it is no valid command".to_owned(), at: node.start_byte() });
+            return Err(Unclear {
+                reason: "it is no valid command".to_owned(),
+                at: node.start_byte(),
+            });
         }
         if names_a_command(node) {
             names.insert(node.start_byte());
@@ -62,5 +81,8 @@ fn found(tree: &Tree) -> Result<BTreeSet<usize>, Unclear> {
 }
 
 fn names_a_command(node: Node<'_>) -> bool {
-    matches!(node.kind(), "command_name" | "declaration_command" | "unset_command" | "test_command")
+    matches!(
+        node.kind(),
+        "command_name" | "declaration_command" | "unset_command" | "test_command"
+    )
 }

@@ -33,7 +33,9 @@ impl Spec {
 
     /// How many words a long option takes.
     fn long(&self, text: &str) -> Option<usize> {
-        let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
+        let (name, value) = text
+            .split_once('=')
+            .map_or((text, None), |(name, value)| (name, Some(value)));
         match value {
             None if self.long.contains(&name) => Some(1),
             None if self.long_valued.contains(&name) => Some(2),
@@ -46,7 +48,11 @@ impl Spec {
     fn short(&self, letters: &str) -> Option<usize> {
         for (at, letter) in letters.char_indices() {
             if self.valued.contains(letter) {
-                return Some(if at + letter.len_utf8() == letters.len() { 2 } else { 1 });
+                return Some(if at + letter.len_utf8() == letters.len() {
+                    2
+                } else {
+                    1
+                });
             }
             if !self.flags.contains(letter) {
                 return None;

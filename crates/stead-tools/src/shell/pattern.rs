@@ -22,7 +22,9 @@ pub struct CommandPattern {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
     /// It has no words.
-    #[error("a command pattern needs at least one word, such as `git status *`; `*` alone is every command")]
+    #[error(
+        "a command pattern needs at least one word, such as `git status *`; `*` alone is every command"
+    )]
     Empty,
     /// A quote is left open.
     #[error("`{0}`: a quote is not closed")]
@@ -78,7 +80,9 @@ impl CommandPattern {
                     words.pop();
                     tail = Tail::Any;
                 }
-                [before, after] if after.is_empty() && before.len() > 1 && before.ends_with(':') => {
+                [before, after]
+                    if after.is_empty() && before.len() > 1 && before.ends_with(':') =>
+                {
                     *last = PatternWord(vec![before.trim_end_matches(':').to_owned()]);
                     tail = Tail::Any;
                 }
@@ -88,7 +92,11 @@ impl CommandPattern {
         if words.is_empty() && tail == Tail::None {
             return Err(PatternError::Empty);
         }
-        Ok(Self { text: text.trim().to_owned(), words, tail })
+        Ok(Self {
+            text: text.trim().to_owned(),
+            words,
+            tail,
+        })
     }
 
     /// As it was written.
@@ -116,7 +124,8 @@ impl CommandPattern {
                 None => return Match::No,
                 Some(None) => return Match::Maybe,
                 Some(Some(word)) if pattern.is(word) => {}
-                Some(Some(word)) if index == 0 && name == Name::Base && pattern.is(base_name(word)) => {}
+                Some(Some(word))
+                    if index == 0 && name == Name::Base && pattern.is(base_name(word)) => {}
                 Some(Some(_)) => return Match::No,
             }
         }
@@ -133,9 +142,13 @@ impl PatternWord {
         let [first, middle @ .., last] = self.0.as_slice() else {
             return self.0.first().is_some_and(|only| only == word);
         };
-        let Some(mut rest) = word.strip_prefix(first.as_str()) else { return false };
+        let Some(mut rest) = word.strip_prefix(first.as_str()) else {
+            return false;
+        };
         for piece in middle {
-            let Some((_, after)) = rest.split_once(piece.as_str()) else { return false };
+            let Some((_, after)) = rest.split_once(piece.as_str()) else {
+                return false;
+            };
             rest = after;
         }
         rest.ends_with(last.as_str())
@@ -159,15 +172,27 @@ fn split(text: &str) -> Result<Vec<PatternWord>, PatternError> {
                     return Err(PatternError::OpenQuote(text.to_owned()));
                 };
                 chars = after.chars();
-                pieces.last_mut().map(|last| last.push_str(quoted)).unwrap_or_default();
+                pieces
+                    .last_mut()
+                    .map(|last| last.push_str(quoted))
+                    .unwrap_or_default();
             }
             ';' | '&' | '|' | '<' | '>' | '(' | ')' | '$' | '`' | '\\' => {
-                return Err(PatternError::NotAWord { text: text.to_owned(), found: c });
+                return Err(PatternError::NotAWord {
+                    text: text.to_owned(),
+                    found: c,
+                });
             }
             control if control.is_control() => {
-                return Err(PatternError::NotAWord { text: text.to_owned(), found: '\u{fffd}' });
+                return Err(PatternError::NotAWord {
+                    text: text.to_owned(),
+                    found: '\u{fffd}',
+                });
             }
-            plain => pieces.last_mut().map(|last| last.push(plain)).unwrap_or_default(),
+            plain => pieces
+                .last_mut()
+                .map(|last| last.push(plain))
+                .unwrap_or_default(),
         }
     }
     words.extend(word.map(PatternWord));

@@ -83,7 +83,9 @@ impl<'a> Reader<'a> {
 
     pub(super) fn byte(&self, ahead: usize) -> Option<u8> {
         let at = self.at + ahead;
-        (at < self.end).then(|| self.source.as_bytes().get(at).copied()).flatten()
+        (at < self.end)
+            .then(|| self.source.as_bytes().get(at).copied())
+            .flatten()
     }
 
     pub(super) fn rest(&self) -> &'a str {
@@ -91,7 +93,10 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn error<T>(&self, reason: impl Into<String>) -> Read<T> {
-        Err(Unclear { reason: reason.into(), at: self.at })
+        Err(Unclear {
+            reason: reason.into(),
+            at: self.at,
+        })
     }
 
     pub(super) fn doubt(&mut self, reason: &str) {
@@ -103,8 +108,15 @@ impl<'a> Reader<'a> {
         if self.script.parts.len() >= MAX_PARTS {
             return self.error(format!("more than {MAX_PARTS} commands"));
         }
-        let own = part.redirects.iter().enumerate().filter(|(_, r)| matches!(r.kind, RedirectKind::Heredoc(_)));
-        let free = self.waiting.iter_mut().filter(|heredoc| heredoc.owner.is_none());
+        let own = part
+            .redirects
+            .iter()
+            .enumerate()
+            .filter(|(_, r)| matches!(r.kind, RedirectKind::Heredoc(_)));
+        let free = self
+            .waiting
+            .iter_mut()
+            .filter(|heredoc| heredoc.owner.is_none());
         for ((redirect, _), heredoc) in own.zip(free) {
             heredoc.owner = Some((self.script.parts.len(), redirect));
         }
@@ -167,7 +179,10 @@ impl<'a> Reader<'a> {
     /// Over `\` and a line break, which bash drops before it reads anything: between words only, for elsewhere it
     /// would join what looks like two things.
     fn joined_line(&mut self) -> Read<()> {
-        let before = self.at.checked_sub(1).and_then(|at| self.source.as_bytes().get(at));
+        let before = self
+            .at
+            .checked_sub(1)
+            .and_then(|at| self.source.as_bytes().get(at));
         let apart = matches!(before, None | Some(b' ' | b'\t' | b'\n'));
         if !apart && !matches!(self.byte(2), None | Some(b' ' | b'\t' | b'\n')) {
             return self.error("a line break inside of a word");
@@ -191,7 +206,10 @@ impl<'a> Reader<'a> {
         let start = self.at;
         let mut line_at = start;
         let (stop, next) = loop {
-            let line = slice(self.source, line_at..self.end).split('\n').next().unwrap_or_default();
+            let line = slice(self.source, line_at..self.end)
+                .split('\n')
+                .next()
+                .unwrap_or_default();
             let shown = match heredoc.tabs {
                 Tabs::Kept => line,
                 Tabs::Stripped => line.trim_start_matches('\t'),
@@ -219,7 +237,10 @@ impl<'a> Reader<'a> {
         };
         self.at = next;
         let redirect = heredoc.owner.and_then(|(part, redirect)| {
-            self.script.parts.get_mut(part).and_then(|part| part.redirects.get_mut(redirect))
+            self.script
+                .parts
+                .get_mut(part)
+                .and_then(|part| part.redirects.get_mut(redirect))
         });
         if let Some(redirect) = redirect {
             redirect.kind = RedirectKind::Heredoc(body);
@@ -230,7 +251,9 @@ impl<'a> Reader<'a> {
     /// The unquoted text up to the next blank or operator: only that can be a reserved word.
     pub(super) fn bare(&self) -> &'a str {
         let rest = self.rest();
-        let length = rest.find([' ', '\t', '\n', ';', '&', '|', '(', ')', '<', '>']).unwrap_or(rest.len());
+        let length = rest
+            .find([' ', '\t', '\n', ';', '&', '|', '(', ')', '<', '>'])
+            .unwrap_or(rest.len());
         slice(rest, 0..length)
     }
 
@@ -260,7 +283,10 @@ impl<'a> Reader<'a> {
             }
         }
         let source = slice(self.source, start..self.at);
-        Ok((self.at > start).then(|| Word { source: source.to_owned(), value: text.value() }))
+        Ok((self.at > start).then(|| Word {
+            source: source.to_owned(),
+            value: text.value(),
+        }))
     }
 
     fn bare_character(&mut self, text: &mut Text, start: usize) -> Read<()> {
@@ -268,8 +294,12 @@ impl<'a> Reader<'a> {
         match self.byte(0) {
             Some(b'*' | b'?') => text.wait_for(Unknown::Glob),
             Some(b'[') if !matches!(self.bare(), "[" | "[[") => text.wait_for(Unknown::Glob),
-            Some(b'{') if !self.rest().starts_with("{}") && self.bare() != "{" => text.wait_for(Unknown::Brace),
-            Some(b'~') if self.at == start || matches!(before, Some(b'=' | b':')) => text.wait_for(Unknown::Tilde),
+            Some(b'{') if !self.rest().starts_with("{}") && self.bare() != "{" => {
+                text.wait_for(Unknown::Brace)
+            }
+            Some(b'~') if self.at == start || matches!(before, Some(b'=' | b':')) => {
+                text.wait_for(Unknown::Tilde)
+            }
             Some(b'!') => self.history(),
             _ => {}
         }
@@ -278,13 +308,18 @@ impl<'a> Reader<'a> {
 
     /// A `!` that an interactive shell would replace by an earlier command.
     fn history(&mut self) {
-        if !matches!(self.byte(1), None | Some(b' ' | b'\t' | b'\n' | b'=' | b'"')) {
+        if !matches!(
+            self.byte(1),
+            None | Some(b' ' | b'\t' | b'\n' | b'=' | b'"')
+        ) {
             self.doubt("`!` may stand for an earlier command");
         }
     }
 
     pub(super) fn literal(&mut self, text: &mut Text) -> Read<()> {
-        let Some(c) = self.rest().chars().next() else { return self.error("nothing after `\\`") };
+        let Some(c) = self.rest().chars().next() else {
+            return self.error("nothing after `\\`");
+        };
         text.known.push(c);
         self.at += c.len_utf8();
         Ok(())
@@ -292,7 +327,9 @@ impl<'a> Reader<'a> {
 
     fn single(&mut self, text: &mut Text) -> Read<()> {
         let inside = slice(self.source, self.at + 1..self.end);
-        let Some(length) = inside.find('\'') else { return self.error("a quote without its end") };
+        let Some(length) = inside.find('\'') else {
+            return self.error("a quote without its end");
+        };
         text.known.push_str(slice(inside, 0..length));
         self.at += length + 2;
         Ok(())
@@ -319,7 +356,9 @@ impl<'a> Reader<'a> {
                     }
                     self.at += 2;
                 }
-                (Some(b'\\'), Some(next)) if matches!(next, b'$' | b'`' | b'\\') || Some(next) == close => {
+                (Some(b'\\'), Some(next))
+                    if matches!(next, b'$' | b'`' | b'\\') || Some(next) == close =>
+                {
                     self.at += 1;
                     self.literal(text)?;
                 }
@@ -338,9 +377,10 @@ impl<'a> Reader<'a> {
 /// The length of the variable name that `text` begins with.
 pub(super) fn name_length(text: &str) -> usize {
     match text.bytes().next() {
-        Some(b'a'..=b'z' | b'A'..=b'Z' | b'_') => {
-            text.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count()
-        }
+        Some(b'a'..=b'z' | b'A'..=b'Z' | b'_') => text
+            .bytes()
+            .take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+            .count(),
         _ => 0,
     }
 }

@@ -58,8 +58,8 @@ const GIT_NAMES: [&str; 16] = [
 
 /// `[` and `test`; not `-v`, which evaluates an index.
 const TESTS: [&str; 28] = [
-    "-e", "-f", "-d", "-r", "-w", "-x", "-s", "-L", "-h", "-p", "-S", "-z", "-n", "-eq", "-ne", "-lt", "-le", "-gt",
-    "-ge", "-nt", "-ot", "-ef", "-a", "=", "!=", "==", "!", "]",
+    "-e", "-f", "-d", "-r", "-w", "-x", "-s", "-L", "-h", "-p", "-S", "-z", "-n", "-eq", "-ne",
+    "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef", "-a", "=", "!=", "==", "!", "]",
 ];
 /// Options of git that may stand before its command.
 const GIT_OPTIONS: [&str; 3] = ["--no-pager", "-P", "--no-optional-locks"];
@@ -73,16 +73,30 @@ pub fn reads_only(part: &Part) -> Reads {
     let mut paths = Vec::new();
     for redirect in &part.redirects {
         match (&redirect.kind, redirect.target.known()) {
-            _ if redirect.writes() => return no(format!("it redirects to `{}`", redirect.target.source)),
+            _ if redirect.writes() => {
+                return no(format!("it redirects to `{}`", redirect.target.source));
+            }
             (RedirectKind::Read, Some(path)) => paths.push(path.to_owned()),
             (RedirectKind::Read, None) => return unclear(&redirect.target),
-            (RedirectKind::Write | RedirectKind::Duplicate | RedirectKind::Heredoc(_) | RedirectKind::Text, _) => {}
+            (
+                RedirectKind::Write
+                | RedirectKind::Duplicate
+                | RedirectKind::Heredoc(_)
+                | RedirectKind::Text,
+                _,
+            ) => {}
         }
     }
     if let Some(word) = part.words.iter().find(|word| word.known().is_none()) {
         return unclear(word);
     }
-    let words = plain_git(&part.words.iter().filter_map(Word::known).collect::<Vec<_>>());
+    let words = plain_git(
+        &part
+            .words
+            .iter()
+            .filter_map(Word::known)
+            .collect::<Vec<_>>(),
+    );
     if !words.is_empty() {
         match operands(&words) {
             Ok(named) => paths.extend(named),
@@ -92,26 +106,44 @@ pub fn reads_only(part: &Part) -> Reads {
     paths.retain(|path| path != "-" && path != "/dev/null");
     paths.sort();
     paths.dedup();
-    Reads::Only { paths, depth: depth(&words) }
+    Reads::Only {
+        paths,
+        depth: depth(&words),
+    }
 }
 
 /// How far a command of the table looks. In doubt, below.
 fn depth(words: &[&str]) -> Depth {
     let option = |letters: &str| {
-        let has =
-            |word: &str| word.starts_with('-') && !word.starts_with("--") && word.contains(|c| letters.contains(c));
+        let has = |word: &str| {
+            word.starts_with('-')
+                && !word.starts_with("--")
+                && word.contains(|c| letters.contains(c))
+        };
         words.iter().skip(1).any(|word| has(word))
     };
-    let long = |names: &[&str]| words.iter().any(|word| names.iter().any(|name| word.starts_with(name)));
+    let long = |names: &[&str]| {
+        words
+            .iter()
+            .any(|word| names.iter().any(|name| word.starts_with(name)))
+    };
     let is_below = match words {
         [] => false,
         ["git", sub, ..] if GIT_NAMES.contains(sub) => false,
-        ["git", "log", ..] if !option("puSGL") && !long(&["--patch", "--stat", "--raw", "--cc"]) => false,
-        ["git", ..] => return Depth::Repository,
-        ["ls" | "dir" | "vdir" | "diff" | "grep" | "egrep" | "fgrep", ..] => {
-            option("rR") || long(&["--recursive", "--dereference-recursive", "--directories"])
+        ["git", "log", ..]
+            if !option("puSGL") && !long(&["--patch", "--stat", "--raw", "--cc"]) =>
+        {
+            false
         }
-        ["find" | "fd" | "fdfind" | "tree" | "du" | "rg" | "ag" | "ack", ..] => true,
+        ["git", ..] => return Depth::Repository,
+        [
+            "ls" | "dir" | "vdir" | "diff" | "grep" | "egrep" | "fgrep",
+            ..,
+        ] => option("rR") || long(&["--recursive", "--dereference-recursive", "--directories"]),
+        [
+            "find" | "fd" | "fdfind" | "tree" | "du" | "rg" | "ag" | "ack",
+            ..,
+        ] => true,
         _ => false,
     };
     if is_below { Depth::Below } else { Depth::Names }
@@ -122,15 +154,22 @@ fn no(why: String) -> Reads {
 }
 
 fn unclear(word: &Word) -> Reads {
-    Reads::Unclear { why: format!("what `{}` comes to is not known", word.source) }
+    Reads::Unclear {
+        why: format!("what `{}` comes to is not known", word.source),
+    }
 }
 
 /// The words without the options of git that change nothing here.
 fn plain_git<'w>(words: &[&'w str]) -> Vec<&'w str> {
     match words {
         ["git", rest @ ..] => {
-            let skipped = rest.iter().take_while(|word| GIT_OPTIONS.contains(word)).count();
-            std::iter::once("git").chain(rest.iter().skip(skipped).copied()).collect()
+            let skipped = rest
+                .iter()
+                .take_while(|word| GIT_OPTIONS.contains(word))
+                .count();
+            std::iter::once("git")
+                .chain(rest.iter().skip(skipped).copied())
+                .collect()
         }
         other => other.to_vec(),
     }
@@ -139,7 +178,9 @@ fn plain_git<'w>(words: &[&'w str]) -> Vec<&'w str> {
 /// What a command reads, or why it may do more.
 fn operands(words: &[&str]) -> Result<Vec<String>, String> {
     let name = words.first().copied().unwrap_or_default();
-    let Some((entry, count)) = Entry::find(words) else { return Err(format!("`{name}` is not known to only read")) };
+    let Some((entry, count)) = Entry::find(words) else {
+        return Err(format!("`{name}` is not known to only read"));
+    };
     let arguments = words.get(count..).unwrap_or_default();
     match entry.operands {
         Operands::Test => test(arguments),
@@ -182,7 +223,9 @@ impl<'w> Arguments<'w> {
             if *word == "--" {
                 found.operands.extend(rest.by_ref());
             } else if let Some(long) = word.strip_prefix("--") {
-                let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+                let (name, value) = long
+                    .split_once('=')
+                    .map_or((long, None), |(name, value)| (name, Some(value)));
                 let takes = entry.word(&format!("--{name}")).ok_or_else(refused)?;
                 let value = match (takes, value) {
                     (Takes::Nothing, None) | (Takes::Attached, _) => None,
@@ -191,7 +234,9 @@ impl<'w> Arguments<'w> {
                     (Takes::Text | Takes::Path, None) => Some(*rest.next().ok_or_else(missing)?),
                 };
                 found.option(name, takes, value);
-            } else if let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) {
+            } else if let Some(letters) =
+                word.strip_prefix('-').filter(|letters| !letters.is_empty())
+            {
                 if entry.takes_number() && letters.bytes().all(|byte| byte.is_ascii_digit()) {
                     continue;
                 }
@@ -202,7 +247,11 @@ impl<'w> Arguments<'w> {
                         Takes::Nothing => {}
                         Takes::Attached => break,
                         Takes::Text | Takes::Path => {
-                            let value = if attached.is_empty() { *rest.next().ok_or_else(missing)? } else { attached };
+                            let value = if attached.is_empty() {
+                                *rest.next().ok_or_else(missing)?
+                            } else {
+                                attached
+                            };
                             found.option(&letter.to_string(), takes, Some(value));
                             break;
                         }
@@ -227,11 +276,20 @@ impl<'w> Arguments<'w> {
     fn paths(mut self, kind: Operands) -> Result<Vec<String>, String> {
         let operands = std::mem::take(&mut self.operands);
         let here = || vec![".".to_owned()];
-        let all = |operands: &[&str]| operands.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>();
+        let all = |operands: &[&str]| {
+            operands
+                .iter()
+                .map(|path| (*path).to_owned())
+                .collect::<Vec<_>>()
+        };
         let named = match (kind, operands.as_slice()) {
             (Operands::None, []) | (Operands::Text, _) => Vec::new(),
-            (Operands::None, [first, ..]) => return Err(format!("`{first}` may make it do more than read")),
-            (Operands::OnePath, [_, second, ..]) => return Err(format!("`{second}` would be written")),
+            (Operands::None, [first, ..]) => {
+                return Err(format!("`{first}` may make it do more than read"));
+            }
+            (Operands::OnePath, [_, second, ..]) => {
+                return Err(format!("`{second}` would be written"));
+            }
             (Operands::Paths | Operands::OnePath, paths) => all(paths),
             (Operands::PathsOrHere, []) => here(),
             (Operands::PathsOrHere, paths) => all(paths),
@@ -242,16 +300,27 @@ impl<'w> Arguments<'w> {
                     paths => all(paths),
                 }
             }
-            (Operands::Format, formats) => match formats.iter().find(|format| !format.starts_with('+')) {
-                Some(other) => return Err(format!("`{other}` may set the time")),
-                None => Vec::new(),
-            },
+            (Operands::Format, formats) => {
+                match formats.iter().find(|format| !format.starts_with('+')) {
+                    Some(other) => return Err(format!("`{other}` may set the time")),
+                    None => Vec::new(),
+                }
+            }
             (Operands::Lines, [script, paths @ ..]) if is_lines(script) => all(paths),
-            (Operands::Lines, _) => return Err("its script may do more than print lines by number".to_owned()),
+            (Operands::Lines, _) => {
+                return Err("its script may do more than print lines by number".to_owned());
+            }
             (Operands::Revisions, operands) => {
-                let in_revision = operands.iter().filter_map(|operand| operand.split_once(':')).map(|(_, path)| path);
+                let in_revision = operands
+                    .iter()
+                    .filter_map(|operand| operand.split_once(':'))
+                    .map(|(_, path)| path);
                 let mut paths = here();
-                paths.extend(in_revision.filter(|path| !path.is_empty()).map(str::to_owned));
+                paths.extend(
+                    in_revision
+                        .filter(|path| !path.is_empty())
+                        .map(str::to_owned),
+                );
                 paths.extend(all(operands));
                 paths
             }
@@ -264,7 +333,10 @@ impl<'w> Arguments<'w> {
 
 /// `10,20p`, `$p`, `5q`.
 fn is_lines(script: &str) -> bool {
-    !script.is_empty() && script.bytes().all(|byte| byte.is_ascii_digit() || b",$;pdq= ".contains(&byte))
+    !script.is_empty()
+        && script
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || b",$;pdq= ".contains(&byte))
 }
 
 fn find(entry: &Entry, words: &[&str]) -> Result<Vec<String>, String> {
@@ -277,10 +349,16 @@ fn find(entry: &Entry, words: &[&str]) -> Result<Vec<String>, String> {
             option if option.starts_with('-') => {
                 in_expression |= option != "-P";
                 match entry.word(option) {
-                    None => return Err(format!("`{option}` is not among the options that only read")),
+                    None => {
+                        return Err(format!(
+                            "`{option}` is not among the options that only read"
+                        ));
+                    }
                     Some(Takes::Nothing | Takes::Attached) => {}
                     Some(takes @ (Takes::Text | Takes::Path)) => {
-                        let Some(value) = rest.next() else { return Err(format!("`{option}` needs a value")) };
+                        let Some(value) = rest.next() else {
+                            return Err(format!("`{option}` needs a value"));
+                        };
                         if takes == Takes::Path {
                             paths.push((*value).to_owned());
                         }
@@ -299,10 +377,17 @@ fn find(entry: &Entry, words: &[&str]) -> Result<Vec<String>, String> {
 }
 
 fn test(words: &[&str]) -> Result<Vec<String>, String> {
-    let (operators, others): (Vec<&str>, Vec<&str>) = words.iter().partition(|word| TESTS.contains(word));
+    let (operators, others): (Vec<&str>, Vec<&str>) =
+        words.iter().partition(|word| TESTS.contains(word));
     drop(operators);
     match others.iter().find(|word| word.starts_with('-')) {
-        Some(unknown) => Err(format!("`{unknown}` is not among the conditions that only read")),
-        None => Ok(others.into_iter().filter(|word| !word.is_empty()).map(str::to_owned).collect()),
+        Some(unknown) => Err(format!(
+            "`{unknown}` is not among the conditions that only read"
+        )),
+        None => Ok(others
+            .into_iter()
+            .filter(|word| !word.is_empty())
+            .map(str::to_owned)
+            .collect()),
     }
 }

@@ -19,7 +19,9 @@ pub struct CommandRules {
 }
 
 /// What becomes of commands that only read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum ReadPolicy {
     /// They ask like any other.

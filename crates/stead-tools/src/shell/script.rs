@@ -125,11 +125,17 @@ impl Word {
     /// A word that is its own source.
     pub(super) fn plain(text: impl Into<String>) -> Self {
         let text = text.into();
-        Self { source: text.clone(), value: Value::Known(text) }
+        Self {
+            source: text.clone(),
+            value: Value::Known(text),
+        }
     }
 
     pub(super) fn unknown(source: impl Into<String>, why: Unknown) -> Self {
-        Self { source: source.into(), value: Value::Unknown(why) }
+        Self {
+            source: source.into(),
+            value: Value::Unknown(why),
+        }
     }
 
     /// The word, if it is known.
@@ -143,8 +149,18 @@ impl Word {
 
 impl Part {
     pub(super) fn new(words: Vec<Word>, reach: Reach) -> Self {
-        let source = words.iter().map(|word| word.source.as_str()).collect::<Vec<_>>().join(" ");
-        Self { words, assignments: Vec::new(), redirects: Vec::new(), reach, source }
+        let source = words
+            .iter()
+            .map(|word| word.source.as_str())
+            .collect::<Vec<_>>()
+            .join(" ");
+        Self {
+            words,
+            assignments: Vec::new(),
+            redirects: Vec::new(),
+            reach,
+            source,
+        }
     }
 
     /// A part of which nothing is known but that it runs.
@@ -168,7 +184,9 @@ impl Redirect {
     pub fn writes(&self) -> bool {
         match (&self.kind, self.target.known()) {
             (RedirectKind::Write, target) => target != Some("/dev/null"),
-            (RedirectKind::Read, Some(target)) => target.starts_with("/dev/tcp") || target.starts_with("/dev/udp"),
+            (RedirectKind::Read, Some(target)) => {
+                target.starts_with("/dev/tcp") || target.starts_with("/dev/udp")
+            }
             (RedirectKind::Read, None) => true,
             (RedirectKind::Duplicate | RedirectKind::Heredoc(_) | RedirectKind::Text, _) => false,
         }
@@ -179,7 +197,10 @@ impl Script {
     /// Notes why the reading is uncertain; the first reason stands.
     pub(super) fn doubt(&mut self, reason: impl Into<String>, at: usize) {
         if self.unclear.is_none() {
-            self.unclear = Some(Unclear { reason: reason.into(), at });
+            self.unclear = Some(Unclear {
+                reason: reason.into(),
+                at,
+            });
         }
     }
 }

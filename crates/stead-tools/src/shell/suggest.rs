@@ -221,12 +221,18 @@ pub fn suggest(command: &str) -> Vec<String> {
     }
     let mut rules: Vec<String> = Vec::new();
     for part in &script.parts {
-        let Some(rule) = rule_for(part).filter(|rule| covers(rule, part)) else { return Vec::new() };
+        let Some(rule) = rule_for(part).filter(|rule| covers(rule, part)) else {
+            return Vec::new();
+        };
         if !rules.contains(&rule) {
             rules.push(rule);
         }
     }
-    if rules.len() > MAX_RULES { Vec::new() } else { rules }
+    if rules.len() > MAX_RULES {
+        Vec::new()
+    } else {
+        rules
+    }
 }
 
 /// Whether a rule covers what a part may be made to run.
@@ -237,7 +243,11 @@ fn covers(rule: &str, part: &Part) -> bool {
 fn rule_for(part: &Part) -> Option<String> {
     let is_usual = |name: &&str| is_plain(name) && !name.contains('/') && !NEVER.contains(name);
     let name = part.name().filter(is_usual)?;
-    if part.reach != Reach::Direct || part.writes() || !part.assignments.is_empty() || is_interpreter(name) {
+    if part.reach != Reach::Direct
+        || part.writes()
+        || !part.assignments.is_empty()
+        || is_interpreter(name)
+    {
         return None;
     }
     if !TOOLS.contains(&name) {
@@ -258,12 +268,16 @@ fn rule_for(part: &Part) -> Option<String> {
 
 /// `python3.12`, `ruby3`.
 fn is_interpreter(name: &str) -> bool {
-    let stem = base_name(name).trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
+    let stem =
+        base_name(name).trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
     NEVER.contains(&stem)
 }
 
 fn is_plain(word: &str) -> bool {
-    !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-./+@:,=".contains(&byte))
+    !word.is_empty()
+        && word
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"_-./+@:,=".contains(&byte))
 }
 
 fn is_sub_command(word: &str) -> bool {

@@ -60,7 +60,10 @@ impl Entry {
     fn named(name: &str) -> Option<Self> {
         let mut entry: Option<Self> = None;
         for (_, kind, options) in rows().filter(|(row, _, _)| *row == name) {
-            let entry = entry.get_or_insert(Self { operands: operands(kind)?, options: Vec::new() });
+            let entry = entry.get_or_insert(Self {
+                operands: operands(kind)?,
+                options: Vec::new(),
+            });
             entry.options.extend(options.split_whitespace());
         }
         entry
@@ -76,10 +79,13 @@ impl Entry {
 
     /// What a letter takes.
     pub(super) fn letter(&self, letter: char) -> Option<Takes> {
-        self.options.iter().filter(|option| !option.starts_with("--")).find_map(|option| {
-            let (letters, takes) = suffix(option);
-            letters.strip_prefix('-')?.contains(letter).then_some(takes)
-        })
+        self.options
+            .iter()
+            .filter(|option| !option.starts_with("--"))
+            .find_map(|option| {
+                let (letters, takes) = suffix(option);
+                letters.strip_prefix('-')?.contains(letter).then_some(takes)
+            })
     }
 
     /// Whether `-5` is a number of lines.
@@ -89,14 +95,21 @@ impl Entry {
 }
 
 fn suffix(option: &str) -> (&str, Takes) {
-    let attached = option.strip_suffix("[=]").map(|name| (name, Takes::Attached));
+    let attached = option
+        .strip_suffix("[=]")
+        .map(|name| (name, Takes::Attached));
     let text = option.strip_suffix('=').map(|name| (name, Takes::Text));
     let path = option.strip_suffix('@').map(|name| (name, Takes::Path));
-    attached.or(text).or(path).unwrap_or((option, Takes::Nothing))
+    attached
+        .or(text)
+        .or(path)
+        .unwrap_or((option, Takes::Nothing))
 }
 
 fn rows() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
-    let lines = TABLE.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
+    let lines = TABLE
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.trim().is_empty());
     lines.filter_map(|line| {
         let mut fields = line.splitn(3, '|').map(str::trim);
         Some((fields.next()?, fields.next()?, fields.next()?))
@@ -126,14 +139,29 @@ mod tests {
 
     #[test]
     fn every_line_of_the_table_is_understood() {
-        let lines = TABLE.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
+        let lines = TABLE
+            .lines()
+            .filter(|line| !line.starts_with('#') && !line.trim().is_empty());
         for line in lines {
             let fields: Vec<&str> = line.split('|').map(str::trim).collect();
-            let [name, kind, options] = fields.as_slice() else { panic!("not three fields: {line}") };
+            let [name, kind, options] = fields.as_slice() else {
+                panic!("not three fields: {line}")
+            };
             assert!(!name.is_empty() && operands(kind).is_some(), "{line}");
-            assert!(options.split_whitespace().all(|option| option.starts_with('-') && option.len() > 1), "{line}");
-            let all: Vec<&str> = rows().filter(|(row, _, _)| row == name).map(|(_, kind, _)| kind).collect();
-            assert!(all.iter().all(|other| other == kind), "{name} has operands of two kinds");
+            assert!(
+                options
+                    .split_whitespace()
+                    .all(|option| option.starts_with('-') && option.len() > 1),
+                "{line}"
+            );
+            let all: Vec<&str> = rows()
+                .filter(|(row, _, _)| row == name)
+                .map(|(_, kind, _)| kind)
+                .collect();
+            assert!(
+                all.iter().all(|other| other == kind),
+                "{name} has operands of two kinds"
+            );
         }
     }
 }

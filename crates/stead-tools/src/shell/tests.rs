@@ -19,7 +19,10 @@ fn shown_part(part: &Part) -> String {
         Value::Known(text) => text.clone(),
         Value::Unknown(_) => "?".to_owned(),
     };
-    let set = part.assignments.iter().map(|a| format!("{}={}", a.name, value(&a.value)));
+    let set = part
+        .assignments
+        .iter()
+        .map(|a| format!("{}={}", a.name, value(&a.value)));
     let words = part.words.iter().map(|word| value(&word.value));
     let redirects = part.redirects.iter().map(|redirect| {
         let target = value(&redirect.target.value);
@@ -37,12 +40,20 @@ fn shown_part(part: &Part) -> String {
         Reach::Inner => Some("(inner)".to_owned()),
         Reach::Behind => Some("(behind)".to_owned()),
     };
-    set.chain(words).chain(redirects).chain(reach).collect::<Vec<_>>().join(" ")
+    set.chain(words)
+        .chain(redirects)
+        .chain(reach)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn table(cases: &[(&str, &str)]) {
-    let wrong = cases.iter().filter(|(command, expected)| shown(command) != *expected);
-    let wrong: Vec<_> = wrong.map(|(command, _)| (command, shown(command), parse(command).unclear)).collect();
+    let wrong = cases
+        .iter()
+        .filter(|(command, expected)| shown(command) != *expected);
+    let wrong: Vec<_> = wrong
+        .map(|(command, _)| (command, shown(command), parse(command).unclear))
+        .collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
@@ -54,7 +65,10 @@ fn quoting_is_resolved_where_that_is_certain() {
         ("\\rm -rf x", "rm -rf x"),
         ("r''m x", "rm x"),
         ("$'\\x72m' x", "rm x"),
-        ("echo $'a\\\\' ; rm x ; echo 'b'", "echo a\\ / rm x / echo b / UNCLEAR"),
+        (
+            "echo $'a\\\\' ; rm x ; echo 'b'",
+            "echo a\\ / rm x / echo b / UNCLEAR",
+        ),
         (r#"echo "a\"b\$c\`d\\e\f""#, r#"echo a"b$c`d\e\f"#),
         ("echo a#b # c; rm x", "echo a#b"),
         ("echo \"# $(rm x)\"", "rm x / echo ?"),
@@ -70,7 +84,10 @@ fn what_only_running_tells_is_unknown() {
         ("$x a", "? a"),
         ("l${x}s", "?"),
         ("cat${IFS}f", "?"),
-        ("ls *.rs [ab] a? {a,b} ~ ~/x $x \"$x\" $((1+2)) \"${x:-y}\"", "ls ? ? ? ? ? ? ? ? ? ?"),
+        (
+            "ls *.rs [ab] a? {a,b} ~ ~/x $x \"$x\" $((1+2)) \"${x:-y}\"",
+            "ls ? ? ? ? ? ? ? ? ? ?",
+        ),
         ("/bin/r[m] x", "? x"),
         ("{rm,-rf,x}", "? / UNCLEAR"),
         ("echo $'a\\0b'", "echo ?"),
@@ -83,7 +100,10 @@ fn every_command_is_a_part_wherever_it_stands() {
         ("a; b & c && d || e | f |& g", "a / b / c / d / e / f / g"),
         ("a\nb\n\n c", "a / b / c"),
         ("(a; b) && { c; d; }", "a / b / c / d"),
-        ("if a; then b; elif c; then d; else e; fi", "a / b / c / d / e"),
+        (
+            "if a; then b; elif c; then d; else e; fi",
+            "a / b / c / d / e",
+        ),
         ("while a; do b; done; until c; do d; done", "a / b / c / d"),
         ("for f in $(a) b; do c $f; done", "a / c ?"),
         ("for PATH in /x; do ls; done", "PATH=? / ls"),
@@ -91,7 +111,10 @@ fn every_command_is_a_part_wherever_it_stands() {
         ("! a", "a"),
         ("f() { a; }; f", "function f / a / f"),
         ("function f { a; }\nf", "function f / a / f"),
-        ("echo $(a $(b)) `c` \"$(d)\" \"`e`\"", "b / a ? / c / d / e / echo ? ? ? ?"),
+        (
+            "echo $(a $(b)) `c` \"$(d)\" \"`e`\"",
+            "b / a ? / c / d / e / echo ? ? ? ?",
+        ),
         ("diff <(a) <(b) > >(c)", "a / b / c / diff ? ? >?"),
         ("x=$(a) y=1 b", "a / x=? y=1 b"),
         ("x=1", "x=1"),
@@ -104,7 +127,10 @@ fn every_command_is_a_part_wherever_it_stands() {
         ("[ -f x ] && a", "[ -f x ] / a"),
         ("[[ -f $(a) ]] && b", "a / [[ -f ? ]] / b"),
         ("{ a; } > f 2>&1", "a / >f &1"),
-        ("a >f >>g 2>/dev/null <h &>i >|j 2>&1 >&-", "a >f >g >/dev/null <h >i >j &1 &-"),
+        (
+            "a >f >>g 2>/dev/null <h &>i >|j 2>&1 >&-",
+            "a >f >g >/dev/null <h >i >j &1 &-",
+        ),
         (">f a b", "a b >f"),
         ("a >f b", "a b >f"),
     ]);
@@ -124,7 +150,10 @@ fn wrappers_are_looked_through_and_stay() {
         ("time -p rm a", "time -p rm a / rm a (inner)"),
         ("nohup rm a &", "nohup rm a / rm a (inner)"),
         ("sudo -u x rm a", "sudo -u x rm a / rm a (behind)"),
-        ("sudo sh -c 'rm a'", "sudo sh -c «rm a» / sh -c «rm a» (behind) / rm a (behind)"),
+        (
+            "sudo sh -c 'rm a'",
+            "sudo sh -c «rm a» / sh -c «rm a» (behind) / rm a (behind)",
+        ),
         ("xargs -0 rm -f", "xargs -0 rm -f / rm -f ? (inner)"),
         ("xargs -I% mv % b", "xargs -I% mv % b / mv ? b ? (inner)"),
         ("xargs", "xargs"),
@@ -134,9 +163,15 @@ fn wrappers_are_looked_through_and_stay() {
         ),
         ("sh -c 'a; b'", "sh -c «a; b» / a (inner) / b (inner)"),
         ("bash -lc \"rm a\" x", "bash -lc «rm a» x / rm a (inner)"),
-        ("bash -o pipefail -c 'a | b'", "bash -o pipefail -c «a | b» / a (inner) / b (inner)"),
+        (
+            "bash -o pipefail -c 'a | b'",
+            "bash -o pipefail -c «a | b» / a (inner) / b (inner)",
+        ),
         ("sh -c \"$x\"", "sh -c ? / ? (inner)"),
-        ("bash <<'E'\nrm a\nE", "bash <<«rm a\n» / ? (inner) / rm a (inner)"),
+        (
+            "bash <<'E'\nrm a\nE",
+            "bash <<«rm a\n» / ? (inner) / rm a (inner)",
+        ),
         ("bash script.sh", "bash script.sh"),
         ("eval rm 'a b'", "eval rm «a b» / rm a b (inner)"),
         ("eval \"$x\"", "eval ? / ? (inner)"),
@@ -144,7 +179,10 @@ fn wrappers_are_looked_through_and_stay() {
         ("busybox rm a", "busybox rm a / rm a (inner)"),
         ("exec -a x rm a", "exec -a x rm a / rm a (inner)"),
         ("su -c 'rm a' root", "su -c «rm a» root / rm a (behind)"),
-        ("nice --weird rm a", "nice --weird rm a / ? (inner) / --weird rm a (behind) / rm a (behind) / a (behind)"),
+        (
+            "nice --weird rm a",
+            "nice --weird rm a / ? (inner) / --weird rm a (behind) / rm a (behind) / a (behind)",
+        ),
     ]);
 }
 
@@ -198,7 +236,11 @@ fn what_is_not_certain_is_unclear() {
         "watch 'a <(b)'",
     ];
     for command in cases {
-        assert!(parse(command).unclear.is_some(), "{command:?} is {}", shown(command));
+        assert!(
+            parse(command).unclear.is_some(),
+            "{command:?} is {}",
+            shown(command)
+        );
     }
 }
 
@@ -209,9 +251,14 @@ fn bounds_hold() {
     assert_eq!(long.unclear.map(|unclear| unclear.at), Some(MAX_BYTES));
     assert_eq!(parse(&"a;".repeat(MAX_PARTS)).unclear, None);
     let many = parse(&"a;".repeat(MAX_PARTS + 1));
-    assert_eq!(many.unclear.map(|unclear| unclear.reason), Some("more than 200 commands".to_owned()));
+    assert_eq!(
+        many.unclear.map(|unclear| unclear.reason),
+        Some("more than 200 commands".to_owned())
+    );
     let deep = |levels: usize| format!("{}a{}", "( ".repeat(levels), " )".repeat(levels));
     assert_eq!(parse(&deep(MAX_DEPTH - 1)).unclear, None);
-    let too_deep = parse(&deep(MAX_DEPTH)).unclear.map(|unclear| unclear.reason);
+    let too_deep = parse(&deep(MAX_DEPTH))
+        .unclear
+        .map(|unclear| unclear.reason);
     assert_eq!(too_deep, Some("deeper than 100 levels".to_owned()));
 }

@@ -20,13 +20,16 @@ enum Inside {
 
 /// What some shells know and others read as something else.
 const DIALECT: [&str; 19] = [
-    "$'", "$\"", "$[", "&>", "|&", "<<<", "<(", ">(", "[[", "((", "=(", "+=", ";&", "eval", "function", "coproc",
-    "select", "time", "${",
+    "$'", "$\"", "$[", "&>", "|&", "<<<", "<(", ">(", "[[", "((", "=(", "+=", ";&", "eval",
+    "function", "coproc", "select", "time", "${",
 ];
 
 /// Adds what wrappers run after them.
 pub(super) fn look_through(script: Script, level: usize) -> Script {
-    let mut out = Script { parts: Vec::new(), unclear: script.unclear };
+    let mut out = Script {
+        parts: Vec::new(),
+        unclear: script.unclear,
+    };
     for part in script.parts {
         add(part, level, &mut out);
     }
@@ -60,7 +63,10 @@ fn add(part: Part, level: usize, out: &mut Script) {
                     out.parts.push(part);
                 }
                 if let Some(unclear) = script.unclear {
-                    out.doubt(format!("what `{name}` runs: {}", unclear.reason), unclear.at);
+                    out.doubt(
+                        format!("what `{name}` runs: {}", unclear.reason),
+                        unclear.at,
+                    );
                 }
             }
         }
@@ -75,7 +81,9 @@ fn within(outer: Reach, inner: Reach) -> Reach {
 }
 
 fn inside(part: &Part) -> Vec<Inside> {
-    let (Some(name), [_, words @ ..]) = (part.name(), part.words.as_slice()) else { return Vec::new() };
+    let (Some(name), [_, words @ ..]) = (part.name(), part.words.as_slice()) else {
+        return Vec::new();
+    };
     match base_name(name) {
         "bash" | "rbash" => shell(part, words),
         "sh" | "dash" | "ash" => dialect(shell(part, words)),
@@ -88,7 +96,14 @@ fn inside(part: &Part) -> Vec<Inside> {
         "trap" => trap(words),
         "find" | "fd" | "fdfind" => find(words),
         "xargs" => xargs(words),
-        "command" if matches!(words.first().and_then(Word::known), Some("-v" | "-V" | "-pv" | "-pV")) => Vec::new(),
+        "command"
+            if matches!(
+                words.first().and_then(Word::known),
+                Some("-v" | "-V" | "-pv" | "-pV")
+            ) =>
+        {
+            Vec::new()
+        }
         "env" => env(words),
         "sudo" | "doas" => sudo(words),
         "su" | "runuser" => dialect(su(words)),
@@ -101,9 +116,9 @@ fn inside(part: &Part) -> Vec<Inside> {
             Some([]) => Vec::new(),
             None => anything_and_guesses(words),
         },
-        "parallel" | "strace" | "ltrace" | "flock" | "chroot" | "unshare" | "nsenter" | "firejail" | "bwrap"
-        | "script" | "systemd-run" | "taskset" | "chrt" | "prlimit" | "expect" | "unbuffer" | "entr"
-        | "start-stop-daemon" => anything_and_guesses(words),
+        "parallel" | "strace" | "ltrace" | "flock" | "chroot" | "unshare" | "nsenter"
+        | "firejail" | "bwrap" | "script" | "systemd-run" | "taskset" | "chrt" | "prlimit"
+        | "expect" | "unbuffer" | "entr" | "start-stop-daemon" => anything_and_guesses(words),
         other => match prefix(other).map(|spec| spec.operands(words)) {
             Some(Some(rest)) => command(rest),
             Some(None) => anything_and_guesses(words),
@@ -117,7 +132,12 @@ pub(super) fn base_name(name: &str) -> &str {
 }
 
 const fn letters(flags: &'static str, valued: &'static str) -> Spec {
-    Spec { flags, valued, long: &[], long_valued: &[] }
+    Spec {
+        flags,
+        valued,
+        long: &[],
+        long_valued: &[],
+    }
 }
 
 const TIMEOUT: Spec = Spec {
@@ -135,19 +155,49 @@ const ENV: Spec = Spec {
 const XARGS: Spec = Spec {
     flags: "0rtpxo",
     valued: "nPLIdaEs",
-    long: &["null", "no-run-if-empty", "verbose", "interactive", "exit", "open-tty"],
-    long_valued: &["max-args", "max-procs", "delimiter", "arg-file", "max-chars"],
+    long: &[
+        "null",
+        "no-run-if-empty",
+        "verbose",
+        "interactive",
+        "exit",
+        "open-tty",
+    ],
+    long_valued: &[
+        "max-args",
+        "max-procs",
+        "delimiter",
+        "arg-file",
+        "max-chars",
+    ],
 };
 const SUDO: Spec = Spec {
     flags: "EHnkKAbiSsPL",
     valued: "ugCDhprtTURa",
-    long: &["preserve-env", "set-home", "non-interactive", "login", "shell", "stdin", "background"],
+    long: &[
+        "preserve-env",
+        "set-home",
+        "non-interactive",
+        "login",
+        "shell",
+        "stdin",
+        "background",
+    ],
     long_valued: &["user", "group", "chdir", "chroot", "host", "prompt"],
 };
 const WATCH: Spec = Spec {
     flags: "dtbegcxwpqr",
     valued: "n",
-    long: &["differences", "no-title", "beep", "errexit", "chgexit", "color", "exec", "precise"],
+    long: &[
+        "differences",
+        "no-title",
+        "beep",
+        "errexit",
+        "chgexit",
+        "color",
+        "exec",
+        "precise",
+    ],
     long_valued: &["interval"],
 };
 
@@ -155,15 +205,27 @@ const WATCH: Spec = Spec {
 fn prefix(name: &str) -> Option<Spec> {
     match name {
         "command" => Some(letters("p", "")),
-        "builtin" | "nohup" | "busybox" | "toybox" | "chronic" | "fakeroot" | "noglob" | "nocorrect" => {
-            Some(letters("", ""))
-        }
+        "builtin" | "nohup" | "busybox" | "toybox" | "chronic" | "fakeroot" | "noglob"
+        | "nocorrect" => Some(letters("", "")),
         "exec" => Some(letters("cl", "a")),
         "setsid" => Some(letters("cfw", "")),
-        "nice" => Some(Spec { long_valued: &["adjustment"], ..letters("0123456789", "n") }),
-        "ionice" => Some(Spec { long: &["ignore"], long_valued: &["class", "classdata"], ..letters("t", "cn") }),
-        "stdbuf" => Some(Spec { long_valued: &["input", "output", "error"], ..letters("", "ioe") }),
-        "time" => Some(Spec { long_valued: &["format", "output"], ..letters("pvaqV", "fo") }),
+        "nice" => Some(Spec {
+            long_valued: &["adjustment"],
+            ..letters("0123456789", "n")
+        }),
+        "ionice" => Some(Spec {
+            long: &["ignore"],
+            long_valued: &["class", "classdata"],
+            ..letters("t", "cn")
+        }),
+        "stdbuf" => Some(Spec {
+            long_valued: &["input", "output", "error"],
+            ..letters("", "ioe")
+        }),
+        "time" => Some(Spec {
+            long_valued: &["format", "output"],
+            ..letters("pvaqV", "fo")
+        }),
         _ => None,
     }
 }
@@ -176,17 +238,30 @@ fn command(words: &[Word]) -> Vec<Inside> {
     if words.is_empty() {
         return Vec::new();
     }
-    if matches!(words.first().map(|word| word.source.as_str()), Some("!" | "{" | "if" | "while" | "until" | "for")) {
+    if matches!(
+        words.first().map(|word| word.source.as_str()),
+        Some("!" | "{" | "if" | "while" | "until" | "for")
+    ) {
         return vec![anything()];
     }
-    let assignments = before.iter().filter_map(Word::known).filter_map(split_assignment).collect();
-    vec![Inside::Command(Part { assignments, ..Part::new(words.to_vec(), Reach::Inner) })]
+    let assignments = before
+        .iter()
+        .filter_map(Word::known)
+        .filter_map(split_assignment)
+        .collect();
+    vec![Inside::Command(Part {
+        assignments,
+        ..Part::new(words.to_vec(), Reach::Inner)
+    })]
 }
 
 fn split_assignment(text: &str) -> Option<Assignment> {
     let (name, value) = text.split_once('=')?;
     let is_name = !name.is_empty() && name_length(name) == name.len();
-    is_name.then(|| Assignment { name: name.to_owned(), value: Value::Known(value.to_owned()) })
+    is_name.then(|| Assignment {
+        name: name.to_owned(),
+        value: Value::Known(value.to_owned()),
+    })
 }
 
 fn anything() -> Inside {
@@ -199,7 +274,9 @@ fn anything_and_guesses(words: &[Word]) -> Vec<Inside> {
 }
 
 fn guesses(words: &[Word]) -> impl Iterator<Item = Inside> {
-    let starts = (0..words.len()).take(MAX_GUESSES).filter_map(|start| words.get(start..));
+    let starts = (0..words.len())
+        .take(MAX_GUESSES)
+        .filter_map(|start| words.get(start..));
     starts.map(|words| Inside::Command(Part::new(words.to_vec(), Reach::Behind)))
 }
 
@@ -242,7 +319,9 @@ fn shell(part: &Part, words: &[Word]) -> Vec<Inside> {
     let mut takes_text = false;
     let mut rest = words;
     while let [word, after @ ..] = rest {
-        let Some(text) = word.known() else { return vec![anything()] };
+        let Some(text) = word.known() else {
+            return vec![anything()];
+        };
         rest = after;
         match text.as_bytes() {
             b"--" | b"-" => break,
@@ -250,7 +329,10 @@ fn shell(part: &Part, words: &[Word]) -> Vec<Inside> {
             [b'-', b'-', ..] => {}
             [b'-' | b'+', letters @ ..] => {
                 takes_text |= text.starts_with('-') && letters.contains(&b'c');
-                if letters.iter().any(|letter| letter.eq_ignore_ascii_case(&b'o')) {
+                if letters
+                    .iter()
+                    .any(|letter| letter.eq_ignore_ascii_case(&b'o'))
+                {
                     rest = after.get(1..).unwrap_or_default();
                 }
             }
@@ -264,13 +346,22 @@ fn shell(part: &Part, words: &[Word]) -> Vec<Inside> {
         (Some(text), true) => joined(std::slice::from_ref(text), Reach::Inner),
         (Some(_), false) => Vec::new(),
         (None, _) => {
-            let bodies = part.redirects.iter().filter_map(|redirect| match &redirect.kind {
-                RedirectKind::Heredoc(Some(body)) => Some(Inside::Script(body.clone(), Reach::Inner)),
-                RedirectKind::Text => redirect.target.known().map(|text| Inside::Script(text.to_owned(), Reach::Inner)),
-                RedirectKind::Heredoc(None) | RedirectKind::Read | RedirectKind::Write | RedirectKind::Duplicate => {
-                    None
-                }
-            });
+            let bodies = part
+                .redirects
+                .iter()
+                .filter_map(|redirect| match &redirect.kind {
+                    RedirectKind::Heredoc(Some(body)) => {
+                        Some(Inside::Script(body.clone(), Reach::Inner))
+                    }
+                    RedirectKind::Text => redirect
+                        .target
+                        .known()
+                        .map(|text| Inside::Script(text.to_owned(), Reach::Inner)),
+                    RedirectKind::Heredoc(None)
+                    | RedirectKind::Read
+                    | RedirectKind::Write
+                    | RedirectKind::Duplicate => None,
+                });
             std::iter::once(anything()).chain(bodies).collect()
         }
     }
@@ -279,7 +370,10 @@ fn shell(part: &Part, words: &[Word]) -> Vec<Inside> {
 /// `find … -exec COMMAND {} ;` and its kin.
 fn find(words: &[Word]) -> Vec<Inside> {
     let runs = |word: &Word| {
-        matches!(word.known(), Some("-exec" | "-execdir" | "-ok" | "-okdir" | "-x" | "-X" | "--exec" | "--exec-batch"))
+        matches!(
+            word.known(),
+            Some("-exec" | "-execdir" | "-ok" | "-okdir" | "-x" | "-X" | "--exec" | "--exec-batch")
+        )
     };
     let mut inside = Vec::new();
     let mut rest = words;
@@ -299,7 +393,9 @@ fn find(words: &[Word]) -> Vec<Inside> {
 }
 
 fn xargs(words: &[Word]) -> Vec<Inside> {
-    let Some(rest) = XARGS.operands(words) else { return anything_and_guesses(words) };
+    let Some(rest) = XARGS.operands(words) else {
+        return anything_and_guesses(words);
+    };
     if rest.is_empty() {
         return Vec::new();
     }
@@ -314,9 +410,15 @@ fn xargs(words: &[Word]) -> Vec<Inside> {
 
 /// What `-I` says is replaced by what was read.
 fn replacement(options: &[Word]) -> Option<&str> {
-    let at = options.iter().position(|word| word.source.starts_with('-') && word.source.contains('I'))?;
+    let at = options
+        .iter()
+        .position(|word| word.source.starts_with('-') && word.source.contains('I'))?;
     let (_, attached) = options.get(at)?.known()?.split_once('I')?;
-    if attached.is_empty() { options.get(at + 1)?.known() } else { Some(attached) }
+    if attached.is_empty() {
+        options.get(at + 1)?.known()
+    } else {
+        Some(attached)
+    }
 }
 
 fn replaced(word: &Word, mark: &str) -> Word {
@@ -332,19 +434,32 @@ fn env(words: &[Word]) -> Vec<Inside> {
         None => {
             // `-S` splits its text by rules of its own, which are near to those of a shell.
             let texts = words.iter().filter_map(Word::known).map(|text| {
-                text.strip_prefix("--split-string=").or(text.strip_prefix("-S")).unwrap_or(text).to_owned()
+                text.strip_prefix("--split-string=")
+                    .or(text.strip_prefix("-S"))
+                    .unwrap_or(text)
+                    .to_owned()
             });
-            let texts = texts.filter(|text| !text.is_empty()).map(|text| Inside::Script(text, Reach::Behind));
-            std::iter::once(anything()).chain(texts).chain(guesses(words)).collect()
+            let texts = texts
+                .filter(|text| !text.is_empty())
+                .map(|text| Inside::Script(text, Reach::Behind));
+            std::iter::once(anything())
+                .chain(texts)
+                .chain(guesses(words))
+                .collect()
         }
     }
 }
 
 /// Whoever allows `sudo X` means just that; rules that deny see X.
 fn sudo(words: &[Word]) -> Vec<Inside> {
-    let Some(rest) = SUDO.operands(words) else { return guesses(words).collect() };
+    let Some(rest) = SUDO.operands(words) else {
+        return guesses(words).collect();
+    };
     let behind = |inside| match inside {
-        Inside::Command(part) => Inside::Command(Part { reach: Reach::Behind, ..part }),
+        Inside::Command(part) => Inside::Command(Part {
+            reach: Reach::Behind,
+            ..part
+        }),
         Inside::Script(text, _) => Inside::Script(text, Reach::Behind),
         Inside::Doubt(reason) => Inside::Doubt(reason),
     };
@@ -352,9 +467,18 @@ fn sudo(words: &[Word]) -> Vec<Inside> {
 }
 
 fn su(words: &[Word]) -> Vec<Inside> {
-    let attached = |word: &Word| word.known().and_then(|text| text.strip_prefix("--command=")).map(str::to_owned);
-    let at = words.iter().position(|word| matches!(word.known(), Some("-c" | "--command")));
-    let text = at.and_then(|at| words.get(at + 1)).and_then(Word::known).map(str::to_owned);
+    let attached = |word: &Word| {
+        word.known()
+            .and_then(|text| text.strip_prefix("--command="))
+            .map(str::to_owned)
+    };
+    let at = words
+        .iter()
+        .position(|word| matches!(word.known(), Some("-c" | "--command")));
+    let text = at
+        .and_then(|at| words.get(at + 1))
+        .and_then(Word::known)
+        .map(str::to_owned);
     match text.or_else(|| words.iter().find_map(attached)) {
         Some(text) => vec![Inside::Script(text, Reach::Behind)],
         None => guesses(words).collect(),

@@ -16,8 +16,10 @@ pub(super) struct Deltas {
 
 impl Deltas {
     pub(super) fn push(&mut self, piece: &[u8], listener: &(dyn Fn(String) + Send + Sync)) {
-        self.untold.extend_from_slice(&piece[piece.len().saturating_sub(MAX_BYTES)..]);
-        self.untold.drain(..self.untold.len().saturating_sub(MAX_BYTES));
+        self.untold
+            .extend_from_slice(&piece[piece.len().saturating_sub(MAX_BYTES)..]);
+        self.untold
+            .drain(..self.untold.len().saturating_sub(MAX_BYTES));
         if self.told.is_none_or(|told| told.elapsed() >= INTERVAL) {
             self.flush(listener);
         }

@@ -56,7 +56,10 @@ impl SpillSite {
 
 impl fmt::Debug for SpillSite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SpillSite").field("folder", &self.folder).field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("SpillSite")
+            .field("folder", &self.folder)
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -73,12 +76,18 @@ struct Made {
 impl Spills {
     /// Those that go to `site`.
     pub fn at(site: SpillSite) -> Self {
-        Self(Some(Arc::new(Made { site, count: AtomicU32::new(0) })))
+        Self(Some(Arc::new(Made {
+            site,
+            count: AtomicU32::new(0),
+        })))
     }
 
     /// A new one, with a file of its own.
     pub fn spill(&self) -> Spill {
-        let number = self.0.as_ref().map_or(0, |made| made.count.fetch_add(1, Ordering::Relaxed));
+        let number = self
+            .0
+            .as_ref()
+            .map_or(0, |made| made.count.fetch_add(1, Ordering::Relaxed));
         let redactor = self.0.as_ref().map(|made| made.site.redactor.stream());
         Spill {
             made: self.0.clone(),
@@ -122,7 +131,10 @@ enum Place {
 
 impl fmt::Debug for Spill {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Spill").field("made", &self.made).field("bytes", &self.bytes).finish_non_exhaustive()
+        f.debug_struct("Spill")
+            .field("made", &self.made)
+            .field("bytes", &self.bytes)
+            .finish_non_exhaustive()
     }
 }
 
@@ -157,9 +169,15 @@ impl Spill {
             Place::Memory => String::from_utf8_lossy(&self.head).into_owned(),
             Place::Nowhere(why) => self.told(|preview| preview.lost(&why)),
             Place::File(sink) => {
-                let readers = self.made.as_ref().map(|made| made.site.readers).unwrap_or_default();
+                let readers = self
+                    .made
+                    .as_ref()
+                    .map(|made| made.site.readers)
+                    .unwrap_or_default();
                 match sink.end().await {
-                    Ended::Whole(path) => self.told(|preview| preview.told(Kept::All(&path), &readers, "")),
+                    Ended::Whole(path) => {
+                        self.told(|preview| preview.told(Kept::All(&path), &readers, ""))
+                    }
                     Ended::Part { path, bytes, .. } if bytes == self.bytes => {
                         self.told(|preview| preview.told(Kept::All(&path), &readers, ""))
                     }
@@ -185,7 +203,8 @@ impl Spill {
         let (held, further) = clean.split_at(clean.len().min(HEAD_BYTES - self.head.len()));
         self.head.extend_from_slice(held);
         self.tail.extend(further);
-        self.tail.drain(..self.tail.len().saturating_sub(TAIL_BYTES));
+        self.tail
+            .drain(..self.tail.len().saturating_sub(TAIL_BYTES));
         if further.is_empty() {
             return;
         }
@@ -207,7 +226,10 @@ impl Spill {
             number => format!("-{}", number + 1),
         };
         let ending = if self.is_binary() { "bin" } else { "txt" };
-        let path = made.site.folder.join(&format!("{}{number}.{ending}", made.site.name));
+        let path = made
+            .site
+            .folder
+            .join(&format!("{}{number}.{ending}", made.site.name));
         match path {
             Ok(path) => {
                 let mut sink = Sink::open(&made.site, path);
@@ -228,8 +250,16 @@ impl Spill {
             Some(_) => self.line_ends + 1,
         };
         // The end begins in the middle of a line, and perhaps of a character.
-        let tail: Vec<u8> = self.tail.iter().copied().skip_while(|byte| byte & 0xc0 == 0x80).collect();
-        let (head, tail) = (String::from_utf8_lossy(&self.head), String::from_utf8_lossy(&tail));
+        let tail: Vec<u8> = self
+            .tail
+            .iter()
+            .copied()
+            .skip_while(|byte| byte & 0xc0 == 0x80)
+            .collect();
+        let (head, tail) = (
+            String::from_utf8_lossy(&self.head),
+            String::from_utf8_lossy(&tail),
+        );
         let around = (!self.is_binary()).then_some((&*head, &*tail));
         tell(Preview::of_ends(self.bytes, lines, around))
     }

@@ -21,14 +21,21 @@ pub struct Quota {
 impl Quota {
     /// At most `max_bytes` in `folder` of `files`.
     pub fn new(files: Arc<dyn Vfs>, folder: VPath, max_bytes: u64) -> Self {
-        Self { files, folder, max_bytes, used: OnceCell::new() }
+        Self {
+            files,
+            folder,
+            max_bytes,
+            used: OnceCell::new(),
+        }
     }
 
     /// Takes up to `wanted` bytes; how many there were.
     pub async fn take(&self, wanted: u64) -> u64 {
         let used = self.used().await;
         let room = |used: u64| wanted.min(self.max_bytes.saturating_sub(used));
-        let taken = used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| Some(used + room(used)));
+        let taken = used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+            Some(used + room(used))
+        });
         taken.map_or(0, room)
     }
 
@@ -36,7 +43,8 @@ impl Quota {
     pub async fn take_all(&self, wanted: u64) -> bool {
         let used = self.used().await;
         let taken = used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
-            used.checked_add(wanted).filter(|used| *used <= self.max_bytes)
+            used.checked_add(wanted)
+                .filter(|used| *used <= self.max_bytes)
         });
         taken.is_ok()
     }
@@ -50,11 +58,16 @@ impl Quota {
 
     /// In words, for whoever met it.
     pub fn sentence(&self) -> String {
-        format!("the files of this session have reached {} MB (offload.max_mb)", self.max_bytes / (1024 * 1024))
+        format!(
+            "the files of this session have reached {} MB (offload.max_mb)",
+            self.max_bytes / (1024 * 1024)
+        )
     }
 
     async fn used(&self) -> &AtomicU64 {
-        self.used.get_or_init(|| async { AtomicU64::new(self.count().await) }).await
+        self.used
+            .get_or_init(|| async { AtomicU64::new(self.count().await) })
+            .await
     }
 
     /// What lies in the folder now; a folder that is not there is empty.

@@ -36,7 +36,11 @@ pub(super) enum Ended {
     /// It holds everything.
     Whole(VPath),
     /// It holds the first bytes.
-    Part { path: VPath, bytes: u64, why: String },
+    Part {
+        path: VPath,
+        bytes: u64,
+        why: String,
+    },
     /// There is none.
     Failed(String),
 }
@@ -50,7 +54,15 @@ impl Sink {
             files.write_stream(&target, source).await
         });
         let (quota, cap_bytes) = (site.quota.clone(), site.cap_bytes);
-        Self { path, pieces: Some(pieces), writing, quota, cap_bytes, written: 0, full: None }
+        Self {
+            path,
+            pieces: Some(pieces),
+            writing,
+            quota,
+            cap_bytes,
+            written: 0,
+            full: None,
+        }
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -58,7 +70,9 @@ impl Sink {
     }
 
     pub(super) async fn push(&mut self, piece: &[u8]) {
-        let (Some(pieces), None) = (&self.pieces, &self.full) else { return };
+        let (Some(pieces), None) = (&self.pieces, &self.full) else {
+            return;
+        };
         let below_cap = (piece.len() as u64).min(self.cap_bytes - self.written);
         let taken = self.quota.take(below_cap).await;
         self.written += taken;
@@ -97,7 +111,11 @@ impl Sink {
         }
         match self.full {
             None => Ended::Whole(self.path),
-            Some(Full::Bound(why)) => Ended::Part { path: self.path, bytes: self.written, why },
+            Some(Full::Bound(why)) => Ended::Part {
+                path: self.path,
+                bytes: self.written,
+                why,
+            },
             Some(Full::Failed(error)) => failed(&self.quota, self.written, error),
         }
     }

@@ -29,7 +29,11 @@ fn held(cap_bytes: u64, quota_bytes: u64, secrets: &[&str]) -> Held {
         readers: Readers::among(&Registry::new(file_tools()).unwrap(), Surface::Snake),
         listener: Arc::new(move |text| told.lock().unwrap().push(text)),
     };
-    Held { spills: Spills::at(site), files, heard }
+    Held {
+        spills: Spills::at(site),
+        files,
+        heard,
+    }
 }
 
 impl Held {
@@ -41,7 +45,12 @@ impl Held {
     }
 
     async fn content(&self, name: &str) -> Vec<u8> {
-        self.files.read(&path(&format!("offload/s/{name}")), ReadRange::ALL).await.unwrap().0.to_vec()
+        self.files
+            .read(&path(&format!("offload/s/{name}")), ReadRange::ALL)
+            .await
+            .unwrap()
+            .0
+            .to_vec()
     }
 }
 
@@ -74,9 +83,14 @@ async fn a_long_output_is_in_the_file_to_the_last_byte() {
         for piece in whole.as_bytes().chunks(piece) {
             assert_eq!(spill.write(piece).await, Room::Left);
         }
-        let name = if number == 0 { "c1.txt".to_owned() } else { format!("c1-{}.txt", number + 1) };
+        let name = if number == 0 {
+            "c1.txt".to_owned()
+        } else {
+            format!("c1-{}.txt", number + 1)
+        };
         let readers = held.spills.0.as_ref().unwrap().site.readers;
-        let want = Preview::of(crate::Noun::Output, &whole, 20_000).kept(&path(&format!("offload/s/{name}")), &readers);
+        let want = Preview::of(crate::Noun::Output, &whole, 20_000)
+            .kept(&path(&format!("offload/s/{name}")), &readers);
         assert_eq!(text(&spill.finish().await), want);
         assert!(held.content(&name).await == whole.as_bytes(), "{name}");
     }
@@ -88,7 +102,12 @@ async fn a_long_output_is_in_the_file_to_the_last_byte() {
 async fn beyond_the_cap_and_the_quota_only_the_true_end_is_kept_and_the_writer_is_told() {
     let cases = [
         (MB, 512 * MB, "of one output 1 MB are kept", MB),
-        (64 * MB, 2 * MB, "the files of this session have reached 2 MB (offload.max_mb)", 2 * MB),
+        (
+            64 * MB,
+            2 * MB,
+            "the files of this session have reached 2 MB (offload.max_mb)",
+            2 * MB,
+        ),
     ];
     for (cap, quota, why, kept) in cases {
         let held = held(cap as u64, quota as u64, &[]);
@@ -99,7 +118,11 @@ async fn beyond_the_cap_and_the_quota_only_the_true_end_is_kept_and_the_writer_i
         }
         spill.write(b"\nthe end\n").await;
         let full = kept / MB - usize::from(why.starts_with("of one"));
-        assert_eq!(rooms.iter().filter(|room| **room == Room::Left).count(), full, "{why}: {rooms:?}");
+        assert_eq!(
+            rooms.iter().filter(|room| **room == Room::Left).count(),
+            full,
+            "{why}: {rooms:?}"
+        );
         let told = spill.finish().await;
         let start = format!(
             "[The output has {} bytes in 2 lines. Its first {kept} bytes are in offload/s/c1.txt; read_file with offset=0 \
@@ -113,7 +136,11 @@ async fn beyond_the_cap_and_the_quota_only_the_true_end_is_kept_and_the_writer_i
             let mut none = held.spills.spill();
             none.write(&vec![b'y'; MB]).await;
             let told = none.finish().await;
-            assert!(text(&told).contains(&format!("Only its ends are shown: {why}.]\nyyy")), "{}", text(&told));
+            assert!(
+                text(&told).contains(&format!("Only its ends are shown: {why}.]\nyyy")),
+                "{}",
+                text(&told)
+            );
             assert_eq!(held.names().await, ["c1.txt"]);
         }
     }
@@ -146,7 +173,14 @@ async fn no_secret_reaches_the_file_however_it_is_cut() {
     let told = spill.finish().await;
     assert!(!text(&told).contains("secret"), "{}", text(&told));
     assert!(held.content("c1.txt").await == "word [redacted] ".repeat(20_000).as_bytes());
-    assert!(!held.heard.lock().unwrap().concat().contains("sk-verysecret"));
+    assert!(
+        !held
+            .heard
+            .lock()
+            .unwrap()
+            .concat()
+            .contains("sk-verysecret")
+    );
 }
 
 // 5.8
@@ -161,7 +195,11 @@ async fn listeners_are_told_a_few_times_a_second_and_a_little() {
     spill.finish().await;
     let intervals = started.elapsed().as_millis() as usize / 100;
     let heard = held.heard.lock().unwrap();
-    assert!((1..=intervals + 3).contains(&heard.len()), "{} in {intervals} intervals", heard.len());
+    assert!(
+        (1..=intervals + 3).contains(&heard.len()),
+        "{} in {intervals} intervals",
+        heard.len()
+    );
     assert!(heard.iter().all(|piece| piece.len() <= 4096));
 }
 
@@ -180,8 +218,7 @@ async fn outside_a_session_the_ends_are_kept() {
     let mut spill = Spills::default().spill();
     assert_eq!(spill.write(&vec![b'x'; MB]).await, Room::Full);
     let told = spill.finish().await;
-    let want =
-        "[The output has 1048576 bytes in 1 line. Only its ends are shown: there is no session that keeps more.]";
+    let want = "[The output has 1048576 bytes in 1 line. Only its ends are shown: there is no session that keeps more.]";
     assert!(text(&told).starts_with(want), "{}", text(&told));
 }
 

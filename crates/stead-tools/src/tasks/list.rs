@@ -22,8 +22,14 @@ pub(super) enum Status {
 }
 
 impl Status {
-    const ALL: [Self; 6] =
-        [Self::Pending, Self::InProgress, Self::AwaitingCheck, Self::Completed, Self::Failed, Self::Cancelled];
+    const ALL: [Self; 6] = [
+        Self::Pending,
+        Self::InProgress,
+        Self::AwaitingCheck,
+        Self::Completed,
+        Self::Failed,
+        Self::Cancelled,
+    ];
 
     pub(super) fn as_str(self) -> &'static str {
         match self {
@@ -75,7 +81,13 @@ pub(super) struct Task(Vec<(String, Node)>);
 
 impl Task {
     /// A task that was just made, with the keys that OpenPaw gives it.
-    pub(super) fn new(id: String, kind: String, description: String, priority: Priority, now: Timestamp) -> Self {
+    pub(super) fn new(
+        id: String,
+        kind: String,
+        description: String,
+        priority: Priority,
+        now: Timestamp,
+    ) -> Self {
         let text = |(key, value): (&str, String)| (key.to_owned(), Node::Text(value));
         let given = [
             ("id", id),
@@ -88,7 +100,14 @@ impl Task {
         let empty = |key: &str| (key.to_owned(), Node::Null);
         let mut keys: Vec<(String, Node)> = given.into_iter().map(text).collect();
         keys.extend(
-            ["started_at", "completed_at", "expected_duration_minutes", "deadline", "last_checked_at"].map(empty),
+            [
+                "started_at",
+                "completed_at",
+                "expected_duration_minutes",
+                "deadline",
+                "last_checked_at",
+            ]
+            .map(empty),
         );
         keys.push(("check_count".to_owned(), Node::Int(0)));
         keys.extend(["check_interval_minutes", "notes"].map(empty));
@@ -98,7 +117,10 @@ impl Task {
     }
 
     pub(super) fn get(&self, key: &str) -> Option<&Node> {
-        self.0.iter().find(|(known, _)| known == key).map(|(_, value)| value)
+        self.0
+            .iter()
+            .find(|(known, _)| known == key)
+            .map(|(_, value)| value)
     }
 
     pub(super) fn set(&mut self, key: &str, value: Node) {
@@ -114,28 +136,39 @@ impl Task {
     }
 
     pub(super) fn status(&self) -> Option<Status> {
-        Status::ALL.into_iter().find(|status| status.as_str() == self.text("status"))
+        Status::ALL
+            .into_iter()
+            .find(|status| status.as_str() == self.text("status"))
     }
 
     pub(super) fn priority(&self) -> Priority {
-        let named = Priority::ALL.into_iter().find(|priority| priority.as_str() == self.text("priority"));
+        let named = Priority::ALL
+            .into_iter()
+            .find(|priority| priority.as_str() == self.text("priority"));
         named.unwrap_or_default()
     }
 
     /// All that is known of it, as it stands in the file.
     pub(super) fn shown(&self) -> String {
-        let known = self.0.iter().filter(|(_, value)| *value != Node::Null).cloned();
+        let known = self
+            .0
+            .iter()
+            .filter(|(_, value)| *value != Node::Null)
+            .cloned();
         yaml::write(&known.collect::<Vec<_>>())
     }
 
     /// What is wrong with the `number`th task of a file.
     fn problem(&self, number: usize) -> Option<String> {
-        let missing = ["id", "type", "status", "description"].into_iter().find(|key| self.text(key).is_empty());
+        let missing = ["id", "type", "status", "description"]
+            .into_iter()
+            .find(|key| self.text(key).is_empty());
         match missing {
             Some(key) => Some(format!("task {number} has no `{key}`")),
-            None if self.status().is_none() => {
-                Some(format!("task {number} has the status {:?}, which is none", self.text("status")))
-            }
+            None if self.status().is_none() => Some(format!(
+                "task {number} has the status {:?}, which is none",
+                self.text("status")
+            )),
             None => None,
         }
     }
@@ -153,12 +186,18 @@ impl TaskList {
     /// Reads a file. What is damaged is told, so that nobody writes over it.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let mut keys = Node::read(text)?;
-        match keys.iter().find(|(key, _)| key == "version").map(|(_, value)| value) {
+        match keys
+            .iter()
+            .find(|(key, _)| key == "version")
+            .map(|(_, value)| value)
+        {
             None | Some(Node::Int(VERSION)) => {}
             Some(_) => return Err(format!("its `version` is not {VERSION}")),
         }
-        let listed =
-            keys.iter_mut().find(|(key, _)| key == "tasks").map(|(_, value)| std::mem::replace(value, Node::Null));
+        let listed = keys
+            .iter_mut()
+            .find(|(key, _)| key == "tasks")
+            .map(|(_, value)| std::mem::replace(value, Node::Null));
         let listed = match listed {
             None | Some(Node::Null) => Vec::new(),
             Some(Node::List(items)) => items,
@@ -166,12 +205,17 @@ impl TaskList {
         };
         let mut tasks: Vec<Task> = Vec::with_capacity(listed.len());
         for (at, item) in listed.into_iter().enumerate() {
-            let Node::Map(map) = item else { return Err(format!("task {} is no map", at + 1)) };
+            let Node::Map(map) = item else {
+                return Err(format!("task {} is no map", at + 1));
+            };
             let task = Task(map);
             if let Some(problem) = task.problem(at + 1) {
                 return Err(problem);
             }
-            if tasks.iter().any(|known| known.text("id") == task.text("id")) {
+            if tasks
+                .iter()
+                .any(|known| known.text("id") == task.text("id"))
+            {
                 return Err(format!("two tasks have the id {}", task.text("id")));
             }
             tasks.push(task);
@@ -182,13 +226,22 @@ impl TaskList {
     /// The file, changed at `now`.
     pub(super) fn write(&self, now: Timestamp) -> String {
         let mut keys = self.keys.clone();
-        let mut set = |key: &str, value: Node| match keys.iter_mut().find(|(known, _)| known == key) {
+        let mut set = |key: &str, value: Node| match keys.iter_mut().find(|(known, _)| known == key)
+        {
             Some((_, old)) => *old = value,
             None => keys.push((key.to_owned(), value)),
         };
         set("version", Node::Int(VERSION));
         set("last_updated", Node::Text(iso(now)));
-        set("tasks", Node::List(self.tasks.iter().map(|task| Node::Map(task.0.clone())).collect()));
+        set(
+            "tasks",
+            Node::List(
+                self.tasks
+                    .iter()
+                    .map(|task| Node::Map(task.0.clone()))
+                    .collect(),
+            ),
+        );
         yaml::write(&keys)
     }
 

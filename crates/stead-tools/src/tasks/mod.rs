@@ -23,7 +23,10 @@ const WAIT_MS: u64 = 2;
 
 /// The list, and what must hold for it to be replaced.
 async fn load(files: &dyn Vfs, path: &VPath) -> Result<(TaskList, Expect), ToolError> {
-    let range = ReadRange { offset: 0, len: MAX_FILE_BYTES + 1 };
+    let range = ReadRange {
+        offset: 0,
+        len: MAX_FILE_BYTES + 1,
+    };
     let (bytes, version) = match files.read(path, range).await {
         Ok(read) => read,
         Err(VfsError::NotFound(_)) => {
@@ -32,13 +35,18 @@ async fn load(files: &dyn Vfs, path: &VPath) -> Result<(TaskList, Expect), ToolE
         Err(error) => return Err(tell(error)),
     };
     let damaged = |what: String| {
-        ToolError::Tell(format!("{path} is damaged: {what}. Nothing was changed; a person must repair it"))
+        ToolError::Tell(format!(
+            "{path} is damaged: {what}. Nothing was changed; a person must repair it"
+        ))
     };
     if bytes.len() as u64 > MAX_FILE_BYTES {
         return Err(damaged(format!("it is larger than {MAX_FILE_BYTES} bytes")));
     }
     let text = std::str::from_utf8(&bytes).map_err(|_| damaged("it is not a text".to_owned()))?;
-    Ok((TaskList::read(text).map_err(damaged)?, Expect::Version(version)))
+    Ok((
+        TaskList::read(text).map_err(damaged)?,
+        Expect::Version(version),
+    ))
 }
 
 /// Changes the list as `edit` does, again and again if others write meanwhile.
@@ -60,7 +68,9 @@ async fn change<T>(
             Err(error) => return Err(tell(error)),
         }
     }
-    Err(ToolError::Tell(format!("{path} is being changed by others all the time; try again later")))
+    Err(ToolError::Tell(format!(
+        "{path} is being changed by others all the time; try again later"
+    )))
 }
 
 fn tell(error: VfsError) -> ToolError {

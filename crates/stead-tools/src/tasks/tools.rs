@@ -28,7 +28,10 @@ const LISTED_CHARS: usize = 100;
 
 /// The tools for the list of tasks in the file `path`; notes are dated in `timezone`, or where the machine is.
 pub fn task_tools(path: &VPath, timezone: Option<&str>) -> Vec<Arc<dyn Tool>> {
-    let tasks = Tasks { path: path.clone(), timezone: timezone.map(str::to_owned) };
+    let tasks = Tasks {
+        path: path.clone(),
+        timezone: timezone.map(str::to_owned),
+    };
     vec![
         typed(CreateTask(tasks.clone())),
         typed(UpdateTask(tasks.clone())),
@@ -46,13 +49,21 @@ struct Tasks {
 
 impl Tasks {
     fn accesses(&self, kind: AccessKind) -> Vec<Access> {
-        vec![Access { path: self.path.as_str().to_owned(), kind, reach: Reach::Content }]
+        vec![Access {
+            path: self.path.as_str().to_owned(),
+            kind,
+            reach: Reach::Content,
+        }]
     }
 
     /// Now, as notes are dated.
     fn stamp(&self) -> String {
         let now = jiff::Zoned::now();
-        let there = self.timezone.as_deref().and_then(|zone| now.in_tz(zone).ok()).unwrap_or(now);
+        let there = self
+            .timezone
+            .as_deref()
+            .and_then(|zone| now.in_tz(zone).ok())
+            .unwrap_or(now);
         there.strftime("%Y-%m-%d %H:%M %Z").to_string()
     }
 }
@@ -95,27 +106,41 @@ impl TypedTool for CreateTask {
         bounded("description", &args.description)?;
         bounded("type", &args.kind)?;
         if args.description.trim().is_empty() || args.kind.trim().is_empty() {
-            return Err(ToolError::Tell("a task needs a `description` and a `type`".to_owned()));
+            return Err(ToolError::Tell(
+                "a task needs a `description` and a `type`".to_owned(),
+            ));
         }
         let metadata = Value::Object(args.metadata.unwrap_or_default());
         if metadata.to_string().len() > MAX_METADATA_BYTES {
-            return Err(ToolError::Tell(format!("`metadata` takes at most {MAX_METADATA_BYTES} bytes")));
+            return Err(ToolError::Tell(format!(
+                "`metadata` takes at most {MAX_METADATA_BYTES} bytes"
+            )));
         }
         let id = uuid::Uuid::now_v7().to_string();
-        let mut task = Task::new(id.clone(), args.kind, args.description, args.priority, Timestamp::now());
+        let mut task = Task::new(
+            id.clone(),
+            args.kind,
+            args.description,
+            args.priority,
+            Timestamp::now(),
+        );
         if let Some(minutes) = args.expected_duration_minutes {
             task.set("expected_duration_minutes", Node::Int(i64::from(minutes)));
         }
         task.set("metadata", Node::from(&metadata));
         change(&*cx.vfs, &self.0.path, |list| {
             if list.tasks.len() >= MAX_TASKS {
-                return Err(format!("there are {MAX_TASKS} tasks already; delete some that are done"));
+                return Err(format!(
+                    "there are {MAX_TASKS} tasks already; delete some that are done"
+                ));
             }
             list.tasks.push(task.clone());
             Ok(())
         })
         .await?;
-        Ok(Output::text(format!("Created task {id} (pending). update_task tells how it goes on.")))
+        Ok(Output::text(format!(
+            "Created task {id} (pending). update_task tells how it goes on."
+        )))
     }
 }
 
@@ -172,7 +197,10 @@ impl TypedTool for UpdateTask {
             update(&mut list.tasks[at], &args, &stamp, Timestamp::now())
         })
         .await?;
-        Ok(Output::text(format!("Updated task {} ({status}).", args.task_id)))
+        Ok(Output::text(format!(
+            "Updated task {} ({status}).",
+            args.task_id
+        )))
     }
 }
 
@@ -182,16 +210,24 @@ fn update(task: &mut Task, args: &Update, stamp: &str, now: Timestamp) -> Result
         task.set("status", Node::text(status.as_str()));
         match status {
             Status::InProgress => task.set("started_at", Node::Text(iso(now))),
-            Status::Completed | Status::Failed | Status::Cancelled => task.set("completed_at", Node::Text(iso(now))),
+            Status::Completed | Status::Failed | Status::Cancelled => {
+                task.set("completed_at", Node::Text(iso(now)))
+            }
             Status::Pending | Status::AwaitingCheck => {}
         }
     }
     if let Some(note) = args.notes.as_ref().filter(|note| !note.trim().is_empty()) {
         let before = task.text("notes");
         let line = format!("- [{stamp}] {note}");
-        let notes = if before.is_empty() { line } else { format!("{before}\n{line}") };
+        let notes = if before.is_empty() {
+            line
+        } else {
+            format!("{before}\n{line}")
+        };
         if notes.chars().count() > MAX_NOTES_CHARS {
-            return Err(format!("its notes take at most {MAX_NOTES_CHARS} characters; put long ones into a file"));
+            return Err(format!(
+                "its notes take at most {MAX_NOTES_CHARS} characters; put long ones into a file"
+            ));
         }
         task.set("notes", Node::Text(notes));
     }
@@ -231,8 +267,7 @@ impl TypedTool for ListTasks {
     type Args = Filter;
     const NAME: &'static str = "list_tasks";
     const ALIASES: &'static [&'static str] = &["TaskList"];
-    const DESCRIPTION: &'static str =
-        "Lists the tasks that outlive conversations, the most urgent first, all or those of a status or type.";
+    const DESCRIPTION: &'static str = "Lists the tasks that outlive conversations, the most urgent first, all or those of a status or type.";
     const RISK: Risk = Risk::READS;
     const LENGTH: Length = Length::Bounded;
 
@@ -243,13 +278,23 @@ impl TypedTool for ListTasks {
     async fn call(&self, cx: &ToolCx, args: Filter) -> Result<Output, ToolError> {
         let (list, _) = load(&*cx.vfs, &self.0.path).await?;
         let wanted = |task: &&Task| {
-            args.status.is_none_or(|status| task.status() == Some(status))
-                && args.kind.as_deref().is_none_or(|kind| task.text("type") == kind)
+            args.status
+                .is_none_or(|status| task.status() == Some(status))
+                && args
+                    .kind
+                    .as_deref()
+                    .is_none_or(|kind| task.text("type") == kind)
         };
         let mut tasks: Vec<&Task> = list.tasks.iter().filter(wanted).collect();
-        tasks.sort_by(|a, b| (a.priority(), a.text("created_at")).cmp(&(b.priority(), b.text("created_at"))));
+        tasks.sort_by(|a, b| {
+            (a.priority(), a.text("created_at")).cmp(&(b.priority(), b.text("created_at")))
+        });
         if tasks.is_empty() {
-            let text = if list.tasks.is_empty() { "There are no tasks." } else { "There are no such tasks." };
+            let text = if list.tasks.is_empty() {
+                "There are no tasks."
+            } else {
+                "There are no such tasks."
+            };
             return Ok(Output::text(text));
         }
         let mut text = format!("{} of {} tasks:", tasks.len(), list.tasks.len());
@@ -257,7 +302,11 @@ impl TypedTool for ListTasks {
             let _ = write!(text, "\n{}", line(task));
         }
         if tasks.len() > MAX_LISTED {
-            let _ = write!(text, "\n[{} more; ask for a status or type]", tasks.len() - MAX_LISTED);
+            let _ = write!(
+                text,
+                "\n[{} more; ask for a status or type]",
+                tasks.len() - MAX_LISTED
+            );
         }
         Ok(Output::text(text))
     }
@@ -275,7 +324,12 @@ fn line(task: &Task) -> String {
         Priority::Normal => String::new(),
         other => format!(", {}", other.as_str()),
     };
-    format!("- {} [{}{priority}] {}: {description}", task.text("id"), task.text("status"), task.text("type"))
+    format!(
+        "- {} [{}{priority}] {}: {description}",
+        task.text("id"),
+        task.text("status"),
+        task.text("type")
+    )
 }
 
 struct GetTask(Tasks);
@@ -325,7 +379,9 @@ impl TypedTool for DeleteTask {
                 Some(status) if status.is_final() => drop(list.tasks.remove(at)),
                 Some(_) | None => {
                     let status = list.tasks[at].text("status");
-                    return Err(format!("the task is {status}; complete or cancel it with update_task first"));
+                    return Err(format!(
+                        "the task is {status}; complete or cancel it with update_task first"
+                    ));
                 }
             }
             Ok(())
@@ -339,7 +395,9 @@ impl TypedTool for DeleteTask {
 fn bounded(key: &str, text: &str) -> Result<(), ToolError> {
     let chars = text.chars().count();
     match chars > MAX_TEXT_CHARS {
-        true => Err(ToolError::Tell(format!("`{key}` has {chars} characters, and at most {MAX_TEXT_CHARS} are taken"))),
+        true => Err(ToolError::Tell(format!(
+            "`{key}` has {chars} characters, and at most {MAX_TEXT_CHARS} are taken"
+        ))),
         false => Ok(()),
     }
 }

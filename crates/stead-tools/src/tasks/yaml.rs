@@ -22,7 +22,10 @@ impl Node {
     /// Reads a file that is one map; an empty file is an empty one.
     pub(super) fn read(text: &str) -> Result<Vec<(String, Self)>, String> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
+        if text
+            .lines()
+            .all(|line| line.trim().is_empty() || line.trim_start().starts_with('#'))
+        {
             return Ok(Vec::new());
         }
         match serde_saphyr::from_str::<Self>(text) {
@@ -30,9 +33,14 @@ impl Node {
             Ok(Self::Null) => Ok(Vec::new()),
             Ok(_) => Err("it is no map".to_owned()),
             Err(error) => {
-                let at = error.location().map_or(String::new(), |at| format!("line {}: ", at.line()));
+                let at = error
+                    .location()
+                    .map_or(String::new(), |at| format!("line {}: ", at.line()));
                 let message = error.without_snippet().to_string();
-                Err(format!("{at}{}", message.lines().next().unwrap_or("it is not YAML")))
+                Err(format!(
+                    "{at}{}",
+                    message.lines().next().unwrap_or("it is not YAML")
+                ))
             }
         }
     }
@@ -44,7 +52,12 @@ impl Node {
     pub(super) fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
-            Self::Null | Self::Bool(_) | Self::Int(_) | Self::Float(_) | Self::List(_) | Self::Map(_) => None,
+            Self::Null
+            | Self::Bool(_)
+            | Self::Int(_)
+            | Self::Float(_)
+            | Self::List(_)
+            | Self::Map(_) => None,
         }
     }
 
@@ -74,7 +87,11 @@ impl From<&serde_json::Value> for Node {
             },
             Value::String(text) => Self::text(text),
             Value::Array(items) => Self::List(items.iter().map(Self::from).collect()),
-            Value::Object(map) => Self::Map(map.iter().map(|(key, value)| (key.clone(), value.into())).collect()),
+            Value::Object(map) => Self::Map(
+                map.iter()
+                    .map(|(key, value)| (key.clone(), value.into()))
+                    .collect(),
+            ),
         }
     }
 }
@@ -103,7 +120,9 @@ fn write_map(out: &mut String, map: &[(String, Node)], indent: usize, skip: usiz
                 out.push('\n');
                 write_map(out, map, indent + 2, 0);
             }
-            (None, Node::Null | Node::Bool(_) | Node::Int(_) | Node::Float(_) | Node::Text(_)) => out.push('\n'),
+            (None, Node::Null | Node::Bool(_) | Node::Int(_) | Node::Float(_) | Node::Text(_)) => {
+                out.push('\n')
+            }
         }
     }
 }
@@ -123,7 +142,9 @@ fn write_list(out: &mut String, items: &[Node], indent: usize) {
                 out.push('\n');
                 write_list(out, items, indent + 2);
             }
-            (None, Node::Null | Node::Bool(_) | Node::Int(_) | Node::Float(_) | Node::Text(_)) => out.push('\n'),
+            (None, Node::Null | Node::Bool(_) | Node::Int(_) | Node::Float(_) | Node::Text(_)) => {
+                out.push('\n')
+            }
         }
     }
 }
@@ -146,7 +167,12 @@ fn quoted(text: &str) -> String {
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
             // Line ends and other things that are not printed.
-            c if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}') => {
+            c if c.is_control()
+                || matches!(
+                    c,
+                    '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}'
+                ) =>
+            {
                 let _ = write!(out, "\\u{:04x}", u32::from(c));
             }
             c => out.push(c),
@@ -167,7 +193,11 @@ fn float(value: f64) -> String {
     let text = format!("{value:?}");
     match text.split_once('e') {
         Some((digits, power)) => {
-            let digits = if digits.contains('.') { digits.to_owned() } else { format!("{digits}.0") };
+            let digits = if digits.contains('.') {
+                digits.to_owned()
+            } else {
+                format!("{digits}.0")
+            };
             let sign = if power.starts_with('-') { "" } else { "+" };
             format!("{digits}e{sign}{power}")
         }
@@ -199,7 +229,9 @@ impl<'de> Deserialize<'de> for Node {
                 Ok(Node::Int(value))
             }
             fn visit_u64<E: Error>(self, value: u64) -> Result<Node, E> {
-                i64::try_from(value).map(Node::Int).map_err(|_| E::custom(format!("{value} is too large a number")))
+                i64::try_from(value)
+                    .map(Node::Int)
+                    .map_err(|_| E::custom(format!("{value} is too large a number")))
             }
             fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
                 Ok(Node::Float(value))
@@ -218,7 +250,9 @@ impl<'de> Deserialize<'de> for Node {
                 let mut map: Vec<(String, Node)> = Vec::new();
                 while let Some((key, value)) = entries.next_entry::<String, Node>()? {
                     if map.iter().any(|(known, _)| *known == key) {
-                        return Err(A::Error::custom(format!("the key {key} stands there twice")));
+                        return Err(A::Error::custom(format!(
+                            "the key {key} stands there twice"
+                        )));
                     }
                     map.push((key, value));
                 }
@@ -243,11 +277,17 @@ mod tests {
             (Node::text("research"), "research"),
             (Node::text("output/report.md"), "output/report.md"),
             (Node::text("Yes"), "\"Yes\""),
-            (Node::text("2026-02-01T10:00:00+00:00"), "\"2026-02-01T10:00:00+00:00\""),
+            (
+                Node::text("2026-02-01T10:00:00+00:00"),
+                "\"2026-02-01T10:00:00+00:00\"",
+            ),
             (Node::text("12"), "\"12\""),
             (Node::text("a: b # c"), "\"a: b # c\""),
             (Node::text(""), "\"\""),
-            (Node::text("zwei\nZeilen \"ü\" \u{85}\u{2028}"), "\"zwei\\nZeilen \\\"ü\\\" \\u0085\\u2028\""),
+            (
+                Node::text("zwei\nZeilen \"ü\" \u{85}\u{2028}"),
+                "\"zwei\\nZeilen \\\"ü\\\" \\u0085\\u2028\"",
+            ),
             (Node::List(vec![]), "[]"),
             (Node::Map(vec![]), "{}"),
         ];
@@ -259,17 +299,33 @@ mod tests {
         let nested = vec![
             (
                 "b".to_owned(),
-                Node::List(vec![Node::Map(vec![("x".to_owned(), Node::Int(1)), ("no".to_owned(), Node::Null)])]),
+                Node::List(vec![Node::Map(vec![
+                    ("x".to_owned(), Node::Int(1)),
+                    ("no".to_owned(), Node::Null),
+                ])]),
             ),
-            ("a".to_owned(), Node::Map(vec![("l".to_owned(), Node::List(vec![Node::List(vec![Node::Bool(true)])]))])),
+            (
+                "a".to_owned(),
+                Node::Map(vec![(
+                    "l".to_owned(),
+                    Node::List(vec![Node::List(vec![Node::Bool(true)])]),
+                )]),
+            ),
         ];
-        assert_eq!(write(&nested), "b:\n- x: 1\n  \"no\": null\na:\n  l:\n  -\n    - true\n");
+        assert_eq!(
+            write(&nested),
+            "b:\n- x: 1\n  \"no\": null\na:\n  l:\n  -\n    - true\n"
+        );
         assert_eq!(Node::read(&write(&nested)).unwrap(), nested);
     }
 
     #[test]
     fn what_is_no_map_is_told() {
-        for (text, message) in [("- a\n", "it is no map"), ("a: [", "line 1: "), ("a: 1\na: 2\n", "line ")] {
+        for (text, message) in [
+            ("- a\n", "it is no map"),
+            ("a: [", "line 1: "),
+            ("a: 1\na: 2\n", "line "),
+        ] {
             let told = Node::read(text).unwrap_err();
             assert!(told.starts_with(message), "{text:?}: {told}");
         }

@@ -32,7 +32,10 @@ impl Titled for Bash {
     const DESCRIPTION: &'static str = "Runs a shell command in the workspace and gives its exit code and what it wrote. \
         It gets no input; whatever it started and left behind is ended with it. Each call begins anew in the root of \
         the workspace. To read, search and change files use Read, Grep, Glob and Edit.";
-    const SPELLINGS: Spellings = Spellings { names: &[("cmd", "command")], values: &[] };
+    const SPELLINGS: Spellings = Spellings {
+        names: &[("cmd", "command")],
+        values: &[],
+    };
 
     fn refused(args: &BashArgs) -> Option<String> {
         let why = "run_in_background is not possible yet, for what a command starts ends with it; run the command \

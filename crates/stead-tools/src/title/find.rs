@@ -103,7 +103,13 @@ impl Titled for Grep {
     const DESCRIPTION: &'static str = "Searches the content of files. Binary files and ignored ones (.gitignore) are \
         left out, and hidden ones unless `glob` names a segment with a dot.";
     const SPELLINGS: Spellings = Spellings {
-        names: &[("context", "-C"), ("n", "-n"), ("i", "-i"), ("case_insensitive", "-i"), ("include", "glob")],
+        names: &[
+            ("context", "-C"),
+            ("n", "-n"),
+            ("i", "-i"),
+            ("case_insensitive", "-i"),
+            ("include", "glob"),
+        ],
         values: &[("output_mode", "files", "files_with_matches")],
     };
 

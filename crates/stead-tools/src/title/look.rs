@@ -36,7 +36,10 @@ impl Titled for Read {
     const NAME: &'static str = "Read";
     const DESCRIPTION: &'static str = "Reads a file. Text comes with line numbers, which are not part of the file; \
         use offset and limit to page through a long one. Images, PDF, audio and video are shown as such.";
-    const SPELLINGS: Spellings = Spellings { names: &[("path", "file_path")], values: &[] };
+    const SPELLINGS: Spellings = Spellings {
+        names: &[("path", "file_path")],
+        values: &[],
+    };
 
     fn canonical(args: ReadArgs) -> Value {
         json!({"file_path": args.file_path, "offset": args.offset.saturating_sub(1), "limit": args.limit})
@@ -56,7 +59,8 @@ pub(crate) struct LsArgs {
 impl Titled for Ls {
     type Args = LsArgs;
     const NAME: &'static str = "LS";
-    const DESCRIPTION: &'static str = "Lists a directory, hidden files included. Directories end with `/`.";
+    const DESCRIPTION: &'static str =
+        "Lists a directory, hidden files included. Directories end with `/`.";
 
     fn canonical(args: LsArgs) -> Value {
         json!({"path": args.path})

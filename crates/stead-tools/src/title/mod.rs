@@ -45,7 +45,10 @@ pub trait Titled {
     /// What the model is told.
     const DESCRIPTION: &'static str;
     /// How else arguments may be spelled.
-    const SPELLINGS: Spellings = Spellings { names: &[], values: &[] };
+    const SPELLINGS: Spellings = Spellings {
+        names: &[],
+        values: &[],
+    };
 
     /// What this version cannot do of what the arguments ask for, in words the model can act on.
     fn refused(args: &Self::Args) -> Option<String> {
@@ -72,14 +75,17 @@ impl TitleForm {
 }
 
 fn translate<T: Titled>(args: Value) -> Result<Value, String> {
-    let args = serde_json::from_value(args).map_err(|error| format!("{}: invalid arguments: {error}", T::NAME))?;
+    let args = serde_json::from_value(args)
+        .map_err(|error| format!("{}: invalid arguments: {error}", T::NAME))?;
     if let Some(refused) = T::refused(&args) {
         return Err(format!("{}: {refused}", T::NAME));
     }
     Ok(match T::canonical(args) {
-        Value::Object(args) => {
-            Value::Object(args.into_iter().filter(|(_, value)| !value.is_null()).collect::<Map<_, _>>())
-        }
+        Value::Object(args) => Value::Object(
+            args.into_iter()
+                .filter(|(_, value)| !value.is_null())
+                .collect::<Map<_, _>>(),
+        ),
         other => other,
     })
 }

@@ -6,7 +6,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-const FILE_PATH: Spellings = Spellings { names: &[("path", "file_path")], values: &[] };
+const FILE_PATH: Spellings = Spellings {
+    names: &[("path", "file_path")],
+    values: &[],
+};
 
 pub(crate) struct Write;
 
@@ -55,7 +58,12 @@ impl Titled for Edit {
     const SPELLINGS: Spellings = FILE_PATH;
 
     fn canonical(args: EditArgs) -> Value {
-        let EditArgs { file_path, old_string, new_string, replace_all } = args;
+        let EditArgs {
+            file_path,
+            old_string,
+            new_string,
+            replace_all,
+        } = args;
         json!({"file_path": file_path, "old_string": old_string, "new_string": new_string, "replace_all": replace_all})
     }
 }

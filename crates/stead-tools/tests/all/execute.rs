@@ -14,10 +14,14 @@ fn session(usual_seconds: u64) -> Session {
     let session = Session::with(&[("sub/deep/a.txt", "a\n"), ("b.txt", "b\n")]);
     let root = session.temp.path().canonicalize().unwrap();
     let folders: Folders = Arc::new(move |path: &VPath| {
-        (path.parts().next() != Some("nowhere")).then(|| path.parts().fold(root.clone(), |dir, name| dir.join(name)))
+        (path.parts().next() != Some("nowhere"))
+            .then(|| path.parts().fold(root.clone(), |dir, name| dir.join(name)))
     });
     let tool = execute(Arc::new(Host::new([])), folders, usual_seconds);
-    Session { tools: session.tools.with([tool]).unwrap(), ..session }
+    Session {
+        tools: session.tools.with([tool]).unwrap(),
+        ..session
+    }
 }
 
 // 6: execute
@@ -40,7 +44,11 @@ async fn a_command_runs_in_its_folder_and_tells_how_it_ended() {
         (json!({"command": r"printf '\033[1mbold\033[0m a\0b \377\r\n'"}), "[exit code 0]\nbold a\\x00b \u{fffd}\n".to_owned()),
     ];
     for (args, expected) in table {
-        assert_eq!(s.call("execute", args.clone()).await.as_deref(), Ok(expected.as_str()), "{args}");
+        assert_eq!(
+            s.call("execute", args.clone()).await.as_deref(),
+            Ok(expected.as_str()),
+            "{args}"
+        );
     }
 }
 
@@ -66,9 +74,17 @@ async fn what_cannot_be_done_is_told_before_anything_runs() {
     ];
     for (args, expected) in table {
         let told = s.call("execute", args.clone()).await.unwrap_err();
-        assert!(told.contains(expected), "{}: {told}", args.to_string().chars().take(80).collect::<String>());
+        assert!(
+            told.contains(expected),
+            "{}: {told}",
+            args.to_string().chars().take(80).collect::<String>()
+        );
     }
-    let files: Vec<_> = std::fs::read_dir(s.temp.path()).unwrap().flatten().map(|entry| entry.file_name()).collect();
+    let files: Vec<_> = std::fs::read_dir(s.temp.path())
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.file_name())
+        .collect();
     assert!(!files.contains(&"ran".into()), "{files:?}");
 }
 
@@ -76,19 +92,31 @@ async fn what_cannot_be_done_is_told_before_anything_runs() {
 #[tokio::test]
 async fn a_command_whose_time_is_up_tells_what_it_wrote_until_then() {
     let s = session(60);
-    let told = s.call("execute", json!({"command": "echo begun; sleep 1000", "timeout": 1})).await.unwrap_err();
+    let told = s
+        .call(
+            "execute",
+            json!({"command": "echo begun; sleep 1000", "timeout": 1}),
+        )
+        .await
+        .unwrap_err();
     let stopped = "[timed out after 1 s: the command and all it had started were stopped; `timeout` can give it more, at \
                    most 600 s]\nbegun\n";
     assert_eq!(told, stopped);
     let cancel = s.cx.cancel.clone();
-    let work = s.call("execute", json!({"command": "echo begun; touch up; sleep 1000"}));
+    let work = s.call(
+        "execute",
+        json!({"command": "echo begun; touch up; sleep 1000"}),
+    );
     let (told, ()) = tokio::join!(work, async {
         while !s.os("up").exists() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         cancel.cancel();
     });
-    assert_eq!(told.unwrap_err(), "[cancelled: the command and all it had started were stopped]\nbegun\n");
+    assert_eq!(
+        told.unwrap_err(),
+        "[cancelled: the command and all it had started were stopped]\nbegun\n"
+    );
 }
 
 #[test]
@@ -97,7 +125,11 @@ fn the_gate_and_the_driver_are_told_what_a_call_would_do() {
     let told = |usual: u64, name: &str, args: Value| {
         let tools = session(usual).tools.with_surface(Surface::Title);
         let (tool, args) = tools.prepare(name, args).unwrap();
-        let accesses: Vec<_> = tool.accesses(&args).into_iter().map(|access| (access.path, access.kind)).collect();
+        let accesses: Vec<_> = tool
+            .accesses(&args)
+            .into_iter()
+            .map(|access| (access.path, access.kind))
+            .collect();
         let seconds = tool.timeout(&args).unwrap().as_secs();
         (tool.command(&args).unwrap().to_owned(), accesses, seconds)
     };
@@ -114,7 +146,10 @@ fn the_gate_and_the_driver_are_told_what_a_call_would_do() {
         assert_eq!(told(usual, name, args.clone()), expected, "{name} {args}");
     }
     let risk = s.tools.find("execute").unwrap().spec().risk;
-    assert_eq!((risk.effect, risk.parallel_safe, risk.repeatable), (Effect::Executes, false, false));
+    assert_eq!(
+        (risk.effect, risk.parallel_safe, risk.repeatable),
+        (Effect::Executes, false, false)
+    );
     let read = s.tools.find("read_file").unwrap();
     let args = json!({"file_path": "a"});
     assert_eq!((read.command(&args), read.timeout(&args)), (None, None));
@@ -124,13 +159,27 @@ fn the_gate_and_the_driver_are_told_what_a_call_would_do() {
 async fn bash_is_the_same_tool_under_its_title() {
     let s = session(60).on(Surface::Title);
     assert_eq!(
-        s.call("Bash", json!({"command": "cat b.txt", "timeout": 5000, "description": "Shows b"})).await.as_deref(),
+        s.call(
+            "Bash",
+            json!({"command": "cat b.txt", "timeout": 5000, "description": "Shows b"})
+        )
+        .await
+        .as_deref(),
         Ok("[exit code 0]\nb\n")
     );
     for (args, expected) in [
-        (json!({"command": "ls", "run_in_background": true}), "Bash: run_in_background is not possible yet"),
-        (json!({"command": "ls", "timeout": 600_001}), "Bash: `timeout`"),
-        (json!({"command": "ls", "cwd": "sub"}), "Bash: there is no parameter `cwd`"),
+        (
+            json!({"command": "ls", "run_in_background": true}),
+            "Bash: run_in_background is not possible yet",
+        ),
+        (
+            json!({"command": "ls", "timeout": 600_001}),
+            "Bash: `timeout`",
+        ),
+        (
+            json!({"command": "ls", "cwd": "sub"}),
+            "Bash: there is no parameter `cwd`",
+        ),
     ] {
         let told = s.call("Bash", args.clone()).await.unwrap_err();
         assert!(told.starts_with(expected), "{args}: {told}");

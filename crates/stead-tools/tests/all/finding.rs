@@ -25,13 +25,22 @@ async fn glob_gives_sorted_paths() {
         (json!({"pattern": ".env"}), ".env"),
         (json!({"pattern": "*.zip"}), "No files match \"*.zip\" in ."),
     ] {
-        assert_eq!(s.call("glob_files", args.clone()).await.as_deref(), Ok(expected), "{args}");
+        assert_eq!(
+            s.call("glob_files", args.clone()).await.as_deref(),
+            Ok(expected),
+            "{args}"
+        );
     }
     assert!(
-        s.call("glob_files", json!({"pattern": "a[", "path": "."})).await.unwrap_err().contains("not a valid glob")
+        s.call("glob_files", json!({"pattern": "a[", "path": "."}))
+            .await
+            .unwrap_err()
+            .contains("not a valid glob")
     );
     assert_eq!(
-        s.call("glob_files", json!({"pattern": "*", "path": "scr"})).await.unwrap_err(),
+        s.call("glob_files", json!({"pattern": "*", "path": "scr"}))
+            .await
+            .unwrap_err(),
         "scr does not exist; did you mean src?"
     );
 }
@@ -40,10 +49,16 @@ async fn glob_gives_sorted_paths() {
 async fn glob_says_when_there_is_more() {
     let s = Session::new();
     (0..1001).for_each(|i| s.put(&format!("f{i:04}"), ""));
-    let text = s.call("glob_files", json!({"pattern": "f*"})).await.unwrap();
+    let text = s
+        .call("glob_files", json!({"pattern": "f*"}))
+        .await
+        .unwrap();
     let rows: Vec<&str> = text.lines().collect();
     assert_eq!((rows.len(), rows[999]), (1001, "f0999"));
-    assert_eq!(rows[1000], "[more than 1000 files match; narrow the pattern or the path]");
+    assert_eq!(
+        rows[1000],
+        "[more than 1000 files match; narrow the pattern or the path]"
+    );
 }
 
 #[tokio::test]
@@ -72,7 +87,11 @@ async fn grep_shows_lines_files_or_counts() {
         (json!({"pattern": "one", "offset": 9}), "No matches for \"one\" in . after the first 9"),
     ];
     for (args, expected) in cases {
-        assert_eq!(s.call("grep_files", args.clone()).await.as_deref(), Ok(expected), "{args}");
+        assert_eq!(
+            s.call("grep_files", args.clone()).await.as_deref(),
+            Ok(expected),
+            "{args}"
+        );
     }
 }
 
@@ -80,10 +99,22 @@ async fn grep_shows_lines_files_or_counts() {
 async fn grep_says_what_is_wrong_with_the_question() {
     let s = tree();
     for (args, expected) in [
-        (json!({"pattern": "f(x"}), "Set literal to search for plain text"),
-        (json!({"pattern": "x", "type": "klingon"}), "\"klingon\" is not a known file type"),
-        (json!({"pattern": "x", "path": "none"}), "none does not exist"),
-        (json!({"pattern": "x", "literal": true, "multiline": true}), "literal and multiline do not go together"),
+        (
+            json!({"pattern": "f(x"}),
+            "Set literal to search for plain text",
+        ),
+        (
+            json!({"pattern": "x", "type": "klingon"}),
+            "\"klingon\" is not a known file type",
+        ),
+        (
+            json!({"pattern": "x", "path": "none"}),
+            "none does not exist",
+        ),
+        (
+            json!({"pattern": "x", "literal": true, "multiline": true}),
+            "literal and multiline do not go together",
+        ),
     ] {
         let told = s.call("grep_files", args.clone()).await.unwrap_err();
         assert!(told.contains(expected), "{args}: {told}");
@@ -101,13 +132,25 @@ async fn a_long_result_is_cut_with_a_notice() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_search_returns_within_a_second() {
     let s = Session::new();
-    (0..500).for_each(|i| s.put(&format!("d{}/f{i}", i % 30), "some words in a line\n".repeat(2000)));
+    (0..500).for_each(|i| {
+        s.put(
+            &format!("d{}/f{i}", i % 30),
+            "some words in a line\n".repeat(2000),
+        )
+    });
     let cancel = s.cx.cancel.clone();
     let start = Instant::now();
-    let (told, ()) = tokio::join!(s.call("grep_files", json!({"pattern": r"(?-u)([a-z]+ +){9}zzz"})), async {
-        tokio::time::sleep(Duration::from_millis(30)).await;
-        cancel.cancel();
-    });
+    let (told, ()) = tokio::join!(
+        s.call("grep_files", json!({"pattern": r"(?-u)([a-z]+ +){9}zzz"})),
+        async {
+            tokio::time::sleep(Duration::from_millis(30)).await;
+            cancel.cancel();
+        }
+    );
     assert_eq!(told.unwrap_err(), "the search was cancelled");
-    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    assert!(
+        start.elapsed() < Duration::from_secs(1),
+        "{:?}",
+        start.elapsed()
+    );
 }

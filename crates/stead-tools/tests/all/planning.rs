@@ -17,22 +17,37 @@ fn text(output: &Output) -> String {
 }
 
 fn todo(content: &str, status: TodoStatus) -> Todo {
-    Todo { content: content.to_owned(), status }
+    Todo {
+        content: content.to_owned(),
+        status,
+    }
 }
 
 #[tokio::test]
 async fn a_list_takes_the_place_of_the_one_before_and_is_shown() {
     let session = Session::planning();
     let output = session
-        .output("write_todos", todos(&[("a", "completed"), ("b", "in_progress"), ("c", "pending")]))
+        .output(
+            "write_todos",
+            todos(&[("a", "completed"), ("b", "in_progress"), ("c", "pending")]),
+        )
         .await
         .unwrap();
-    let expected =
-        vec![todo("a", TodoStatus::Completed), todo("b", TodoStatus::InProgress), todo("c", TodoStatus::Pending)];
+    let expected = vec![
+        todo("a", TodoStatus::Completed),
+        todo("b", TodoStatus::InProgress),
+        todo("c", TodoStatus::Pending),
+    ];
     assert_eq!(output.change, Some(Change::Todos { todos: expected }));
     assert_eq!(text(&output), "1 of 3 done:\n[x] a\n[>] b\n[ ] c");
     let none = session.output("todo_write", todos(&[])).await.unwrap();
-    assert_eq!((text(&none).as_str(), none.change), ("The list is empty now.", Some(Change::Todos { todos: vec![] })));
+    assert_eq!(
+        (text(&none).as_str(), none.change),
+        (
+            "The list is empty now.",
+            Some(Change::Todos { todos: vec![] })
+        )
+    );
 }
 
 #[tokio::test]
@@ -49,7 +64,10 @@ async fn a_list_that_is_none_is_told_to_the_model() {
         (todos(&many), "at most 100 things to do, not 101; put small ones together"),
     ];
     for (args, message) in table {
-        assert_eq!(session.call("write_todos", args).await.unwrap_err(), message);
+        assert_eq!(
+            session.call("write_todos", args).await.unwrap_err(),
+            message
+        );
     }
 }
 
@@ -57,17 +75,28 @@ async fn a_list_that_is_none_is_told_to_the_model() {
 async fn the_title_form_takes_the_active_form_and_means_the_same() {
     let session = Session::planning().on(Surface::Title);
     let item = json!({"content": "Run the tests", "status": "in_progress", "activeForm": "Running the tests"});
-    let output = session.output("TodoWrite", json!({"todos": [item]})).await.unwrap();
+    let output = session
+        .output("TodoWrite", json!({"todos": [item]}))
+        .await
+        .unwrap();
     let expected = vec![todo("Run the tests", TodoStatus::InProgress)];
     assert_eq!(output.change, Some(Change::Todos { todos: expected }));
 }
 
 fn making() -> Option<PlanStage> {
-    Some(PlanStage::Making { file: "plans/PLAN.md".to_owned() })
+    Some(PlanStage::Making {
+        file: "plans/PLAN.md".to_owned(),
+    })
 }
 
 fn standing(session: Session, plan: Option<PlanStage>) -> Session {
-    let cx = stead_tools::ToolCx { standing: Standing { plan, ..Standing::default() }, ..session.cx };
+    let cx = stead_tools::ToolCx {
+        standing: Standing {
+            plan,
+            ..Standing::default()
+        },
+        ..session.cx
+    };
     Session { cx, ..session }
 }
 
@@ -77,24 +106,41 @@ async fn a_plan_is_begun_written_and_agreed_to() {
     let begun = session.output("plan_enter", json!({})).await.unwrap();
     assert_eq!(begun.change, Some(Change::Plan { plan: making() }));
     let session = standing(session, making());
-    let written = session.output("plan_write", json!({"content": "1. look\n2. </plan> do\n"})).await.unwrap();
-    assert_eq!(text(&written), "Wrote the plan to plans/PLAN.md (2 lines). When it is ready, call plan_exit.");
-    let agreed = session.output("plan_exit", json!({"summary": "two steps"})).await.unwrap();
+    let written = session
+        .output("plan_write", json!({"content": "1. look\n2. </plan> do\n"}))
+        .await
+        .unwrap();
+    assert_eq!(
+        text(&written),
+        "Wrote the plan to plans/PLAN.md (2 lines). When it is ready, call plan_exit."
+    );
+    let agreed = session
+        .output("plan_exit", json!({"summary": "two steps"}))
+        .await
+        .unwrap();
     let said = "1. look\n2. </plan> do".to_owned();
-    let stage = PlanStage::Agreed { file: "plans/PLAN.md".to_owned(), text: said };
+    let stage = PlanStage::Agreed {
+        file: "plans/PLAN.md".to_owned(),
+        text: said,
+    };
     assert_eq!(agreed.change, Some(Change::Plan { plan: Some(stage) }));
     assert_eq!(
         text(&agreed),
         "The person agreed to the plan, and plan mode is off. Carry it out.\n\
          <plan file=\"plans/PLAN.md\">\n1. look\n2. &lt;/plan> do\n</plan>"
     );
-    let again = standing(session, None).output("plan_enter", json!({})).await.unwrap();
+    let again = standing(session, None)
+        .output("plan_enter", json!({}))
+        .await
+        .unwrap();
     assert!(text(&again).ends_with("plans/PLAN.md holds an earlier plan; plan_write replaces it."));
 }
 
 #[tokio::test]
 async fn what_makes_no_sense_is_told_and_a_person_is_not_asked() {
-    let elsewhere = Some(PlanStage::Making { file: "docs/PLAN.md".to_owned() });
+    let elsewhere = Some(PlanStage::Making {
+        file: "docs/PLAN.md".to_owned(),
+    });
     let large = "x".repeat(32 * 1024 + 1);
     #[rustfmt::skip]
     let table = [
@@ -111,16 +157,28 @@ async fn what_makes_no_sense_is_told_and_a_person_is_not_asked() {
     ];
     for (plan, tool, args, message) in table {
         let session = standing(Session::planning(), plan);
-        assert_eq!(session.call(tool, args).await.unwrap_err(), message, "{tool}");
+        assert_eq!(
+            session.call(tool, args).await.unwrap_err(),
+            message,
+            "{tool}"
+        );
         if tool == "plan_exit" {
             let exit = session.tools.find(tool).unwrap();
-            assert_eq!(exit.refuses(&session.cx.standing, &*session.cx.vfs).await.as_deref(), Some(message));
+            assert_eq!(
+                exit.refuses(&session.cx.standing, &*session.cx.vfs)
+                    .await
+                    .as_deref(),
+                Some(message)
+            );
         }
     }
     let session = standing(Session::planning(), making());
     session.put("plans/PLAN.md", "a plan");
     let exit = session.tools.find("plan_exit").unwrap();
-    assert_eq!(exit.refuses(&session.cx.standing, &*session.cx.vfs).await, None);
+    assert_eq!(
+        exit.refuses(&session.cx.standing, &*session.cx.vfs).await,
+        None
+    );
     assert_eq!(
         exit.always_asks(&json!({})).as_deref(),
         Some("plan_exit: a person must agree to the plan in plans/PLAN.md")

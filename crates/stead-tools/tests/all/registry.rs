@@ -18,10 +18,22 @@ fn specs_are_sorted_and_their_schemas_have_no_noise() {
     assert_eq!(names, expected);
     for spec in specs.iter() {
         let text = spec.parameters.to_string();
-        for noise in ["$ref", "$schema", "$defs", "\"title\"", "\"format\"", "null"] {
+        for noise in [
+            "$ref",
+            "$schema",
+            "$defs",
+            "\"title\"",
+            "\"format\"",
+            "null",
+        ] {
             assert!(!text.contains(noise), "{} has {noise}: {text}", spec.name);
         }
-        assert_eq!(spec.parameters["additionalProperties"], json!(false), "{}", spec.name);
+        assert_eq!(
+            spec.parameters["additionalProperties"],
+            json!(false),
+            "{}",
+            spec.name
+        );
     }
     let read = specs.iter().find(|spec| spec.name == "read_file").unwrap();
     let expected = json!({
@@ -55,7 +67,11 @@ fn aliases_of_tools_parameters_and_values_become_canonical() {
     ];
     for (name, given, tool, args) in cases {
         let (found, prepared) = registry.prepare(name, given.clone()).unwrap();
-        assert_eq!((found.spec().name.as_str(), prepared), (tool, args), "{name} {given}");
+        assert_eq!(
+            (found.spec().name.as_str(), prepared),
+            (tool, args),
+            "{name} {given}"
+        );
     }
 }
 
@@ -88,10 +104,15 @@ fn refusals_name_the_parameter_and_the_nearest_one() {
 #[test]
 fn every_tool_tells_the_gate_what_it_touches() {
     let registry = registry();
-    let reaching = |path: &str, kind, reach| Access { path: path.into(), kind, reach };
+    let reaching = |path: &str, kind, reach| Access {
+        path: path.into(),
+        kind,
+        reach,
+    };
     let access = |path: &str, kind| reaching(path, kind, Reach::Content);
     let tree = |path: &str, kind| reaching(path, kind, Reach::Tree);
-    let arrival = |path: &str, from: &str| reaching(path, Write, Reach::Arrival { from: from.into() });
+    let arrival =
+        |path: &str, from: &str| reaching(path, Write, Reach::Arrival { from: from.into() });
     use AccessKind::{Read, Write};
     #[rustfmt::skip]
     let cases = [
@@ -111,7 +132,13 @@ fn every_tool_tells_the_gate_what_it_touches() {
         let (tool, args) = registry.prepare(name, args).unwrap();
         assert_eq!(tool.accesses(&args), expected, "{name}");
     }
-    assert_eq!(registry.find("write_file").unwrap().accesses(&json!({"wrong": 1})), vec![access(".", Write)]);
+    assert_eq!(
+        registry
+            .find("write_file")
+            .unwrap()
+            .accesses(&json!({"wrong": 1})),
+        vec![access(".", Write)]
+    );
 }
 
 #[test]
@@ -124,22 +151,42 @@ fn a_name_belongs_to_one_tool() {
 fn what_is_excluded_is_known_by_every_name_and_descriptions_survive_everything_else() {
     let why = |tool: &str| (tool.to_owned(), format!("no {tool}"));
     let excluded = BTreeMap::from([why("write_file"), why("execute")]);
-    let described = BTreeMap::from([("Read".to_owned(), "Looks.".to_owned()), ("nobody".to_owned(), "x".to_owned())]);
+    let described = BTreeMap::from([
+        ("Read".to_owned(), "Looks.".to_owned()),
+        ("nobody".to_owned(), "x".to_owned()),
+    ]);
     let tools = registry().excluding(&excluded).keep(|name| name != "ls");
     for surface in [Surface::Snake, Surface::Title] {
         let tools = tools.clone().with_surface(surface).described(&described);
         assert_eq!(tools.surface(), surface);
         // One that is here, under two names; and one that is not.
-        for (name, tool) in [("write_file", "write_file"), ("Write", "write_file"), ("Bash", "execute")] {
+        for (name, tool) in [
+            ("write_file", "write_file"),
+            ("Write", "write_file"),
+            ("Bash", "execute"),
+        ] {
             let why = format!("no {tool}");
             assert_eq!(tools.excluded(name), Some((tool, why.as_str())), "{name}");
             assert!(tools.find(name).is_none(), "{name}");
         }
-        assert_eq!((tools.excluded("ls"), tools.excluded("read_file"), tools.excluded("nobody")), (None, None, None));
+        assert_eq!(
+            (
+                tools.excluded("ls"),
+                tools.excluded("read_file"),
+                tools.excluded("nobody")
+            ),
+            (None, None, None)
+        );
         assert!(tools.left_out("ls").is_some());
         let shown = tools.specs();
-        let read = shown.iter().find(|spec| spec.name == surface.name("read_file")).unwrap();
+        let read = shown
+            .iter()
+            .find(|spec| spec.name == surface.name("read_file"))
+            .unwrap();
         assert_eq!(read.description, "Looks.");
-        assert_ne!(tools.find("read_file").unwrap().spec().description, "Looks.");
+        assert_ne!(
+            tools.find("read_file").unwrap().spec().description,
+            "Looks."
+        );
     }
 }

@@ -29,35 +29,57 @@ async fn a_file_of_openpaw_is_used_as_it_is_and_keeps_all_it_has() {
          Zweite Zeile\n\
          - tool-7 [completed] deployment: Deploy"
     );
-    session.call("update_task", json!({"task_id": "tool-7", "notes": "looked at: fine"})).await.unwrap();
+    session
+        .call(
+            "update_task",
+            json!({"task_id": "tool-7", "notes": "looked at: fine"}),
+        )
+        .await
+        .unwrap();
     let mut expected: Value = serde_saphyr::from_str(OPENPAW).unwrap();
     let after = read(&session);
     let task = &after["tasks"][1];
     assert_eq!(task["check_count"], 3);
     let notes = task["notes"].as_str().unwrap();
-    assert!(notes.starts_with("- [20") && notes.ends_with(" UTC] looked at: fine"), "{notes}");
+    assert!(
+        notes.starts_with("- [20") && notes.ends_with(" UTC] looked at: fine"),
+        "{notes}"
+    );
     for key in ["notes", "check_count", "last_checked_at"] {
         expected["tasks"][1][key] = task[key].clone();
     }
     // All else is as it was, keys that nobody knows included.
     assert_eq!(timeless(after), timeless(expected));
     // Python takes what is not in quotes for a date, and OpenPaw wants a text.
-    for line in session.content(FILE).lines().filter(|line| line.contains("_at: ") || line.contains("last_updated")) {
-        assert!(line.ends_with("null") || line.ends_with("+00:00\""), "{line}");
+    for line in session
+        .content(FILE)
+        .lines()
+        .filter(|line| line.contains("_at: ") || line.contains("last_updated"))
+    {
+        assert!(
+            line.ends_with("null") || line.ends_with("+00:00\""),
+            "{line}"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_task_is_made_shown_brought_on_and_deleted() {
     let session = Session::planning();
-    assert_eq!(session.call("list_tasks", json!({})).await.unwrap(), "There are no tasks.");
+    assert_eq!(
+        session.call("list_tasks", json!({})).await.unwrap(),
+        "There are no tasks."
+    );
     let args = json!({
         "description": "Watch the build", "type": "monitoring", "priority": "urgent",
         "expected_duration_minutes": 30, "metadata": {"url": "http://x", "tries": 2},
     });
     let made = session.call("create_task", args).await.unwrap();
     let id = made.split(' ').nth(2).unwrap().to_owned();
-    assert_eq!(made, format!("Created task {id} (pending). update_task tells how it goes on."));
+    assert_eq!(
+        made,
+        format!("Created task {id} (pending). update_task tells how it goes on.")
+    );
     let file = read(&session);
     let task = &file["tasks"][0];
     let created = task["created_at"].clone();
@@ -71,28 +93,70 @@ async fn a_task_is_made_shown_brought_on_and_deleted() {
             "result_summary": null, "result_path": null, "error_message": null,
         }]})
     );
-    let active = session.call("delete_task", json!({"task_id": id})).await.unwrap_err();
-    assert_eq!(active, "the task is pending; complete or cancel it with update_task first");
-    let begun = session.call("update_task", json!({"task_id": id, "status": "in_progress"})).await.unwrap();
+    let active = session
+        .call("delete_task", json!({"task_id": id}))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        active,
+        "the task is pending; complete or cancel it with update_task first"
+    );
+    let begun = session
+        .call(
+            "update_task",
+            json!({"task_id": id, "status": "in_progress"}),
+        )
+        .await
+        .unwrap();
     assert_eq!(begun, format!("Updated task {id} (in_progress)."));
-    session.call("TaskUpdate", json!({"task_id": id, "status": "completed", "result_summary": "green"})).await.unwrap();
+    session
+        .call(
+            "TaskUpdate",
+            json!({"task_id": id, "status": "completed", "result_summary": "green"}),
+        )
+        .await
+        .unwrap();
     let task = read(&session)["tasks"][0].clone();
-    assert_eq!((&task["status"], &task["result_summary"]), (&json!("completed"), &json!("green")));
+    assert_eq!(
+        (&task["status"], &task["result_summary"]),
+        (&json!("completed"), &json!("green"))
+    );
     assert!(task["started_at"].is_string() && task["completed_at"].is_string());
-    let shown = session.call("get_task", json!({"task_id": id})).await.unwrap();
-    assert!(shown.contains("result_summary: green") && !shown.contains("deadline"), "{shown}");
-    let filtered = session.call("list_tasks", json!({"status": "pending"})).await.unwrap();
+    let shown = session
+        .call("get_task", json!({"task_id": id}))
+        .await
+        .unwrap();
+    assert!(
+        shown.contains("result_summary: green") && !shown.contains("deadline"),
+        "{shown}"
+    );
+    let filtered = session
+        .call("list_tasks", json!({"status": "pending"}))
+        .await
+        .unwrap();
     assert_eq!(filtered, "There are no such tasks.");
-    session.call("delete_task", json!({"task_id": id})).await.unwrap();
+    session
+        .call("delete_task", json!({"task_id": id}))
+        .await
+        .unwrap();
     assert_eq!(read(&session)["tasks"], json!([]));
-    let gone = session.call("get_task", json!({"task_id": id})).await.unwrap_err();
-    assert_eq!(gone, format!("there is no task {id:?}; list_tasks lists them"));
+    let gone = session
+        .call("get_task", json!({"task_id": id}))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        gone,
+        format!("there is no task {id:?}; list_tasks lists them")
+    );
 }
 
 #[tokio::test]
 async fn a_damaged_file_is_told_and_never_written() {
-    let one =
-        |more: &str| format!("version: 1\ntasks:\n- id: a\n  type: t\n  status: pending\n  description: d\n{more}");
+    let one = |more: &str| {
+        format!(
+            "version: 1\ntasks:\n- id: a\n  type: t\n  status: pending\n  description: d\n{more}"
+        )
+    };
     #[rustfmt::skip]
     let table = [
         ("tasks: [".to_owned(), "line "),
@@ -115,8 +179,14 @@ async fn a_damaged_file_is_told_and_never_written() {
         ];
         for (tool, args) in calls {
             let told = session.call(tool, args).await.unwrap_err();
-            assert!(told.starts_with(&format!("{FILE} is damaged: {what}")), "{tool}: {told}");
-            assert!(told.ends_with("Nothing was changed; a person must repair it"), "{told}");
+            assert!(
+                told.starts_with(&format!("{FILE} is damaged: {what}")),
+                "{tool}: {told}"
+            );
+            assert!(
+                told.ends_with("Nothing was changed; a person must repair it"),
+                "{told}"
+            );
         }
         assert_eq!(session.content(FILE), text);
     }
@@ -136,10 +206,16 @@ async fn writers_at_the_same_time_lose_nothing() {
     }
     writers.join_all().await;
     let file = read(&session);
-    let mut descriptions: Vec<&str> =
-        file["tasks"].as_array().unwrap().iter().map(|task| task["description"].as_str().unwrap()).collect();
+    let mut descriptions: Vec<&str> = file["tasks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|task| task["description"].as_str().unwrap())
+        .collect();
     descriptions.sort_unstable();
-    let mut expected: Vec<String> = (0..WRITERS).map(|number| format!("task {number}")).collect();
+    let mut expected: Vec<String> = (0..WRITERS)
+        .map(|number| format!("task {number}"))
+        .collect();
     expected.sort_unstable();
     assert_eq!(descriptions, expected);
 }
@@ -149,15 +225,29 @@ async fn there_are_a_thousand_tasks_at_most_and_a_list_stays_short() {
     let session = Session::planning();
     let mut text = "tasks:\n".to_owned();
     for number in 0..1000 {
-        text.push_str(&format!("- {{id: t{number}, type: t, status: pending, description: d}}\n"));
+        text.push_str(&format!(
+            "- {{id: t{number}, type: t, status: pending, description: d}}\n"
+        ));
     }
     session.put(FILE, &text);
-    let full = session.call("create_task", json!({"description": "x", "type": "y"})).await.unwrap_err();
-    assert_eq!(full, "there are 1000 tasks already; delete some that are done");
+    let full = session
+        .call("create_task", json!({"description": "x", "type": "y"}))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        full,
+        "there are 1000 tasks already; delete some that are done"
+    );
     let listed = session.call("list_tasks", json!({})).await.unwrap();
     assert_eq!(listed.lines().count(), 202);
     assert!(listed.ends_with("[800 more; ask for a status or type]"));
     let long = "x".repeat(2001);
-    let told = session.call("create_task", json!({"description": long, "type": "y"})).await.unwrap_err();
-    assert_eq!(told, "`description` has 2001 characters, and at most 2000 are taken");
+    let told = session
+        .call("create_task", json!({"description": long, "type": "y"}))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        told,
+        "`description` has 2001 characters, and at most 2000 are taken"
+    );
 }

@@ -50,11 +50,18 @@ impl Content {
     }
 
     pub(super) fn wants(&self, path: &str) -> bool {
-        self.types.as_ref().is_none_or(|types| types.matched(path, false).is_whitelist()) && self.visible.allows(path)
+        self.types
+            .as_ref()
+            .is_none_or(|types| types.matched(path, false).is_whitelist())
+            && self.visible.allows(path)
     }
 
     pub(super) async fn search<V: Vfs + ?Sized>(&self, vfs: &V, path: VPath, size: u64) -> Looked {
-        let searched = if size <= WHOLE_BYTES { self.whole(vfs, &path).await } else { self.blocks(vfs, &path).await };
+        let searched = if size <= WHOLE_BYTES {
+            self.whole(vfs, &path).await
+        } else {
+            self.blocks(vfs, &path).await
+        };
         match searched {
             Ok(Lines { count: 0, .. }) => Looked::Nothing,
             Ok(Lines { lines, count, .. }) => Looked::Matches(FileMatches { path, lines, count }),
@@ -85,7 +92,13 @@ impl Content {
                 drop(sender);
                 fed
             };
-            let search = self.elsewhere(path, Blocks { receiver, rest: Bytes::new() });
+            let search = self.elsewhere(
+                path,
+                Blocks {
+                    receiver,
+                    rest: Bytes::new(),
+                },
+            );
             match tokio::join!(feed, search) {
                 (Err(VfsError::Changed(_)), _) => {}
                 (Err(error), _) => return Err(error),
@@ -95,15 +108,28 @@ impl Content {
         Err(VfsError::Changed(path.clone()))
     }
 
-    async fn elsewhere(&self, path: &VPath, content: impl Read + Send + 'static) -> Result<Lines, VfsError> {
+    async fn elsewhere(
+        &self,
+        path: &VPath,
+        content: impl Read + Send + 'static,
+    ) -> Result<Lines, VfsError> {
         let search = self.clone_for_search();
         let searched = tokio::task::spawn_blocking(move || search.lines(content)).await;
-        searched.unwrap_or_else(|e| Err(io::Error::other(e))).map_err(|e| failed(path, e))
+        searched
+            .unwrap_or_else(|e| Err(io::Error::other(e)))
+            .map_err(|e| failed(path, e))
     }
 
     fn clone_for_search(&self) -> Self {
         let (matcher, visible) = (self.matcher.clone(), self.visible.clone());
-        Self { matcher, mode: self.mode, syntax: self.syntax, types: None, visible, limit: self.limit }
+        Self {
+            matcher,
+            mode: self.mode,
+            syntax: self.syntax,
+            types: None,
+            visible,
+            limit: self.limit,
+        }
     }
 
     fn lines(&self, content: impl Read) -> io::Result<Lines> {
@@ -115,15 +141,30 @@ impl Content {
 }
 
 fn failed(path: &VPath, source: io::Error) -> VfsError {
-    VfsError::Io { path: path.clone(), source }
+    VfsError::Io {
+        path: path.clone(),
+        source,
+    }
 }
 
 /// Sends the blocks of one version of a file, as long as somebody takes them.
-async fn feed<V: Vfs + ?Sized>(vfs: &V, path: &VPath, sender: &mpsc::Sender<Block>) -> Result<(), VfsError> {
+async fn feed<V: Vfs + ?Sized>(
+    vfs: &V,
+    path: &VPath,
+    sender: &mpsc::Sender<Block>,
+) -> Result<(), VfsError> {
     let mut offset = 0;
     let mut first = None;
     loop {
-        let (block, version) = vfs.read(path, ReadRange { offset, len: BLOCK_BYTES }).await?;
+        let (block, version) = vfs
+            .read(
+                path,
+                ReadRange {
+                    offset,
+                    len: BLOCK_BYTES,
+                },
+            )
+            .await?;
         if *first.get_or_insert_with(|| version.clone()) != version {
             return Err(VfsError::Changed(path.clone()));
         }

@@ -11,7 +11,9 @@ mod stop;
 
 use crate::glob::{Dots, PathGlob};
 use crate::grep::{self, relative_start};
-use crate::search::{Bounds, FileMatches, GlobQuery, GlobResult, GrepQuery, GrepResult, SearchError};
+use crate::search::{
+    Bounds, FileMatches, GlobQuery, GlobResult, GrepQuery, GrepResult, SearchError,
+};
 use crate::{FileKind, VPath, Vfs, VfsError};
 use content::{Content, Looked};
 use futures_util::{StreamExt, stream};
@@ -24,18 +26,31 @@ pub(crate) use stop::{Ended, Stop};
 const FILES_AT_ONCE: usize = 8;
 
 /// Files whose path matches a pattern.
-pub async fn glob<V: Vfs + ?Sized>(vfs: &V, query: GlobQuery, bounds: Bounds) -> Result<GlobResult, SearchError> {
+pub async fn glob<V: Vfs + ?Sized>(
+    vfs: &V,
+    query: GlobQuery,
+    bounds: Bounds,
+) -> Result<GlobResult, SearchError> {
     let glob = PathGlob::new(&query.pattern)?;
     let root = match Stop::new(&bounds).within(vfs.resolve(&query.root)).await {
         Ok(root) => root?,
-        Err(Ended::Late) => return Ok(GlobResult { timed_out: true, ..GlobResult::default() }),
+        Err(Ended::Late) => {
+            return Ok(GlobResult {
+                timed_out: true,
+                ..GlobResult::default()
+            });
+        }
         Err(Ended::Cancelled) => return Err(SearchError::Cancelled),
     };
     glob_below(vfs, &glob, &root, &root, &bounds).await
 }
 
 /// Lines that match a pattern.
-pub async fn grep<V: Vfs + ?Sized>(vfs: &V, query: GrepQuery, bounds: Bounds) -> Result<GrepResult, SearchError> {
+pub async fn grep<V: Vfs + ?Sized>(
+    vfs: &V,
+    query: GrepQuery,
+    bounds: Bounds,
+) -> Result<GrepResult, SearchError> {
     let glob = query.glob.as_deref().map(PathGlob::new).transpose()?;
     let stop = Stop::new(&bounds);
     let content = Content::new(&query, &bounds)?;
@@ -46,13 +61,20 @@ pub async fn grep<V: Vfs + ?Sized>(vfs: &V, query: GrepQuery, bounds: Bounds) ->
     });
     let (root, stat) = match looked.await {
         Ok(looked) => looked?,
-        Err(Ended::Late) => return Ok(GrepResult { timed_out: true, ..GrepResult::default() }),
+        Err(Ended::Late) => {
+            return Ok(GrepResult {
+                timed_out: true,
+                ..GrepResult::default()
+            });
+        }
         Err(Ended::Cancelled) => return Err(SearchError::Cancelled),
     };
     let size = match stat {
         Ok(stat) if stat.kind == FileKind::File => stat.size,
         // The walk says what is wrong with a root that is none.
-        Ok(_) | Err(_) => return grep_below(vfs, &query, glob.as_ref(), &root, &root, &bounds).await,
+        Ok(_) | Err(_) => {
+            return grep_below(vfs, &query, glob.as_ref(), &root, &root, &bounds).await;
+        }
     };
     let mut found = GrepResult::default();
     if glob.is_some_and(|glob| !glob.matches(root.name())) || !content.wants(root.as_str()) {
@@ -126,7 +148,8 @@ pub(crate) async fn grep_below<V: Vfs + ?Sized>(
         };
         let Some(page) = page else { break None };
         let candidates = page.into_iter().filter(|(path, _)| {
-            glob.is_none_or(|glob| glob.matches(&path.as_str()[from..])) && content.wants(path.as_str())
+            glob.is_none_or(|glob| glob.matches(&path.as_str()[from..]))
+                && content.wants(path.as_str())
         });
         let searches = candidates.map(|(path, size)| content.search(vfs, path, size));
         let mut looks = stream::iter(searches).buffered(FILES_AT_ONCE);
@@ -150,7 +173,12 @@ pub(crate) async fn grep_below<V: Vfs + ?Sized>(
     Ok(found)
 }
 
-fn add(found: &mut GrepResult, results: &mut Vec<(FileMatches, usize)>, looked: Looked, query: &GrepQuery) {
+fn add(
+    found: &mut GrepResult,
+    results: &mut Vec<(FileMatches, usize)>,
+    looked: Looked,
+    query: &GrepQuery,
+) {
     match looked {
         Looked::Nothing => {}
         Looked::Unreadable => found.unreadable += 1,

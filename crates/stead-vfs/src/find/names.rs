@@ -45,9 +45,23 @@ struct Page {
 }
 
 impl<'a, V: Vfs + ?Sized> Names<'a, V> {
-    pub(super) fn new(vfs: &'a V, start: &VPath, dots: Dots, glob: Option<&'a PathGlob>, from: usize) -> Self {
+    pub(super) fn new(
+        vfs: &'a V,
+        start: &VPath,
+        dots: Dots,
+        glob: Option<&'a PathGlob>,
+        from: usize,
+    ) -> Self {
         let start = start.clone();
-        Self { vfs, start, dots, glob, from, progress: Progress::Begin, entered: HashMap::new() }
+        Self {
+            vfs,
+            start,
+            dots,
+            glob,
+            from,
+            progress: Progress::Begin,
+            entered: HashMap::new(),
+        }
     }
 
     /// The next files, with their sizes; none when there are no more.
@@ -66,7 +80,10 @@ impl<'a, V: Vfs + ?Sized> Names<'a, V> {
             Some((last, _)) if walk.truncated => Progress::After(last.clone()),
             Some(_) | None => Progress::Done,
         };
-        let page = Page { entries: walk.entries, is_last: !walk.truncated };
+        let page = Page {
+            entries: walk.entries,
+            is_last: !walk.truncated,
+        };
         let mut files = Vec::new();
         for (path, entry) in &page.entries {
             if let Some(size) = self.judge(&page, path, entry).await? {
@@ -77,8 +94,15 @@ impl<'a, V: Vfs + ?Sized> Names<'a, V> {
     }
 
     /// Enters a directory; gives the size of a file that is to be looked at.
-    async fn judge(&mut self, page: &Page, path: &VPath, entry: &DirEntry) -> Result<Option<u64>, VfsError> {
-        let Some(parent) = path.parent() else { return Ok(None) };
+    async fn judge(
+        &mut self,
+        page: &Page,
+        path: &VPath,
+        entry: &DirEntry,
+    ) -> Result<Option<u64>, VfsError> {
+        let Some(parent) = path.parent() else {
+            return Ok(None);
+        };
         let ignores = match self.entered.get(&parent) {
             None => return Ok(None),
             Some(Level::Known(ignores)) => ignores.clone(),
@@ -90,14 +114,24 @@ impl<'a, V: Vfs + ?Sized> Names<'a, V> {
                 ignores
             }
         };
-        if entry.name == ".git" || (entry.name.starts_with('.') && self.dots == Dots::Hidden) || entry.link {
+        if entry.name == ".git"
+            || (entry.name.starts_with('.') && self.dots == Dots::Hidden)
+            || entry.link
+        {
             return Ok(None);
         }
-        let left_out = |is_dir| ignores.as_ref().is_some_and(|ignores| ignores.leave_out(path.as_str(), is_dir));
+        let left_out = |is_dir| {
+            ignores
+                .as_ref()
+                .is_some_and(|ignores| ignores.leave_out(path.as_str(), is_dir))
+        };
         match entry.kind {
             FileKind::File if !left_out(IsDir::No) => Ok(Some(entry.size)),
             FileKind::Directory if !left_out(IsDir::Yes) => {
-                if self.glob.is_none_or(|glob| glob.may_enter(&path.as_str()[self.from..])) {
+                if self
+                    .glob
+                    .is_none_or(|glob| glob.may_enter(&path.as_str()[self.from..]))
+                {
                     self.entered.insert(path.clone(), Level::Above(ignores));
                 }
                 Ok(None)
@@ -108,12 +142,19 @@ impl<'a, V: Vfs + ?Sized> Names<'a, V> {
 }
 
 /// The ignore files of all directories above `path`, from the root down.
-pub(crate) async fn levels_above<V: Vfs + ?Sized>(vfs: &V, path: &VPath) -> Result<Option<Arc<Ignores>>, VfsError> {
+pub(crate) async fn levels_above<V: Vfs + ?Sized>(
+    vfs: &V,
+    path: &VPath,
+) -> Result<Option<Arc<Ignores>>, VfsError> {
     let mut above: Vec<VPath> = std::iter::successors(path.parent(), VPath::parent).collect();
     above.reverse();
     let mut level = None;
     for directory in above {
-        level = Ignores::below(level, directory.as_str(), ignore_files(vfs, &directory, None).await?);
+        level = Ignores::below(
+            level,
+            directory.as_str(),
+            ignore_files(vfs, &directory, None).await?,
+        );
     }
     Ok(level)
 }
@@ -124,9 +165,11 @@ async fn ignore_files<V: Vfs + ?Sized>(
     directory: &VPath,
     page: Option<&Page>,
 ) -> Result<IgnoreFiles, VfsError> {
-    let (Ok(git), Ok(gitignore), Ok(ignore)) =
-        (directory.join(".git"), directory.join(".gitignore"), directory.join(".ignore"))
-    else {
+    let (Ok(git), Ok(gitignore), Ok(ignore)) = (
+        directory.join(".git"),
+        directory.join(".gitignore"),
+        directory.join(".ignore"),
+    ) else {
         return Ok(IgnoreFiles::default());
     };
     let kind = async |path: &VPath| match page.and_then(|page| page.kind(path)) {
@@ -135,20 +178,33 @@ async fn ignore_files<V: Vfs + ?Sized>(
             Ok(stat) => Ok(Some(stat.kind)),
             Err(VfsError::NotFound(_) | VfsError::NotDirectory(_) | VfsError::Path(_)) => Ok(None),
             // A link out of the root, or something that may not be looked at, is no list of rules.
-            Err(VfsError::Escapes(_) | VfsError::Denied(_) | VfsError::Special(_)) => Ok(Some(FileKind::Other)),
+            Err(VfsError::Escapes(_) | VfsError::Denied(_) | VfsError::Special(_)) => {
+                Ok(Some(FileKind::Other))
+            }
             Err(other) => Err(other),
         },
     };
     let load = async |path: &VPath| match kind(path).await? {
         Some(FileKind::File) => {
-            let range = ReadRange { offset: 0, len: MAX_IGNORE_FILE_BYTES };
+            let range = ReadRange {
+                offset: 0,
+                len: MAX_IGNORE_FILE_BYTES,
+            };
             // A file that cannot be read has no rules.
-            Ok(vfs.read(path, range).await.ok().map(|(bytes, _)| bytes.to_vec()))
+            Ok(vfs
+                .read(path, range)
+                .await
+                .ok()
+                .map(|(bytes, _)| bytes.to_vec()))
         }
         Some(FileKind::Directory | FileKind::Other) | None => Ok::<_, VfsError>(None),
     };
     let (git, (ignore, gitignore)) = join(kind(&git), join(load(&ignore), load(&gitignore))).await;
-    Ok(IgnoreFiles { ignore: ignore?, gitignore: gitignore?, is_repository: git?.is_some() })
+    Ok(IgnoreFiles {
+        ignore: ignore?,
+        gitignore: gitignore?,
+        is_repository: git?.is_some(),
+    })
 }
 
 impl Page {
@@ -157,7 +213,11 @@ impl Page {
         match self.entries.binary_search_by(|(other, _)| other.cmp(path)) {
             Ok(at) => {
                 let entry = &self.entries[at].1;
-                Some(Some(if entry.link { FileKind::Other } else { entry.kind }))
+                Some(Some(if entry.link {
+                    FileKind::Other
+                } else {
+                    entry.kind
+                }))
             }
             Err(at) => (self.is_last || at < self.entries.len()).then_some(None),
         }

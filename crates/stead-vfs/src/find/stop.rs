@@ -21,7 +21,10 @@ pub(crate) struct Stop {
 
 impl Stop {
     pub(crate) fn new(bounds: &Bounds) -> Self {
-        Self { cancel: bounds.cancel.clone(), deadline: bounds.deadline }
+        Self {
+            cancel: bounds.cancel.clone(),
+            deadline: bounds.deadline,
+        }
     }
 
     /// What `work` gives, unless the search ends before it.

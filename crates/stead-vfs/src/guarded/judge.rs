@@ -16,8 +16,15 @@ const MAX_TREE_ENTRIES: usize = 50_000;
 
 /// What the rules say about all that `accesses` touch in `vfs`: the strictest verdict, with the rule that gave
 /// it; none without accesses. An error is about a path as it was given, and tells of no other.
-pub async fn judge(rules: &Rules, vfs: &dyn Vfs, accesses: &[Access]) -> Result<Option<Verdict>, VfsError> {
-    let touches = accesses.iter().map(Touch::parse).collect::<Result<Vec<_>, _>>()?;
+pub async fn judge(
+    rules: &Rules,
+    vfs: &dyn Vfs,
+    accesses: &[Access],
+) -> Result<Option<Verdict>, VfsError> {
+    let touches = accesses
+        .iter()
+        .map(Touch::parse)
+        .collect::<Result<Vec<_>, _>>()?;
     let judged = Judge::new(rules, vfs).all(&touches).await?;
     Ok(judged.map(|(verdict, _)| verdict))
 }
@@ -40,16 +47,26 @@ pub(super) enum Extent {
 
 impl Touch {
     pub(super) fn new(kind: AccessKind, path: &VPath, extent: Extent) -> Self {
-        Self { path: path.clone(), kind, extent }
+        Self {
+            path: path.clone(),
+            kind,
+            extent,
+        }
     }
 
     fn parse(access: &Access) -> Result<Self, VfsError> {
         let extent = match &access.reach {
             Reach::Content => Extent::Content,
             Reach::Tree => Extent::Tree,
-            Reach::Arrival { from } => Extent::Arrival { from: VPath::parse(from)? },
+            Reach::Arrival { from } => Extent::Arrival {
+                from: VPath::parse(from)?,
+            },
         };
-        Ok(Self { path: VPath::parse(&access.path)?, kind: access.kind, extent })
+        Ok(Self {
+            path: VPath::parse(&access.path)?,
+            kind: access.kind,
+            extent,
+        })
     }
 }
 
@@ -91,7 +108,13 @@ pub(super) struct Judge<'a> {
 
 impl<'a> Judge<'a> {
     pub(super) fn new(rules: &'a Rules, vfs: &'a dyn Vfs) -> Self {
-        Self { rules, vfs, links: Links::default(), known: None, below: BTreeMap::new() }
+        Self {
+            rules,
+            vfs,
+            links: Links::default(),
+            known: None,
+            below: BTreeMap::new(),
+        }
     }
 
     /// The same where it is known what protected names lead to for readers.
@@ -100,9 +123,14 @@ impl<'a> Judge<'a> {
     }
 
     /// The strictest verdict, and which touch it is about. The first denial ends it.
-    pub(super) async fn all(&mut self, touches: &[Touch]) -> Result<Option<(Verdict, usize)>, VfsError> {
+    pub(super) async fn all(
+        &mut self,
+        touches: &[Touch],
+    ) -> Result<Option<(Verdict, usize)>, VfsError> {
         for (at, touch) in touches.iter().enumerate() {
-            let decided = self.rules.decided(touch.kind, touch.path.as_str(), &self.links);
+            let decided = self
+                .rules
+                .decided(touch.kind, touch.path.as_str(), &self.links);
             if decided.kind() == VerdictKind::Deny {
                 return Ok(Some((decided.verdict(), at)));
             }
@@ -117,7 +145,10 @@ impl<'a> Judge<'a> {
         for (at, touch) in touches.iter().enumerate() {
             let verdict = self.touch(touch).await?;
             let denied = verdict.kind == VerdictKind::Deny;
-            if strictest.as_ref().is_none_or(|(known, _)| narrows(known, &verdict)) {
+            if strictest
+                .as_ref()
+                .is_none_or(|(known, _)| narrows(known, &verdict))
+            {
                 strictest = Some((verdict, at));
             }
             if denied {
@@ -138,14 +169,22 @@ impl<'a> Judge<'a> {
             (Extent::Content, Ok(_)) => None,
             (Extent::Content, Err(_)) => return Err(about(path, stands.end.err())),
             // A link is moved or removed, never followed, so it may lead anywhere.
-            (Extent::Tree | Extent::Arrival { .. }, Err(_)) if !self.is_in_a_directory(path).await => {
+            (Extent::Tree | Extent::Arrival { .. }, Err(_))
+                if !self.is_in_a_directory(path).await =>
+            {
                 return Err(about(path, stands.end.err()));
             }
-            (Extent::Tree, Ok(end)) if *end == stands.entry => self.tree(*kind, path, &stands.entry).await?,
+            (Extent::Tree, Ok(end)) if *end == stands.entry => {
+                self.tree(*kind, path, &stands.entry).await?
+            }
             (Extent::Tree, Ok(_) | Err(_)) => None,
-            (Extent::Arrival { from }, Ok(_) | Err(_)) => self.arrival(*kind, path, &stands.entry, from).await?,
+            (Extent::Arrival { from }, Ok(_) | Err(_)) => {
+                self.arrival(*kind, path, &stands.entry, from).await?
+            }
         };
-        Ok(further.filter(|further| narrows(&own, further)).unwrap_or(own))
+        Ok(further
+            .filter(|further| narrows(&own, further))
+            .unwrap_or(own))
     }
 
     async fn is_in_a_directory(&self, path: &VPath) -> bool {
@@ -157,12 +196,21 @@ impl<'a> Judge<'a> {
 
     fn strictest(&self, kind: AccessKind, paths: &[VPath]) -> Decided<'a> {
         let rules = self.rules;
-        let decided = paths.iter().map(|path| rules.decided(kind, path.as_str(), &self.links));
-        decided.reduce(|a, b| if stricter(&a, &b) { b } else { a }).unwrap_or(Decided::Nothing)
+        let decided = paths
+            .iter()
+            .map(|path| rules.decided(kind, path.as_str(), &self.links));
+        decided
+            .reduce(|a, b| if stricter(&a, &b) { b } else { a })
+            .unwrap_or(Decided::Nothing)
     }
 
     /// What the rules say about everything below a directory.
-    async fn tree(&mut self, kind: AccessKind, path: &VPath, entry: &VPath) -> Result<Option<Verdict>, VfsError> {
+    async fn tree(
+        &mut self,
+        kind: AccessKind,
+        path: &VPath,
+        entry: &VPath,
+    ) -> Result<Option<Verdict>, VfsError> {
         let below = self.below(path, entry).await?;
         if below.truncated {
             return Ok(Some(too_many(path)));
@@ -170,12 +218,16 @@ impl<'a> Judge<'a> {
         let mut strictest: Option<(Decided<'_>, &Inner)> = None;
         for inner in &below.entries {
             if !inner.legible {
-                let text =
-                    format!("something in {path} has a name that cannot be written as text, so no rule can judge it");
+                let text = format!(
+                    "something in {path} has a name that cannot be written as text, so no rule can judge it"
+                );
                 return Ok(Some(Verdict::deny(text)));
             }
             let decided = self.strictest(kind, &inner.paths);
-            if strictest.as_ref().is_none_or(|(known, _)| stricter(known, &decided)) {
+            if strictest
+                .as_ref()
+                .is_none_or(|(known, _)| stricter(known, &decided))
+            {
                 strictest = Some((decided, inner));
             }
             if decided.kind() == VerdictKind::Deny {
@@ -208,7 +260,10 @@ impl<'a> Judge<'a> {
                 paths.push(entry.join(&inner.rest)?);
             }
             let decided = self.strictest(kind, &paths);
-            if strictest.as_ref().is_none_or(|(known, _)| stricter(known, &decided)) {
+            if strictest
+                .as_ref()
+                .is_none_or(|(known, _)| stricter(known, &decided))
+            {
                 strictest = Some((decided, inner));
             }
         }
@@ -217,17 +272,35 @@ impl<'a> Judge<'a> {
 
     /// The verdict on something in a directory. It never tells the name, and tells the rule only if that name
     /// may be read: a rule's pattern may be the name.
-    fn inside(&self, directory: &VPath, kind: AccessKind, decided: &Decided<'_>, inner: &Inner) -> Verdict {
-        let Verdict { kind: verdict, rule } = decided.verdict();
+    fn inside(
+        &self,
+        directory: &VPath,
+        kind: AccessKind,
+        decided: &Decided<'_>,
+        inner: &Inner,
+    ) -> Verdict {
+        let Verdict {
+            kind: verdict,
+            rule,
+        } = decided.verdict();
         let is_told = self.strictest(AccessKind::Read, &inner.paths).kind() != VerdictKind::Deny;
         let rule = match (verdict, kind) {
             (VerdictKind::Allow, _) => rule,
-            (VerdictKind::Ask | VerdictKind::Deny, _) if is_told => format!("{rule}, for something in {directory}"),
+            (VerdictKind::Ask | VerdictKind::Deny, _) if is_told => {
+                format!("{rule}, for something in {directory}")
+            }
             (VerdictKind::Ask, _) => format!("something in {directory} must be asked for"),
-            (VerdictKind::Deny, AccessKind::Read) => format!("something in {directory} may not be read"),
-            (VerdictKind::Deny, AccessKind::Write) => format!("something in {directory} may not be changed"),
+            (VerdictKind::Deny, AccessKind::Read) => {
+                format!("something in {directory} may not be read")
+            }
+            (VerdictKind::Deny, AccessKind::Write) => {
+                format!("something in {directory} may not be changed")
+            }
         };
-        Verdict { kind: verdict, rule }
+        Verdict {
+            kind: verdict,
+            rule,
+        }
     }
 
     /// Everything below `path`, if it is a directory, looked up once.
@@ -252,7 +325,9 @@ impl<'a> Judge<'a> {
         };
         let mut entries = Vec::with_capacity(walk.entries.len());
         for (child, found) in walk.entries {
-            let rest = child.as_str()[path.as_str().len()..].trim_start_matches('/').to_owned();
+            let rest = child.as_str()[path.as_str().len()..]
+                .trim_start_matches('/')
+                .to_owned();
             let mut paths = Vec::with_capacity(1);
             if entry != path {
                 paths.push(entry.join(&rest)?);
@@ -260,12 +335,20 @@ impl<'a> Judge<'a> {
             if found.link {
                 paths.extend(self.vfs.resolve(&child).await.ok());
             }
-            let legible =
-                found.link || found.kind != FileKind::Other || !found.name.contains(char::REPLACEMENT_CHARACTER);
+            let legible = found.link
+                || found.kind != FileKind::Other
+                || !found.name.contains(char::REPLACEMENT_CHARACTER);
             paths.push(child);
-            entries.push(Inner { rest, paths, legible });
+            entries.push(Inner {
+                rest,
+                paths,
+                legible,
+            });
         }
-        Ok(Below { entries, truncated: walk.truncated })
+        Ok(Below {
+            entries,
+            truncated: walk.truncated,
+        })
     }
 }
 
@@ -287,7 +370,11 @@ pub(super) async fn stands(vfs: &dyn Vfs, path: &VPath) -> Result<Stands, VfsErr
     let end = vfs.resolve(path).await;
     if end.as_ref().is_ok_and(|end| end == path) {
         // No link anywhere on the way, or it would not be in what is left when all are followed.
-        return Ok(Stands { paths: vec![path.clone()], entry: path.clone(), end });
+        return Ok(Stands {
+            paths: vec![path.clone()],
+            entry: path.clone(),
+            end,
+        });
     }
     let entry = lies(vfs, path, end.as_ref().ok()).await?;
     let mut paths = vec![path.clone()];
@@ -321,7 +408,11 @@ async fn lies(vfs: &dyn Vfs, path: &VPath, end: Option<&VPath>) -> Result<VPath,
 /// [`Homed`](crate::Homed) place keeps in its home.
 async fn is_short(vfs: &dyn Vfs, path: &VPath) -> bool {
     let is_at_root = path.parent().is_some_and(|parent| parent.is_root());
-    is_at_root && vfs.list(&VPath::root()).await.is_ok_and(|all| all.iter().all(|entry| entry.name != path.name()))
+    is_at_root
+        && vfs
+            .list(&VPath::root())
+            .await
+            .is_ok_and(|all| all.iter().all(|entry| entry.name != path.name()))
 }
 
 /// Whether `new` says more than `known`: it is stricter, or it allows by a rule instead of for want of one.

@@ -53,23 +53,39 @@ enum Refusal {
 impl Guarded {
     /// `inner`, behind `rules`.
     pub fn new(inner: Arc<dyn Vfs>, rules: Arc<Rules>) -> Self {
-        Self { inner, rules, refusal: Refusal::Denied, once: None }
+        Self {
+            inner,
+            rules,
+            refusal: Refusal::Denied,
+            once: None,
+        }
     }
 
     /// `inner` without what `rules` deny: it answers as if it were not there.
     pub fn hiding(inner: Arc<dyn Vfs>, rules: Arc<Rules>) -> Self {
-        Self { inner, rules, refusal: Refusal::Absent, once: None }
+        Self {
+            inner,
+            rules,
+            refusal: Refusal::Absent,
+            once: None,
+        }
     }
 
     /// The same for a short look: what protected names lead to is found out once, not with every question.
     pub fn glance(inner: Arc<dyn Vfs>, rules: Arc<Rules>) -> Self {
-        Self { once: Some(Arc::default()), ..Self::hiding(inner, rules) }
+        Self {
+            once: Some(Arc::default()),
+            ..Self::hiding(inner, rules)
+        }
     }
 
     /// What protected names lead to for readers, where that is found out once.
     async fn known(&self) -> Option<&Links> {
         let once = self.once.as_ref()?;
-        Some(once.get_or_init(|| links(&self.rules, &*self.inner, AccessKind::Read)).await)
+        Some(
+            once.get_or_init(|| links(&self.rules, &*self.inner, AccessKind::Read))
+                .await,
+        )
     }
 
     /// What protected names lead to for readers.
@@ -83,7 +99,11 @@ impl Guarded {
     /// Refuses if one of the touches is denied, naming its path and no other.
     async fn require(&self, touches: &[Touch]) -> Result<(), VfsError> {
         let known = self.known().await;
-        match Judge::new(&self.rules, &*self.inner).knowing(known).all(touches).await? {
+        match Judge::new(&self.rules, &*self.inner)
+            .knowing(known)
+            .all(touches)
+            .await?
+        {
             Some((verdict, at)) if verdict.kind == VerdictKind::Deny => Err(match self.refusal {
                 Refusal::Denied => VfsError::Denied(touches[at].path.clone()),
                 Refusal::Absent => VfsError::NotFound(touches[at].path.clone()),
@@ -93,7 +113,8 @@ impl Guarded {
     }
 
     async fn content(&self, kind: AccessKind, path: &VPath) -> Result<(), VfsError> {
-        self.require(&[Touch::new(kind, path, Extent::Content)]).await
+        self.require(&[Touch::new(kind, path, Extent::Content)])
+            .await
     }
 
     fn is_denied(&self, kind: AccessKind, path: &VPath, links: &Links) -> bool {
@@ -110,7 +131,11 @@ impl Guarded {
             return false;
         }
         // One that leads nowhere hides nothing.
-        let end = if entry.link { self.inner.resolve(path).await.ok() } else { None };
+        let end = if entry.link {
+            self.inner.resolve(path).await.ok()
+        } else {
+            None
+        };
         end.is_none_or(|end| !self.is_denied(AccessKind::Read, &end, links))
     }
 
@@ -125,7 +150,10 @@ impl Guarded {
     /// Where a path leads, for those who may read it; and who may only write must be able to say where to.
     async fn led(&self, path: &VPath) -> Result<VPath, VfsError> {
         let by_name = |kind: &AccessKind| !self.is_denied(*kind, path, &Links::default());
-        let kinds: Vec<AccessKind> = [AccessKind::Read, AccessKind::Write].into_iter().filter(by_name).collect();
+        let kinds: Vec<AccessKind> = [AccessKind::Read, AccessKind::Write]
+            .into_iter()
+            .filter(by_name)
+            .collect();
         if kinds.is_empty() {
             return Err(VfsError::Denied(path.clone()));
         }
@@ -139,18 +167,33 @@ impl Guarded {
         Err(VfsError::Denied(path.clone()))
     }
 
-    async fn visible_walk(&self, path: &VPath, after: Option<&VPath>, limit: usize) -> Result<Walk, VfsError> {
+    async fn visible_walk(
+        &self,
+        path: &VPath,
+        after: Option<&VPath>,
+        limit: usize,
+    ) -> Result<Walk, VfsError> {
         let (real, links) = self.opened(path).await?;
         let mut after = after.cloned();
         let mut entries = Vec::new();
         // What is hidden must not use up the limit, so more is asked for until enough is seen.
         loop {
-            let wanted = limit.saturating_add(1).saturating_sub(entries.len()).max(WALK_PAGE);
+            let wanted = limit
+                .saturating_add(1)
+                .saturating_sub(entries.len())
+                .max(WALK_PAGE);
             let walk = self.inner.walk(path, after.as_ref(), wanted).await?;
-            after = walk.entries.last().map(|(child, _)| child.clone()).or(after);
+            after = walk
+                .entries
+                .last()
+                .map(|(child, _)| child.clone())
+                .or(after);
             for (child, entry) in walk.entries {
                 let rest = child.as_str()[path.as_str().len()..].trim_start_matches('/');
-                if self.is_seen(&child, &real.join(rest)?, &entry, &links).await {
+                if self
+                    .is_seen(&child, &real.join(rest)?, &entry, &links)
+                    .await
+                {
                     entries.push((child, entry));
                 }
             }
@@ -176,7 +219,10 @@ impl Vfs for Guarded {
             let (real, links) = self.opened(path).await?;
             let mut seen = Vec::new();
             for entry in self.inner.list(path).await? {
-                let (Ok(child), Ok(really)) = (path.join(&entry.name), real.join(&entry.name)) else { continue };
+                let (Ok(child), Ok(really)) = (path.join(&entry.name), real.join(&entry.name))
+                else {
+                    continue;
+                };
                 if self.is_seen(&child, &really, &entry, &links).await {
                     seen.push(entry);
                 }
@@ -185,21 +231,34 @@ impl Vfs for Guarded {
         })
     }
 
-    fn read<'a>(&'a self, path: &'a VPath, range: ReadRange) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
+    fn read<'a>(
+        &'a self,
+        path: &'a VPath,
+        range: ReadRange,
+    ) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
         Box::pin(async move {
             self.content(AccessKind::Read, path).await?;
             self.inner.read(path, range).await
         })
     }
 
-    fn read_lines<'a>(&'a self, path: &'a VPath, range: LineRange) -> BoxFuture<'a, Result<Lines, VfsError>> {
+    fn read_lines<'a>(
+        &'a self,
+        path: &'a VPath,
+        range: LineRange,
+    ) -> BoxFuture<'a, Result<Lines, VfsError>> {
         Box::pin(async move {
             self.content(AccessKind::Read, path).await?;
             self.inner.read_lines(path, range).await
         })
     }
 
-    fn write<'a>(&'a self, path: &'a VPath, data: Bytes, expect: Expect) -> BoxFuture<'a, Result<Version, VfsError>> {
+    fn write<'a>(
+        &'a self,
+        path: &'a VPath,
+        data: Bytes,
+        expect: Expect,
+    ) -> BoxFuture<'a, Result<Version, VfsError>> {
         Box::pin(async move {
             self.content(AccessKind::Write, path).await?;
             self.inner.write(path, data, expect).await
@@ -208,7 +267,8 @@ impl Vfs for Guarded {
 
     fn remove<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
         Box::pin(async move {
-            self.require(&[Touch::new(AccessKind::Write, path, Extent::Tree)]).await?;
+            self.require(&[Touch::new(AccessKind::Write, path, Extent::Tree)])
+                .await?;
             self.inner.remove(path).await
         })
     }
@@ -219,7 +279,11 @@ impl Vfs for Guarded {
                 // What arrives may be readable where it could not be read before.
                 Touch::new(AccessKind::Read, from, Extent::Tree),
                 Touch::new(AccessKind::Write, from, Extent::Tree),
-                Touch::new(AccessKind::Write, to, Extent::Arrival { from: from.clone() }),
+                Touch::new(
+                    AccessKind::Write,
+                    to,
+                    Extent::Arrival { from: from.clone() },
+                ),
             ];
             self.require(&touches).await?;
             self.inner.rename(from, to).await

@@ -4,7 +4,9 @@ use super::judge::stands;
 use super::{Guarded, about};
 use crate::VPath;
 use crate::rules::Decided;
-use crate::search::{Bounds, GlobQuery, GlobResult, GrepQuery, GrepResult, Search, SearchError, Visible};
+use crate::search::{
+    Bounds, GlobQuery, GlobResult, GrepQuery, GrepResult, Search, SearchError, Visible,
+};
 use futures_util::future::BoxFuture;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,7 +24,12 @@ type LeftOut = Arc<Mutex<BTreeSet<Box<str>>>>;
 
 impl Guarded {
     /// `bounds` in which only what the search may tell is visible.
-    async fn bounded(&self, root: &VPath, bounds: Bounds, tells: Tells) -> Result<(Bounds, LeftOut), SearchError> {
+    async fn bounded(
+        &self,
+        root: &VPath,
+        bounds: Bounds,
+        tells: Tells,
+    ) -> Result<(Bounds, LeftOut), SearchError> {
         self.content(AccessKind::Read, root).await?;
         let links = self.read_links().await;
         // Where the root itself asks, somebody was asked, and the answer holds for all that the same rule covers.
@@ -32,14 +39,20 @@ impl Guarded {
             .iter()
             .filter_map(|path| asking(&self.rules.decided(AccessKind::Read, path.as_str(), &links)))
             .collect();
-        let (rules, before, left_out) = (self.rules.clone(), bounds.visible.clone(), LeftOut::default());
+        let (rules, before, left_out) = (
+            self.rules.clone(),
+            bounds.visible.clone(),
+            LeftOut::default(),
+        );
         let asked = left_out.clone();
         let is_visible = move |path: &str| {
             let decided = rules.decided(AccessKind::Read, path, &links);
             if !before.allows(path) || decided.kind() == VerdictKind::Deny {
                 return false;
             }
-            let unanswered = |decided: &Decided<'_>| asking(decided).is_some_and(|rule| !answered.contains(&rule));
+            let unanswered = |decided: &Decided<'_>| {
+                asking(decided).is_some_and(|rule| !answered.contains(&rule))
+            };
             let leaves_out = match tells {
                 Tells::Content => unanswered(&decided),
                 // A name is told to whoever may list the directory it is in.
@@ -49,11 +62,20 @@ impl Guarded {
                 }
             };
             if leaves_out {
-                asked.lock().unwrap_or_else(PoisonError::into_inner).insert(path.into());
+                asked
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .insert(path.into());
             }
             !leaves_out
         };
-        Ok((Bounds { visible: Visible::If(Arc::new(is_visible)), ..bounds }, left_out))
+        Ok((
+            Bounds {
+                visible: Visible::If(Arc::new(is_visible)),
+                ..bounds
+            },
+            left_out,
+        ))
     }
 
     /// Of the parts that could not be searched, those that may be known.
@@ -68,23 +90,55 @@ impl Guarded {
 }
 
 impl Search for Guarded {
-    fn glob<'a>(&'a self, query: GlobQuery, bounds: Bounds) -> BoxFuture<'a, Result<GlobResult, SearchError>> {
+    fn glob<'a>(
+        &'a self,
+        query: GlobQuery,
+        bounds: Bounds,
+    ) -> BoxFuture<'a, Result<GlobResult, SearchError>> {
         Box::pin(async move {
             let root = query.root.clone();
             let (bounds, left_out) = self.bounded(&root, bounds, Tells::Name).await?;
-            let found = self.inner.search().glob(query, bounds).await.map_err(|error| named(&root, error))?;
-            let (failed, unasked) = (self.tellable(found.failed).await, found.unasked + number(&left_out));
-            Ok(GlobResult { failed, unasked, ..found })
+            let found = self
+                .inner
+                .search()
+                .glob(query, bounds)
+                .await
+                .map_err(|error| named(&root, error))?;
+            let (failed, unasked) = (
+                self.tellable(found.failed).await,
+                found.unasked + number(&left_out),
+            );
+            Ok(GlobResult {
+                failed,
+                unasked,
+                ..found
+            })
         })
     }
 
-    fn grep<'a>(&'a self, query: GrepQuery, bounds: Bounds) -> BoxFuture<'a, Result<GrepResult, SearchError>> {
+    fn grep<'a>(
+        &'a self,
+        query: GrepQuery,
+        bounds: Bounds,
+    ) -> BoxFuture<'a, Result<GrepResult, SearchError>> {
         Box::pin(async move {
             let root = query.root.clone();
             let (bounds, left_out) = self.bounded(&root, bounds, Tells::Content).await?;
-            let found = self.inner.search().grep(query, bounds).await.map_err(|error| named(&root, error))?;
-            let (failed, unasked) = (self.tellable(found.failed).await, found.unasked + number(&left_out));
-            Ok(GrepResult { failed, unasked, ..found })
+            let found = self
+                .inner
+                .search()
+                .grep(query, bounds)
+                .await
+                .map_err(|error| named(&root, error))?;
+            let (failed, unasked) = (
+                self.tellable(found.failed).await,
+                found.unasked + number(&left_out),
+            );
+            Ok(GrepResult {
+                failed,
+                unasked,
+                ..found
+            })
         })
     }
 }
@@ -92,19 +146,29 @@ impl Search for Guarded {
 /// The rule that asks, if it is one.
 fn asking(decided: &Decided<'_>) -> Option<usize> {
     match decided {
-        Decided::Rule { index, mode: VerdictKind::Ask, .. } => Some(*index),
+        Decided::Rule {
+            index,
+            mode: VerdictKind::Ask,
+            ..
+        } => Some(*index),
         Decided::Rule { .. } | Decided::Protected(_) | Decided::Led(_) | Decided::Nothing => None,
     }
 }
 
 fn number(left_out: &LeftOut) -> usize {
-    left_out.lock().unwrap_or_else(PoisonError::into_inner).len()
+    left_out
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .len()
 }
 
 /// The error with the root as it was asked for: a link's target is not for everyone.
 fn named(root: &VPath, error: SearchError) -> SearchError {
     match error {
         SearchError::Vfs(error) => SearchError::Vfs(about(root, Some(error))),
-        SearchError::Pattern(_) | SearchError::Glob { .. } | SearchError::FileType(_) | SearchError::Cancelled => error,
+        SearchError::Pattern(_)
+        | SearchError::Glob { .. }
+        | SearchError::FileType(_)
+        | SearchError::Cancelled => error,
     }
 }

@@ -21,7 +21,12 @@ const MAX_REMOVE_DEPTH: usize = 256;
 
 impl Local {
     /// Writes a new file beside the old one and renames it over it.
-    pub(super) fn write(&self, path: &VPath, data: &[u8], expect: &Expect) -> Result<Version, VfsError> {
+    pub(super) fn write(
+        &self,
+        path: &VPath,
+        data: &[u8],
+        expect: &Expect,
+    ) -> Result<Version, VfsError> {
         let failed = |e: io::Error| error::at(path, e);
         let parents = match expect {
             Expect::Any | Expect::Absent => Parents::Made(&*self.disk),
@@ -29,13 +34,16 @@ impl Local {
         };
         let place = match (self.root.content(path, parents), expect) {
             // The file went away with its directory.
-            (Err(VfsError::NotFound(_)), Expect::Version(_)) => return Err(VfsError::Changed(path.clone())),
+            (Err(VfsError::NotFound(_)), Expect::Version(_)) => {
+                return Err(VfsError::Changed(path.clone()));
+            }
             (place, _) => place?,
         };
         let before = place.stat().map_err(|e| failed(e.into()))?;
         check(path, before.as_ref(), expect)?;
 
-        let temporary = Temporary::create(self, place, before.map(|stat| stat.st_mode & 0o7777)).map_err(failed)?;
+        let temporary = Temporary::create(self, place, before.map(|stat| stat.st_mode & 0o7777))
+            .map_err(failed)?;
         temporary.push(data).map_err(failed)?;
         temporary.publish(self, path, expect)
     }
@@ -54,10 +62,13 @@ impl Local {
         let place = self.root.entry(path, Parents::Required)?;
         let removed = {
             let _held = self.hold(path, &place)?;
-            self.disk.remove(place.dir.as_fd(), place.name(), AtFlags::empty())
+            self.disk
+                .remove(place.dir.as_fd(), place.name(), AtFlags::empty())
         };
         match removed {
-            Err(e) if e.kind() == io::ErrorKind::IsADirectory => self.remove_dir(place.dir.as_fd(), &place.name, 0),
+            Err(e) if e.kind() == io::ErrorKind::IsADirectory => {
+                self.remove_dir(place.dir.as_fd(), &place.name, 0)
+            }
             done => done,
         }
         .map_err(failed)?;
@@ -66,11 +77,16 @@ impl Local {
 
     fn remove_dir(&self, dir: BorrowedFd<'_>, name: &OsStr, depth: usize) -> io::Result<()> {
         if depth == MAX_REMOVE_DEPTH {
-            return Err(io::Error::other(format!("nested more than {MAX_REMOVE_DEPTH} directories deep")));
+            return Err(io::Error::other(format!(
+                "nested more than {MAX_REMOVE_DEPTH} directories deep"
+            )));
         }
         let inner = root::subdirectory(dir, name)?;
         for name in names(&inner)? {
-            match self.disk.remove(inner.as_fd(), Path::new(&name), AtFlags::empty()) {
+            match self
+                .disk
+                .remove(inner.as_fd(), Path::new(&name), AtFlags::empty())
+            {
                 Err(e) if e.kind() == io::ErrorKind::IsADirectory => {
                     self.remove_dir(inner.as_fd(), &name, depth + 1)?
                 }
@@ -82,7 +98,10 @@ impl Local {
 
     pub(super) fn rename(&self, from: &VPath, to: &VPath) -> Result<(), VfsError> {
         let source = self.root.entry(from, Parents::Required)?;
-        source.stat().map_err(|e| error::at(from, e))?.ok_or_else(|| VfsError::NotFound(from.clone()))?;
+        source
+            .stat()
+            .map_err(|e| error::at(from, e))?
+            .ok_or_else(|| VfsError::NotFound(from.clone()))?;
         if from == to {
             return Err(VfsError::Exists(to.clone()));
         }
@@ -92,19 +111,33 @@ impl Local {
         let target = self.root.entry(to, Parents::Made(&*self.disk))?;
         let (from_dir, to_dir) = (source.dir.as_fd(), target.dir.as_fd());
         let held = self.hold(from, &source)?;
-        match self.disk.rename(from_dir, source.name(), to_dir, target.name(), RenameFlags::NOREPLACE) {
+        match self.disk.rename(
+            from_dir,
+            source.name(),
+            to_dir,
+            target.name(),
+            RenameFlags::NOREPLACE,
+        ) {
             // Both ends lie beneath the root, so this is a mount point and not an escape.
             Err(source) if Errno::from_io_error(&source) == Some(Errno::XDEV) => {
-                return Err(VfsError::Io { path: to.clone(), source });
+                return Err(VfsError::Io {
+                    path: to.clone(),
+                    source,
+                });
             }
             moved => moved.map_err(|e| error::at(to, e))?,
         }
         drop(held);
-        self.disk.sync(&target.dir).and_then(|()| self.disk.sync(&source.dir)).map_err(|e| error::at(to, e))
+        self.disk
+            .sync(&target.dir)
+            .and_then(|()| self.disk.sync(&source.dir))
+            .map_err(|e| error::at(to, e))
     }
 
     pub(super) fn mkdir(&self, path: &VPath) -> Result<(), VfsError> {
-        self.root.directory(Path::new(path.as_str()), path, Parents::Made(&*self.disk)).map(drop)
+        self.root
+            .directory(Path::new(path.as_str()), path, Parents::Made(&*self.disk))
+            .map(drop)
     }
 }
 
@@ -114,7 +147,9 @@ fn check(path: &VPath, found: Option<&rustix::fs::Stat>, expect: &Expect) -> Res
         (Expect::Any | Expect::Absent, None) => Ok(()),
         (Expect::Any, Some(stat)) => root::require_file(path, stat),
         (Expect::Absent, Some(_)) => Err(VfsError::Exists(path.clone())),
-        (Expect::Version(version), Some(stat)) if root::version(stat) == *version => root::require_file(path, stat),
+        (Expect::Version(version), Some(stat)) if root::version(stat) == *version => {
+            root::require_file(path, stat)
+        }
         (Expect::Version(_), Some(_) | None) => Err(VfsError::Changed(path.clone())),
     }
 }
@@ -158,7 +193,14 @@ impl Temporary {
         let random = RandomState::new().build_hasher().finish();
         let name = PathBuf::from(format!(".stead-{random:016x}.tmp"));
         let file = local.disk.create(place.dir.as_fd(), &name, 0o666)?;
-        Ok(Self { disk: local.disk.clone(), place, name, file, mode, fate: Fate::Removed })
+        Ok(Self {
+            disk: local.disk.clone(),
+            place,
+            name,
+            file,
+            mode,
+            fate: Fate::Removed,
+        })
     }
 
     pub(super) fn push(&self, data: &[u8]) -> io::Result<()> {
@@ -166,7 +208,12 @@ impl Temporary {
     }
 
     /// Puts it in its place, if what is there is as expected.
-    pub(super) fn publish(mut self, local: &Local, path: &VPath, expect: &Expect) -> Result<Version, VfsError> {
+    pub(super) fn publish(
+        mut self,
+        local: &Local,
+        path: &VPath,
+        expect: &Expect,
+    ) -> Result<Version, VfsError> {
         let failed = |e: io::Error| error::at(path, e);
         if let Some(mode) = self.mode {
             self.disk.set_mode(&self.file, mode).map_err(failed)?;
@@ -175,14 +222,20 @@ impl Temporary {
         {
             let _held = local.hold(path, &self.place)?;
             if let Expect::Version(_) = expect {
-                check(path, self.place.stat().map_err(|e| failed(e.into()))?.as_ref(), expect)?;
+                check(
+                    path,
+                    self.place.stat().map_err(|e| failed(e.into()))?.as_ref(),
+                    expect,
+                )?;
             }
             let flags = match expect {
                 Expect::Absent => RenameFlags::NOREPLACE,
                 Expect::Any | Expect::Version(_) => RenameFlags::empty(),
             };
             let (dir, name) = (self.place.dir.as_fd(), self.place.name());
-            self.disk.rename(dir, &self.name, dir, name, flags).map_err(failed)?;
+            self.disk
+                .rename(dir, &self.name, dir, name, flags)
+                .map_err(failed)?;
             self.fate = Fate::Kept;
         }
         self.disk.sync(&self.place.dir).map_err(failed)?;
@@ -196,7 +249,11 @@ impl Drop for Temporary {
         match self.fate {
             Fate::Kept => {}
             // The failure that led here is the one to report.
-            Fate::Removed => drop(self.disk.remove(self.place.dir.as_fd(), &self.name, AtFlags::empty())),
+            Fate::Removed => drop(self.disk.remove(
+                self.place.dir.as_fd(),
+                &self.name,
+                AtFlags::empty(),
+            )),
         }
     }
 }
@@ -204,6 +261,10 @@ impl Drop for Temporary {
 /// Whether a name is one that a write uses before its file is in place. What a crash leaves of them is no
 /// one's content: it is never listed, and goes with its directory.
 pub(super) fn is_temporary(name: &std::ffi::OsStr) -> bool {
-    let middle = name.to_str().and_then(|name| name.strip_prefix(".stead-")?.strip_suffix(".tmp"));
-    middle.is_some_and(|random| random.len() == 16 && random.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    let middle = name
+        .to_str()
+        .and_then(|name| name.strip_prefix(".stead-")?.strip_suffix(".tmp"));
+    middle.is_some_and(|random| {
+        random.len() == 16 && random.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })
 }

@@ -14,23 +14,35 @@ pub(super) fn at(path: &VPath, error: impl Into<io::Error>) -> VfsError {
         ErrorKind::NotADirectory => VfsError::NotDirectory(path.clone()),
         // What RESOLVE_BENEATH answers.
         ErrorKind::CrossesDevices => VfsError::Escapes(path.clone()),
-        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => VfsError::Denied(path.clone()),
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            VfsError::Denied(path.clone())
+        }
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => VfsError::NoSpace(path.clone()),
         ErrorKind::InvalidFilename => VfsError::Path(PathError::TooLong),
         _ => match Errno::from_io_error(&source) {
             Some(Errno::NXIO | Errno::NODEV) => VfsError::Special(path.clone()),
-            Some(_) | None => VfsError::Io { path: path.clone(), source },
+            Some(_) | None => VfsError::Io {
+                path: path.clone(),
+                source,
+            },
         },
     }
 }
 
 /// The blocking task did not finish.
 pub(super) fn lost(path: &VPath, error: tokio::task::JoinError) -> VfsError {
-    VfsError::Io { path: path.clone(), source: io::Error::other(error) }
+    VfsError::Io {
+        path: path.clone(),
+        source: io::Error::other(error),
+    }
 }
 
 /// Another process keeps the directory of `path` locked.
 pub(super) fn held(path: &VPath) -> VfsError {
-    let cause = "another process keeps its directory locked; nothing was changed, try again".to_owned();
-    VfsError::Unavailable { path: path.clone(), cause }
+    let cause =
+        "another process keeps its directory locked; nothing was changed, try again".to_owned();
+    VfsError::Unavailable {
+        path: path.clone(),
+        cause,
+    }
 }

@@ -10,7 +10,8 @@ use crate::glob::{Dots, PathGlob};
 use crate::grep::{self, Lines, relative_start};
 use crate::ignores::Ignores;
 use crate::search::{
-    Bounds, FileMatches, GlobQuery, GlobResult, GrepMode, GrepQuery, GrepResult, SearchError, Visible,
+    Bounds, FileMatches, GlobQuery, GlobResult, GrepMode, GrepQuery, GrepResult, SearchError,
+    Visible,
 };
 use crate::{FileKind, VPath, VfsError};
 use grep_regex::RegexMatcher;
@@ -25,23 +26,45 @@ use std::path::Path;
 use std::sync::Arc;
 
 impl Local {
-    pub(super) fn glob(&self, query: &GlobQuery, bounds: &Bounds) -> Result<GlobResult, SearchError> {
+    pub(super) fn glob(
+        &self,
+        query: &GlobQuery,
+        bounds: &Bounds,
+    ) -> Result<GlobResult, SearchError> {
         let glob = PathGlob::new(&query.pattern)?;
         let start = self.start(&query.root)?;
         let stop = Stop::new(bounds.cancel.clone(), bounds.deadline);
         let found = Keep::new(bounds.limit);
         let from = relative_start(&start.path);
-        walk(start, glob.dots(), &stop, || Names { glob: &glob, from, visible: &bounds.visible, found: &found });
+        walk(start, glob.dots(), &stop, || Names {
+            glob: &glob,
+            from,
+            visible: &bounds.visible,
+            found: &found,
+        });
         if stop.cancelled() {
             return Err(SearchError::Cancelled);
         }
-        let mut paths = found.into_results().map(|(path, (), _)| vpath(&path)).collect::<Result<Vec<_>, _>>()?;
+        let mut paths = found
+            .into_results()
+            .map(|(path, (), _)| vpath(&path))
+            .collect::<Result<Vec<_>, _>>()?;
         let truncated = paths.len() > bounds.limit;
         paths.truncate(bounds.limit);
-        Ok(GlobResult { paths, truncated, timed_out: stop.timed_out(), failed: Vec::new(), unasked: 0 })
+        Ok(GlobResult {
+            paths,
+            truncated,
+            timed_out: stop.timed_out(),
+            failed: Vec::new(),
+            unasked: 0,
+        })
     }
 
-    pub(super) fn grep(&self, query: &GrepQuery, bounds: &Bounds) -> Result<GrepResult, SearchError> {
+    pub(super) fn grep(
+        &self,
+        query: &GrepQuery,
+        bounds: &Bounds,
+    ) -> Result<GrepResult, SearchError> {
         let matcher = grep::matcher(query)?;
         let glob = query.glob.as_deref().map(PathGlob::new).transpose()?;
         let types = query.file_type.as_deref().map(grep::types).transpose()?;
@@ -59,13 +82,22 @@ impl Local {
             found: &found,
             unreadable: 0,
         };
-        let visitors = match self.root.stat(Path::new(query.root.as_str())).map(|stat| root::kind(&stat)) {
+        let visitors = match self
+            .root
+            .stat(Path::new(query.root.as_str()))
+            .map(|stat| root::kind(&stat))
+        {
             Ok(FileKind::File) => {
                 let path = self.root.resolve(&query.root)?;
-                let dir = self.root.open_dir(Path::new(path.parent().unwrap_or(VPath::root()).as_str()));
-                let dir = dir.map_err(|e| error::at(&path, e)).map_err(SearchError::Vfs)?;
+                let dir = self
+                    .root
+                    .open_dir(Path::new(path.parent().unwrap_or(VPath::root()).as_str()));
+                let dir = dir
+                    .map_err(|e| error::at(&path, e))
+                    .map_err(SearchError::Vfs)?;
                 let mut visitor = content(path.as_str().len() - path.name().len());
-                let name = CString::new(path.name()).map_err(|e| error::at(&path, io::Error::from(e)))?;
+                let name =
+                    CString::new(path.name()).map_err(|e| error::at(&path, io::Error::from(e)))?;
                 visitor.file(dir.as_fd(), &name, path.as_str());
                 vec![visitor]
             }
@@ -83,7 +115,14 @@ impl Local {
         }
         let found = found.into_results().map(|(_, file, weight)| (file, weight));
         let (files, truncated) = grep::cut(found, bounds.limit);
-        Ok(GrepResult { files, truncated, timed_out: stop.timed_out(), unreadable, failed: Vec::new(), unasked: 0 })
+        Ok(GrepResult {
+            files,
+            truncated,
+            timed_out: stop.timed_out(),
+            unreadable,
+            failed: Vec::new(),
+            unasked: 0,
+        })
     }
 
     /// The search root without links, open, with the ignore files above it.
@@ -94,14 +133,23 @@ impl Local {
         let mut walked = String::new();
         let mut levels: Option<Arc<Ignores>> = None;
         for part in path.parts() {
-            levels = ignores::below(levels, dir.as_fd(), &walked, walk::ignore_files(dir.as_fd()));
+            levels = ignores::below(
+                levels,
+                dir.as_fd(),
+                &walked,
+                walk::ignore_files(dir.as_fd()),
+            );
             dir = root::subdirectory(dir.as_fd(), part.as_ref()).map_err(failed)?;
             if !walked.is_empty() {
                 walked.push('/');
             }
             walked.push_str(part);
         }
-        Ok(Start { dir, path: walked, ignores: levels })
+        Ok(Start {
+            dir,
+            path: walked,
+            ignores: levels,
+        })
     }
 }
 
@@ -123,7 +171,10 @@ impl Visitor for Names<'_> {
     }
 
     fn file(&mut self, _: BorrowedFd<'_>, _: &CStr, path: &str) {
-        if self.glob.matches(&path[self.from..]) && !self.found.is_beyond(path) && self.visible.allows(path) {
+        if self.glob.matches(&path[self.from..])
+            && !self.found.is_beyond(path)
+            && self.visible.allows(path)
+        {
             self.found.add(path, (), 1);
         }
     }
@@ -145,23 +196,37 @@ struct Content<'a> {
 
 impl Content<'_> {
     fn wants(&self, path: &str) -> bool {
-        self.glob.is_none_or(|glob| glob.matches(&path[self.from..]))
-            && self.types.is_none_or(|types| types.matched(path, false).is_whitelist())
+        self.glob
+            .is_none_or(|glob| glob.matches(&path[self.from..]))
+            && self
+                .types
+                .is_none_or(|types| types.matched(path, false).is_whitelist())
             && !self.found.is_beyond(path)
             && self.visible.allows(path)
     }
 
     fn search(&mut self, dir: BorrowedFd<'_>, name: &CStr) -> io::Result<Lines> {
-        let file: File = rustix::fs::openat(dir, name, READING | OFlags::NOFOLLOW, Mode::empty())?.into();
+        let file: File =
+            rustix::fs::openat(dir, name, READING | OFlags::NOFOLLOW, Mode::empty())?.into();
         let mut lines = Lines::new(self.mode, self.found.limit());
-        grep::search(&mut self.searcher, &self.matcher, Watched { file, stop: self.stop }, &mut lines)?;
+        grep::search(
+            &mut self.searcher,
+            &self.matcher,
+            Watched {
+                file,
+                stop: self.stop,
+            },
+            &mut lines,
+        )?;
         Ok(lines)
     }
 }
 
 impl Visitor for Content<'_> {
     fn enter(&mut self, path: &str) -> bool {
-        self.glob.is_none_or(|glob| glob.may_enter(&path[self.from..])) && !self.found.is_beyond(path)
+        self.glob
+            .is_none_or(|glob| glob.may_enter(&path[self.from..]))
+            && !self.found.is_beyond(path)
     }
 
     fn file(&mut self, dir: BorrowedFd<'_>, name: &CStr, path: &str) {
@@ -173,7 +238,15 @@ impl Visitor for Content<'_> {
             Ok(Lines { lines, count, .. }) => {
                 let Ok(file) = VPath::parse(path) else { return };
                 let weight = grep::weight(self.mode, count);
-                self.found.add(path, FileMatches { path: file, lines, count }, weight);
+                self.found.add(
+                    path,
+                    FileMatches {
+                        path: file,
+                        lines,
+                        count,
+                    },
+                    weight,
+                );
             }
             // A file that is gone by now was never there.
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}

@@ -26,17 +26,31 @@ impl Local {
     /// those of others, by the kernel's lock on the directory. On a disk that has no such locks, others are
     /// noticed up to the last moment before the change.
     pub(super) fn hold<'a>(&'a self, path: &VPath, place: &'a Place) -> Result<Held<'a>, VfsError> {
-        let directory = rustix::fs::fstat(&place.dir).map(|stat| (stat.st_dev, stat.st_ino)).ok();
+        let directory = rustix::fs::fstat(&place.dir)
+            .map(|stat| (stat.st_dev, stat.st_ino))
+            .ok();
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(directory);
-        let here = self.locks[hash as usize % self.locks.len()].lock().unwrap_or_else(PoisonError::into_inner);
+        let here = self.locks[hash as usize % self.locks.len()]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let end = Instant::now() + PATIENCE;
         loop {
             match rustix::fs::flock(&place.dir, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Held { dir: &place.dir, _here: here }),
+                Ok(()) => {
+                    return Ok(Held {
+                        dir: &place.dir,
+                        _here: here,
+                    });
+                }
                 Err(Errno::INTR) => {}
                 Err(Errno::WOULDBLOCK) if Instant::now() < end => std::thread::sleep(POLL),
                 Err(Errno::WOULDBLOCK) => return Err(error::held(path)),
-                Err(_) => return Ok(Held { dir: &place.dir, _here: here }),
+                Err(_) => {
+                    return Ok(Held {
+                        dir: &place.dir,
+                        _here: here,
+                    });
+                }
             }
         }
     }

@@ -28,16 +28,28 @@ pub(super) fn below(
     }
     let ignore = found.ignore.then(|| load(dir, ".ignore")).flatten();
     let gitignore = found.gitignore.then(|| load(dir, ".gitignore")).flatten();
-    Ignores::below(above, path, IgnoreFiles { ignore, gitignore, is_repository: found.git })
+    Ignores::below(
+        above,
+        path,
+        IgnoreFiles {
+            ignore,
+            gitignore,
+            is_repository: found.git,
+        },
+    )
 }
 
 /// A file that cannot be read has no rules.
 fn load(dir: BorrowedFd<'_>, name: &str) -> Option<Vec<u8>> {
-    let file: File = rustix::fs::openat(dir, name, root::READING | OFlags::NOFOLLOW, Mode::empty()).ok()?.into();
+    let file: File = rustix::fs::openat(dir, name, root::READING | OFlags::NOFOLLOW, Mode::empty())
+        .ok()?
+        .into();
     if !file.metadata().ok()?.is_file() {
         return None;
     }
     let mut text = Vec::new();
-    file.take(MAX_IGNORE_FILE_BYTES).read_to_end(&mut text).ok()?;
+    file.take(MAX_IGNORE_FILE_BYTES)
+        .read_to_end(&mut text)
+        .ok()?;
     Some(text)
 }

@@ -21,8 +21,15 @@ struct Kept<T> {
 
 impl<T> Keep<T> {
     pub(super) fn new(limit: usize) -> Self {
-        let kept = Kept { results: BTreeMap::new(), weight: 0 };
-        Self { limit, full: AtomicBool::new(false), kept: Mutex::new(kept) }
+        let kept = Kept {
+            results: BTreeMap::new(),
+            weight: 0,
+        };
+        Self {
+            limit,
+            full: AtomicBool::new(false),
+            kept: Mutex::new(kept),
+        }
     }
 
     pub(super) fn limit(&self) -> usize {
@@ -35,7 +42,9 @@ impl<T> Keep<T> {
             return false;
         }
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.results.last_key_value().is_some_and(|(last, _)| path > &**last)
+        kept.results
+            .last_key_value()
+            .is_some_and(|(last, _)| path > &**last)
     }
 
     /// Adds what was found at `path`, counting as `weight` results.
@@ -58,7 +67,12 @@ impl<T> Keep<T> {
 
     /// The results in order, one beyond the limit included if there is one, and their weights.
     pub(super) fn into_results(self) -> impl Iterator<Item = (Box<str>, T, usize)> {
-        let kept = self.kept.into_inner().unwrap_or_else(PoisonError::into_inner);
-        kept.results.into_iter().map(|(path, (result, weight))| (path, result, weight))
+        let kept = self
+            .kept
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        kept.results
+            .into_iter()
+            .map(|(path, (result, weight))| (path, result, weight))
     }
 }

@@ -56,7 +56,12 @@ impl LocalVfs {
     pub fn open(root: &Path, disk: Arc<dyn Disk>) -> Result<Self, VfsError> {
         let opened = open_dir(root).map_err(|e| error::at(&VPath::root(), e))?;
         let locks = std::array::from_fn(|_| Mutex::default());
-        Ok(Self(Arc::new(Local { root: Root(opened), disk, locks, index: LineIndex::default() })))
+        Ok(Self(Arc::new(Local {
+            root: Root(opened),
+            disk,
+            locks,
+            index: LineIndex::default(),
+        })))
     }
 
     /// Does `work` here and now: some microseconds, where handing it to another thread and back takes
@@ -73,14 +78,18 @@ impl LocalVfs {
     fn reading<'a, T: Send + 'static>(
         &'a self,
         path: &'a VPath,
-        read: impl FnOnce(&Local, &VPath, File, rustix::fs::Stat) -> Result<T, VfsError> + Send + 'static,
+        read: impl FnOnce(&Local, &VPath, File, rustix::fs::Stat) -> Result<T, VfsError>
+        + Send
+        + 'static,
     ) -> BoxFuture<'a, Result<T, VfsError>> {
         match self.0.root.open_file(path) {
             Err(error) => Box::pin(async { Err(error) }),
             Ok((file, stat)) if root::size(&stat) <= SMALL_BYTES => {
                 self.here(path, move |local, path| read(local, path, file, stat))
             }
-            Ok((file, stat)) => self.blocking(path, move |local, path| read(local, path, file, stat)),
+            Ok((file, stat)) => {
+                self.blocking(path, move |local, path| read(local, path, file, stat))
+            }
         }
     }
 
@@ -113,15 +122,32 @@ impl Vfs for LocalVfs {
         }
     }
 
-    fn read<'a>(&'a self, path: &'a VPath, range: ReadRange) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
-        self.reading(path, move |_, path, file, stat| read(path, file, &stat, range))
+    fn read<'a>(
+        &'a self,
+        path: &'a VPath,
+        range: ReadRange,
+    ) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
+        self.reading(path, move |_, path, file, stat| {
+            read(path, file, &stat, range)
+        })
     }
 
-    fn read_lines<'a>(&'a self, path: &'a VPath, range: LineRange) -> BoxFuture<'a, Result<Lines, VfsError>> {
-        self.reading(path, move |local, path, file, stat| local.read_lines(path, &file, &stat, range))
+    fn read_lines<'a>(
+        &'a self,
+        path: &'a VPath,
+        range: LineRange,
+    ) -> BoxFuture<'a, Result<Lines, VfsError>> {
+        self.reading(path, move |local, path, file, stat| {
+            local.read_lines(path, &file, &stat, range)
+        })
     }
 
-    fn write<'a>(&'a self, path: &'a VPath, data: Bytes, expect: Expect) -> BoxFuture<'a, Result<Version, VfsError>> {
+    fn write<'a>(
+        &'a self,
+        path: &'a VPath,
+        data: Bytes,
+        expect: Expect,
+    ) -> BoxFuture<'a, Result<Version, VfsError>> {
         self.blocking(path, move |local, path| local.write(path, &data, &expect))
     }
 
@@ -133,11 +159,18 @@ impl Vfs for LocalVfs {
         Box::pin(async move {
             let mut begun = self.blocking(path, Local::begin).await?;
             while let Some(piece) = source.next().await {
-                let push =
-                    move |_: &Local, path: &VPath| begun.push(&piece).map(|()| begun).map_err(|e| error::at(path, e));
+                let push = move |_: &Local, path: &VPath| {
+                    begun
+                        .push(&piece)
+                        .map(|()| begun)
+                        .map_err(|e| error::at(path, e))
+                };
                 begun = self.blocking(path, push).await?;
             }
-            self.blocking(path, move |local, path| begun.publish(local, path, &Expect::Any)).await
+            self.blocking(path, move |local, path| {
+                begun.publish(local, path, &Expect::Any)
+            })
+            .await
         })
     }
 
@@ -168,11 +201,19 @@ impl Vfs for LocalVfs {
 }
 
 impl Search for LocalVfs {
-    fn glob<'a>(&'a self, query: GlobQuery, bounds: Bounds) -> BoxFuture<'a, Result<GlobResult, SearchError>> {
+    fn glob<'a>(
+        &'a self,
+        query: GlobQuery,
+        bounds: Bounds,
+    ) -> BoxFuture<'a, Result<GlobResult, SearchError>> {
         self.searching(bounds, move |local, bounds| local.glob(&query, bounds))
     }
 
-    fn grep<'a>(&'a self, query: GrepQuery, bounds: Bounds) -> BoxFuture<'a, Result<GrepResult, SearchError>> {
+    fn grep<'a>(
+        &'a self,
+        query: GrepQuery,
+        bounds: Bounds,
+    ) -> BoxFuture<'a, Result<GrepResult, SearchError>> {
         self.searching(bounds, move |local, bounds| local.grep(&query, bounds))
     }
 }
@@ -189,20 +230,27 @@ impl LocalVfs {
             bounds.cancel = bounds.cancel.child_token();
             let _dropped = bounds.cancel.clone().drop_guard();
             let task = tokio::task::spawn_blocking(move || work(&local, &bounds));
-            task.await.unwrap_or_else(|e| Err(error::lost(&VPath::root(), e).into()))
+            task.await
+                .unwrap_or_else(|e| Err(error::lost(&VPath::root(), e).into()))
         })
     }
 }
 
 impl Local {
     fn stat(&self, path: &VPath) -> Result<Stat, VfsError> {
-        let stat = self.root.stat(Path::new(path.as_str())).map_err(|e| error::at(path, e))?;
+        let stat = self
+            .root
+            .stat(Path::new(path.as_str()))
+            .map_err(|e| error::at(path, e))?;
         Ok(root::described(&stat))
     }
 
     /// Opens a directory, and tells its size.
     fn open_dir(&self, path: &VPath) -> Result<(File, u64), VfsError> {
-        let dir = self.root.open_dir(Path::new(path.as_str())).map_err(|e| error::at(path, e))?;
+        let dir = self
+            .root
+            .open_dir(Path::new(path.as_str()))
+            .map_err(|e| error::at(path, e))?;
         let stat = rustix::fs::fstat(&dir).map_err(|e| error::at(path, e))?;
         Ok((dir, root::size(&stat)))
     }
@@ -211,7 +259,9 @@ impl Local {
         let text = Path::new(path.as_str());
         let names = change::names(dir).map_err(|e| error::at(path, e))?;
         let names = names.iter().filter(|name| !change::is_temporary(name));
-        let mut entries: Vec<DirEntry> = names.filter_map(|name| self.entry(dir, text, name)).collect();
+        let mut entries: Vec<DirEntry> = names
+            .filter_map(|name| self.entry(dir, text, name))
+            .collect();
         entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         Ok(entries)
     }
@@ -219,13 +269,24 @@ impl Local {
     /// One entry of an open directory; none if it went away meanwhile.
     fn entry(&self, dir: &File, path: &Path, name: &OsStr) -> Option<DirEntry> {
         let own = rustix::fs::statat(dir, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        let is_link = rustix::fs::FileType::from_raw_mode(own.st_mode) == rustix::fs::FileType::Symlink;
-        let stat = if is_link { self.root.stat(&path.join(name)).unwrap_or(own) } else { own };
-        let usable = name.to_str().is_some_and(|name| !name.chars().any(char::is_control));
+        let is_link =
+            rustix::fs::FileType::from_raw_mode(own.st_mode) == rustix::fs::FileType::Symlink;
+        let stat = if is_link {
+            self.root.stat(&path.join(name)).unwrap_or(own)
+        } else {
+            own
+        };
+        let usable = name
+            .to_str()
+            .is_some_and(|name| !name.chars().any(char::is_control));
         Some(DirEntry {
             // A name cannot forge a line of a listing, or reach into a terminal.
             name: name.to_string_lossy().replace(char::is_control, "\u{fffd}"),
-            kind: if usable { root::kind(&stat) } else { FileKind::Other },
+            kind: if usable {
+                root::kind(&stat)
+            } else {
+                FileKind::Other
+            },
             size: root::size(&stat),
             modified_ms: root::modified_ms(&stat),
             link: is_link,
@@ -236,7 +297,9 @@ impl Local {
 
     fn set_mode(&self, path: &VPath, mode: u32) -> Result<(), VfsError> {
         let (file, _) = self.root.open_file(path)?;
-        self.disk.set_mode(&file, mode & 0o777).map_err(|e| error::at(path, e))
+        self.disk
+            .set_mode(&file, mode & 0o777)
+            .map_err(|e| error::at(path, e))
     }
 
     fn read_lines(
@@ -253,7 +316,13 @@ impl Local {
         if known.is_none() {
             let head = fill(file, &mut block, 0).map_err(failed)?;
             if lines::is_binary(head) {
-                return Ok(Lines { lines: Vec::new(), total: None, binary: true, size, version });
+                return Ok(Lines {
+                    lines: Vec::new(),
+                    total: None,
+                    binary: true,
+                    size,
+                    version,
+                });
             }
         }
         let mut scan = Scan::new(range, size, known.as_deref().cloned().unwrap_or_default());
@@ -266,16 +335,22 @@ impl Local {
     }
 }
 
-fn read(path: &VPath, mut file: File, stat: &rustix::fs::Stat, range: ReadRange) -> Result<(Bytes, Version), VfsError> {
+fn read(
+    path: &VPath,
+    mut file: File,
+    stat: &rustix::fs::Stat,
+    range: ReadRange,
+) -> Result<(Bytes, Version), VfsError> {
     let failed = |e| error::at(path, e);
     let len = range.len.min(root::size(stat).saturating_sub(range.offset));
     let mut data = Vec::new();
     let room = usize::try_from(len).unwrap_or(usize::MAX);
-    data.try_reserve_exact(room).map_err(|_| VfsError::TooLarge {
-        path: path.clone(),
-        size: len,
-        limit: isize::MAX as u64,
-    })?;
+    data.try_reserve_exact(room)
+        .map_err(|_| VfsError::TooLarge {
+            path: path.clone(),
+            size: len,
+            limit: isize::MAX as u64,
+        })?;
     if range.offset > 0 {
         file.seek(SeekFrom::Start(range.offset)).map_err(failed)?;
     }

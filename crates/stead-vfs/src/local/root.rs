@@ -20,9 +20,14 @@ const LOOKUP_TRIES: usize = 256;
 /// Links followed in one path, as the kernel has it.
 const MAX_LINKS: usize = 40;
 
-pub(super) const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+pub(super) const DIRECTORY: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::CLOEXEC);
 /// Opening what may be a FIFO or a terminal must neither wait nor take it over.
-pub(super) const READING: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
+pub(super) const READING: OFlags = OFlags::RDONLY
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::NOCTTY)
+    .union(OFlags::CLOEXEC);
 const LOOKING: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
 /// The open root.
@@ -60,8 +65,17 @@ pub(super) enum Parents<'a> {
 
 impl Root {
     /// Opens `path` from the root; whatever it leads through, the result lies beneath.
-    fn beneath(&self, path: &Path, flags: OFlags, further: ResolveFlags) -> rustix::io::Result<OwnedFd> {
-        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    fn beneath(
+        &self,
+        path: &Path,
+        flags: OFlags,
+        further: ResolveFlags,
+    ) -> rustix::io::Result<OwnedFd> {
+        let path = if path.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            path
+        };
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | further;
         let mut tries = 0;
         loop {
@@ -88,14 +102,22 @@ impl Root {
 
     /// A directory, links followed.
     pub(super) fn open_dir(&self, path: &Path) -> rustix::io::Result<File> {
-        self.beneath(path, DIRECTORY, ResolveFlags::empty()).map(File::from)
+        self.beneath(path, DIRECTORY, ResolveFlags::empty())
+            .map(File::from)
     }
 
     /// The directory at `directory`, on the way to `path`.
-    pub(super) fn directory(&self, directory: &Path, path: &VPath, parents: Parents<'_>) -> Result<File, VfsError> {
+    pub(super) fn directory(
+        &self,
+        directory: &Path,
+        path: &VPath,
+        parents: Parents<'_>,
+    ) -> Result<File, VfsError> {
         match (self.open_dir(directory), parents) {
             (Ok(dir), _) => Ok(dir),
-            (Err(Errno::NOENT), Parents::Made(disk)) => self.make_dirs(directory, disk).map_err(|e| error::at(path, e)),
+            (Err(Errno::NOENT), Parents::Made(disk)) => self
+                .make_dirs(directory, disk)
+                .map_err(|e| error::at(path, e)),
             (Err(e), _) => Err(error::at(path, e)),
         }
     }
@@ -126,7 +148,10 @@ impl Root {
         let (Some(parent), Some(name)) = (text.parent(), text.file_name()) else {
             return Err(VfsError::Denied(path.clone()));
         };
-        Ok(Place { dir: self.directory(parent, path, parents)?, name: name.to_owned() })
+        Ok(Place {
+            dir: self.directory(parent, path, parents)?,
+            name: name.to_owned(),
+        })
     }
 
     /// Where the content of `path` lies or would lie, links at its end followed.
@@ -138,9 +163,16 @@ impl Root {
             };
             let dir = self.directory(parent, path, parents)?;
             match rustix::fs::readlinkat(&dir, name, Vec::new()) {
-                Ok(target) if target.as_bytes().first() == Some(&b'/') => return Err(VfsError::Escapes(path.clone())),
+                Ok(target) if target.as_bytes().first() == Some(&b'/') => {
+                    return Err(VfsError::Escapes(path.clone()));
+                }
                 Ok(target) => text = parent.join(OsStr::from_bytes(target.as_bytes())),
-                Err(Errno::INVAL | Errno::NOENT) => return Ok(Place { dir, name: name.to_owned() }),
+                Err(Errno::INVAL | Errno::NOENT) => {
+                    return Ok(Place {
+                        dir,
+                        name: name.to_owned(),
+                    });
+                }
                 Err(e) => return Err(error::at(path, e)),
             }
         }
@@ -169,15 +201,18 @@ impl Root {
                 continue;
             }
             let here = walked.last().map_or(self.0.as_fd(), |(_, dir)| dir.as_fd());
-            let next = match rustix::fs::openat(here, &part, LOOKING | OFlags::NOFOLLOW, Mode::empty()) {
-                Ok(next) => next,
-                Err(Errno::NOENT | Errno::NOTDIR) => {
-                    waiting.push(part);
-                    break;
-                }
-                Err(e) => return Err(failed(e)),
-            };
-            if FileType::from_raw_mode(rustix::fs::fstat(&next).map_err(failed)?.st_mode) != FileType::Symlink {
+            let next =
+                match rustix::fs::openat(here, &part, LOOKING | OFlags::NOFOLLOW, Mode::empty()) {
+                    Ok(next) => next,
+                    Err(Errno::NOENT | Errno::NOTDIR) => {
+                        waiting.push(part);
+                        break;
+                    }
+                    Err(e) => return Err(failed(e)),
+                };
+            if FileType::from_raw_mode(rustix::fs::fstat(&next).map_err(failed)?.st_mode)
+                != FileType::Symlink
+            {
                 walked.push((part, next));
                 continue;
             }
@@ -196,7 +231,11 @@ impl Root {
                 }
             }
         }
-        let parts: Vec<_> = walked.iter().map(|(name, _)| name).chain(waiting.iter().rev()).collect();
+        let parts: Vec<_> = walked
+            .iter()
+            .map(|(name, _)| name)
+            .chain(waiting.iter().rev())
+            .collect();
         let text: Option<Vec<&str>> = parts.into_iter().map(|part| part.to_str()).collect();
         VPath::parse(&text.ok_or_else(|| failed(Errno::ILSEQ))?.join("/")).map_err(VfsError::from)
     }
@@ -228,7 +267,12 @@ pub(super) fn require_file(path: &VPath, stat: &rustix::fs::Stat) -> Result<(), 
 pub(super) fn version(stat: &rustix::fs::Stat) -> Version {
     let text = format!(
         "{:x}-{:x}.{:x}-{:x}-{:x}.{:x}",
-        stat.st_size, stat.st_mtime, stat.st_mtime_nsec, stat.st_ino, stat.st_ctime, stat.st_ctime_nsec
+        stat.st_size,
+        stat.st_mtime,
+        stat.st_mtime_nsec,
+        stat.st_ino,
+        stat.st_ctime,
+        stat.st_ctime_nsec
     );
     Version(text.into())
 }

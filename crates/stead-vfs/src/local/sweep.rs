@@ -15,9 +15,14 @@ impl LocalVfs {
     /// Removes temporary files of writes that never came to their end, left there for `older_than`. Gives
     /// their number.
     pub async fn sweep(&self, older_than: Duration) -> Result<usize, VfsError> {
-        let oldest_ms = jiff::Timestamp::now().as_millisecond().saturating_sub(older_than.as_millis() as i64);
+        let oldest_ms = jiff::Timestamp::now()
+            .as_millisecond()
+            .saturating_sub(older_than.as_millis() as i64);
         self.blocking(&VPath::root(), move |local, path| {
-            let dir = local.root.open_dir(Path::new("")).map_err(|e| error::at(path, e))?;
+            let dir = local
+                .root
+                .open_dir(Path::new(""))
+                .map_err(|e| error::at(path, e))?;
             Ok(sweep(&dir, &*local.disk, oldest_ms))
         })
         .await
@@ -28,14 +33,19 @@ impl LocalVfs {
 fn sweep(dir: &File, disk: &dyn Disk, oldest_ms: i64) -> usize {
     let mut swept = 0;
     for name in super::change::names(dir).unwrap_or_default() {
-        let Ok(stat) = statat(dir, &name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+        let Ok(stat) = statat(dir, &name, AtFlags::SYMLINK_NOFOLLOW) else {
+            continue;
+        };
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => {
                 let below = root::subdirectory(dir.as_fd(), Path::new(&name).as_ref());
                 swept += below.map_or(0, |below| sweep(&below, disk, oldest_ms));
             }
             FileType::RegularFile if is_leftover(&name) && root::modified_ms(&stat) < oldest_ms => {
-                swept += usize::from(disk.remove(dir.as_fd(), Path::new(&name), AtFlags::empty()).is_ok());
+                swept += usize::from(
+                    disk.remove(dir.as_fd(), Path::new(&name), AtFlags::empty())
+                        .is_ok(),
+                );
             }
             _ => {}
         }
@@ -46,7 +56,13 @@ fn sweep(dir: &File, disk: &dyn Disk, oldest_ms: i64) -> usize {
 /// Ours: `.stead-<16 hex>.tmp` of a file, `<name>.tmp-<pid>-<n>` of the harness's own.
 fn is_leftover(name: &OsStr) -> bool {
     let hex = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let numbered = |tail: &str| tail.split_once('-').is_some_and(|(pid, n)| pid.parse::<u32>().is_ok() && hex(n));
+    let numbered = |tail: &str| {
+        tail.split_once('-')
+            .is_some_and(|(pid, n)| pid.parse::<u32>().is_ok() && hex(n))
+    };
     is_temporary(name)
-        || name.to_str().and_then(|name| name.rsplit_once(".tmp-")).is_some_and(|(_, tail)| numbered(tail))
+        || name
+            .to_str()
+            .and_then(|name| name.rsplit_once(".tmp-"))
+            .is_some_and(|(_, tail)| numbered(tail))
 }

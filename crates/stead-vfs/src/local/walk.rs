@@ -48,7 +48,11 @@ pub(super) struct Stop {
 
 impl Stop {
     pub(super) fn new(cancel: CancellationToken, deadline: Instant) -> Self {
-        Self { cancel, deadline, timed_out: AtomicBool::new(false) }
+        Self {
+            cancel,
+            deadline,
+            timed_out: AtomicBool::new(false),
+        }
     }
 
     /// Whether it is time.
@@ -73,7 +77,12 @@ impl Stop {
 }
 
 /// Visits every file below `start`, each once, with one visitor per thread; gives the visitors back.
-pub(super) fn walk<V: Visitor>(start: Start, dots: Dots, stop: &Stop, visitor: impl Fn() -> V + Sync) -> Vec<V> {
+pub(super) fn walk<V: Visitor>(
+    start: Start,
+    dots: Dots,
+    stop: &Stop,
+    visitor: impl Fn() -> V + Sync,
+) -> Vec<V> {
     let queue = Queue::new(Job::Open(start));
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
     let work = || {
@@ -88,7 +97,12 @@ pub(super) fn walk<V: Visitor>(start: Start, dots: Dots, stop: &Stop, visitor: i
     };
     std::thread::scope(|scope| {
         let others: Vec<_> = (1..threads)
-            .filter_map(|_| std::thread::Builder::new().name("stead-walk".into()).spawn_scoped(scope, work).ok())
+            .filter_map(|_| {
+                std::thread::Builder::new()
+                    .name("stead-walk".into())
+                    .spawn_scoped(scope, work)
+                    .ok()
+            })
             .collect();
         let mut visitors = vec![work()];
         for other in others {
@@ -104,7 +118,12 @@ pub(super) fn walk<V: Visitor>(start: Start, dots: Dots, stop: &Stop, visitor: i
 /// A directory to be read.
 enum Job {
     Open(Start),
-    Named { parent: Arc<File>, name: CString, path: String, ignores: Option<Arc<Ignores>> },
+    Named {
+        parent: Arc<File>,
+        name: CString,
+        path: String,
+        ignores: Option<Arc<Ignores>>,
+    },
 }
 
 /// Directories waiting, the newest first: depth before breadth keeps few descriptors open.
@@ -120,7 +139,13 @@ struct QueueState {
 
 impl Queue {
     fn new(first: Job) -> Self {
-        Self { state: Mutex::new(QueueState { waiting: vec![first], working: 0 }), changed: Condvar::new() }
+        Self {
+            state: Mutex::new(QueueState {
+                waiting: vec![first],
+                working: 0,
+            }),
+            changed: Condvar::new(),
+        }
     }
 
     /// The next directory; none when all is done.
@@ -134,7 +159,10 @@ impl Queue {
             if state.working == 0 {
                 return None;
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -201,8 +229,17 @@ impl<V: Visitor> Worker<V> {
     fn directory(&mut self, job: Job, stop: &Stop) {
         let (dir, path, above) = match job {
             Job::Open(Start { dir, path, ignores }) => (dir, path, ignores),
-            Job::Named { parent, name, path, ignores } => {
-                let Ok(dir) = root::subdirectory(parent.as_fd(), OsStr::from_bytes(name.to_bytes())) else { return };
+            Job::Named {
+                parent,
+                name,
+                path,
+                ignores,
+            } => {
+                let Ok(dir) =
+                    root::subdirectory(parent.as_fd(), OsStr::from_bytes(name.to_bytes()))
+                else {
+                    return;
+                };
                 (dir, path, ignores)
             }
         };
@@ -215,12 +252,17 @@ impl<V: Visitor> Worker<V> {
             self.path.push('/');
         }
         let prefix = self.path.len();
-        let (names, entries) = (std::mem::take(&mut self.names), std::mem::take(&mut self.entries));
+        let (names, entries) = (
+            std::mem::take(&mut self.names),
+            std::mem::take(&mut self.entries),
+        );
         for entry in &entries {
             if stop.now() {
                 break;
             }
-            let Ok(name) = CStr::from_bytes_with_nul(&names[entry.start..entry.end]) else { continue };
+            let Ok(name) = CStr::from_bytes_with_nul(&names[entry.start..entry.end]) else {
+                continue;
+            };
             let Ok(text) = name.to_str() else { continue };
             if text.chars().any(char::is_control) {
                 continue;
@@ -233,13 +275,22 @@ impl<V: Visitor> Worker<V> {
     }
 
     /// One name, whose path is `self.path`.
-    fn entry(&mut self, dir: &Arc<File>, name: &CStr, kind: FileType, ignores: Option<&Arc<Ignores>>) {
+    fn entry(
+        &mut self,
+        dir: &Arc<File>,
+        name: &CStr,
+        kind: FileType,
+        ignores: Option<&Arc<Ignores>>,
+    ) {
         let kind = match kind {
             FileType::Unknown => rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)
-                .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode)),
+                .map_or(FileType::Unknown, |stat| {
+                    FileType::from_raw_mode(stat.st_mode)
+                }),
             known => known,
         };
-        let left_out = |is_dir| ignores.is_some_and(|ignores| ignores.leave_out(&self.path, is_dir));
+        let left_out =
+            |is_dir| ignores.is_some_and(|ignores| ignores.leave_out(&self.path, is_dir));
         match kind {
             FileType::Directory if !left_out(IsDir::Yes) && self.visitor.enter(&self.path) => {
                 self.found.push(Job::Named {
@@ -249,7 +300,9 @@ impl<V: Visitor> Worker<V> {
                     ignores: ignores.cloned(),
                 });
             }
-            FileType::RegularFile if !left_out(IsDir::No) => self.visitor.file(dir.as_fd(), name, &self.path),
+            FileType::RegularFile if !left_out(IsDir::No) => {
+                self.visitor.file(dir.as_fd(), name, &self.path)
+            }
             _ => {}
         }
     }
@@ -277,10 +330,15 @@ impl<V: Visitor> Worker<V> {
             }
             let start = self.names.len();
             self.names.extend_from_slice(name);
-            self.entries.push(Entry { start, end: self.names.len(), kind: entry.file_type() });
+            self.entries.push(Entry {
+                start,
+                end: self.names.len(),
+                kind: entry.file_type(),
+            });
         }
         let names = &self.names;
-        self.entries.sort_unstable_by(|a, b| names[a.start..a.end].cmp(&names[b.start..b.end]));
+        self.entries
+            .sort_unstable_by(|a, b| names[a.start..a.end].cmp(&names[b.start..b.end]));
         found
     }
 }
@@ -288,5 +346,9 @@ impl<V: Visitor> Worker<V> {
 /// What the ignore files in a directory are, without reading all its names.
 pub(super) fn ignore_files(dir: BorrowedFd<'_>) -> Found {
     let has = |name: &str| rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
-    Found { ignore: has(".ignore"), gitignore: has(".gitignore"), git: has(".git") }
+    Found {
+        ignore: has(".ignore"),
+        gitignore: has(".gitignore"),
+        git: has(".git"),
+    }
 }

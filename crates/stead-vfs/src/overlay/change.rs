@@ -8,7 +8,12 @@ use bytes::Bytes;
 use futures_util::stream::BoxStream;
 
 impl Overlay {
-    pub(super) async fn write_upper(&self, path: &VPath, data: Bytes, expect: Expect) -> Result<Version, VfsError> {
+    pub(super) async fn write_upper(
+        &self,
+        path: &VPath,
+        data: Bytes,
+        expect: Expect,
+    ) -> Result<Version, VfsError> {
         if path.is_root() {
             return Err(VfsError::IsDirectory(path.clone()));
         }
@@ -21,13 +26,19 @@ impl Overlay {
         Ok(Layer::Upper.tagged(&written))
     }
 
-    pub(super) async fn stream_upper(&self, path: &VPath, source: BoxStream<'_, Bytes>) -> Result<Version, VfsError> {
+    pub(super) async fn stream_upper(
+        &self,
+        path: &VPath,
+        source: BoxStream<'_, Bytes>,
+    ) -> Result<Version, VfsError> {
         if path.is_root() {
             return Err(VfsError::IsDirectory(path.clone()));
         }
         require_free(path)?;
         let lower = match self.find(path).await {
-            Ok((_, stat)) if stat.kind != FileKind::File => return Err(not_a_file(path, stat.kind)),
+            Ok((_, stat)) if stat.kind != FileKind::File => {
+                return Err(not_a_file(path, stat.kind));
+            }
             Ok((Layer::Lower, stat)) => Some(stat),
             Ok((Layer::Upper, _)) | Err(VfsError::NotFound(_)) => None,
             Err(other) => return Err(other),
@@ -47,7 +58,10 @@ impl Overlay {
         // Whether upper has something there, writing to it says.
         match self.if_visible(path, self.lower.stat(path)).await {
             // Unless a file of upper's is in the way.
-            Ok(_) => self.find(path).await.and(Err(VfsError::Exists(path.clone()))),
+            Ok(_) => self
+                .find(path)
+                .await
+                .and(Err(VfsError::Exists(path.clone()))),
             Err(VfsError::NotFound(_)) => self.upper.write(path, data, Expect::Absent).await,
             Err(other) => Err(other),
         }
@@ -57,12 +71,19 @@ impl Overlay {
         match self.find(path).await {
             Ok((_, stat)) if stat.kind != FileKind::File => Err(not_a_file(path, stat.kind)),
             Ok((Layer::Lower, stat)) => self.write_over(path, data, &stat, Expect::Any).await,
-            Ok((Layer::Upper, _)) | Err(VfsError::NotFound(_)) => self.upper.write(path, data, Expect::Any).await,
+            Ok((Layer::Upper, _)) | Err(VfsError::NotFound(_)) => {
+                self.upper.write(path, data, Expect::Any).await
+            }
             Err(other) => Err(other),
         }
     }
 
-    async fn write_known(&self, path: &VPath, data: Bytes, version: &Version) -> Result<Version, VfsError> {
+    async fn write_known(
+        &self,
+        path: &VPath,
+        data: Bytes,
+        version: &Version,
+    ) -> Result<Version, VfsError> {
         if let Some(own) = Layer::Upper.own(version) {
             // What upper has is what shows here, so upper alone can say whether it still is that version.
             return self.upper.write(path, data, Expect::Version(own)).await;
@@ -81,9 +102,24 @@ impl Overlay {
     }
 
     /// Writes a file to upper in place of lower's, whose mode bits stay.
-    async fn write_over(&self, path: &VPath, data: Bytes, lower: &Stat, expect: Expect) -> Result<Version, VfsError> {
+    async fn write_over(
+        &self,
+        path: &VPath,
+        data: Bytes,
+        lower: &Stat,
+        expect: Expect,
+    ) -> Result<Version, VfsError> {
         let version = self.upper.write(path, data.clone(), expect).await?;
-        copy::set_mode(At { vfs: &*self.upper, path }, lower.mode, &data, version).await
+        copy::set_mode(
+            At {
+                vfs: &*self.upper,
+                path,
+            },
+            lower.mode,
+            &data,
+            version,
+        )
+        .await
     }
 
     pub(super) async fn remove_both(&self, path: &VPath) -> Result<(), VfsError> {
@@ -129,14 +165,27 @@ impl Overlay {
             Err(other) => return Err(other),
         }
         let below = self.below(from).await?;
-        let is_merged = below.as_ref().is_some_and(|below| below.kind == FileKind::Directory);
+        let is_merged = below
+            .as_ref()
+            .is_some_and(|below| below.kind == FileKind::Directory);
         match (layer, stat.kind) {
             (Layer::Lower, FileKind::File) => {
-                let (source, target) = (At { vfs: &*self.lower, path: from }, At { vfs: &*self.upper, path: to });
+                let (source, target) = (
+                    At {
+                        vfs: &*self.lower,
+                        path: from,
+                    },
+                    At {
+                        vfs: &*self.upper,
+                        path: to,
+                    },
+                );
                 copy::file(source, target).await?;
                 self.masks.add(from).await
             }
-            (Layer::Lower, _) | (Layer::Upper, FileKind::Directory) if is_merged => self.move_merged(from, to).await,
+            (Layer::Lower, _) | (Layer::Upper, FileKind::Directory) if is_merged => {
+                self.move_merged(from, to).await
+            }
             (Layer::Upper | Layer::Lower, _) => {
                 if below.is_some() {
                     // Before, or lower's would show where upper's just was.
@@ -150,9 +199,27 @@ impl Overlay {
     /// Moves a directory with something of lower's in it: a copy, made out of sight, takes its new place.
     async fn move_merged(&self, from: &VPath, to: &VPath) -> Result<(), VfsError> {
         let staged = masks::fresh_name()?;
-        let shown =
-            |error| relocate::error(error, |path| if staged.contains(path) { to.clone() } else { path.clone() });
-        copy::tree(At { vfs: self, path: from }, At { vfs: &*self.upper, path: &staged }).await.map_err(shown)?;
+        let shown = |error| {
+            relocate::error(error, |path| {
+                if staged.contains(path) {
+                    to.clone()
+                } else {
+                    path.clone()
+                }
+            })
+        };
+        copy::tree(
+            At {
+                vfs: self,
+                path: from,
+            },
+            At {
+                vfs: &*self.upper,
+                path: &staged,
+            },
+        )
+        .await
+        .map_err(shown)?;
         if let Err(error) = self.upper.rename(&staged, to).await {
             // The failure that led here is the one to report.
             let _ = self.upper.remove(&staged).await;
@@ -178,7 +245,18 @@ impl Overlay {
             return Err(not_a_file(path, stat.kind));
         }
         if layer == Layer::Lower {
-            match copy::file(At { vfs: &*self.lower, path }, At { vfs: &*self.upper, path }).await {
+            match copy::file(
+                At {
+                    vfs: &*self.lower,
+                    path,
+                },
+                At {
+                    vfs: &*self.upper,
+                    path,
+                },
+            )
+            .await
+            {
                 // Somebody else did.
                 Err(VfsError::Exists(_)) => {}
                 copied => drop(copied?),
@@ -190,7 +268,11 @@ impl Overlay {
 
 /// Refuses the overlay's own names.
 fn require_free(path: &VPath) -> Result<(), VfsError> {
-    if masks::is_reserved(path) { Err(VfsError::Denied(path.clone())) } else { Ok(()) }
+    if masks::is_reserved(path) {
+        Err(VfsError::Denied(path.clone()))
+    } else {
+        Ok(())
+    }
 }
 
 fn not_a_file(path: &VPath, kind: FileKind) -> VfsError {

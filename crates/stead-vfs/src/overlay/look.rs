@@ -10,7 +10,10 @@ use std::collections::BTreeMap;
 
 impl Overlay {
     /// What is at `path`, and in which layer; a directory in both is upper's.
-    pub(super) fn find<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(Layer, Stat), VfsError>> {
+    pub(super) fn find<'a>(
+        &'a self,
+        path: &'a VPath,
+    ) -> BoxFuture<'a, Result<(Layer, Stat), VfsError>> {
         Box::pin(async move {
             let tagged = |layer: Layer, stat: Stat| {
                 let version = layer.tagged(&stat.version);
@@ -18,7 +21,10 @@ impl Overlay {
             };
             match self.in_upper(path, self.upper.stat(path)).await? {
                 Some(stat) => Ok(tagged(Layer::Upper, stat)),
-                None => Ok(tagged(Layer::Lower, self.if_visible(path, self.lower.stat(path)).await?)),
+                None => Ok(tagged(
+                    Layer::Lower,
+                    self.if_visible(path, self.lower.stat(path)).await?,
+                )),
             }
         })
     }
@@ -46,8 +52,12 @@ impl Overlay {
             Err(VfsError::NotDirectory(_)) => match path.parent() {
                 None => Err(VfsError::NotDirectory(path.clone())),
                 Some(parent) => match self.find(&parent).await {
-                    Ok((_, stat)) if stat.kind == FileKind::Directory => Err(VfsError::NotFound(path.clone())),
-                    Ok(_) | Err(VfsError::NotDirectory(_)) => Err(VfsError::NotDirectory(path.clone())),
+                    Ok((_, stat)) if stat.kind == FileKind::Directory => {
+                        Err(VfsError::NotFound(path.clone()))
+                    }
+                    Ok(_) | Err(VfsError::NotDirectory(_)) => {
+                        Err(VfsError::NotDirectory(path.clone()))
+                    }
                     Err(VfsError::NotFound(_)) => Err(VfsError::NotFound(path.clone())),
                     Err(other) => Err(other),
                 },
@@ -75,7 +85,8 @@ impl Overlay {
     }
 
     async fn is_hidden(&self, masks: &Masks, path: &VPath) -> Result<bool, VfsError> {
-        Ok(masks.hide(path) || (*masks != Masks::default() && masks.hide(&self.lower_end(path).await?)))
+        Ok(masks.hide(path)
+            || (*masks != Masks::default() && masks.hide(&self.lower_end(path).await?)))
     }
 
     /// Where `path` leads in lower. What lower keeps to itself leads nowhere.
@@ -94,7 +105,9 @@ impl Overlay {
         }
         match self.lower.stat(path).await {
             Ok(stat) => Ok(Some(stat)),
-            Err(VfsError::NotFound(_) | VfsError::NotDirectory(_) | VfsError::Denied(_)) => Ok(None),
+            Err(VfsError::NotFound(_) | VfsError::NotDirectory(_) | VfsError::Denied(_)) => {
+                Ok(None)
+            }
             Err(other) => Err(other),
         }
     }
@@ -106,7 +119,10 @@ impl Overlay {
             true => None,
             false => match (self.lower.list(path).await, &upper) {
                 (Ok(entries), _) => Some(entries),
-                (Err(VfsError::NotFound(_) | VfsError::NotDirectory(_) | VfsError::Denied(_)), Some(_)) => None,
+                (
+                    Err(VfsError::NotFound(_) | VfsError::NotDirectory(_) | VfsError::Denied(_)),
+                    Some(_),
+                ) => None,
                 // It is a file, or is said to be below one: what the overlay shows decides.
                 (Err(VfsError::NotDirectory(_)), None) => {
                     self.find(path).await?;
@@ -125,27 +141,56 @@ impl Overlay {
                 merged.insert(entry.name.clone(), entry);
             }
         }
-        merged.extend(upper.into_iter().flatten().map(|entry| (entry.name.clone(), entry)));
-        let is_own = |name: &str| path.is_root() && VPath::parse(name).is_ok_and(|path| masks::is_reserved(&path));
-        Ok(merged.into_values().filter(|entry| !is_own(&entry.name)).collect())
+        merged.extend(
+            upper
+                .into_iter()
+                .flatten()
+                .map(|entry| (entry.name.clone(), entry)),
+        );
+        let is_own = |name: &str| {
+            path.is_root() && VPath::parse(name).is_ok_and(|path| masks::is_reserved(&path))
+        };
+        Ok(merged
+            .into_values()
+            .filter(|entry| !is_own(&entry.name))
+            .collect())
     }
 
-    pub(super) async fn read_either(&self, path: &VPath, range: ReadRange) -> Result<(Bytes, Version), VfsError> {
-        let tagged = |layer: Layer, (bytes, version): (Bytes, Version)| (bytes, layer.tagged(&version));
+    pub(super) async fn read_either(
+        &self,
+        path: &VPath,
+        range: ReadRange,
+    ) -> Result<(Bytes, Version), VfsError> {
+        let tagged =
+            |layer: Layer, (bytes, version): (Bytes, Version)| (bytes, layer.tagged(&version));
         if let Some(read) = self.in_upper(path, self.upper.read(path, range)).await? {
             return Ok(tagged(Layer::Upper, read));
         }
-        Ok(tagged(Layer::Lower, self.if_visible(path, self.lower.read(path, range)).await?))
+        Ok(tagged(
+            Layer::Lower,
+            self.if_visible(path, self.lower.read(path, range)).await?,
+        ))
     }
 
-    pub(super) async fn read_lines_either(&self, path: &VPath, range: LineRange) -> Result<Lines, VfsError> {
+    pub(super) async fn read_lines_either(
+        &self,
+        path: &VPath,
+        range: LineRange,
+    ) -> Result<Lines, VfsError> {
         let tagged = |layer: Layer, lines: Lines| {
             let version = layer.tagged(&lines.version);
             Lines { version, ..lines }
         };
-        if let Some(lines) = self.in_upper(path, self.upper.read_lines(path, range)).await? {
+        if let Some(lines) = self
+            .in_upper(path, self.upper.read_lines(path, range))
+            .await?
+        {
             return Ok(tagged(Layer::Upper, lines));
         }
-        Ok(tagged(Layer::Lower, self.if_visible(path, self.lower.read_lines(path, range)).await?))
+        Ok(tagged(
+            Layer::Lower,
+            self.if_visible(path, self.lower.read_lines(path, range))
+                .await?,
+        ))
     }
 }

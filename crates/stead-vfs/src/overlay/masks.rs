@@ -23,24 +23,33 @@ impl Masks {
     /// Whether the lower layer has no say at `path`.
     pub(super) fn hide(&self, path: &VPath) -> bool {
         let above = std::iter::successors(Some(path.clone()), VPath::parent);
-        !self.masked.is_empty() && above.into_iter().any(|path| self.masked.contains(path.as_str()))
+        !self.masked.is_empty()
+            && above
+                .into_iter()
+                .any(|path| self.masked.contains(path.as_str()))
     }
 
     fn add(&mut self, path: &VPath) {
         // One at a directory says all that those below it said.
-        self.masked.retain(|masked| VPath::parse(masked).is_ok_and(|masked| !path.contains(&masked)));
+        self.masked
+            .retain(|masked| VPath::parse(masked).is_ok_and(|masked| !path.contains(&masked)));
         self.masked.insert(path.as_str().to_owned());
     }
 }
 
 /// Whether a path belongs to the overlay itself.
 pub(super) fn is_reserved(path: &VPath) -> bool {
-    path.parts().next().is_some_and(|first| first.starts_with(RESERVED))
+    path.parts()
+        .next()
+        .is_some_and(|first| first.starts_with(RESERVED))
 }
 
 /// A name of the overlay's own that nobody else uses.
 pub(super) fn fresh_name() -> Result<VPath, VfsError> {
-    Ok(VPath::parse(&format!("{RESERVED}{}", stead_store::DocVersion::fresh()))?)
+    Ok(VPath::parse(&format!(
+        "{RESERVED}{}",
+        stead_store::DocVersion::fresh()
+    ))?)
 }
 
 /// The file with the masks, and what it said when it was last read.
@@ -52,7 +61,10 @@ pub(super) struct MaskFile {
 
 impl MaskFile {
     pub(super) fn new(upper: Arc<dyn Vfs>) -> Self {
-        Self { upper, last: Mutex::default() }
+        Self {
+            upper,
+            last: Mutex::default(),
+        }
     }
 
     /// What is masked now.
@@ -70,7 +82,11 @@ impl MaskFile {
             Some((known, masks)) if *known == version => return Ok(Arc::clone(masks)),
             Some(_) | None => {}
         }
-        Ok(self.read(&path).await?.map(|(_, masks)| masks).unwrap_or_default())
+        Ok(self
+            .read(&path)
+            .await?
+            .map(|(_, masks)| masks)
+            .unwrap_or_default())
     }
 
     async fn read(&self, path: &VPath) -> Result<Option<(Version, Arc<Masks>)>, VfsError> {
@@ -79,7 +95,9 @@ impl MaskFile {
             Err(VfsError::NotFound(_)) => return Ok(None),
             Err(other) => return Err(other),
         };
-        let masks: Arc<Masks> = serde_json::from_slice(&text).map(Arc::new).map_err(|e| invalid(path, &e))?;
+        let masks: Arc<Masks> = serde_json::from_slice(&text)
+            .map(Arc::new)
+            .map_err(|e| invalid(path, &e))?;
         let read = (version, masks);
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(read.clone());
         Ok(Some(read))
@@ -109,7 +127,10 @@ impl MaskFile {
 
 fn invalid(path: &VPath, error: &serde_json::Error) -> VfsError {
     let source = io::Error::new(io::ErrorKind::InvalidData, error.to_string());
-    VfsError::Io { path: path.clone(), source }
+    VfsError::Io {
+        path: path.clone(),
+        source,
+    }
 }
 
 #[cfg(test)]
@@ -123,7 +144,8 @@ mod tests {
         for path in ["a/b", "a/b/c", "a-b", "x"] {
             masks.add(&p(path));
         }
-        let hidden = ["a", "a/b", "a/b/c/d", "a/bc", "a-b/c", "x", "."].map(|path| masks.hide(&p(path)));
+        let hidden =
+            ["a", "a/b", "a/b/c/d", "a/bc", "a-b/c", "x", "."].map(|path| masks.hide(&p(path)));
         assert_eq!(hidden, [false, true, true, false, true, true, false]);
         masks.add(&p("a"));
         assert_eq!(masks.masked, ["a", "a-b", "x"].map(String::from).into());

@@ -37,7 +37,11 @@ pub struct Overlay {
 impl Overlay {
     /// `upper`, writable, over `lower`, which stays as it is.
     pub fn new(upper: Arc<dyn Vfs>, lower: Arc<dyn Vfs>) -> Self {
-        Self { masks: Arc::new(MaskFile::new(Arc::clone(&upper))), upper, lower }
+        Self {
+            masks: Arc::new(MaskFile::new(Arc::clone(&upper))),
+            upper,
+            lower,
+        }
     }
 }
 
@@ -63,7 +67,10 @@ impl Layer {
 
     /// The version of this layer that a version of the overlay stands for.
     fn own(self, version: &Version) -> Option<Version> {
-        version.0.strip_prefix(self.tag()).map(|own| Version(own.into()))
+        version
+            .0
+            .strip_prefix(self.tag())
+            .map(|own| Version(own.into()))
     }
 }
 
@@ -76,15 +83,28 @@ impl Vfs for Overlay {
         Box::pin(self.list_both(path))
     }
 
-    fn read<'a>(&'a self, path: &'a VPath, range: ReadRange) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
+    fn read<'a>(
+        &'a self,
+        path: &'a VPath,
+        range: ReadRange,
+    ) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
         Box::pin(self.read_either(path, range))
     }
 
-    fn read_lines<'a>(&'a self, path: &'a VPath, range: LineRange) -> BoxFuture<'a, Result<Lines, VfsError>> {
+    fn read_lines<'a>(
+        &'a self,
+        path: &'a VPath,
+        range: LineRange,
+    ) -> BoxFuture<'a, Result<Lines, VfsError>> {
         Box::pin(self.read_lines_either(path, range))
     }
 
-    fn write<'a>(&'a self, path: &'a VPath, data: Bytes, expect: Expect) -> BoxFuture<'a, Result<Version, VfsError>> {
+    fn write<'a>(
+        &'a self,
+        path: &'a VPath,
+        data: Bytes,
+        expect: Expect,
+    ) -> BoxFuture<'a, Result<Version, VfsError>> {
         Box::pin(self.write_upper(path, data, expect))
     }
 
@@ -128,11 +148,19 @@ impl Vfs for Overlay {
 }
 
 impl Search for Overlay {
-    fn glob<'a>(&'a self, query: GlobQuery, bounds: Bounds) -> BoxFuture<'a, Result<GlobResult, SearchError>> {
+    fn glob<'a>(
+        &'a self,
+        query: GlobQuery,
+        bounds: Bounds,
+    ) -> BoxFuture<'a, Result<GlobResult, SearchError>> {
         Box::pin(find::glob(self, query, bounds))
     }
 
-    fn grep<'a>(&'a self, query: GrepQuery, bounds: Bounds) -> BoxFuture<'a, Result<GrepResult, SearchError>> {
+    fn grep<'a>(
+        &'a self,
+        query: GrepQuery,
+        bounds: Bounds,
+    ) -> BoxFuture<'a, Result<GrepResult, SearchError>> {
         Box::pin(find::grep(self, query, bounds))
     }
 }

@@ -10,7 +10,10 @@ async fn layers(upper: &[&str], lower: &[&str]) -> Overlay {
     let layers = [upper, lower].map(async |paths: &[&str]| {
         let files = StoreVfs::in_memory();
         for path in paths {
-            files.write(&p(path), "old".into(), Expect::Absent).await.unwrap();
+            files
+                .write(&p(path), "old".into(), Expect::Absent)
+                .await
+                .unwrap();
         }
         Arc::new(files)
     });
@@ -29,7 +32,10 @@ async fn nothing_is_written_below_a_file_of_either_layer() {
     for path in ["a/x", "a/y", "f/x", "d/x/y"] {
         for expect in [Expect::Absent, Expect::Any] {
             let refused = write(&files, path, expect).await;
-            assert_eq!(refused, Err(format!("{:?}", VfsError::NotDirectory(p(path)))));
+            assert_eq!(
+                refused,
+                Err(format!("{:?}", VfsError::NotDirectory(p(path))))
+            );
         }
     }
     // A directory of upper's is in the place of lower's file.
@@ -44,12 +50,17 @@ async fn a_version_is_written_over_only_while_it_shows() {
         assert_eq!(write(&files, path, Expect::Absent).await, exists);
         let changed = Err(format!("{:?}", VfsError::Changed(p(path))));
         let first = files.stat(&p(path)).await.unwrap().version;
-        let second = write(&files, path, Expect::Version(first.clone())).await.unwrap();
+        let second = write(&files, path, Expect::Version(first.clone()))
+            .await
+            .unwrap();
         assert_eq!(write(&files, path, Expect::Version(first)).await, changed);
         let third = write(&files, path, Expect::Version(second)).await.unwrap();
         files.remove(&p(path)).await.unwrap();
         assert_eq!(write(&files, path, Expect::Version(third)).await, changed);
-        assert_eq!(write(&files, path, Expect::Version(Version("neither".into()))).await, changed);
+        assert_eq!(
+            write(&files, path, Expect::Version(Version("neither".into()))).await,
+            changed
+        );
         write(&files, path, Expect::Absent).await.unwrap();
     }
 }

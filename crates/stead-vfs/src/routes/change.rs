@@ -6,7 +6,12 @@ use crate::{Expect, VPath, Version, Vfs, VfsError, relocate};
 use bytes::Bytes;
 
 impl Routes {
-    pub(super) async fn write_routed(&self, path: &VPath, data: Bytes, expect: Expect) -> Result<Version, VfsError> {
+    pub(super) async fn write_routed(
+        &self,
+        path: &VPath,
+        data: Bytes,
+        expect: Expect,
+    ) -> Result<Version, VfsError> {
         if self.is_fixed(path) && !path.is_root() {
             // What is mounted there is a directory like any other.
             return Err(match expect {
@@ -16,7 +21,11 @@ impl Routes {
             });
         }
         let route = self.route(path)?;
-        route.vfs.write(&route.own, data, expect).await.map_err(|e| route.shown(e))
+        route
+            .vfs
+            .write(&route.own, data, expect)
+            .await
+            .map_err(|e| route.shown(e))
     }
 
     pub(super) async fn mkdir_routed(&self, path: &VPath) -> Result<(), VfsError> {
@@ -24,7 +33,11 @@ impl Routes {
             return Ok(());
         }
         let route = self.route(path)?;
-        route.vfs.mkdir(&route.own).await.map_err(|e| route.shown(e))
+        route
+            .vfs
+            .mkdir(&route.own)
+            .await
+            .map_err(|e| route.shown(e))
     }
 
     pub(super) async fn remove_routed(&self, path: &VPath) -> Result<(), VfsError> {
@@ -32,7 +45,11 @@ impl Routes {
             return Err(VfsError::Denied(path.clone()));
         }
         let route = self.route(path)?;
-        route.vfs.remove(&route.own).await.map_err(|e| route.shown(e))
+        route
+            .vfs
+            .remove(&route.own)
+            .await
+            .map_err(|e| route.shown(e))
     }
 
     pub(super) async fn rename_routed(&self, from: &VPath, to: &VPath) -> Result<(), VfsError> {
@@ -56,7 +73,17 @@ impl Routes {
             Err(VfsError::NotFound(_)) => {}
             Err(other) => return Err(other),
         }
-        copy::tree(At { vfs: self, path: from }, At { vfs: self, path: to }).await?;
+        copy::tree(
+            At {
+                vfs: self,
+                path: from,
+            },
+            At {
+                vfs: self,
+                path: to,
+            },
+        )
+        .await?;
         self.remove_routed(from).await
     }
 }

@@ -40,11 +40,23 @@ enum Way {
 }
 
 impl Routes {
-    pub(super) async fn glob_everywhere(&self, query: GlobQuery, bounds: Bounds) -> Result<GlobResult, SearchError> {
+    pub(super) async fn glob_everywhere(
+        &self,
+        query: GlobQuery,
+        bounds: Bounds,
+    ) -> Result<GlobResult, SearchError> {
         let glob = Arc::new(PathGlob::new(&query.pattern)?);
-        let (root, parts) = match self.plan(&query.root, &bounds, glob.dots(), Some(&glob)).await {
+        let (root, parts) = match self
+            .plan(&query.root, &bounds, glob.dots(), Some(&glob))
+            .await
+        {
             Ok(planned) => planned?,
-            Err(Ended::Late) => return Ok(GlobResult { timed_out: true, ..GlobResult::default() }),
+            Err(Ended::Late) => {
+                return Ok(GlobResult {
+                    timed_out: true,
+                    ..GlobResult::default()
+                });
+            }
             Err(Ended::Cancelled) => return Err(SearchError::Cancelled),
         };
         let searches = parts.iter().map(async |part| {
@@ -52,11 +64,22 @@ impl Routes {
             match part.way {
                 Way::FromHere => find::glob_below(self, &glob, &root, &part.start, &bounds).await,
                 Way::Own => {
-                    let pattern = if part.start == root { query.pattern.clone() } else { every(glob.dots()) };
-                    let query = GlobQuery { pattern, root: part.own_start()? };
+                    let pattern = if part.start == root {
+                        query.pattern.clone()
+                    } else {
+                        every(glob.dots())
+                    };
+                    let query = GlobQuery {
+                        pattern,
+                        root: part.own_start()?,
+                    };
                     let found = part.vfs.search().glob(query, bounds).await;
-                    let mut found = found.map_err(|e| relocate::search_error(e, |own| whole(&part.at, own)))?;
-                    found.paths.iter_mut().for_each(|path| *path = whole(&part.at, path));
+                    let mut found =
+                        found.map_err(|e| relocate::search_error(e, |own| whole(&part.at, own)))?;
+                    found
+                        .paths
+                        .iter_mut()
+                        .for_each(|path| *path = whole(&part.at, path));
                     Ok(found)
                 }
             }
@@ -75,12 +98,26 @@ impl Routes {
         Ok(merged)
     }
 
-    pub(super) async fn grep_everywhere(&self, query: GrepQuery, bounds: Bounds) -> Result<GrepResult, SearchError> {
-        let glob = query.glob.as_deref().map(PathGlob::new).transpose()?.map(Arc::new);
+    pub(super) async fn grep_everywhere(
+        &self,
+        query: GrepQuery,
+        bounds: Bounds,
+    ) -> Result<GrepResult, SearchError> {
+        let glob = query
+            .glob
+            .as_deref()
+            .map(PathGlob::new)
+            .transpose()?
+            .map(Arc::new);
         let dots = glob.as_ref().map_or(Dots::Hidden, |glob| glob.dots());
         let (root, parts) = match self.plan(&query.root, &bounds, dots, glob.as_deref()).await {
             Ok(planned) => planned?,
-            Err(Ended::Late) => return Ok(GrepResult { timed_out: true, ..GrepResult::default() }),
+            Err(Ended::Late) => {
+                return Ok(GrepResult {
+                    timed_out: true,
+                    ..GrepResult::default()
+                });
+            }
             Err(Ended::Cancelled) => return Err(SearchError::Cancelled),
         };
         let searches = parts.iter().map(async |part| {
@@ -88,15 +125,38 @@ impl Routes {
             let bounds = self.bounds_of(part, &bounds, glob.as_ref(), &root);
             match part.way {
                 Way::FromHere if is_root => {
-                    find::grep(self, GrepQuery { root: root.clone(), ..query.clone() }, bounds).await
+                    find::grep(
+                        self,
+                        GrepQuery {
+                            root: root.clone(),
+                            ..query.clone()
+                        },
+                        bounds,
+                    )
+                    .await
                 }
-                Way::FromHere => find::grep_below(self, &query, glob.as_deref(), &root, &part.start, &bounds).await,
+                Way::FromHere => {
+                    find::grep_below(self, &query, glob.as_deref(), &root, &part.start, &bounds)
+                        .await
+                }
                 Way::Own => {
-                    let pattern = if is_root { query.glob.clone() } else { glob.as_ref().map(|_| every(dots)) };
-                    let query = GrepQuery { glob: pattern, root: part.own_start()?, ..query.clone() };
+                    let pattern = if is_root {
+                        query.glob.clone()
+                    } else {
+                        glob.as_ref().map(|_| every(dots))
+                    };
+                    let query = GrepQuery {
+                        glob: pattern,
+                        root: part.own_start()?,
+                        ..query.clone()
+                    };
                     let found = part.vfs.search().grep(query, bounds).await;
-                    let mut found = found.map_err(|e| relocate::search_error(e, |own| whole(&part.at, own)))?;
-                    found.files.iter_mut().for_each(|file| file.path = whole(&part.at, &file.path));
+                    let mut found =
+                        found.map_err(|e| relocate::search_error(e, |own| whole(&part.at, own)))?;
+                    found
+                        .files
+                        .iter_mut()
+                        .for_each(|file| file.path = whole(&part.at, &file.path));
                     Ok(found)
                 }
             }
@@ -137,13 +197,23 @@ impl Routes {
                 Some(_) => Way::FromHere,
                 None => Way::Own,
             };
-            let mut parts = vec![Part { vfs: owner.vfs, at: owner.at, start: root.clone(), way }];
+            let mut parts = vec![Part {
+                vfs: owner.vfs,
+                at: owner.at,
+                start: root.clone(),
+                way,
+            }];
             for (at, vfs) in &self.mounts {
                 if *at == root || !root.contains(at) {
                     continue;
                 }
                 if let Some(way) = self.way_to(&root, at, dots, glob).await {
-                    parts.push(Part { vfs, at: at.clone(), start: at.clone(), way });
+                    parts.push(Part {
+                        vfs,
+                        at: at.clone(),
+                        start: at.clone(),
+                        way,
+                    });
                 }
             }
             Ok((root, parts))
@@ -152,7 +222,13 @@ impl Routes {
     }
 
     /// How to search what is mounted at `at`; none if a search from `root` does not come that far.
-    async fn way_to(&self, root: &VPath, at: &VPath, dots: Dots, glob: Option<&PathGlob>) -> Option<Way> {
+    async fn way_to(
+        &self,
+        root: &VPath,
+        at: &VPath,
+        dots: Dots,
+        glob: Option<&PathGlob>,
+    ) -> Option<Way> {
         let from = relative_start(root.as_str());
         let mut on_the_way: Vec<VPath> = std::iter::successors(Some(at.clone()), VPath::parent)
             .take_while(|path| path != root && root.contains(path))
@@ -161,7 +237,10 @@ impl Routes {
         let mut way = Way::Own;
         for path in &on_the_way {
             let is_dotted = path.name().starts_with('.') && dots == Dots::Hidden;
-            if path.name() == ".git" || is_dotted || glob.is_some_and(|glob| !glob.may_enter(&path.as_str()[from..])) {
+            if path.name() == ".git"
+                || is_dotted
+                || glob.is_some_and(|glob| !glob.may_enter(&path.as_str()[from..]))
+            {
                 return None;
             }
             if let Some(rules) = self.rules_above(path).await {
@@ -181,23 +260,39 @@ impl Routes {
     }
 
     /// What a place is told of the limits, and of the files that count.
-    fn bounds_of(&self, part: &Part<'_>, bounds: &Bounds, glob: Option<&Arc<PathGlob>>, root: &VPath) -> Bounds {
+    fn bounds_of(
+        &self,
+        part: &Part<'_>,
+        bounds: &Bounds,
+        glob: Option<&Arc<PathGlob>>,
+        root: &VPath,
+    ) -> Bounds {
         let (at, way, outer) = (part.at.clone(), part.way, bounds.visible.clone());
-        let inner: Vec<VPath> = self.mounts_below(&part.at).map(|(at, _)| at.clone()).collect();
+        let inner: Vec<VPath> = self
+            .mounts_below(&part.at)
+            .map(|(at, _)| at.clone())
+            .collect();
         let from = relative_start(root.as_str());
         // The place that holds the root is given the pattern itself.
         let glob = glob.filter(|_| part.start != *root).cloned();
         let counts = move |path: &str| {
-            let Ok(path) = VPath::parse(path) else { return false };
+            let Ok(path) = VPath::parse(path) else {
+                return false;
+            };
             let full = match way {
                 Way::Own => whole(&at, &path),
                 Way::FromHere => path,
             };
             !inner.iter().any(|inner| inner.contains(&full))
-                && glob.as_ref().is_none_or(|glob| glob.matches(&full.as_str()[from..]))
+                && glob
+                    .as_ref()
+                    .is_none_or(|glob| glob.matches(&full.as_str()[from..]))
                 && outer.allows(full.as_str())
         };
-        Bounds { visible: Visible::If(Arc::new(counts)), ..bounds.clone() }
+        Bounds {
+            visible: Visible::If(Arc::new(counts)),
+            ..bounds.clone()
+        }
     }
 
     /// The results there are. A place that failed is named in `failed`, unless nothing can be said without it.
@@ -214,7 +309,9 @@ impl Routes {
                 Ok(result) => found.push(result),
                 Err(SearchError::Vfs(VfsError::NotFound(_) | VfsError::NotDirectory(_)))
                     if part.start == *root && self.is_fixed(root) => {}
-                Err(SearchError::Vfs(error)) if parts.len() > 1 => failed.push(format!("{}: {error}", part.at)),
+                Err(SearchError::Vfs(error)) if parts.len() > 1 => {
+                    failed.push(format!("{}: {error}", part.at))
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -224,7 +321,11 @@ impl Routes {
 
 impl Part<'_> {
     fn own_start(&self) -> Result<VPath, SearchError> {
-        let rest = self.start.as_str().strip_prefix(self.at.as_str()).unwrap_or_default();
+        let rest = self
+            .start
+            .as_str()
+            .strip_prefix(self.at.as_str())
+            .unwrap_or_default();
         VPath::parse(rest).map_err(|e| SearchError::Vfs(e.into()))
     }
 }

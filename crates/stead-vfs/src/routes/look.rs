@@ -7,15 +7,23 @@ use std::collections::BTreeMap;
 impl Routes {
     /// Who holds the file at `path`, which is none if something is mounted there or below.
     pub(super) fn file_route(&self, path: &VPath) -> Result<Route<'_>, VfsError> {
-        if self.is_fixed(path) { Err(VfsError::IsDirectory(path.clone())) } else { self.route(path) }
+        if self.is_fixed(path) {
+            Err(VfsError::IsDirectory(path.clone()))
+        } else {
+            self.route(path)
+        }
     }
 
     pub(super) async fn stat_routed(&self, path: &VPath) -> Result<Stat, VfsError> {
         let route = self.route(path)?;
         let found = route.vfs.stat(&route.own).await.map_err(|e| route.shown(e));
         match found {
-            Ok(stat) if stat.kind != FileKind::Directory && self.is_fixed(path) => Ok(above_mount()),
-            Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) if self.is_fixed(path) => Ok(above_mount()),
+            Ok(stat) if stat.kind != FileKind::Directory && self.is_fixed(path) => {
+                Ok(above_mount())
+            }
+            Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) if self.is_fixed(path) => {
+                Ok(above_mount())
+            }
             found => found,
         }
     }
@@ -23,13 +31,20 @@ impl Routes {
     pub(super) async fn list_routed(&self, path: &VPath) -> Result<Vec<DirEntry>, VfsError> {
         let route = self.route(path)?;
         let listed = match route.vfs.list(&route.own).await.map_err(|e| route.shown(e)) {
-            Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) if self.is_fixed(path) => Vec::new(),
+            Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) if self.is_fixed(path) => {
+                Vec::new()
+            }
             listed => listed?,
         };
-        let mut entries: BTreeMap<String, DirEntry> =
-            listed.into_iter().map(|entry| (entry.name.clone(), entry)).collect();
+        let mut entries: BTreeMap<String, DirEntry> = listed
+            .into_iter()
+            .map(|entry| (entry.name.clone(), entry))
+            .collect();
         let start = path.parts().count();
-        for name in self.mounts_below(path).filter_map(|(at, _)| at.parts().nth(start)) {
+        for name in self
+            .mounts_below(path)
+            .filter_map(|(at, _)| at.parts().nth(start))
+        {
             let is_directory = |entry: &DirEntry| entry.kind == FileKind::Directory && !entry.link;
             if !entries.get(name).is_some_and(is_directory) {
                 entries.insert(name.to_owned(), mounted(name));
@@ -48,13 +63,23 @@ impl Routes {
         // Where only one place is concerned, it knows best how. `after` must lie in it to be told to it.
         let own_after = match after {
             None => Some(None),
-            Some(after) if route.at.contains(after) && *after != route.at => Some(Some(self.own(&route, after)?)),
+            Some(after) if route.at.contains(after) && *after != route.at => {
+                Some(Some(self.own(&route, after)?))
+            }
             Some(_) => None,
         };
         match own_after {
             Some(own_after) if self.mounts_below(path).next().is_none() => {
-                let walk = route.vfs.walk(&route.own, own_after.as_ref(), limit).await.map_err(|e| route.shown(e))?;
-                let entries = walk.entries.into_iter().map(|(own, entry)| (route.full(&own), entry)).collect();
+                let walk = route
+                    .vfs
+                    .walk(&route.own, own_after.as_ref(), limit)
+                    .await
+                    .map_err(|e| route.shown(e))?;
+                let entries = walk
+                    .entries
+                    .into_iter()
+                    .map(|(own, entry)| (route.full(&own), entry))
+                    .collect();
                 Ok(Walk { entries, ..walk })
             }
             Some(_) | None => walk::by_lists(self, path, after, limit).await,
@@ -62,14 +87,25 @@ impl Routes {
     }
 
     fn own(&self, route: &Route<'_>, path: &VPath) -> Result<VPath, VfsError> {
-        Ok(VPath::parse(path.as_str().strip_prefix(route.at.as_str()).unwrap_or_default())?)
+        Ok(VPath::parse(
+            path.as_str()
+                .strip_prefix(route.at.as_str())
+                .unwrap_or_default(),
+        )?)
     }
 }
 
 /// A directory that is there only because something is mounted below it.
 fn above_mount() -> Stat {
     let version = Version("mount".into());
-    Stat { kind: FileKind::Directory, size: 0, modified_ms: 0, version, mode: None, hash: None }
+    Stat {
+        kind: FileKind::Directory,
+        size: 0,
+        modified_ms: 0,
+        version,
+        mode: None,
+        hash: None,
+    }
 }
 
 fn mounted(name: &str) -> DirEntry {

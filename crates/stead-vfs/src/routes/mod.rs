@@ -36,7 +36,9 @@ impl Routes {
     /// Who holds `path`.
     fn route(&self, path: &VPath) -> Result<Route<'_>, VfsError> {
         let above = std::iter::successors(Some(path.clone()), VPath::parent);
-        let found = above.into_iter().find_map(|at| self.mounts.get(&at).map(|vfs| (at, vfs)));
+        let found = above
+            .into_iter()
+            .find_map(|at| self.mounts.get(&at).map(|vfs| (at, vfs)));
         let (at, vfs) = found.unwrap_or((VPath::root(), &self.default));
         let own = VPath::parse(path.as_str().strip_prefix(at.as_str()).unwrap_or_default())?;
         Ok(Route { vfs, at, own })
@@ -48,8 +50,13 @@ impl Routes {
     }
 
     /// The mount points below `path`, itself left out.
-    fn mounts_below<'a>(&'a self, path: &'a VPath) -> impl Iterator<Item = (&'a VPath, &'a Arc<dyn Vfs>)> {
-        self.mounts.iter().filter(move |(at, _)| path != *at && path.contains(at))
+    fn mounts_below<'a>(
+        &'a self,
+        path: &'a VPath,
+    ) -> impl Iterator<Item = (&'a VPath, &'a Arc<dyn Vfs>)> {
+        self.mounts
+            .iter()
+            .filter(move |(at, _)| path != *at && path.contains(at))
     }
 }
 
@@ -88,21 +95,42 @@ impl Vfs for Routes {
         Box::pin(self.list_routed(path))
     }
 
-    fn read<'a>(&'a self, path: &'a VPath, range: ReadRange) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
+    fn read<'a>(
+        &'a self,
+        path: &'a VPath,
+        range: ReadRange,
+    ) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
         Box::pin(async move {
             let route = self.file_route(path)?;
-            route.vfs.read(&route.own, range).await.map_err(|e| route.shown(e))
+            route
+                .vfs
+                .read(&route.own, range)
+                .await
+                .map_err(|e| route.shown(e))
         })
     }
 
-    fn read_lines<'a>(&'a self, path: &'a VPath, range: LineRange) -> BoxFuture<'a, Result<Lines, VfsError>> {
+    fn read_lines<'a>(
+        &'a self,
+        path: &'a VPath,
+        range: LineRange,
+    ) -> BoxFuture<'a, Result<Lines, VfsError>> {
         Box::pin(async move {
             let route = self.file_route(path)?;
-            route.vfs.read_lines(&route.own, range).await.map_err(|e| route.shown(e))
+            route
+                .vfs
+                .read_lines(&route.own, range)
+                .await
+                .map_err(|e| route.shown(e))
         })
     }
 
-    fn write<'a>(&'a self, path: &'a VPath, data: Bytes, expect: Expect) -> BoxFuture<'a, Result<Version, VfsError>> {
+    fn write<'a>(
+        &'a self,
+        path: &'a VPath,
+        data: Bytes,
+        expect: Expect,
+    ) -> BoxFuture<'a, Result<Version, VfsError>> {
         Box::pin(self.write_routed(path, data, expect))
     }
 
@@ -116,7 +144,11 @@ impl Vfs for Routes {
                 return Err(VfsError::IsDirectory(path.clone()));
             }
             let route = self.route(path)?;
-            route.vfs.write_stream(&route.own, source).await.map_err(|e| route.shown(e))
+            route
+                .vfs
+                .write_stream(&route.own, source)
+                .await
+                .map_err(|e| route.shown(e))
         })
     }
 
@@ -135,7 +167,11 @@ impl Vfs for Routes {
     fn set_mode<'a>(&'a self, path: &'a VPath, mode: u32) -> BoxFuture<'a, Result<(), VfsError>> {
         Box::pin(async move {
             let route = self.file_route(path)?;
-            route.vfs.set_mode(&route.own, mode).await.map_err(|e| route.shown(e))
+            route
+                .vfs
+                .set_mode(&route.own, mode)
+                .await
+                .map_err(|e| route.shown(e))
         })
     }
 
@@ -151,7 +187,11 @@ impl Vfs for Routes {
     fn resolve<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<VPath, VfsError>> {
         Box::pin(async move {
             let route = self.route(path)?;
-            let own = route.vfs.resolve(&route.own).await.map_err(|e| route.shown(e))?;
+            let own = route
+                .vfs
+                .resolve(&route.own)
+                .await
+                .map_err(|e| route.shown(e))?;
             Ok(route.full(&own))
         })
     }
@@ -162,11 +202,19 @@ impl Vfs for Routes {
 }
 
 impl Search for Routes {
-    fn glob<'a>(&'a self, query: GlobQuery, bounds: Bounds) -> BoxFuture<'a, Result<GlobResult, SearchError>> {
+    fn glob<'a>(
+        &'a self,
+        query: GlobQuery,
+        bounds: Bounds,
+    ) -> BoxFuture<'a, Result<GlobResult, SearchError>> {
         Box::pin(self.glob_everywhere(query, bounds))
     }
 
-    fn grep<'a>(&'a self, query: GrepQuery, bounds: Bounds) -> BoxFuture<'a, Result<GrepResult, SearchError>> {
+    fn grep<'a>(
+        &'a self,
+        query: GrepQuery,
+        bounds: Bounds,
+    ) -> BoxFuture<'a, Result<GrepResult, SearchError>> {
         Box::pin(self.grep_everywhere(query, bounds))
     }
 }

@@ -109,19 +109,30 @@ pub(crate) struct Links(pub(crate) Vec<(VPath, Kept)>);
 impl Rules {
     /// Compiles the rules of an agent whose layout protects `protected`.
     pub fn new(rules: &[Rule], protected: Protected) -> Result<Self, RuleError> {
-        let rules = rules.iter().enumerate().map(|(index, rule)| Compiled::new(index, rule));
-        Ok(Self { protected, rules: rules.collect::<Result<_, _>>()? })
+        let rules = rules
+            .iter()
+            .enumerate()
+            .map(|(index, rule)| Compiled::new(index, rule));
+        Ok(Self {
+            protected,
+            rules: rules.collect::<Result<_, _>>()?,
+        })
     }
 
     /// Whether `path` may be read or written, and what says so. The path is taken by its name alone; a
     /// [`Guarded`](crate::Guarded) place also asks what it leads to.
     pub fn decide(&self, kind: AccessKind, path: &VPath) -> Verdict {
-        self.decided(kind, path.as_str(), &Links::default()).verdict()
+        self.decided(kind, path.as_str(), &Links::default())
+            .verdict()
     }
 
     /// The rules in words, in their order.
     pub fn sentences(&self) -> Vec<String> {
-        self.rules.iter().enumerate().map(|(index, rule)| format!("permissions[{index}]: {rule}")).collect()
+        self.rules
+            .iter()
+            .enumerate()
+            .map(|(index, rule)| format!("permissions[{index}]: {rule}"))
+            .collect()
     }
 
     /// What is written but never decides anything, each with the reason. Only what the texts of the patterns
@@ -129,9 +140,16 @@ impl Rules {
     pub fn idle(&self) -> Vec<String> {
         let mut idle = Vec::new();
         for (index, rule) in self.rules.iter().enumerate() {
-            for (kind, pattern) in rule.operations.iter().flat_map(|kind| rule.patterns.iter().map(move |p| (kind, p)))
+            for (kind, pattern) in rule
+                .operations
+                .iter()
+                .flat_map(|kind| rule.patterns.iter().map(move |p| (kind, p)))
             {
-                let about = format!("permissions[{index}]: {} {} never decides", operation(*kind), pattern.text());
+                let about = format!(
+                    "permissions[{index}]: {} {} never decides",
+                    operation(*kind),
+                    pattern.text()
+                );
                 if let Some(earlier) = self.covering(index, *kind, pattern) {
                     idle.push(format!("{about}: permissions[{earlier}] covers it"));
                 } else if let Some(kept) = self.protection(*kind, pattern) {
@@ -145,10 +163,18 @@ impl Rules {
     /// The paths that rules name without wildcards, each with the rule in words.
     pub fn literals(&self) -> Vec<(VPath, String)> {
         let sentences = self.sentences();
-        let named = self.rules.iter().zip(&sentences).flat_map(|(rule, sentence)| {
-            rule.patterns.iter().filter_map(|pattern| Some((pattern.literal()?, sentence.clone())))
-        });
-        named.filter_map(|(path, sentence)| Some((VPath::parse(&path).ok()?, sentence))).collect()
+        let named = self
+            .rules
+            .iter()
+            .zip(&sentences)
+            .flat_map(|(rule, sentence)| {
+                rule.patterns
+                    .iter()
+                    .filter_map(|pattern| Some((pattern.literal()?, sentence.clone())))
+            });
+        named
+            .filter_map(|(path, sentence)| Some((VPath::parse(&path).ok()?, sentence)))
+            .collect()
     }
 
     pub(crate) fn decided(&self, kind: AccessKind, path: &str, links: &Links) -> Decided<'_> {
@@ -159,10 +185,19 @@ impl Rules {
         if let Some(kept) = links.keep(kind, path) {
             return Decided::Led(kept);
         }
-        let of_kind = self.rules.iter().enumerate().filter(|(_, rule)| rule.operations.contains(&kind));
+        let of_kind = self
+            .rules
+            .iter()
+            .enumerate()
+            .filter(|(_, rule)| rule.operations.contains(&kind));
         for (index, rule) in of_kind {
             if let Some(pattern) = rule.patterns.iter().find(|pattern| pattern.covers(&names)) {
-                return Decided::Rule { index, pattern: pattern.text(), kind, mode: rule.mode };
+                return Decided::Rule {
+                    index,
+                    pattern: pattern.text(),
+                    kind,
+                    mode: rule.mode,
+                };
             }
         }
         Decided::Nothing
@@ -170,13 +205,17 @@ impl Rules {
 
     /// Names at the root which, if they are links, protect what they lead to.
     pub(crate) fn protected_roots(&self, kind: AccessKind) -> impl Iterator<Item = (VPath, Kept)> {
-        self.protected.roots(kind).filter_map(|(name, kept)| Some((VPath::parse(&name).ok()?, kept)))
+        self.protected
+            .roots(kind)
+            .filter_map(|(name, kept)| Some((VPath::parse(&name).ok()?, kept)))
     }
 
     /// The last rule before `index` with which everything of `pattern` is covered.
     fn covering(&self, index: usize, kind: AccessKind, pattern: &Pattern) -> Option<usize> {
         let earlier = |end: usize| {
-            let rules = self.rules[..end].iter().filter(|rule| rule.operations.contains(&kind));
+            let rules = self.rules[..end]
+                .iter()
+                .filter(|rule| rule.operations.contains(&kind));
             rules.flat_map(|rule| &rule.patterns).collect::<Vec<_>>()
         };
         (0..index).find(|at| pattern.is_covered_by(&earlier(at + 1)))
@@ -184,31 +223,56 @@ impl Rules {
 
     fn protection(&self, kind: AccessKind, pattern: &Pattern) -> Option<Kept> {
         let path = pattern.literal()?;
-        self.protected.keeps(kind, &path.split('/').collect::<Vec<_>>())
+        self.protected
+            .keeps(kind, &path.split('/').collect::<Vec<_>>())
     }
 }
 
 impl Compiled {
     fn new(index: usize, rule: &Rule) -> Result<Self, RuleError> {
-        for (list, is_empty) in [("operations", rule.operations.is_empty()), ("paths", rule.paths.is_empty())] {
+        for (list, is_empty) in [
+            ("operations", rule.operations.is_empty()),
+            ("paths", rule.paths.is_empty()),
+        ] {
             if is_empty {
                 return Err(RuleError::Empty { index, list });
             }
         }
-        let wrong = |pattern: &str, reason| RuleError::Pattern { index, pattern: pattern.to_owned(), reason };
-        let patterns = rule.paths.iter().map(|text| Pattern::new(text).map_err(|reason| wrong(text, reason)));
+        let wrong = |pattern: &str, reason| RuleError::Pattern {
+            index,
+            pattern: pattern.to_owned(),
+            reason,
+        };
+        let patterns = rule
+            .paths
+            .iter()
+            .map(|text| Pattern::new(text).map_err(|reason| wrong(text, reason)));
         let mut operations = rule.operations.clone();
         operations.sort_unstable();
         operations.dedup();
-        Ok(Self { operations, patterns: patterns.collect::<Result<_, _>>()?, mode: rule.mode })
+        Ok(Self {
+            operations,
+            patterns: patterns.collect::<Result<_, _>>()?,
+            mode: rule.mode,
+        })
     }
 }
 
 impl fmt::Display for Compiled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let operations: Vec<&str> = self.operations.iter().map(|kind| operation(*kind)).collect();
+        let operations: Vec<&str> = self
+            .operations
+            .iter()
+            .map(|kind| operation(*kind))
+            .collect();
         let patterns: Vec<&str> = self.patterns.iter().map(Pattern::text).collect();
-        write!(f, "{} {} {}", mode(self.mode), operations.join(", "), patterns.join(", "))
+        write!(
+            f,
+            "{} {} {}",
+            mode(self.mode),
+            operations.join(", "),
+            patterns.join(", ")
+        )
     }
 }
 
@@ -225,12 +289,24 @@ impl Decided<'_> {
         let rule = match self {
             Self::Protected(kept) => kept.sentence(),
             Self::Led(kept) => format!("{}, and this is where it leads", kept.sentence()),
-            Self::Rule { index, pattern, kind, mode: m } => {
-                format!("permissions[{index}]: {} {} {pattern}", mode(*m), operation(*kind))
+            Self::Rule {
+                index,
+                pattern,
+                kind,
+                mode: m,
+            } => {
+                format!(
+                    "permissions[{index}]: {} {} {pattern}",
+                    mode(*m),
+                    operation(*kind)
+                )
             }
             Self::Nothing => "no rule matches".to_owned(),
         };
-        Verdict { kind: self.kind(), rule }
+        Verdict {
+            kind: self.kind(),
+            rule,
+        }
     }
 }
 
@@ -238,10 +314,16 @@ impl Links {
     /// Why a path is protected by where a protected name leads.
     fn keep(&self, kind: AccessKind, path: &str) -> Option<Kept> {
         let within = |outer: &str, inner: &str| {
-            outer.is_empty() || inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            outer.is_empty()
+                || inner
+                    .strip_prefix(outer)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
         let holds = |(led, kept): &&(VPath, Kept)| match (kind, kept) {
-            (AccessKind::Read, Kept::Root | Kept::Fixed(_) | Kept::Users | Kept::Undo | Kept::Git) => false,
+            (
+                AccessKind::Read,
+                Kept::Root | Kept::Fixed(_) | Kept::Users | Kept::Undo | Kept::Git,
+            ) => false,
             (AccessKind::Read, Kept::Secret(_) | Kept::Quarantine) => within(led.as_str(), path),
             // What lies above it cannot go either, or the name would lead elsewhere.
             (AccessKind::Write, _) => within(led.as_str(), path) || within(path, led.as_str()),

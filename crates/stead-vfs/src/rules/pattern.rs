@@ -30,7 +30,10 @@ enum Token {
     Literal(char),
     Any,
     Star,
-    Class { negated: bool, ranges: Vec<(char, char)> },
+    Class {
+        negated: bool,
+        ranges: Vec<(char, char)>,
+    },
 }
 
 /// A token, or the end of a segment.
@@ -48,8 +51,14 @@ impl Pattern {
         }
         let mut rest = text.chars();
         let choices = pieces(&mut rest, 0)?;
-        let alternatives = choices.into_iter().map(segments).collect::<Result<_, _>>()?;
-        Ok(Self { text: text.to_owned(), alternatives })
+        let alternatives = choices
+            .into_iter()
+            .map(segments)
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            text: text.to_owned(),
+            alternatives,
+        })
     }
 
     /// As it was written.
@@ -59,20 +68,31 @@ impl Pattern {
 
     /// Whether the path with these names, or a directory it lies in, matches.
     pub(crate) fn covers(&self, names: &[&str]) -> bool {
-        self.alternatives.iter().any(|segments| covers(segments, names))
+        self.alternatives
+            .iter()
+            .any(|segments| covers(segments, names))
     }
 
     /// Whether everything that `later` covers is covered by one of `earlier`, as far as their texts tell.
     pub(crate) fn is_covered_by(&self, earlier: &[&Self]) -> bool {
-        let covered = |mine: &Vec<Segment>| earlier.iter().flat_map(|e| &e.alternatives).any(|e| mine.starts_with(e));
+        let covered = |mine: &Vec<Segment>| {
+            earlier
+                .iter()
+                .flat_map(|e| &e.alternatives)
+                .any(|e| mine.starts_with(e))
+        };
         self.alternatives.iter().all(covered)
     }
 
     /// The one path that this pattern names, if it has no wildcards.
     pub(crate) fn literal(&self) -> Option<String> {
-        let [segments] = self.alternatives.as_slice() else { return None };
+        let [segments] = self.alternatives.as_slice() else {
+            return None;
+        };
         let names: Option<Vec<String>> = segments.iter().map(Segment::literal).collect();
-        names.filter(|names| !names.is_empty()).map(|names| names.join("/"))
+        names
+            .filter(|names| !names.is_empty())
+            .map(|names| names.join("/"))
     }
 }
 
@@ -127,7 +147,9 @@ fn is_name(tokens: &[Token], name: &str) -> bool {
             }
         }
         // As with `**`: the last `*` takes one letter more.
-        let Some((after, from)) = &mut retry else { return false };
+        let Some((after, from)) = &mut retry else {
+            return false;
+        };
         if from.next().is_none() {
             return false;
         }
@@ -140,14 +162,18 @@ impl Token {
         match self {
             Self::Literal(wanted) => *wanted == c,
             Self::Any | Self::Star => true,
-            Self::Class { negated, ranges } => ranges.iter().any(|(from, to)| (*from..=*to).contains(&c)) != *negated,
+            Self::Class { negated, ranges } => {
+                ranges.iter().any(|(from, to)| (*from..=*to).contains(&c)) != *negated
+            }
         }
     }
 }
 
 impl Segment {
     fn literal(&self) -> Option<String> {
-        let Self::Name(tokens) = self else { return None };
+        let Self::Name(tokens) = self else {
+            return None;
+        };
         let letter = |token: &Token| match token {
             Token::Literal(c) => Some(*c),
             Token::Any | Token::Star | Token::Class { .. } => None,
@@ -159,10 +185,14 @@ impl Segment {
 /// Reads up to the end, or to the `,` or `}` that ends an alternative, which is left unread.
 fn pieces(rest: &mut Chars<'_>, depth: usize) -> Result<Vec<Vec<Piece>>, String> {
     let mut choices = vec![Vec::new()];
-    let push = |choices: &mut Vec<Vec<Piece>>, piece: Piece| choices.iter_mut().for_each(|c| c.push(piece.clone()));
+    let push = |choices: &mut Vec<Vec<Piece>>, piece: Piece| {
+        choices.iter_mut().for_each(|c| c.push(piece.clone()))
+    };
     loop {
         let mut ahead = rest.clone();
-        let Some(c) = ahead.next() else { return Ok(choices) };
+        let Some(c) = ahead.next() else {
+            return Ok(choices);
+        };
         if depth > 0 && matches!(c, ',' | '}') {
             return Ok(choices);
         }
@@ -203,9 +233,18 @@ fn alternatives(rest: &mut Chars<'_>, depth: usize) -> Result<Vec<Vec<Piece>>, S
 /// Every beginning with every continuation.
 fn chosen(begun: &[Vec<Piece>], further: &[Vec<Piece>]) -> Result<Vec<Vec<Piece>>, String> {
     if begun.len() * further.len() > MAX_ALTERNATIVES {
-        return Err(format!("its braces stand for more than {MAX_ALTERNATIVES} patterns"));
+        return Err(format!(
+            "its braces stand for more than {MAX_ALTERNATIVES} patterns"
+        ));
     }
-    Ok(begun.iter().flat_map(|a| further.iter().map(|b| [a.as_slice(), b.as_slice()].concat())).collect())
+    Ok(begun
+        .iter()
+        .flat_map(|a| {
+            further
+                .iter()
+                .map(|b| [a.as_slice(), b.as_slice()].concat())
+        })
+        .collect())
 }
 
 /// Reads what follows a `[`, up to and with its `]`. A `]` that stands first, and a `-` that stands first or
@@ -220,7 +259,9 @@ fn class(rest: &mut Chars<'_>) -> Result<Token, String> {
         let from = match rest.next() {
             None => return Err("`[` without `]`".to_owned()),
             Some(']') if !ranges.is_empty() => return Ok(Token::Class { negated, ranges }),
-            Some('/') => return Err("`/` in `[…]`: a class stands for one letter of a name".to_owned()),
+            Some('/') => {
+                return Err("`/` in `[…]`: a class stands for one letter of a name".to_owned());
+            }
             Some(c) => c,
         };
         let mut ahead = rest.clone();
@@ -243,11 +284,17 @@ fn segments(pieces: Vec<Piece>) -> Result<Vec<Segment>, String> {
     let mut segments = Vec::new();
     for part in pieces.split(|piece| *piece == Piece::Slash) {
         let tokens: Vec<Token> = part.iter().filter_map(Piece::token).cloned().collect();
-        let segment = if tokens == [Token::Star, Token::Star] { Segment::Deep } else { Segment::Name(tokens) };
+        let segment = if tokens == [Token::Star, Token::Star] {
+            Segment::Deep
+        } else {
+            Segment::Name(tokens)
+        };
         match segment.literal().as_deref() {
             Some("" | ".") => continue,
             Some("..") => return Err("`..` is in no path".to_owned()),
-            Some("~") if segments.is_empty() => return Err("`~` has no meaning here; begin at the root".to_owned()),
+            Some("~") if segments.is_empty() => {
+                return Err("`~` has no meaning here; begin at the root".to_owned());
+            }
             Some(_) | None => {}
         }
         // One `**` after another adds nothing.
@@ -317,8 +364,18 @@ mod tests {
         ];
         for (pattern, yes, no) in table {
             let compiled = Pattern::new(pattern).unwrap();
-            yes.iter().for_each(|path| assert!(compiled.covers(&split(path)), "{pattern} should cover {path:?}"));
-            no.iter().for_each(|path| assert!(!compiled.covers(&split(path)), "{pattern} should not cover {path:?}"));
+            yes.iter().for_each(|path| {
+                assert!(
+                    compiled.covers(&split(path)),
+                    "{pattern} should cover {path:?}"
+                )
+            });
+            no.iter().for_each(|path| {
+                assert!(
+                    !compiled.covers(&split(path)),
+                    "{pattern} should not cover {path:?}"
+                )
+            });
         }
     }
 
@@ -335,14 +392,23 @@ mod tests {
             let error = Pattern::new(pattern).unwrap_err();
             assert!(error.contains(reason), "{pattern:?}: {error}");
         }
-        assert!(Pattern::new(&"{".repeat(100_000)).unwrap_err().contains("nested"));
+        assert!(
+            Pattern::new(&"{".repeat(100_000))
+                .unwrap_err()
+                .contains("nested")
+        );
     }
 
     #[test]
     fn cover_is_seen_where_the_texts_tell() {
         let covered = |later: &str, earlier: &[&str]| {
-            let earlier: Vec<Pattern> = earlier.iter().map(|text| Pattern::new(text).unwrap()).collect();
-            Pattern::new(later).unwrap().is_covered_by(&earlier.iter().collect::<Vec<_>>())
+            let earlier: Vec<Pattern> = earlier
+                .iter()
+                .map(|text| Pattern::new(text).unwrap())
+                .collect();
+            Pattern::new(later)
+                .unwrap()
+                .is_covered_by(&earlier.iter().collect::<Vec<_>>())
         };
         for (later, earlier, expected) in [
             ("a/b", &["a"][..], true),

@@ -49,13 +49,34 @@ impl Protected {
         ..Self::NONE
     };
     /// Of a tree that is no workspace: only secrets.
-    pub const NONE: Self = Self { unwritable: &[], hidden: &[], writable: &[], runtime: "", quarantine: "" };
+    pub const NONE: Self = Self {
+        unwritable: &[],
+        hidden: &[],
+        writable: &[],
+        runtime: "",
+        quarantine: "",
+    };
     /// Of a folder that is the template of others: what belongs to its owner alone is not there.
-    pub const TEMPLATE: Self = Self { hidden: &["agents"], ..Self::NONE };
+    pub const TEMPLATE: Self = Self {
+        hidden: &["agents"],
+        ..Self::NONE
+    };
     /// Of the openpaw layout: its settings and journals, and what is kept of conversations; not the list of tasks.
     pub const OPENPAW: Self = Self {
-        unwritable: &marked!["hooks", "crons", "agents", "config", "data", "memory/logs", "memory/conversations"],
-        writable: &[&["agent", "AGENT.md"], &["AGENT.md"], &["data", "TASKS.yaml"]],
+        unwritable: &marked![
+            "hooks",
+            "crons",
+            "agents",
+            "config",
+            "data",
+            "memory/logs",
+            "memory/conversations"
+        ],
+        writable: &[
+            &["agent", "AGENT.md"],
+            &["AGENT.md"],
+            &["data", "TASKS.yaml"],
+        ],
         runtime: "data",
         ..Self::NONE
     };
@@ -69,8 +90,12 @@ impl Protected {
     };
     /// Of the agentscope-py layout: settings and what is kept of sessions; journals, and tool servers with their
     /// keys, are not seen.
-    pub const AGENTSCOPE_PY: Self =
-        Self { unwritable: &marked!["sessions"], hidden: &[".stead/agents", ".mcp"], runtime: ".stead", ..Self::NONE };
+    pub const AGENTSCOPE_PY: Self = Self {
+        unwritable: &marked!["sessions"],
+        hidden: &[".stead/agents", ".mcp"],
+        runtime: ".stead",
+        ..Self::NONE
+    };
     /// Of the openharness layout: all of `.openharness` but what it remembers.
     pub const OPENHARNESS: Self = Self {
         unwritable: &marked![],
@@ -131,15 +156,24 @@ impl Kept {
     /// In words; the entry of the table is named, never the path, which may be one that must not be told.
     pub(crate) fn sentence(self) -> String {
         match self {
-            Self::Root => "protected: the workspace itself cannot be changed by the agent".to_owned(),
+            Self::Root => {
+                "protected: the workspace itself cannot be changed by the agent".to_owned()
+            }
             Self::Fixed(name) => format!("protected: {name} cannot be changed by the agent"),
             Self::Secret(name) => format!("protected: {name} holds secrets"),
-            Self::Git => "protected: git's own files say what git runs, and cannot be changed by the agent".to_owned(),
+            Self::Git => {
+                "protected: git's own files say what git runs, and cannot be changed by the agent"
+                    .to_owned()
+            }
             Self::Users => "protected: the folders of users are theirs".to_owned(),
-            Self::Undo => "protected: what undo remembers cannot be read or changed by the agent".to_owned(),
-            Self::Quarantine => "protected: facts that wait for approval cannot be read or changed by the agent; \
+            Self::Undo => {
+                "protected: what undo remembers cannot be read or changed by the agent".to_owned()
+            }
+            Self::Quarantine => {
+                "protected: facts that wait for approval cannot be read or changed by the agent; \
                                  `stead memory review` shows them"
-                .to_owned(),
+                    .to_owned()
+            }
         }
     }
 }
@@ -175,7 +209,10 @@ impl Protected {
             (AccessKind::Write, None) => Some(Kept::Root),
             (AccessKind::Write, Some(_)) if *self != Self::NONE && is_git(names) => Some(Kept::Git),
             (AccessKind::Write, Some(_)) => {
-                let fixed = self.unwritable.iter().find(|path| below(path, names).is_some());
+                let fixed = self
+                    .unwritable
+                    .iter()
+                    .find(|path| below(path, names).is_some());
                 // Letter by letter: a name that only looks like it is no exception.
                 let open = self.writable.iter().any(|path| names.starts_with(path));
                 fixed.filter(|_| !open).map(|name| Kept::Fixed(name))
@@ -201,10 +238,18 @@ impl Protected {
             AccessKind::Read => &[],
             AccessKind::Write => self.unwritable,
         };
-        let secrets = SECRETS.iter().map(|(entry, secret)| (secret.at_root(), Kept::Secret(entry)));
-        let fixed = fixed.iter().map(|name| ((*name).to_owned(), Kept::Fixed(name)));
-        let hidden = self.hidden.iter().map(|name| ((*name).to_owned(), Kept::Secret(name)));
-        let waiting = (!self.quarantine.is_empty()).then(|| (self.quarantine.to_owned(), Kept::Quarantine));
+        let secrets = SECRETS
+            .iter()
+            .map(|(entry, secret)| (secret.at_root(), Kept::Secret(entry)));
+        let fixed = fixed
+            .iter()
+            .map(|name| ((*name).to_owned(), Kept::Fixed(name)));
+        let hidden = self
+            .hidden
+            .iter()
+            .map(|name| ((*name).to_owned(), Kept::Secret(name)));
+        let waiting =
+            (!self.quarantine.is_empty()).then(|| (self.quarantine.to_owned(), Kept::Quarantine));
         fixed.chain(hidden).chain(waiting).chain(secrets)
     }
 }
@@ -230,12 +275,16 @@ fn below<'a, 'b>(path: &str, names: &'a [&'b str]) -> Option<&'a [&'b str]> {
 impl Secret {
     fn is_in(self, names: &[&str]) -> bool {
         match self {
-            Self::Prefix(start) => {
-                names.iter().any(|name| name.get(..start.len()).is_some_and(|name| name.eq_ignore_ascii_case(start)))
-            }
-            Self::Names(secret) => names
-                .windows(secret.len())
-                .any(|names| names.iter().zip(secret).all(|(name, wanted)| name.eq_ignore_ascii_case(wanted))),
+            Self::Prefix(start) => names.iter().any(|name| {
+                name.get(..start.len())
+                    .is_some_and(|name| name.eq_ignore_ascii_case(start))
+            }),
+            Self::Names(secret) => names.windows(secret.len()).any(|names| {
+                names
+                    .iter()
+                    .zip(secret)
+                    .all(|(name, wanted)| name.eq_ignore_ascii_case(wanted))
+            }),
         }
     }
 

@@ -3,7 +3,11 @@ use AccessKind::{Read, Write};
 use VerdictKind::{Allow, Ask, Deny};
 
 fn rule(operations: &[AccessKind], paths: &[&str], mode: VerdictKind) -> Rule {
-    Rule { operations: operations.to_vec(), paths: paths.iter().map(|&path| path.to_owned()).collect(), mode }
+    Rule {
+        operations: operations.to_vec(),
+        paths: paths.iter().map(|&path| path.to_owned()).collect(),
+        mode,
+    }
 }
 
 fn path(text: &str) -> VPath {
@@ -35,7 +39,10 @@ fn the_first_rule_that_covers_decides_and_is_named() {
         (Write, "", Deny, "protected: the workspace itself cannot be changed by the agent"),
     ];
     for (kind, text, mode, sentence) in table {
-        let expected = Verdict { kind: mode, rule: sentence.to_owned() };
+        let expected = Verdict {
+            kind: mode,
+            rule: sentence.to_owned(),
+        };
         assert_eq!(rules.decide(kind, &path(text)), expected, "{kind:?} {text}");
     }
 }
@@ -63,23 +70,47 @@ fn no_rule_opens_what_is_protected() {
     for name in secret {
         for kind in [Read, Write] {
             let verdict = rules.decide(kind, &path(name));
-            assert!(verdict.kind == Deny && verdict.rule.ends_with("holds secrets"), "{name}: {verdict:?}");
+            assert!(
+                verdict.kind == Deny && verdict.rule.ends_with("holds secrets"),
+                "{name}: {verdict:?}"
+            );
         }
     }
-    for name in
-        ["agent.yaml", "tools.json", "hooks", "hooks/x", "crons/a.yaml", "agents/main/x", "Agent.YAML", "AGENTS/x"]
-    {
+    for name in [
+        "agent.yaml",
+        "tools.json",
+        "hooks",
+        "hooks/x",
+        "crons/a.yaml",
+        "agents/main/x",
+        "Agent.YAML",
+        "AGENTS/x",
+    ] {
         assert_eq!(rules.decide(Read, &path(name)).kind, Allow, "{name}");
         let verdict = rules.decide(Write, &path(name));
-        assert!(verdict.kind == Deny && verdict.rule.starts_with("protected: "), "{name}: {verdict:?}");
+        assert!(
+            verdict.kind == Deny && verdict.rule.starts_with("protected: "),
+            "{name}: {verdict:?}"
+        );
     }
-    for name in
-        ["AGENTS.md", "x/agent.yaml", "sub/agents/a", "id_rsa.pub", ".aws/config", "env", "a.env", "config/x", "data"]
-    {
+    for name in [
+        "AGENTS.md",
+        "x/agent.yaml",
+        "sub/agents/a",
+        "id_rsa.pub",
+        ".aws/config",
+        "env",
+        "a.env",
+        "config/x",
+        "data",
+    ] {
         assert_eq!(rules.decide(Write, &path(name)).kind, Allow, "{name}");
     }
     let rules = Rules::new(&all, Protected::OPENPAW).unwrap();
-    assert_eq!(["config/x", "data", "workspace/data"].map(|p| rules.decide(Write, &path(p)).kind), [Deny, Deny, Allow]);
+    assert_eq!(
+        ["config/x", "data", "workspace/data"].map(|p| rules.decide(Write, &path(p)).kind),
+        [Deny, Deny, Allow]
+    );
 }
 
 #[test]
@@ -118,7 +149,11 @@ fn what_is_protected_may_lie_deeper_than_the_root() {
     ];
     for (protected, kind, text, expected) in table {
         let rules = Rules::new(&[], protected).unwrap();
-        assert_eq!(rules.decide(kind, &path(text)).kind, expected, "{kind:?} {text}");
+        assert_eq!(
+            rules.decide(kind, &path(text)).kind,
+            expected,
+            "{kind:?} {text}"
+        );
     }
 }
 
@@ -130,7 +165,11 @@ fn of_an_openharness_folder_only_what_it_remembers_can_be_changed() {
         (Write, ".openharness", Deny),
         (Write, ".openharness/agents/build.md", Deny),
         (Write, ".OpenHarness/settings.yaml", Deny),
-        (Write, ".openharness/data/agents/main/sessions/s.log.jsonl", Deny),
+        (
+            Write,
+            ".openharness/data/agents/main/sessions/s.log.jsonl",
+            Deny,
+        ),
         (Write, ".openharness/memory", Allow),
         (Write, ".openharness/memory/MEMORY.md", Allow),
         (Write, ".openharness/memory/.env", Deny),
@@ -139,19 +178,30 @@ fn of_an_openharness_folder_only_what_it_remembers_can_be_changed() {
         (Write, "sub/.openharness/agents/x.md", Allow),
         (Write, "agents/x", Allow),
         (Read, ".openharness/agents/build.md", Allow),
-        (Read, ".openharness/data/agents/main/sessions/s.log.jsonl", Allow),
+        (
+            Read,
+            ".openharness/data/agents/main/sessions/s.log.jsonl",
+            Allow,
+        ),
         (Read, ".openharness/data/agents/main/undo/x", Deny),
         (Read, ".openharness/DATA/agents/main/UNDO", Deny),
         (Read, "agents/main/undo/x", Allow),
     ] {
-        assert_eq!(rules.decide(kind, &path(text)).kind, expected, "{kind:?} {text}");
+        assert_eq!(
+            rules.decide(kind, &path(text)).kind,
+            expected,
+            "{kind:?} {text}"
+        );
     }
 }
 
 #[test]
 fn what_a_protected_name_leads_to_is_protected_and_what_holds_it_stays() {
     let rules = Rules::new(&[], Protected::STEAD).unwrap();
-    let links = Links(vec![(path("var/data"), Kept::Fixed("agents")), (path("etc/dev.conf"), Kept::Secret(".env*"))]);
+    let links = Links(vec![
+        (path("var/data"), Kept::Fixed("agents")),
+        (path("etc/dev.conf"), Kept::Secret(".env*")),
+    ]);
     for (kind, text, expected) in [
         (Write, "var/data/main/x", Deny),
         (Write, "var/data", Deny),
@@ -164,10 +214,17 @@ fn what_a_protected_name_leads_to_is_protected_and_what_holds_it_stays() {
         (Read, "etc", Allow),
         (Write, "etc", Deny),
     ] {
-        assert_eq!(rules.decided(kind, text, &links).kind(), expected, "{kind:?} {text}");
+        assert_eq!(
+            rules.decided(kind, text, &links).kind(),
+            expected,
+            "{kind:?} {text}"
+        );
     }
     let verdict = rules.decided(Write, "var", &links).verdict();
-    assert_eq!(verdict.rule, "protected: agents cannot be changed by the agent, and this is where it leads");
+    assert_eq!(
+        verdict.rule,
+        "protected: agents cannot be changed by the agent, and this is where it leads"
+    );
 }
 
 #[test]
@@ -175,10 +232,19 @@ fn a_rule_that_is_none_is_named() {
     let wrong = |rules: &[Rule]| Rules::new(rules, Protected::STEAD).unwrap_err().to_string();
     let good = rule(&[Read], &["a"], Deny);
     let nothing = wrong(&[good.clone(), rule(&[], &["a"], Deny)]);
-    assert_eq!(nothing, "permissions[1]: `operations` is empty, so the rule would never hold");
-    assert_eq!(wrong(&[rule(&[Read], &[], Deny)]), "permissions[0]: `paths` is empty, so the rule would never hold");
+    assert_eq!(
+        nothing,
+        "permissions[1]: `operations` is empty, so the rule would never hold"
+    );
+    assert_eq!(
+        wrong(&[rule(&[Read], &[], Deny)]),
+        "permissions[0]: `paths` is empty, so the rule would never hold"
+    );
     let bad = wrong(&[good, rule(&[Read], &["b", "[a"], Deny)]);
-    assert_eq!(bad, "permissions[1]: \"[a\" is not a pattern for paths: `[` without `]`");
+    assert_eq!(
+        bad,
+        "permissions[1]: \"[a\" is not a pattern for paths: `[` without `]`"
+    );
 }
 
 #[test]
@@ -199,9 +265,19 @@ fn rules_that_never_decide_are_told_with_the_reason() {
         "permissions[4]: read .env never decides: protected: .env* holds secrets",
     ];
     assert_eq!(rules.idle(), expected);
-    assert_eq!(rules.sentences()[1], "permissions[1]: allow read, write a/b, c");
-    let literals: Vec<String> = rules.literals().into_iter().map(|(path, _)| path.to_string()).collect();
-    assert_eq!(literals, ["a", "a/b", "c", "c", "agent.yaml", ".env", "agent.yaml"]);
+    assert_eq!(
+        rules.sentences()[1],
+        "permissions[1]: allow read, write a/b, c"
+    );
+    let literals: Vec<String> = rules
+        .literals()
+        .into_iter()
+        .map(|(path, _)| path.to_string())
+        .collect();
+    assert_eq!(
+        literals,
+        ["a", "a/b", "c", "c", "agent.yaml", ".env", "agent.yaml"]
+    );
 }
 
 // 5.8
@@ -216,7 +292,11 @@ fn what_was_offloaded_can_be_read_and_not_changed_in_every_layout() {
     ];
     for (protected, agents) in layouts {
         let rules = Rules::new(&[], protected).unwrap();
-        for path in ["main/offload", "main/offload/s/call_1.txt", "main/offload/s/media/00.png"] {
+        for path in [
+            "main/offload",
+            "main/offload/s/call_1.txt",
+            "main/offload/s/media/00.png",
+        ] {
             let path = VPath::parse(&format!("{agents}/{path}")).unwrap();
             assert_eq!(rules.decide(Read, &path).kind, Allow, "{path}");
             assert_eq!(rules.decide(Write, &path).kind, Deny, "{path}");
@@ -231,6 +311,10 @@ fn what_was_offloaded_can_be_read_and_not_changed_in_every_layout() {
         (Protected::STEAD, "agents/main/undo/offload"),
     ] {
         let rules = Rules::new(&[], protected).unwrap();
-        assert_eq!(rules.decide(Read, &VPath::parse(path).unwrap()).kind, Deny, "{path}");
+        assert_eq!(
+            rules.decide(Read, &VPath::parse(path).unwrap()).kind,
+            Deny,
+            "{path}"
+        );
     }
 }

@@ -25,8 +25,14 @@ pub(super) struct Marker {
 
 impl Marker {
     pub(super) fn document(path: &VPath, chunks: &Chunks) -> Result<Document, VfsError> {
-        let marker = Self { chunks: chunks.clone(), since_ms: node::now_ms() };
-        let meta = serde_json::to_vec(&marker).map_err(|e| VfsError::Io { path: path.clone(), source: e.into() })?;
+        let marker = Self {
+            chunks: chunks.clone(),
+            since_ms: node::now_ms(),
+        };
+        let meta = serde_json::to_vec(&marker).map_err(|e| VfsError::Io {
+            path: path.clone(),
+            source: e.into(),
+        })?;
         Ok(Document::new(meta, Bytes::new()))
     }
 }
@@ -41,29 +47,58 @@ pub(super) struct Uploaded {
 impl Uploaded {
     /// The change that goes with the node that takes the content over.
     pub(super) fn taken(&self) -> Change {
-        Change::Delete { key: self.chunks.marker(), expect: Expected::Version(self.marker) }
+        Change::Delete {
+            key: self.chunks.marker(),
+            expect: Expected::Version(self.marker),
+        }
     }
 }
 
 impl StoreVfs {
     /// Puts a large content into the store; none if it took so long that it was swept.
-    pub(super) async fn upload(&self, path: &VPath, data: &Bytes) -> Result<Option<Uploaded>, VfsError> {
+    pub(super) async fn upload(
+        &self,
+        path: &VPath,
+        data: &Bytes,
+    ) -> Result<Option<Uploaded>, VfsError> {
         let count = data.len().div_ceil(CHUNK_BYTES) as u64;
-        let chunks = Chunks { blob: DocVersion::fresh().to_string(), bytes: CHUNK_BYTES as u64, count };
+        let chunks = Chunks {
+            blob: DocVersion::fresh().to_string(),
+            bytes: CHUNK_BYTES as u64,
+            count,
+        };
         let document = Marker::document(path, &chunks)?;
-        let uploaded = Uploaded { marker: document.version, chunks };
+        let uploaded = Uploaded {
+            marker: document.version,
+            chunks,
+        };
         let marker = uploaded.chunks.marker();
         // Every commit changes or checks the marker: nothing is added to a content that is being swept.
-        let mut changes = vec![Change::Put { key: marker.clone(), document, expect: Expected::Absent }];
+        let mut changes = vec![Change::Put {
+            key: marker.clone(),
+            document,
+            expect: Expected::Absent,
+        }];
         for (number, start) in (0..data.len()).step_by(CHUNK_BYTES).enumerate() {
             let body = data.slice(start..data.len().min(start + CHUNK_BYTES));
             let document = Document::new(Bytes::new(), body);
-            changes.push(Change::Put { key: uploaded.chunks.key(number as u64), document, expect: Expected::Absent });
+            changes.push(Change::Put {
+                key: uploaded.chunks.key(number as u64),
+                document,
+                expect: Expected::Absent,
+            });
             if changes.len() <= CHUNKS_PER_COMMIT && start + CHUNK_BYTES < data.len() {
                 continue;
             }
-            let check = Change::Check { key: marker.clone(), expect: Expected::Version(uploaded.marker) };
-            if self.commit(path, std::mem::replace(&mut changes, vec![check])).await? == Committed::Conflict {
+            let check = Change::Check {
+                key: marker.clone(),
+                expect: Expected::Version(uploaded.marker),
+            };
+            if self
+                .commit(path, std::mem::replace(&mut changes, vec![check]))
+                .await?
+                == Committed::Conflict
+            {
                 return Ok(None);
             }
         }
@@ -71,16 +106,27 @@ impl StoreVfs {
     }
 
     /// Whether an uploaded content is still there to be taken: one that took too long may have been swept.
-    pub(super) async fn is_kept(&self, path: &VPath, uploaded: &Uploaded) -> Result<bool, VfsError> {
-        let marker = self.documents.get(&self.space, &uploaded.chunks.marker()).await;
-        Ok(marker.map_err(|e| error::at(path, e))?.is_some_and(|marker| marker.version == uploaded.marker))
+    pub(super) async fn is_kept(
+        &self,
+        path: &VPath,
+        uploaded: &Uploaded,
+    ) -> Result<bool, VfsError> {
+        let marker = self
+            .documents
+            .get(&self.space, &uploaded.chunks.marker())
+            .await;
+        Ok(marker
+            .map_err(|e| error::at(path, e))?
+            .is_some_and(|marker| marker.version == uploaded.marker))
     }
 
     /// Removes an uploaded content that was not taken. If it was, after all, by a commit whose answer got lost,
     /// its marker is gone and it stays.
     pub(super) async fn abandon(&self, path: &VPath, uploaded: &Uploaded) -> Result<(), VfsError> {
         let document = Marker::document(path, &uploaded.chunks)?;
-        self.claim(path, &uploaded.chunks, document, uploaded.marker).await.map(drop)
+        self.claim(path, &uploaded.chunks, document, uploaded.marker)
+            .await
+            .map(drop)
     }
 
     /// Removes a content that nobody refers to, if its marker still is of `version`; whether it was.
@@ -92,7 +138,11 @@ impl StoreVfs {
         version: DocVersion,
     ) -> Result<Committed, VfsError> {
         // From here on its writer cannot take it any more; and if we die, the next sweep finds it.
-        let claim = Change::Put { key: chunks.marker(), document, expect: Expected::Version(version) };
+        let claim = Change::Put {
+            key: chunks.marker(),
+            document,
+            expect: Expected::Version(version),
+        };
         let claimed = self.commit(path, vec![claim]).await?;
         if claimed == Committed::Made {
             self.erase(path, chunks).await?;
@@ -101,13 +151,25 @@ impl StoreVfs {
     }
 
     /// Adds to `changes` what gives up a content; whether something is left to be done after the commit.
-    pub(super) fn give_up(&self, path: &VPath, chunks: &Chunks, changes: &mut Vec<Change>) -> Result<Left, VfsError> {
+    pub(super) fn give_up(
+        &self,
+        path: &VPath,
+        chunks: &Chunks,
+        changes: &mut Vec<Change>,
+    ) -> Result<Left, VfsError> {
         if chunks.count <= DISCARDED_AT_ONCE {
-            changes.extend((0..chunks.count).map(|n| Change::Delete { key: chunks.key(n), expect: Expected::Any }));
+            changes.extend((0..chunks.count).map(|n| Change::Delete {
+                key: chunks.key(n),
+                expect: Expected::Any,
+            }));
             return Ok(Left::Nothing);
         }
         let document = Marker::document(path, chunks)?;
-        changes.push(Change::Put { key: chunks.marker(), document, expect: Expected::Any });
+        changes.push(Change::Put {
+            key: chunks.marker(),
+            document,
+            expect: Expected::Any,
+        });
         Ok(Left::Chunks(chunks.clone()))
     }
 
@@ -115,10 +177,16 @@ impl StoreVfs {
     pub(super) async fn erase(&self, path: &VPath, chunks: &Chunks) -> Result<(), VfsError> {
         for start in (0..chunks.count).step_by(DISCARDED_AT_ONCE as usize) {
             let end = chunks.count.min(start + DISCARDED_AT_ONCE);
-            let deletes = (start..end).map(|n| Change::Delete { key: chunks.key(n), expect: Expected::Any });
+            let deletes = (start..end).map(|n| Change::Delete {
+                key: chunks.key(n),
+                expect: Expected::Any,
+            });
             self.commit(path, deletes.collect()).await?;
         }
-        let marker = Change::Delete { key: chunks.marker(), expect: Expected::Any };
+        let marker = Change::Delete {
+            key: chunks.marker(),
+            expect: Expected::Any,
+        };
         self.commit(path, vec![marker]).await.map(drop)
     }
 }

@@ -10,21 +10,33 @@ pub(super) fn at(path: &VPath, error: StoreError) -> VfsError {
     match error {
         StoreError::Fenced { .. } => VfsError::Fenced(path),
         StoreError::Conflict(_) => VfsError::Changed(path),
-        StoreError::Unavailable { .. } => VfsError::Unavailable { path, cause: error.to_string() },
+        StoreError::Unavailable { .. } => VfsError::Unavailable {
+            path,
+            cause: error.to_string(),
+        },
         StoreError::NoSpace(_) => VfsError::NoSpace(path),
         StoreError::ReadOnly { .. } => VfsError::ReadOnly(path),
         StoreError::Corrupt { .. } => corrupt(&path, &error.to_string()),
-        other => VfsError::Io { path, source: io::Error::other(other) },
+        other => VfsError::Io {
+            path,
+            source: io::Error::other(other),
+        },
     }
 }
 
 /// The documents of `path` do not fit together.
 pub(super) fn corrupt(path: &VPath, what: &str) -> VfsError {
-    VfsError::Io { path: path.clone(), source: io::Error::new(io::ErrorKind::InvalidData, what.to_owned()) }
+    VfsError::Io {
+        path: path.clone(),
+        source: io::Error::new(io::ErrorKind::InvalidData, what.to_owned()),
+    }
 }
 
 /// Others were faster every time.
 pub(super) fn contended(path: &VPath) -> VfsError {
     let cause = "others change it all the time; nothing was changed, try again".to_owned();
-    VfsError::Unavailable { path: path.clone(), cause }
+    VfsError::Unavailable {
+        path: path.clone(),
+        cause,
+    }
 }

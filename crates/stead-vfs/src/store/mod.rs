@@ -52,7 +52,12 @@ pub struct StoreVfs {
 impl StoreVfs {
     /// The tree in `space`. One that was never written is empty.
     pub fn new(documents: Arc<dyn Documents>, space: Space) -> Self {
-        Self { documents, space, fence: None, known: Arc::default() }
+        Self {
+            documents,
+            space,
+            fence: None,
+            known: Arc::default(),
+        }
     }
 
     /// An empty tree in the memory of this process, for as long as it is held.
@@ -63,12 +68,19 @@ impl StoreVfs {
     /// The same tree; changes made through this clone are refused with [`VfsError::Fenced`] once `fence`, a
     /// lease of the same space, was lost.
     pub fn fenced(&self, fence: Fence) -> Self {
-        Self { fence: Some(fence), ..self.clone() }
+        Self {
+            fence: Some(fence),
+            ..self.clone()
+        }
     }
 
     /// Makes `changes`; whether they were made, or something was not as expected.
     async fn commit(&self, path: &VPath, changes: Vec<Change>) -> Result<Committed, VfsError> {
-        match self.documents.commit(&self.space, changes, self.fence.as_ref()).await {
+        match self
+            .documents
+            .commit(&self.space, changes, self.fence.as_ref())
+            .await
+        {
             Ok(()) => Ok(Committed::Made),
             Err(StoreError::Conflict(_)) => {
                 self.known.forget_above(path);
@@ -95,15 +107,28 @@ impl Vfs for StoreVfs {
         Box::pin(self.list_directory(path))
     }
 
-    fn read<'a>(&'a self, path: &'a VPath, range: ReadRange) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
+    fn read<'a>(
+        &'a self,
+        path: &'a VPath,
+        range: ReadRange,
+    ) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
         Box::pin(self.read_range(path, range))
     }
 
-    fn read_lines<'a>(&'a self, path: &'a VPath, range: LineRange) -> BoxFuture<'a, Result<Lines, VfsError>> {
+    fn read_lines<'a>(
+        &'a self,
+        path: &'a VPath,
+        range: LineRange,
+    ) -> BoxFuture<'a, Result<Lines, VfsError>> {
         Box::pin(lines::by_ranges(self, path, range))
     }
 
-    fn write<'a>(&'a self, path: &'a VPath, data: Bytes, expect: Expect) -> BoxFuture<'a, Result<Version, VfsError>> {
+    fn write<'a>(
+        &'a self,
+        path: &'a VPath,
+        data: Bytes,
+        expect: Expect,
+    ) -> BoxFuture<'a, Result<Version, VfsError>> {
         Box::pin(self.write_file(path, data, expect))
     }
 
@@ -150,11 +175,19 @@ impl Vfs for StoreVfs {
 }
 
 impl Search for StoreVfs {
-    fn glob<'a>(&'a self, query: GlobQuery, bounds: Bounds) -> BoxFuture<'a, Result<GlobResult, SearchError>> {
+    fn glob<'a>(
+        &'a self,
+        query: GlobQuery,
+        bounds: Bounds,
+    ) -> BoxFuture<'a, Result<GlobResult, SearchError>> {
         Box::pin(find::glob(self, query, bounds))
     }
 
-    fn grep<'a>(&'a self, query: GrepQuery, bounds: Bounds) -> BoxFuture<'a, Result<GrepResult, SearchError>> {
+    fn grep<'a>(
+        &'a self,
+        query: GrepQuery,
+        bounds: Bounds,
+    ) -> BoxFuture<'a, Result<GrepResult, SearchError>> {
         Box::pin(find::grep(self, query, bounds))
     }
 }

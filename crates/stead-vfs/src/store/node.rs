@@ -112,11 +112,23 @@ impl Node {
 impl Meta {
     pub(super) fn directory() -> Self {
         let modified_ms = now_ms();
-        Self { kind: Kind::Directory, size: 0, modified_ms, mode: DIRECTORY_MODE, sha256: None, chunks: None }
+        Self {
+            kind: Kind::Directory,
+            size: 0,
+            modified_ms,
+            mode: DIRECTORY_MODE,
+            sha256: None,
+            chunks: None,
+        }
     }
 
     /// A file that was just written; the bits of the one it replaces stay.
-    pub(super) fn file(size: usize, hash: ContentHash, chunks: Option<Chunks>, replaced: Option<&Node>) -> Self {
+    pub(super) fn file(
+        size: usize,
+        hash: ContentHash,
+        chunks: Option<Chunks>,
+        replaced: Option<&Node>,
+    ) -> Self {
         Self {
             kind: Kind::File,
             size: size as u64,
@@ -128,19 +140,32 @@ impl Meta {
     }
 
     pub(super) fn document(&self, path: &VPath, body: Bytes) -> Result<Document, VfsError> {
-        let meta = serde_json::to_vec(self).map_err(|e| VfsError::Io { path: path.clone(), source: e.into() })?;
+        let meta = serde_json::to_vec(self).map_err(|e| VfsError::Io {
+            path: path.clone(),
+            source: e.into(),
+        })?;
         Ok(Document::new(meta, body))
     }
 
     pub(super) fn parse(path: &VPath, bytes: &[u8]) -> Result<Self, VfsError> {
-        serde_json::from_slice(bytes).map_err(|e| VfsError::Io { path: path.clone(), source: e.into() })
+        serde_json::from_slice(bytes).map_err(|e| VfsError::Io {
+            path: path.clone(),
+            source: e.into(),
+        })
     }
 }
 
 /// The root, which has no document.
 pub(super) fn root() -> Stat {
-    let meta = Meta { modified_ms: 0, ..Meta::directory() };
-    Node { version: DocVersion(0), meta }.stat()
+    let meta = Meta {
+        modified_ms: 0,
+        ..Meta::directory()
+    };
+    Node {
+        version: DocVersion(0),
+        meta,
+    }
+    .stat()
 }
 
 /// Where the node of a path is. Nodes of one depth lie together, so that the entries of a directory are one
@@ -156,7 +181,11 @@ pub(super) fn level_key(depth: usize, path: &str) -> String {
 
 /// What the keys of everything below a directory begin with, `depth` levels down from the root.
 pub(super) fn level_below(path: &VPath, depth: usize) -> String {
-    if path.is_root() { level_key(depth, "") } else { level_key(depth, &format!("{path}/")) }
+    if path.is_root() {
+        level_key(depth, "")
+    } else {
+        level_key(depth, &format!("{path}/"))
+    }
 }
 
 /// The document of a directory that every new entry in it replaces. It sorts before the entries, as one with
@@ -196,10 +225,16 @@ pub(super) fn doc_version(version: &Version) -> Option<DocVersion> {
 
 /// Refuses what no store can hold.
 pub(super) fn check_length(path: &VPath) -> Result<(), VfsError> {
-    if path.as_str().len() > MAX_PATH_BYTES { Err(PathError::TooLong.into()) } else { Ok(()) }
+    if path.as_str().len() > MAX_PATH_BYTES {
+        Err(PathError::TooLong.into())
+    } else {
+        Ok(())
+    }
 }
 
 pub(super) fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

@@ -48,8 +48,14 @@ impl Directories {
 impl StoreVfs {
     /// Adds to `changes` all that makes sure that `path`, where nothing is yet, has a directory to be in:
     /// the nearest one there is must still be there, those below it are made.
-    pub(super) async fn anchor(&self, path: &VPath, changes: &mut Vec<Change>) -> Result<(), VfsError> {
-        let Some(parent) = path.parent().filter(|parent| !parent.is_root()) else { return Ok(()) };
+    pub(super) async fn anchor(
+        &self,
+        path: &VPath,
+        changes: &mut Vec<Change>,
+    ) -> Result<(), VfsError> {
+        let Some(parent) = path.parent().filter(|parent| !parent.is_root()) else {
+            return Ok(());
+        };
         let known = match self.known.get(&parent) {
             Some(version) => Some(version),
             None => self.directory_version(path, &parent).await?,
@@ -62,7 +68,12 @@ impl StoreVfs {
         changes.push(self.made(&parent)?);
         changes.push(stamped(&parent));
         let above = ancestors(&parent);
-        let versions = try_join_all(above.iter().map(|above| self.directory_version(path, above))).await?;
+        let versions = try_join_all(
+            above
+                .iter()
+                .map(|above| self.directory_version(path, above)),
+        )
+        .await?;
         // From the bottom up: all that is missing is made, and the first that is not must stay.
         for (directory, version) in above.iter().zip(versions) {
             changes.push(stamped(directory));
@@ -78,7 +89,11 @@ impl StoreVfs {
     }
 
     /// The version of a directory above `path`; none if nothing is there.
-    async fn directory_version(&self, path: &VPath, directory: &VPath) -> Result<Option<DocVersion>, VfsError> {
+    async fn directory_version(
+        &self,
+        path: &VPath,
+        directory: &VPath,
+    ) -> Result<Option<DocVersion>, VfsError> {
         match self.look(directory).await? {
             Some(node) if node.is_directory() => {
                 self.known.put(directory, node.version);
@@ -94,28 +109,46 @@ impl StoreVfs {
         let document = Meta::directory().document(directory, Bytes::new())?;
         // If it is not made after all, the conflict lets it be forgotten.
         self.known.put(directory, document.version);
-        Ok(Change::Put { key: node::key(directory), document, expect: Expected::Absent })
+        Ok(Change::Put {
+            key: node::key(directory),
+            document,
+            expect: Expected::Absent,
+        })
     }
 
     /// Why nothing is at `path`: nothing was put there, or nothing can be.
     pub(super) async fn missing(&self, path: &VPath) -> Result<VfsError, VfsError> {
-        let above: Vec<Option<Node>> = try_join_all(ancestors(path).iter().map(|above| self.look(above))).await?;
+        let above: Vec<Option<Node>> =
+            try_join_all(ancestors(path).iter().map(|above| self.look(above))).await?;
         let through_file = above.iter().flatten().any(|node| !node.is_directory());
         let path = path.clone();
-        Ok(if through_file { VfsError::NotDirectory(path) } else { VfsError::NotFound(path) })
+        Ok(if through_file {
+            VfsError::NotDirectory(path)
+        } else {
+            VfsError::NotFound(path)
+        })
     }
 }
 
 /// The directories above `path`, the nearest first, the root left out.
 fn ancestors(path: &VPath) -> Vec<VPath> {
-    std::iter::successors(path.parent(), VPath::parent).filter(|path| !path.is_root()).collect()
+    std::iter::successors(path.parent(), VPath::parent)
+        .filter(|path| !path.is_root())
+        .collect()
 }
 
 fn checked(directory: &VPath, version: DocVersion) -> Change {
-    Change::Check { key: node::key(directory), expect: Expected::Version(version) }
+    Change::Check {
+        key: node::key(directory),
+        expect: Expected::Version(version),
+    }
 }
 
 fn stamped(directory: &VPath) -> Change {
     let document = Document::new(Bytes::new(), Bytes::new());
-    Change::Put { key: node::stamp_key(directory), document, expect: Expected::Any }
+    Change::Put {
+        key: node::stamp_key(directory),
+        document,
+        expect: Expected::Any,
+    }
 }

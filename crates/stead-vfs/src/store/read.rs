@@ -30,7 +30,11 @@ impl StoreVfs {
     pub(super) async fn look(&self, path: &VPath) -> Result<Option<Node>, VfsError> {
         let key = node::key(path);
         // A listing leaves the content where it is.
-        let listed = self.documents.list(&self.space, &key, None, 1).await.map_err(|e| error::at(path, e))?;
+        let listed = self
+            .documents
+            .list(&self.space, &key, None, 1)
+            .await
+            .map_err(|e| error::at(path, e))?;
         match listed.into_iter().next() {
             Some(listed) if listed.key == key => Ok(Some(parse(path, &listed)?)),
             Some(_) | None => Ok(None),
@@ -39,10 +43,22 @@ impl StoreVfs {
 
     /// The node at a path other than the root, and its document.
     pub(super) async fn load(&self, path: &VPath) -> Result<Option<(Node, Document)>, VfsError> {
-        let found = self.documents.get(&self.space, &node::key(path)).await.map_err(|e| error::at(path, e))?;
-        let Some(document) = found else { return Ok(None) };
+        let found = self
+            .documents
+            .get(&self.space, &node::key(path))
+            .await
+            .map_err(|e| error::at(path, e))?;
+        let Some(document) = found else {
+            return Ok(None);
+        };
         let meta = Meta::parse(path, &document.meta)?;
-        Ok(Some((Node { version: document.version, meta }, document)))
+        Ok(Some((
+            Node {
+                version: document.version,
+                meta,
+            },
+            document,
+        )))
     }
 
     pub(super) async fn list_directory(&self, path: &VPath) -> Result<Vec<DirEntry>, VfsError> {
@@ -52,7 +68,10 @@ impl StoreVfs {
         if found.is_empty() && stamps.is_empty() {
             self.require_directory(path).await?;
         }
-        Ok(found.iter().map(|(path, node)| node.entry(path.name())).collect())
+        Ok(found
+            .iter()
+            .map(|(path, node)| node.entry(path.name()))
+            .collect())
     }
 
     /// That a directory is at `path`.
@@ -77,7 +96,10 @@ impl StoreVfs {
     ) -> Result<(Vec<(VPath, Node)>, Vec<(VPath, stead_store::DocVersion)>), VfsError> {
         let (mut nodes, mut stamps) = (Vec::new(), Vec::new());
         loop {
-            let page = self.documents.list(&self.space, prefix, after.as_deref(), PAGE).await;
+            let page = self
+                .documents
+                .list(&self.space, prefix, after.as_deref(), PAGE)
+                .await;
             let page = page.map_err(|e| error::at(path, e))?;
             let is_last = page.len() < PAGE;
             for listed in &page {
@@ -112,7 +134,9 @@ impl StoreVfs {
         let settled = after.map_or(0, |after| node::depth(after) + 1);
         for depth in node::depth(path) + 1.. {
             let from = after.map(|after| node::level_key(depth, after.as_str()));
-            let (nodes, _) = self.level(path, &node::level_below(path, depth), from, most).await?;
+            let (nodes, _) = self
+                .level(path, &node::level_below(path, depth), from, most)
+                .await?;
             if nodes.is_empty() && depth >= settled {
                 break;
             }
@@ -127,17 +151,26 @@ impl StoreVfs {
         found.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         let truncated = found.len() > limit;
         found.truncate(limit);
-        Ok(Walk { entries: found, truncated })
+        Ok(Walk {
+            entries: found,
+            truncated,
+        })
     }
 
-    pub(super) async fn read_range(&self, path: &VPath, range: ReadRange) -> Result<(Bytes, Version), VfsError> {
+    pub(super) async fn read_range(
+        &self,
+        path: &VPath,
+        range: ReadRange,
+    ) -> Result<(Bytes, Version), VfsError> {
         node::check_length(path)?;
         if path.is_root() {
             return Err(VfsError::IsDirectory(path.clone()));
         }
         let mut tries = Tries::default();
         while tries.again().await {
-            let Some((node, document)) = self.load(path).await? else { return Err(self.missing(path).await?) };
+            let Some((node, document)) = self.load(path).await? else {
+                return Err(self.missing(path).await?);
+            };
             if node.is_directory() {
                 return Err(VfsError::IsDirectory(path.clone()));
             }
@@ -147,11 +180,17 @@ impl StoreVfs {
             let Some(chunks) = &node.meta.chunks else {
                 let (start, end) = (start as usize, end as usize);
                 if document.body.len() as u64 != node.meta.size {
-                    return Err(error::corrupt(path, "the content is not as long as the file"));
+                    return Err(error::corrupt(
+                        path,
+                        "the content is not as long as the file",
+                    ));
                 }
                 return Ok((document.body.slice(start..end), version));
             };
-            if let Some(bytes) = self.read_chunks(path, chunks, node.meta.size, start..end).await? {
+            if let Some(bytes) = self
+                .read_chunks(path, chunks, node.meta.size, start..end)
+                .await?
+            {
                 return Ok((bytes, version));
             }
         }
@@ -170,28 +209,39 @@ impl StoreVfs {
             return Ok(Some(Bytes::new()));
         }
         if chunks.bytes == 0 || size.div_ceil(chunks.bytes) != chunks.count {
-            return Err(error::corrupt(path, "the number of chunks does not fit the size"));
+            return Err(error::corrupt(
+                path,
+                "the number of chunks does not fit the size",
+            ));
         }
         let (first, last) = (range.start / chunks.bytes, (range.end - 1) / chunks.bytes);
         let fetch = async |number: u64| -> Result<Option<Bytes>, VfsError> {
             let key = chunks.key(number);
-            let found = self.documents.get(&self.space, &key).await.map_err(|e| error::at(path, e))?;
+            let found = self
+                .documents
+                .get(&self.space, &key)
+                .await
+                .map_err(|e| error::at(path, e))?;
             let whole = chunks.bytes.min(size - number * chunks.bytes);
             match found {
-                Some(chunk) if chunk.body.len() as u64 != whole => {
-                    Err(error::corrupt(path, "a chunk is not as long as it should be"))
-                }
+                Some(chunk) if chunk.body.len() as u64 != whole => Err(error::corrupt(
+                    path,
+                    "a chunk is not as long as it should be",
+                )),
                 found => Ok(found.map(|chunk| chunk.body)),
             }
         };
-        let mut parts = stream::iter(first..=last).map(fetch).buffered(CHUNKS_AT_ONCE);
+        let mut parts = stream::iter(first..=last)
+            .map(fetch)
+            .buffered(CHUNKS_AT_ONCE);
         let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
         let mut data = Vec::new();
-        data.try_reserve_exact(len).map_err(|_| VfsError::TooLarge {
-            path: path.clone(),
-            size: range.end - range.start,
-            limit: isize::MAX as u64,
-        })?;
+        data.try_reserve_exact(len)
+            .map_err(|_| VfsError::TooLarge {
+                path: path.clone(),
+                size: range.end - range.start,
+                limit: isize::MAX as u64,
+            })?;
         let mut number = first;
         while let Some(part) = parts.try_next().await? {
             let Some(part) = part else { return Ok(None) };
@@ -206,5 +256,8 @@ impl StoreVfs {
 }
 
 fn parse(path: &VPath, listed: &Listed) -> Result<Node, VfsError> {
-    Ok(Node { version: listed.version, meta: Meta::parse(path, &listed.meta)? })
+    Ok(Node {
+        version: listed.version,
+        meta: Meta::parse(path, &listed.meta)?,
+    })
 }

@@ -34,7 +34,12 @@ impl StoreVfs {
         if path.is_root() {
             return Err(VfsError::IsDirectory(path.clone()));
         }
-        let mut growing = Growing { pending: BytesMut::new(), hash: Sha256::new(), size: 0, uploaded: None };
+        let mut growing = Growing {
+            pending: BytesMut::new(),
+            hash: Sha256::new(),
+            size: 0,
+            uploaded: None,
+        };
         let written = self.grow(path, &mut source, &mut growing).await;
         if let (Err(_), Some(uploaded)) = (&written, &growing.uploaded) {
             // The failure that led here is the one to report; what stays is swept later.
@@ -73,20 +78,45 @@ impl StoreVfs {
     }
 
     /// Puts more of a content into the store, and says so in its marker: if the writer dies, all of it is swept.
-    async fn upload_more(&self, path: &VPath, growing: &mut Growing, batch: Bytes) -> Result<(), VfsError> {
+    async fn upload_more(
+        &self,
+        path: &VPath,
+        growing: &mut Growing,
+        batch: Bytes,
+    ) -> Result<(), VfsError> {
         let known = growing.uploaded.as_ref();
         let begun = known.map_or_else(
-            || Chunks { blob: DocVersion::fresh().to_string(), bytes: CHUNK_BYTES as u64, count: 0 },
+            || Chunks {
+                blob: DocVersion::fresh().to_string(),
+                bytes: CHUNK_BYTES as u64,
+                count: 0,
+            },
             |uploaded| uploaded.chunks.clone(),
         );
-        let chunks = Chunks { count: begun.count + batch.len().div_ceil(CHUNK_BYTES) as u64, ..begun.clone() };
+        let chunks = Chunks {
+            count: begun.count + batch.len().div_ceil(CHUNK_BYTES) as u64,
+            ..begun.clone()
+        };
         let document = Marker::document(path, &chunks)?;
         let marker = document.version;
-        let expect = known.map_or(Expected::Absent, |uploaded| Expected::Version(uploaded.marker));
-        let mut changes = vec![Change::Put { key: chunks.marker(), document, expect }];
+        let expect = known.map_or(Expected::Absent, |uploaded| {
+            Expected::Version(uploaded.marker)
+        });
+        let mut changes = vec![Change::Put {
+            key: chunks.marker(),
+            document,
+            expect,
+        }];
         for (number, start) in (begun.count..).zip((0..batch.len()).step_by(CHUNK_BYTES)) {
-            let document = Document::new(Bytes::new(), batch.slice(start..batch.len().min(start + CHUNK_BYTES)));
-            changes.push(Change::Put { key: chunks.key(number), document, expect: Expected::Absent });
+            let document = Document::new(
+                Bytes::new(),
+                batch.slice(start..batch.len().min(start + CHUNK_BYTES)),
+            );
+            changes.push(Change::Put {
+                key: chunks.key(number),
+                document,
+                expect: Expected::Absent,
+            });
         }
         if self.commit(path, changes).await? == Committed::Conflict {
             // It took so long that it was swept.

@@ -22,16 +22,26 @@ impl StoreVfs {
         let mut swept = 0;
         let mut after: Option<String> = None;
         loop {
-            let page = self.documents.list(&self.space, MARKERS, after.as_deref(), PAGE).await;
+            let page = self
+                .documents
+                .list(&self.space, MARKERS, after.as_deref(), PAGE)
+                .await;
             let page = page.map_err(|e| error::at(&root, e))?;
             for listed in &page {
-                let marker: Marker = serde_json::from_slice(&listed.meta)
-                    .map_err(|e| VfsError::Io { path: root.clone(), source: e.into() })?;
+                let marker: Marker =
+                    serde_json::from_slice(&listed.meta).map_err(|e| VfsError::Io {
+                        path: root.clone(),
+                        source: e.into(),
+                    })?;
                 if marker.since_ms > oldest_ms {
                     continue;
                 }
                 let claimed = Document::new(listed.meta.clone(), Bytes::new());
-                if self.claim(&root, &marker.chunks, claimed, listed.version).await? == Committed::Made {
+                if self
+                    .claim(&root, &marker.chunks, claimed, listed.version)
+                    .await?
+                    == Committed::Made
+                {
                     swept += 1;
                 }
             }

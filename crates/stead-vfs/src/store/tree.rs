@@ -45,13 +45,20 @@ impl StoreVfs {
         let mut left: Vec<Chunks> = Vec::new();
         for (number, part) in parts.iter().enumerate() {
             let expect = Expected::Version(part.node.version);
-            changes.push(Change::Delete { key: node::key(&part.path), expect });
+            changes.push(Change::Delete {
+                key: node::key(&part.path),
+                expect,
+            });
             if part.node.is_directory() {
                 changes.push(match part.stamp {
-                    Some(stamp) => {
-                        Change::Delete { key: node::stamp_key(&part.path), expect: Expected::Version(stamp) }
-                    }
-                    None => Change::Check { key: node::stamp_key(&part.path), expect: Expected::Absent },
+                    Some(stamp) => Change::Delete {
+                        key: node::stamp_key(&part.path),
+                        expect: Expected::Version(stamp),
+                    },
+                    None => Change::Check {
+                        key: node::stamp_key(&part.path),
+                        expect: Expected::Absent,
+                    },
                 });
             }
             if let Some(chunks) = &part.node.meta.chunks {
@@ -110,23 +117,39 @@ impl StoreVfs {
     /// A node and all below it, from the top down. Each stamp is read before the entries it stands for, so
     /// that one which still is the same proves that they are all.
     async fn tree(&self, path: &VPath, most: usize) -> Result<Vec<Part>, VfsError> {
-        let Some(node) = self.look(path).await? else { return Err(self.missing(path).await?) };
+        let Some(node) = self.look(path).await? else {
+            return Err(self.missing(path).await?);
+        };
         let is_directory = node.is_directory();
-        let mut parts = vec![Part { path: path.clone(), node, stamp: None }];
+        let mut parts = vec![Part {
+            path: path.clone(),
+            node,
+            stamp: None,
+        }];
         let mut stamps: HashMap<VPath, DocVersion> = HashMap::new();
         for depth in node::depth(path) + 1.. {
             if !is_directory {
                 break;
             }
-            let (nodes, met) = self.level(path, &node::level_below(path, depth), None, usize::MAX).await?;
+            let (nodes, met) = self
+                .level(path, &node::level_below(path, depth), None, usize::MAX)
+                .await?;
             stamps.extend(met);
             if nodes.is_empty() {
                 break;
             }
-            parts.extend(nodes.into_iter().map(|(path, node)| Part { path, node, stamp: None }));
+            parts.extend(nodes.into_iter().map(|(path, node)| Part {
+                path,
+                node,
+                stamp: None,
+            }));
             if parts.len() > most {
                 let (size, limit) = (parts.len() as u64, most as u64);
-                return Err(VfsError::TooLarge { path: path.clone(), size, limit });
+                return Err(VfsError::TooLarge {
+                    path: path.clone(),
+                    size,
+                    limit,
+                });
             }
         }
         for part in &mut parts {
@@ -144,12 +167,23 @@ fn moves(parts: &[Part], from: &VPath, to: &VPath) -> Result<Vec<Change>, VfsErr
         if target.as_str().len() > node::MAX_PATH_BYTES {
             return Err(PathError::TooLong.into());
         }
-        changes.push(Change::Move { from: node::key(path), to: node::key(&target), version: node.version });
+        changes.push(Change::Move {
+            from: node::key(path),
+            to: node::key(&target),
+            version: node.version,
+        });
         if node.is_directory() {
             let key = node::stamp_key(path);
             changes.push(match *stamp {
-                Some(version) => Change::Move { from: key, to: node::stamp_key(&target), version },
-                None => Change::Check { key, expect: Expected::Absent },
+                Some(version) => Change::Move {
+                    from: key,
+                    to: node::stamp_key(&target),
+                    version,
+                },
+                None => Change::Check {
+                    key,
+                    expect: Expected::Absent,
+                },
             });
         }
     }

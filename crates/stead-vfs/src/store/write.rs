@@ -10,13 +10,20 @@ use bytes::Bytes;
 use stead_store::{Change, Expected};
 
 impl StoreVfs {
-    pub(super) async fn write_file(&self, path: &VPath, data: Bytes, expect: Expect) -> Result<Version, VfsError> {
+    pub(super) async fn write_file(
+        &self,
+        path: &VPath,
+        data: Bytes,
+        expect: Expect,
+    ) -> Result<Version, VfsError> {
         node::check_length(path)?;
         if path.is_root() {
             return Err(VfsError::IsDirectory(path.clone()));
         }
         let mut uploaded = None;
-        let written = self.write_until_settled(path, &data, &expect, &mut uploaded).await;
+        let written = self
+            .write_until_settled(path, &data, &expect, &mut uploaded)
+            .await;
         if let (Err(_), Some(uploaded)) = (&written, &uploaded) {
             // The failure that led here is the one to report; what stays is swept later.
             let _ = self.abandon(path, uploaded).await;
@@ -35,7 +42,11 @@ impl StoreVfs {
         let mut hash = None;
         let mut tries = Tries::default();
         while tries.again().await {
-            let look = if tries.is_first() && !is_large { Look::IfNeeded } else { Look::First };
+            let look = if tries.is_first() && !is_large {
+                Look::IfNeeded
+            } else {
+                Look::First
+            };
             let before = self.before_write(path, expect, look).await?;
             let hash = match hash {
                 Some(hash) => hash,
@@ -54,7 +65,12 @@ impl StoreVfs {
                 }
             }
             let body = if is_large { Bytes::new() } else { data.clone() };
-            let content = Content { size: data.len(), hash, body, uploaded: uploaded.as_ref() };
+            let content = Content {
+                size: data.len(),
+                hash,
+                body,
+                uploaded: uploaded.as_ref(),
+            };
             if let Some(version) = self.put_file(path, before, content).await? {
                 return Ok(version);
             }
@@ -73,7 +89,12 @@ impl StoreVfs {
         let mut tries = Tries::default();
         while tries.again().await {
             let before = self.before_write(path, &Expect::Any, Look::First).await?;
-            let content = Content { size, hash, body: Bytes::new(), uploaded: Some(uploaded) };
+            let content = Content {
+                size,
+                hash,
+                body: Bytes::new(),
+                uploaded: Some(uploaded),
+            };
             if let Some(version) = self.put_file(path, before, content).await? {
                 return Ok(version);
             }
@@ -91,12 +112,23 @@ impl StoreVfs {
         (replaced, mut changes): (Option<Node>, Vec<Change>),
         content: Content<'_>,
     ) -> Result<Option<Version>, VfsError> {
-        let Content { size, hash, body, uploaded } = content;
+        let Content {
+            size,
+            hash,
+            body,
+            uploaded,
+        } = content;
         let chunks = uploaded.map(|uploaded| uploaded.chunks.clone());
         let document = Meta::file(size, hash, chunks, replaced.as_ref()).document(path, body)?;
         let version = document.version;
-        let expect = replaced.as_ref().map_or(Expected::Absent, |node| Expected::Version(node.version));
-        changes.push(Change::Put { key: node::key(path), document, expect });
+        let expect = replaced
+            .as_ref()
+            .map_or(Expected::Absent, |node| Expected::Version(node.version));
+        changes.push(Change::Put {
+            key: node::key(path),
+            document,
+            expect,
+        });
         changes.extend(uploaded.map(Uploaded::taken));
         let left = match replaced.as_ref().and_then(|node| node.meta.chunks.as_ref()) {
             Some(old) => self.give_up(path, old, &mut changes)?,
@@ -126,7 +158,9 @@ impl StoreVfs {
         };
         match (expect, found) {
             (Expect::Absent, Some(_)) => Err(VfsError::Exists(path.clone())),
-            (Expect::Version(version), Some(node)) if node::doc_version(version) != Some(node.version) => {
+            (Expect::Version(version), Some(node))
+                if node::doc_version(version) != Some(node.version) =>
+            {
                 Err(VfsError::Changed(path.clone()))
             }
             (Expect::Any | Expect::Version(_), Some(node)) if node.is_directory() => {
@@ -175,18 +209,29 @@ impl StoreVfs {
         while tries.again().await {
             match self.look(path).await? {
                 None => return Err(self.missing(path).await?),
-                Some(node) if node.is_directory() => return Err(VfsError::IsDirectory(path.clone())),
+                Some(node) if node.is_directory() => {
+                    return Err(VfsError::IsDirectory(path.clone()));
+                }
                 Some(node) if node.meta.mode == mode & 0o777 => return Ok(()),
                 Some(_) => {}
             }
-            let Some((node, document)) = self.load(path).await? else { continue };
+            let Some((node, document)) = self.load(path).await? else {
+                continue;
+            };
             if node.is_directory() {
                 continue;
             }
-            let meta = Meta { mode: mode & 0o777, ..node.meta };
+            let meta = Meta {
+                mode: mode & 0o777,
+                ..node.meta
+            };
             let document = meta.document(path, document.body)?;
             let expect = Expected::Version(node.version);
-            let put = Change::Put { key: node::key(path), document, expect };
+            let put = Change::Put {
+                key: node::key(path),
+                document,
+                expect,
+            };
             if self.commit(path, vec![put]).await? == Committed::Made {
                 return Ok(());
             }

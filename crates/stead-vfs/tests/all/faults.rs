@@ -34,7 +34,8 @@ impl Disk for FailsAt {
         OsDisk.create(dir, name, mode)
     }
     fn write_all(&self, file: &File, data: &[u8]) -> io::Result<()> {
-        self.count().inspect_err(|_| drop(OsDisk.write_all(file, &data[..data.len() / 2])))?;
+        self.count()
+            .inspect_err(|_| drop(OsDisk.write_all(file, &data[..data.len() / 2])))?;
         OsDisk.write_all(file, data)
     }
     fn sync(&self, file: &File) -> io::Result<()> {
@@ -74,15 +75,27 @@ async fn a_failed_write_leaves_the_old_content_and_no_trace() {
     for nth in 0..=OPERATIONS_OF_A_WRITE {
         let world = World::new();
         world.put("file", "old");
-        let disk = FailsAt { left: AtomicUsize::new(nth), errno: 28 };
+        let disk = FailsAt {
+            left: AtomicUsize::new(nth),
+            errno: 28,
+        };
         let vfs = LocalVfs::open(&world.root(), Arc::new(disk)).unwrap();
-        let written = vfs.write(&p("file"), "the new content".into(), Expect::Any).await;
+        let written = vfs
+            .write(&p("file"), "the new content".into(), Expect::Any)
+            .await;
         let renamed = nth + 1 >= OPERATIONS_OF_A_WRITE;
-        assert_eq!(world.content("file"), if renamed { "the new content" } else { "old" }, "operation {nth}");
+        assert_eq!(
+            world.content("file"),
+            if renamed { "the new content" } else { "old" },
+            "operation {nth}"
+        );
         assert_eq!(world.names(), ["file"], "operation {nth}");
         match written {
             Ok(_) => assert_eq!(nth, OPERATIONS_OF_A_WRITE),
-            Err(error) => assert!(matches!(error, VfsError::NoSpace(_)), "operation {nth}: {error}"),
+            Err(error) => assert!(
+                matches!(error, VfsError::NoSpace(_)),
+                "operation {nth}: {error}"
+            ),
         }
     }
 }
@@ -91,11 +104,25 @@ async fn a_failed_write_leaves_the_old_content_and_no_trace() {
 async fn a_creation_that_fails_anywhere_can_simply_be_tried_again() {
     for nth in 0..12 {
         let world = World::new();
-        let vfs = LocalVfs::open(&world.root(), Arc::new(FailsAt { left: AtomicUsize::new(nth), errno: 5 })).unwrap();
-        if vfs.write(&p("a/b/file"), "new".into(), Expect::Absent).await.is_err()
+        let vfs = LocalVfs::open(
+            &world.root(),
+            Arc::new(FailsAt {
+                left: AtomicUsize::new(nth),
+                errno: 5,
+            }),
+        )
+        .unwrap();
+        if vfs
+            .write(&p("a/b/file"), "new".into(), Expect::Absent)
+            .await
+            .is_err()
             && !world.root().join("a/b/file").exists()
         {
-            world.vfs.write(&p("a/b/file"), "new".into(), Expect::Absent).await.unwrap();
+            world
+                .vfs
+                .write(&p("a/b/file"), "new".into(), Expect::Absent)
+                .await
+                .unwrap();
         }
         assert_eq!(world.names(), ["a", "a/b", "a/b/file"], "operation {nth}");
         assert_eq!(world.content("a/b/file"), "new");
@@ -113,9 +140,23 @@ async fn an_errno_becomes_the_error_it_means() {
         (5, "Input/output"),
     ] {
         let world = World::new();
-        let vfs = LocalVfs::open(&world.root(), Arc::new(FailsAt { left: AtomicUsize::new(1), errno })).unwrap();
-        let error = vfs.write(&p("file"), "x".into(), Expect::Any).await.unwrap_err().to_string();
-        assert!(error.contains(expected) && error.contains("file"), "{errno}: {error}");
+        let vfs = LocalVfs::open(
+            &world.root(),
+            Arc::new(FailsAt {
+                left: AtomicUsize::new(1),
+                errno,
+            }),
+        )
+        .unwrap();
+        let error = vfs
+            .write(&p("file"), "x".into(), Expect::Any)
+            .await
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains(expected) && error.contains("file"),
+            "{errno}: {error}"
+        );
     }
 }
 
@@ -125,7 +166,14 @@ async fn a_failed_removal_of_a_tree_can_be_finished() {
         let world = World::new();
         world.put("tree/a/x", "x");
         world.put("tree/b", "b");
-        let vfs = LocalVfs::open(&world.root(), Arc::new(FailsAt { left: AtomicUsize::new(nth), errno: 5 })).unwrap();
+        let vfs = LocalVfs::open(
+            &world.root(),
+            Arc::new(FailsAt {
+                left: AtomicUsize::new(nth),
+                errno: 5,
+            }),
+        )
+        .unwrap();
         if vfs.remove(&p("tree")).await.is_err() && world.root().join("tree").exists() {
             world.vfs.remove(&p("tree")).await.unwrap();
         }

@@ -9,8 +9,15 @@ use stead_vfs::{DirEntry, Expect, FileKind, LineRange, ReadRange, Version, Vfs, 
 async fn a_write_makes_parents_and_a_read_gives_the_same_version() {
     let world = World::new();
     let path = p("/a/b/日本.txt");
-    let version = world.vfs.write(&path, "text".into(), Expect::Absent).await.unwrap();
-    assert_eq!(world.vfs.read(&path, ReadRange::ALL).await.unwrap(), ("text".into(), version.clone()));
+    let version = world
+        .vfs
+        .write(&path, "text".into(), Expect::Absent)
+        .await
+        .unwrap();
+    assert_eq!(
+        world.vfs.read(&path, ReadRange::ALL).await.unwrap(),
+        ("text".into(), version.clone())
+    );
     assert_eq!(world.vfs.stat(&path).await.unwrap().version, version);
     assert_eq!(world.names(), ["a", "a/b", "a/b/日本.txt"]);
 }
@@ -19,18 +26,44 @@ async fn a_write_makes_parents_and_a_read_gives_the_same_version() {
 async fn expectations_decide_whether_a_write_happens() {
     let world = World::new();
     let path = p("f");
-    let first = world.vfs.write(&path, "1".into(), Expect::Any).await.unwrap();
-    assert!(matches!(world.vfs.write(&path, "x".into(), Expect::Absent).await, Err(VfsError::Exists(_))));
-    let second = world.vfs.write(&path, "2".into(), Expect::Version(first.clone())).await.unwrap();
+    let first = world
+        .vfs
+        .write(&path, "1".into(), Expect::Any)
+        .await
+        .unwrap();
+    assert!(matches!(
+        world.vfs.write(&path, "x".into(), Expect::Absent).await,
+        Err(VfsError::Exists(_))
+    ));
+    let second = world
+        .vfs
+        .write(&path, "2".into(), Expect::Version(first.clone()))
+        .await
+        .unwrap();
     assert_ne!(first, second);
-    assert!(matches!(world.vfs.write(&path, "x".into(), Expect::Version(first)).await, Err(VfsError::Changed(_))));
+    assert!(matches!(
+        world
+            .vfs
+            .write(&path, "x".into(), Expect::Version(first))
+            .await,
+        Err(VfsError::Changed(_))
+    ));
     world.put("f", "3");
     assert!(matches!(
-        world.vfs.write(&path, "x".into(), Expect::Version(second.clone())).await,
+        world
+            .vfs
+            .write(&path, "x".into(), Expect::Version(second.clone()))
+            .await,
         Err(VfsError::Changed(_))
     ));
     world.vfs.remove(&path).await.unwrap();
-    assert!(matches!(world.vfs.write(&path, "x".into(), Expect::Version(second)).await, Err(VfsError::Changed(_))));
+    assert!(matches!(
+        world
+            .vfs
+            .write(&path, "x".into(), Expect::Version(second))
+            .await,
+        Err(VfsError::Changed(_))
+    ));
     assert_eq!(world.names(), Vec::<String>::new());
 }
 
@@ -38,12 +71,24 @@ async fn expectations_decide_whether_a_write_happens() {
 async fn of_many_writers_with_one_version_exactly_one_wins_each_round() {
     let world = World::new();
     let path = p("counter");
-    let mut version = world.vfs.write(&path, "0".into(), Expect::Absent).await.unwrap();
+    let mut version = world
+        .vfs
+        .write(&path, "0".into(), Expect::Absent)
+        .await
+        .unwrap();
     for round in 0..20 {
         let mut writers = tokio::task::JoinSet::new();
         for writer in 0..8 {
-            let (vfs, path, expect) = (world.vfs.clone(), path.clone(), Expect::Version(version.clone()));
-            writers.spawn(async move { vfs.write(&path, format!("{round}.{writer}").into(), expect).await.ok() });
+            let (vfs, path, expect) = (
+                world.vfs.clone(),
+                path.clone(),
+                Expect::Version(version.clone()),
+            );
+            writers.spawn(async move {
+                vfs.write(&path, format!("{round}.{writer}").into(), expect)
+                    .await
+                    .ok()
+            });
         }
         let won: Vec<Version> = writers.join_all().await.into_iter().flatten().collect();
         let [winner] = won.try_into().unwrap();
@@ -56,14 +101,35 @@ async fn of_many_writers_with_one_version_exactly_one_wins_each_round() {
 async fn a_write_keeps_the_mode_and_writes_through_links_inside() {
     let world = World::new();
     world.put("dir/target", "old");
-    std::fs::set_permissions(world.root().join("dir/target"), std::fs::Permissions::from_mode(0o751)).unwrap();
+    std::fs::set_permissions(
+        world.root().join("dir/target"),
+        std::fs::Permissions::from_mode(0o751),
+    )
+    .unwrap();
     world.link("a/link", "../b/link2");
     world.link("b/link2", "../dir/target");
     world.link("a/new", "../dir/made");
-    world.vfs.write(&p("a/link"), "new".into(), Expect::Any).await.unwrap();
-    world.vfs.write(&p("a/new"), "made".into(), Expect::Absent).await.unwrap();
-    assert_eq!((world.content("dir/target"), world.content("dir/made")), ("new".into(), "made".into()));
-    assert_eq!(std::fs::metadata(world.root().join("dir/target")).unwrap().mode() & 0o7777, 0o751);
+    world
+        .vfs
+        .write(&p("a/link"), "new".into(), Expect::Any)
+        .await
+        .unwrap();
+    world
+        .vfs
+        .write(&p("a/new"), "made".into(), Expect::Absent)
+        .await
+        .unwrap();
+    assert_eq!(
+        (world.content("dir/target"), world.content("dir/made")),
+        ("new".into(), "made".into())
+    );
+    assert_eq!(
+        std::fs::metadata(world.root().join("dir/target"))
+            .unwrap()
+            .mode()
+            & 0o7777,
+        0o751
+    );
     assert!(world.root().join("a/link").is_symlink() && world.root().join("b/link2").is_symlink());
 }
 
@@ -71,10 +137,19 @@ async fn a_write_keeps_the_mode_and_writes_through_links_inside() {
 async fn a_range_reads_what_there_is() {
     let world = World::new();
     world.put("f", "0123456789");
-    for (offset, len, expected) in
-        [(0, 3, "012"), (8, 5, "89"), (10, 1, ""), (99, 1, ""), (2, u64::MAX, "23456789"), (3, 0, "")]
-    {
-        let (bytes, _) = world.vfs.read(&p("f"), ReadRange { offset, len }).await.unwrap();
+    for (offset, len, expected) in [
+        (0, 3, "012"),
+        (8, 5, "89"),
+        (10, 1, ""),
+        (99, 1, ""),
+        (2, u64::MAX, "23456789"),
+        (3, 0, ""),
+    ] {
+        let (bytes, _) = world
+            .vfs
+            .read(&p("f"), ReadRange { offset, len })
+            .await
+            .unwrap();
         assert_eq!(text(&bytes), expected, "{offset}+{len}");
     }
 }
@@ -84,15 +159,35 @@ async fn errors_name_what_is_wrong() {
     let world = World::new();
     world.put("file", "x");
     world.put("dir/f", "x");
-    let read = async |path: &str| world.vfs.read(&p(path), ReadRange::ALL).await.unwrap_err().to_string();
+    let read = async |path: &str| {
+        world
+            .vfs
+            .read(&p(path), ReadRange::ALL)
+            .await
+            .unwrap_err()
+            .to_string()
+    };
     assert_eq!(read("none").await, "none does not exist");
     assert_eq!(read("dir").await, "dir is a directory");
     assert_eq!(read("file/x").await, "file/x is not a directory");
-    let write = async |path: &str| world.vfs.write(&p(path), "x".into(), Expect::Any).await.unwrap_err().to_string();
+    let write = async |path: &str| {
+        world
+            .vfs
+            .write(&p(path), "x".into(), Expect::Any)
+            .await
+            .unwrap_err()
+            .to_string()
+    };
     assert_eq!(write("dir").await, "dir is a directory");
     assert_eq!(write("file/x").await, "file/x is not a directory");
-    assert_eq!(world.vfs.list(&p("file")).await.unwrap_err().to_string(), "file is not a directory");
-    assert_eq!(world.vfs.mkdir(&p("file")).await.unwrap_err().to_string(), "file is not a directory");
+    assert_eq!(
+        world.vfs.list(&p("file")).await.unwrap_err().to_string(),
+        "file is not a directory"
+    );
+    assert_eq!(
+        world.vfs.mkdir(&p("file")).await.unwrap_err().to_string(),
+        "file is not a directory"
+    );
 }
 
 #[tokio::test]
@@ -103,9 +198,24 @@ async fn a_listing_is_sorted_and_follows_links_inside() {
     world.put("d/sub/x", "");
     world.link("d/a", "b");
     let entries = world.vfs.list(&p("d")).await.unwrap();
-    let shown: Vec<_> = entries.iter().map(|DirEntry { name, kind, size, .. }| (name.as_str(), *kind, *size)).collect();
+    let shown: Vec<_> = entries
+        .iter()
+        .map(
+            |DirEntry {
+                 name, kind, size, ..
+             }| (name.as_str(), *kind, *size),
+        )
+        .collect();
     use FileKind::{Directory, File};
-    assert_eq!(shown, [(".hidden", File, 0), ("a", File, 5), ("b", File, 5), ("sub", Directory, 0)]);
+    assert_eq!(
+        shown,
+        [
+            (".hidden", File, 0),
+            ("a", File, 5),
+            ("b", File, 5),
+            ("sub", Directory, 0)
+        ]
+    );
 }
 
 #[tokio::test]
@@ -114,13 +224,28 @@ async fn a_move_makes_parents_and_never_replaces() {
     world.put("a", "a");
     world.put("dir/x", "x");
     world.put("b", "b");
-    assert!(matches!(world.vfs.rename(&p("a"), &p("b")).await, Err(VfsError::Exists(_))));
-    assert!(matches!(world.vfs.rename(&p("a"), &p("a")).await, Err(VfsError::Exists(_))));
-    assert!(matches!(world.vfs.rename(&p("none"), &p("new/c")).await, Err(VfsError::NotFound(_))));
-    assert!(matches!(world.vfs.rename(&p("dir"), &p("dir/sub/dir")).await, Err(VfsError::Io { .. })));
+    assert!(matches!(
+        world.vfs.rename(&p("a"), &p("b")).await,
+        Err(VfsError::Exists(_))
+    ));
+    assert!(matches!(
+        world.vfs.rename(&p("a"), &p("a")).await,
+        Err(VfsError::Exists(_))
+    ));
+    assert!(matches!(
+        world.vfs.rename(&p("none"), &p("new/c")).await,
+        Err(VfsError::NotFound(_))
+    ));
+    assert!(matches!(
+        world.vfs.rename(&p("dir"), &p("dir/sub/dir")).await,
+        Err(VfsError::Io { .. })
+    ));
     world.vfs.rename(&p("a"), &p("x/y/a")).await.unwrap();
     world.vfs.rename(&p("dir"), &p("x/dir")).await.unwrap();
-    assert_eq!(world.names(), ["b", "x", "x/dir", "x/dir/x", "x/y", "x/y/a"]);
+    assert_eq!(
+        world.names(),
+        ["b", "x", "x/dir", "x/dir/x", "x/y", "x/y/a"]
+    );
 }
 
 #[tokio::test]
@@ -139,7 +264,11 @@ async fn resolving_follows_links_and_keeps_what_does_not_exist() {
         ("to-new", "real/new"),
         ("none", "none"),
     ] {
-        assert_eq!(world.vfs.resolve(&p(path)).await.unwrap().to_string(), resolved, "{path}");
+        assert_eq!(
+            world.vfs.resolve(&p(path)).await.unwrap().to_string(),
+            resolved,
+            "{path}"
+        );
     }
 }
 
@@ -147,17 +276,35 @@ async fn resolving_follows_links_and_keeps_what_does_not_exist() {
 async fn windows_of_lines_are_the_same_cold_warm_and_after_a_change() {
     let world = World::new();
     let line = |i: usize| format!("line {i} {}", "x".repeat(i % 90));
-    let content = |first: usize| (first..first + 60_000).map(line).collect::<Vec<_>>().join("\n");
+    let content = |first: usize| {
+        (first..first + 60_000)
+            .map(line)
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
     world.put("big", content(0));
-    let window = |skip| LineRange { skip, take: 3, max_line_bytes: 1000, max_bytes: 10_000 };
+    let window = |skip| LineRange {
+        skip,
+        take: 3,
+        max_line_bytes: 1000,
+        max_bytes: 10_000,
+    };
     for (first, skip) in [(0, 59_990), (0, 59_990), (0, 30_000), (7, 59_990), (7, 0)] {
         if world.content("big") != content(first) {
             world.put("big", content(first));
         }
         let lines = world.vfs.read_lines(&p("big"), window(skip)).await.unwrap();
-        let texts: Vec<_> = lines.lines.iter().map(|l| String::from_utf8_lossy(&l.text).into_owned()).collect();
+        let texts: Vec<_> = lines
+            .lines
+            .iter()
+            .map(|l| String::from_utf8_lossy(&l.text).into_owned())
+            .collect();
         let at = first + skip as usize;
-        assert_eq!(texts, [line(at), line(at + 1), line(at + 2)], "{first} {skip}");
+        assert_eq!(
+            texts,
+            [line(at), line(at + 1), line(at + 2)],
+            "{first} {skip}"
+        );
         assert_eq!(lines.total, Some(60_000));
     }
 }
@@ -170,9 +317,18 @@ async fn a_place_without_its_own_line_reader_gives_the_same_windows() {
     world.put("binary", "a\0b");
     let plain = Plain(Arc::new(world.vfs.clone()));
     for path in ["text", "empty", "binary"] {
-        let range = LineRange { skip: 1, take: 1, max_line_bytes: 10, max_bytes: 10 };
+        let range = LineRange {
+            skip: 1,
+            take: 1,
+            max_line_bytes: 10,
+            max_bytes: 10,
+        };
         let own = world.vfs.read_lines(&p(path), range).await.unwrap();
-        assert_eq!(plain.read_lines(&p(path), range).await.unwrap(), own, "{path}");
+        assert_eq!(
+            plain.read_lines(&p(path), range).await.unwrap(),
+            own,
+            "{path}"
+        );
     }
 }
 

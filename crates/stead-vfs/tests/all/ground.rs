@@ -49,7 +49,10 @@ impl Ground {
     }
 
     fn server(kind: Kind) -> Self {
-        Self::Server(kind, Space::new(["vfs tests", &DocVersion::fresh().to_string()]))
+        Self::Server(
+            kind,
+            Space::new(["vfs tests", &DocVersion::fresh().to_string()]),
+        )
     }
 
     pub(crate) fn over(self, lower: Self) -> Self {
@@ -60,8 +63,12 @@ impl Ground {
     pub(crate) fn open(&self) -> BoxFuture<'_, Arc<dyn Vfs>> {
         Box::pin(async move {
             let handle: Arc<dyn Vfs> = match self {
-                Self::Local(folder) => Arc::new(LocalVfs::open(folder.path(), Arc::new(OsDisk)).unwrap()),
-                Self::Over(upper, lower) => Arc::new(Overlay::new(upper.open().await, lower.open().await)),
+                Self::Local(folder) => {
+                    Arc::new(LocalVfs::open(folder.path(), Arc::new(OsDisk)).unwrap())
+                }
+                Self::Over(upper, lower) => {
+                    Arc::new(Overlay::new(upper.open().await, lower.open().await))
+                }
                 Self::Memory(_) | Self::Sqlite(_) | Self::Files(_) | Self::Server(..) => {
                     let (documents, space) = self.documents().await;
                     Arc::new(StoreVfs::new(documents, space))
@@ -76,7 +83,10 @@ impl Ground {
         let files = Space::new(["files"]);
         match self {
             Self::Memory(store) => (Arc::clone(store) as Arc<dyn Documents>, files),
-            Self::Files(folder) => (Arc::new(FileStore::new(folder.path(), Arc::new(OsDisk))), files),
+            Self::Files(folder) => (
+                Arc::new(FileStore::new(folder.path(), Arc::new(OsDisk))),
+                files,
+            ),
             Self::Sqlite(folder) => (connect(&sqlite_url(folder.path())).await.unwrap(), files),
             Self::Server(kind, space) => (connect(&shared(*kind)).await.unwrap(), space.clone()),
             Self::Local(_) | Self::Over(..) => panic!("no single store is below these files"),

@@ -9,8 +9,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use stead_core::{AccessKind, VerdictKind};
 use stead_vfs::{
-    Bounds, Case, Expect, GlobQuery, GrepMode, GrepQuery, Guarded, LineRange, Protected, ReadRange, Rule, Rules,
-    Search, Syntax, VPath, Vfs, VfsError, Visible,
+    Bounds, Case, Expect, GlobQuery, GrepMode, GrepQuery, Guarded, LineRange, Protected, ReadRange,
+    Rule, Rules, Search, Syntax, VPath, Vfs, VfsError, Visible,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -24,7 +24,10 @@ fn guarded(inner: Arc<dyn Vfs>, rules: &[(&[AccessKind], &str, VerdictKind)]) ->
         mode: *mode,
     };
     let rules: Vec<Rule> = rules.iter().map(rule).collect();
-    Guarded::new(inner, Arc::new(Rules::new(&rules, Protected::STEAD).unwrap()))
+    Guarded::new(
+        inner,
+        Arc::new(Rules::new(&rules, Protected::STEAD).unwrap()),
+    )
 }
 
 /// What every operation says about `path`, in one word.
@@ -34,15 +37,26 @@ async fn answers(vfs: &dyn Vfs, path: &VPath) -> Vec<String> {
         Err(VfsError::Denied(about)) => format!("denied {about}"),
         Err(error) => error.to_string(),
     };
-    let lines = LineRange { skip: 0, take: 1, max_line_bytes: 9, max_bytes: 9 };
-    let glob = GlobQuery { pattern: "**".to_owned(), root: path.clone() };
+    let lines = LineRange {
+        skip: 0,
+        take: 1,
+        max_line_bytes: 9,
+        max_bytes: 9,
+    };
+    let glob = GlobQuery {
+        pattern: "**".to_owned(),
+        root: path.clone(),
+    };
     vec![
         word(vfs.stat(path).await.map(drop)),
         word(vfs.read(path, ReadRange::ALL).await.map(drop)),
         word(vfs.read_lines(path, lines).await.map(drop)),
         word(vfs.list(path).await.map(drop)),
         word(vfs.walk(path, None, 9).await.map(drop)),
-        vfs.search().glob(glob, bounds(9)).await.map_or_else(|e| e.to_string(), |_| "ok".to_owned()),
+        vfs.search()
+            .glob(glob, bounds(9))
+            .await
+            .map_or_else(|e| e.to_string(), |_| "ok".to_owned()),
         word(vfs.write(path, "new".into(), Expect::Any).await.map(drop)),
         word(vfs.set_mode(path, 0o600).await),
         word(vfs.mkdir(path).await),
@@ -62,16 +76,36 @@ async fn every_operation_answers_the_same_whether_a_denied_path_exists_or_not() 
     world.put("s/dir/x", "text");
     world.link("way", "s");
     let both: &[AccessKind] = &[AccessKind::Read, AccessKind::Write];
-    let vfs = guarded(Arc::new(world.vfs.clone()), &[(both, "s/**", VerdictKind::Deny)]);
+    let vfs = guarded(
+        Arc::new(world.vfs.clone()),
+        &[(both, "s/**", VerdictKind::Deny)],
+    );
     for directory in ["s", "way"] {
-        for name in ["file", "dir", "dir/x", "missing", "file/below", "missing/below/deep", "file/below/deep"] {
+        for name in [
+            "file",
+            "dir",
+            "dir/x",
+            "missing",
+            "file/below",
+            "missing/below/deep",
+            "file/below/deep",
+        ] {
             let path = p(&format!("{directory}/{name}"));
             let denied = format!("denied {path}");
             for (at, answer) in answers(&vfs, &path).await.into_iter().enumerate() {
-                assert!(answer == denied || answer == format!("permission denied for {path}"), "{at} {path}: {answer}");
+                assert!(
+                    answer == denied || answer == format!("permission denied for {path}"),
+                    "{at} {path}: {answer}"
+                );
             }
-            assert!(matches!(vfs.resolve(&path).await, Err(VfsError::Denied(_))), "{path}");
-            assert!(matches!(vfs.rename(&p("way"), &path).await, Err(VfsError::Denied(_))), "{path}");
+            assert!(
+                matches!(vfs.resolve(&path).await, Err(VfsError::Denied(_))),
+                "{path}"
+            );
+            assert!(
+                matches!(vfs.rename(&p("way"), &path).await, Err(VfsError::Denied(_))),
+                "{path}"
+            );
         }
     }
     assert_eq!(world.names(), ["s", "s/dir", "s/dir/x", "s/file", "way"]);
@@ -82,14 +116,25 @@ async fn reading_and_writing_are_rights_of_their_own() {
     let world = World::new();
     world.put("drop/old", "text");
     world.put("fixed/f", "text");
-    let rules = [(READ, "drop", VerdictKind::Deny), (WRITE, "fixed", VerdictKind::Deny)];
+    let rules = [
+        (READ, "drop", VerdictKind::Deny),
+        (WRITE, "fixed", VerdictKind::Deny),
+    ];
     let vfs = guarded(Arc::new(world.vfs.clone()), &rules);
-    vfs.write(&p("drop/new/deep"), "x".into(), Expect::Absent).await.unwrap();
+    vfs.write(&p("drop/new/deep"), "x".into(), Expect::Absent)
+        .await
+        .unwrap();
     vfs.mkdir(&p("drop/made")).await.unwrap();
     assert_eq!(vfs.resolve(&p("drop/old")).await.unwrap(), p("drop/old"));
-    assert!(matches!(vfs.stat(&p("drop/new/deep")).await, Err(VfsError::Denied(_))));
+    assert!(matches!(
+        vfs.stat(&p("drop/new/deep")).await,
+        Err(VfsError::Denied(_))
+    ));
     // What leaves could be read where it arrives.
-    assert!(matches!(vfs.rename(&p("drop/old"), &p("here")).await, Err(VfsError::Denied(_))));
+    assert!(matches!(
+        vfs.rename(&p("drop/old"), &p("here")).await,
+        Err(VfsError::Denied(_))
+    ));
     vfs.remove(&p("drop/old")).await.unwrap();
     vfs.read(&p("fixed/f"), ReadRange::ALL).await.unwrap();
     for refused in [
@@ -101,7 +146,17 @@ async fn reading_and_writing_are_rights_of_their_own() {
     ] {
         assert!(matches!(refused, Err(VfsError::Denied(_))), "{refused:?}");
     }
-    assert_eq!(world.names(), ["drop", "drop/made", "drop/new", "drop/new/deep", "fixed", "fixed/f"]);
+    assert_eq!(
+        world.names(),
+        [
+            "drop",
+            "drop/made",
+            "drop/new",
+            "drop/new/deep",
+            "fixed",
+            "fixed/f"
+        ]
+    );
 }
 
 #[tokio::test]
@@ -110,24 +165,54 @@ async fn what_is_hidden_uses_up_no_limit() {
     for i in 0..1500 {
         world.put(&format!("d/a{i:04}"), "x");
     }
-    ["d/z1", "d/z2", "d/z3"].iter().for_each(|name| world.put(name, "x"));
-    let vfs = guarded(Arc::new(world.vfs.clone()), &[(READ, "d/a*", VerdictKind::Deny)]);
+    ["d/z1", "d/z2", "d/z3"]
+        .iter()
+        .for_each(|name| world.put(name, "x"));
+    let vfs = guarded(
+        Arc::new(world.vfs.clone()),
+        &[(READ, "d/a*", VerdictKind::Deny)],
+    );
     for (limit, expected, truncated) in [(0, 0, true), (2, 2, true), (3, 3, false), (4, 3, false)] {
         let walk = vfs.walk(&p("d"), None, limit).await.unwrap();
         let names: Vec<&str> = walk.entries.iter().map(|(path, _)| path.as_str()).collect();
-        assert_eq!((names, walk.truncated), (["d/z1", "d/z2", "d/z3"][..expected].to_vec(), truncated), "{limit}");
-        let query = GlobQuery { pattern: "**".to_owned(), root: p("d") };
+        assert_eq!(
+            (names, walk.truncated),
+            (["d/z1", "d/z2", "d/z3"][..expected].to_vec(), truncated),
+            "{limit}"
+        );
+        let query = GlobQuery {
+            pattern: "**".to_owned(),
+            root: p("d"),
+        };
         let found = vfs.glob(query, bounds(limit)).await.unwrap();
-        assert_eq!((found.paths.len(), found.truncated, found.unasked), (expected, truncated, 0), "{limit}");
+        assert_eq!(
+            (found.paths.len(), found.truncated, found.unasked),
+            (expected, truncated, 0),
+            "{limit}"
+        );
     }
 }
 
 #[tokio::test]
 async fn guards_within_guards_and_filters_all_hold() {
     let world = World::new();
-    ["a", "b", "c", "d", "e"].iter().for_each(|name| world.put(name, "needle"));
-    let inner = guarded(Arc::new(world.vfs.clone()), &[(READ, "a", VerdictKind::Deny), (READ, "e", VerdictKind::Ask)]);
-    let outer = guarded(Arc::new(inner), &[(READ, "b", VerdictKind::Deny), (READ, "d", VerdictKind::Ask)]);
+    ["a", "b", "c", "d", "e"]
+        .iter()
+        .for_each(|name| world.put(name, "needle"));
+    let inner = guarded(
+        Arc::new(world.vfs.clone()),
+        &[
+            (READ, "a", VerdictKind::Deny),
+            (READ, "e", VerdictKind::Ask),
+        ],
+    );
+    let outer = guarded(
+        Arc::new(inner),
+        &[
+            (READ, "b", VerdictKind::Deny),
+            (READ, "d", VerdictKind::Ask),
+        ],
+    );
     let query = GrepQuery {
         pattern: "needle".to_owned(),
         syntax: Syntax::Literal,
@@ -138,14 +223,34 @@ async fn guards_within_guards_and_filters_all_hold() {
         mode: GrepMode::Files,
     };
     let found = outer.grep(query.clone(), bounds(9)).await.unwrap();
-    let paths = |files: &[stead_vfs::FileMatches]| files.iter().map(|f| f.path.to_string()).collect::<Vec<_>>();
-    assert_eq!((paths(&found.files), found.unasked), (vec!["c".to_owned()], 2));
-    let not_c = Bounds { visible: Visible::If(Arc::new(|path| path != "c")), ..bounds(9) };
+    let paths = |files: &[stead_vfs::FileMatches]| {
+        files.iter().map(|f| f.path.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (paths(&found.files), found.unasked),
+        (vec!["c".to_owned()], 2)
+    );
+    let not_c = Bounds {
+        visible: Visible::If(Arc::new(|path| path != "c")),
+        ..bounds(9)
+    };
     assert_eq!(outer.grep(query.clone(), not_c).await.unwrap().files, []);
     // The very file was asked about.
-    let one = outer.grep(GrepQuery { root: p("d"), ..query }, bounds(9)).await.unwrap();
+    let one = outer
+        .grep(
+            GrepQuery {
+                root: p("d"),
+                ..query
+            },
+            bounds(9),
+        )
+        .await
+        .unwrap();
     assert_eq!((paths(&one.files), one.unasked), (vec!["d".to_owned()], 0));
-    assert!(matches!(outer.rename(&p("a"), &p("x")).await, Err(VfsError::Denied(_))));
+    assert!(matches!(
+        outer.rename(&p("a"), &p("x")).await,
+        Err(VfsError::Denied(_))
+    ));
 }
 
 #[tokio::test]
@@ -154,7 +259,14 @@ async fn a_tree_that_cannot_be_judged_stays() {
     let vfs = guarded(Arc::new(world.vfs.clone()), &[]);
     world.put("odd/x", "x");
     std::fs::create_dir(world.root().join("odd").join(OsStr::from_bytes(b"\xff"))).unwrap();
-    std::fs::write(world.root().join("odd").join(OsStr::from_bytes(b"\xff/.env")), "key").unwrap();
+    std::fs::write(
+        world
+            .root()
+            .join("odd")
+            .join(OsStr::from_bytes(b"\xff/.env")),
+        "key",
+    )
+    .unwrap();
     assert!(matches!(vfs.remove(&p("odd")).await, Err(VfsError::Denied(path)) if path == p("odd")));
     std::fs::create_dir(world.root().join("big")).unwrap();
     for i in 0..50_001 {
@@ -172,8 +284,15 @@ async fn a_link_out_of_the_place_can_be_cleared_away_but_not_followed() {
     world.link("venv/python", "/usr/bin/python3");
     world.link("loop", "loop");
     let vfs = guarded(Arc::new(world.vfs.clone()), &[]);
-    assert!(matches!(vfs.stat(&p("venv/python")).await, Err(VfsError::Escapes(_))));
-    assert!(vfs.write(&p("loop"), "x".into(), Expect::Any).await.is_err());
+    assert!(matches!(
+        vfs.stat(&p("venv/python")).await,
+        Err(VfsError::Escapes(_))
+    ));
+    assert!(
+        vfs.write(&p("loop"), "x".into(), Expect::Any)
+            .await
+            .is_err()
+    );
     vfs.rename(&p("loop"), &p("circle")).await.unwrap();
     vfs.remove(&p("circle")).await.unwrap();
     vfs.remove(&p("venv")).await.unwrap();

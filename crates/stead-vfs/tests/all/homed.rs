@@ -5,8 +5,8 @@ use std::sync::Arc;
 use stead_core::{Access, AccessKind, Reach, VerdictKind};
 use stead_store::OsDisk;
 use stead_vfs::{
-    Bounds, Expect, GlobQuery, Guarded, Homed, LocalVfs, Protected, ReadRange, Rule, Rules, StoreVfs, VPath, Vfs,
-    VfsError, judge,
+    Bounds, Expect, GlobQuery, Guarded, Homed, LocalVfs, Protected, ReadRange, Rule, Rules,
+    StoreVfs, VPath, Vfs, VfsError, judge,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -17,12 +17,17 @@ fn homed(inner: Arc<dyn Vfs>) -> Arc<dyn Vfs> {
 }
 
 async fn write(vfs: &dyn Vfs, path: &str) {
-    vfs.write(&p(path), path.to_owned().into(), Expect::Any).await.unwrap();
+    vfs.write(&p(path), path.to_owned().into(), Expect::Any)
+        .await
+        .unwrap();
 }
 
 async fn all(vfs: &dyn Vfs) -> Vec<String> {
     let walk = vfs.walk(&VPath::root(), None, 100).await.unwrap();
-    walk.entries.into_iter().map(|(path, _)| path.to_string()).collect()
+    walk.entries
+        .into_iter()
+        .map(|(path, _)| path.to_string())
+        .collect()
 }
 
 #[tokio::test]
@@ -46,7 +51,11 @@ async fn a_path_lies_where_its_first_name_says() {
     }
     for path in ["notes.md", "deep/a.md", "old/new.md", "memory/x.md"] {
         write(&*vfs, path).await;
-        assert_eq!(vfs.read(&p(path), ReadRange::ALL).await.unwrap().0, path, "what was written is read by its name");
+        assert_eq!(
+            vfs.read(&p(path), ReadRange::ALL).await.unwrap().0,
+            path,
+            "what was written is read by its name"
+        );
     }
     let expected = [
         "README.md",
@@ -62,7 +71,13 @@ async fn a_path_lies_where_its_first_name_says() {
     ];
     assert_eq!(all(&*inner).await, expected);
     assert_eq!(all(&*vfs).await, expected, "the root is shown as it is");
-    let names: Vec<String> = vfs.list(&p("deep")).await.unwrap().into_iter().map(|entry| entry.name).collect();
+    let names: Vec<String> = vfs
+        .list(&p("deep"))
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|entry| entry.name)
+        .collect();
     assert_eq!(names, ["a.md"]);
     let walk = vfs.walk(&p("deep"), None, 10).await.unwrap();
     assert_eq!(walk.entries[0].0, p("deep/a.md"), "as it was asked for");
@@ -75,13 +90,28 @@ async fn moves_removals_and_errors_speak_of_the_names_given() {
     write(&*vfs, "a/one").await;
     vfs.rename(&p("a/one"), &p("data/one")).await.unwrap();
     vfs.rename(&p("data/one"), &p("b")).await.unwrap();
-    assert_eq!(all(&*inner).await, ["data", "workspace", "workspace/a", "workspace/b"]);
+    assert_eq!(
+        all(&*inner).await,
+        ["data", "workspace", "workspace/a", "workspace/b"]
+    );
     let gone = vfs.read(&p("c/d"), ReadRange::ALL).await.unwrap_err();
-    assert!(matches!(&gone, VfsError::NotFound(path) if *path == p("c/d")), "{gone}");
+    assert!(
+        matches!(&gone, VfsError::NotFound(path) if *path == p("c/d")),
+        "{gone}"
+    );
     let taken = vfs.rename(&p("workspace/b"), &p("a")).await.unwrap_err();
-    assert!(matches!(&taken, VfsError::Exists(path) if *path == p("a")), "{taken}");
-    let below_file = vfs.write(&p("b/c"), "x".into(), Expect::Any).await.unwrap_err();
-    assert!(matches!(&below_file, VfsError::NotDirectory(path) if *path == p("b/c")), "{below_file}");
+    assert!(
+        matches!(&taken, VfsError::Exists(path) if *path == p("a")),
+        "{taken}"
+    );
+    let below_file = vfs
+        .write(&p("b/c"), "x".into(), Expect::Any)
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(&below_file, VfsError::NotDirectory(path) if *path == p("b/c")),
+        "{below_file}"
+    );
     vfs.remove(&p("a")).await.unwrap();
     vfs.remove(&p("b")).await.unwrap();
     assert_eq!(all(&*inner).await, ["data", "workspace"]);
@@ -91,15 +121,20 @@ async fn moves_removals_and_errors_speak_of_the_names_given() {
 async fn a_link_at_the_root_that_leads_nowhere_is_there() {
     let temp = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink("gone", temp.path().join("lost")).unwrap();
-    let vfs = homed(Arc::new(LocalVfs::open(temp.path(), Arc::new(OsDisk)).unwrap()));
+    let vfs = homed(Arc::new(
+        LocalVfs::open(temp.path(), Arc::new(OsDisk)).unwrap(),
+    ));
     vfs.remove(&p("lost")).await.unwrap();
     assert!(temp.path().join("lost").symlink_metadata().is_err());
 }
 
 #[tokio::test]
 async fn rules_hold_for_the_real_path_whatever_it_is_called() {
-    let deny =
-        |kind, path: &str| Rule { operations: vec![kind], paths: vec![path.to_owned()], mode: VerdictKind::Deny };
+    let deny = |kind, path: &str| Rule {
+        operations: vec![kind],
+        paths: vec![path.to_owned()],
+        mode: VerdictKind::Deny,
+    };
     let rules = [
         deny(AccessKind::Read, "workspace/box/secret"),
         deny(AccessKind::Write, "workspace/fixed"),
@@ -107,33 +142,102 @@ async fn rules_hold_for_the_real_path_whatever_it_is_called() {
     ];
     let rules = Arc::new(Rules::new(&rules, Protected::OPENPAW).unwrap());
     let inner: Arc<dyn Vfs> = Arc::new(StoreVfs::in_memory());
-    for path in ["workspace/box/secret", "workspace/box/open", "workspace/fixed", "memory/logs/a", "config/agent.yaml"]
-    {
+    for path in [
+        "workspace/box/secret",
+        "workspace/box/open",
+        "workspace/fixed",
+        "memory/logs/a",
+        "config/agent.yaml",
+    ] {
         write(&*inner, path).await;
     }
     let homed = homed(inner.clone());
     let guarded = Guarded::new(homed.clone(), rules.clone());
-    let access = |kind, path: &str, reach| Access { kind, path: path.to_owned(), reach };
+    let access = |kind, path: &str, reach| Access {
+        kind,
+        path: path.to_owned(),
+        reach,
+    };
     for (kind, path, reach, expected) in [
-        (AccessKind::Read, "box/secret", Reach::Content, VerdictKind::Deny),
-        (AccessKind::Read, "box/open", Reach::Content, VerdictKind::Allow),
-        (AccessKind::Write, "fixed", Reach::Content, VerdictKind::Deny),
-        (AccessKind::Write, "short", Reach::Content, VerdictKind::Deny),
-        (AccessKind::Write, "other", Reach::Content, VerdictKind::Allow),
+        (
+            AccessKind::Read,
+            "box/secret",
+            Reach::Content,
+            VerdictKind::Deny,
+        ),
+        (
+            AccessKind::Read,
+            "box/open",
+            Reach::Content,
+            VerdictKind::Allow,
+        ),
+        (
+            AccessKind::Write,
+            "fixed",
+            Reach::Content,
+            VerdictKind::Deny,
+        ),
+        (
+            AccessKind::Write,
+            "short",
+            Reach::Content,
+            VerdictKind::Deny,
+        ),
+        (
+            AccessKind::Write,
+            "other",
+            Reach::Content,
+            VerdictKind::Allow,
+        ),
         (AccessKind::Read, "box", Reach::Tree, VerdictKind::Deny),
-        (AccessKind::Write, "memory/logs/b", Reach::Content, VerdictKind::Deny),
-        (AccessKind::Write, "memory/notes", Reach::Content, VerdictKind::Allow),
+        (
+            AccessKind::Write,
+            "memory/logs/b",
+            Reach::Content,
+            VerdictKind::Deny,
+        ),
+        (
+            AccessKind::Write,
+            "memory/notes",
+            Reach::Content,
+            VerdictKind::Allow,
+        ),
         (AccessKind::Write, "memory", Reach::Tree, VerdictKind::Deny),
-        (AccessKind::Write, "config/agent.yaml", Reach::Content, VerdictKind::Deny),
-        (AccessKind::Write, "fixed", Reach::Arrival { from: "box".to_owned() }, VerdictKind::Deny),
+        (
+            AccessKind::Write,
+            "config/agent.yaml",
+            Reach::Content,
+            VerdictKind::Deny,
+        ),
+        (
+            AccessKind::Write,
+            "fixed",
+            Reach::Arrival {
+                from: "box".to_owned(),
+            },
+            VerdictKind::Deny,
+        ),
     ] {
-        let verdict = judge(&rules, &*homed, &[access(kind, path, reach.clone())]).await.unwrap().unwrap();
-        assert_eq!(verdict.kind, expected, "{kind:?} {path} {reach:?}: {}", verdict.rule);
+        let verdict = judge(&rules, &*homed, &[access(kind, path, reach.clone())])
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!(
+            verdict.kind, expected,
+            "{kind:?} {path} {reach:?}: {}",
+            verdict.rule
+        );
     }
     // Moving the folder would make readable what is not.
-    assert!(matches!(guarded.rename(&p("box"), &p("chest")).await, Err(VfsError::Denied(_))));
+    assert!(matches!(
+        guarded.rename(&p("box"), &p("chest")).await,
+        Err(VfsError::Denied(_))
+    ));
     let bounds = Bounds::new(9, CancellationToken::new());
-    let query = GlobQuery { pattern: "**".to_owned(), root: p("box") };
+    let query = GlobQuery {
+        pattern: "**".to_owned(),
+        root: p("box"),
+    };
     let found = guarded.search().glob(query, bounds).await.unwrap();
     assert_eq!(found.paths, [p("workspace/box/open")]);
 }

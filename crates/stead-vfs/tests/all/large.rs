@@ -27,16 +27,28 @@ struct Counted {
 impl Counted {
     /// Documents and bytes fetched since the last call.
     fn fetched(&self) -> (u64, u64) {
-        (self.gets.swap(0, Ordering::Relaxed), self.bytes.swap(0, Ordering::Relaxed))
+        (
+            self.gets.swap(0, Ordering::Relaxed),
+            self.bytes.swap(0, Ordering::Relaxed),
+        )
     }
 }
 
 impl Documents for Counted {
-    fn get<'a>(&'a self, space: &'a Space, key: &'a str) -> BoxFuture<'a, Result<Option<Document>, StoreError>> {
+    fn get<'a>(
+        &'a self,
+        space: &'a Space,
+        key: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Document>, StoreError>> {
         Box::pin(async move {
             let found = self.inner.get(space, key).await?;
             self.gets.fetch_add(1, Ordering::Relaxed);
-            self.bytes.fetch_add(found.as_ref().map_or(0, |document| document.body.len() as u64), Ordering::Relaxed);
+            self.bytes.fetch_add(
+                found
+                    .as_ref()
+                    .map_or(0, |document| document.body.len() as u64),
+                Ordering::Relaxed,
+            );
             Ok(found)
         })
     }
@@ -80,7 +92,9 @@ impl Memory {
     fn watch() -> Self {
         // Makes the highest mark what there is now.
         std::fs::write("/proc/self/clear_refs", "5").unwrap();
-        Self { before: status("VmRSS:") }
+        Self {
+            before: status("VmRSS:"),
+        }
     }
 
     fn growth(&self) -> u64 {
@@ -90,24 +104,38 @@ impl Memory {
 
 fn status(name: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix(name))
+        .unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
 }
 
 async fn count(documents: &dyn Documents, space: &Space) -> usize {
-    documents.list(space, "", None, usize::MAX).await.unwrap().len()
+    documents
+        .list(space, "", None, usize::MAX)
+        .await
+        .unwrap()
+        .len()
 }
 
 async fn large_file(ground: Ground) {
     let (inner, space) = ground.documents().await;
-    let documents = Arc::new(Counted { inner, gets: AtomicU64::new(0), bytes: AtomicU64::new(0) });
+    let documents = Arc::new(Counted {
+        inner,
+        gets: AtomicU64::new(0),
+        bytes: AtomicU64::new(0),
+    });
     let vfs = StoreVfs::new(Arc::clone(&documents) as Arc<dyn Documents>, space.clone());
     let path = p("d/large");
 
     let (first, second) = (content('a'), content('b'));
     let hash = ContentHash::of(&second);
     let writing = Memory::watch();
-    let version = vfs.write(&path, first.clone(), Expect::Absent).await.unwrap();
+    let version = vfs
+        .write(&path, first.clone(), Expect::Absent)
+        .await
+        .unwrap();
     let grown = writing.growth();
     assert!(grown < MEMORY_BYTES, "writing took {grown} bytes more");
     assert_eq!(vfs.stat(&path).await.unwrap().size, SIZE as u64);
@@ -115,17 +143,33 @@ async fn large_file(ground: Ground) {
     let chunks = (SIZE as u64).div_ceil(CHUNK_BYTES);
     assert_eq!(count(&*documents, &space).await as u64, 3 + chunks);
 
-    let stale = vfs.write(&path, second.clone(), Expect::Version(stead_vfs::Version("0".into()))).await;
+    let stale = vfs
+        .write(
+            &path,
+            second.clone(),
+            Expect::Version(stead_vfs::Version("0".into())),
+        )
+        .await;
     assert!(matches!(stale, Err(VfsError::Changed(_))), "{stale:?}");
-    let version = vfs.write(&path, second.clone(), Expect::Version(version)).await.unwrap();
-    assert_eq!(count(&*documents, &space).await as u64, 3 + chunks, "the old content went with the old file");
+    let version = vfs
+        .write(&path, second.clone(), Expect::Version(version))
+        .await
+        .unwrap();
+    assert_eq!(
+        count(&*documents, &space).await as u64,
+        3 + chunks,
+        "the old content went with the old file"
+    );
     drop((first, second));
 
     let reading = Memory::watch();
     parts(&vfs, &documents).await;
     last_lines(&vfs, &documents).await;
     let grown = reading.growth();
-    assert!(grown < MEMORY_BYTES, "reading parts took {grown} bytes more");
+    assert!(
+        grown < MEMORY_BYTES,
+        "reading parts took {grown} bytes more"
+    );
 
     documents.fetched();
     let (whole, now) = vfs.read(&path, ReadRange::ALL).await.unwrap();
@@ -146,7 +190,9 @@ async fn parts(vfs: &StoreVfs, documents: &Counted) {
             let (line, column) = (at / LINE_BYTES as u64, at as usize % LINE_BYTES);
             format!("b{line:<width$}\n", width = LINE_BYTES - 2).as_bytes()[column]
         };
-        (offset..(offset + len).min(SIZE as u64)).map(byte).collect()
+        (offset..(offset + len).min(SIZE as u64))
+            .map(byte)
+            .collect()
     };
     documents.fetched();
     let end = SIZE as u64;
@@ -159,22 +205,45 @@ async fn parts(vfs: &StoreVfs, documents: &Counted) {
         (end, 10, 0),
     ];
     for (offset, len, chunks) in ranges {
-        let (read, _) = vfs.read(&p("d/large"), ReadRange { offset, len }).await.unwrap();
+        let (read, _) = vfs
+            .read(&p("d/large"), ReadRange { offset, len })
+            .await
+            .unwrap();
         assert!(read == expected(offset, len), "{offset}+{len}");
         let (gets, bytes) = documents.fetched();
         assert_eq!(gets, 1 + chunks, "{offset}+{len}");
-        assert!(bytes <= chunks * CHUNK_BYTES, "{offset}+{len} fetched {bytes} bytes");
+        assert!(
+            bytes <= chunks * CHUNK_BYTES,
+            "{offset}+{len} fetched {bytes} bytes"
+        );
     }
 }
 
 /// The lines near the end are found by counting all before them, each chunk fetched once.
 async fn last_lines(vfs: &StoreVfs, documents: &Counted) {
     let skip = LINES as u64 - 3;
-    let range = LineRange { skip, take: 10, max_line_bytes: 8, max_bytes: 1000 };
+    let range = LineRange {
+        skip,
+        take: 10,
+        max_line_bytes: 8,
+        max_bytes: 1000,
+    };
     let lines = vfs.read_lines(&p("d/large"), range).await.unwrap();
-    let texts: Vec<_> = lines.lines.iter().map(|line| String::from_utf8(line.text.clone()).unwrap()).collect();
-    assert_eq!(texts, (skip..LINES as u64).map(|line| format!("b{line}")).collect::<Vec<_>>());
-    assert_eq!((lines.total, lines.size, lines.binary), (Some(LINES as u64), SIZE as u64, false));
+    let texts: Vec<_> = lines
+        .lines
+        .iter()
+        .map(|line| String::from_utf8(line.text.clone()).unwrap())
+        .collect();
+    assert_eq!(
+        texts,
+        (skip..LINES as u64)
+            .map(|line| format!("b{line}"))
+            .collect::<Vec<_>>()
+    );
+    assert_eq!(
+        (lines.total, lines.size, lines.binary),
+        (Some(LINES as u64), SIZE as u64, false)
+    );
     let (_, bytes) = documents.fetched();
     assert!(bytes <= SIZE as u64 + CHUNK_BYTES, "{bytes} bytes fetched");
 }

@@ -13,23 +13,36 @@ async fn in_memory(seed: u64) -> Transcript {
 }
 
 async fn same_answers(vfs: &dyn Vfs, seed: u64) {
-    let (expected, here) = (in_memory(seed).await, vfs_suite::script(vfs, seed, SCRIPT_OPERATIONS).await);
+    let (expected, here) = (
+        in_memory(seed).await,
+        vfs_suite::script(vfs, seed, SCRIPT_OPERATIONS).await,
+    );
     assert_eq!(here.answers.len(), SCRIPT_OPERATIONS);
     // Compared as bytes, and told line by line.
     for (here, expected) in here.answers.iter().zip(&expected.answers) {
         assert_eq!(here, expected, "seed {seed}");
     }
     assert_eq!(here.tree, expected.tree, "seed {seed}");
-    assert_eq!(here.to_string().into_bytes(), expected.to_string().into_bytes(), "seed {seed}");
+    assert_eq!(
+        here.to_string().into_bytes(),
+        expected.to_string().into_bytes(),
+        "seed {seed}"
+    );
 }
 
 fn guarded(inner: Arc<dyn Vfs>) -> Arc<dyn Vfs> {
-    Arc::new(Guarded::new(inner, Arc::new(Rules::new(&[], Protected::NONE).unwrap())))
+    Arc::new(Guarded::new(
+        inner,
+        Arc::new(Rules::new(&[], Protected::NONE).unwrap()),
+    ))
 }
 
 fn recorded(inner: Arc<dyn Vfs>) -> Arc<dyn Vfs> {
     let log = StoreChanges::new(Arc::new(MemoryStore::new()), Space::new(["undo"]));
-    let run = RunKey { session: SessionId::fresh(), run: RunId::fresh() };
+    let run = RunKey {
+        session: SessionId::fresh(),
+        run: RunId::fresh(),
+    };
     Arc::new(Recorded::new(inner, Arc::new(log), run))
 }
 
@@ -68,7 +81,11 @@ scripts! {
 // 3.1
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_guard_without_rules_and_a_record_change_no_answer() {
-    for (seed, ground) in (4..).zip([Ground::redis(), Ground::sqlite().over(Ground::local()), Ground::local()]) {
+    for (seed, ground) in (4..).zip([
+        Ground::redis(),
+        Ground::sqlite().over(Ground::local()),
+        Ground::local(),
+    ]) {
         same_answers(&*guarded(recorded(ground.open().await)), seed).await;
     }
 }
@@ -85,7 +102,10 @@ async fn a_script_over_random_files_of_another_server() {
     for (seed, (upper, lower)) in (70..).zip(layers) {
         let below = lower.open().await;
         vfs_suite::scatter(&*below, seed, 40).await;
-        let (before, oracle) = (vfs_suite::tree(&*below).await, vfs_suite::oracle_of(&*below).await);
+        let (before, oracle) = (
+            vfs_suite::tree(&*below).await,
+            vfs_suite::oracle_of(&*below).await,
+        );
         let twin = StoreVfs::in_memory();
         vfs_suite::scatter(&twin, seed, 40).await;
         assert_eq!(vfs_suite::tree(&twin).await, before);
@@ -93,8 +113,16 @@ async fn a_script_over_random_files_of_another_server() {
         let overlay = ground.open().await;
         let here = vfs_suite::script_from(&*overlay, oracle.clone(), seed, SCRIPT_OPERATIONS).await;
         let in_memory = vfs_suite::script_from(&twin, oracle, seed, SCRIPT_OPERATIONS).await;
-        assert_eq!(here.to_string().into_bytes(), in_memory.to_string().into_bytes(), "seed {seed}");
-        assert_eq!(vfs_suite::tree(&*below).await, before, "seed {seed}: the lower layer changed");
+        assert_eq!(
+            here.to_string().into_bytes(),
+            in_memory.to_string().into_bytes(),
+            "seed {seed}"
+        );
+        assert_eq!(
+            vfs_suite::tree(&*below).await,
+            before,
+            "seed {seed}: the lower layer changed"
+        );
     }
 }
 

@@ -25,7 +25,9 @@ impl Drop for StopAtEnd<'_> {
 
 #[test]
 fn a_directory_swapped_with_a_link_never_leads_outside() {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
     for (name, operation) in OPERATIONS {
         let world = World::new();
         world.put("door/file", "inside");
@@ -49,21 +51,35 @@ fn a_directory_swapped_with_a_link_never_leads_outside() {
                     }
                     let told = runtime.block_on(operation(world.vfs.clone(), p(path)));
                     if let Ok(told) = told {
-                        assert!(!told.contains("secret") && !told.contains("hidden-name"), "{name} {path} told {told}");
+                        assert!(
+                            !told.contains("secret") && !told.contains("hidden-name"),
+                            "{name} {path} told {told}"
+                        );
                     }
                 }
                 // Put back what removes and renames took away, so that every round has something to do.
                 for gone in ["door/file", "door/deep/file", "plain"] {
-                    let _ = runtime.block_on(world.vfs.write(&p(gone), "inside".into(), Expect::Absent));
+                    let _ = runtime.block_on(world.vfs.write(
+                        &p(gone),
+                        "inside".into(),
+                        Expect::Absent,
+                    ));
                 }
                 let _ = runtime.block_on(world.vfs.remove(&p("moved")));
             }
         });
-        let mut outside: Vec<_> = std::fs::read_dir(world.outside()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        let mut outside: Vec<_> = std::fs::read_dir(world.outside())
+            .unwrap()
+            .map(|e| e.unwrap().file_name())
+            .collect();
         outside.sort();
         assert_eq!(outside, ["deep", "file", "secret"], "{name}");
         for file in ["file", "deep/file", "deep/hidden-name", "secret"] {
-            assert_eq!(std::fs::read_to_string(world.outside().join(file)).unwrap(), "secret", "{name}");
+            assert_eq!(
+                std::fs::read_to_string(world.outside().join(file)).unwrap(),
+                "secret",
+                "{name}"
+            );
         }
     }
 }

@@ -4,7 +4,8 @@ use super::{World, bounds, grep_for, p};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead_vfs::{
-    Bounds, Case, FileMatches, GlobQuery, GrepLine, GrepMode, GrepQuery, LineKind, Search, SearchError, Syntax, Visible,
+    Bounds, Case, FileMatches, GlobQuery, GrepLine, GrepMode, GrepQuery, LineKind, Search,
+    SearchError, Syntax, Visible,
 };
 
 fn tree() -> World {
@@ -28,7 +29,10 @@ fn tree() -> World {
 }
 
 async fn glob(world: &World, pattern: &str, root: &str) -> Vec<String> {
-    let query = GlobQuery { pattern: pattern.into(), root: p(root) };
+    let query = GlobQuery {
+        pattern: pattern.into(),
+        root: p(root),
+    };
     let found = world.vfs.glob(query, bounds()).await.unwrap();
     assert!(!found.truncated && !found.timed_out);
     found.paths.iter().map(ToString::to_string).collect()
@@ -54,7 +58,11 @@ async fn glob_finds_what_the_contract_says() {
         ("none", ".", &[]),
     ];
     for (pattern, root, expected) in cases {
-        assert_eq!(glob(&world, pattern, root).await, *expected, "{pattern} in {root}");
+        assert_eq!(
+            glob(&world, pattern, root).await,
+            *expected,
+            "{pattern} in {root}"
+        );
     }
 }
 
@@ -73,8 +81,15 @@ async fn a_repository_inside_does_not_inherit_git_rules_from_above() {
 async fn a_fifo_in_place_of_an_ignore_file_is_passed_over() {
     let world = World::new();
     world.put("a", "");
-    rustix::fs::mkfifoat(rustix::fs::CWD, world.root().join(".gitignore"), rustix::fs::Mode::RUSR).unwrap();
-    let found = tokio::time::timeout(Duration::from_secs(5), glob(&world, "*", ".")).await.unwrap();
+    rustix::fs::mkfifoat(
+        rustix::fs::CWD,
+        world.root().join(".gitignore"),
+        rustix::fs::Mode::RUSR,
+    )
+    .unwrap();
+    let found = tokio::time::timeout(Duration::from_secs(5), glob(&world, "*", "."))
+        .await
+        .unwrap();
     assert_eq!(found, ["a"]);
 }
 
@@ -84,14 +99,43 @@ async fn the_first_results_are_kept_and_truncation_is_exact() {
     (0..300).for_each(|i| world.put(&format!("d{}/f{i:03}", i % 7), "hit\n"));
     let mut all: Vec<String> = (0..300).map(|i| format!("d{}/f{i:03}", i % 7)).collect();
     all.sort();
-    for (limit, truncated) in [(1, true), (50, true), (299, true), (300, false), (301, false)] {
-        let query = GlobQuery { pattern: "f*".into(), root: p(".") };
-        let found = world.vfs.glob(query, Bounds { limit, ..bounds() }).await.unwrap();
+    for (limit, truncated) in [
+        (1, true),
+        (50, true),
+        (299, true),
+        (300, false),
+        (301, false),
+    ] {
+        let query = GlobQuery {
+            pattern: "f*".into(),
+            root: p("."),
+        };
+        let found = world
+            .vfs
+            .glob(query, Bounds { limit, ..bounds() })
+            .await
+            .unwrap();
         let paths: Vec<_> = found.paths.iter().map(ToString::to_string).collect();
-        assert_eq!((paths.as_slice(), found.truncated), (&all[..limit.min(300)], truncated), "glob {limit}");
-        let found = world.vfs.grep(grep_for("hit", "."), Bounds { limit, ..bounds() }).await.unwrap();
-        let paths: Vec<_> = found.files.iter().map(|file| file.path.to_string()).collect();
-        assert_eq!((paths.as_slice(), found.truncated), (&all[..limit.min(300)], truncated), "grep {limit}");
+        assert_eq!(
+            (paths.as_slice(), found.truncated),
+            (&all[..limit.min(300)], truncated),
+            "glob {limit}"
+        );
+        let found = world
+            .vfs
+            .grep(grep_for("hit", "."), Bounds { limit, ..bounds() })
+            .await
+            .unwrap();
+        let paths: Vec<_> = found
+            .files
+            .iter()
+            .map(|file| file.path.to_string())
+            .collect();
+        assert_eq!(
+            (paths.as_slice(), found.truncated),
+            (&all[..limit.min(300)], truncated),
+            "grep {limit}"
+        );
     }
 }
 
@@ -99,12 +143,20 @@ async fn grep(world: &World, query: GrepQuery) -> Vec<String> {
     let found = world.vfs.grep(query, bounds()).await.unwrap();
     assert!(!found.truncated && !found.timed_out);
     let show = |file: &FileMatches, line: &GrepLine| {
-        let mark = if line.kind == LineKind::Match { ':' } else { '-' };
+        let mark = if line.kind == LineKind::Match {
+            ':'
+        } else {
+            '-'
+        };
         format!("{}{mark}{}{mark}{}", file.path, line.number, line.text)
     };
     let lines = |file: &FileMatches| match file.lines.is_empty() {
         true => vec![format!("{} {}", file.path, file.count)],
-        false => file.lines.iter().map(|line| show(file, line)).collect::<Vec<_>>(),
+        false => file
+            .lines
+            .iter()
+            .map(|line| show(file, line))
+            .collect::<Vec<_>>(),
     };
     found.files.iter().flat_map(lines).collect()
 }
@@ -113,7 +165,10 @@ async fn grep(world: &World, query: GrepQuery) -> Vec<String> {
 async fn grep_finds_lines_as_asked() {
     let world = tree();
     world.put("ctx.txt", "one\ntwo\nNEEDLE (x)\nfour\nfive\n");
-    let content = |context| GrepMode::Content { before: context, after: context };
+    let content = |context| GrepMode::Content {
+        before: context,
+        after: context,
+    };
     let q = grep_for;
     #[rustfmt::skip]
     let cases: Vec<(&str, GrepQuery, &[&str])> = vec![
@@ -141,8 +196,22 @@ async fn grep_finds_lines_as_asked() {
 async fn a_file_with_too_many_matches_is_cut_at_the_limit() {
     let world = World::new();
     world.put("a", "x\ny\nx\nx\n");
-    let found = world.vfs.grep(grep_for("x", "."), Bounds { limit: 2, ..bounds() }).await.unwrap();
-    let numbers: Vec<_> = found.files[0].lines.iter().map(|line| line.number).collect();
+    let found = world
+        .vfs
+        .grep(
+            grep_for("x", "."),
+            Bounds {
+                limit: 2,
+                ..bounds()
+            },
+        )
+        .await
+        .unwrap();
+    let numbers: Vec<_> = found.files[0]
+        .lines
+        .iter()
+        .map(|line| line.number)
+        .collect();
     assert_eq!((numbers, found.truncated), (vec![1, 3], true));
 }
 
@@ -151,21 +220,60 @@ async fn invisible_files_are_left_out_before_the_limit() {
     let world = World::new();
     (0..20).for_each(|i| world.put(&format!("f{i:02}"), "hit"));
     let visible = Visible::If(Arc::new(|path: &str| path >= "f15"));
-    let bounds = Bounds { limit: 5, visible, ..bounds() };
-    let found = world.vfs.grep(grep_for("hit", "."), bounds.clone()).await.unwrap();
+    let bounds = Bounds {
+        limit: 5,
+        visible,
+        ..bounds()
+    };
+    let found = world
+        .vfs
+        .grep(grep_for("hit", "."), bounds.clone())
+        .await
+        .unwrap();
     assert_eq!((found.files.len(), found.truncated), (5, false));
-    let found = world.vfs.glob(GlobQuery { pattern: "**".into(), root: p(".") }, bounds).await.unwrap();
+    let found = world
+        .vfs
+        .glob(
+            GlobQuery {
+                pattern: "**".into(),
+                root: p("."),
+            },
+            bounds,
+        )
+        .await
+        .unwrap();
     assert_eq!((found.paths.len(), found.truncated), (5, false));
 }
 
 #[tokio::test]
 async fn wrong_queries_say_what_is_wrong() {
     let world = tree();
-    let error = async |query| world.vfs.grep(query, bounds()).await.unwrap_err().to_string();
+    let error = async |query| {
+        world
+            .vfs
+            .grep(query, bounds())
+            .await
+            .unwrap_err()
+            .to_string()
+    };
     assert!(error(grep_for("a(b", ".")).await.contains("unclosed group"));
     assert!(error(grep_for("a\nb", ".")).await.contains("\\n"));
-    assert!(error(GrepQuery { file_type: Some("rusty".into()), ..grep_for("a", ".") }).await.contains("\"rusty\""));
-    assert!(error(GrepQuery { glob: Some("{".into()), ..grep_for("a", ".") }).await.contains("glob"));
+    assert!(
+        error(GrepQuery {
+            file_type: Some("rusty".into()),
+            ..grep_for("a", ".")
+        })
+        .await
+        .contains("\"rusty\"")
+    );
+    assert!(
+        error(GrepQuery {
+            glob: Some("{".into()),
+            ..grep_for("a", ".")
+        })
+        .await
+        .contains("glob")
+    );
     assert_eq!(error(grep_for("a", "none")).await, "none does not exist");
 }
 
@@ -173,15 +281,28 @@ async fn wrong_queries_say_what_is_wrong() {
 async fn a_search_ends_soon_when_cancelled_late_or_dropped() {
     let world = World::new();
     (0..500).for_each(|i| world.put(&format!("d{}/f{i}", i % 40), "some text\n".repeat(3000)));
-    let query = || GrepQuery { case: Case::Insensitive, ..grep_for(r"(?-u)([a-z]+ +){9}zzz", ".") };
+    let query = || GrepQuery {
+        case: Case::Insensitive,
+        ..grep_for(r"(?-u)([a-z]+ +){9}zzz", ".")
+    };
 
     let cancelled = bounds();
     cancelled.cancel.cancel();
     let start = Instant::now();
-    assert!(matches!(world.vfs.grep(query(), cancelled).await, Err(SearchError::Cancelled)));
-    let late = Bounds { deadline: Instant::now() + Duration::from_millis(20), ..bounds() };
+    assert!(matches!(
+        world.vfs.grep(query(), cancelled).await,
+        Err(SearchError::Cancelled)
+    ));
+    let late = Bounds {
+        deadline: Instant::now() + Duration::from_millis(20),
+        ..bounds()
+    };
     assert!(world.vfs.grep(query(), late).await.unwrap().timed_out);
-    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    assert!(
+        start.elapsed() < Duration::from_secs(1),
+        "{:?}",
+        start.elapsed()
+    );
 
     let bounds = bounds();
     let cancel = bounds.cancel.clone();
@@ -191,5 +312,9 @@ async fn a_search_ends_soon_when_cancelled_late_or_dropped() {
         cancel.cancel();
     });
     assert!(matches!(found, Err(SearchError::Cancelled)));
-    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    assert!(
+        start.elapsed() < Duration::from_secs(1),
+        "{:?}",
+        start.elapsed()
+    );
 }

@@ -49,9 +49,14 @@ writers! {
 /// The file is lower's when they begin: the first append makes it upper's, and is lost to nobody.
 async fn append_to_a_file_of_the_layer_below(ground: Ground) {
     const LINES: usize = 6;
-    let Ground::Over(_, lower) = &ground else { panic!("not an overlay") };
+    let Ground::Over(_, lower) = &ground else {
+        panic!("not an overlay")
+    };
     let below = lower.open().await;
-    below.write(&p("d/log"), "first\n".into(), Expect::Absent).await.unwrap();
+    below
+        .write(&p("d/log"), "first\n".into(), Expect::Absent)
+        .await
+        .unwrap();
     let mut tasks = JoinSet::new();
     for (writer, vfs) in handles(&ground).await.into_iter().enumerate() {
         tasks.spawn(async move {
@@ -59,7 +64,10 @@ async fn append_to_a_file_of_the_layer_below(ground: Ground) {
                 loop {
                     let (text, version) = vfs.read(&p("d/log"), ReadRange::ALL).await.unwrap();
                     let more = [&text, format!("{writer}.{line}\n").as_bytes()].concat();
-                    match vfs.write(&p("d/log"), more.into(), Expect::Version(version)).await {
+                    match vfs
+                        .write(&p("d/log"), more.into(), Expect::Version(version))
+                        .await
+                    {
                         Ok(_) => break,
                         Err(VfsError::Changed(_)) => {}
                         Err(other) => panic!("{other}"),
@@ -69,14 +77,24 @@ async fn append_to_a_file_of_the_layer_below(ground: Ground) {
         });
     }
     tasks.join_all().await;
-    let (text, _) = ground.open().await.read(&p("d/log"), ReadRange::ALL).await.unwrap();
+    let (text, _) = ground
+        .open()
+        .await
+        .read(&p("d/log"), ReadRange::ALL)
+        .await
+        .unwrap();
     let mut found: Vec<&str> = std::str::from_utf8(&text).unwrap().lines().collect();
     assert_eq!(found.remove(0), "first");
     found.sort_unstable();
-    let mut all: Vec<_> = (0..HANDLES).flat_map(|w| (0..LINES).map(move |l| format!("{w}.{l}"))).collect();
+    let mut all: Vec<_> = (0..HANDLES)
+        .flat_map(|w| (0..LINES).map(move |l| format!("{w}.{l}")))
+        .collect();
     all.sort_unstable();
     assert_eq!(found, all);
-    assert_eq!(below.read(&p("d/log"), ReadRange::ALL).await.unwrap().0, "first\n");
+    assert_eq!(
+        below.read(&p("d/log"), ReadRange::ALL).await.unwrap().0,
+        "first\n"
+    );
 }
 
 // 3.2

@@ -8,8 +8,9 @@ use stead_core::{AccessKind, VerdictKind};
 use stead_store::{Change, Document, Documents, Fence, Listed, Space, StoreError};
 use stead_testkit::vfs_suite::{self, Oracle, SCRIPT_OPERATIONS};
 use stead_vfs::{
-    Bounds, Case, Expect, FileKind, GlobQuery, GrepMode, GrepQuery, Guarded, Overlay, Protected, ReadOnly, ReadRange,
-    Routes, Rule, Rules, Scoped, StoreVfs, Syntax, VPath, Version, Vfs, VfsError,
+    Bounds, Case, Expect, FileKind, GlobQuery, GrepMode, GrepQuery, Guarded, Overlay, Protected,
+    ReadOnly, ReadRange, Routes, Rule, Rules, Scoped, StoreVfs, Syntax, VPath, Version, Vfs,
+    VfsError,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -18,7 +19,9 @@ fn p(text: &str) -> VPath {
 }
 
 async fn put(vfs: &dyn Vfs, path: &str, content: &str) -> Version {
-    vfs.write(&p(path), content.to_owned().into(), Expect::Any).await.unwrap()
+    vfs.write(&p(path), content.to_owned().into(), Expect::Any)
+        .await
+        .unwrap()
 }
 
 async fn content(vfs: &dyn Vfs, path: &str) -> String {
@@ -27,9 +30,19 @@ async fn content(vfs: &dyn Vfs, path: &str) -> String {
 }
 
 async fn glob(vfs: &dyn Vfs, pattern: &str) -> (Vec<String>, Vec<String>) {
-    let query = GlobQuery { pattern: pattern.into(), root: p("") };
-    let found = vfs.search().glob(query, Bounds::new(100, CancellationToken::new())).await.unwrap();
-    (found.paths.iter().map(ToString::to_string).collect(), found.failed)
+    let query = GlobQuery {
+        pattern: pattern.into(),
+        root: p(""),
+    };
+    let found = vfs
+        .search()
+        .glob(query, Bounds::new(100, CancellationToken::new()))
+        .await
+        .unwrap();
+    (
+        found.paths.iter().map(ToString::to_string).collect(),
+        found.failed,
+    )
 }
 
 /// A script on an overlay whose lower layer is full of random files, which must not change.
@@ -40,7 +53,11 @@ async fn script_over(upper: Place, lower: Place, seed: u64) {
     let below = Arc::clone(&lower.vfs);
     let overlay = overlay_of(upper, lower);
     vfs_suite::script_from(&*overlay.vfs, oracle, seed, SCRIPT_OPERATIONS).await;
-    assert_eq!(vfs_suite::tree(&*below).await, before, "seed {seed}: the lower layer changed");
+    assert_eq!(
+        vfs_suite::tree(&*below).await,
+        before,
+        "seed {seed}: the lower layer changed"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -90,7 +107,16 @@ async fn a_mask_stays_and_what_is_made_there_is_uppers_alone() {
     put(&overlay, "d/a", "upper").await;
     overlay.remove(&p("g")).await.unwrap();
     put(&overlay, "g/now/a/directory", "upper").await;
-    let all = ["d/", "d/a \"upper\"", "e/", "e/f \"lower\"", "g/", "g/now/", "g/now/a/", "g/now/a/directory \"upper\""];
+    let all = [
+        "d/",
+        "d/a \"upper\"",
+        "e/",
+        "e/f \"lower\"",
+        "g/",
+        "g/now/",
+        "g/now/a/",
+        "g/now/a/directory \"upper\"",
+    ];
     assert_eq!(vfs_suite::tree(&overlay).await, all);
     overlay.remove(&p("d/a")).await.unwrap();
     assert_eq!(overlay.list(&p("d")).await.unwrap(), vec![]);
@@ -108,31 +134,69 @@ async fn layers_hide_each_other_as_told() {
     // An empty file over a directory, put there by whoever fills the upper layer.
     put(&*upper.vfs, "h", "").await;
     assert_eq!(overlay.stat(&p("h")).await.unwrap().kind, FileKind::File);
-    assert!(matches!(overlay.read(&p("h/i"), ReadRange::ALL).await, Err(VfsError::NotDirectory(_))));
+    assert!(matches!(
+        overlay.read(&p("h/i"), ReadRange::ALL).await,
+        Err(VfsError::NotDirectory(_))
+    ));
     overlay.remove(&p("h")).await.unwrap();
-    assert!(matches!(overlay.stat(&p("h/i")).await, Err(VfsError::NotFound(_))), "the lower one shines through");
+    assert!(
+        matches!(overlay.stat(&p("h/i")).await, Err(VfsError::NotFound(_))),
+        "the lower one shines through"
+    );
 
     // Another process that opens the same two layers sees the same.
     let again = Overlay::new(Arc::clone(&upper.vfs), Arc::clone(&lower.vfs));
     assert_eq!(
         vfs_suite::tree(&again).await,
-        ["d/", "d/a \"lower\"", "d/b \"lower\"", "e/", "e/f \"lower\"", "g \"lower\""]
+        [
+            "d/",
+            "d/a \"lower\"",
+            "d/b \"lower\"",
+            "e/",
+            "e/f \"lower\"",
+            "g \"lower\""
+        ]
     );
 
     // Its own file can be neither seen nor reached.
     for name in [".stead-overlay.json", ".stead-overlay.x/y"] {
-        assert!(matches!(again.stat(&p(name)).await, Err(VfsError::NotFound(_))));
-        assert!(matches!(again.read(&p(name), ReadRange::ALL).await, Err(VfsError::NotFound(_))));
-        assert!(matches!(again.remove(&p(name)).await, Err(VfsError::NotFound(_))));
-        assert!(matches!(again.write(&p(name), "x".into(), Expect::Any).await, Err(VfsError::Denied(_))));
-        assert!(matches!(again.mkdir(&p(name)).await, Err(VfsError::Denied(_))));
-        assert!(matches!(again.rename(&p("g"), &p(name)).await, Err(VfsError::Denied(_))));
+        assert!(matches!(
+            again.stat(&p(name)).await,
+            Err(VfsError::NotFound(_))
+        ));
+        assert!(matches!(
+            again.read(&p(name), ReadRange::ALL).await,
+            Err(VfsError::NotFound(_))
+        ));
+        assert!(matches!(
+            again.remove(&p(name)).await,
+            Err(VfsError::NotFound(_))
+        ));
+        assert!(matches!(
+            again.write(&p(name), "x".into(), Expect::Any).await,
+            Err(VfsError::Denied(_))
+        ));
+        assert!(matches!(
+            again.mkdir(&p(name)).await,
+            Err(VfsError::Denied(_))
+        ));
+        assert!(matches!(
+            again.rename(&p("g"), &p(name)).await,
+            Err(VfsError::Denied(_))
+        ));
     }
     assert_eq!(glob(&again, ".*").await.0, Vec::<String>::new());
 
     // Nothing out of sight is left of a move that copied.
     again.rename(&p("d"), &p("moved/here")).await.unwrap();
-    let names: Vec<_> = upper.vfs.list(&p("")).await.unwrap().into_iter().map(|entry| entry.name).collect();
+    let names: Vec<_> = upper
+        .vfs
+        .list(&p(""))
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|entry| entry.name)
+        .collect();
     assert_eq!(names, [".stead-overlay.json", "moved"]);
 }
 
@@ -143,16 +207,32 @@ async fn a_version_of_the_lower_layer_is_good_for_one_writer() {
     lower.vfs.set_mode(&p("f"), 0o751).await.unwrap();
     let overlay = Overlay::new(Arc::clone(&upper.vfs), Arc::clone(&lower.vfs));
     let (_, version) = overlay.read(&p("f"), ReadRange::ALL).await.unwrap();
-    let first = overlay.write(&p("f"), "new".into(), Expect::Version(version.clone())).await.unwrap();
-    let second = overlay.write(&p("f"), "other".into(), Expect::Version(version)).await;
+    let first = overlay
+        .write(&p("f"), "new".into(), Expect::Version(version.clone()))
+        .await
+        .unwrap();
+    let second = overlay
+        .write(&p("f"), "other".into(), Expect::Version(version))
+        .await;
     assert!(matches!(second, Err(VfsError::Changed(_))), "{second:?}");
     let stat = overlay.stat(&p("f")).await.unwrap();
     assert_eq!((stat.version, stat.mode), (first, Some(0o751)));
     // The upper layer's own version, without its tag, is none of the overlay's.
     let own = upper.vfs.stat(&p("f")).await.unwrap().version;
-    let untagged = overlay.write(&p("f"), "x".into(), Expect::Version(own)).await;
-    assert!(matches!(untagged, Err(VfsError::Changed(_))), "{untagged:?}");
-    assert_eq!((content(&overlay, "f").await, content(&*lower.vfs, "f").await), ("new".into(), "old".into()));
+    let untagged = overlay
+        .write(&p("f"), "x".into(), Expect::Version(own))
+        .await;
+    assert!(
+        matches!(untagged, Err(VfsError::Changed(_))),
+        "{untagged:?}"
+    );
+    assert_eq!(
+        (
+            content(&overlay, "f").await,
+            content(&*lower.vfs, "f").await
+        ),
+        ("new".into(), "old".into())
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -167,7 +247,11 @@ async fn many_removals_at_once_are_all_masked() {
         let overlay = Overlay::new(Arc::clone(&upper.vfs), Arc::clone(&lower.vfs));
         tasks.spawn(async move { overlay.remove(&p(&format!("d/{i}"))).await });
     }
-    tasks.join_all().await.into_iter().for_each(|removed| removed.unwrap());
+    tasks
+        .join_all()
+        .await
+        .into_iter()
+        .for_each(|removed| removed.unwrap());
     let overlay = Overlay::new(upper.vfs, lower.vfs);
     assert_eq!(vfs_suite::tree(&overlay).await, ["d/"]);
 }
@@ -180,11 +264,20 @@ fn gone<T>() -> BoxFuture<'static, Result<T, StoreError>>
 where
     T: Send + 'static,
 {
-    Box::pin(async { Err(StoreError::Unavailable { place: "gone:".into(), cause: "no route to host".into() }) })
+    Box::pin(async {
+        Err(StoreError::Unavailable {
+            place: "gone:".into(),
+            cause: "no route to host".into(),
+        })
+    })
 }
 
 impl Documents for Gone {
-    fn get<'a>(&'a self, _: &'a Space, _: &'a str) -> BoxFuture<'a, Result<Option<Document>, StoreError>> {
+    fn get<'a>(
+        &'a self,
+        _: &'a Space,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Document>, StoreError>> {
         gone()
     }
 
@@ -219,7 +312,10 @@ async fn one_failing_route_does_not_spoil_a_search() {
     let routes = Routes::new(default.vfs, mounts);
     let (paths, failed) = glob(&routes, "hit").await;
     assert_eq!(paths, ["a/hit", "m/n/x/hit"]);
-    assert!(failed.len() == 1 && failed[0].starts_with("b: ") && failed[0].contains("no route to host"), "{failed:?}");
+    assert!(
+        failed.len() == 1 && failed[0].starts_with("b: ") && failed[0].contains("no route to host"),
+        "{failed:?}"
+    );
     let query = GrepQuery {
         pattern: "needle".into(),
         syntax: Syntax::Literal,
@@ -229,14 +325,28 @@ async fn one_failing_route_does_not_spoil_a_search() {
         file_type: None,
         mode: GrepMode::Files,
     };
-    let found = routes.search().grep(query.clone(), Bounds::new(10, CancellationToken::new())).await.unwrap();
+    let found = routes
+        .search()
+        .grep(query.clone(), Bounds::new(10, CancellationToken::new()))
+        .await
+        .unwrap();
     assert_eq!((found.files.len(), found.failed.len()), (2, 1));
     // Asked for alone, it says why, with the path of the whole tree.
-    let query = GrepQuery { root: p("b/c"), ..query };
-    let alone = routes.search().grep(query, Bounds::new(10, CancellationToken::new())).await.unwrap_err();
+    let query = GrepQuery {
+        root: p("b/c"),
+        ..query
+    };
+    let alone = routes
+        .search()
+        .grep(query, Bounds::new(10, CancellationToken::new()))
+        .await
+        .unwrap_err();
     assert!(alone.to_string().starts_with("b/c: "), "{alone}");
     let read = routes.read(&p("b/c"), ReadRange::ALL).await.unwrap_err();
-    assert!(matches!(&read, VfsError::Unavailable { path, .. } if *path == p("b/c")), "{read:?}");
+    assert!(
+        matches!(&read, VfsError::Unavailable { path, .. } if *path == p("b/c")),
+        "{read:?}"
+    );
     // The default may fail, too.
     let local = local_place();
     put(&*local.vfs, "hit", "needle\n").await;
@@ -250,7 +360,11 @@ async fn one_failing_route_does_not_spoil_a_search() {
 struct Silent;
 
 impl Documents for Silent {
-    fn get<'a>(&'a self, _: &'a Space, _: &'a str) -> BoxFuture<'a, Result<Option<Document>, StoreError>> {
+    fn get<'a>(
+        &'a self,
+        _: &'a Space,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Document>, StoreError>> {
         Box::pin(std::future::pending())
     }
 
@@ -276,7 +390,8 @@ impl Documents for Silent {
 
 #[tokio::test]
 async fn a_search_ends_in_time_wherever_a_place_hangs() {
-    let silent = || -> Arc<dyn Vfs> { Arc::new(StoreVfs::new(Arc::new(Silent), Space::new(["x"]))) };
+    let silent =
+        || -> Arc<dyn Vfs> { Arc::new(StoreVfs::new(Arc::new(Silent), Space::new(["x"]))) };
     let memory = || memory_place().vfs;
     let places: [Arc<dyn Vfs>; 6] = [
         silent(),
@@ -288,10 +403,19 @@ async fn a_search_ends_in_time_wherever_a_place_hangs() {
     ];
     for place in places {
         let soon = || std::time::Instant::now() + std::time::Duration::from_millis(30);
-        let bounds = || Bounds { deadline: soon(), ..Bounds::new(10, CancellationToken::new()) };
-        let query = GlobQuery { pattern: "**".into(), root: p("") };
+        let bounds = || Bounds {
+            deadline: soon(),
+            ..Bounds::new(10, CancellationToken::new())
+        };
+        let query = GlobQuery {
+            pattern: "**".into(),
+            root: p(""),
+        };
         let wait = std::time::Duration::from_secs(5);
-        let found = tokio::time::timeout(wait, place.search().glob(query.clone(), bounds())).await.unwrap().unwrap();
+        let found = tokio::time::timeout(wait, place.search().glob(query.clone(), bounds()))
+            .await
+            .unwrap()
+            .unwrap();
         assert!(found.timed_out, "{place:?}");
         let later = Bounds::new(10, CancellationToken::new());
         let cancel = later.cancel.clone();
@@ -301,7 +425,10 @@ async fn a_search_ends_in_time_wherever_a_place_hangs() {
         };
         let search = tokio::time::timeout(wait, place.search().glob(query, later));
         let (found, ()) = tokio::join!(search, cancelled);
-        assert!(matches!(found.unwrap(), Err(stead_vfs::SearchError::Cancelled)), "{place:?}");
+        assert!(
+            matches!(found.unwrap(), Err(stead_vfs::SearchError::Cancelled)),
+            "{place:?}"
+        );
     }
 }
 
@@ -311,17 +438,41 @@ async fn the_longest_path_decides_and_what_is_mounted_hides_what_is_below() {
     put(&*place.vfs, "m/f", "outer mount").await;
     put(&*place.vfs, "m/inner/f", "inner mount").await;
     put(&*place.vfs, "mm", "default").await;
-    let names: Vec<_> = place.vfs.list(&p("m")).await.unwrap().into_iter().map(|entry| entry.name).collect();
+    let names: Vec<_> = place
+        .vfs
+        .list(&p("m"))
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|entry| entry.name)
+        .collect();
     assert_eq!(names, ["f", "inner"]);
     assert_eq!(glob(&*place.vfs, "**").await.0, ["m/f", "m/inner/f", "mm"]);
     for path in ["m", "m/inner"] {
-        assert!(matches!(place.vfs.remove(&p(path)).await, Err(VfsError::Denied(_))));
-        assert!(matches!(place.vfs.rename(&p(path), &p("elsewhere")).await, Err(VfsError::Denied(_))));
+        assert!(matches!(
+            place.vfs.remove(&p(path)).await,
+            Err(VfsError::Denied(_))
+        ));
+        assert!(matches!(
+            place.vfs.rename(&p(path), &p("elsewhere")).await,
+            Err(VfsError::Denied(_))
+        ));
     }
     place.vfs.set_mode(&p("m/f"), 0o700).await.unwrap();
-    place.vfs.rename(&p("m/f"), &p("m/inner/g/h")).await.unwrap();
-    assert_eq!(place.vfs.stat(&p("m/inner/g/h")).await.unwrap().mode, Some(0o700), "mode bits travel");
-    assert!(matches!(place.vfs.stat(&p("m/f")).await, Err(VfsError::NotFound(_))));
+    place
+        .vfs
+        .rename(&p("m/f"), &p("m/inner/g/h"))
+        .await
+        .unwrap();
+    assert_eq!(
+        place.vfs.stat(&p("m/inner/g/h")).await.unwrap().mode,
+        Some(0o700),
+        "mode bits travel"
+    );
+    assert!(matches!(
+        place.vfs.stat(&p("m/f")).await,
+        Err(VfsError::NotFound(_))
+    ));
 }
 
 #[tokio::test]
@@ -338,24 +489,48 @@ async fn a_scope_shows_nothing_of_what_is_around_it() {
     let scope = Scoped::new(local.vfs, p("tenants/a"));
     assert_eq!(content(&scope, "inside").await, "mine");
     assert_eq!(scope.resolve(&p("inside")).await.unwrap(), p("f"));
-    assert_eq!(glob(&scope, "**").await.0, ["f"], "ignore files above have no say");
+    assert_eq!(
+        glob(&scope, "**").await.0,
+        ["f"],
+        "ignore files above have no say"
+    );
     for path in ["out", "beside/f", "beside"] {
         let told = [
             scope.stat(&p(path)).await.map(drop),
             scope.list(&p(path)).await.map(drop),
             scope.read(&p(path), ReadRange::ALL).await.map(drop),
-            scope.write(&p(path), "x".into(), Expect::Any).await.map(drop),
+            scope
+                .write(&p(path), "x".into(), Expect::Any)
+                .await
+                .map(drop),
             scope.set_mode(&p(path), 0o600).await,
             scope.resolve(&p(path)).await.map(drop),
         ];
-        assert!(told.iter().all(|told| matches!(told, Err(VfsError::Escapes(at)) if *at == p(path))), "{told:?}");
+        assert!(
+            told.iter()
+                .all(|told| matches!(told, Err(VfsError::Escapes(at)) if *at == p(path))),
+            "{told:?}"
+        );
     }
-    assert!(matches!(scope.remove(&p("beside/f")).await, Err(VfsError::Escapes(_))));
-    assert!(matches!(scope.rename(&p("f"), &p("beside/g")).await, Err(VfsError::Escapes(_))));
-    let error = scope.read(&p("none/x"), ReadRange::ALL).await.unwrap_err().to_string();
+    assert!(matches!(
+        scope.remove(&p("beside/f")).await,
+        Err(VfsError::Escapes(_))
+    ));
+    assert!(matches!(
+        scope.rename(&p("f"), &p("beside/g")).await,
+        Err(VfsError::Escapes(_))
+    ));
+    let error = scope
+        .read(&p("none/x"), ReadRange::ALL)
+        .await
+        .unwrap_err()
+        .to_string();
     assert_eq!(error, "none/x does not exist");
     scope.remove(&p("beside")).await.unwrap();
-    assert_eq!(std::fs::read_to_string(root.join("tenants/ab/f")).unwrap(), "another's");
+    assert_eq!(
+        std::fs::read_to_string(root.join("tenants/ab/f")).unwrap(),
+        "another's"
+    );
 }
 
 #[tokio::test]
@@ -364,7 +539,10 @@ async fn a_scope_that_was_never_written_is_empty() {
     assert_eq!(scope.stat(&p("")).await.unwrap().kind, FileKind::Directory);
     assert_eq!(scope.list(&p("")).await.unwrap(), vec![]);
     assert_eq!(glob(&*scope, "**").await, (vec![], vec![]));
-    assert!(matches!(scope.remove(&p("")).await, Err(VfsError::Denied(_))));
+    assert!(matches!(
+        scope.remove(&p("")).await,
+        Err(VfsError::Denied(_))
+    ));
 }
 
 #[tokio::test]
@@ -377,18 +555,39 @@ async fn what_lower_denies_is_uppers_alone() {
         paths: vec!["own".to_owned()],
         mode: VerdictKind::Deny,
     };
-    let hidden = Guarded::new(lower.vfs, Arc::new(Rules::new(&[rule], Protected::NONE).unwrap()));
+    let hidden = Guarded::new(
+        lower.vfs,
+        Arc::new(Rules::new(&[rule], Protected::NONE).unwrap()),
+    );
     let overlay = Overlay::new(Arc::clone(&upper.vfs), Arc::new(hidden));
-    assert_eq!(vfs_suite::tree(&overlay).await, ["plain/", "plain/f \"lower\""]);
-    assert!(matches!(overlay.read(&p("own/theirs"), ReadRange::ALL).await, Err(VfsError::Denied(_))));
+    assert_eq!(
+        vfs_suite::tree(&overlay).await,
+        ["plain/", "plain/f \"lower\""]
+    );
+    assert!(matches!(
+        overlay.read(&p("own/theirs"), ReadRange::ALL).await,
+        Err(VfsError::Denied(_))
+    ));
     // Whoever fills the upper layer may use the name, and what is there can be listed, walked, searched, removed.
     put(&*upper.vfs, "own/mine", "upper").await;
-    assert_eq!(overlay.resolve(&p("own/mine")).await.unwrap(), p("own/mine"));
-    let names: Vec<_> = overlay.list(&p("own")).await.unwrap().into_iter().map(|entry| entry.name).collect();
+    assert_eq!(
+        overlay.resolve(&p("own/mine")).await.unwrap(),
+        p("own/mine")
+    );
+    let names: Vec<_> = overlay
+        .list(&p("own"))
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|entry| entry.name)
+        .collect();
     assert_eq!(names, ["mine"]);
     let all = ["own/", "own/mine \"upper\"", "plain/", "plain/f \"lower\""];
     assert_eq!(vfs_suite::tree(&overlay).await, all);
-    assert_eq!(glob(&overlay, "**").await, (vec!["own/mine".to_owned(), "plain/f".to_owned()], vec![]));
+    assert_eq!(
+        glob(&overlay, "**").await,
+        (vec!["own/mine".to_owned(), "plain/f".to_owned()], vec![])
+    );
     overlay.remove(&p("plain/f")).await.unwrap();
     assert_eq!(content(&overlay, "own/mine").await, "upper");
     overlay.remove(&p("own")).await.unwrap();
@@ -401,15 +600,27 @@ async fn read_only_is_read_only() {
     put(&*memory.vfs, "d/f", "text").await;
     let vfs = ReadOnly::new(Arc::clone(&memory.vfs));
     let refused = [
-        vfs.write(&p("d/f"), "x".into(), Expect::Any).await.map(drop),
-        vfs.write(&p("new"), "x".into(), Expect::Absent).await.map(drop),
+        vfs.write(&p("d/f"), "x".into(), Expect::Any)
+            .await
+            .map(drop),
+        vfs.write(&p("new"), "x".into(), Expect::Absent)
+            .await
+            .map(drop),
         vfs.remove(&p("d")).await,
         vfs.rename(&p("d"), &p("e")).await,
         vfs.mkdir(&p("e")).await,
         vfs.set_mode(&p("d/f"), 0o600).await,
     ];
-    assert!(refused.iter().all(|refused| matches!(refused, Err(VfsError::ReadOnly(_)))), "{refused:?}");
-    assert_eq!(vfs_suite::tree(&vfs).await, vfs_suite::tree(&*memory.vfs).await);
+    assert!(
+        refused
+            .iter()
+            .all(|refused| matches!(refused, Err(VfsError::ReadOnly(_)))),
+        "{refused:?}"
+    );
+    assert_eq!(
+        vfs_suite::tree(&vfs).await,
+        vfs_suite::tree(&*memory.vfs).await
+    );
     assert_eq!(content(&vfs, "d/f").await, "text");
     assert_eq!(glob(&vfs, "**").await.0, ["d/f"]);
 }

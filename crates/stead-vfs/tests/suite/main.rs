@@ -32,32 +32,50 @@ impl Disk for Unsynced {
 fn local_place() -> Place {
     let temp = tempfile::tempdir().unwrap();
     let vfs = LocalVfs::open(temp.path(), Arc::new(Unsynced)).unwrap();
-    Place { vfs: Arc::new(vfs), _held: vec![temp] }
+    Place {
+        vfs: Arc::new(vfs),
+        _held: vec![temp],
+    }
 }
 
 fn memory_place() -> Place {
-    Place { vfs: Arc::new(StoreVfs::in_memory()), _held: Vec::new() }
+    Place {
+        vfs: Arc::new(StoreVfs::in_memory()),
+        _held: Vec::new(),
+    }
 }
 
 /// A store that answers in its own time, so that everything that can happen in between does.
 fn store_place() -> Place {
     let documents = Arc::new(Shaky::new(MemoryStore::new()));
-    Place { vfs: Arc::new(StoreVfs::new(documents, Space::new(["a", "b"]))), _held: Vec::new() }
+    Place {
+        vfs: Arc::new(StoreVfs::new(documents, Space::new(["a", "b"]))),
+        _held: Vec::new(),
+    }
 }
 
 fn overlay_of(upper: Place, lower: Place) -> Place {
     let held = upper._held.into_iter().chain(lower._held).collect();
-    Place { vfs: Arc::new(Overlay::new(upper.vfs, lower.vfs)), _held: held }
+    Place {
+        vfs: Arc::new(Overlay::new(upper.vfs, lower.vfs)),
+        _held: held,
+    }
 }
 
 fn scoped(inner: Place, prefix: &str) -> Place {
-    Place { vfs: Arc::new(Scoped::new(inner.vfs, VPath::parse(prefix).unwrap())), _held: inner._held }
+    Place {
+        vfs: Arc::new(Scoped::new(inner.vfs, VPath::parse(prefix).unwrap())),
+        _held: inner._held,
+    }
 }
 
 /// What begins with no known name lies in `workspace/`.
 fn homed(inner: Place) -> Place {
     let home = VPath::parse("workspace").unwrap();
-    Place { vfs: Arc::new(Homed::new(inner.vfs, home, ["agent", "data"])), _held: inner._held }
+    Place {
+        vfs: Arc::new(Homed::new(inner.vfs, home, ["agent", "data"])),
+        _held: inner._held,
+    }
 }
 
 /// Memory at the root, and mounts of both kinds.
@@ -65,11 +83,18 @@ fn routes_place(mounts: &[&str]) -> Place {
     let mut held = Vec::new();
     let mut places: BTreeMap<VPath, Arc<dyn Vfs>> = BTreeMap::new();
     for (number, mount) in mounts.iter().enumerate() {
-        let place = if number % 2 == 0 { local_place() } else { memory_place() };
+        let place = if number % 2 == 0 {
+            local_place()
+        } else {
+            memory_place()
+        };
         places.insert(VPath::parse(mount).unwrap(), place.vfs);
         held.extend(place._held);
     }
-    Place { vfs: Arc::new(Routes::new(memory_place().vfs, places)), _held: held }
+    Place {
+        vfs: Arc::new(Routes::new(memory_place().vfs, places)),
+        _held: held,
+    }
 }
 
 /// The parts of the suite on one place, each a test of its own.
@@ -105,7 +130,9 @@ macro_rules! suite {
             #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
             async fn script() {
                 let place = $place;
-                let memory = vfs_suite::script(&StoreVfs::in_memory(), 11, vfs_suite::SCRIPT_OPERATIONS).await;
+                let memory =
+                    vfs_suite::script(&StoreVfs::in_memory(), 11, vfs_suite::SCRIPT_OPERATIONS)
+                        .await;
                 let here = vfs_suite::script(&*place.vfs, 11, vfs_suite::SCRIPT_OPERATIONS).await;
                 assert_eq!(here.to_string(), memory.to_string());
             }
@@ -116,19 +143,49 @@ macro_rules! suite {
 suite!(local, local_place());
 suite!(memory, memory_place());
 suite!(store, store_place());
-suite!(overlay_of_memory_over_memory, overlay_of(memory_place(), memory_place()));
-suite!(overlay_of_memory_over_local, overlay_of(memory_place(), local_place()));
-suite!(overlay_of_local_over_memory, overlay_of(local_place(), memory_place()));
+suite!(
+    overlay_of_memory_over_memory,
+    overlay_of(memory_place(), memory_place())
+);
+suite!(
+    overlay_of_memory_over_local,
+    overlay_of(memory_place(), local_place())
+);
+suite!(
+    overlay_of_local_over_memory,
+    overlay_of(local_place(), memory_place())
+);
 suite!(scope_of_memory, scoped(memory_place(), "tenants/a b/files"));
 suite!(scope_of_local, scoped(local_place(), "tenants/a b/files"));
-suite!(short_names_in_memory, scoped(homed(memory_place()), "some/where"));
-suite!(short_names_of_local, scoped(homed(local_place()), "some/where"));
+suite!(
+    short_names_in_memory,
+    scoped(homed(memory_place()), "some/where")
+);
+suite!(
+    short_names_of_local,
+    scoped(homed(local_place()), "some/where")
+);
 suite!(known_names_of_homed, scoped(homed(memory_place()), "data"));
-suite!(thawed, Place { vfs: Arc::new(Frozen::new(memory_place().vfs, Freeze::default())), _held: Vec::new() });
+suite!(
+    thawed,
+    Place {
+        vfs: Arc::new(Frozen::new(memory_place().vfs, Freeze::default())),
+        _held: Vec::new()
+    }
+);
 suite!(routes_without_mounts, routes_place(&[]));
-suite!(local_mount_of_routes, scoped(routes_place(&["m", "n"]), "m"));
-suite!(memory_mount_of_routes, scoped(routes_place(&["l", "m/n"]), "m/n"));
-suite!(default_of_routes, scoped(routes_place(&["l", "m/n"]), "m/other"));
+suite!(
+    local_mount_of_routes,
+    scoped(routes_place(&["m", "n"]), "m")
+);
+suite!(
+    memory_mount_of_routes,
+    scoped(routes_place(&["l", "m/n"]), "m/n")
+);
+suite!(
+    default_of_routes,
+    scoped(routes_place(&["l", "m/n"]), "m/other")
+);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_scripts_in_memory() {

@@ -41,7 +41,15 @@ impl Shaky {
         let count = AtomicUsize::default;
         let (fail_in, held) = (Mutex::default(), Mutex::default());
         let turns = AtomicU64::new(1);
-        Self { store, turns, fail_in, held, gets: count(), lists: count(), commits: count() }
+        Self {
+            store,
+            turns,
+            fail_in,
+            held,
+            gets: count(),
+            lists: count(),
+            commits: count(),
+        }
     }
 
     /// The commit after `commits` others fails.
@@ -57,7 +65,9 @@ impl Shaky {
     }
 
     async fn pause(&self) {
-        let turn = self.turns.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+        let turn = self
+            .turns
+            .fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
         for _ in 0..(turn >> 40) % 4 {
             tokio::task::yield_now().await;
         }
@@ -77,7 +87,11 @@ impl Shaky {
 }
 
 impl Documents for Shaky {
-    fn get<'a>(&'a self, space: &'a Space, key: &'a str) -> BoxFuture<'a, Result<Option<Document>, StoreError>> {
+    fn get<'a>(
+        &'a self,
+        space: &'a Space,
+        key: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Document>, StoreError>> {
         self.gets.fetch_add(1, Ordering::Relaxed);
         Box::pin(async move {
             self.pause().await;
@@ -117,7 +131,10 @@ impl Documents for Shaky {
                 reached.send(()).unwrap();
                 released.await.unwrap();
             }
-            let lost = || StoreError::Unavailable { place: "shaky:".into(), cause: "gone".into() };
+            let lost = || StoreError::Unavailable {
+                place: "shaky:".into(),
+                cause: "gone".into(),
+            };
             match self.fate() {
                 Some(Loss::Request) => return Err(lost()),
                 Some(Loss::Answer) => {

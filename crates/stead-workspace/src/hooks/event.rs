@@ -113,7 +113,11 @@ impl HookEvent {
             | Self::AfterToolCall
             | Self::PermissionRequest
             | Self::BeforeCompaction => true,
-            Self::SessionStart | Self::SessionEnd | Self::RunEnd | Self::AfterCompaction | Self::Notification => false,
+            Self::SessionStart
+            | Self::SessionEnd
+            | Self::RunEnd
+            | Self::AfterCompaction
+            | Self::Notification => false,
         }
     }
 
@@ -166,7 +170,10 @@ impl Ended {
         match (self, outcome) {
             (Self::Anyhow, _) => true,
             (Self::Completed, outcome) => outcome == Outcome::Completed,
-            (Self::Failed, Outcome::Failed | Outcome::StepLimit | Outcome::Budget | Outcome::TimedOut) => true,
+            (
+                Self::Failed,
+                Outcome::Failed | Outcome::StepLimit | Outcome::Budget | Outcome::TimedOut,
+            ) => true,
             (Self::Failed, Outcome::Completed | Outcome::Cancelled | Outcome::Parked) => false,
         }
     }

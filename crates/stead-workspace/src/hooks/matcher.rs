@@ -16,7 +16,10 @@ impl Matcher {
     /// None if `pattern` is no regular expression.
     pub fn new(pattern: &str) -> Option<Self> {
         let found = jsonschema::validator_for(&json!({"pattern": pattern})).ok()?;
-        Some(Self { pattern: pattern.to_owned(), found: Arc::new(found) })
+        Some(Self {
+            pattern: pattern.to_owned(),
+            found: Arc::new(found),
+        })
     }
 
     /// Whether it is found in `text`.

@@ -61,23 +61,31 @@ impl Raw {
     /// What is wrong and can be told without looking elsewhere.
     pub(super) fn problems(&self) -> Problems {
         let mut problems = Vec::new();
-        let mut wrong = |key: &str, message: &str| problems.push((key.to_owned(), message.to_owned()));
+        let mut wrong =
+            |key: &str, message: &str| problems.push((key.to_owned(), message.to_owned()));
         if !is_name(&self.name) {
             wrong("name", "must be letters, digits, `.`, `_` and `-`");
         }
         if self.events.is_empty() {
             wrong("events", "is empty, so the hook would never run");
         }
-        for (key, again) in [("events", twice("events", &self.events).map(|(key, _)| key)), {
-            ("capabilities", twice("capabilities", &self.capabilities).map(|(key, _)| key))
-        }] {
+        for (key, again) in [
+            ("events", twice("events", &self.events).map(|(key, _)| key)),
+            {
+                (
+                    "capabilities",
+                    twice("capabilities", &self.capabilities).map(|(key, _)| key),
+                )
+            },
+        ] {
             if let Some(at) = again {
                 wrong(&at, &format!("is listed twice in {key}"));
             }
         }
-        for (key, seconds) in
-            [("timeout_seconds", self.timeout_seconds), ("handler.timeout_seconds", self.handler.timeout_seconds)]
-        {
+        for (key, seconds) in [
+            ("timeout_seconds", self.timeout_seconds),
+            ("handler.timeout_seconds", self.handler.timeout_seconds),
+        ] {
             match seconds {
                 Some(0) => wrong(key, "must be at least 1"),
                 Some(MAX_SECONDS..) if seconds > Some(MAX_SECONDS) => {
@@ -87,14 +95,24 @@ impl Raw {
             }
         }
         if self.timeout_seconds.is_some() && self.handler.timeout_seconds.is_some() {
-            wrong("handler.timeout_seconds", "is said twice; `timeout_seconds` beside `handler` is enough");
+            wrong(
+                "handler.timeout_seconds",
+                "is said twice; `timeout_seconds` beside `handler` is enough",
+            );
         }
-        if self.matcher.as_deref().is_some_and(|matcher| Matcher::new(matcher).is_none()) {
+        if self
+            .matcher
+            .as_deref()
+            .is_some_and(|matcher| Matcher::new(matcher).is_none())
+        {
             wrong("matcher", "is not a regular expression");
         }
         let blocks = self.listened().any(HookEvent::can_be_blocked);
         if self.on_failure == Some(OnFailure::Closed) && !self.events.is_empty() && !blocks {
-            wrong("on_failure", "nothing can be blocked at these events, so `closed` would mean nothing");
+            wrong(
+                "on_failure",
+                "nothing can be blocked at these events, so `closed` would mean nothing",
+            );
         }
         self.handler.problems(&mut wrong);
         problems
@@ -102,14 +120,30 @@ impl Raw {
 
     /// Capabilities that none of its events has a use for, with their keys.
     pub(super) fn idle(&self) -> Problems {
-        let idle =
-            |(_, capability): &(usize, &Capability)| !self.listened().any(|event| capability.events().contains(&event));
+        let idle = |(_, capability): &(usize, &Capability)| {
+            !self
+                .listened()
+                .any(|event| capability.events().contains(&event))
+        };
         let told = |(i, capability): (usize, &Capability)| {
-            let events: Vec<&str> = capability.events().iter().map(|event| event.as_str()).collect();
-            let message = format!("{} is of use only at {}", capability.as_str(), events.join(", "));
+            let events: Vec<&str> = capability
+                .events()
+                .iter()
+                .map(|event| event.as_str())
+                .collect();
+            let message = format!(
+                "{} is of use only at {}",
+                capability.as_str(),
+                events.join(", ")
+            );
             (format!("capabilities[{i}]"), message)
         };
-        self.capabilities.iter().enumerate().filter(idle).map(told).collect()
+        self.capabilities
+            .iter()
+            .enumerate()
+            .filter(idle)
+            .map(told)
+            .collect()
     }
 
     fn listened(&self) -> impl Iterator<Item = HookEvent> {
@@ -121,7 +155,8 @@ impl RawHandler {
     /// Which keys are missing, and which belong to handlers of another kind.
     fn problems(&self, wrong: &mut impl FnMut(&str, &str)) {
         use HandlerKind::{Agent, Command, Http, Prompt};
-        let filled = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.trim().is_empty());
+        let filled =
+            |text: &Option<String>| text.as_ref().is_some_and(|text| !text.trim().is_empty());
         for (kind, key, is_there) in [
             (Command, "handler.command", filled(&self.command)),
             (Http, "handler.url", filled(&self.url)),
@@ -149,20 +184,37 @@ impl RawHandler {
             (Agent, "handler.task", self.task.is_some()),
         ] {
             if self.kind != kind && is_there {
-                wrong(key, &format!("belongs to a handler of type {}", kind.as_str()));
+                wrong(
+                    key,
+                    &format!("belongs to a handler of type {}", kind.as_str()),
+                );
             }
         }
         for (key, both) in [
-            ("handler.environment", self.env.is_some() && self.environment.is_some()),
-            ("handler.model_ref", self.model.is_some() && self.model_ref.is_some()),
+            (
+                "handler.environment",
+                self.env.is_some() && self.environment.is_some(),
+            ),
+            (
+                "handler.model_ref",
+                self.model.is_some() && self.model_ref.is_some(),
+            ),
         ] {
             if both {
                 wrong(key, "is said twice, under two names; keep one");
             }
         }
         let is_address = |url: &str| url.starts_with("http://") || url.starts_with("https://");
-        if self.kind == Http && self.url.as_deref().is_some_and(|url| !url.trim().is_empty() && !is_address(url)) {
-            wrong("handler.url", "is not an address; it begins with http:// or https://");
+        if self.kind == Http
+            && self
+                .url
+                .as_deref()
+                .is_some_and(|url| !url.trim().is_empty() && !is_address(url))
+        {
+            wrong(
+                "handler.url",
+                "is not an address; it begins with http:// or https://",
+            );
         }
     }
 }

@@ -29,8 +29,12 @@ pub(crate) struct Known<'a> {
 pub(crate) async fn read(draft: &mut Draft<'_>, folder: &str, known: &Known<'_>) {
     for path in definitions(draft, Side::Folder, folder, ".yaml").await {
         // `${X}` is for the shell; `${env.X}` is a variable.
-        let Some(document) = draft.yaml_in(Side::Folder, &path, Marks::Env).await else { continue };
-        let Some(raw) = draft.take(document.typed::<Raw>()) else { continue };
+        let Some(document) = draft.yaml_in(Side::Folder, &path, Marks::Env).await else {
+            continue;
+        };
+        let Some(raw) = draft.take(document.typed::<Raw>()) else {
+            continue;
+        };
         let problems = raw.problems();
         for (key, message) in &problems {
             draft.note(document.error(key, format!("{key}: {message}")));
@@ -41,7 +45,10 @@ pub(crate) async fn read(draft: &mut Draft<'_>, folder: &str, known: &Known<'_>)
         let name = raw.name.clone();
         let handler = handler(draft, &document, &raw.handler, known).await;
         if draft.hooks.iter().any(|hook| hook.name == name) {
-            draft.note(document.error("name", format!("name: there are two hooks `{name}`; rename one")));
+            draft.note(document.error(
+                "name",
+                format!("name: there are two hooks `{name}`; rename one"),
+            ));
             continue;
         }
         if let Some(handler) = handler.filter(|_| problems.is_empty()) {
@@ -51,7 +58,10 @@ pub(crate) async fn read(draft: &mut Draft<'_>, folder: &str, known: &Known<'_>)
 }
 
 fn spec(raw: Raw, path: &str, handler: Handler) -> HookSpec {
-    let seconds = raw.timeout_seconds.or(raw.handler.timeout_seconds).unwrap_or(USUAL_SECONDS);
+    let seconds = raw
+        .timeout_seconds
+        .or(raw.handler.timeout_seconds)
+        .unwrap_or(USUAL_SECONDS);
     HookSpec {
         name: raw.name,
         source: path.to_owned(),
@@ -64,12 +74,21 @@ fn spec(raw: Raw, path: &str, handler: Handler) -> HookSpec {
     }
 }
 
-async fn handler(draft: &mut Draft<'_>, document: &Document, raw: &RawHandler, known: &Known<'_>) -> Option<Handler> {
+async fn handler(
+    draft: &mut Draft<'_>,
+    document: &Document,
+    raw: &RawHandler,
+    known: &Known<'_>,
+) -> Option<Handler> {
     match raw.kind {
         HandlerKind::Command => command(draft, document, raw, known).await,
         HandlerKind::Http => {
             let headers = raw.headers.clone().unwrap_or_default();
-            Some(Handler::Http { url: raw.url.clone()?, method: raw.method.unwrap_or_default(), headers })
+            Some(Handler::Http {
+                url: raw.url.clone()?,
+                method: raw.method.unwrap_or_default(),
+                headers,
+            })
         }
         HandlerKind::Prompt => {
             let prompt = words(draft, document, "handler.prompt", raw.prompt.as_ref()).await;
@@ -86,7 +105,10 @@ async fn handler(draft: &mut Draft<'_>, document: &Document, raw: &RawHandler, k
                     None
                 }
             };
-            Some(Handler::Prompt { prompt: prompt?, model })
+            Some(Handler::Prompt {
+                prompt: prompt?,
+                model,
+            })
         }
         HandlerKind::Agent => {
             let agent = raw.agent.clone()?;
@@ -95,12 +117,20 @@ async fn handler(draft: &mut Draft<'_>, document: &Document, raw: &RawHandler, k
                 let message = format!("handler.agent: there is no agent `{agent}`{hint}");
                 draft.note(document.error("handler.agent", message));
             }
-            Some(Handler::Agent { agent, task: words(draft, document, "handler.task", raw.task.as_ref()).await? })
+            Some(Handler::Agent {
+                agent,
+                task: words(draft, document, "handler.task", raw.task.as_ref()).await?,
+            })
         }
     }
 }
 
-async fn command(draft: &mut Draft<'_>, document: &Document, raw: &RawHandler, known: &Known<'_>) -> Option<Handler> {
+async fn command(
+    draft: &mut Draft<'_>,
+    document: &Document,
+    raw: &RawHandler,
+    known: &Known<'_>,
+) -> Option<Handler> {
     let command = raw.command.clone()?;
     let cwd = match VPath::parse(raw.cwd.as_deref().unwrap_or(".")) {
         Ok(cwd) => cwd,
@@ -109,20 +139,36 @@ async fn command(draft: &mut Draft<'_>, document: &Document, raw: &RawHandler, k
             return None;
         }
     };
-    let program = command.split_whitespace().next().and_then(|program| cwd.join(program).ok());
-    let kept = |path: &VPath| path.parts().next().is_some_and(|top| known.kept.contains(&top));
+    let program = command
+        .split_whitespace()
+        .next()
+        .and_then(|program| cwd.join(program).ok());
+    let kept = |path: &VPath| {
+        path.parts()
+            .next()
+            .is_some_and(|top| known.kept.contains(&top))
+    };
     if let Some(path) = program.filter(|path| !kept(path))
         && draft.is_file(path.as_str()).await
     {
         let folder = known.kept.first().copied().unwrap_or_default();
-        let message = format!("handler.command: the agent could change {path}; move it to {folder}/, where it cannot");
+        let message = format!(
+            "handler.command: the agent could change {path}; move it to {folder}/, where it cannot"
+        );
         draft.note(document.finding(Severity::Warning, "handler.command", message));
     }
     let program = match &raw.args {
         None => Program::Shell(command),
-        Some(args) => Program::Direct { program: command, args: args.clone() },
+        Some(args) => Program::Direct {
+            program: command,
+            args: args.clone(),
+        },
     };
-    let env = raw.env.clone().or_else(|| raw.environment.clone()).unwrap_or_default();
+    let env = raw
+        .env
+        .clone()
+        .or_else(|| raw.environment.clone())
+        .unwrap_or_default();
     Some(Handler::Command { program, cwd, env })
 }
 

@@ -143,9 +143,11 @@ impl Capability {
     /// The events at which it means something.
     pub fn events(self) -> &'static [HookEvent] {
         match self {
-            Self::RewriteContext => {
-                &[HookEvent::PromptSubmit, HookEvent::BeforeContextBuild, HookEvent::AfterContextBuild]
-            }
+            Self::RewriteContext => &[
+                HookEvent::PromptSubmit,
+                HookEvent::BeforeContextBuild,
+                HookEvent::AfterContextBuild,
+            ],
             Self::RewriteModelRequest => &[HookEvent::BeforeModelCall],
             Self::RewriteModelResponse => &[HookEvent::AfterModelCall],
             Self::RewriteToolRequest => &[HookEvent::BeforeToolCall],
@@ -171,8 +173,14 @@ impl HookSpec {
     /// ended, where it did.
     pub fn listens(&self, event: HookEvent, subjects: &[&str], outcome: Option<Outcome>) -> bool {
         let covers = |ended: Ended| outcome.is_none_or(|outcome| ended.covers(outcome));
-        let on = self.events.iter().any(|on| on.event == event && covers(on.ended));
-        on && self.matcher.as_ref().is_none_or(|matcher| subjects.iter().any(|subject| matcher.matches(subject)))
+        let on = self
+            .events
+            .iter()
+            .any(|on| on.event == event && covers(on.ended));
+        on && self
+            .matcher
+            .as_ref()
+            .is_none_or(|matcher| subjects.iter().any(|subject| matcher.matches(subject)))
     }
 
     /// What happens at `event` if it gives no answer.

@@ -42,10 +42,15 @@ async fn subagents(draft: &mut Draft<'_>) {
         if kind != FileKind::Directory {
             continue;
         }
-        let Some(read) = draft.read(&format!("{AGENTS}/{folder}/AGENTS.md")).await else { continue };
+        let Some(read) = draft.read(&format!("{AGENTS}/{folder}/AGENTS.md")).await else {
+            continue;
+        };
         match parse(&folder, &read) {
             Ok(spec) if draft.agents.contains_key(&spec.name) => {
-                draft.note(Finding::error(&read.file, format!("there are two agents `{}`; rename one", spec.name)));
+                draft.note(Finding::error(
+                    &read.file,
+                    format!("there are two agents `{}`; rename one", spec.name),
+                ));
             }
             Ok(spec) => drop(draft.agents.insert(spec.name.clone(), spec)),
             Err(finding) => draft.note(finding),
@@ -58,19 +63,32 @@ fn parse(folder: &str, read: &Read) -> Result<AgentSpec, Finding> {
     let document = split.document(&read.file)?;
     let matter: Matter = document.typed()?;
     let Some(description) = matter.description.filter(|text| !text.trim().is_empty()) else {
-        return Err(document.error("description", "`description:` is missing: others choose this agent by it"));
+        return Err(document.error(
+            "description",
+            "`description:` is missing: others choose this agent by it",
+        ));
     };
     let prompt = split.body.trim().to_owned();
     if prompt.is_empty() {
-        let spot = crate::Spot { line: split.body_line, column: 1 };
-        return Err(Finding::error(&read.file, "the prompt is missing: write it below the front matter").at(spot));
+        let spot = crate::Spot {
+            line: split.body_line,
+            column: 1,
+        };
+        return Err(Finding::error(
+            &read.file,
+            "the prompt is missing: write it below the front matter",
+        )
+        .at(spot));
     }
     Ok(AgentSpec {
         name: matter.name.unwrap_or_else(|| folder.to_owned()),
         source: read.file.clone(),
         mode: AgentMode::Subagent,
         description: Some(description),
-        model: matter.model.map(|name| ModelSettings { name, ..ModelSettings::default() }),
+        model: matter.model.map(|name| ModelSettings {
+            name,
+            ..ModelSettings::default()
+        }),
         isolation: Isolation::Shared,
         prompt,
         ..AgentSpec::default()
@@ -80,11 +98,15 @@ fn parse(folder: &str, read: &Read) -> Result<AgentSpec, Finding> {
 fn tree() -> Tree {
     let path = |text: &str| VPath::parse(text).unwrap_or(VPath::root());
     Tree {
-        context: ["AGENTS.md", ".deepagents/AGENTS.md"].map(|file| ContextFile::new(path(file), TAG)).to_vec(),
+        context: ["AGENTS.md", ".deepagents/AGENTS.md"]
+            .map(|file| ContextFile::new(path(file), TAG))
+            .to_vec(),
         memory: None,
         days: None,
         knowledge: None,
-        skills: [".deepagents/skills", ".agents/skills", "skills"].map(path).to_vec(),
+        skills: [".deepagents/skills", ".agents/skills", "skills"]
+            .map(path)
+            .to_vec(),
         flavor: crate::skills::Flavor::Standard,
         subagents: None,
         tools: Some(path("tools.json")),

@@ -3,7 +3,8 @@
 use super::LoadCx;
 use crate::variables::{Marks, Missing};
 use crate::{
-    AgentConfig, AgentSpec, Definition, Document, Finding, FixedText, HookSpec, Layout, Origin, Severity, Tree,
+    AgentConfig, AgentSpec, Definition, Document, Finding, FixedText, HookSpec, Layout, Origin,
+    Severity, Tree,
 };
 use crate::{Surface, ToolLists, dotenv};
 use std::collections::BTreeMap;
@@ -99,7 +100,9 @@ impl<'a> Draft<'a> {
     }
     /// Whether an error about `file` was noted.
     pub(crate) fn has_error(&self, file: &str) -> bool {
-        self.findings.iter().any(|finding| finding.severity == Severity::Error && finding.file == file)
+        self.findings
+            .iter()
+            .any(|finding| finding.severity == Severity::Error && finding.file == file)
     }
 
     /// Notes a finding.
@@ -124,8 +127,13 @@ impl<'a> Draft<'a> {
 
     /// Notes that settings came from `document`; `name` gives the key under which each is known, if it is one.
     pub(crate) fn came_from(&mut self, document: &Document, name: impl Fn(&str) -> Option<String>) {
-        let origin = |spot| Origin { source: document.file().to_owned(), place: Some(spot) };
-        let known = document.keys().filter_map(|(key, spot)| Some((name(key)?, origin(spot))));
+        let origin = |spot| Origin {
+            source: document.file().to_owned(),
+            place: Some(spot),
+        };
+        let known = document
+            .keys()
+            .filter_map(|(key, spot)| Some((name(key)?, origin(spot))));
         self.origins.extend(known);
     }
 
@@ -133,7 +141,11 @@ impl<'a> Draft<'a> {
     pub(crate) fn inactive(&mut self, document: &Document, keys: &[(&str, &str)]) {
         for (key, what) in keys {
             let pointer = format!("/{}", key.replace('.', "/"));
-            if document.value().pointer(&pointer).is_some_and(|value| !value.is_null()) {
+            if document
+                .value()
+                .pointer(&pointer)
+                .is_some_and(|value| !value.is_null())
+            {
                 self.note(document.finding(Severity::Inactive, key, format!("{key}: {what}")));
             }
         }
@@ -168,14 +180,22 @@ impl<'a> Draft<'a> {
 
     /// Whether there is anything at `path`.
     pub(crate) async fn exists(&self, path: &str) -> bool {
-        let Ok(path) = VPath::parse(path) else { return false };
+        let Ok(path) = VPath::parse(path) else {
+            return false;
+        };
         self.cx.files.stat(&path).await.is_ok()
     }
 
     /// Whether there is an ordinary file at `path`.
     pub(crate) async fn is_file(&self, path: &str) -> bool {
-        let Ok(path) = VPath::parse(path) else { return false };
-        self.cx.files.stat(&path).await.is_ok_and(|stat| stat.kind == FileKind::File)
+        let Ok(path) = VPath::parse(path) else {
+            return false;
+        };
+        self.cx
+            .files
+            .stat(&path)
+            .await
+            .is_ok_and(|stat| stat.kind == FileKind::File)
     }
 
     /// A YAML file of the folder, with variables put in; none if there is none or it is wrong.
@@ -184,16 +204,25 @@ impl<'a> Draft<'a> {
     }
 
     /// The same of either side, with variables written as `marks` says.
-    pub(crate) async fn yaml_in(&mut self, side: Side, path: &str, marks: Marks) -> Option<Document> {
+    pub(crate) async fn yaml_in(
+        &mut self,
+        side: Side,
+        path: &str,
+        marks: Marks,
+    ) -> Option<Document> {
         let (document, missing) = self.yaml_unset(side, path, marks).await?;
-        self.findings.extend(missing.iter().map(|missing| document.unset(missing)));
+        self.findings
+            .extend(missing.iter().map(|missing| document.unset(missing)));
         Some(document)
     }
 
     /// The same of what has no engine yet: a variable that is not set stops nobody.
     pub(crate) async fn inactive_yaml(&mut self, path: &str, marks: Marks) -> Option<Document> {
         let (document, missing) = self.yaml_unset(Side::Folder, path, marks).await?;
-        let lax = |missing| Finding { severity: Severity::Lax, ..document.unset(missing) };
+        let lax = |missing| Finding {
+            severity: Severity::Lax,
+            ..document.unset(missing)
+        };
         self.findings.extend(missing.iter().map(lax));
         Some(document)
     }
@@ -216,7 +245,9 @@ impl<'a> Draft<'a> {
     pub(crate) async fn dotenv(&mut self, path: &str) {
         let before = self.findings.len();
         let read = self.read(path).await;
-        self.findings[before..].iter_mut().for_each(|finding| finding.severity = Severity::Lax);
+        self.findings[before..]
+            .iter_mut()
+            .for_each(|finding| finding.severity = Severity::Lax);
         let Some(read) = read else { return };
         let (variables, findings) = dotenv(&read.file, &read.text);
         self.variables = variables;
@@ -225,7 +256,9 @@ impl<'a> Draft<'a> {
 
     /// Takes variables from the platform's `.env`, if it is there.
     pub(crate) async fn shared_dotenv(&mut self, path: &str) {
-        let Some(read) = self.read_shared(path).await else { return };
+        let Some(read) = self.read_shared(path).await else {
+            return;
+        };
         let (variables, findings) = dotenv(&read.file, &read.text);
         self.shared_variables = variables;
         self.findings.extend(findings);
@@ -234,7 +267,8 @@ impl<'a> Draft<'a> {
     /// A variable: of the folder's own `.env`, or else of the process, or else of the platform's `.env`.
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
         let own = self.variables.get(name).cloned();
-        own.or_else(|| (self.cx.variables)(name)).or_else(|| self.shared_variables.get(name).cloned())
+        own.or_else(|| (self.cx.variables)(name))
+            .or_else(|| self.shared_variables.get(name).cloned())
     }
 
     /// What the folder is opened with.
@@ -249,14 +283,22 @@ impl<'a> Draft<'a> {
 
     /// The same of either side.
     pub(crate) async fn names_in(&mut self, side: Side, path: &str) -> Vec<(String, FileKind)> {
-        let (Ok(folder), Some(files)) = (VPath::parse(path), self.side(side)) else { return Vec::new() };
+        let (Ok(folder), Some(files)) = (VPath::parse(path), self.side(side)) else {
+            return Vec::new();
+        };
         let path = &side.file(path);
         match files.list(&folder).await {
             Ok(entries) => {
-                let mut names: Vec<_> = entries.into_iter().map(|entry| (entry.name, entry.kind)).collect();
+                let mut names: Vec<_> = entries
+                    .into_iter()
+                    .map(|entry| (entry.name, entry.kind))
+                    .collect();
                 names.sort_by(|a, b| a.0.cmp(&b.0));
                 if names.len() > MAX_FILES {
-                    let message = format!("{} entries; only the first {MAX_FILES} are read", names.len());
+                    let message = format!(
+                        "{} entries; only the first {MAX_FILES} are read",
+                        names.len()
+                    );
                     self.note(Finding::new(Severity::Warning, path, message));
                     names.truncate(MAX_FILES);
                 }
@@ -279,8 +321,10 @@ impl<'a> Draft<'a> {
 
     /// The definition, or every error.
     pub(crate) fn finish(self) -> Result<Definition, Vec<Finding>> {
-        let (errors, findings): (Vec<_>, Vec<_>) =
-            self.findings.into_iter().partition(|finding| finding.severity == Severity::Error);
+        let (errors, findings): (Vec<_>, Vec<_>) = self
+            .findings
+            .into_iter()
+            .partition(|finding| finding.severity == Severity::Error);
         if !errors.is_empty() {
             return Err(errors);
         }
@@ -313,13 +357,19 @@ impl<'a> Draft<'a> {
 
 /// Whether a variable of this name is a secret; others would garble ordinary text if they were hidden.
 pub(crate) fn is_secret(name: &str) -> bool {
-    ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"].iter().any(|word| name.to_uppercase().contains(word))
+    ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"]
+        .iter()
+        .any(|word| name.to_uppercase().contains(word))
 }
 
 /// The text of the file at `path`, which findings name `file`.
 /// Whether a value is an address with a password in it.
 fn has_credentials(value: &str) -> bool {
-    value.split_once("://").is_some_and(|(_, rest)| rest.split('/').next().is_some_and(|host| host.contains('@')))
+    value.split_once("://").is_some_and(|(_, rest)| {
+        rest.split('/')
+            .next()
+            .is_some_and(|host| host.contains('@'))
+    })
 }
 
 async fn read_text(files: &dyn Vfs, path: &str, file: &str) -> Result<Option<String>, Finding> {
@@ -336,9 +386,15 @@ async fn read_text(files: &dyn Vfs, path: &str, file: &str) -> Result<Option<Str
         FileKind::Other => return Err(wrong("is not an ordinary file".to_owned())),
     }
     if stat.size > MAX_SETTINGS_BYTES {
-        return Err(wrong(format!("has {} bytes; at most {MAX_SETTINGS_BYTES} are read", stat.size)));
+        return Err(wrong(format!(
+            "has {} bytes; at most {MAX_SETTINGS_BYTES} are read",
+            stat.size
+        )));
     }
-    let (bytes, _) = files.read(&path, ReadRange::ALL).await.map_err(|error| wrong(error.to_string()))?;
+    let (bytes, _) = files
+        .read(&path, ReadRange::ALL)
+        .await
+        .map_err(|error| wrong(error.to_string()))?;
     text_of(file, bytes.into()).map(Some)
 }
 
@@ -350,7 +406,12 @@ pub(crate) fn text_of(file: &str, bytes: Vec<u8>) -> Result<String, Finding> {
     String::from_utf8(bytes).map_err(|error| {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = before.iter().filter(|byte| **byte == b'\n').count() as u64 + 1;
-        let column = String::from_utf8_lossy(before).chars().rev().take_while(|c| *c != '\n').count() as u64 + 1;
+        let column = String::from_utf8_lossy(before)
+            .chars()
+            .rev()
+            .take_while(|c| *c != '\n')
+            .count() as u64
+            + 1;
         Finding::error(file, "is not UTF-8 text; save it as UTF-8").at(crate::Spot { line, column })
     })
 }

@@ -28,7 +28,9 @@ use std::sync::Arc;
 use stead_vfs::{VPath, Vfs};
 
 /// The kinds of folders that are agents.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Layout {
     /// Our own: `AGENTS.md`, `agent.yaml`, …
@@ -48,8 +50,14 @@ pub enum Layout {
 
 impl Layout {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Stead, Self::Agentscope, Self::Openharness, Self::Openpaw, Self::Deepagents, Self::AgentscopePy];
+    pub const ALL: [Self; 6] = [
+        Self::Stead,
+        Self::Agentscope,
+        Self::Openharness,
+        Self::Openpaw,
+        Self::Deepagents,
+        Self::AgentscopePy,
+    ];
 
     /// Its name on the command line.
     pub fn as_str(self) -> &'static str {
@@ -70,7 +78,11 @@ impl Layout {
     pub fn tops(self) -> &'static [&'static str] {
         match self {
             Self::Openpaw => &openpaw::TOPS,
-            Self::Stead | Self::Agentscope | Self::Openharness | Self::Deepagents | Self::AgentscopePy => &[],
+            Self::Stead
+            | Self::Agentscope
+            | Self::Openharness
+            | Self::Deepagents
+            | Self::AgentscopePy => &[],
         }
     }
 }
@@ -80,7 +92,9 @@ impl Layout {
     pub fn profiles(self) -> &'static str {
         match self {
             Self::Stead | Self::Agentscope => "profiles",
-            Self::Openharness | Self::Openpaw | Self::Deepagents | Self::AgentscopePy => ".stead/profiles",
+            Self::Openharness | Self::Openpaw | Self::Deepagents | Self::AgentscopePy => {
+                ".stead/profiles"
+            }
         }
     }
 }
@@ -96,7 +110,10 @@ impl FromStr for Layout {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let known = || Self::ALL.map(Self::as_str).join(", ");
-        Self::ALL.into_iter().find(|layout| layout.as_str() == text).ok_or_else(|| format!("layouts are: {}", known()))
+        Self::ALL
+            .into_iter()
+            .find(|layout| layout.as_str() == text)
+            .ok_or_else(|| format!("layouts are: {}", known()))
     }
 }
 
@@ -164,14 +181,20 @@ pub(crate) async fn load(layout: Layout, cx: &LoadCx<'_>) -> Result<Definition, 
 async fn profiles(draft: &mut Draft<'_>, folder: &str) {
     let mut read = Vec::new();
     for path in definitions(draft, Side::Folder, folder, ".yaml").await {
-        let Some(file) = draft.read(&path).await else { continue };
+        let Some(file) = draft.read(&path).await else {
+            continue;
+        };
         match ProfileRead::parse(&file.file, &file.text) {
             Ok(profile) => read.push(profile),
             Err(findings) => findings.into_iter().for_each(|finding| draft.note(finding)),
         }
     }
-    ProfileRead::twice(&read).into_iter().for_each(|finding| draft.note(finding));
-    read.into_iter().flat_map(|profile| profile.notes).for_each(|note| draft.note(note));
+    ProfileRead::twice(&read)
+        .into_iter()
+        .for_each(|finding| draft.note(finding));
+    read.into_iter()
+        .flat_map(|profile| profile.notes)
+        .for_each(|note| draft.note(note));
 }
 
 /// The layout of a folder: by what only one kind has; stead's own if nothing tells.

@@ -29,7 +29,10 @@ pub(super) async fn load<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<'a> {
 async fn hooks(draft: &mut Draft<'_>) {
     let agents: Vec<String> = draft.agents.keys().cloned().collect();
     let model = |name: &str| match check_name(name) {
-        Ok(_) => Ok(ModelSettings { name: name.to_owned(), ..ModelSettings::default() }),
+        Ok(_) => Ok(ModelSettings {
+            name: name.to_owned(),
+            ..ModelSettings::default()
+        }),
         Err(error) => Err((Severity::Error, error.to_string())),
     };
     let known = crate::hooks::Known {
@@ -42,22 +45,32 @@ async fn hooks(draft: &mut Draft<'_>) {
 
 /// Takes the settings of stead's own `agent.yaml` in, if it is there.
 pub(super) async fn settings(draft: &mut Draft<'_>, file: &str) {
-    let Some(document) = draft.yaml(file).await else { return };
+    let Some(document) = draft.yaml(file).await else {
+        return;
+    };
     draft.came_from(&document, |key| Some(key.to_owned()));
-    let Some(mut config) = draft.take(AgentConfig::read(&document)) else { return };
+    let Some(mut config) = draft.take(AgentConfig::read(&document)) else {
+        return;
+    };
     config.secrets = std::mem::take(&mut draft.config.secrets);
     draft.surface = config.surface.unwrap_or(draft.surface);
-    for (key, files) in [("context_files", &config.context_files), ("skills.dirs", &config.skills.dirs)] {
+    for (key, files) in [
+        ("context_files", &config.context_files),
+        ("skills.dirs", &config.skills.dirs),
+    ] {
         for (i, file) in files.iter().enumerate() {
             if let Err(error) = VPath::parse(file) {
-                draft.note(document.error(&format!("{key}[{i}]"), format!("{key}: {file:?}: {error}")));
+                draft.note(
+                    document.error(&format!("{key}[{i}]"), format!("{key}: {file:?}: {error}")),
+                );
             }
         }
     }
     draft.config = config;
-    for (key, files) in
-        [("context_files", draft.config.context_files.clone()), ("skills.dirs", draft.config.skills.dirs.clone())]
-    {
+    for (key, files) in [
+        ("context_files", draft.config.context_files.clone()),
+        ("skills.dirs", draft.config.skills.dirs.clone()),
+    ] {
         for (i, file) in files.iter().enumerate() {
             if !draft.exists(file).await {
                 let text = format!("{key}: there is no {file}");
@@ -73,7 +86,10 @@ pub(super) async fn add_given(draft: &mut Draft<'_>) {
     for (flag, files) in [("--memory", &options.memory), ("--skills", &options.skills)] {
         for file in files {
             if VPath::parse(file).is_ok() && !draft.exists(file).await {
-                draft.note(Finding::error(flag, format!("there is no {file} in the workspace")));
+                draft.note(Finding::error(
+                    flag,
+                    format!("there is no {file} in the workspace"),
+                ));
             }
         }
     }
@@ -82,14 +98,18 @@ pub(super) async fn add_given(draft: &mut Draft<'_>) {
         match VPath::parse(file) {
             Ok(path) if draft.tree.context.iter().any(|known| known.path == path) => {}
             Ok(path) => draft.tree.context.push(ContextFile::named(path)),
-            Err(error) if flag => draft.note(Finding::error("--memory", format!("{file:?}: {error}"))),
+            Err(error) if flag => {
+                draft.note(Finding::error("--memory", format!("{file:?}: {error}")))
+            }
             Err(_) => {}
         }
     }
     for (folder, flag) in given(&config.skills.dirs, &options.skills) {
         match VPath::parse(folder) {
             Ok(path) => draft.tree.skills.push(path),
-            Err(error) if flag => draft.note(Finding::error("--skills", format!("{folder:?}: {error}"))),
+            Err(error) if flag => {
+                draft.note(Finding::error("--skills", format!("{folder:?}: {error}")))
+            }
             Err(_) => {}
         }
     }
@@ -99,20 +119,30 @@ pub(super) async fn add_given(draft: &mut Draft<'_>) {
 pub(super) fn refuse_agent(draft: &mut Draft<'_>) {
     if let Some(name) = &draft.options().agent {
         let layout = draft.layout();
-        let message =
-            format!("{name:?}: this workspace ({layout}) is one agent; its subagents are not run by themselves");
+        let message = format!(
+            "{name:?}: this workspace ({layout}) is one agent; its subagents are not run by themselves"
+        );
         draft.note(Finding::error("--agent", message));
     }
 }
 
-fn given<'a>(settings: &'a [String], flags: &'a [String]) -> impl Iterator<Item = (&'a String, bool)> {
-    settings.iter().map(|path| (path, false)).chain(flags.iter().map(|path| (path, true)))
+fn given<'a>(
+    settings: &'a [String],
+    flags: &'a [String],
+) -> impl Iterator<Item = (&'a String, bool)> {
+    settings
+        .iter()
+        .map(|path| (path, false))
+        .chain(flags.iter().map(|path| (path, true)))
 }
 
 fn tree() -> Tree {
     let path = |text: &str| VPath::parse(text).unwrap_or(VPath::root());
     Tree {
-        context: vec![ContextFile { nested: Nested::Yes, ..ContextFile::new(path("AGENTS.md"), "agents_context") }],
+        context: vec![ContextFile {
+            nested: Nested::Yes,
+            ..ContextFile::new(path("AGENTS.md"), "agents_context")
+        }],
         memory: Some(path("MEMORY.md")),
         days: Some(path("memory")),
         knowledge: Some(path("knowledge")),

@@ -1,7 +1,10 @@
 //! `subagents/<id>.md`: agent definitions of the stead and agentscope layouts.
 
 use super::{Asks, Draft, Read};
-use crate::{AgentMode, AgentSpec, Document, Finding, FrontMatter, Isolation, Severity, SpecPolicy, tool_problem};
+use crate::{
+    AgentMode, AgentSpec, Document, Finding, FrontMatter, Isolation, Severity, SpecPolicy,
+    tool_problem,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -60,23 +63,38 @@ pub(super) async fn read(draft: &mut Draft<'_>, folder: &str) -> Vec<AgentSpec> 
     };
     let mut specs = Vec::new();
     for (name, kind) in draft.names(folder).await {
-        let Some(id) = name.strip_suffix(".md").filter(|id| !id.is_empty() && !id.starts_with('.')) else { continue };
+        let Some(id) = name
+            .strip_suffix(".md")
+            .filter(|id| !id.is_empty() && !id.starts_with('.'))
+        else {
+            continue;
+        };
         if kind == FileKind::Directory {
             continue;
         }
-        let Some(read) = draft.read(&format!("{folder}/{name}")).await else { continue };
+        let Some(read) = draft.read(&format!("{folder}/{name}")).await else {
+            continue;
+        };
         match parse(id, &read) {
             Ok((spec, findings)) => {
                 findings.into_iter().for_each(|finding| draft.note(finding));
                 specs.push(spec);
             }
-            Err(finding) => draft.note(Finding { severity, ..finding }),
+            Err(finding) => draft.note(Finding {
+                severity,
+                ..finding
+            }),
         }
     }
     let names: BTreeSet<String> = specs.iter().map(|spec| spec.name.clone()).collect();
     let mut dangling = 0;
     for spec in &specs {
-        for (key, target) in spec.switch.iter().map(|to| ("switch", to)).chain(delegates(spec)) {
+        for (key, target) in spec
+            .switch
+            .iter()
+            .map(|to| ("switch", to))
+            .chain(delegates(spec))
+        {
             if !names.contains(target) && dangling < MAX_DANGLING {
                 dangling += 1;
                 let known: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -100,24 +118,47 @@ pub(crate) fn parse(id: &str, read: &Read) -> Result<(AgentSpec, Vec<Finding>), 
     let document = split.document(&read.file)?;
     let matter: Matter = document.typed()?;
     let Some(description) = matter.description.filter(|text| !text.trim().is_empty()) else {
-        return Err(document.error("description", "`description:` is missing: others choose this agent by it"));
+        return Err(document.error(
+            "description",
+            "`description:` is missing: others choose this agent by it",
+        ));
     };
     let isolation = match matter.workspace {
-        None | Some(Own { mode: None | Some(OwnMode::Isolated), path: None }) => Isolation::Isolated,
-        Some(Own { mode: Some(OwnMode::Shared), path: None }) => Isolation::Shared,
-        Some(Own { path: Some(path), .. }) => Isolation::At(path),
+        None
+        | Some(Own {
+            mode: None | Some(OwnMode::Isolated),
+            path: None,
+        }) => Isolation::Isolated,
+        Some(Own {
+            mode: Some(OwnMode::Shared),
+            path: None,
+        }) => Isolation::Shared,
+        Some(Own {
+            path: Some(path), ..
+        }) => Isolation::At(path),
     };
     let body = split.body.trim();
     let mut findings = later(&document);
     for (i, name) in matter.tools.iter().flatten().enumerate() {
         if let Some((severity @ Severity::Lax, text)) = tool_problem(name) {
-            findings.push(document.finding(severity, &format!("tools[{i}]"), format!("tools: {text}")));
+            findings.push(document.finding(
+                severity,
+                &format!("tools[{i}]"),
+                format!("tools: {text}"),
+            ));
         }
     }
     match (&isolation, body.is_empty()) {
         (Isolation::Isolated | Isolation::Shared, true) => {
-            let spot = crate::Spot { line: split.body_line, column: 1 };
-            return Err(Finding::error(&read.file, "the prompt is missing: write it below the front matter").at(spot));
+            let spot = crate::Spot {
+                line: split.body_line,
+                column: 1,
+            };
+            return Err(Finding::error(
+                &read.file,
+                "the prompt is missing: write it below the front matter",
+            )
+            .at(spot));
         }
         (Isolation::At(_), false) => {
             let text = "the text below is not used: the agent at workspace.path has its own";
@@ -134,7 +175,10 @@ pub(crate) fn parse(id: &str, read: &Read) -> Result<(AgentSpec, Vec<Finding>), 
         temperature: matter.temperature,
         ..ModelSettings::default()
     });
-    let policy = SpecPolicy { max_steps: matter.policy.max_steps.or(matter.steps), ..matter.policy };
+    let policy = SpecPolicy {
+        max_steps: matter.policy.max_steps.or(matter.steps),
+        ..matter.policy
+    };
     if policy.max_steps == Some(0) {
         return Err(document.error("steps", "steps must be at least 1"));
     }
@@ -163,7 +207,12 @@ pub(crate) fn parse(id: &str, read: &Read) -> Result<(AgentSpec, Vec<Finding>), 
 /// What is understood and has no effect yet.
 fn later(document: &Document) -> Vec<Finding> {
     const LATER: [&str; 3] = ["top_p", "variant", "expose_to_user"];
-    let set = |key: &&str| document.value().get(key).is_some_and(|value| !value.is_null());
+    let set = |key: &&str| {
+        document
+            .value()
+            .get(key)
+            .is_some_and(|value| !value.is_null())
+    };
     let keys: Vec<&str> = LATER.into_iter().filter(set).collect();
     if keys.is_empty() {
         return Vec::new();
@@ -179,7 +228,13 @@ mod tests {
 
     fn read(matter: &str) -> Result<(AgentSpec, Vec<Finding>), Finding> {
         let text = format!("---\ndescription: Helps.\n{matter}\n---\nYou help.\n");
-        parse("helper", &Read { file: "subagents/helper.md".to_owned(), text })
+        parse(
+            "helper",
+            &Read {
+                file: "subagents/helper.md".to_owned(),
+                text,
+            },
+        )
     }
 
     // 4.2
@@ -193,10 +248,20 @@ mod tests {
             prompt: "You help.".to_owned(),
             ..AgentSpec::default()
         };
-        let model =
-            |name: &str, temperature| ModelSettings { name: name.to_owned(), temperature, ..ModelSettings::default() };
-        let names = |list: &[&str]| list.iter().map(|&name| name.to_owned()).collect::<Vec<String>>();
-        let steps = SpecPolicy { max_steps: Some(12), ..SpecPolicy::default() };
+        let model = |name: &str, temperature| ModelSettings {
+            name: name.to_owned(),
+            temperature,
+            ..ModelSettings::default()
+        };
+        let names = |list: &[&str]| {
+            list.iter()
+                .map(|&name| name.to_owned())
+                .collect::<Vec<String>>()
+        };
+        let steps = SpecPolicy {
+            max_steps: Some(12),
+            ..SpecPolicy::default()
+        };
         #[rustfmt::skip]
         let table = [
             ("", base(), None),
@@ -223,16 +288,37 @@ mod tests {
         for (matter, expected, later) in table {
             let (spec, findings) = read(matter).unwrap();
             assert_eq!(spec, expected, "{matter}");
-            let told: Vec<(Severity, u64)> =
-                findings.iter().map(|finding| (finding.severity, finding.place.line)).collect();
-            assert_eq!(told, later.map(|_| (Severity::Inactive, 3)).into_iter().collect::<Vec<_>>(), "{matter}");
-            assert!(later.is_none_or(|key| findings[0].message.starts_with(key)), "{matter}: {findings:?}");
+            let told: Vec<(Severity, u64)> = findings
+                .iter()
+                .map(|finding| (finding.severity, finding.place.line))
+                .collect();
+            assert_eq!(
+                told,
+                later
+                    .map(|_| (Severity::Inactive, 3))
+                    .into_iter()
+                    .collect::<Vec<_>>(),
+                "{matter}"
+            );
+            assert!(
+                later.is_none_or(|key| findings[0].message.starts_with(key)),
+                "{matter}: {findings:?}"
+            );
         }
         let (_, findings) = read("tools: [read_file, raed_file]").unwrap();
         assert!(
-            findings.iter().any(|finding| finding.severity == Severity::Lax && finding.message.contains("raed_file"))
+            findings
+                .iter()
+                .any(|finding| finding.severity == Severity::Lax
+                    && finding.message.contains("raed_file"))
         );
-        for wrong in ["mode: main", "steps: many", "tools: read_file", "unknown: 1", "steps: 0"] {
+        for wrong in [
+            "mode: main",
+            "steps: many",
+            "tools: read_file",
+            "unknown: 1",
+            "steps: 0",
+        ] {
             assert_eq!(read(wrong).unwrap_err().place.line, 3, "{wrong}");
         }
     }

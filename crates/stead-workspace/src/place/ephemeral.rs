@@ -8,7 +8,8 @@ use std::time::Duration;
 use stead_core::{AgentId, Owner, Redactor, SessionId};
 use stead_search::{Lazy, Shelf};
 use stead_store::{
-    ChangeLog, Fence, LineLog, MemoryStore, Sessions, Space, Store, StoreChanges, StoreLines, StoreSessions,
+    ChangeLog, Fence, LineLog, MemoryStore, Sessions, Space, Store, StoreChanges, StoreLines,
+    StoreSessions,
 };
 use stead_vfs::{Routes, StoreVfs, VPath, Vfs, VfsError};
 
@@ -28,12 +29,22 @@ impl EphemeralPlace {
     /// The files of `files`; nothing else of it.
     pub fn new(files: Arc<dyn Place>, agent: AgentId, redactor: Redactor) -> Self {
         let (memory, indexes) = (Arc::new(MemoryStore::default()), Shelf::default());
-        Self { files, agent, redactor, memory, indexes, offload: None }
+        Self {
+            files,
+            agent,
+            redactor,
+            memory,
+            indexes,
+            offload: None,
+        }
     }
 
     /// The same, with what sessions put into the folder `offload` of the tree in memory too.
     pub fn with_offload(self, offload: VPath) -> Self {
-        Self { offload: Some(offload), ..self }
+        Self {
+            offload: Some(offload),
+            ..self
+        }
     }
 
     fn space(owner: &Owner) -> Space {
@@ -44,13 +55,20 @@ impl EphemeralPlace {
 impl Place for EphemeralPlace {
     fn sessions(&self, owner: &Owner) -> Arc<dyn Sessions> {
         let (memory, agent) = (self.memory.clone(), self.agent.clone());
-        Arc::new(StoreSessions::new(memory, Self::space(owner), agent, self.redactor.clone()))
+        Arc::new(StoreSessions::new(
+            memory,
+            Self::space(owner),
+            agent,
+            self.redactor.clone(),
+        ))
     }
 
     fn files(&self, owner: &Owner, session: &SessionId, _: Option<&Fence>) -> Arc<dyn Vfs> {
         // A fence of our own sessions means nothing to the store of the files.
         let files = self.files.files(owner, session, None);
-        let Some(offload) = &self.offload else { return files };
+        let Some(offload) = &self.offload else {
+            return files;
+        };
         let offloaded = StoreVfs::new(self.memory.clone(), Self::space(owner).within("offload"));
         let mounts: [(VPath, Arc<dyn Vfs>); 1] = [(offload.clone(), Arc::new(offloaded))];
         Arc::new(Routes::new(files, mounts.into()))
@@ -61,11 +79,17 @@ impl Place for EphemeralPlace {
     }
 
     fn changes(&self, owner: &Owner) -> Arc<dyn ChangeLog> {
-        Arc::new(StoreChanges::new(self.memory.clone(), Self::space(owner).within("undo")))
+        Arc::new(StoreChanges::new(
+            self.memory.clone(),
+            Self::space(owner).within("undo"),
+        ))
     }
 
     fn state(&self, owner: &Owner) -> State {
-        State { store: self.memory.clone(), space: Self::space(owner).within("state") }
+        State {
+            store: self.memory.clone(),
+            space: Self::space(owner).within("state"),
+        }
     }
 
     fn index(&self, owner: &Owner) -> Arc<Lazy> {
@@ -73,10 +97,17 @@ impl Place for EphemeralPlace {
     }
 
     fn usage(&self, owner: &Owner) -> Arc<dyn LineLog> {
-        Arc::new(StoreLines::new(self.memory.clone(), Space::new([owner.tenant.as_str()]).within("usage")))
+        Arc::new(StoreLines::new(
+            self.memory.clone(),
+            Space::new([owner.tenant.as_str()]).within("usage"),
+        ))
     }
 
-    fn sweep<'a>(&'a self, owner: &'a Owner, age: Duration) -> BoxFuture<'a, Result<usize, VfsError>> {
+    fn sweep<'a>(
+        &'a self,
+        owner: &'a Owner,
+        age: Duration,
+    ) -> BoxFuture<'a, Result<usize, VfsError>> {
         self.files.sweep(owner, age)
     }
 

@@ -9,7 +9,8 @@ use std::time::Duration;
 use stead_core::{AgentId, Owner, Redactor, SessionId, TenantId};
 use stead_search::{Lazy, Shelf};
 use stead_store::{
-    ChangeLog, Disk, Fence, FileChanges, FileLines, FileSessions, FileStore, LineLog, Sessions, Space, folder_name,
+    ChangeLog, Disk, Fence, FileChanges, FileLines, FileSessions, FileStore, LineLog, Sessions,
+    Space, folder_name,
 };
 use stead_vfs::{Homed, LocalVfs, Overlay, ReadOnly, Routes, Scoped, VPath, Vfs, VfsError};
 
@@ -48,9 +49,19 @@ pub enum Attached {
 
 impl LocalPlace {
     /// The folder `dir`, whose sessions are those of `agent`. Every change goes through `disk`.
-    pub fn open(dir: &Path, agent: AgentId, disk: Arc<dyn Disk>, redactor: Redactor) -> Result<Self, VfsError> {
+    pub fn open(
+        dir: &Path,
+        agent: AgentId,
+        disk: Arc<dyn Disk>,
+        redactor: Redactor,
+    ) -> Result<Self, VfsError> {
         let root = LocalVfs::open(dir, disk.clone())?;
-        let own_sessions = Arc::new(FileSessions::new(dir, agent.clone(), disk.clone(), redactor.clone()));
+        let own_sessions = Arc::new(FileSessions::new(
+            dir,
+            agent.clone(),
+            disk.clone(),
+            redactor.clone(),
+        ));
         let scope = IsolationScope::default();
         let (dir, runtime) = (dir.to_owned(), dir.to_owned());
         Ok(Self {
@@ -72,21 +83,36 @@ impl LocalPlace {
 
     /// The same with runtime state below the folder `runtime`.
     pub fn with_runtime(self, runtime: &VPath) -> Self {
-        let runtime = runtime.parts().fold(self.dir.clone(), |dir, name| dir.join(name));
-        let (agent, disk, redactor) = (self.agent.clone(), self.disk.clone(), self.redactor.clone());
+        let runtime = runtime
+            .parts()
+            .fold(self.dir.clone(), |dir, name| dir.join(name));
+        let (agent, disk, redactor) =
+            (self.agent.clone(), self.disk.clone(), self.redactor.clone());
         let own_sessions = Arc::new(FileSessions::new(&runtime, agent, disk, redactor));
-        Self { runtime, own_sessions, ..self }
+        Self {
+            runtime,
+            own_sessions,
+            ..self
+        }
     }
 
     /// The same with the file `usage` for who used how much.
     pub fn with_usage(self, usage: &VPath) -> Self {
-        let usage = usage.parts().fold(self.dir.clone(), |dir, name| dir.join(name));
-        Self { usage: Some(usage), ..self }
+        let usage = usage
+            .parts()
+            .fold(self.dir.clone(), |dir, name| dir.join(name));
+        Self {
+            usage: Some(usage),
+            ..self
+        }
     }
 
     /// The same, with `home` for files that are written outside the folders `known`.
     pub fn with_home(self, home: VPath, known: &'static [&'static str]) -> Self {
-        Self { home: Some((home, known)), ..self }
+        Self {
+            home: Some((home, known)),
+            ..self
+        }
     }
 
     /// The same with another scope.
@@ -110,12 +136,18 @@ impl LocalPlace {
             Attached::ReadOnly => Arc::new(ReadOnly::new(files)),
             Attached::Writable => files,
         };
-        Self { project: Some((files, attached)), ..self }
+        Self {
+            project: Some((files, attached)),
+            ..self
+        }
     }
 
     /// The same, with `dir` for the folder that an attached project lies in: commands can run there.
     pub fn with_project_dir(self, dir: PathBuf) -> Self {
-        Self { project_dir: Some(dir), ..self }
+        Self {
+            project_dir: Some(dir),
+            ..self
+        }
     }
 
     /// The whole folder.
@@ -127,17 +159,26 @@ impl LocalPlace {
     pub fn own(&self, owner: &Owner) -> Result<Arc<dyn Vfs>, VfsError> {
         match self.folder(owner) {
             None => Ok(Arc::new(self.root.clone())),
-            Some(folder) => Ok(Arc::new(Scoped::new(Arc::new(self.root.clone()), VPath::parse(&folder)?))),
+            Some(folder) => Ok(Arc::new(Scoped::new(
+                Arc::new(self.root.clone()),
+                VPath::parse(&folder)?,
+            ))),
         }
     }
 
     /// The folder of an owner; none for the workspace itself.
     fn folder(&self, owner: &Owner) -> Option<String> {
         match self.scope {
-            IsolationScope::Agent | IsolationScope::Global if owner.tenant == TenantId::default() => None,
+            IsolationScope::Agent | IsolationScope::Global
+                if owner.tenant == TenantId::default() =>
+            {
+                None
+            }
             IsolationScope::Agent | IsolationScope::Global => Some(tenant_folder(&owner.tenant)),
             IsolationScope::Session | IsolationScope::User if *owner == Owner::default() => None,
-            IsolationScope::Session | IsolationScope::User if owner.tenant == TenantId::default() => {
+            IsolationScope::Session | IsolationScope::User
+                if owner.tenant == TenantId::default() =>
+            {
                 Some(folder_name(&[owner.user.as_str()]))
             }
             IsolationScope::Session | IsolationScope::User => {
@@ -147,7 +188,8 @@ impl LocalPlace {
     }
 
     fn home(&self, owner: &Owner) -> PathBuf {
-        self.folder(owner).map_or_else(|| self.runtime.clone(), |folder| self.dir.join(folder))
+        self.folder(owner)
+            .map_or_else(|| self.runtime.clone(), |folder| self.dir.join(folder))
     }
 
     /// The folder of an owner's files, or of those of one session; none for the workspace itself.
@@ -157,15 +199,22 @@ impl LocalPlace {
                 let (tenant, user) = (owner.tenant.as_str(), owner.user.as_str());
                 Some(folder_name(&[tenant, user, session.as_str()]))
             }
-            IsolationScope::User | IsolationScope::Agent | IsolationScope::Global => self.folder(owner),
+            IsolationScope::User | IsolationScope::Agent | IsolationScope::Global => {
+                self.folder(owner)
+            }
         }
     }
 
     /// The tree of an owner, or of one session.
     fn tree(&self, owner: &Owner, session: &SessionId) -> Result<Arc<dyn Vfs>, VfsError> {
-        let Some(folder) = self.upper(owner, session) else { return Ok(Arc::new(self.root.clone())) };
+        let Some(folder) = self.upper(owner, session) else {
+            return Ok(Arc::new(self.root.clone()));
+        };
         let upper = Scoped::new(Arc::new(self.root.clone()), VPath::parse(&folder)?);
-        Ok(Arc::new(Overlay::new(Arc::new(upper), without_owned(Arc::new(self.root.clone())))))
+        Ok(Arc::new(Overlay::new(
+            Arc::new(upper),
+            without_owned(Arc::new(self.root.clone())),
+        )))
     }
 }
 
@@ -180,21 +229,31 @@ impl Place for LocalPlace {
             None => self.own_sessions.clone(),
             Some(_) => {
                 let (agent, disk) = (self.agent.clone(), self.disk.clone());
-                Arc::new(FileSessions::new(&self.home(owner), agent, disk, self.redactor.clone()))
+                Arc::new(FileSessions::new(
+                    &self.home(owner),
+                    agent,
+                    disk,
+                    self.redactor.clone(),
+                ))
             }
         }
     }
 
     fn files(&self, owner: &Owner, session: &SessionId, _: Option<&Fence>) -> Arc<dyn Vfs> {
         // A folder name is always a path; if it were not, the caller would find an empty tree.
-        let tree = self.tree(owner, session).unwrap_or_else(|_| Arc::new(stead_vfs::StoreVfs::in_memory()));
+        let tree = self
+            .tree(owner, session)
+            .unwrap_or_else(|_| Arc::new(stead_vfs::StoreVfs::in_memory()));
         let tree: Arc<dyn Vfs> = match &self.home {
             None => tree,
             Some((home, known)) => Arc::new(Homed::new(tree, home.clone(), known.iter().copied())),
         };
         match &self.project {
             None => tree,
-            Some((project, _)) => Arc::new(Routes::new(tree, [(project_path(), project.clone())].into())),
+            Some((project, _)) => Arc::new(Routes::new(
+                tree,
+                [(project_path(), project.clone())].into(),
+            )),
         }
     }
 
@@ -208,26 +267,49 @@ impl Place for LocalPlace {
             true => (self.project_dir.clone()?, 1),
             false => (self.dir.canonicalize().ok()?, 0),
         };
-        Some(path.parts().skip(below).fold(base, |dir, name| dir.join(name)))
+        Some(
+            path.parts()
+                .skip(below)
+                .fold(base, |dir, name| dir.join(name)),
+        )
     }
 
     fn changes(&self, owner: &Owner) -> Arc<dyn ChangeLog> {
-        Arc::new(FileChanges::new(&self.home(owner), &self.agent, self.disk.clone()))
+        Arc::new(FileChanges::new(
+            &self.home(owner),
+            &self.agent,
+            self.disk.clone(),
+        ))
     }
 
     fn state(&self, owner: &Owner) -> State {
         let folder = self.home(owner).join("agents").join(self.agent.as_str());
-        State { store: Arc::new(FileStore::new(&folder, self.disk.clone())), space: Space::new(["state"]) }
+        State {
+            store: Arc::new(FileStore::new(&folder, self.disk.clone())),
+            space: Space::new(["state"]),
+        }
     }
 
     fn index(&self, owner: &Owner) -> Arc<Lazy> {
-        self.indexes.file(&self.home(owner).join("agents").join(self.agent.as_str()).join("search.sqlite"))
+        self.indexes.file(
+            &self
+                .home(owner)
+                .join("agents")
+                .join(self.agent.as_str())
+                .join("search.sqlite"),
+        )
     }
 
     fn usage(&self, owner: &Owner) -> Arc<dyn LineLog> {
-        let of_agent = |home: &Path| home.join("agents").join(self.agent.as_str()).join("token_usage.jsonl");
+        let of_agent = |home: &Path| {
+            home.join("agents")
+                .join(self.agent.as_str())
+                .join("token_usage.jsonl")
+        };
         let path = match &self.usage {
-            _ if owner.tenant != TenantId::default() => of_agent(&self.dir.join(tenant_folder(&owner.tenant))),
+            _ if owner.tenant != TenantId::default() => {
+                of_agent(&self.dir.join(tenant_folder(&owner.tenant)))
+            }
             Some(usage) => usage.clone(),
             None => of_agent(&self.runtime),
         };
@@ -249,8 +331,12 @@ impl Place for LocalPlace {
     fn describe(&self) -> String {
         match &self.project {
             None => "this folder".to_owned(),
-            Some((_, Attached::ReadOnly)) => "this folder, with a project attached as project/, read-only".to_owned(),
-            Some((_, Attached::Writable)) => "this folder, with a project attached as project/, writable".to_owned(),
+            Some((_, Attached::ReadOnly)) => {
+                "this folder, with a project attached as project/, read-only".to_owned()
+            }
+            Some((_, Attached::Writable)) => {
+                "this folder, with a project attached as project/, writable".to_owned()
+            }
         }
     }
 }
@@ -264,12 +350,33 @@ mod tests {
     #[test]
     fn commands_have_a_folder_only_where_the_tree_is_one() {
         let (dir, project) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let (root, other) = (dir.path().canonicalize().unwrap(), project.path().canonicalize().unwrap());
-        let open = || LocalPlace::open(dir.path(), AgentId::main(), Arc::new(OsDisk), Redactor::default()).unwrap();
-        let attached = || open().with_project(project.path(), Attached::Writable).unwrap();
+        let (root, other) = (
+            dir.path().canonicalize().unwrap(),
+            project.path().canonicalize().unwrap(),
+        );
+        let open = || {
+            LocalPlace::open(
+                dir.path(),
+                AgentId::main(),
+                Arc::new(OsDisk),
+                Redactor::default(),
+            )
+            .unwrap()
+        };
+        let attached = || {
+            open()
+                .with_project(project.path(), Attached::Writable)
+                .unwrap()
+        };
         let nobody = Owner::default();
-        let ann = Owner { user: UserId::new("ann").unwrap(), ..Owner::default() };
-        let tenant = Owner { tenant: TenantId::new("acme").unwrap(), ..Owner::default() };
+        let ann = Owner {
+            user: UserId::new("ann").unwrap(),
+            ..Owner::default()
+        };
+        let tenant = Owner {
+            tenant: TenantId::new("acme").unwrap(),
+            ..Owner::default()
+        };
         let table = [
             (open(), &nobody, ".", Some(root.clone())),
             (open(), &nobody, "a/b", Some(root.join("a/b"))),
@@ -278,9 +385,19 @@ mod tests {
             (attached(), &nobody, "project", Some(other.clone())),
             (attached(), &nobody, "project/src", Some(other.join("src"))),
             (open(), &ann, ".", None),
-            (open().with_scope(IsolationScope::Agent), &ann, "a", Some(root.join("a"))),
+            (
+                open().with_scope(IsolationScope::Agent),
+                &ann,
+                "a",
+                Some(root.join("a")),
+            ),
             (open().with_scope(IsolationScope::Agent), &tenant, "a", None),
-            (open().with_scope(IsolationScope::Session), &nobody, ".", None),
+            (
+                open().with_scope(IsolationScope::Session),
+                &nobody,
+                ".",
+                None,
+            ),
         ];
         let session = SessionId::new("s").unwrap();
         for (place, owner, path, expected) in table {

@@ -50,7 +50,11 @@ pub trait Place: Debug + Send + Sync {
     fn usage(&self, owner: &Owner) -> Arc<dyn LineLog>;
 
     /// Removes what crashed processes left behind longer ago than `age`. Gives the number of things removed.
-    fn sweep<'a>(&'a self, owner: &'a Owner, age: Duration) -> BoxFuture<'a, Result<usize, VfsError>>;
+    fn sweep<'a>(
+        &'a self,
+        owner: &'a Owner,
+        age: Duration,
+    ) -> BoxFuture<'a, Result<usize, VfsError>>;
 
     /// Whether a project is attached, and may be changed.
     fn project(&self) -> Option<Attached>;

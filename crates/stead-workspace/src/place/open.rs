@@ -12,7 +12,11 @@ use stead_vfs::{LocalVfs, Protected};
 const AGENTSCOPE: &str = ".agentscope/workspace";
 
 /// Opens the place where the tree and the sessions of the workspace in `dir` lie.
-pub async fn open_place(dir: &Path, workspace: &Workspace, redactor: Redactor) -> Result<Arc<dyn Place>, PlaceError> {
+pub async fn open_place(
+    dir: &Path,
+    workspace: &Workspace,
+    redactor: Redactor,
+) -> Result<Arc<dyn Place>, PlaceError> {
     let config = workspace.config();
     let place: Arc<dyn Place> = match config.filesystem.mode {
         Mode::Local => Arc::new(local(dir, workspace, redactor.clone())?),
@@ -20,10 +24,12 @@ pub async fn open_place(dir: &Path, workspace: &Workspace, redactor: Redactor) -
     };
     if config.disable.has(Switch::SessionPersistence) {
         let ephemeral = EphemeralPlace::new(place, config.agent(), redactor);
-        return Ok(match offload_folder(&workspace.definition.tree.runtime, &config.agent()) {
-            Ok(offload) => Arc::new(ephemeral.with_offload(offload)),
-            Err(_) => Arc::new(ephemeral),
-        });
+        return Ok(
+            match offload_folder(&workspace.definition.tree.runtime, &config.agent()) {
+                Ok(offload) => Arc::new(ephemeral.with_offload(offload)),
+                Err(_) => Arc::new(ephemeral),
+            },
+        );
     }
     Ok(place)
 }
@@ -42,16 +48,27 @@ fn local(dir: &Path, workspace: &Workspace, redactor: Redactor) -> Result<LocalP
         None => place,
     };
     let Some(project) = settings.project.as_ref().map(Project::settings) else {
-        return Ok(match surrounding_project(dir, workspace.definition.layout) {
-            Some((project, dir)) => place.with_project_files(project, Attached::ReadOnly).with_project_dir(dir),
-            None => place,
-        });
+        return Ok(
+            match surrounding_project(dir, workspace.definition.layout) {
+                Some((project, dir)) => place
+                    .with_project_files(project, Attached::ReadOnly)
+                    .with_project_dir(dir),
+                None => place,
+            },
+        );
     };
-    let attached = if project.writable { Attached::Writable } else { Attached::ReadOnly };
+    let attached = if project.writable {
+        Attached::Writable
+    } else {
+        Attached::ReadOnly
+    };
     let folder = dir.join(&project.path);
     refuse_overlap(dir, &folder)?;
     place.with_project(&folder, attached).map_err(|error| {
-        PlaceError::Settings(format!("filesystem.project: {} cannot be opened: {error}", folder.display()))
+        PlaceError::Settings(format!(
+            "filesystem.project: {} cannot be opened: {error}",
+            folder.display()
+        ))
     })
 }
 
@@ -63,7 +80,10 @@ fn surrounding_project(dir: &Path, layout: Layout) -> Option<(Arc<dyn stead_vfs:
     }
     let project = real.parent()?.parent()?;
     let files = LocalVfs::open(project, Arc::new(OsDisk)).ok()?;
-    Some((hiding(Arc::new(files), &[".agentscope"], Protected::NONE), project.to_owned()))
+    Some((
+        hiding(Arc::new(files), &[".agentscope"], Protected::NONE),
+        project.to_owned(),
+    ))
 }
 
 /// A project that holds the workspace, or lies in it, would open by another name what the rules protect.
@@ -75,7 +95,10 @@ fn refuse_overlap(dir: &Path, project: &Path) -> Result<(), PlaceError> {
         ));
     }
     let (Ok(dir), Ok(real)) = (dir.canonicalize(), project.canonicalize()) else {
-        return refused(format!("filesystem.project: there is no folder {}", project.display()));
+        return refused(format!(
+            "filesystem.project: there is no folder {}",
+            project.display()
+        ));
     };
     if real.starts_with(&dir) || dir.starts_with(&real) {
         return refused(format!(
@@ -87,9 +110,17 @@ fn refuse_overlap(dir: &Path, project: &Path) -> Result<(), PlaceError> {
 }
 
 /// The store that the workspace's settings name.
-pub async fn open_store_place(dir: &Path, workspace: &Workspace, redactor: Redactor) -> Result<StorePlace, PlaceError> {
+pub async fn open_store_place(
+    dir: &Path,
+    workspace: &Workspace,
+    redactor: Redactor,
+) -> Result<StorePlace, PlaceError> {
     let settings = &workspace.config().filesystem;
-    let store = connect_store(Base::Workspace(dir), settings.url.as_deref().unwrap_or_default()).await?;
+    let store = connect_store(
+        Base::Workspace(dir),
+        settings.url.as_deref().unwrap_or_default(),
+    )
+    .await?;
     let sessions = match &workspace.config().sessions.url {
         Some(url) => connect_store(Base::Workspace(dir), url).await?,
         None => store.clone(),
@@ -111,7 +142,9 @@ pub enum Base<'a> {
 impl Base<'_> {
     /// The file that `url` names, if it names one.
     pub fn file(self, url: &str) -> Option<PathBuf> {
-        let (_, rest) = url.split_once(':').filter(|(scheme, _)| matches!(*scheme, "sqlite" | "file"))?;
+        let (_, rest) = url
+            .split_once(':')
+            .filter(|(scheme, _)| matches!(*scheme, "sqlite" | "file"))?;
         let path = Path::new(rest.strip_prefix("//").unwrap_or(rest));
         let is_file = !path.as_os_str().is_empty() && rest != ":memory:";
         is_file.then(|| match self {
@@ -123,13 +156,18 @@ impl Base<'_> {
 
 /// Connects to a store. One that is a file inside the workspace must lie where the agent cannot change it.
 pub async fn connect_store(base: Base<'_>, url: &str) -> Result<Arc<dyn Store>, PlaceError> {
-    let Some(file) = base.file(url) else { return Ok(connect(url).await?) };
+    let Some(file) = base.file(url) else {
+        return Ok(connect(url).await?);
+    };
     let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
     if let Base::Workspace(dir) = base
         && let Some(below) = within(dir, &file)
         && (!below.starts_with("agents") || below.components().count() < 2)
     {
-        let hint = format!("{scheme}:agents/{}", file.file_name().unwrap_or_default().display());
+        let hint = format!(
+            "{scheme}:agents/{}",
+            file.file_name().unwrap_or_default().display()
+        );
         return Err(PlaceError::Settings(format!(
             "{url}: a store inside the workspace must lie under agents/, where the agent cannot change it; use {hint}"
         )));
@@ -149,6 +187,9 @@ fn within(dir: &Path, file: &Path) -> Option<PathBuf> {
     }
     // The part that exists tells where the rest will be.
     let there = plain.ancestors().find(|above| above.exists())?;
-    let real = there.canonicalize().ok()?.join(plain.strip_prefix(there).ok()?);
+    let real = there
+        .canonicalize()
+        .ok()?
+        .join(plain.strip_prefix(there).ok()?);
     real.strip_prefix(dir).ok().map(Path::to_owned)
 }

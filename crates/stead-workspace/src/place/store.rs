@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{AgentId, Owner, Redactor, SessionId};
 use stead_search::{Lazy, Shelf};
-use stead_store::{ChangeLog, Fence, LineLog, Sessions, Space, Store, StoreChanges, StoreLines, StoreSessions};
+use stead_store::{
+    ChangeLog, Fence, LineLog, Sessions, Space, Store, StoreChanges, StoreLines, StoreSessions,
+};
 use stead_vfs::{ContentHash, Overlay, StoreVfs, VPath, Vfs, VfsError};
 
 /// A store, over a local folder as a template.
@@ -74,7 +76,10 @@ impl StorePlace {
     }
 
     fn root(&self, owner: &Owner) -> Vec<String> {
-        vec![owner.tenant.to_string(), self.namespace.clone().unwrap_or_default()]
+        vec![
+            owner.tenant.to_string(),
+            self.namespace.clone().unwrap_or_default(),
+        ]
     }
 
     fn agent_space(&self, owner: &Owner, rest: &[&str]) -> Space {
@@ -87,9 +92,10 @@ impl StorePlace {
     /// The space that the scope gives; without a session, the one that holds the sessions themselves.
     fn scope_space(&self, owner: &Owner, session: Option<&SessionId>) -> Space {
         match (self.scope, session) {
-            (IsolationScope::Session, Some(session)) => {
-                self.agent_space(owner, &["users", owner.user.as_str(), "sessions", session.as_str()])
-            }
+            (IsolationScope::Session, Some(session)) => self.agent_space(
+                owner,
+                &["users", owner.user.as_str(), "sessions", session.as_str()],
+            ),
             (IsolationScope::Session, None) | (IsolationScope::User, _) => {
                 self.agent_space(owner, &["users", owner.user.as_str()])
             }
@@ -106,7 +112,9 @@ impl StorePlace {
     fn session_space(&self, owner: &Owner) -> Space {
         match self.scope {
             IsolationScope::Global => self.agent_space(owner, &["shared"]),
-            IsolationScope::Session | IsolationScope::User | IsolationScope::Agent => self.scope_space(owner, None),
+            IsolationScope::Session | IsolationScope::User | IsolationScope::Agent => {
+                self.scope_space(owner, None)
+            }
         }
     }
 }
@@ -114,7 +122,12 @@ impl StorePlace {
 impl Place for StorePlace {
     fn sessions(&self, owner: &Owner) -> Arc<dyn Sessions> {
         let (store, space) = (self.sessions.clone(), self.session_space(owner));
-        Arc::new(StoreSessions::new(store, space, self.agent.clone(), self.redactor.clone()))
+        Arc::new(StoreSessions::new(
+            store,
+            space,
+            self.agent.clone(),
+            self.redactor.clone(),
+        ))
     }
 
     fn files(&self, owner: &Owner, session: &SessionId, fence: Option<&Fence>) -> Arc<dyn Vfs> {
@@ -135,29 +148,48 @@ impl Place for StorePlace {
     }
 
     fn changes(&self, owner: &Owner) -> Arc<dyn ChangeLog> {
-        Arc::new(StoreChanges::new(self.store.clone(), self.session_space(owner).within("undo")))
+        Arc::new(StoreChanges::new(
+            self.store.clone(),
+            self.session_space(owner).within("undo"),
+        ))
     }
 
     fn state(&self, owner: &Owner) -> State {
-        State { store: self.sessions.clone(), space: self.session_space(owner).within("state") }
+        State {
+            store: self.sessions.clone(),
+            space: self.session_space(owner).within("state"),
+        }
     }
 
     fn index(&self, owner: &Owner) -> Arc<Lazy> {
-        let key = format!("{}\n{}\n{}", self.store.place(), self.sessions.place(), self.session_space(owner));
+        let key = format!(
+            "{}\n{}\n{}",
+            self.store.place(),
+            self.sessions.place(),
+            self.session_space(owner)
+        );
         match &self.cache {
             None => self.indexes.memory(&key),
             Some(cache) => {
                 let name = ContentHash::of(key.as_bytes()).to_string();
-                self.indexes.file(&cache.join("search").join(format!("{name}.sqlite")))
+                self.indexes
+                    .file(&cache.join("search").join(format!("{name}.sqlite")))
             }
         }
     }
 
     fn usage(&self, owner: &Owner) -> Arc<dyn LineLog> {
-        Arc::new(StoreLines::new(self.sessions.clone(), self.agent_space(owner, &["usage"])))
+        Arc::new(StoreLines::new(
+            self.sessions.clone(),
+            self.agent_space(owner, &["usage"]),
+        ))
     }
 
-    fn sweep<'a>(&'a self, owner: &'a Owner, age: Duration) -> BoxFuture<'a, Result<usize, VfsError>> {
+    fn sweep<'a>(
+        &'a self,
+        owner: &'a Owner,
+        age: Duration,
+    ) -> BoxFuture<'a, Result<usize, VfsError>> {
         Box::pin(async move {
             let own = StoreVfs::new(self.store.clone(), self.scope_space(owner, None));
             Ok(own.sweep(age).await? + self.template(owner).sweep(age).await?)
@@ -174,7 +206,10 @@ impl Place for StorePlace {
 
     fn describe(&self) -> String {
         let (place, agent, scope) = (self.store.place(), &self.agent, self.scope);
-        let namespace = self.namespace.as_ref().map_or(String::new(), |name| format!(", namespace {name}"));
+        let namespace = self
+            .namespace
+            .as_ref()
+            .map_or(String::new(), |name| format!(", namespace {name}"));
         format!("{place}, agent {agent}{namespace}, scope {scope:?}").to_lowercase()
     }
 }

@@ -98,7 +98,10 @@ impl<'de> Deserialize<'de> for Helper {
                 f.write_str("`true`, `false`, or a map with `enabled`, `description`, `prompt`")
             }
             fn visit_bool<E: Error>(self, on: bool) -> Result<Helper, E> {
-                Ok(Helper(Different { enabled: Some(on), ..Different::default() }))
+                Ok(Helper(Different {
+                    enabled: Some(on),
+                    ..Different::default()
+                }))
             }
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Helper, A::Error> {
                 Different::deserialize(MapAccessDeserializer::new(map)).map(Helper)
@@ -130,13 +133,21 @@ impl ProfileRead {
         let mut wrong = Vec::new();
         let keys = keys(&raw, &document, &mut wrong);
         wrong.extend(
-            raw.problems(&keys).into_iter().map(|(key, words)| document.error(&key, format!("{key}: {words}"))),
+            raw.problems(&keys)
+                .into_iter()
+                .map(|(key, words)| document.error(&key, format!("{key}: {words}"))),
         );
         if !wrong.is_empty() {
             return Err(wrong);
         }
         let (unknown, notes) = raw.named(&document);
-        Ok(Self { file: file.to_owned(), keys, profile: raw.profile(), unknown, notes })
+        Ok(Self {
+            file: file.to_owned(),
+            keys,
+            profile: raw.profile(),
+            unknown,
+            notes,
+        })
     }
 
     /// The same as layers, one for each of those it is for.
@@ -161,7 +172,9 @@ impl ProfileRead {
             for (key, spot) in &read.keys {
                 match seen.iter().find(|(known, _)| *known == key) {
                     Some((_, first)) => {
-                        let words = format!("for: {key} has a profile in {first} already; put both into one");
+                        let words = format!(
+                            "for: {key} has a profile in {first} already; put both into one"
+                        );
                         wrong.push(Finding::error(&read.file, words).at(*spot));
                     }
                     None => seen.push((key, &read.file)),
@@ -179,15 +192,23 @@ impl AsRef<Self> for ProfileRead {
 }
 
 /// The files of the profiles that are built in.
-const BUILT_IN: [(&str, &str); 1] = [("local.yaml", include_str!("../../data/profiles/local.yaml"))];
+const BUILT_IN: [(&str, &str); 1] =
+    [("local.yaml", include_str!("../../data/profiles/local.yaml"))];
 
 /// The profiles that are built in.
 pub(crate) fn built_in() -> Vec<ProfileLayer> {
-    let read = BUILT_IN.iter().filter_map(|(file, text)| ProfileRead::parse(file, text).ok());
-    read.flat_map(|read| read.layers_from(ProfileSource::BuiltIn).collect::<Vec<_>>()).collect()
+    let read = BUILT_IN
+        .iter()
+        .filter_map(|(file, text)| ProfileRead::parse(file, text).ok());
+    read.flat_map(|read| read.layers_from(ProfileSource::BuiltIn).collect::<Vec<_>>())
+        .collect()
 }
 
-fn keys(raw: &ProfileFile, document: &Document, wrong: &mut Vec<Finding>) -> Vec<(ProfileKey, Spot)> {
+fn keys(
+    raw: &ProfileFile,
+    document: &Document,
+    wrong: &mut Vec<Finding>,
+) -> Vec<(ProfileKey, Spot)> {
     let mut keys: Vec<(ProfileKey, Spot)> = Vec::new();
     for (i, name) in raw.models.iter().enumerate() {
         let at = format!("for[{i}]");
@@ -208,14 +229,26 @@ impl ProfileFile {
         let mut wrong = Vec::new();
         let mut add = |key: &str, words: String| wrong.push((key.to_owned(), words));
         if self.models.is_empty() {
-            add("for", "which models? Name a provider, or provider:model".to_owned());
+            add(
+                "for",
+                "which models? Name a provider, or provider:model".to_owned(),
+            );
         }
-        if self.temperature.is_some_and(|degrees| !(0.0..=2.0).contains(&degrees)) {
+        if self
+            .temperature
+            .is_some_and(|degrees| !(0.0..=2.0).contains(&degrees))
+        {
             add("temperature", "must be from 0 to 2".to_owned());
         }
-        let deaf = keys.iter().map(|(key, _)| key.provider()).find(|provider| !takes_caching(provider));
+        let deaf = keys
+            .iter()
+            .map(|(key, _)| key.provider())
+            .find(|provider| !takes_caching(provider));
         if let Some(provider) = deaf.filter(|_| self.caching.is_some()) {
-            add("caching", format!("{provider} cannot be told; only anthropic can"));
+            add(
+                "caching",
+                format!("{provider} cannot be told; only anthropic can"),
+            );
         }
         let mut described: BTreeMap<String, &str> = BTreeMap::new();
         for (name, text) in &self.descriptions {
@@ -227,11 +260,21 @@ impl ProfileFile {
                 add(&key, format!("is the same tool as {other}; keep one"));
             }
         }
-        let Helper(Different { description, prompt, .. }) = &self.general_purpose;
-        let described = self.descriptions.iter().map(|(name, text)| (format!("descriptions.{name}"), Some(text)));
+        let Helper(Different {
+            description,
+            prompt,
+            ..
+        }) = &self.general_purpose;
+        let described = self
+            .descriptions
+            .iter()
+            .map(|(name, text)| (format!("descriptions.{name}"), Some(text)));
         let others = [
             ("prompt_suffix".to_owned(), self.prompt_suffix.as_ref()),
-            ("general_purpose.description".to_owned(), description.as_ref()),
+            (
+                "general_purpose.description".to_owned(),
+                description.as_ref(),
+            ),
             ("general_purpose.prompt".to_owned(), prompt.as_ref()),
         ];
         for (key, text) in described.chain(others) {
@@ -239,7 +282,10 @@ impl ProfileFile {
                 add(&key, format!("is longer than {MAX_TEXT_BYTES} bytes"));
             }
         }
-        for (key, text) in [("general_purpose.description", description), ("general_purpose.prompt", prompt)] {
+        for (key, text) in [
+            ("general_purpose.description", description),
+            ("general_purpose.prompt", prompt),
+        ] {
             if text.as_ref().is_some_and(|text| text.trim().is_empty()) {
                 add(key, "is empty".to_owned());
             }
@@ -249,8 +295,15 @@ impl ProfileFile {
 
     /// Tools that are named here: those that nobody knows, and what is to be said about others.
     fn named(&self, document: &Document) -> (Vec<(String, Finding)>, Vec<Finding>) {
-        let excluded = self.exclude.iter().enumerate().map(|(i, name)| (format!("exclude[{i}]"), "exclude", name));
-        let described = self.descriptions.keys().map(|name| (format!("descriptions.{name}"), "descriptions", name));
+        let excluded = self
+            .exclude
+            .iter()
+            .enumerate()
+            .map(|(i, name)| (format!("exclude[{i}]"), "exclude", name));
+        let described = self
+            .descriptions
+            .keys()
+            .map(|name| (format!("descriptions.{name}"), "descriptions", name));
         let (mut unknown, mut notes) = (Vec::new(), Vec::new());
         for (at, key, name) in excluded.chain(described) {
             match tool_problem(name) {
@@ -268,7 +321,11 @@ impl ProfileFile {
     }
 
     fn profile(self) -> Profile {
-        let Helper(Different { enabled, description, prompt }) = self.general_purpose;
+        let Helper(Different {
+            enabled,
+            description,
+            prompt,
+        }) = self.general_purpose;
         Profile {
             prompt_suffix: self.prompt_suffix,
             descriptions: self.descriptions,
@@ -277,7 +334,11 @@ impl ProfileFile {
             temperature: self.temperature,
             thinking_tokens: self.thinking_tokens,
             caching: self.caching,
-            general_purpose: GeneralPurpose { enabled, description, prompt },
+            general_purpose: GeneralPurpose {
+                enabled,
+                description,
+                prompt,
+            },
         }
     }
 }
@@ -291,17 +352,47 @@ mod tests {
         let table = [
             ("temperature: 1", "1:1: for: which models?"),
             ("for: []", "1:1: for: which models?"),
-            ("for: opnai", "1:1: for: no provider is named \"opnai\"; did you mean `openai`?"),
-            ("for:\n- openai\n- openai-chat", "3:3: for: openai stands here twice"),
-            ("for: openai\nsurfce: a", "2:1: surfce: unknown field `surfce`; did you mean `surface`?"),
-            ("for: openai\nsurface: titel", "2:1: surface: unknown value `titel`; did you mean `title`?"),
-            ("for: openai\ntemperature: 3", "2:1: temperature: must be from 0 to 2"),
+            (
+                "for: opnai",
+                "1:1: for: no provider is named \"opnai\"; did you mean `openai`?",
+            ),
+            (
+                "for:\n- openai\n- openai-chat",
+                "3:3: for: openai stands here twice",
+            ),
+            (
+                "for: openai\nsurfce: a",
+                "2:1: surfce: unknown field `surfce`; did you mean `surface`?",
+            ),
+            (
+                "for: openai\nsurface: titel",
+                "2:1: surface: unknown value `titel`; did you mean `title`?",
+            ),
+            (
+                "for: openai\ntemperature: 3",
+                "2:1: temperature: must be from 0 to 2",
+            ),
             ("for: openai\ntemperature: warm", "2:1: temperature: "),
-            ("for: openai\ncaching: 1h", "2:1: caching: openai cannot be told; only anthropic can"),
-            ("for: [anthropic, gemini]\ncaching: 5m", "2:1: caching: gemini cannot be told"),
-            ("for: anthropic\ncaching: 2h", "2:1: caching: \"2h\" is none of"),
-            ("for: openai\nexclude: ls", "2:1: exclude: a list is needed here"),
-            ("for: openai\ndescriptions:\n  ls: ''", "3:3: descriptions.ls: is empty"),
+            (
+                "for: openai\ncaching: 1h",
+                "2:1: caching: openai cannot be told; only anthropic can",
+            ),
+            (
+                "for: [anthropic, gemini]\ncaching: 5m",
+                "2:1: caching: gemini cannot be told",
+            ),
+            (
+                "for: anthropic\ncaching: 2h",
+                "2:1: caching: \"2h\" is none of",
+            ),
+            (
+                "for: openai\nexclude: ls",
+                "2:1: exclude: a list is needed here",
+            ),
+            (
+                "for: openai\ndescriptions:\n  ls: ''",
+                "3:3: descriptions.ls: is empty",
+            ),
             (
                 "for: openai\ndescriptions:\n  Bash: a\n  execute: b",
                 "4:3: descriptions.execute: is the same tool as Bash",
@@ -310,15 +401,28 @@ mod tests {
                 "for: openai\ngeneral_purpose:\n  promt: a",
                 "3:3: general_purpose.promt: unknown field `promt`; did you mean `prompt`?",
             ),
-            ("for: openai\ngeneral_purpose:\n  prompt: ' '", "3:3: general_purpose.prompt: is empty"),
-            ("for: openai\ngeneral_purpose: maybe", "2:1: general_purpose: "),
+            (
+                "for: openai\ngeneral_purpose:\n  prompt: ' '",
+                "3:3: general_purpose.prompt: is empty",
+            ),
+            (
+                "for: openai\ngeneral_purpose: maybe",
+                "2:1: general_purpose: ",
+            ),
         ];
-        let long = format!("for: openai\ndescriptions:\n  ls: {}", "a".repeat(MAX_TEXT_BYTES + 1));
-        for (text, said) in
-            table.into_iter().chain([(long.as_str(), "3:3: descriptions.ls: is longer than 32768 bytes")])
-        {
+        let long = format!(
+            "for: openai\ndescriptions:\n  ls: {}",
+            "a".repeat(MAX_TEXT_BYTES + 1)
+        );
+        for (text, said) in table.into_iter().chain([(
+            long.as_str(),
+            "3:3: descriptions.ls: is longer than 32768 bytes",
+        )]) {
             let error = ProfileRead::parse("profiles/a.yaml", text).unwrap_err()[0].to_string();
-            assert!(error.starts_with(&format!("profiles/a.yaml:{said}")), "{text:?}: {error}");
+            assert!(
+                error.starts_with(&format!("profiles/a.yaml:{said}")),
+                "{text:?}: {error}"
+            );
         }
     }
 
@@ -326,7 +430,11 @@ mod tests {
     fn tools_that_nobody_knows_are_told_with_their_place() {
         let text = "for: openai\nexclude:\n- ls\n- mcp__x__y\n- web_fetch\n- raed_file\ndescriptions:\n  own_tool: a\n";
         let read = ProfileRead::parse("profiles/a.yaml", text).unwrap();
-        let unknown: Vec<String> = read.unknown.iter().map(|(name, finding)| format!("{name} {finding}")).collect();
+        let unknown: Vec<String> = read
+            .unknown
+            .iter()
+            .map(|(name, finding)| format!("{name} {finding}"))
+            .collect();
         assert_eq!(
             unknown,
             [
@@ -334,7 +442,11 @@ mod tests {
                 "own_tool profiles/a.yaml:8:3: descriptions: there is no tool own_tool"
             ]
         );
-        let notes: Vec<(Severity, Spot)> = read.notes.iter().map(|note| (note.severity, note.place)).collect();
+        let notes: Vec<(Severity, Spot)> = read
+            .notes
+            .iter()
+            .map(|note| (note.severity, note.place))
+            .collect();
         assert_eq!(notes, [(Severity::Inactive, Spot { line: 5, column: 3 })]);
     }
 
@@ -346,8 +458,14 @@ mod tests {
             read("b.yaml", "for: openai:gpt-5"),
             read("c.yaml", "temperature: 1\nfor: [gemini, openai-chat]"),
         ];
-        let said: Vec<String> = ProfileRead::twice(&all).iter().map(ToString::to_string).collect();
-        assert_eq!(said, ["c.yaml:2:15: for: openai has a profile in a.yaml already; put both into one"]);
+        let said: Vec<String> = ProfileRead::twice(&all)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(
+            said,
+            ["c.yaml:2:15: for: openai has a profile in a.yaml already; put both into one"]
+        );
     }
 
     #[test]

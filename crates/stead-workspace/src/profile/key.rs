@@ -24,7 +24,9 @@ enum Which {
 impl ProfileKey {
     /// Whether the model is meant. `name` is `provider:model`, with any name of the provider.
     pub fn covers(&self, name: &str) -> bool {
-        let Ok(ModelName { provider, model }) = name.parse() else { return false };
+        let Ok(ModelName { provider, model }) = name.parse() else {
+            return false;
+        };
         let of_provider = provider_name(&provider) == Some(self.provider);
         of_provider
             && match &self.which {
@@ -61,14 +63,19 @@ impl FromStr for ProfileKey {
         let known = provider_name(provider).ok_or_else(|| unknown(provider))?;
         let which = match model {
             None => Which::All,
-            Some("" | "*") => return Err(format!("{text:?}: `{known}` alone means all of its models")),
+            Some("" | "*") => {
+                return Err(format!("{text:?}: `{known}` alone means all of its models"));
+            }
             Some(model) => match model.split_once('*') {
                 None => Which::One(model.to_owned()),
                 Some((beginning, "")) => Which::Family(beginning.to_owned()),
                 Some(_) => return Err(format!("{text:?}: a `*` may only stand at the end")),
             },
         };
-        Ok(Self { provider: known, which })
+        Ok(Self {
+            provider: known,
+            which,
+        })
     }
 }
 
@@ -84,7 +91,8 @@ impl fmt::Display for ProfileKey {
 
 fn unknown(provider: &str) -> String {
     let names: Vec<&str> = providers().iter().map(|provider| provider.name).collect();
-    let hint = crate::nearest(provider, &names).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    let hint = crate::nearest(provider, &names)
+        .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
     format!("no provider is named {provider:?}{hint} (`stead models` lists them)")
 }
 
@@ -110,14 +118,21 @@ mod tests {
             ("openai", "none", false),
         ];
         for (key, model, want) in table {
-            assert_eq!(key.parse::<ProfileKey>().unwrap().covers(model), want, "{key} {model}");
+            assert_eq!(
+                key.parse::<ProfileKey>().unwrap().covers(model),
+                want,
+                "{key} {model}"
+            );
         }
     }
 
     #[test]
     fn what_is_no_key_says_why() {
         for (text, said) in [
-            ("opnai", "no provider is named \"opnai\"; did you mean `openai`?"),
+            (
+                "opnai",
+                "no provider is named \"opnai\"; did you mean `openai`?",
+            ),
             ("", "no provider is named \"\""),
             ("gpt-5", "no provider is named \"gpt-5\""),
             ("openai:", "`openai` alone means all of its models"),

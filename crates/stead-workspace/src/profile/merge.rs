@@ -19,15 +19,30 @@ fn over(base: Profile, later: &Profile) -> Profile {
         temperature,
         thinking_tokens,
         caching,
-        general_purpose: GeneralPurpose { enabled, description, prompt },
+        general_purpose:
+            GeneralPurpose {
+                enabled,
+                description,
+                prompt,
+            },
     } = later.clone();
     // Under whichever of its names: a tool has one description.
-    let named =
-        |descriptions: BTreeMap<String, String>| descriptions.into_iter().map(|(name, text)| (tool(&name), text));
+    let named = |descriptions: BTreeMap<String, String>| {
+        descriptions
+            .into_iter()
+            .map(|(name, text)| (tool(&name), text))
+    };
     Profile {
         prompt_suffix: prompt_suffix.or(base.prompt_suffix),
-        descriptions: named(base.descriptions).chain(named(descriptions)).collect(),
-        exclude: base.exclude.iter().chain(&exclude).map(|name| tool(name)).collect(),
+        descriptions: named(base.descriptions)
+            .chain(named(descriptions))
+            .collect(),
+        exclude: base
+            .exclude
+            .iter()
+            .chain(&exclude)
+            .map(|name| tool(name))
+            .collect(),
         surface: surface.or(base.surface),
         temperature: temperature.or(base.temperature),
         thinking_tokens: thinking_tokens.or(base.thinking_tokens),
@@ -53,7 +68,9 @@ mod tests {
 
     /// A profile as its file would say it.
     fn profile(text: &str) -> Profile {
-        super::super::ProfileRead::parse("p.yaml", &format!("for: anthropic\n{text}")).unwrap().profile
+        super::super::ProfileRead::parse("p.yaml", &format!("for: anthropic\n{text}"))
+            .unwrap()
+            .profile
     }
 
     #[test]
@@ -66,17 +83,41 @@ mod tests {
             (vec![all], all),
             (vec![all, ""], all),
             (vec!["", all], all),
-            (vec!["prompt_suffix: a", "prompt_suffix: b"], "prompt_suffix: b"),
-            (vec!["prompt_suffix: a", "prompt_suffix: ''"], "prompt_suffix: ''"),
-            (vec!["descriptions: {Bash: a, ls: b}", "descriptions: {execute: c}"], "descriptions: {execute: c, ls: b}"),
-            (vec!["exclude: [Bash]", "exclude: [execute, ls]", "exclude: []"], "exclude: [ls, execute]"),
+            (
+                vec!["prompt_suffix: a", "prompt_suffix: b"],
+                "prompt_suffix: b",
+            ),
+            (
+                vec!["prompt_suffix: a", "prompt_suffix: ''"],
+                "prompt_suffix: ''",
+            ),
+            (
+                vec![
+                    "descriptions: {Bash: a, ls: b}",
+                    "descriptions: {execute: c}",
+                ],
+                "descriptions: {execute: c, ls: b}",
+            ),
+            (
+                vec!["exclude: [Bash]", "exclude: [execute, ls]", "exclude: []"],
+                "exclude: [ls, execute]",
+            ),
             (vec!["surface: title", "surface: snake"], "surface: snake"),
             (vec!["temperature: 1", "temperature: 0"], "temperature: 0"),
-            (vec!["thinking_tokens: 5", "thinking_tokens: 0", "temperature: 1"], "thinking_tokens: 0\ntemperature: 1"),
-            (vec!["caching: 1h", "caching: off"], "caching: off"),
-            (vec!["general_purpose: false", "general_purpose: true"], "general_purpose: true"),
             (
-                vec!["general_purpose: {enabled: false, prompt: p}", "general_purpose: {description: d}"],
+                vec!["thinking_tokens: 5", "thinking_tokens: 0", "temperature: 1"],
+                "thinking_tokens: 0\ntemperature: 1",
+            ),
+            (vec!["caching: 1h", "caching: off"], "caching: off"),
+            (
+                vec!["general_purpose: false", "general_purpose: true"],
+                "general_purpose: true",
+            ),
+            (
+                vec![
+                    "general_purpose: {enabled: false, prompt: p}",
+                    "general_purpose: {description: d}",
+                ],
                 "general_purpose: {enabled: false, prompt: p, description: d}",
             ),
         ];

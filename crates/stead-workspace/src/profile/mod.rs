@@ -70,5 +70,9 @@ impl Profile {
 
 /// Whether excluding `name` excludes the tool of this canonical name: as denying it in a list would deny it.
 fn excluded_by(name: &str, tool: &str) -> bool {
-    !ToolLists { allow: None, deny: vec![name.to_owned()] }.allow(tool)
+    !ToolLists {
+        allow: None,
+        deny: vec![name.to_owned()],
+    }
+    .allow(tool)
 }

@@ -76,7 +76,10 @@ pub struct Given {
 impl Resolved {
     /// What applies to `model`, a `provider:model`, of all there are.
     pub fn new(all: impl IntoIterator<Item = ProfileLayer>, model: &str) -> Self {
-        let mut layers: Vec<ProfileLayer> = all.into_iter().filter(|layer| layer.key.covers(model)).collect();
+        let mut layers: Vec<ProfileLayer> = all
+            .into_iter()
+            .filter(|layer| layer.key.covers(model))
+            .collect();
         layers.sort_by_key(|layer| (layer.source.rank(), layer.key.closeness()));
         let profile = merge(layers.iter().map(|layer| &layer.profile));
         Self { layers, profile }
@@ -101,19 +104,25 @@ impl Resolved {
     /// its own texts name tools, or else what is built in.
     pub fn surface(&self, own: Option<Surface>, layout: Layout, by_layout: Surface) -> Surface {
         let set = |built_in: bool| {
-            let layers = self.layers.iter().filter(|layer| (layer.source == ProfileSource::BuiltIn) == built_in);
+            let layers = self
+                .layers
+                .iter()
+                .filter(|layer| (layer.source == ProfileSource::BuiltIn) == built_in);
             merge(layers.map(|layer| &layer.profile)).surface
         };
         let built_in = match layout {
             Layout::Stead | Layout::Agentscope => set(true),
-            Layout::Openharness | Layout::Openpaw | Layout::Deepagents | Layout::AgentscopePy => None,
+            Layout::Openharness | Layout::Openpaw | Layout::Deepagents | Layout::AgentscopePy => {
+                None
+            }
         };
         own.or_else(|| set(false)).or(built_in).unwrap_or(by_layout)
     }
 
     /// Where the suffix of the prompt comes from.
     pub fn suffix_source(&self) -> String {
-        self.last(|profile| profile.prompt_suffix.is_some()).map_or(String::new(), |layer| layer.source.to_string())
+        self.last(|profile| profile.prompt_suffix.is_some())
+            .map_or(String::new(), |layer| layer.source.to_string())
     }
 
     fn last(&self, says: impl Fn(&Profile) -> bool) -> Option<&ProfileLayer> {
@@ -135,12 +144,24 @@ impl Resolved {
         let mut given = Vec::new();
         let mut add = |key: &str, value: Option<Value>, says: &dyn Fn(&Profile) -> bool| {
             if let (Some(value), Some(by)) = (value, self.last(says)) {
-                given.push(Given { key: key.to_owned(), value, by: by.to_string() });
+                given.push(Given {
+                    key: key.to_owned(),
+                    value,
+                    by: by.to_string(),
+                });
             }
         };
-        add("prompt_suffix", prompt_suffix.as_ref().map(|text| json!(text)), &|p| p.prompt_suffix.is_some());
+        add(
+            "prompt_suffix",
+            prompt_suffix.as_ref().map(|text| json!(text)),
+            &|p| p.prompt_suffix.is_some(),
+        );
         for (tool, text) in descriptions {
-            let says = |p: &Profile| p.descriptions.keys().any(|name| super::merge::tool(name) == *tool);
+            let says = |p: &Profile| {
+                p.descriptions
+                    .keys()
+                    .any(|name| super::merge::tool(name) == *tool)
+            };
             add(&format!("descriptions.{tool}"), Some(json!(text)), &says);
         }
         for tool in exclude {
@@ -148,14 +169,36 @@ impl Resolved {
                 p.exclude.iter().any(|name| excluded_by(name, tool))
             });
         }
-        add("surface", surface.map(|surface| json!(surface)), &|p| p.surface.is_some());
-        add("temperature", temperature.map(|degrees| json!(degrees)), &|p| p.temperature.is_some());
-        add("thinking_tokens", thinking_tokens.map(|tokens| json!(tokens)), &|p| p.thinking_tokens.is_some());
-        add("caching", caching.map(|caching| json!(caching)), &|p| p.caching.is_some());
+        add("surface", surface.map(|surface| json!(surface)), &|p| {
+            p.surface.is_some()
+        });
+        add(
+            "temperature",
+            temperature.map(|degrees| json!(degrees)),
+            &|p| p.temperature.is_some(),
+        );
+        add(
+            "thinking_tokens",
+            thinking_tokens.map(|tokens| json!(tokens)),
+            &|p| p.thinking_tokens.is_some(),
+        );
+        add("caching", caching.map(|caching| json!(caching)), &|p| {
+            p.caching.is_some()
+        });
         let text = |text: &Option<String>| text.as_ref().map(|text| json!(text));
-        add("general_purpose.enabled", helper.enabled.map(|on| json!(on)), &|p| p.general_purpose.enabled.is_some());
-        add("general_purpose.description", text(&helper.description), &|p| p.general_purpose.description.is_some());
-        add("general_purpose.prompt", text(&helper.prompt), &|p| p.general_purpose.prompt.is_some());
+        add(
+            "general_purpose.enabled",
+            helper.enabled.map(|on| json!(on)),
+            &|p| p.general_purpose.enabled.is_some(),
+        );
+        add(
+            "general_purpose.description",
+            text(&helper.description),
+            &|p| p.general_purpose.description.is_some(),
+        );
+        add("general_purpose.prompt", text(&helper.prompt), &|p| {
+            p.general_purpose.prompt.is_some()
+        });
         given
     }
 }
@@ -168,8 +211,15 @@ mod tests {
 
     /// A profile that says which it is.
     fn layer(source: ProfileSource, key: &str) -> ProfileLayer {
-        let profile = Profile { prompt_suffix: Some(format!("{source:?} {key}")), ..Profile::default() };
-        ProfileLayer { key: key.parse().unwrap(), source, profile }
+        let profile = Profile {
+            prompt_suffix: Some(format!("{source:?} {key}")),
+            ..Profile::default()
+        };
+        ProfileLayer {
+            key: key.parse().unwrap(),
+            source,
+            profile,
+        }
     }
 
     #[test]
@@ -214,11 +264,17 @@ mod tests {
             ("anthropic:claude", vec![]),
         ];
         for (model, layers) in table {
-            let profile = layers.last().map(|layer| layer.profile.clone()).unwrap_or_default();
+            let profile = layers
+                .last()
+                .map(|layer| layer.profile.clone())
+                .unwrap_or_default();
             let mut reversed = all();
             reversed.reverse();
             for all in [all(), reversed] {
-                let want = Resolved { layers: layers.clone(), profile: profile.clone() };
+                let want = Resolved {
+                    layers: layers.clone(),
+                    profile: profile.clone(),
+                };
                 assert_eq!(Resolved::new(all, model), want, "{model}");
             }
         }
@@ -229,10 +285,16 @@ mod tests {
         use Surface::{Snake, Title};
         let resolved = |built_in: Option<Surface>, file: Option<Surface>| {
             let layer = |source, surface| ProfileLayer {
-                profile: Profile { surface, ..Profile::default() },
+                profile: Profile {
+                    surface,
+                    ..Profile::default()
+                },
                 ..layer(source, "openai")
             };
-            Resolved::new([layer(ProfileSource::BuiltIn, built_in), layer(FILE, file)], "openai:x")
+            Resolved::new(
+                [layer(ProfileSource::BuiltIn, built_in), layer(FILE, file)],
+                "openai:x",
+            )
         };
         let (stead, foreign) = (Layout::Stead, Layout::Openharness);
         #[rustfmt::skip]
@@ -251,7 +313,10 @@ mod tests {
 
     #[test]
     fn what_holds_is_told_with_who_gave_it() {
-        let layer = |source, key, profile| ProfileLayer { profile, ..layer(source, key) };
+        let layer = |source, key, profile| ProfileLayer {
+            profile,
+            ..layer(source, key)
+        };
         let base = Profile {
             temperature: Some(1.0),
             exclude: ["Write".to_owned()].into(),
@@ -261,15 +326,25 @@ mod tests {
         let close = Profile {
             temperature: Some(0.0),
             descriptions: [("ls".to_owned(), "b".to_owned())].into(),
-            general_purpose: super::super::GeneralPurpose { enabled: Some(false), ..Default::default() },
+            general_purpose: super::super::GeneralPurpose {
+                enabled: Some(false),
+                ..Default::default()
+            },
             ..Profile::default()
         };
         let file = ProfileSource::File("profiles/a.yaml".to_owned());
         let resolved = Resolved::new(
-            [layer(ProfileSource::BuiltIn, "openai", base), layer(file, "openai:gpt*", close)],
+            [
+                layer(ProfileSource::BuiltIn, "openai", base),
+                layer(file, "openai:gpt*", close),
+            ],
             "openai:gpt",
         );
-        let given = |key: &str, value: Value, by: &str| Given { key: key.to_owned(), value, by: by.to_owned() };
+        let given = |key: &str, value: Value, by: &str| Given {
+            key: key.to_owned(),
+            value,
+            by: by.to_owned(),
+        };
         let (first, second) = ("openai (built in)", "openai:gpt* (profiles/a.yaml)");
         assert_eq!(
             resolved.given(),

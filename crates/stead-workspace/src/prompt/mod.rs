@@ -35,7 +35,11 @@ impl Prompt {
         let (stable, volatile) = self.sections.split_at(split);
         let parts = [(join(stable), true), (join(volatile), false)];
         let part = |(text, stable)| SystemPart { text, stable };
-        parts.into_iter().filter(|(text, _)| !text.is_empty()).map(part).collect()
+        parts
+            .into_iter()
+            .filter(|(text, _)| !text.is_empty())
+            .map(part)
+            .collect()
     }
 }
 
@@ -49,10 +53,16 @@ fn join(sections: &[Section]) -> String {
         }
         match group.first().map(|section| section.within) {
             Some(Within::Loaded) => {
-                let notice = if out.contains(LOADED_NOTICE) { "" } else { LOADED_NOTICE };
+                let notice = if out.contains(LOADED_NOTICE) {
+                    ""
+                } else {
+                    LOADED_NOTICE
+                };
                 let separator = if notice.is_empty() { "" } else { "\n" };
                 let text = texts.join("\n");
-                out.push_str(&format!("{notice}{separator}<{LOADED}>\n{text}\n</{LOADED}>"));
+                out.push_str(&format!(
+                    "{notice}{separator}<{LOADED}>\n{text}\n</{LOADED}>"
+                ));
             }
             Some(Within::Prompt) | None => out.push_str(&texts.join("\n\n")),
         }
@@ -82,10 +92,14 @@ mod tests {
             section(order::SKILLS, "  "),
         ]);
         let parts = prompt.parts();
-        let stable =
-            format!("base\n\n{LOADED_NOTICE}\n<loaded_context>\n<a>\nx\n</a>\n<m>\ny\n</m>\n</loaded_context>");
+        let stable = format!(
+            "base\n\n{LOADED_NOTICE}\n<loaded_context>\n<a>\nx\n</a>\n<m>\ny\n</m>\n</loaded_context>"
+        );
         assert_eq!(
-            parts.iter().map(|part| (part.text.as_str(), part.stable)).collect::<Vec<_>>(),
+            parts
+                .iter()
+                .map(|part| (part.text.as_str(), part.stable))
+                .collect::<Vec<_>>(),
             [(stable.as_str(), true), ("today", false)]
         );
     }

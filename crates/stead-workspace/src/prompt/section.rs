@@ -44,9 +44,22 @@ pub struct Cut {
 
 impl Section {
     /// A section of its own.
-    pub fn new(title: impl Into<String>, owner: &'static str, order: u16, text: impl Into<String>) -> Self {
+    pub fn new(
+        title: impl Into<String>,
+        owner: &'static str,
+        order: u16,
+        text: impl Into<String>,
+    ) -> Self {
         let (title, text) = (title.into(), text.into());
-        Self { title, owner, order, sources: Vec::new(), text, within: Within::Prompt, cut: Vec::new() }
+        Self {
+            title,
+            owner,
+            order,
+            sources: Vec::new(),
+            text,
+            within: Within::Prompt,
+            cut: Vec::new(),
+        }
     }
 
     /// The same, from a file.
@@ -57,7 +70,10 @@ impl Section {
 
     /// The same, among the loaded files.
     pub fn loaded(self) -> Self {
-        Self { within: Within::Loaded, ..self }
+        Self {
+            within: Within::Loaded,
+            ..self
+        }
     }
 
     /// The same, and what was left out of it.

@@ -25,7 +25,9 @@ pub fn element(tag: &str, text: &str) -> String {
 
 /// `text` with `&`, `<` and `>` written as XML does.
 pub fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
 }
 
 fn defused(tag: &str, text: &str) -> String {
@@ -46,7 +48,10 @@ fn defused(tag: &str, text: &str) -> String {
 /// Whether what follows `</` names `tag` or a tag of the prompt, in whatever case, after blanks.
 fn closes(tag: &str, after: &str) -> bool {
     let name = after.trim_start();
-    let begins = |tag: &str| name.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag));
+    let begins = |tag: &str| {
+        name.get(..tag.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(tag))
+    };
     begins(tag) || STRUCTURE.into_iter().any(begins)
 }
 
@@ -68,7 +73,10 @@ mod tests {
             assert_eq!(enclosed.matches("</").count(), 1, "{enclosed}");
             assert!(enclosed.ends_with("\n</notes_md>"));
         }
-        assert_eq!(enclose("a_b", "</p> <b>bold</b> é</"), "<a_b>\n</p> <b>bold</b> é</\n</a_b>");
+        assert_eq!(
+            enclose("a_b", "</p> <b>bold</b> é</"),
+            "<a_b>\n</p> <b>bold</b> é</\n</a_b>"
+        );
         assert_eq!(element("name", "a<b>&"), "<name>a&lt;b&gt;&amp;</name>");
     }
 }

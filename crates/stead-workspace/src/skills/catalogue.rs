@@ -85,11 +85,25 @@ impl Catalogue {
 
     /// Takes in a skill that its own layer has already, in another directory.
     pub(crate) fn put_below(&mut self, skill: Skill) {
-        let Some(used) = self.skills.get(skill.name()) else { return };
+        let Some(used) = self.skills.get(skill.name()) else {
+            return;
+        };
         let (by, by_dir) = (used.layer.clone(), used.dir.clone());
-        let message = format!("`{}` is also in {by_dir}, which is used; rename one of them", skill.name());
-        let (layer, path, problem) = (skill.layer.clone(), skill.file(), Problem::of_whole(message));
-        self.findings.push(Finding { layer, path, problem, consequence: Consequence::Skipped });
+        let message = format!(
+            "`{}` is also in {by_dir}, which is used; rename one of them",
+            skill.name()
+        );
+        let (layer, path, problem) = (
+            skill.layer.clone(),
+            skill.file(),
+            Problem::of_whole(message),
+        );
+        self.findings.push(Finding {
+            layer,
+            path,
+            problem,
+            consequence: Consequence::Skipped,
+        });
         self.shadowed.push(Shadowed { skill, by, by_dir });
     }
 }

@@ -10,8 +10,13 @@ impl Catalogue {
     pub async fn check(&self) -> Vec<Finding> {
         let mut findings = self.findings.clone();
         // What the standard says, it says of these files again, and more.
-        findings.retain(|finding| finding.consequence == Consequence::Skipped || !self.is_standard(finding));
-        for skill in self.skills().chain(self.shadowed.iter().map(|shadowed| &shadowed.skill)) {
+        findings.retain(|finding| {
+            finding.consequence == Consequence::Skipped || !self.is_standard(finding)
+        });
+        for skill in self
+            .skills()
+            .chain(self.shadowed.iter().map(|shadowed| &shadowed.skill))
+        {
             let problems = match skill.flavor {
                 Flavor::Standard => problems(skill).await,
                 Flavor::OpenPaw | Flavor::OpenHarness => Vec::new(),
@@ -29,8 +34,11 @@ impl Catalogue {
     }
 
     fn is_standard(&self, finding: &Finding) -> bool {
-        let all = self.skills().chain(self.shadowed.iter().map(|shadowed| &shadowed.skill));
-        let mut of_file = all.filter(|skill| skill.layer == finding.layer && skill.file() == finding.path);
+        let all = self
+            .skills()
+            .chain(self.shadowed.iter().map(|shadowed| &shadowed.skill));
+        let mut of_file =
+            all.filter(|skill| skill.layer == finding.layer && skill.file() == finding.path);
         of_file.any(|skill| skill.flavor == Flavor::Standard)
     }
 }

@@ -47,7 +47,12 @@ struct Key {
 impl Key {
     fn of(skill: &Skill) -> Self {
         let (layer, path, version) = (skill.layer.clone(), skill.file(), skill.version.clone());
-        Self { layer, flavor: skill.flavor, path, version }
+        Self {
+            layer,
+            flavor: skill.flavor,
+            path,
+            version,
+        }
     }
 }
 
@@ -76,7 +81,13 @@ impl SkillLibrary {
         let merge = self.merges.fetch_add(1, Ordering::Relaxed);
         let mut catalogue = Catalogue::default();
         for layer in layers {
-            let mut scan = Scan { layer, found: Vec::new(), findings: Vec::new(), looked_at: 0, ends: BTreeSet::new() };
+            let mut scan = Scan {
+                layer,
+                found: Vec::new(),
+                findings: Vec::new(),
+                looked_at: 0,
+                ends: BTreeSet::new(),
+            };
             scan.run().await;
             catalogue.findings.append(&mut scan.findings);
             let mut found = std::mem::take(&mut scan.found);
@@ -104,15 +115,24 @@ impl SkillLibrary {
             Err(error) => return Err(error.into()),
         };
         let known = {
-            let manifests = self.manifests.lock().unwrap_or_else(PoisonError::into_inner);
-            manifests.iter().find(|(known, _)| *known == version).map(|(_, manifest)| manifest.clone())
+            let manifests = self
+                .manifests
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            manifests
+                .iter()
+                .find(|(known, _)| *known == version)
+                .map(|(_, manifest)| manifest.clone())
         };
         let manifest = match known {
             Some(manifest) => manifest,
             None => {
                 let (manifest, version) = manifest::read(&**files).await?;
                 let manifest = Arc::new(manifest);
-                let mut manifests = self.manifests.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut manifests = self
+                    .manifests
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
                 if manifests.len() == KEPT_MANIFESTS {
                     manifests.remove(0);
                 }
@@ -126,15 +146,28 @@ impl SkillLibrary {
     async fn read(&self, layer: &SkillLayer, found: &Found, merge: u64) -> Read {
         let path = file_in(&found.dir);
         let (layer_name, flavor) = (layer.layer.clone(), layer.flavor);
-        let key = Key { layer: layer_name, flavor, path, version: found.version.clone() };
-        if let Some(known) = self.known.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&key) {
+        let key = Key {
+            layer: layer_name,
+            flavor,
+            path,
+            version: found.version.clone(),
+        };
+        if let Some(known) = self
+            .known
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_mut(&key)
+        {
             known.merge = merge;
             return known.read.clone();
         }
         if found.size > MAX_FILE_BYTES {
             return Arc::new(Err(too_large(found.size)));
         }
-        let range = ReadRange { offset: 0, len: MAX_FILE_BYTES + 1 };
+        let range = ReadRange {
+            offset: 0,
+            len: MAX_FILE_BYTES + 1,
+        };
         let (content, version) = match layer.files.read(&key.path, range).await {
             Ok(read) => read,
             // It may be there again the next time.
@@ -143,16 +176,33 @@ impl SkillLibrary {
         let read = load(layer.flavor, found.dir.name(), &content);
         let read = Arc::new(read.map(|text| (Arc::new(text.header), text.warnings)));
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.insert(Key { version, ..key }, Known { read: read.clone(), body: None, merge });
+        known.insert(
+            Key { version, ..key },
+            Known {
+                read: read.clone(),
+                body: None,
+                merge,
+            },
+        );
         read
     }
 
     pub(crate) fn known_body(&self, skill: &Skill) -> Option<Body> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&Key::of(skill))?.body.clone()
+        self.known
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&Key::of(skill))?
+            .body
+            .clone()
     }
 
     pub(crate) fn keep_body(&self, skill: &Skill, body: Body) {
-        if let Some(known) = self.known.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&Key::of(skill)) {
+        if let Some(known) = self
+            .known
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_mut(&Key::of(skill))
+        {
             known.body = Some(body);
         }
     }
@@ -166,16 +216,29 @@ impl SkillLibrary {
 }
 
 /// `names` are those that the layer has given already.
-fn take(catalogue: &mut Catalogue, names: &mut BTreeSet<String>, layer: &SkillLayer, found: Found, read: &Read) {
+fn take(
+    catalogue: &mut Catalogue,
+    names: &mut BTreeSet<String>,
+    layer: &SkillLayer,
+    found: Found,
+    read: &Read,
+) {
     let path = file_in(&found.dir);
     let mut tell = |problem: &Problem, consequence| {
         let (layer, path, problem) = (layer.layer.clone(), path.clone(), problem.clone());
-        catalogue.findings.push(Finding { layer, path, problem, consequence });
+        catalogue.findings.push(Finding {
+            layer,
+            path,
+            problem,
+            consequence,
+        });
     };
     match &**read {
         Err(problem) => tell(problem, Consequence::Skipped),
         Ok((header, warnings)) => {
-            warnings.iter().for_each(|warning| tell(warning, Consequence::Used));
+            warnings
+                .iter()
+                .for_each(|warning| tell(warning, Consequence::Used));
             let skill = Skill {
                 header: header.clone(),
                 layer: layer.layer.clone(),
@@ -184,7 +247,11 @@ fn take(catalogue: &mut Catalogue, names: &mut BTreeSet<String>, layer: &SkillLa
                 version: found.version,
                 flavor: layer.flavor,
             };
-            if names.insert(header.name.clone()) { catalogue.put(skill) } else { catalogue.put_below(skill) }
+            if names.insert(header.name.clone()) {
+                catalogue.put(skill)
+            } else {
+                catalogue.put_below(skill)
+            }
         }
     }
 }
@@ -212,7 +279,9 @@ impl Scan<'_> {
                 let is_root = depth == 0;
                 for child in self.directories(&dir, is_root).await {
                     if self.looked_at == MAX_DIRECTORIES {
-                        let message = format!("only {MAX_DIRECTORIES} directories are looked at; the rest is left out");
+                        let message = format!(
+                            "only {MAX_DIRECTORIES} directories are looked at; the rest is left out"
+                        );
                         return self.tell(dir, message);
                     }
                     self.looked_at += 1;
@@ -233,12 +302,21 @@ impl Scan<'_> {
                 return Vec::new();
             }
         };
-        if !is_root && entries.iter().any(|entry| entry.name == "skill.md" && entry.kind == FileKind::File) {
-            self.tell(dir.clone(), format!("skill.md must be called {SKILL_FILE}; rename it"));
+        if !is_root
+            && entries
+                .iter()
+                .any(|entry| entry.name == "skill.md" && entry.kind == FileKind::File)
+        {
+            self.tell(
+                dir.clone(),
+                format!("skill.md must be called {SKILL_FILE}; rename it"),
+            );
         }
         let mut children = Vec::new();
         for entry in entries.into_iter().filter(may_hold_skills) {
-            let Ok(path) = dir.join(&entry.name) else { continue };
+            let Ok(path) = dir.join(&entry.name) else {
+                continue;
+            };
             if entry.link && !self.is_new_place(&path).await {
                 continue;
             }
@@ -250,7 +328,9 @@ impl Scan<'_> {
     /// Whether a link leads to a place that was not looked at through another link, and is not above itself.
     async fn is_new_place(&mut self, link: &VPath) -> bool {
         match self.layer.files.resolve(link).await {
-            Ok(end) => !end.contains(link) && !end.contains(&self.layer.root) && self.ends.insert(end),
+            Ok(end) => {
+                !end.contains(link) && !end.contains(&self.layer.root) && self.ends.insert(end)
+            }
             Err(_) => false,
         }
     }
@@ -267,7 +347,11 @@ impl Scan<'_> {
         for (stat, dir) in asked {
             match stat {
                 Ok(stat) if stat.kind == FileKind::File => {
-                    self.found.push(Found { dir, version: stat.version, size: stat.size });
+                    self.found.push(Found {
+                        dir,
+                        version: stat.version,
+                        size: stat.size,
+                    });
                 }
                 Ok(_) => self.tell(dir, format!("its {SKILL_FILE} is not a file")),
                 Err(VfsError::NotFound(_)) => rest.push(dir),
@@ -279,19 +363,34 @@ impl Scan<'_> {
 
     fn tell(&mut self, path: VPath, message: String) {
         let (layer, problem) = (self.layer.layer.clone(), Problem::of_whole(message));
-        self.findings.push(Finding { layer, path, problem, consequence: Consequence::Skipped });
+        self.findings.push(Finding {
+            layer,
+            path,
+            problem,
+            consequence: Consequence::Skipped,
+        });
     }
 }
 
 fn may_hold_skills(entry: &DirEntry) -> bool {
-    entry.kind == FileKind::Directory && !entry.name.starts_with(['.', '_']) && entry.name != "node_modules"
+    entry.kind == FileKind::Directory
+        && !entry.name.starts_with(['.', '_'])
+        && entry.name != "node_modules"
 }
 
 /// The whole SKILL.md of a skill as it is now, and what it says.
 pub(crate) async fn read_skill(skill: &Skill) -> Result<(bytes::Bytes, load::SkillText), String> {
     let path = skill.file();
-    let range = ReadRange { offset: 0, len: MAX_FILE_BYTES + 1 };
-    let (content, _) = skill.files.read(&path, range).await.map_err(|error| error.to_string())?;
-    let text = load(skill.flavor, skill.dir.name(), &content).map_err(|problem| format!("{path}:{problem}"))?;
+    let range = ReadRange {
+        offset: 0,
+        len: MAX_FILE_BYTES + 1,
+    };
+    let (content, _) = skill
+        .files
+        .read(&path, range)
+        .await
+        .map_err(|error| error.to_string())?;
+    let text = load(skill.flavor, skill.dir.name(), &content)
+        .map_err(|problem| format!("{path}:{problem}"))?;
     Ok((content, text))
 }

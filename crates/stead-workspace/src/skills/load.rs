@@ -2,7 +2,9 @@
 //! a warning; what cannot is skipped, with a reason.
 
 use super::problem::Problem;
-use super::standard::{FENCE, MAX_COMPATIBILITY_CHARS, MAX_DESCRIPTION_CHARS, name_problems, with_plain_line_ends};
+use super::standard::{
+    FENCE, MAX_COMPATIBILITY_CHARS, MAX_DESCRIPTION_CHARS, name_problems, with_plain_line_ends,
+};
 use super::yaml::{self, Document, Node, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -66,22 +68,39 @@ pub fn load(flavor: Flavor, dir_name: &str, content: &[u8]) -> Result<SkillText,
     let (front, body) = match (split(&text), flavor) {
         (Ok(parts), _) => parts,
         (Err(problem), Flavor::Standard) => return Err(problem),
-        (Err(_), Flavor::OpenPaw | Flavor::OpenHarness) => return finish(flavor, dir_name, Fields::default(), &text),
+        (Err(_), Flavor::OpenPaw | Flavor::OpenHarness) => {
+            return finish(flavor, dir_name, Fields::default(), &text);
+        }
     };
     let mut warnings = Vec::new();
     let document = match (parse(front, &mut warnings), flavor) {
         (Ok(document), _) => document,
         (Err(problem), Flavor::Standard | Flavor::OpenHarness) => return Err(problem),
         (Err(problem), Flavor::OpenPaw) => {
-            let fields = Fields { warnings: vec![problem], ..Fields::default() };
+            let fields = Fields {
+                warnings: vec![problem],
+                ..Fields::default()
+            };
             return finish(flavor, dir_name, fields, &text);
         }
     };
     let fields = match document.root {
-        Some(Node { value: Value::Map(fields), .. }) => read_fields(fields, warnings),
-        Some(_) | None if flavor != Flavor::Standard => Fields { warnings, ..Fields::default() },
-        Some(Node { place, .. }) => return Err(Problem::at(place, "the front matter is not a map")),
-        None => return Err(Problem::of_whole("the front matter is empty; it needs a name and a description")),
+        Some(Node {
+            value: Value::Map(fields),
+            ..
+        }) => read_fields(fields, warnings),
+        Some(_) | None if flavor != Flavor::Standard => Fields {
+            warnings,
+            ..Fields::default()
+        },
+        Some(Node { place, .. }) => {
+            return Err(Problem::at(place, "the front matter is not a map"));
+        }
+        None => {
+            return Err(Problem::of_whole(
+                "the front matter is empty; it needs a name and a description",
+            ));
+        }
     };
     finish(flavor, dir_name, fields, body)
 }
@@ -99,15 +118,25 @@ fn as_text(content: &[u8]) -> Result<&str, Problem> {
         Err(error) => {
             let before = &content[..error.valid_up_to()];
             let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
-            let column = before.iter().rev().take_while(|&&byte| byte != b'\n').count() + 1;
-            Err(Problem { line, column, message: "it is not UTF-8; save it as UTF-8".to_owned() })
+            let column = before
+                .iter()
+                .rev()
+                .take_while(|&&byte| byte != b'\n')
+                .count()
+                + 1;
+            Err(Problem {
+                line,
+                column,
+                message: "it is not UTF-8; save it as UTF-8".to_owned(),
+            })
         }
     }
 }
 
 /// Why a file of `bytes` is not read.
 pub(crate) fn too_large(bytes: u64) -> Problem {
-    let message = format!("it has {bytes} bytes, at most {MAX_FILE_BYTES}; move parts into files beside it");
+    let message =
+        format!("it has {bytes} bytes, at most {MAX_FILE_BYTES}; move parts into files beside it");
     Problem::of_whole(message)
 }
 
@@ -116,16 +145,23 @@ fn split(text: &str) -> Result<(&str, &str), Problem> {
     let is_fence = |line: &str| line.trim_end() == FENCE;
     let mut lines = text.split_inclusive('\n');
     let Some(first) = lines.next().filter(|line| is_fence(line)) else {
-        return Err(Problem::of_whole("it has no front matter: begin with `---`, name, description, and `---`"));
+        return Err(Problem::of_whole(
+            "it has no front matter: begin with `---`, name, description, and `---`",
+        ));
     };
     let mut end = first.len();
     for line in lines {
         if is_fence(line) {
-            return Ok((&text[first.len()..end], text[end + line.len()..].trim_matches('\n')));
+            return Ok((
+                &text[first.len()..end],
+                text[end + line.len()..].trim_matches('\n'),
+            ));
         }
         end += line.len();
     }
-    Err(Problem::of_whole("its front matter is not closed; put a line `---` behind it"))
+    Err(Problem::of_whole(
+        "its front matter is not closed; put a line `---` behind it",
+    ))
 }
 
 /// The front matter; once more with quotes if the reason is a `key: a: b`.
@@ -139,8 +175,10 @@ fn parse(front: &str, warnings: &mut Vec<Problem>) -> Result<Document, Problem> 
         return Err(first);
     }
     let document = yaml::parse(&quoted, 2).map_err(|_| first.clone())?;
-    warnings
-        .push(Problem { message: "a text with `: ` in it must be quoted; it was read as if it were".into(), ..first });
+    warnings.push(Problem {
+        message: "a text with `: ` in it must be quoted; it was read as if it were".into(),
+        ..first
+    });
     Ok(document)
 }
 
@@ -149,15 +187,28 @@ fn with_quotes(front: &str) -> Cow<'_, str> {
     let quote = |line: &str| -> Option<String> {
         let (key, value) = line.trim_end().split_once(": ")?;
         let value = value.trim();
-        let is_key = !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'));
+        let is_key = !key.is_empty()
+            && key
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'));
         let is_plain = !value.starts_with(['"', '\'', '|', '>', '[', '{', '#', '&', '*', '!']);
         let has_colon = value.contains(": ") || value.ends_with(':');
-        (is_key && is_plain && has_colon)
-            .then(|| format!("{key}: \"{}\"\n", value.replace('\\', "\\\\").replace('"', "\\\"")))
+        (is_key && is_plain && has_colon).then(|| {
+            format!(
+                "{key}: \"{}\"\n",
+                value.replace('\\', "\\\\").replace('"', "\\\"")
+            )
+        })
     };
-    let lines: Vec<Cow<'_, str>> =
-        front.split_inclusive('\n').map(|line| quote(line).map_or(Cow::Borrowed(line), Cow::Owned)).collect();
-    if lines.iter().all(|line| matches!(line, Cow::Borrowed(_))) { front.into() } else { lines.concat().into() }
+    let lines: Vec<Cow<'_, str>> = front
+        .split_inclusive('\n')
+        .map(|line| quote(line).map_or(Cow::Borrowed(line), Cow::Owned))
+        .collect();
+    if lines.iter().all(|line| matches!(line, Cow::Borrowed(_))) {
+        front.into()
+    } else {
+        lines.concat().into()
+    }
 }
 
 /// Fields as they were found, before the rules of a flavor.
@@ -170,15 +221,22 @@ struct Fields {
 }
 
 fn read_fields(nodes: Vec<(Node, Node)>, warnings: Vec<Problem>) -> Fields {
-    let mut fields = Fields { warnings, ..Fields::default() };
+    let mut fields = Fields {
+        warnings,
+        ..Fields::default()
+    };
     for (key, node) in nodes {
         let name = key.text().unwrap_or_default().to_owned();
-        match (name.as_str(), node.text().map(|text| text.trim().to_owned())) {
+        match (
+            name.as_str(),
+            node.text().map(|text| text.trim().to_owned()),
+        ) {
             ("name", Some(text)) if !text.is_empty() => {
                 fields.name = Some((one_line(&text), Problem::at(node.place, String::new())));
             }
             ("description", Some(text)) if !text.is_empty() => {
-                fields.description = Some(fields.within("description", text, MAX_DESCRIPTION_CHARS, &node));
+                fields.description =
+                    Some(fields.within("description", text, MAX_DESCRIPTION_CHARS, &node));
             }
             ("license", Some(text)) => fields.rest.license = Some(text),
             ("compatibility", Some(text)) => {
@@ -186,11 +244,16 @@ fn read_fields(nodes: Vec<(Node, Node)>, warnings: Vec<Problem>) -> Fields {
                 fields.rest.compatibility = Some(text);
             }
             // Seen in the wild; the standard puts it into metadata.
-            ("version", Some(text)) => drop(fields.rest.metadata.insert("version".to_owned(), text)),
+            ("version", Some(text)) => {
+                drop(fields.rest.metadata.insert("version".to_owned(), text))
+            }
             ("allowed-tools", _) => fields.rest.allowed_tools = tools(&node),
             ("metadata", _) => fields.read_metadata(node),
             ("name" | "description", None) => {
-                fields.warnings.push(Problem::at(node.place, format!("`{name}` must be a text, not {}", node.kind())));
+                fields.warnings.push(Problem::at(
+                    node.place,
+                    format!("`{name}` must be a text, not {}", node.kind()),
+                ));
             }
             // Fields of other clients; `stead skills check` tells of them.
             _ => {}
@@ -201,7 +264,9 @@ fn read_fields(nodes: Vec<(Node, Node)>, warnings: Vec<Problem>) -> Fields {
 
 impl Fields {
     fn within(&mut self, field: &str, text: String, limit: usize, node: &Node) -> String {
-        let Some((end, _)) = text.char_indices().nth(limit) else { return text };
+        let Some((end, _)) = text.char_indices().nth(limit) else {
+            return text;
+        };
         let length = text.chars().count();
         let message = format!("`{field}` has {length} characters; only the first {limit} are used");
         self.warnings.push(Problem::at(node.place, message));
@@ -210,13 +275,21 @@ impl Fields {
 
     fn read_metadata(&mut self, node: Node) {
         let Value::Map(entries) = node.value else {
-            return self.warnings.push(Problem::at(node.place, "`metadata` must be a map; it is left out"));
+            return self.warnings.push(Problem::at(
+                node.place,
+                "`metadata` must be a map; it is left out",
+            ));
         };
         for (key, value) in entries {
             match (key.text(), value.text()) {
-                (Some(key), Some(text)) => drop(self.rest.metadata.insert(key.to_owned(), text.to_owned())),
+                (Some(key), Some(text)) => {
+                    drop(self.rest.metadata.insert(key.to_owned(), text.to_owned()))
+                }
                 (key, _) => {
-                    let message = format!("metadata.{} is not a text; it is left out", key.unwrap_or_default());
+                    let message = format!(
+                        "metadata.{} is not a text; it is left out",
+                        key.unwrap_or_default()
+                    );
                     self.warnings.push(Problem::at(value.place, message));
                 }
             }
@@ -227,7 +300,11 @@ impl Fields {
 fn tools(node: &Node) -> Vec<String> {
     match &node.value {
         Value::Text(text) => text.split_whitespace().map(str::to_owned).collect(),
-        Value::List(items) => items.iter().filter_map(Node::text).map(str::to_owned).collect(),
+        Value::List(items) => items
+            .iter()
+            .filter_map(Node::text)
+            .map(str::to_owned)
+            .collect(),
         Value::Map(_) | Value::Nothing => Vec::new(),
     }
 }
@@ -237,16 +314,31 @@ fn one_line(text: &str) -> String {
 }
 
 /// Applies what a flavor asks for.
-fn finish(flavor: Flavor, dir_name: &str, fields: Fields, body: &str) -> Result<SkillText, Problem> {
-    let Fields { name, description, rest, mut warnings } = fields;
+fn finish(
+    flavor: Flavor,
+    dir_name: &str,
+    fields: Fields,
+    body: &str,
+) -> Result<SkillText, Problem> {
+    let Fields {
+        name,
+        description,
+        rest,
+        mut warnings,
+    } = fields;
     let name = match (name, flavor) {
         (Some((name, place)), Flavor::Standard) => {
-            warnings.extend(name_problems(dir_name, &name).map(|message| Problem { message, ..place.clone() }));
+            warnings.extend(name_problems(dir_name, &name).map(|message| Problem {
+                message,
+                ..place.clone()
+            }));
             name
         }
         (Some((name, _)), Flavor::OpenPaw | Flavor::OpenHarness) => name,
         (None, Flavor::Standard) => {
-            warnings.push(Problem::of_whole(format!("it has no name; that of its directory, `{dir_name}`, is used")));
+            warnings.push(Problem::of_whole(format!(
+                "it has no name; that of its directory, `{dir_name}`, is used"
+            )));
             dir_name.to_owned()
         }
         (None, Flavor::OpenPaw | Flavor::OpenHarness) => dir_name.to_owned(),
@@ -254,7 +346,8 @@ fn finish(flavor: Flavor, dir_name: &str, fields: Fields, body: &str) -> Result<
     let description = match (description, flavor) {
         (Some(description), _) => description,
         (None, Flavor::Standard) => {
-            let message = "it has no description, so nobody could tell when to use it; add `description: …`";
+            let message =
+                "it has no description, so nobody could tell when to use it; add `description: …`";
             return Err(Problem::of_whole(message));
         }
         (None, Flavor::OpenPaw) => String::new(),
@@ -263,12 +356,28 @@ fn finish(flavor: Flavor, dir_name: &str, fields: Fields, body: &str) -> Result<
     if flavor == Flavor::OpenHarness && body.trim().is_empty() {
         return Err(Problem::of_whole("it has no text"));
     }
-    Ok(SkillText { header: Header { name, description, ..rest }, body: body.to_owned(), warnings })
+    Ok(SkillText {
+        header: Header {
+            name,
+            description,
+            ..rest
+        },
+        body: body.to_owned(),
+        warnings,
+    })
 }
 
 /// The first line that is not a heading.
 fn first_sentence(body: &str) -> String {
     let lines = body.lines().map(str::trim).filter(|line| !line.is_empty());
-    let line = lines.clone().find(|line| !line.starts_with('#')).or(lines.clone().next()).unwrap_or_default();
-    line.trim_start_matches('#').trim().chars().take(MAX_DESCRIPTION_CHARS).collect()
+    let line = lines
+        .clone()
+        .find(|line| !line.starts_with('#'))
+        .or(lines.clone().next())
+        .unwrap_or_default();
+    line.trim_start_matches('#')
+        .trim()
+        .chars()
+        .take(MAX_DESCRIPTION_CHARS)
+        .collect()
 }

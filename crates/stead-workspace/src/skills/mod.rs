@@ -41,8 +41,9 @@ pub use problem::Problem;
 pub use render::SkillPrompt;
 pub use skill::{Layer, SKILL_FILE, Skill, SkillLayer};
 pub use source::{
-    ArchiveError, ArchiveFormat, Bundle, BundleFile, BundledSkill, Fetched, Installation, Installed, InstalledSkill,
-    InstalledSource, MANIFEST, Progress, SKILLS_DIR, Source, SourceError, SourceKind, publish, published,
+    ArchiveError, ArchiveFormat, Bundle, BundleFile, BundledSkill, Fetched, Installation,
+    Installed, InstalledSkill, InstalledSource, MANIFEST, Progress, SKILLS_DIR, Source,
+    SourceError, SourceKind, publish, published,
 };
 pub use standard::{MAX_COMPATIBILITY_CHARS, MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, validate};
 pub use tool::load_skill;

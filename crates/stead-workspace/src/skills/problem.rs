@@ -16,12 +16,20 @@ pub struct Problem {
 impl Problem {
     /// A problem with the text as a whole.
     pub(crate) fn of_whole(message: impl Into<String>) -> Self {
-        Self { line: 1, column: 1, message: message.into() }
+        Self {
+            line: 1,
+            column: 1,
+            message: message.into(),
+        }
     }
 
     /// A problem at `place`.
     pub(crate) fn at(place: Place, message: impl Into<String>) -> Self {
-        Self { line: place.line, column: place.column, message: message.into() }
+        Self {
+            line: place.line,
+            column: place.column,
+            message: message.into(),
+        }
     }
 }
 

@@ -50,8 +50,9 @@ impl Catalogue {
         }
         for limit in SHORTENED_CHARS {
             let entries: String = self.skills().map(|skill| entry(skill, limit)).collect();
-            let cut = (limit != usize::MAX)
-                .then(|| format!("descriptions are shortened to {limit} characters; use {tool} to read more"));
+            let cut = (limit != usize::MAX).then(|| {
+                format!("descriptions are shortened to {limit} characters; use {tool} to read more")
+            });
             let text = listing(tool, &entries, cut.as_deref());
             if text.len() <= max_bytes {
                 return Some(SkillPrompt { text, cut });
@@ -64,7 +65,10 @@ impl Catalogue {
     fn cut_off(&self, tool: &str, max_bytes: usize) -> SkillPrompt {
         let total = self.skills().len();
         let announce = |shown: usize| {
-            format!("{} of {total} skills are not shown; {tool} with any name lists them", total - shown)
+            format!(
+                "{} of {total} skills are not shown; {tool} with any name lists them",
+                total - shown
+            )
         };
         // The longest announcement is the one that leaves out most.
         let frame = listing(tool, "", Some(&announce(0))).len();
@@ -79,7 +83,10 @@ impl Catalogue {
             shown += 1;
         }
         let cut = announce(shown);
-        SkillPrompt { text: listing(tool, &entries, Some(&cut)), cut: Some(cut) }
+        SkillPrompt {
+            text: listing(tool, &entries, Some(&cut)),
+            cut: Some(cut),
+        }
     }
 }
 
@@ -105,7 +112,11 @@ impl SkillLibrary {
                     continue;
                 }
             };
-            let mut block = format!("<skill name=\"{}\">\n{}\n", escape(skill.name()), enclose(&text));
+            let mut block = format!(
+                "<skill name=\"{}\">\n{}\n",
+                escape(skill.name()),
+                enclose(&text)
+            );
             if more_bytes > 0 {
                 let _ = writeln!(block, "[{more_bytes} more bytes; use load_skill]");
             }
@@ -121,17 +132,28 @@ impl SkillLibrary {
         }
         let mut announced = Vec::new();
         if !left_out.is_empty() {
-            announced.push(format!("not shown: {}; use load_skill to read them", some(&left_out)));
+            announced.push(format!(
+                "not shown: {}; use load_skill to read them",
+                some(&left_out)
+            ));
         }
         if !cut.is_empty() {
-            announced.push(format!("cut short: {}; use load_skill to read more", some(&cut)));
+            announced.push(format!(
+                "cut short: {}; use load_skill to read more",
+                some(&cut)
+            ));
         }
         if !broken.is_empty() {
             announced.push(format!("cannot be read: {}", some(&broken)));
         }
         let cut = (!announced.is_empty()).then(|| announced.join(". "));
-        let notice = cut.as_ref().map_or(String::new(), |cut| format!("[{}]\n", enclose(cut)));
-        Some(SkillPrompt { text: format!("<skills>\n{bodies}{notice}</skills>"), cut })
+        let notice = cut
+            .as_ref()
+            .map_or(String::new(), |cut| format!("[{}]\n", enclose(cut)));
+        Some(SkillPrompt {
+            text: format!("<skills>\n{bodies}{notice}</skills>"),
+            cut,
+        })
     }
 
     /// The body of a skill, read if it is not known.
@@ -141,7 +163,10 @@ impl SkillLibrary {
         }
         let (_, text) = read_skill(skill).await?;
         let shown = floor(&text.body, MAX_BODY_BYTES);
-        let body = Body { text: text.body[..shown].into(), more_bytes: text.body.len() - shown };
+        let body = Body {
+            text: text.body[..shown].into(),
+            more_bytes: text.body.len() - shown,
+        };
         self.keep_body(skill, body.clone());
         Ok(body)
     }
@@ -154,7 +179,12 @@ fn listing(tool: &str, entries: &str, notice: Option<&str>) -> String {
 }
 
 fn entry(skill: &Skill, max_chars: usize) -> String {
-    let description = skill.header.description.split_whitespace().collect::<Vec<_>>().join(" ");
+    let description = skill
+        .header
+        .description
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
     let description = match description.char_indices().nth(max_chars) {
         Some((end, _)) => format!("{}…", &description[..end]),
         None => description,
@@ -166,13 +196,25 @@ fn entry(skill: &Skill, max_chars: usize) -> String {
 /// The first few, and how many more there are.
 fn some(names: &[String]) -> String {
     const SHOWN: usize = 20;
-    let shown = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
-    if names.len() > SHOWN { format!("{shown} and {} more", names.len() - SHOWN) } else { shown }
+    let shown = names
+        .iter()
+        .take(SHOWN)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(", ");
+    if names.len() > SHOWN {
+        format!("{shown} and {} more", names.len() - SHOWN)
+    } else {
+        shown
+    }
 }
 
 /// Text that is nothing but text in XML.
 pub(crate) fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
 }
 
 /// Keeps a text inside its tag: whatever looks like one of our closing tags is defused.
@@ -183,7 +225,9 @@ pub(crate) fn enclose(text: &str) -> String {
         let (before, tag) = rest.split_at(at);
         out.push_str(before);
         let name = tag[2..].trim_start().as_bytes();
-        let is_ours = name.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"skill"));
+        let is_ours = name
+            .get(..5)
+            .is_some_and(|start| start.eq_ignore_ascii_case(b"skill"));
         out.push_str(if is_ours { "<\\/" } else { "</" });
         rest = &tag[2..];
     }

@@ -30,7 +30,9 @@ impl Skill {
 
     /// Its SKILL.md.
     pub fn file(&self) -> VPath {
-        self.dir.join(SKILL_FILE).unwrap_or_else(|_| self.dir.clone())
+        self.dir
+            .join(SKILL_FILE)
+            .unwrap_or_else(|_| self.dir.clone())
     }
 }
 

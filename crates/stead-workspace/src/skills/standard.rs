@@ -21,7 +21,14 @@ pub const MAX_DESCRIPTION_CHARS: usize = 1024;
 /// Longest statement of compatibility, in characters.
 pub const MAX_COMPATIBILITY_CHARS: usize = 500;
 /// Every field there is.
-const FIELDS: [&str; 6] = ["allowed-tools", "compatibility", "description", "license", "metadata", "name"];
+const FIELDS: [&str; 6] = [
+    "allowed-tools",
+    "compatibility",
+    "description",
+    "license",
+    "metadata",
+    "name",
+];
 /// What begins and ends a front matter.
 pub(crate) const FENCE: &str = "---";
 
@@ -31,12 +38,18 @@ pub fn validate(dir_name: &str, text: &str) -> Vec<Problem> {
     let text = with_plain_line_ends(text);
     let Some(rest) = text.strip_prefix(FENCE) else {
         let message = "a SKILL.md must begin with `---`, its front matter, and `---` again";
-        let bom = if text.starts_with('\u{feff}') { "; remove the byte order mark before it" } else { "" };
+        let bom = if text.starts_with('\u{feff}') {
+            "; remove the byte order mark before it"
+        } else {
+            ""
+        };
         return vec![Problem::of_whole(format!("{message}{bom}"))];
     };
     // The reference takes the next `---` for the end, wherever it stands.
     let Some(end) = rest.find(FENCE) else {
-        return vec![Problem::of_whole("the front matter is not closed; put a line `---` behind it")];
+        return vec![Problem::of_whole(
+            "the front matter is not closed; put a line `---` behind it",
+        )];
     };
     let document = match yaml::parse(&rest[..end], 1) {
         Ok(document) => document,
@@ -44,7 +57,10 @@ pub fn validate(dir_name: &str, text: &str) -> Vec<Problem> {
     };
     let mut problems = document.not_strict;
     match document.root {
-        Some(Node { value: Value::Map(fields), .. }) => problems.extend(check_fields(dir_name, &fields)),
+        Some(Node {
+            value: Value::Map(fields),
+            ..
+        }) => problems.extend(check_fields(dir_name, &fields)),
         Some(Node { place, .. }) => problems.push(Problem::at(place, NOT_A_MAP)),
         None => problems.push(Problem::of_whole(NOT_A_MAP)),
     }
@@ -67,33 +83,65 @@ fn check_fields(dir_name: &str, fields: &[(Node, Node)]) -> Vec<Problem> {
     for (key, _) in fields {
         let name = key.text().unwrap_or_default();
         if !FIELDS.contains(&name) {
-            let near = stead_tools::nearest(name, &FIELDS).map(|near| format!(", did you mean `{near}`?"));
+            let near =
+                stead_tools::nearest(name, &FIELDS).map(|near| format!(", did you mean `{near}`?"));
             let (near, all) = (near.unwrap_or_default(), FIELDS.join(", "));
-            let message = format!("there is no field `{name}`{near} (there are {all}; others belong into metadata)");
+            let message = format!(
+                "there is no field `{name}`{near} (there are {all}; others belong into metadata)"
+            );
             problems.push(Problem::at(key.place, message));
         }
     }
-    let field = |name: &str| fields.iter().find(|(key, _)| key.text() == Some(name)).map(|(_, value)| value);
+    let field = |name: &str| {
+        fields
+            .iter()
+            .find(|(key, _)| key.text() == Some(name))
+            .map(|(_, value)| value)
+    };
     match field("name") {
         None => problems.push(Problem::of_whole("the required field `name` is missing")),
-        Some(node) => match node.text().map(python_strip).filter(|name| !name.is_empty()) {
-            None => problems.push(Problem::at(node.place, "`name` must be a text that is not empty")),
-            Some(name) => problems.extend(name_problems(dir_name, name).map(|text| Problem::at(node.place, text))),
+        Some(node) => match node
+            .text()
+            .map(python_strip)
+            .filter(|name| !name.is_empty())
+        {
+            None => problems.push(Problem::at(
+                node.place,
+                "`name` must be a text that is not empty",
+            )),
+            Some(name) => problems
+                .extend(name_problems(dir_name, name).map(|text| Problem::at(node.place, text))),
         },
     }
     match field("description") {
-        None => problems.push(Problem::of_whole("the required field `description` is missing")),
+        None => problems.push(Problem::of_whole(
+            "the required field `description` is missing",
+        )),
         Some(node) => match node.text().filter(|text| !python_strip(text).is_empty()) {
-            None => problems.push(Problem::at(node.place, "`description` must be a text that is not empty")),
-            Some(text) => problems.extend(too_long("description", text, MAX_DESCRIPTION_CHARS, node.place)),
+            None => problems.push(Problem::at(
+                node.place,
+                "`description` must be a text that is not empty",
+            )),
+            Some(text) => problems.extend(too_long(
+                "description",
+                text,
+                MAX_DESCRIPTION_CHARS,
+                node.place,
+            )),
         },
     }
     if let Some(node) = field("compatibility") {
         match node.text() {
-            None => {
-                problems.push(Problem::at(node.place, format!("`compatibility` must be a text, not {}", node.kind())))
-            }
-            Some(text) => problems.extend(too_long("compatibility", text, MAX_COMPATIBILITY_CHARS, node.place)),
+            None => problems.push(Problem::at(
+                node.place,
+                format!("`compatibility` must be a text, not {}", node.kind()),
+            )),
+            Some(text) => problems.extend(too_long(
+                "compatibility",
+                text,
+                MAX_COMPATIBILITY_CHARS,
+                node.place,
+            )),
         }
     }
     problems
@@ -106,14 +154,18 @@ pub(crate) fn name_problems(dir_name: &str, name: &str) -> impl Iterator<Item = 
     let lower = name.to_lowercase();
     let dir: String = dir_name.nfkc().collect();
     let found = [
-        (length > MAX_NAME_CHARS).then(|| format!("the name has {length} characters, at most {MAX_NAME_CHARS}")),
+        (length > MAX_NAME_CHARS)
+            .then(|| format!("the name has {length} characters, at most {MAX_NAME_CHARS}")),
         (name != lower).then(|| format!("the name `{name}` must be lower case: `{lower}`")),
-        (name.starts_with('-') || name.ends_with('-')).then(|| "a name must not begin or end with `-`".to_owned()),
-        name.contains("--").then(|| "a name must not contain `--`".to_owned()),
+        (name.starts_with('-') || name.ends_with('-'))
+            .then(|| "a name must not begin or end with `-`".to_owned()),
+        name.contains("--")
+            .then(|| "a name must not contain `--`".to_owned()),
         name.chars()
             .find(|&c| c != '-' && !is_letter_or_number(c))
             .map(|c| format!("a name has letters, digits and single `-` only, not {c:?}")),
-        (dir != name).then(|| format!("the name `{name}` must be that of its directory, `{dir_name}`")),
+        (dir != name)
+            .then(|| format!("the name `{name}` must be that of its directory, `{dir_name}`")),
     ];
     found.into_iter().flatten()
 }
@@ -141,5 +193,10 @@ fn python_strip(text: &str) -> &str {
 
 fn too_long(field: &str, text: &str, limit: usize, place: Place) -> Option<Problem> {
     let length = text.chars().count();
-    (length > limit).then(|| Problem::at(place, format!("`{field}` has {length} characters, at most {limit}")))
+    (length > limit).then(|| {
+        Problem::at(
+            place,
+            format!("`{field}` has {length} characters, at most {limit}"),
+        )
+    })
 }

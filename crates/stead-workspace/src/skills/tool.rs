@@ -28,7 +28,8 @@ pub fn load_skill(catalogue: Arc<Catalogue>) -> Option<Arc<dyn Tool>> {
     if catalogue.is_empty() {
         return None;
     }
-    let mut name = json!({"type": "string", "description": "The skill, as <available_skills> names it."});
+    let mut name =
+        json!({"type": "string", "description": "The skill, as <available_skills> names it."});
     if catalogue.skills().len() <= MAX_ENUM_NAMES {
         name["enum"] = catalogue.skills().map(Skill::name).collect();
     }
@@ -80,10 +81,15 @@ struct SkillArgs {
 impl Titled for SkillForm {
     type Args = SkillArgs;
     const NAME: &'static str = "Skill";
-    const DESCRIPTION: &'static str =
-        "Loads the instructions of a skill, or one of its files. Use it before a task that a skill fits.";
-    const SPELLINGS: Spellings =
-        Spellings { names: &[("name", "skill"), ("skill_name", "skill"), ("path", "resource_path")], values: &[] };
+    const DESCRIPTION: &'static str = "Loads the instructions of a skill, or one of its files. Use it before a task that a skill fits.";
+    const SPELLINGS: Spellings = Spellings {
+        names: &[
+            ("name", "skill"),
+            ("skill_name", "skill"),
+            ("path", "resource_path"),
+        ],
+        values: &[],
+    };
 
     fn canonical(args: SkillArgs) -> Value {
         json!({"name": args.skill, "path": args.resource_path})
@@ -96,17 +102,32 @@ impl Tool for LoadSkill {
     }
 
     fn accesses(&self, args: &Value) -> Vec<Access> {
-        let Ok(Args { name, path }) = Args::deserialize(args) else { return Vec::new() };
-        let skill = self.catalogue.get(&name).filter(|skill| skill.layer.is_in_workspace());
-        let file = skill.and_then(|skill| skill.dir.join(path.as_deref().unwrap_or(SKILL_FILE)).ok());
-        file.map(|file| Access { path: file.as_str().to_owned(), kind: AccessKind::Read, reach: Reach::Content })
-            .into_iter()
-            .collect()
+        let Ok(Args { name, path }) = Args::deserialize(args) else {
+            return Vec::new();
+        };
+        let skill = self
+            .catalogue
+            .get(&name)
+            .filter(|skill| skill.layer.is_in_workspace());
+        let file =
+            skill.and_then(|skill| skill.dir.join(path.as_deref().unwrap_or(SKILL_FILE)).ok());
+        file.map(|file| Access {
+            path: file.as_str().to_owned(),
+            kind: AccessKind::Read,
+            reach: Reach::Content,
+        })
+        .into_iter()
+        .collect()
     }
 
     fn spellings(&self) -> Spellings {
         Spellings {
-            names: &[("skill", "name"), ("skillId", "name"), ("skill_name", "name"), ("resource_path", "path")],
+            names: &[
+                ("skill", "name"),
+                ("skillId", "name"),
+                ("skill_name", "name"),
+                ("resource_path", "path"),
+            ],
             values: &[],
         }
     }
@@ -121,8 +142,11 @@ impl Tool for LoadSkill {
 
     fn call<'a>(&'a self, cx: &'a ToolCx, args: Value) -> BoxFuture<'a, Result<Output, ToolError>> {
         Box::pin(async move {
-            let Args { name, path } = Args::deserialize(&args).map_err(|error| ToolError::Tell(error.to_string()))?;
-            let Some(skill) = self.catalogue.get(&name) else { return Err(self.unknown(&name)) };
+            let Args { name, path } =
+                Args::deserialize(&args).map_err(|error| ToolError::Tell(error.to_string()))?;
+            let Some(skill) = self.catalogue.get(&name) else {
+                return Err(self.unknown(&name));
+            };
             match path.as_deref().filter(|path| !is_body(path)) {
                 None => body(cx, skill).await,
                 Some(path) => resource(skill, path).await,
@@ -139,11 +163,24 @@ fn is_body(path: &str) -> bool {
 impl LoadSkill {
     fn unknown(&self, name: &str) -> ToolError {
         let names: Vec<&str> = self.catalogue.skills().map(Skill::name).collect();
-        let near = nearest(name, &names).map(|near| format!(" Did you mean `{near}`?")).unwrap_or_default();
-        let listed = names.iter().take(MAX_LISTED_NAMES).copied().collect::<Vec<_>>().join(", ");
+        let near = nearest(name, &names)
+            .map(|near| format!(" Did you mean `{near}`?"))
+            .unwrap_or_default();
+        let listed = names
+            .iter()
+            .take(MAX_LISTED_NAMES)
+            .copied()
+            .collect::<Vec<_>>()
+            .join(", ");
         let more = names.len().saturating_sub(MAX_LISTED_NAMES);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        ToolError::Tell(format!("there is no skill `{name}`.{near} There are: {listed}{more}"))
+        let more = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
+        ToolError::Tell(format!(
+            "there is no skill `{name}`.{near} There are: {listed}{more}"
+        ))
     }
 }
 
@@ -151,13 +188,23 @@ async fn body(cx: &ToolCx, skill: &Skill) -> Result<Output, ToolError> {
     let (content, text) = read_skill(skill).await.map_err(ToolError::Tell)?;
     let (name, version) = (skill.name(), ContentHash::of(&content).to_string());
     if cx.active.has(name, &version) {
-        let text = format!("The skill `{name}` is loaded already and did not change: its instructions stand above.");
+        let text = format!(
+            "The skill `{name}` is loaded already and did not change: its instructions stand above."
+        );
         return Ok(Output::text(text));
     }
     let shown = floor(&text.body, MAX_TEXT_BYTES);
-    let mut out = format!("<skill name=\"{}\">\n{}\n", escape(name), enclose(&text.body[..shown]));
+    let mut out = format!(
+        "<skill name=\"{}\">\n{}\n",
+        escape(name),
+        enclose(&text.body[..shown])
+    );
     if shown < text.body.len() {
-        let _ = writeln!(out, "[{} more bytes are not shown]", text.body.len() - shown);
+        let _ = writeln!(
+            out,
+            "[{} more bytes are not shown]",
+            text.body.len() - shown
+        );
     }
     out.push_str("</skill>");
     if let Some(needs) = &skill.header.compatibility {
@@ -167,14 +214,23 @@ async fn body(cx: &ToolCx, skill: &Skill) -> Result<Output, ToolError> {
         let _ = write!(out, "\nIts directory is {}.", skill.dir);
     }
     out.push_str(&files(skill).await.map_err(|error| tell(&error))?);
-    let activates = Some(Activation { skill: name.to_owned(), version });
-    Ok(Output { activates, ..Output::text(out) })
+    let activates = Some(Activation {
+        skill: name.to_owned(),
+        version,
+    });
+    Ok(Output {
+        activates,
+        ..Output::text(out)
+    })
 }
 
 /// The skill's other files, in words.
 async fn files(skill: &Skill) -> Result<String, VfsError> {
     // One more than is listed tells that there are more; SKILL.md and directories take places too.
-    let walk = skill.files.walk(&skill.dir, None, MAX_LISTED_FILES * 4).await?;
+    let walk = skill
+        .files
+        .walk(&skill.dir, None, MAX_LISTED_FILES * 4)
+        .await?;
     let own = skill.file();
     let all: Vec<&VPath> = walk
         .entries
@@ -188,7 +244,11 @@ async fn files(skill: &Skill) -> Result<String, VfsError> {
     let below = skill.dir.as_str().len();
     let mut out = "\nIts other files, to be loaded with `path` when they are needed:".to_owned();
     for path in all.iter().take(MAX_LISTED_FILES) {
-        let _ = write!(out, "\n- {}", path.as_str()[below..].trim_start_matches('/'));
+        let _ = write!(
+            out,
+            "\n- {}",
+            path.as_str()[below..].trim_start_matches('/')
+        );
     }
     if all.len() > MAX_LISTED_FILES || walk.truncated {
         out.push_str("\n[there are more]");
@@ -198,10 +258,16 @@ async fn files(skill: &Skill) -> Result<String, VfsError> {
 
 async fn resource(skill: &Skill, path: &str) -> Result<Output, ToolError> {
     let name = skill.name();
-    let file = skill.dir.join(path).map_err(|error| ToolError::Tell(error.to_string()))?;
+    let file = skill
+        .dir
+        .join(path)
+        .map_err(|error| ToolError::Tell(error.to_string()))?;
     let files = &skill.files;
     let (end, home) = (files.resolve(&file).await, files.resolve(&skill.dir).await);
-    let (end, home) = (end.map_err(|error| tell(&error))?, home.map_err(|error| tell(&error))?);
+    let (end, home) = (
+        end.map_err(|error| tell(&error))?,
+        home.map_err(|error| tell(&error))?,
+    );
     if !home.contains(&end) {
         return Err(ToolError::Tell(format!(
             "{path} leads out of the skill `{name}`, and only its own files can be loaded"
@@ -211,7 +277,9 @@ async fn resource(skill: &Skill, path: &str) -> Result<Output, ToolError> {
         Ok(stat) => stat,
         Err(VfsError::NotFound(_)) => {
             let listed = self::files(skill).await.map_err(|error| tell(&error))?;
-            return Err(ToolError::Tell(format!("the skill `{name}` has no file {path}.{listed}")));
+            return Err(ToolError::Tell(format!(
+                "the skill `{name}` has no file {path}.{listed}"
+            )));
         }
         Err(error) => return Err(tell(&error)),
     };
@@ -223,17 +291,38 @@ async fn resource(skill: &Skill, path: &str) -> Result<Output, ToolError> {
         }
         FileKind::Other => return Err(ToolError::Tell(format!("{path} is not a regular file"))),
     }
-    let range = ReadRange { offset: 0, len: MAX_TEXT_BYTES as u64 };
-    let (content, _) = files.read(&file, range).await.map_err(|error| tell(&error))?;
+    let range = ReadRange {
+        offset: 0,
+        len: MAX_TEXT_BYTES as u64,
+    };
+    let (content, _) = files
+        .read(&file, range)
+        .await
+        .map_err(|error| tell(&error))?;
     let Some(text) = as_text(&content) else {
-        let hint = if skill.layer.is_in_workspace() { format!("; it lies at {file}") } else { String::new() };
-        return Err(ToolError::Tell(format!("{path} is not a text ({} bytes) and cannot be shown{hint}", stat.size)));
+        let hint = if skill.layer.is_in_workspace() {
+            format!("; it lies at {file}")
+        } else {
+            String::new()
+        };
+        return Err(ToolError::Tell(format!(
+            "{path} is not a text ({} bytes) and cannot be shown{hint}",
+            stat.size
+        )));
     };
     let mut out = text.to_owned();
     if stat.size > text.len() as u64 {
-        let _ = write!(out, "\n[{} more bytes are not shown]", stat.size - text.len() as u64);
+        let _ = write!(
+            out,
+            "\n[{} more bytes are not shown]",
+            stat.size - text.len() as u64
+        );
     }
-    Ok(Output::text(if out.is_empty() { format!("[{path} is empty]") } else { out }))
+    Ok(Output::text(if out.is_empty() {
+        format!("[{path} is empty]")
+    } else {
+        out
+    }))
 }
 
 /// The text of a file of which this is the beginning; none if it is something else.
@@ -254,5 +343,9 @@ fn as_text(content: &[u8]) -> Option<&str> {
 fn tell(error: &VfsError) -> ToolError {
     // The model can do nothing about a place that does not answer.
     let is_away = matches!(error, VfsError::Unavailable { .. });
-    if is_away { ToolError::Stop(error.to_string()) } else { ToolError::Tell(error.to_string()) }
+    if is_away {
+        ToolError::Stop(error.to_string())
+    } else {
+        ToolError::Tell(error.to_string())
+    }
 }

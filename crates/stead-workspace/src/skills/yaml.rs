@@ -66,8 +66,15 @@ impl Node {
 /// Parses `text`, which begins on line `first_line` of its file.
 pub(crate) fn parse(text: &str, first_line: usize) -> Result<Document, Problem> {
     if text.len() > MAX_BYTES {
-        let message = format!("the front matter has {} bytes, at most {MAX_BYTES}", text.len());
-        return Err(Problem { line: first_line, column: 1, message });
+        let message = format!(
+            "the front matter has {} bytes, at most {MAX_BYTES}",
+            text.len()
+        );
+        return Err(Problem {
+            line: first_line,
+            column: 1,
+            message,
+        });
     }
     let mut text = Cow::Borrowed(text);
     for _ in 0..MAX_TRIES {
@@ -77,7 +84,11 @@ pub(crate) fn parse(text: &str, first_line: usize) -> Result<Document, Problem> 
             Err(Failure::QuotedLineNotIndented(start)) => text.to_mut().insert(start, ' '),
         }
     }
-    Err(Problem { line: first_line, column: 1, message: "indent the lines of quoted texts".to_owned() })
+    Err(Problem {
+        line: first_line,
+        column: 1,
+        message: "indent the lines of quoted texts".to_owned(),
+    })
 }
 
 /// Why a text was not parsed.
@@ -95,7 +106,13 @@ impl From<Problem> for Failure {
 }
 
 fn parse_once(text: &str, first_line: usize) -> Result<Document, Failure> {
-    let mut builder = Builder { text, first_line, open: Vec::new(), root: None, not_strict: Vec::new() };
+    let mut builder = Builder {
+        text,
+        first_line,
+        open: Vec::new(),
+        root: None,
+        not_strict: Vec::new(),
+    };
     builder.refuse_unprintable()?;
     let mut opaque = Vec::new();
     let options = granit_parser::options! { max_buffered_comment_events: MAX_COMMENTS };
@@ -110,7 +127,10 @@ fn parse_once(text: &str, first_line: usize) -> Result<Document, Failure> {
         builder.take(event, &span)?;
     }
     builder.note_tabs(&opaque);
-    Ok(Document { root: builder.root, not_strict: builder.not_strict })
+    Ok(Document {
+        root: builder.root,
+        not_strict: builder.not_strict,
+    })
 }
 
 /// Whether a tab inside this is content or comment.
@@ -138,17 +158,29 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     fn place(&self, line: usize, column: usize) -> Place {
-        Place { line: self.first_line + line.max(1) - 1, column: column + 1 }
+        Place {
+            line: self.first_line + line.max(1) - 1,
+            column: column + 1,
+        }
     }
 
     fn failure(&self, error: &ScanError) -> Failure {
         let (line, column) = (error.marker().line(), error.marker().col());
-        let start = self.text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum::<usize>();
+        let start = self
+            .text
+            .split_inclusive('\n')
+            .take(line.saturating_sub(1))
+            .map(str::len)
+            .sum::<usize>();
         let is_outdented = self.text[start..].starts_with(|c: char| !c.is_whitespace());
         if *error.kind() == ErrorKind::InvalidQuotedScalarIndent && is_outdented {
             return Failure::QuotedLineNotIndented(start);
         }
-        Problem::at(self.place(line, column), format!("this is not YAML: {}", error.info())).into()
+        Problem::at(
+            self.place(line, column),
+            format!("this is not YAML: {}", error.info()),
+        )
+        .into()
     }
 
     fn take(&mut self, event: Event<'_>, span: &Span) -> Result<(), Problem> {
@@ -158,7 +190,9 @@ impl Builder<'_> {
             Event::Scalar(text, style, ..) => {
                 let value = match style {
                     ScalarStyle::Plain if span.is_empty() => Value::Text(String::new()),
-                    ScalarStyle::Plain if !self.expects_key() && matches!(&*text, "=" | "<<") => Value::Nothing,
+                    ScalarStyle::Plain if !self.expects_key() && matches!(&*text, "=" | "<<") => {
+                        Value::Nothing
+                    }
                     _ => Value::Text(text.into_owned()),
                 };
                 self.add(Node { place, value })
@@ -166,12 +200,14 @@ impl Builder<'_> {
             Event::SequenceStart(..) => self.begin(Open::List(place, Vec::new()), place),
             Event::MappingStart(..) => self.begin(Open::Map(place, Vec::new(), None), place),
             Event::SequenceEnd | Event::MappingEnd => self.end(),
-            Event::Alias(_) | Event::UnresolvedAlias(_) => {
-                Err(Problem::at(place, "an alias (*name) is not allowed here; repeat the text, or quote it"))
-            }
-            Event::DocumentStart(..) if self.root.is_some() => {
-                Err(Problem::at(place, "there must be one YAML document, and here a second one begins"))
-            }
+            Event::Alias(_) | Event::UnresolvedAlias(_) => Err(Problem::at(
+                place,
+                "an alias (*name) is not allowed here; repeat the text, or quote it",
+            )),
+            Event::DocumentStart(..) if self.root.is_some() => Err(Problem::at(
+                place,
+                "there must be one YAML document, and here a second one begins",
+            )),
             // Ends, comments, and whatever presentation a later parser may tell of.
             _ => Ok(()),
         }
@@ -179,20 +215,32 @@ impl Builder<'_> {
 
     fn note_properties(&mut self, event: &Event<'_>, place: Place) {
         if event.anchor_id().is_some_and(|id| id != 0) {
-            self.not_strict.push(Problem::at(place, "anchors (&name) are not allowed; quote the text if it is one"));
+            self.not_strict.push(Problem::at(
+                place,
+                "anchors (&name) are not allowed; quote the text if it is one",
+            ));
         }
         if event.tag().is_some() {
-            self.not_strict.push(Problem::at(place, "tags (!name) are not allowed; quote the text if it is one"));
+            self.not_strict.push(Problem::at(
+                place,
+                "tags (!name) are not allowed; quote the text if it is one",
+            ));
         }
-        if let Event::SequenceStart(StructureStyle::Flow, ..) | Event::MappingStart(StructureStyle::Flow, ..) = event {
-            let message = "[…] and {…} are not allowed; write one entry per line, or quote the text";
+        if let Event::SequenceStart(StructureStyle::Flow, ..)
+        | Event::MappingStart(StructureStyle::Flow, ..) = event
+        {
+            let message =
+                "[…] and {…} are not allowed; write one entry per line, or quote the text";
             self.not_strict.push(Problem::at(place, message));
         }
     }
 
     fn begin(&mut self, open: Open, place: Place) -> Result<(), Problem> {
         if self.open.len() == MAX_DEPTH {
-            return Err(Problem::at(place, format!("nested more than {MAX_DEPTH} deep")));
+            return Err(Problem::at(
+                place,
+                format!("nested more than {MAX_DEPTH} deep"),
+            ));
         }
         self.open.push(open);
         Ok(())
@@ -200,11 +248,17 @@ impl Builder<'_> {
 
     fn end(&mut self) -> Result<(), Problem> {
         match self.open.pop() {
-            Some(Open::List(place, items)) => self.add(Node { place, value: Value::List(items) }),
+            Some(Open::List(place, items)) => self.add(Node {
+                place,
+                value: Value::List(items),
+            }),
             Some(Open::Map(place, entries, _)) => {
                 self.note_uneven(&entries);
                 self.note_merges(&entries);
-                self.add(Node { place, value: Value::Map(entries) })
+                self.add(Node {
+                    place,
+                    value: Value::Map(entries),
+                })
             }
             None => Ok(()),
         }
@@ -218,10 +272,16 @@ impl Builder<'_> {
                 Some(key) => entries.push((key, node)),
                 None => {
                     let Some(name) = node.text() else {
-                        return Err(Problem::at(node.place, format!("a key must be a text, not {}", node.kind())));
+                        return Err(Problem::at(
+                            node.place,
+                            format!("a key must be a text, not {}", node.kind()),
+                        ));
                     };
                     if entries.iter().any(|(known, _)| known.text() == Some(name)) {
-                        return Err(Problem::at(node.place, format!("the key `{name}` is there twice")));
+                        return Err(Problem::at(
+                            node.place,
+                            format!("the key `{name}` is there twice"),
+                        ));
                     }
                     *key = Some(node);
                 }
@@ -239,7 +299,10 @@ impl Builder<'_> {
             .collect();
         let columns: BTreeSet<usize> = maps.iter().map(|place| place.column).collect();
         if let (Some(first), true) = (maps.first(), columns.len() > 1) {
-            let odd = maps.iter().find(|place| place.column != first.column).unwrap_or(first);
+            let odd = maps
+                .iter()
+                .find(|place| place.column != first.column)
+                .unwrap_or(first);
             let message = format!("indented differently from the map in line {}", first.line);
             self.not_strict.push(Problem::at(*odd, message));
         }
@@ -247,9 +310,11 @@ impl Builder<'_> {
 
     /// `<<` takes over the entries of another map, if it is one.
     fn note_merges(&mut self, entries: &[(Node, Node)]) {
-        let merges =
-            entries.iter().filter(|(key, value)| key.text() == Some("<<") && !matches!(value.value, Value::Map(_)));
-        let problems = merges.map(|(key, _)| Problem::at(key.place, "`<<` must be followed by a map"));
+        let merges = entries.iter().filter(|(key, value)| {
+            key.text() == Some("<<") && !matches!(value.value, Value::Map(_))
+        });
+        let problems =
+            merges.map(|(key, _)| Problem::at(key.place, "`<<` must be followed by a map"));
         self.not_strict.extend(problems);
     }
 
@@ -258,8 +323,13 @@ impl Builder<'_> {
     }
 
     fn refuse_unprintable(&self) -> Result<(), Problem> {
-        let Some((at, found)) = self.text.char_indices().find(|(_, c)| !is_printable(*c)) else { return Ok(()) };
-        let message = format!("the character U+{:04X} is not allowed; remove it", found as u32);
+        let Some((at, found)) = self.text.char_indices().find(|(_, c)| !is_printable(*c)) else {
+            return Ok(());
+        };
+        let message = format!(
+            "the character U+{:04X} is not allowed; remove it",
+            found as u32
+        );
         Err(Problem::at(self.place_of(at), message))
     }
 
@@ -270,8 +340,10 @@ impl Builder<'_> {
             opaque.get(before).is_some_and(|range| range.contains(&at))
         };
         if let Some((at, _)) = self.text.match_indices('\t').find(|(at, _)| !hidden(*at)) {
-            self.not_strict
-                .push(Problem::at(self.place_of(at), "a tab is not allowed here; use spaces, or quote the text"));
+            self.not_strict.push(Problem::at(
+                self.place_of(at),
+                "a tab is not allowed here; use spaces, or quote the text",
+            ));
         }
     }
 

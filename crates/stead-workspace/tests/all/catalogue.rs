@@ -7,11 +7,17 @@ use stead_vfs::{StoreVfs, Vfs};
 use stead_workspace::skills::*;
 
 fn summary(catalogue: &Catalogue) -> Vec<(String, String)> {
-    catalogue.skills().map(|skill| (skill.name().to_owned(), skill.layer.to_string())).collect()
+    catalogue
+        .skills()
+        .map(|skill| (skill.name().to_owned(), skill.layer.to_string()))
+        .collect()
 }
 
 fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
-    expected.iter().map(|(name, layer)| ((*name).to_owned(), (*layer).to_owned())).collect()
+    expected
+        .iter()
+        .map(|(name, layer)| ((*name).to_owned(), (*layer).to_owned()))
+        .collect()
 }
 
 #[tokio::test]
@@ -24,7 +30,12 @@ async fn higher_layers_shadow_by_name_and_the_rest_stays_visible() {
         ("@@me/skills", &["d", "g"]),
     ] {
         for name in names {
-            put(&*files, &format!("{root}/{name}/SKILL.md"), skill_md(name, root)).await;
+            put(
+                &*files,
+                &format!("{root}/{name}/SKILL.md"),
+                skill_md(name, root),
+            )
+            .await;
         }
     }
     let layers = [
@@ -51,7 +62,12 @@ async fn higher_layers_shadow_by_name_and_the_rest_stays_visible() {
     let shadowed: Vec<(String, String)> = catalogue
         .shadowed
         .iter()
-        .map(|shadowed| (format!("{} of {}", shadowed.skill.name(), shadowed.skill.layer), shadowed.by_dir.to_string()))
+        .map(|shadowed| {
+            (
+                format!("{} of {}", shadowed.skill.name(), shadowed.skill.layer),
+                shadowed.by_dir.to_string(),
+            )
+        })
         .collect();
     assert_eq!(
         shadowed,
@@ -100,7 +116,14 @@ async fn only_skills_are_found_and_what_is_wrong_is_told_with_its_place() {
     let library = SkillLibrary::default();
     let layers = [layer(Layer::Workspace, files, "skills")];
     let catalogue = library.catalogue(&layers).await;
-    assert_eq!(summary(&catalogue), pairs(&[("deep", "workspace"), ("four", "workspace"), ("good", "workspace")]));
+    assert_eq!(
+        summary(&catalogue),
+        pairs(&[
+            ("deep", "workspace"),
+            ("four", "workspace"),
+            ("good", "workspace")
+        ])
+    );
     assert_eq!(catalogue.get("good").unwrap().dir, path("skills/good"));
     let mut told: Vec<String> = catalogue.findings.iter().map(ToString::to_string).collect();
     told.sort();
@@ -119,35 +142,64 @@ async fn only_skills_are_found_and_what_is_wrong_is_told_with_its_place() {
         assert!(told.starts_with(expected), "{told} / {expected}");
     }
     let again = library.catalogue(&layers).await;
-    assert_eq!((summary(&again), again.findings), (summary(&catalogue), catalogue.findings), "the same every time");
+    assert_eq!(
+        (summary(&again), again.findings),
+        (summary(&catalogue), catalogue.findings),
+        "the same every time"
+    );
 }
 
 #[tokio::test]
 async fn a_root_of_thousands_of_directories_is_bounded_and_says_so() {
     let files: Arc<dyn Vfs> = Arc::new(StoreVfs::in_memory());
     for n in 0..2100 {
-        files.mkdir(&path(&format!("skills/d{n:04}"))).await.unwrap();
+        files
+            .mkdir(&path(&format!("skills/d{n:04}")))
+            .await
+            .unwrap();
     }
     put(&*files, "skills/a/SKILL.md", skill_md("a", "x")).await;
-    let catalogue = SkillLibrary::default().catalogue(&[layer(Layer::Workspace, &files, "skills")]).await;
-    assert!(catalogue.findings[0].to_string().contains("only 2000 directories"), "{:?}", catalogue.findings);
+    let catalogue = SkillLibrary::default()
+        .catalogue(&[layer(Layer::Workspace, &files, "skills")])
+        .await;
+    assert!(
+        catalogue.findings[0]
+            .to_string()
+            .contains("only 2000 directories"),
+        "{:?}",
+        catalogue.findings
+    );
 }
 
 // 4.4
 #[tokio::test]
 async fn an_edit_shows_on_the_next_merge() {
     let folder = Folder::new();
-    for files in [folder.files.clone(), Arc::new(StoreVfs::in_memory()) as Arc<dyn Vfs>] {
+    for files in [
+        folder.files.clone(),
+        Arc::new(StoreVfs::in_memory()) as Arc<dyn Vfs>,
+    ] {
         let library = SkillLibrary::default();
         let layers = [layer(Layer::Workspace, &files, "skills")];
         put(&*files, "skills/a/SKILL.md", skill_md("a", "x")).await;
-        assert_eq!(summary(&library.catalogue(&layers).await), pairs(&[("a", "workspace")]));
-        put(&*files, "skills/a/SKILL.md", "---\nname: a\ndescription: New words.\n---\n").await;
+        assert_eq!(
+            summary(&library.catalogue(&layers).await),
+            pairs(&[("a", "workspace")])
+        );
+        put(
+            &*files,
+            "skills/a/SKILL.md",
+            "---\nname: a\ndescription: New words.\n---\n",
+        )
+        .await;
         put(&*files, "skills/b/SKILL.md", skill_md("b", "x")).await;
         let catalogue = library.catalogue(&layers).await;
         assert_eq!(catalogue.get("a").unwrap().header.description, "New words.");
         files.remove(&path("skills/a")).await.unwrap();
-        assert_eq!(summary(&library.catalogue(&layers).await), pairs(&[("b", "workspace")]));
+        assert_eq!(
+            summary(&library.catalogue(&layers).await),
+            pairs(&[("b", "workspace")])
+        );
     }
 }
 
@@ -158,11 +210,18 @@ async fn merging_a_thousand_known_skills_reads_no_file() {
     for n in 0..1000 {
         let dir = folder.dir.path().join(format!("skills/skill-{n:04}"));
         std::fs::create_dir_all(&dir).unwrap();
-        std::fs::write(dir.join("SKILL.md"), skill_md(&format!("skill-{n:04}"), "Body.")).unwrap();
+        std::fs::write(
+            dir.join("SKILL.md"),
+            skill_md(&format!("skill-{n:04}"), "Body."),
+        )
+        .unwrap();
     }
     let counting = Arc::new(Counting::new(folder.files.clone()));
     let files: Arc<dyn Vfs> = counting.clone();
-    let (library, layers) = (SkillLibrary::default(), [layer(Layer::Workspace, &files, "skills")]);
+    let (library, layers) = (
+        SkillLibrary::default(),
+        [layer(Layer::Workspace, &files, "skills")],
+    );
     assert_eq!(library.catalogue(&layers).await.skills().len(), 1000);
     assert_eq!(counting.reads(), 1000);
     let begun = Instant::now();
@@ -175,31 +234,53 @@ async fn merging_a_thousand_known_skills_reads_no_file() {
     let prompt = catalogue.available(16_000).unwrap();
     assert!(prompt.text.len() <= 16_000, "{}", prompt.text.len());
     assert!(
-        prompt.cut.as_ref().unwrap().contains("of 1000 skills are not shown") && prompt.text.contains("load_skill")
+        prompt
+            .cut
+            .as_ref()
+            .unwrap()
+            .contains("of 1000 skills are not shown")
+            && prompt.text.contains("load_skill")
     );
     let full = library.full(&catalogue, 10_000).await.unwrap();
     assert!(full.text.len() < 12_000 && full.cut.unwrap().contains("use load_skill"));
     let read = counting.reads();
     assert!(read < 1000 + 300, "what does not fit is not read: {read}");
     library.full(&catalogue, 10_000).await.unwrap();
-    assert!(counting.reads() <= read + 1, "bodies that did not change are not read again");
+    assert!(
+        counting.reads() <= read + 1,
+        "bodies that did not change are not read again"
+    );
 }
 
 #[tokio::test]
 async fn descriptions_are_shortened_before_skills_are_left_out() {
     let files: Arc<dyn Vfs> = Arc::new(StoreVfs::in_memory());
     for n in 0..20 {
-        let text = format!("---\nname: s{n:02}\ndescription: {}\n---\n", "word ".repeat(200));
+        let text = format!(
+            "---\nname: s{n:02}\ndescription: {}\n---\n",
+            "word ".repeat(200)
+        );
         put(&*files, &format!("skills/s{n:02}/SKILL.md"), text).await;
     }
-    let catalogue = SkillLibrary::default().catalogue(&[layer(Layer::Workspace, &files, "skills")]).await;
+    let catalogue = SkillLibrary::default()
+        .catalogue(&[layer(Layer::Workspace, &files, "skills")])
+        .await;
     let count = |prompt: &SkillPrompt| prompt.text.matches("<skill>").count();
     let whole = catalogue.available(100_000).unwrap();
     assert_eq!((count(&whole), &whole.cut), (20, &None));
     let shorter = catalogue.available(8000).unwrap();
-    assert!(count(&shorter) == 20 && shorter.text.len() <= 8000 && shorter.cut.unwrap().contains("shortened to 200"));
+    assert!(
+        count(&shorter) == 20
+            && shorter.text.len() <= 8000
+            && shorter.cut.unwrap().contains("shortened to 200")
+    );
     let fewer = catalogue.available(1500).unwrap();
-    assert!(count(&fewer) < 20 && fewer.text.len() <= 1500 && fewer.text.contains("skills are not shown"), "{fewer:?}");
+    assert!(
+        count(&fewer) < 20
+            && fewer.text.len() <= 1500
+            && fewer.text.contains("skills are not shown"),
+        "{fewer:?}"
+    );
 }
 
 // 4.5
@@ -211,13 +292,37 @@ async fn nothing_breaks_out_of_its_tag() {
     put(&*files, "skills/evil/SKILL.md", evil).await;
     let library = SkillLibrary::default();
     assert!(library.catalogue(&[]).await.available(1000).is_none());
-    assert!(library.full(&library.catalogue(&[]).await, 1000).await.is_none());
-    let catalogue = library.catalogue(&[layer(Layer::Workspace, &files, "skills")]).await;
+    assert!(
+        library
+            .full(&library.catalogue(&[]).await, 1000)
+            .await
+            .is_none()
+    );
+    let catalogue = library
+        .catalogue(&[layer(Layer::Workspace, &files, "skills")])
+        .await;
     let available = catalogue.available(10_000).unwrap().text;
-    for tag in ["</available_skills>", "</skill>", "</name>", "</description>"] {
+    for tag in [
+        "</available_skills>",
+        "</skill>",
+        "</name>",
+        "</description>",
+    ] {
         assert_eq!(available.matches(tag).count(), 1, "{tag} in {available}");
     }
     let full = library.full(&catalogue, 10_000).await.unwrap().text;
-    assert_eq!((full.matches("</skills>").count(), full.matches("</skill>").count()), (1, 1), "{full}");
-    assert!(!full.contains("</ SKILL") && !full.contains("</skills\n>text") && full.contains("text</b>"), "{full}");
+    assert_eq!(
+        (
+            full.matches("</skills>").count(),
+            full.matches("</skill>").count()
+        ),
+        (1, 1),
+        "{full}"
+    );
+    assert!(
+        !full.contains("</ SKILL")
+            && !full.contains("</skills\n>text")
+            && full.contains("text</b>"),
+        "{full}"
+    );
 }

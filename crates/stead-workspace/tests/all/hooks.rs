@@ -8,8 +8,8 @@ use stead_core::Outcome;
 use stead_model::ModelSettings;
 use stead_vfs::{StoreVfs, Vfs};
 use stead_workspace::{
-    Capability, Ended, Finding, Handler, HookEvent, HookSpec, HttpMethod, Matcher, On, OnFailure, OpenOptions, Program,
-    Severity, Workspace, WorkspaceError,
+    Capability, Ended, Finding, Handler, HookEvent, HookSpec, HttpMethod, Matcher, On, OnFailure,
+    OpenOptions, Program, Severity, Workspace, WorkspaceError,
 };
 
 async fn opened(files: &[(&str, &str)]) -> Result<(Vec<HookSpec>, Vec<Finding>), Vec<Finding>> {
@@ -40,7 +40,10 @@ on_failure: open
 ";
 
 fn guard() -> HookSpec {
-    let on = |event| On { event, ended: Ended::Anyhow };
+    let on = |event| On {
+        event,
+        ended: Ended::Anyhow,
+    };
     HookSpec {
         name: "guard".to_owned(),
         source: "hooks/a.yaml".to_owned(),
@@ -60,10 +63,19 @@ fn guard() -> HookSpec {
 // Acceptance 6.7
 #[tokio::test]
 async fn hooks_of_both_layouts_come_to_the_same() {
-    let ours = opened(&[("AGENTS.md", "Hi."), ("hooks/a.yaml", GUARD), ("hooks/guard.sh", "")]).await.unwrap();
+    let ours = opened(&[
+        ("AGENTS.md", "Hi."),
+        ("hooks/a.yaml", GUARD),
+        ("hooks/guard.sh", ""),
+    ])
+    .await
+    .unwrap();
     assert_eq!(ours, (vec![guard()], vec![]));
     let theirs = GUARD
-        .replace("before_tool_call, after_tool_call", "before_tool_dispatch, after_tool_dispatch")
+        .replace(
+            "before_tool_call, after_tool_call",
+            "before_tool_dispatch, after_tool_dispatch",
+        )
         .replace("  env:", "  timeout_seconds: 5\n  environment:")
         .replace("\ntimeout_seconds: 5", "");
     let agent = "---\nmodel: workspace/m\n---\nHi.\n";
@@ -74,7 +86,13 @@ async fn hooks_of_both_layouts_come_to_the_same() {
         (".openharness/hooks/a.yaml", &theirs),
     ];
     let (hooks, _) = opened(&files).await.unwrap();
-    assert_eq!(hooks, [HookSpec { source: ".openharness/hooks/a.yaml".to_owned(), ..guard() }]);
+    assert_eq!(
+        hooks,
+        [HookSpec {
+            source: ".openharness/hooks/a.yaml".to_owned(),
+            ..guard()
+        }]
+    );
 }
 
 // Acceptance 6.7
@@ -82,13 +100,21 @@ async fn hooks_of_both_layouts_come_to_the_same() {
 async fn every_kind_of_handler_arrives() {
     let head = "name: x\nevents: [run_end]\nhandler:";
     let agents = "---\ndescription: Reviews.\n---\nReview.\n";
-    let named = |name: &str| Box::new(ModelSettings { name: name.to_owned(), ..ModelSettings::default() });
+    let named = |name: &str| {
+        Box::new(ModelSettings {
+            name: name.to_owned(),
+            ..ModelSettings::default()
+        })
+    };
     let text = |text: &str| text.to_owned();
     let table = [
         (
             "{type: command, command: /bin/x, args: [a b, c], cwd: src}",
             Handler::Command {
-                program: Program::Direct { program: text("/bin/x"), args: vec![text("a b"), text("c")] },
+                program: Program::Direct {
+                    program: text("/bin/x"),
+                    args: vec![text("a b"), text("c")],
+                },
                 cwd: path("src"),
                 env: BTreeMap::new(),
             },
@@ -101,24 +127,48 @@ async fn every_kind_of_handler_arrives() {
                 headers: BTreeMap::from([(text("A"), text("b"))]),
             },
         ),
-        ("{type: prompt, prompt: Is it fine?}", Handler::Prompt { prompt: text("Is it fine?"), model: None }),
+        (
+            "{type: prompt, prompt: Is it fine?}",
+            Handler::Prompt {
+                prompt: text("Is it fine?"),
+                model: None,
+            },
+        ),
         (
             "{type: prompt, prompt: {file: p.md}, model: 'openai:gpt-5'}",
-            Handler::Prompt { prompt: text("Look."), model: Some(named("openai:gpt-5")) },
+            Handler::Prompt {
+                prompt: text("Look."),
+                model: Some(named("openai:gpt-5")),
+            },
         ),
         (
             "{type: agent, agent: reviewer, task: {inline: Review it.}}",
-            Handler::Agent { agent: text("reviewer"), task: text("Review it.") },
+            Handler::Agent {
+                agent: text("reviewer"),
+                task: text("Review it."),
+            },
         ),
     ];
     for (handler, want) in table {
         let hook = format!("{head} {handler}\n");
-        let files =
-            [("AGENTS.md", "Hi."), ("hooks/x.yaml", &*hook), ("p.md", "Look.\n"), ("subagents/reviewer.md", agents)];
-        let (hooks, _) = opened(&files).await.map_err(|all| all[0].to_string()).unwrap();
-        let [hook] = hooks.as_slice() else { panic!("{hooks:?}") };
+        let files = [
+            ("AGENTS.md", "Hi."),
+            ("hooks/x.yaml", &*hook),
+            ("p.md", "Look.\n"),
+            ("subagents/reviewer.md", agents),
+        ];
+        let (hooks, _) = opened(&files)
+            .await
+            .map_err(|all| all[0].to_string())
+            .unwrap();
+        let [hook] = hooks.as_slice() else {
+            panic!("{hooks:?}")
+        };
         assert_eq!(hook.handler, want, "{handler}");
-        assert_eq!((hook.timeout, hook.on_failure), (Duration::from_secs(30), None));
+        assert_eq!(
+            (hook.timeout, hook.on_failure),
+            (Duration::from_secs(30), None)
+        );
     }
 }
 
@@ -153,37 +203,68 @@ async fn events_have_one_meaning_under_all_their_names() {
     ];
     for (name, event, ended) in table {
         let hook = format!("name: x\nevents: [{name}]\nhandler: {{type: command, command: x}}\n");
-        let (hooks, _) = opened(&[("AGENTS.md", "Hi."), ("hooks/x.yaml", &hook)]).await.unwrap();
+        let (hooks, _) = opened(&[("AGENTS.md", "Hi."), ("hooks/x.yaml", &hook)])
+            .await
+            .unwrap();
         assert_eq!(hooks[0].events, [On { event, ended }], "{name}");
-        let guarded = name.starts_with("before") || name.starts_with("Pre") || event == PromptSubmit;
+        let guarded =
+            name.starts_with("before") || name.starts_with("Pre") || event == PromptSubmit;
         let closed = guarded || event == PermissionRequest;
-        assert_eq!(hooks[0].fails(event), if closed { OnFailure::Closed } else { OnFailure::Open }, "{name}");
+        assert_eq!(
+            hooks[0].fails(event),
+            if closed {
+                OnFailure::Closed
+            } else {
+                OnFailure::Open
+            },
+            "{name}"
+        );
     }
     for event in HookEvent::ALL {
-        let hook = format!("name: x\nevents: [{}]\nhandler: {{type: command, command: x}}\n", event.as_str());
-        let (hooks, _) = opened(&[("AGENTS.md", "Hi."), ("hooks/x.yaml", &hook)]).await.unwrap();
+        let hook = format!(
+            "name: x\nevents: [{}]\nhandler: {{type: command, command: x}}\n",
+            event.as_str()
+        );
+        let (hooks, _) = opened(&[("AGENTS.md", "Hi."), ("hooks/x.yaml", &hook)])
+            .await
+            .unwrap();
         assert!(hooks[0].listens(event, &[], None), "{}", event.as_str());
     }
     let covered = |ended: Ended| {
-        let all = [Outcome::Completed, Outcome::Failed, Outcome::Budget, Outcome::Cancelled, Outcome::TimedOut];
+        let all = [
+            Outcome::Completed,
+            Outcome::Failed,
+            Outcome::Budget,
+            Outcome::Cancelled,
+            Outcome::TimedOut,
+        ];
         all.map(|outcome| ended.covers(outcome))
     };
     assert_eq!(covered(Ended::Anyhow), [true; 5]);
-    assert_eq!(covered(Ended::Completed), [true, false, false, false, false]);
+    assert_eq!(
+        covered(Ended::Completed),
+        [true, false, false, false, false]
+    );
     assert_eq!(covered(Ended::Failed), [false, true, true, false, true]);
 }
 
 // Acceptance 6.7
 #[tokio::test]
 async fn a_matcher_is_found_in_any_of_the_names() {
-    let (hooks, _) = opened(&[("AGENTS.md", "Hi."), ("hooks/a.yaml", GUARD)]).await.unwrap();
+    let (hooks, _) = opened(&[("AGENTS.md", "Hi."), ("hooks/a.yaml", GUARD)])
+        .await
+        .unwrap();
     for (subjects, wanted) in [
         (&["write_file", "Write"][..], true),
         (&["Writer"], false),
         (&[], false),
         (&["execute", "Bash", "shell"], true),
     ] {
-        assert_eq!(hooks[0].listens(HookEvent::BeforeToolCall, subjects, None), wanted, "{subjects:?}");
+        assert_eq!(
+            hooks[0].listens(HookEvent::BeforeToolCall, subjects, None),
+            wanted,
+            "{subjects:?}"
+        );
     }
     assert!(!hooks[0].listens(HookEvent::BeforeModelCall, &["Write"], None));
 }
@@ -212,14 +293,28 @@ async fn mistakes_are_told_with_their_place_and_the_nearest_name() {
         ("name: x\nevents: [run_end]\nhandler: {type: command, command: 'x ${env.GONE}'}".to_owned(), "3:26", "GONE is not set"),
     ];
     for (text, place, said) in table {
-        let told = opened(&[("AGENTS.md", "Hi."), ("hooks/x.yaml", &text)]).await.unwrap_err();
-        let [only] = told.as_slice() else { panic!("{text}: {told:#?}") };
+        let told = opened(&[("AGENTS.md", "Hi."), ("hooks/x.yaml", &text)])
+            .await
+            .unwrap_err();
+        let [only] = told.as_slice() else {
+            panic!("{text}: {told:#?}")
+        };
         let only = only.to_string();
-        assert!(only.starts_with(&format!("hooks/x.yaml:{place}: ")) && only.contains(said), "{text}: {only}");
+        assert!(
+            only.starts_with(&format!("hooks/x.yaml:{place}: ")) && only.contains(said),
+            "{text}: {only}"
+        );
     }
-    let twice = [("AGENTS.md", "Hi."), ("hooks/a.yaml", GUARD), ("hooks/b.yaml", GUARD)];
+    let twice = [
+        ("AGENTS.md", "Hi."),
+        ("hooks/a.yaml", GUARD),
+        ("hooks/b.yaml", GUARD),
+    ];
     let told = opened(&twice).await.unwrap_err();
-    assert_eq!(told[0].to_string(), "hooks/b.yaml:1:1: name: there are two hooks `guard`; rename one");
+    assert_eq!(
+        told[0].to_string(),
+        "hooks/b.yaml:1:1: name: there are two hooks `guard`; rename one"
+    );
 }
 
 // Acceptance 6.7
@@ -227,7 +322,11 @@ async fn mistakes_are_told_with_their_place_and_the_nearest_name() {
 async fn what_the_agent_could_change_and_what_has_no_use_are_told() {
     let hook = "name: x\nevents: [before_tool_call]\nhandler: {type: command, command: ./tools/guard.sh -v}\n\
                 capabilities: [answer_permission]\n";
-    let files = [("AGENTS.md", "Hi."), ("hooks/x.yaml", hook), ("tools/guard.sh", "")];
+    let files = [
+        ("AGENTS.md", "Hi."),
+        ("hooks/x.yaml", hook),
+        ("tools/guard.sh", ""),
+    ];
     let (_, findings) = opened(&files).await.unwrap();
     let told: Vec<String> = findings.iter().map(ToString::to_string).collect();
     assert_eq!(
@@ -238,5 +337,9 @@ async fn what_the_agent_could_change_and_what_has_no_use_are_told() {
              where it cannot",
         ]
     );
-    assert!(findings.iter().all(|finding| finding.severity == Severity::Warning));
+    assert!(
+        findings
+            .iter()
+            .all(|finding| finding.severity == Severity::Warning)
+    );
 }

@@ -14,9 +14,15 @@ fn git(dir: &Folder, args: &[&str]) -> String {
         "-c",
         "commit.gpgsign=false",
     ]);
-    command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+    command
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1");
     let done = command.args(args).output().unwrap();
-    assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
+    assert!(
+        done.status.success(),
+        "{args:?}: {}",
+        String::from_utf8_lossy(&done.stderr)
+    );
     String::from_utf8(done.stdout).unwrap().trim().to_owned()
 }
 
@@ -25,7 +31,10 @@ async fn repository(dir: &Folder) -> [String; 2] {
     git(dir, &["init", "-q", "-b", "main"]);
     put(&*dir.files, "skills/pdf/SKILL.md", skill_md("pdf", "one")).await;
     put(&*dir.files, "skills/pdf/run.sh", "#!/bin/sh\n").await;
-    dir.files.set_mode(&path("skills/pdf/run.sh"), 0o755).await.unwrap();
+    dir.files
+        .set_mode(&path("skills/pdf/run.sh"), 0o755)
+        .await
+        .unwrap();
     std::os::unix::fs::symlink("/etc/passwd", dir.dir.path().join("link")).unwrap();
     git(dir, &["add", "-A"]);
     git(dir, &["commit", "-qm", "one"]);
@@ -39,10 +48,16 @@ async fn repository(dir: &Folder) -> [String; 2] {
 async fn fetch(text: &str) -> Result<(String, Folder), String> {
     let source = Source::parse(text, "/").unwrap();
     let progress = Progress::default();
-    let fetched = source.fetch("team", &|_| None, &progress).await.map_err(|error| error.to_string())?;
+    let fetched = source
+        .fetch("team", &|_| None, &progress)
+        .await
+        .map_err(|error| error.to_string())?;
     let folder = Folder::new();
     let mut installation = Installation::open(folder.files.clone()).await.unwrap();
-    installation.install("team", &fetched, &progress).await.map_err(|error| error.to_string())?;
+    installation
+        .install("team", &fetched, &progress)
+        .await
+        .map_err(|error| error.to_string())?;
     assert_eq!(installation.sources()[0].pinned, fetched.pinned);
     Ok((fetched.pinned, folder))
 }
@@ -69,7 +84,11 @@ async fn a_revision_is_resolved_to_its_commit_and_recorded() {
             Some((skill_md("pdf", body).into_bytes(), false)),
             "{text}"
         );
-        assert_eq!(tree[".stead/skills/team/pdf/run.sh"], Some((b"#!/bin/sh\n".to_vec(), true)), "{text}");
+        assert_eq!(
+            tree[".stead/skills/team/pdf/run.sh"],
+            Some((b"#!/bin/sh\n".to_vec(), true)),
+            "{text}"
+        );
         assert!(!tree.contains_key("link"));
     }
     for (text, said) in [
@@ -78,7 +97,10 @@ async fn a_revision_is_resolved_to_its_commit_and_recorded() {
         ("http://127.0.0.1:9/x.git".to_owned(), "git: "),
     ] {
         let refused = fetch(&text).await.map(|_| ()).unwrap_err();
-        assert!(refused.starts_with(said) && refused.len() > 20, "{text}: {refused}");
+        assert!(
+            refused.starts_with(said) && refused.len() > 20,
+            "{text}: {refused}"
+        );
     }
 }
 
@@ -90,17 +112,33 @@ async fn nothing_in_a_repository_is_run_and_no_link_is_followed() {
     put(&*dir.files, ".gitattributes", "* filter=evil\n").await;
     git(&dir, &["add", "-A"]);
     git(&dir, &["commit", "-qm", "attributes"]);
-    for hook in ["post-checkout", "post-merge", "reference-transaction", "pre-auto-gc"] {
+    for hook in [
+        "post-checkout",
+        "post-merge",
+        "reference-transaction",
+        "pre-auto-gc",
+    ] {
         let hook = format!(".git/hooks/{hook}");
-        put(&*dir.files, &hook, format!("#!/bin/sh\ntouch {}\n", proof.display())).await;
+        put(
+            &*dir.files,
+            &hook,
+            format!("#!/bin/sh\ntouch {}\n", proof.display()),
+        )
+        .await;
         dir.files.set_mode(&path(&hook), 0o755).await.unwrap();
     }
     fetch(&format!("{}#main", dir.path())).await.unwrap();
     assert!(!proof.exists());
     std::os::unix::fs::symlink("/etc/passwd", dir.dir.path().join("skills/pdf/passwd")).unwrap();
     git(&dir, &["add", "-A"]);
-    git(&dir, &["-c", "core.hooksPath=/dev/null", "commit", "-qm", "link"]);
-    let refused = fetch(&format!("{}#main", dir.path())).await.map(|_| ()).unwrap_err();
+    git(
+        &dir,
+        &["-c", "core.hooksPath=/dev/null", "commit", "-qm", "link"],
+    );
+    let refused = fetch(&format!("{}#main", dir.path()))
+        .await
+        .map(|_| ())
+        .unwrap_err();
     assert!(refused.contains("skills/pdf/passwd is a link"), "{refused}");
 }
 
@@ -108,8 +146,19 @@ async fn nothing_in_a_repository_is_run_and_no_link_is_followed() {
 async fn a_secret_of_the_address_is_in_no_error() {
     let source = Source::parse("http://${TOKEN}@127.0.0.1:9/x.git", "/").unwrap();
     let lookup = |name: &str| (name == "TOKEN").then(|| "s3cret-t0ken".to_owned());
-    let refused = source.fetch("x", &lookup, &Progress::default()).await.unwrap_err().to_string();
-    assert!(refused.starts_with("git: ") && !refused.contains("s3cret"), "{refused}");
-    let missing = source.fetch("x", &|_| None, &Progress::default()).await.unwrap_err().to_string();
+    let refused = source
+        .fetch("x", &lookup, &Progress::default())
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(
+        refused.starts_with("git: ") && !refused.contains("s3cret"),
+        "{refused}"
+    );
+    let missing = source
+        .fetch("x", &|_| None, &Progress::default())
+        .await
+        .unwrap_err()
+        .to_string();
     assert_eq!(missing, "not set: TOKEN");
 }

@@ -17,7 +17,10 @@ pub(crate) fn path(text: &str) -> VPath {
 }
 
 pub(crate) async fn put(files: &dyn Vfs, name: &str, content: impl Into<Bytes>) {
-    files.write(&path(name), content.into(), Expect::Any).await.unwrap();
+    files
+        .write(&path(name), content.into(), Expect::Any)
+        .await
+        .unwrap();
 }
 
 /// A SKILL.md.
@@ -27,11 +30,19 @@ pub(crate) fn skill_md(name: &str, body: &str) -> String {
 
 pub(crate) async fn tree(files: &dyn Vfs) -> Tree {
     let mut tree = Tree::new();
-    for (path, entry) in files.walk(&VPath::root(), None, 100_000).await.unwrap().entries {
+    for (path, entry) in files
+        .walk(&VPath::root(), None, 100_000)
+        .await
+        .unwrap()
+        .entries
+    {
         let content = match entry.kind {
             FileKind::File => {
                 let executable = entry.mode.is_some_and(|mode| mode & 0o111 != 0);
-                Some((files.read(&path, ReadRange::ALL).await.unwrap().0.to_vec(), executable))
+                Some((
+                    files.read(&path, ReadRange::ALL).await.unwrap().0.to_vec(),
+                    executable,
+                ))
             }
             FileKind::Directory | FileKind::Other => None,
         };
@@ -59,7 +70,12 @@ impl Folder {
 }
 
 pub(crate) fn layer(layer: Layer, files: &Arc<dyn Vfs>, root: &str) -> SkillLayer {
-    SkillLayer { layer, files: files.clone(), root: path(root), flavor: Flavor::Standard }
+    SkillLayer {
+        layer,
+        files: files.clone(),
+        root: path(root),
+        flavor: Flavor::Standard,
+    }
 }
 
 /// Counts the files that are read, and fails the writes that it is told to.
@@ -75,7 +91,12 @@ pub(crate) struct Counting {
 impl Counting {
     pub(crate) fn new(files: Arc<dyn Vfs>) -> Self {
         let (reads, changes, fail_from) = Default::default();
-        let counting = Self { files, reads, changes, fail_from };
+        let counting = Self {
+            files,
+            reads,
+            changes,
+            fail_from,
+        };
         counting.fail_from.store(usize::MAX, Ordering::Relaxed);
         counting
     }
@@ -87,7 +108,11 @@ impl Counting {
     /// Fails the `n`th change from now, once: cleaning up must still be possible.
     fn change(&self, path: &VPath) -> Result<(), VfsError> {
         let n = self.changes.fetch_add(1, Ordering::Relaxed);
-        if n == self.fail_from.load(Ordering::Relaxed) { Err(VfsError::NoSpace(path.clone())) } else { Ok(()) }
+        if n == self.fail_from.load(Ordering::Relaxed) {
+            Err(VfsError::NoSpace(path.clone()))
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -98,11 +123,20 @@ impl Vfs for Counting {
     fn list<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Vec<DirEntry>, VfsError>> {
         self.files.list(path)
     }
-    fn read<'a>(&'a self, path: &'a VPath, range: ReadRange) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
+    fn read<'a>(
+        &'a self,
+        path: &'a VPath,
+        range: ReadRange,
+    ) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
         self.reads.fetch_add(1, Ordering::Relaxed);
         self.files.read(path, range)
     }
-    fn write<'a>(&'a self, path: &'a VPath, data: Bytes, expect: Expect) -> BoxFuture<'a, Result<Version, VfsError>> {
+    fn write<'a>(
+        &'a self,
+        path: &'a VPath,
+        data: Bytes,
+        expect: Expect,
+    ) -> BoxFuture<'a, Result<Version, VfsError>> {
         Box::pin(async move {
             self.change(path)?;
             self.files.write(path, data, expect).await

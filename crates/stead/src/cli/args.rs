@@ -72,7 +72,10 @@ pub(crate) struct Common {
 /// An amount that is added to a budget: `0.50` is dollars, `50000t` tokens.
 pub(crate) fn raise(text: &str) -> Result<Allowance, String> {
     let given = match text.strip_suffix('t') {
-        Some(tokens) => tokens.parse().ok().map(|tokens| Allowance { tokens, ..Allowance::default() }),
+        Some(tokens) => tokens.parse().ok().map(|tokens| Allowance {
+            tokens,
+            ..Allowance::default()
+        }),
         None => text
             .trim_start_matches('$')
             .parse()
@@ -95,12 +98,18 @@ fn layout(text: &str) -> Result<Layout, String> {
 impl Common {
     /// The same workspace with the agent that a command was given.
     pub(crate) fn with_agent(&self, agent: Option<&String>) -> Self {
-        Self { agent: agent.cloned(), ..self.clone() }
+        Self {
+            agent: agent.cloned(),
+            ..self.clone()
+        }
     }
 
     /// The same workspace with the model that a command was given.
     pub(crate) fn with_model(&self, model: Option<&String>) -> Self {
-        Self { model: model.cloned(), ..self.clone() }
+        Self {
+            model: model.cloned(),
+            ..self.clone()
+        }
     }
 }
 
@@ -159,7 +168,9 @@ pub(crate) enum Command {
   stead usage --rebuild                 make the file again from the journals")]
     Usage(UsageArgs),
     /// Print completions for a shell
-    #[command(after_help = "Example:\n  stead completions bash > ~/.local/share/bash-completion/completions/stead")]
+    #[command(
+        after_help = "Example:\n  stead completions bash > ~/.local/share/bash-completion/completions/stead"
+    )]
     Completions {
         /// The shell
         shell: clap_complete::Shell,
@@ -244,9 +255,15 @@ pub(crate) struct TurnArgs {
 impl TurnArgs {
     /// What the flags change of how a session goes on.
     pub(crate) fn set(&self) -> Vec<Set> {
-        let mode = self.mode.map(|to| Set { change: Change::Mode { to }, by: "--mode".to_owned() });
+        let mode = self.mode.map(|to| Set {
+            change: Change::Mode { to },
+            by: "--mode".to_owned(),
+        });
         let agent = self.agent.clone();
-        let agent = agent.map(|to| Set { change: Change::Agent { to }, by: "--agent".to_owned() });
+        let agent = agent.map(|to| Set {
+            change: Change::Agent { to },
+            by: "--agent".to_owned(),
+        });
         mode.into_iter().chain(agent).collect()
     }
 }

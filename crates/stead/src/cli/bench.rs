@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::Instant;
 use stead::agent::{Agent, RunOptions, Session};
 use stead::core::{
-    Block, CallIntent, CallResult, Entry, Message, ModelReply, Outcome, Redactor, ResultStatus, RunEnd, RunId,
-    SessionId, StopReason, ToolCall, Usage, UserInput,
+    Block, CallIntent, CallResult, Entry, Message, ModelReply, Outcome, Redactor, ResultStatus,
+    RunEnd, RunId, SessionId, StopReason, ToolCall, Usage, UserInput,
 };
 use stead::model::{ModelSettings, connect};
 use stead::store::{FileSessions, OsDisk, Sessions, Wait};
@@ -26,19 +26,32 @@ pub(crate) async fn bench(env: &Env, command: BenchCommand) -> Result<ExitCode, 
         BenchCommand::Run { common, prompt } => {
             let agent = agent(&common, env).await?;
             let mut session = agent.session(SessionId::fresh());
-            let report = session.run(vec![Block::text(prompt)], RunOptions::default()).await?;
+            let report = session
+                .run(vec![Block::text(prompt)], RunOptions::default())
+                .await?;
             outln!("{}", report.text);
-            Ok(ExitCode::from(u8::from(report.outcome != Outcome::Completed)))
+            Ok(ExitCode::from(u8::from(
+                report.outcome != Outcome::Completed,
+            )))
         }
-        BenchCommand::Dump { common, prompt, clip } => {
+        BenchCommand::Dump {
+            common,
+            prompt,
+            clip,
+        } => {
             let agent = agent(&common, env).await?;
             let mut session = agent.session(SessionId::fresh());
-            session.run(vec![Block::text(prompt)], RunOptions::default()).await?;
+            session
+                .run(vec![Block::text(prompt)], RunOptions::default())
+                .await?;
             for turn in &session.state().turns {
                 let text = match &*turn.message {
                     Message::Tool { .. } | Message::User { .. } => turn.message.text(),
                     Message::Assistant { .. } => {
-                        format!("{:?}", turn.message.calls().map(|c| &c.name).collect::<Vec<_>>())
+                        format!(
+                            "{:?}",
+                            turn.message.calls().map(|c| &c.name).collect::<Vec<_>>()
+                        )
                     }
                 };
                 let line: String = text.replace('\n', "\\n").chars().take(clip).collect();
@@ -46,7 +59,10 @@ pub(crate) async fn bench(env: &Env, command: BenchCommand) -> Result<ExitCode, 
             }
             Ok(ExitCode::SUCCESS)
         }
-        BenchCommand::Many { common, prompts_file } => {
+        BenchCommand::Many {
+            common,
+            prompts_file,
+        } => {
             let agent = agent(&common, env).await?;
             let started = Instant::now();
             let (sessions, errors) = run_all(&agent, &prompts_file).await?;
@@ -55,7 +71,10 @@ pub(crate) async fn bench(env: &Env, command: BenchCommand) -> Result<ExitCode, 
             outln!("{}", json!({"wall_s": wall, "errors": errors}));
             Ok(ExitCode::SUCCESS)
         }
-        BenchCommand::Hold { common, prompts_file } => {
+        BenchCommand::Hold {
+            common,
+            prompts_file,
+        } => {
             let agent = agent(&common, env).await?;
             let (sessions, errors) = match &prompts_file {
                 Some(file) => run_all(&agent, file).await?,
@@ -67,21 +86,37 @@ pub(crate) async fn bench(env: &Env, command: BenchCommand) -> Result<ExitCode, 
             drop(sessions);
             Ok(ExitCode::SUCCESS)
         }
-        BenchCommand::Save { common: _, dir, messages } => save(&dir, messages).await,
+        BenchCommand::Save {
+            common: _,
+            dir,
+            messages,
+        } => save(&dir, messages).await,
         BenchCommand::Restore { common: _, dir } => {
             let journals = journals(&dir);
             let started = Instant::now();
-            let opened = journals.open(&SessionId::new("bench").map_err(anyhow::Error::from)?, None, Wait::No).await?;
+            let opened = journals
+                .open(
+                    &SessionId::new("bench").map_err(anyhow::Error::from)?,
+                    None,
+                    Wait::No,
+                )
+                .await?;
             let seconds = started.elapsed().as_secs_f64();
             let messages = opened.state.map_or(0, |state| state.turns.len());
             outln!("{}", json!({"restore_s": seconds, "messages": messages}));
             Ok(ExitCode::SUCCESS)
         }
         BenchCommand::Turn { workdir, rounds } => turns(&workdir, rounds, env).await,
-        BenchCommand::Search { workdir, lines, rounds } => super::bench_search::search(&workdir, lines, rounds).await,
-        BenchCommand::Children { workdir, waves, width } => {
-            super::bench_children::children(env, &workdir, waves, width).await
-        }
+        BenchCommand::Search {
+            workdir,
+            lines,
+            rounds,
+        } => super::bench_search::search(&workdir, lines, rounds).await,
+        BenchCommand::Children {
+            workdir,
+            waves,
+            width,
+        } => super::bench_children::children(env, &workdir, waves, width).await,
         BenchCommand::Place(args) => super::bench_place::place(env, &args).await,
     }
 }
@@ -117,8 +152,16 @@ async fn turns(workdir: &Path, rounds: usize, env: &Env) -> Result<ExitCode, Cli
         warm_ms.push(started.elapsed().as_secs_f64() * 1000.0);
     }
     warm_ms.sort_by(f64::total_cmp);
-    let bytes: usize = first.prompt.parts().iter().map(|part| part.text.len()).sum();
-    outln!("{}", json!({"bytes": bytes, "cold_ms": cold_ms, "warm_ms": warm_ms[warm_ms.len() / 2]}));
+    let bytes: usize = first
+        .prompt
+        .parts()
+        .iter()
+        .map(|part| part.text.len())
+        .sum();
+    outln!(
+        "{}",
+        json!({"bytes": bytes, "cold_ms": cold_ms, "warm_ms": warm_ms[warm_ms.len() / 2]})
+    );
     Ok(ExitCode::SUCCESS)
 }
 
@@ -130,11 +173,20 @@ async fn agent(common: &BenchCommon, env: &Env) -> Result<Arc<Agent>, CliError> 
     workspace.definition.config.policy.repeat_nudge = 0;
     workspace.definition.config.policy.repeat_end = 0;
     // The peers remember nothing after a run.
-    workspace.definition.config.disable.0.insert(Switch::MemoryHooks);
+    workspace
+        .definition
+        .config
+        .disable
+        .0
+        .insert(Switch::MemoryHooks);
     let Some(base) = &common.base_url else {
         return Err(CliError::usage("--base-url is needed"));
     };
-    let base_url = if common.api == "anthropic" { base.clone() } else { format!("{base}/v1") };
+    let base_url = if common.api == "anthropic" {
+        base.clone()
+    } else {
+        format!("{base}/v1")
+    };
     let settings = ModelSettings {
         name: format!("{}:fake", common.api),
         base_url: Some(base_url),
@@ -147,15 +199,23 @@ async fn agent(common: &BenchCommon, env: &Env) -> Result<Arc<Agent>, CliError> 
     assemble(&common.workdir, workspace, Made::of(model)).await
 }
 
-async fn run_all(agent: &Arc<Agent>, prompts_file: &Path) -> Result<(Vec<Session>, usize), CliError> {
+async fn run_all(
+    agent: &Arc<Agent>,
+    prompts_file: &Path,
+) -> Result<(Vec<Session>, usize), CliError> {
     let text = std::fs::read_to_string(prompts_file)?;
     let prompts: Vec<String> = serde_json::from_str(&text).map_err(anyhow::Error::from)?;
     let mut tasks = JoinSet::new();
     for prompt in prompts {
         let mut session = agent.session(SessionId::fresh());
         tasks.spawn(async move {
-            let report = session.run(vec![Block::text(prompt)], RunOptions::default()).await;
-            (session, report.is_ok_and(|report| report.outcome == Outcome::Completed))
+            let report = session
+                .run(vec![Block::text(prompt)], RunOptions::default())
+                .await;
+            (
+                session,
+                report.is_ok_and(|report| report.outcome == Outcome::Completed),
+            )
         });
     }
     let (mut sessions, mut errors) = (Vec::new(), 0);
@@ -177,7 +237,9 @@ fn journals(dir: &Path) -> FileSessions {
 async fn save(dir: &Path, messages: usize) -> Result<ExitCode, CliError> {
     let journals = journals(dir);
     let started = Instant::now();
-    let mut opened = journals.create(&SessionId::new("bench").map_err(anyhow::Error::from)?, None).await?;
+    let mut opened = journals
+        .create(&SessionId::new("bench").map_err(anyhow::Error::from)?, None)
+        .await?;
     let mut entries = Vec::new();
     for turn in 0..messages.div_ceil(3) {
         entries.extend(exchange(turn)?);
@@ -186,9 +248,15 @@ async fn save(dir: &Path, messages: usize) -> Result<ExitCode, CliError> {
     let saved = started.elapsed().as_secs_f64();
     let started = Instant::now();
     let run = RunId::new("last").map_err(anyhow::Error::from)?;
-    opened.writer.append(vec![Entry::User(UserInput::text(run, "one more"))]).await?;
+    opened
+        .writer
+        .append(vec![Entry::User(UserInput::text(run, "one more"))])
+        .await?;
     let appended = started.elapsed().as_secs_f64();
-    outln!("{}", json!({"save_s": saved, "append_s": appended, "bytes": opened.writer.position().bytes}));
+    outln!(
+        "{}",
+        json!({"save_s": saved, "append_s": appended, "bytes": opened.writer.position().bytes})
+    );
     Ok(ExitCode::SUCCESS)
 }
 
@@ -204,7 +272,10 @@ fn exchange(turn: usize) -> Result<Vec<Entry>, CliError> {
         signature: None,
     };
     Ok(vec![
-        Entry::User(UserInput::text(run.clone(), format!("message {turn} {}", "words and words ".repeat(16)))),
+        Entry::User(UserInput::text(
+            run.clone(),
+            format!("message {turn} {}", "words and words ".repeat(16)),
+        )),
         Entry::Model(ModelReply {
             run: run.clone(),
             model: "bench:fake".to_owned(),
@@ -233,7 +304,11 @@ fn exchange(turn: usize) -> Result<Vec<Entry>, CliError> {
             tasks: Vec::new(),
             ms: 1,
         }),
-        Entry::End(RunEnd { run, outcome: Outcome::Cancelled, reason: None }),
+        Entry::End(RunEnd {
+            run,
+            outcome: Outcome::Cancelled,
+            reason: None,
+        }),
     ])
 }
 
@@ -241,5 +316,11 @@ fn exchange(turn: usize) -> Result<Vec<Entry>, CliError> {
 fn raise_file_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    let _ = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: limit.maximum,
+            maximum: limit.maximum,
+        },
+    );
 }

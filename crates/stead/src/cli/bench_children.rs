@@ -32,8 +32,15 @@ struct Waves {
 
 impl Waves {
     fn answer(&self, request: &Request) -> Vec<Block> {
-        let is_lead = request.messages.first().is_some_and(|message| message.text() == LEAD);
-        let said = request.messages.iter().filter(|message| matches!(&***message, Message::Assistant { .. })).count();
+        let is_lead = request
+            .messages
+            .first()
+            .is_some_and(|message| message.text() == LEAD);
+        let said = request
+            .messages
+            .iter()
+            .filter(|message| matches!(&***message, Message::Assistant { .. }))
+            .count();
         if is_lead && said == WARM_WAVES.min(self.waves) {
             self.warm_kb.store(resident_kb(), Ordering::Relaxed);
         }
@@ -65,30 +72,62 @@ impl Model for Waves {
         let content = self.answer(request);
         let stop = match content.first() {
             Some(Block::ToolCall(_)) => StopReason::ToolUse,
-            Some(Block::Text { .. } | Block::Media(_) | Block::Thinking(_)) | None => StopReason::EndTurn,
+            Some(Block::Text { .. } | Block::Media(_) | Block::Thinking(_)) | None => {
+                StopReason::EndTurn
+            }
         };
-        let usage = Usage { input_tokens: 100, output_tokens: 10, ..Usage::default() };
-        let reply = Reply { content, usage, stop, model: self.name().to_owned() };
+        let usage = Usage {
+            input_tokens: 100,
+            output_tokens: 10,
+            ..Usage::default()
+        };
+        let reply = Reply {
+            content,
+            usage,
+            stop,
+            model: self.name().to_owned(),
+        };
         stream::iter([Ok(Delta::Done(Box::new(reply)))]).boxed()
     }
 }
 
 /// Runs `waves` × `width` subagents, then as many sessions that nobody hands work to. Prints a JSON object.
-pub(crate) async fn children(env: &Env, workdir: &Path, waves: usize, width: usize) -> Result<ExitCode, CliError> {
+pub(crate) async fn children(
+    env: &Env,
+    workdir: &Path,
+    waves: usize,
+    width: usize,
+) -> Result<ExitCode, CliError> {
     let mut workspace = open_workspace(workdir, OpenOptions::default(), env).await?;
     let config = &mut workspace.definition.config;
     let many = u32::try_from(width).unwrap_or(u32::MAX).max(1);
-    (config.policy.max_concurrent_subagents, config.policy.parallel_tool_calls) = (many, many);
-    (config.policy.max_steps, config.policy.repeat_nudge, config.policy.repeat_end) = (u32::MAX, 0, 0);
-    config.disable.0.extend([Switch::Compaction, Switch::MemoryHooks]);
-    let model = Arc::new(Waves { waves, width, warm_kb: AtomicU64::new(0) });
+    (
+        config.policy.max_concurrent_subagents,
+        config.policy.parallel_tool_calls,
+    ) = (many, many);
+    (
+        config.policy.max_steps,
+        config.policy.repeat_nudge,
+        config.policy.repeat_end,
+    ) = (u32::MAX, 0, 0);
+    config
+        .disable
+        .0
+        .extend([Switch::Compaction, Switch::MemoryHooks]);
+    let model = Arc::new(Waves {
+        waves,
+        width,
+        warm_kb: AtomicU64::new(0),
+    });
     let agent = assemble(workdir, workspace, Made::of(model.clone())).await?;
     let begun = Instant::now();
     run(&agent, LEAD).await?;
     let (child_s, last_kb) = (begun.elapsed().as_secs_f64(), resident_kb());
     let begun = Instant::now();
     for _ in 0..waves {
-        let wave: Vec<_> = (0..width).map(|_| run(&agent, "say that you are done")).collect();
+        let wave: Vec<_> = (0..width)
+            .map(|_| run(&agent, "say that you are done"))
+            .collect();
         futures_util::future::try_join_all(wave).await?;
     }
     let session_s = begun.elapsed().as_secs_f64();
@@ -104,10 +143,17 @@ pub(crate) async fn children(env: &Env, workdir: &Path, waves: usize, width: usi
 }
 
 async fn run(agent: &Arc<Agent>, input: &str) -> Result<(), CliError> {
-    let report = agent.session(SessionId::fresh()).run(vec![Block::text(input)], RunOptions::default()).await?;
+    let report = agent
+        .session(SessionId::fresh())
+        .run(vec![Block::text(input)], RunOptions::default())
+        .await?;
     match report.outcome {
         Outcome::Completed => Ok(()),
-        outcome => Err(CliError::Failed(anyhow::anyhow!("it ended as {}: {:?}", outcome.as_str(), report.reason))),
+        outcome => Err(CliError::Failed(anyhow::anyhow!(
+            "it ended as {}: {:?}",
+            outcome.as_str(),
+            report.reason
+        ))),
     }
 }
 

@@ -11,9 +11,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead::core::{Entry, Owner, Redactor, RunId, SessionId, UserInput};
 use stead::store::{
-    ChangeLog, FileChanges, FileSessions, OsDisk, RunKey, Sessions, Space, StoreChanges, StoreSessions,
+    ChangeLog, FileChanges, FileSessions, OsDisk, RunKey, Sessions, Space, StoreChanges,
+    StoreSessions,
 };
-use stead::vfs::{ContentHash, Expect, Guarded, LocalVfs, ReadRange, Recorded, StoreVfs, VPath, Version, Vfs};
+use stead::vfs::{
+    ContentHash, Expect, Guarded, LocalVfs, ReadRange, Recorded, StoreVfs, VPath, Version, Vfs,
+};
 use stead::workspace::{Base, Mode, OpenOptions, Workspace};
 use tokio::task::JoinSet;
 
@@ -26,7 +29,11 @@ pub(crate) async fn place(env: &Env, args: &PlaceArgs) -> Result<ExitCode, CliEr
         clients.push(Client::new(&target, number, args)?);
     }
     let mut rates = serde_json::Map::new();
-    if args.ops.iter().any(|op| !matches!(op, Op::Write | Op::Append)) {
+    if args
+        .ops
+        .iter()
+        .any(|op| !matches!(op, Op::Write | Op::Append))
+    {
         (clients, _) = all(clients, |client| client.fill()).await?;
     }
     let span = Duration::from_millis(args.ms);
@@ -51,26 +58,42 @@ struct Target {
 
 /// The place that the settings of the workspace name, with the layers that were asked for.
 async fn target(args: &PlaceArgs, workspace: &Workspace) -> Result<Target, CliError> {
-    let run = RunKey { session: SessionId::fresh(), run: RunId::fresh() };
+    let run = RunKey {
+        session: SessionId::fresh(),
+        run: RunId::fresh(),
+    };
     let (dir, owner) = (&args.workdir, Owner::default());
     let recorded = |files, changes| Arc::new(Recorded::new(files, changes, run.clone()));
     match args.layers {
         Layers::Bare => Ok(bare(dir, workspace).await?.0),
         Layers::Recorded => {
             let (target, changes) = bare(dir, workspace).await?;
-            Ok(Target { files: recorded(target.files, changes), ..target })
+            Ok(Target {
+                files: recorded(target.files, changes),
+                ..target
+            })
         }
         Layers::Agent => {
             let place = open_place(dir, workspace, Vec::new()).await?;
-            let files = recorded(place.files(&owner, &run.session, None), place.changes(&owner));
+            let files = recorded(
+                place.files(&owner, &run.session, None),
+                place.changes(&owner),
+            );
             let files = Arc::new(Guarded::new(files, workspace.rules.clone()));
-            Ok(Target { files, sessions: place.sessions(&owner) })
+            Ok(Target {
+                files,
+                sessions: place.sessions(&owner),
+            })
         }
     }
 }
 
 async fn bare(dir: &Path, workspace: &Workspace) -> Result<(Target, Arc<dyn ChangeLog>), CliError> {
-    let (settings, agent, disk) = (&workspace.config().filesystem, workspace.config().agent(), Arc::new(OsDisk));
+    let (settings, agent, disk) = (
+        &workspace.config().filesystem,
+        workspace.config().agent(),
+        Arc::new(OsDisk),
+    );
     let redactor = Redactor::default();
     match settings.mode {
         Mode::Local => {
@@ -80,17 +103,30 @@ async fn bare(dir: &Path, workspace: &Workspace) -> Result<(Target, Arc<dyn Chan
             Ok((Target { files, sessions }, changes))
         }
         Mode::Store => {
-            let store = connect_store(Base::Workspace(dir), settings.url.as_deref().unwrap_or_default()).await?;
+            let store = connect_store(
+                Base::Workspace(dir),
+                settings.url.as_deref().unwrap_or_default(),
+            )
+            .await?;
             let space = Space::new(["bench"]);
             let files = Arc::new(StoreVfs::new(store.clone(), space.clone()));
             let changes = Arc::new(StoreChanges::new(store.clone(), space.within("undo")));
-            Ok((Target { files, sessions: Arc::new(StoreSessions::new(store, space, agent, redactor)) }, changes))
+            Ok((
+                Target {
+                    files,
+                    sessions: Arc::new(StoreSessions::new(store, space, agent, redactor)),
+                },
+                changes,
+            ))
         }
     }
 }
 
 /// Lets all clients work at once; gives them back, with the number of operations they did together.
-async fn all<F>(clients: Vec<Client>, work: impl Fn(Client) -> F) -> Result<(Vec<Client>, u64), CliError>
+async fn all<F>(
+    clients: Vec<Client>,
+    work: impl Fn(Client) -> F,
+) -> Result<(Vec<Client>, u64), CliError>
 where
     F: Future<Output = Result<(Client, u64), CliError>> + Send + 'static,
 {
@@ -121,9 +157,18 @@ impl Client {
     fn new(target: &Target, number: usize, args: &PlaceArgs) -> Result<Self, CliError> {
         let path = |text: String| VPath::parse(&text).map_err(anyhow::Error::from);
         let directory = path(format!("{}/{number}", SessionId::fresh()))?;
-        let files = (0..args.files).map(|file| path(format!("{directory}/{file:04}.txt"))).collect::<Result<_, _>>()?;
+        let files = (0..args.files)
+            .map(|file| path(format!("{directory}/{file:04}.txt")))
+            .collect::<Result<_, _>>()?;
         let content = content(args.bytes);
-        Ok(Self { target: target.clone(), directory, files, versions: Vec::new(), content, written: 0 })
+        Ok(Self {
+            target: target.clone(),
+            directory,
+            files,
+            versions: Vec::new(),
+            content,
+            written: 0,
+        })
     }
 
     /// A content that nobody wrote yet.
@@ -139,13 +184,24 @@ impl Client {
     async fn fill(mut self) -> Result<(Self, u64), CliError> {
         for file in self.files.clone() {
             let content = self.fresh();
-            self.versions.push(self.write(&file, content, Expect::Absent).await?);
+            self.versions
+                .push(self.write(&file, content, Expect::Absent).await?);
         }
         Ok((self, 0))
     }
 
-    async fn write(&self, path: &VPath, content: Vec<u8>, expect: Expect) -> Result<Version, CliError> {
-        Ok(self.target.files.write(path, content.into(), expect).await.map_err(anyhow::Error::from)?)
+    async fn write(
+        &self,
+        path: &VPath,
+        content: Vec<u8>,
+        expect: Expect,
+    ) -> Result<Version, CliError> {
+        Ok(self
+            .target
+            .files
+            .write(path, content.into(), expect)
+            .await
+            .map_err(anyhow::Error::from)?)
     }
 
     /// Does `op` again and again for as long as `span`; says how often.
@@ -153,7 +209,12 @@ impl Client {
         let files = self.target.files.clone();
         let new = VPath::parse(&format!("{}-new", self.directory)).map_err(anyhow::Error::from)?;
         let mut opened = match op {
-            Op::Append => Some(self.target.sessions.create(&SessionId::fresh(), None).await?),
+            Op::Append => Some(
+                self.target
+                    .sessions
+                    .create(&SessionId::fresh(), None)
+                    .await?,
+            ),
             Op::Write | Op::Overwrite | Op::Read | Op::Stat | Op::List => None,
         };
         let begun = Instant::now();
@@ -163,7 +224,9 @@ impl Client {
             match op {
                 Op::Write => {
                     let content = self.fresh();
-                    let path = new.join(&format!("{:016x}", self.written)).map_err(anyhow::Error::from)?;
+                    let path = new
+                        .join(&format!("{:016x}", self.written))
+                        .map_err(anyhow::Error::from)?;
                     self.write(&path, content, Expect::Absent).await?;
                 }
                 Op::Overwrite => {
@@ -176,11 +239,17 @@ impl Client {
                     check(read.map_err(anyhow::Error::from)?.0.len() == self.content.len())?;
                 }
                 Op::Stat => {
-                    let stat = files.stat(&self.files[at]).await.map_err(anyhow::Error::from)?;
+                    let stat = files
+                        .stat(&self.files[at])
+                        .await
+                        .map_err(anyhow::Error::from)?;
                     check(stat.size == self.content.len() as u64)?;
                 }
                 Op::List => {
-                    let listed = files.list(&self.directory).await.map_err(anyhow::Error::from)?;
+                    let listed = files
+                        .list(&self.directory)
+                        .await
+                        .map_err(anyhow::Error::from)?;
                     check(listed.len() == self.files.len())?;
                 }
                 Op::Append => {
@@ -202,7 +271,13 @@ impl Client {
 
 /// A wrong answer is fast: it must not be counted.
 fn check(is_right: bool) -> Result<(), CliError> {
-    if is_right { Ok(()) } else { Err(CliError::Failed(anyhow::anyhow!("an operation gave a wrong answer"))) }
+    if is_right {
+        Ok(())
+    } else {
+        Err(CliError::Failed(anyhow::anyhow!(
+            "an operation gave a wrong answer"
+        )))
+    }
 }
 
 /// Text that no store can make smaller by much.

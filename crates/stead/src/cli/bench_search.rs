@@ -17,7 +17,10 @@ struct Numbers(u64);
 
 impl Numbers {
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         self.0 >> 33
     }
 
@@ -35,12 +38,19 @@ impl Numbers {
     }
 
     fn text(&mut self, words: usize) -> String {
-        (0..words).map(|_| self.word()).collect::<Vec<_>>().join(" ")
+        (0..words)
+            .map(|_| self.word())
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 }
 
 /// Fills an index in `workdir` with `lines` lines and asks it `rounds` questions. Prints a JSON object.
-pub(crate) async fn search(workdir: &Path, lines: usize, rounds: usize) -> Result<ExitCode, CliError> {
+pub(crate) async fn search(
+    workdir: &Path,
+    lines: usize,
+    rounds: usize,
+) -> Result<ExitCode, CliError> {
     let failed = |error: SearchError| CliError::Failed(error.into());
     let path = workdir.join("bench-search.sqlite");
     let _ = std::fs::remove_file(&path);
@@ -49,14 +59,27 @@ pub(crate) async fn search(workdir: &Path, lines: usize, rounds: usize) -> Resul
     let begun = Instant::now();
     for source in 0..lines.div_ceil(SOURCE_LINES) {
         let count = SOURCE_LINES.min(lines - source * SOURCE_LINES);
-        let lines: Vec<Line> = (1..=count as u64).map(|place| Line::note(place, numbers.text(12))).collect();
-        index.sync(&Source::new(Kind::Session, format!("s{source}")), "1", &lines).await.map_err(failed)?;
+        let lines: Vec<Line> = (1..=count as u64)
+            .map(|place| Line::note(place, numbers.text(12)))
+            .collect();
+        index
+            .sync(
+                &Source::new(Kind::Session, format!("s{source}")),
+                "1",
+                &lines,
+            )
+            .await
+            .map_err(failed)?;
     }
     let fill_s = begun.elapsed().as_secs_f64();
     let mut taken_ms = Vec::with_capacity(rounds);
     for round in 0..rounds.max(1) {
         let words = numbers.text(1 + round % 4);
-        let query = if round % 5 == 0 { format!("\"{words}\"") } else { words };
+        let query = if round % 5 == 0 {
+            format!("\"{words}\"")
+        } else {
+            words
+        };
         let begun = Instant::now();
         index.search(&Query::new(query)).await.map_err(failed)?;
         taken_ms.push(begun.elapsed().as_secs_f64() * 1000.0);
@@ -64,6 +87,9 @@ pub(crate) async fn search(workdir: &Path, lines: usize, rounds: usize) -> Resul
     taken_ms.sort_by(f64::total_cmp);
     let at = |part: f64| taken_ms[((taken_ms.len() - 1) as f64 * part) as usize];
     let bytes = std::fs::metadata(&path)?.len();
-    outln!("{}", json!({"fill_s": fill_s, "p50_ms": at(0.5), "p99_ms": at(0.99), "bytes": bytes}));
+    outln!(
+        "{}",
+        json!({"fill_s": fill_s, "p50_ms": at(0.5), "p99_ms": at(0.99), "bytes": bytes})
+    );
     Ok(ExitCode::SUCCESS)
 }

@@ -46,11 +46,20 @@ impl From<Finding> for Row {
             Severity::Warning => Grade::Warning,
             Severity::Lax | Severity::Error => Grade::Error,
         };
-        Self { grade, about: finding.file, place: Some(finding.place), message: finding.message }
+        Self {
+            grade,
+            about: finding.file,
+            place: Some(finding.place),
+            message: finding.message,
+        }
     }
 }
 
-pub(crate) async fn check(common: &Common, env: &Env, args: &CheckArgs) -> Result<ExitCode, CliError> {
+pub(crate) async fn check(
+    common: &Common,
+    env: &Env,
+    args: &CheckArgs,
+) -> Result<ExitCode, CliError> {
     let mut rows: Vec<Row> = Vec::new();
     for row in report(common, env).await? {
         // What is wrong with a file shows when it is read for the settings, and again for the prompt.
@@ -60,7 +69,10 @@ pub(crate) async fn check(common: &Common, env: &Env, args: &CheckArgs) -> Resul
     }
     let errors = rows.iter().filter(|row| row.grade == Grade::Error).count();
     if args.json {
-        outln!("{}", serde_json::to_string(&rows).map_err(anyhow::Error::from)?);
+        outln!(
+            "{}",
+            serde_json::to_string(&rows).map_err(anyhow::Error::from)?
+        );
     } else {
         let style = Style::stdout(env);
         rows.iter().for_each(|row| print(row, style));
@@ -83,36 +95,69 @@ fn print(row: &Row, style: Style) {
         Grade::Warning => style.warn("warning "),
         Grade::Error => style.bad("error   "),
     };
-    let place = row.place.map_or(String::new(), |Spot { line, column }| format!(":{line}:{column}"));
-    outln!("{mark} {}{place}: {}", style.safe(&row.about), style.safe(&row.message));
+    let place = row.place.map_or(String::new(), |Spot { line, column }| {
+        format!(":{line}:{column}")
+    });
+    outln!(
+        "{mark} {}{place}: {}",
+        style.safe(&row.about),
+        style.safe(&row.message)
+    );
 }
 
 /// Everything that can be said about the workspace.
 async fn report(common: &Common, env: &Env) -> Result<Vec<Row>, CliError> {
     let dir = workspace_dir(common, env)?;
     let options = of_folder(open_options(common, env)?, &dir);
-    let files = LocalVfs::open(&dir, Arc::new(OsDisk)).map_err(|error| CliError::usage(error.to_string()))?;
+    let files = LocalVfs::open(&dir, Arc::new(OsDisk))
+        .map_err(|error| CliError::usage(error.to_string()))?;
     let workspace = match Workspace::open(Arc::new(files), &options, &|name| env.get(name)).await {
         Ok(workspace) => workspace,
-        Err(WorkspaceError::Invalid(findings)) => return Ok(findings.into_iter().map(Row::from).collect()),
-        Err(error @ (WorkspaceError::Files(_) | WorkspaceError::Rules(_) | WorkspaceError::Skills(_))) => {
+        Err(WorkspaceError::Invalid(findings)) => {
+            return Ok(findings.into_iter().map(Row::from).collect());
+        }
+        Err(
+            error @ (WorkspaceError::Files(_)
+            | WorkspaceError::Rules(_)
+            | WorkspaceError::Skills(_)),
+        ) => {
             return Ok(vec![row(Grade::Error, "settings", error.to_string())]);
         }
     };
     let layout = workspace.definition.layout;
-    let mut rows = vec![row(Grade::Ok, "layout", format!("{layout}; every setting is known"))];
+    let mut rows = vec![row(
+        Grade::Ok,
+        "layout",
+        format!("{layout}; every setting is known"),
+    )];
     rows.extend(workspace.definition.findings.iter().cloned().map(Row::from));
     rows.push(persona(&workspace).await);
     rows.extend(mode(&workspace));
     rows.extend(tool_names(&workspace));
-    rows.extend(workspace.check_tools(&*workspace.files, &|name| env.get(name)).await.into_iter().map(Row::from));
+    rows.extend(
+        workspace
+            .check_tools(&*workspace.files, &|name| env.get(name))
+            .await
+            .into_iter()
+            .map(Row::from),
+    );
     rows.extend(skills(common, env).await?);
     rows.extend(permissions(&workspace).await);
     rows.extend(models(&workspace, &dir, env));
     let owner = owner(common)?;
     let sandbox = Some(sandbox(&workspace, env));
     let model = Arc::new(NoModel::in_place_of(common, env, &dir, &workspace));
-    match assemble(&dir, workspace, Made { owner, sandbox, ..Made::of(model) }).await {
+    match assemble(
+        &dir,
+        workspace,
+        Made {
+            owner,
+            sandbox,
+            ..Made::of(model)
+        },
+    )
+    .await
+    {
         Ok(agent) => {
             rows.push(row(Grade::Ok, "filesystem", agent.place().describe()));
             rows.extend(prompt(&agent).await);
@@ -129,19 +174,29 @@ fn mode(workspace: &Workspace) -> Option<Row> {
                 network and changes of an attached project run unasked";
     match workspace.config().permission_mode {
         PermissionMode::Bypass => Some(row(Grade::Warning, "agent.yaml", text.to_owned())),
-        PermissionMode::Default | PermissionMode::AcceptEdits | PermissionMode::Explore | PermissionMode::DontAsk => {
-            None
-        }
+        PermissionMode::Default
+        | PermissionMode::AcceptEdits
+        | PermissionMode::Explore
+        | PermissionMode::DontAsk => None,
     }
 }
 
 /// Tools that settings name and nobody has.
 fn tool_names(workspace: &Workspace) -> Vec<Row> {
     let definition = &workspace.definition;
-    let approvals = workspace.config().approvals.keys().map(|name| ("approvals", name));
-    let lists = definition.tools.iter().flat_map(|lists| lists.allow.iter().flatten().chain(&lists.deny));
+    let approvals = workspace
+        .config()
+        .approvals
+        .keys()
+        .map(|name| ("approvals", name));
+    let lists = definition
+        .tools
+        .iter()
+        .flat_map(|lists| lists.allow.iter().flatten().chain(&lists.deny));
     let lists = lists.map(|name| ("tools", name));
-    let named = approvals.chain(lists).filter_map(|(key, name)| Some((key, name, tool_problem(name)?)));
+    let named = approvals
+        .chain(lists)
+        .filter_map(|(key, name)| Some((key, name, tool_problem(name)?)));
     let rows = named.map(|(key, name, (severity, message))| {
         let origin = definition.origins.get(&format!("{key}.{name}"));
         let about = origin.map_or(key, |origin| origin.source.as_str());
@@ -164,13 +219,23 @@ async fn skills(common: &Common, env: &Env) -> Result<Vec<Row>, CliError> {
     let installation = Installation::open(places.installed.clone()).await?;
     for source in installation.sources() {
         for skill in installation.changed(&source.name).await? {
-            let message =
-                format!("{skill} is not as it was installed; `stead skills update {}` renews it", source.name);
-            rows.push(row(Grade::Warning, &format!("skills of {}", source.name), message));
+            let message = format!(
+                "{skill} is not as it was installed; `stead skills update {}` renews it",
+                source.name
+            );
+            rows.push(row(
+                Grade::Warning,
+                &format!("skills of {}", source.name),
+                message,
+            ));
         }
     }
     if rows.is_empty() {
-        rows.push(row(Grade::Ok, "skills", format!("{} found", catalogue.skills().len())));
+        rows.push(row(
+            Grade::Ok,
+            "skills",
+            format!("{} found", catalogue.skills().len()),
+        ));
     }
     Ok(rows)
 }
@@ -180,9 +245,21 @@ fn skill_row(finding: stead::workspace::skills::Finding) -> Row {
         Layer::Workspace | Layer::User => Grade::Error,
         Layer::Global | Layer::Repository(_) => Grade::Warning,
     };
-    let Problem { line, column, message } = finding.problem;
-    let place = Some(Spot { line: line as u64, column: column as u64 });
-    Row { grade, about: finding.path.to_string(), place, message }
+    let Problem {
+        line,
+        column,
+        message,
+    } = finding.problem;
+    let place = Some(Spot {
+        line: line as u64,
+        column: column as u64,
+    });
+    Row {
+        grade,
+        about: finding.path.to_string(),
+        place,
+        message,
+    }
 }
 
 /// Sections of the prompt that are over their bounds.
@@ -194,15 +271,25 @@ async fn prompt(agent: &Arc<Agent>) -> Vec<Row> {
         }
         Err(error) => return vec![row(Grade::Error, "prompt", error.to_string())],
     };
-    let tokens: usize = turn.prompt.sections.iter().map(|section| section.tokens()).sum();
-    let mut rows = vec![row(Grade::Ok, "prompt", format!("about {tokens} tokens; `stead prompt` shows it"))];
+    let tokens: usize = turn
+        .prompt
+        .sections
+        .iter()
+        .map(|section| section.tokens())
+        .sum();
+    let mut rows = vec![row(
+        Grade::Ok,
+        "prompt",
+        format!("about {tokens} tokens; `stead prompt` shows it"),
+    )];
     for section in &turn.prompt.sections {
-        rows.extend(
-            section
-                .cut
-                .iter()
-                .map(|cut| row(Grade::Warning, &cut.source, format!("too long for the prompt: {}", cut.what))),
-        );
+        rows.extend(section.cut.iter().map(|cut| {
+            row(
+                Grade::Warning,
+                &cut.source,
+                format!("too long for the prompt: {}", cut.what),
+            )
+        }));
     }
     rows
 }
@@ -210,35 +297,64 @@ async fn prompt(agent: &Arc<Agent>) -> Vec<Row> {
 fn models(workspace: &Workspace, dir: &Path, env: &Env) -> Vec<Row> {
     let config = workspace.config();
     let mut rows = Vec::new();
-    for name in config.model.iter().flat_map(|model| std::iter::once(&model.name).chain(&model.fallbacks)) {
+    for name in config
+        .model
+        .iter()
+        .flat_map(|model| std::iter::once(&model.name).chain(&model.fallbacks))
+    {
         if name.is_empty() {
             continue;
         }
         let settings = match &config.model {
             Some(model) if model.name == *name => model.clone(),
-            Some(_) | None => ModelSettings { name: name.clone(), ..ModelSettings::default() },
+            Some(_) | None => ModelSettings {
+                name: name.clone(),
+                ..ModelSettings::default()
+            },
         };
-        let settings = in_workspace(ModelSettings { fallbacks: Vec::new(), ..settings }, dir);
+        let settings = in_workspace(
+            ModelSettings {
+                fallbacks: Vec::new(),
+                ..settings
+            },
+            dir,
+        );
         let known = |name: &str| variable(workspace, env, name);
         // With any key at all it must work; that the key itself is missing may be right on this machine.
-        let some_key = |name: &str| known(name).or_else(|| name.ends_with("_KEY").then(|| "any".to_owned()));
-        rows.push(match (connect(&settings, &some_key), connect(&settings, &known)) {
-            (Err(error), _) => row(Grade::Error, "model", error.to_string()),
-            (Ok(_), Err(error)) => row(Grade::Warning, "model", error.to_string()),
-            (Ok(_), Ok(_)) => row(Grade::Ok, "model", format!("{name} can be asked")),
-        });
-        let priced = config.prices.contains_key(name) || settings.price.is_some() || lookup(name).is_some();
+        let some_key =
+            |name: &str| known(name).or_else(|| name.ends_with("_KEY").then(|| "any".to_owned()));
+        rows.push(
+            match (connect(&settings, &some_key), connect(&settings, &known)) {
+                (Err(error), _) => row(Grade::Error, "model", error.to_string()),
+                (Ok(_), Err(error)) => row(Grade::Warning, "model", error.to_string()),
+                (Ok(_), Ok(_)) => row(Grade::Ok, "model", format!("{name} can be asked")),
+            },
+        );
+        let priced =
+            config.prices.contains_key(name) || settings.price.is_some() || lookup(name).is_some();
         if let Some(limit) = config.budget.in_money().filter(|_| !priced) {
-            let text = format!("{limit} is set, but the price of {name} is not known; set `price:` of the model");
+            let text = format!(
+                "{limit} is set, but the price of {name} is not known; set `price:` of the model"
+            );
             rows.push(row(Grade::Error, "budget", text));
         }
     }
-    if config.model.as_ref().is_none_or(|model| model.name.is_empty()) {
+    if config
+        .model
+        .as_ref()
+        .is_none_or(|model| model.name.is_empty())
+    {
         let text = "none is set here: give -m, or set a provider's key".to_owned();
         rows.push(row(Grade::Ok, "model", text));
     }
-    if config.model.as_ref().is_some_and(|model| model.api_key.is_some()) && config.secrets.is_empty() {
-        let text = "the key stands in the file, where the agent can read it; use api_key: ${VARIABLE}";
+    if config
+        .model
+        .as_ref()
+        .is_some_and(|model| model.api_key.is_some())
+        && config.secrets.is_empty()
+    {
+        let text =
+            "the key stands in the file, where the agent can read it; use api_key: ${VARIABLE}";
         rows.push(row(Grade::Warning, "model", text.to_owned()));
     }
     rows
@@ -247,17 +363,26 @@ fn models(workspace: &Workspace, dir: &Path, env: &Env) -> Vec<Row> {
 /// The file rules as they were understood, and those that do not do what they seem to.
 async fn permissions(workspace: &Workspace) -> Vec<Row> {
     let rules = &workspace.rules;
-    let mut rows: Vec<Row> =
-        rules.sentences().into_iter().map(|sentence| row(Grade::Ok, "agent.yaml", sentence)).collect();
-    rows.extend(rules.idle().into_iter().map(|idle| row(Grade::Warning, "agent.yaml", idle)));
+    let mut rows: Vec<Row> = rules
+        .sentences()
+        .into_iter()
+        .map(|sentence| row(Grade::Ok, "agent.yaml", sentence))
+        .collect();
+    rows.extend(
+        rules
+            .idle()
+            .into_iter()
+            .map(|idle| row(Grade::Warning, "agent.yaml", idle)),
+    );
     for (path, sentence) in rules.literals() {
         // Rules are compared with names and with what they lead to, not the other way round.
         if let Ok(end) = workspace.files.resolve(&path).await
             && end != path
             && rules.decide(AccessKind::Read, &end).kind != VerdictKind::Deny
         {
-            let text =
-                format!("{sentence}: {path} is a link to {end}, which stays open by its own name; name it as well");
+            let text = format!(
+                "{sentence}: {path} is a link to {end}, which stays open by its own name; name it as well"
+            );
             rows.push(row(Grade::Warning, "agent.yaml", text));
         }
     }
@@ -271,7 +396,11 @@ async fn persona(workspace: &Workspace) -> Row {
         let about = file.path.to_string();
         match workspace.files.stat(&file.path).await {
             Ok(stat) if stat.size == 0 => {
-                return row(Grade::Warning, &about, "it is empty: the agent has no persona".to_owned());
+                return row(
+                    Grade::Warning,
+                    &about,
+                    "it is empty: the agent has no persona".to_owned(),
+                );
             }
             Ok(stat) => return row(Grade::Ok, &about, format!("{} bytes", stat.size)),
             Err(VfsError::NotFound(_)) => {}
@@ -300,11 +429,20 @@ async fn journals(journals: &dyn Sessions) -> Vec<Row> {
         }
     }
     if rows.is_empty() {
-        rows.push(row(Grade::Ok, "sessions", format!("{}, every line checked", counted(list.len(), "journal"))));
+        rows.push(row(
+            Grade::Ok,
+            "sessions",
+            format!("{}, every line checked", counted(list.len(), "journal")),
+        ));
     }
     rows
 }
 
 fn row(grade: Grade, about: &str, message: String) -> Row {
-    Row { grade, about: about.to_owned(), place: None, message }
+    Row {
+        grade,
+        about: about.to_owned(),
+        place: None,
+        message,
+    }
 }

@@ -22,11 +22,23 @@ const READING_SPEED_MS: &str = "18";
 
 /// The demo's workspace.
 const FILES: [(&str, &str); 5] = [
-    ("AGENTS.md", "# House-keeper\n\nYou keep a household's notes in order. Short answers, no decoration.\n"),
+    (
+        "AGENTS.md",
+        "# House-keeper\n\nYou keep a household's notes in order. Short answers, no decoration.\n",
+    ),
     ("agent.yaml", "policy:\n  max_steps: 20\n"),
-    ("notes/monday.md", "Rain again.\nThe roof leaks: call the roofer.\n"),
-    ("notes/tuesday.md", "Library card runs out this week, renew it.\n"),
-    ("notes/friday.md", "Catalogue came. Order seeds for spring.\n"),
+    (
+        "notes/monday.md",
+        "Rain again.\nThe roof leaks: call the roofer.\n",
+    ),
+    (
+        "notes/tuesday.md",
+        "Library card runs out this week, renew it.\n",
+    ),
+    (
+        "notes/friday.md",
+        "Catalogue came. Order seeds for spring.\n",
+    ),
 ];
 
 pub(crate) async fn demo(env: &Env, args: &DemoArgs) -> Result<ExitCode, CliError> {
@@ -48,22 +60,42 @@ pub(crate) async fn demo(env: &Env, args: &DemoArgs) -> Result<ExitCode, CliErro
     let mut session = agent.session(SessionId::new("demo").map_err(anyhow::Error::from)?);
 
     title(style, "becomes an agent");
-    say(style, "Collect what is still to do from my notes into TODO.md");
-    let first = run(env, &mut session, "Collect what is still to do from my notes into TODO.md").await?;
+    say(
+        style,
+        "Collect what is still to do from my notes into TODO.md",
+    );
+    let first = run(
+        env,
+        &mut session,
+        "Collect what is still to do from my notes into TODO.md",
+    )
+    .await?;
 
     title(style, "It is stopped in the middle of a run …");
     say(style, "The roofer came today.");
     let cut = run_until_first_call(env, &mut session, "The roofer came today.").await?;
-    outln!("{}", style.warn(&format!("the run was {}; the journal has every step so far", cut.outcome.as_str())));
+    outln!(
+        "{}",
+        style.warn(&format!(
+            "the run was {}; the journal has every step so far",
+            cut.outcome.as_str()
+        ))
+    );
 
-    title(style, "… and goes on where it was, in a new process just as well");
+    title(
+        style,
+        "… and goes on where it was, in a new process just as well",
+    );
     drop(session);
     let last = resume(env, &agent).await?;
 
     title(style, "What is left: files");
     show_tree(dir, style);
     outln!("\n{}", style.bold("TODO.md"));
-    super::print::out(format_args!("{}", std::fs::read_to_string(dir.join("TODO.md"))?));
+    super::print::out(format_args!(
+        "{}",
+        std::fs::read_to_string(dir.join("TODO.md"))?
+    ));
     outln!();
     place.farewell(style);
     let all_well = first.outcome == Outcome::Completed && last.outcome == Outcome::Completed;
@@ -72,14 +104,21 @@ pub(crate) async fn demo(env: &Env, args: &DemoArgs) -> Result<ExitCode, CliErro
 
 async fn run(env: &Env, session: &mut Session, input: &str) -> Result<RunReport, CliError> {
     let renderer = Arc::new(Renderer::new(env, Output::Text, CancellationToken::new()));
-    let options = RunOptions { listener: renderer.listener(), ..RunOptions::default() };
+    let options = RunOptions {
+        listener: renderer.listener(),
+        ..RunOptions::default()
+    };
     let report = session.run(vec![Block::text(input)], options).await?;
     renderer.finish(&report, &Common::default(), &[])?;
     Ok(report)
 }
 
 /// Runs until a tool is about to be called, then cancels as Ctrl-C would.
-async fn run_until_first_call(env: &Env, session: &mut Session, input: &str) -> Result<RunReport, CliError> {
+async fn run_until_first_call(
+    env: &Env,
+    session: &mut Session,
+    input: &str,
+) -> Result<RunReport, CliError> {
     let renderer = Arc::new(Renderer::new(env, Output::Text, CancellationToken::new()));
     let show = renderer.listener();
     let cancel = CancellationToken::new();
@@ -90,7 +129,11 @@ async fn run_until_first_call(env: &Env, session: &mut Session, input: &str) -> 
         }
         show(event);
     });
-    let options = RunOptions { listener, cancel, ..RunOptions::default() };
+    let options = RunOptions {
+        listener,
+        cancel,
+        ..RunOptions::default()
+    };
     let report = session.run(vec![Block::text(input)], options).await?;
     outln!();
     Ok(report)
@@ -99,7 +142,10 @@ async fn run_until_first_call(env: &Env, session: &mut Session, input: &str) -> 
 async fn resume(env: &Env, agent: &Arc<Agent>) -> Result<RunReport, CliError> {
     let renderer = Arc::new(Renderer::new(env, Output::Text, CancellationToken::new()));
     let mut session = agent.session(SessionId::new("demo").map_err(anyhow::Error::from)?);
-    let options = RunOptions { listener: renderer.listener(), ..RunOptions::default() };
+    let options = RunOptions {
+        listener: renderer.listener(),
+        ..RunOptions::default()
+    };
     let report = session.resume(options).await?;
     agent.sessions().flush().await;
     renderer.finish(&report, &Common::default(), &[])?;
@@ -117,7 +163,11 @@ fn say(style: Style, text: &str) {
 /// Prints the files of the folder, journals and all.
 fn show_tree(dir: &Path, style: Style) {
     fn walk(dir: &Path, depth: usize, style: Style) {
-        let mut entries: Vec<_> = std::fs::read_dir(dir).into_iter().flatten().flatten().collect();
+        let mut entries: Vec<_> = std::fs::read_dir(dir)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .collect();
         entries.sort_by_key(std::fs::DirEntry::file_name);
         for entry in entries {
             let name = entry.file_name().to_string_lossy().into_owned();
@@ -145,7 +195,10 @@ impl Place {
             Some(dir) => {
                 std::fs::create_dir_all(dir)?;
                 if std::fs::read_dir(dir)?.next().is_some() {
-                    return Err(CliError::usage(format!("{} is not empty; name a new folder", dir.display())));
+                    return Err(CliError::usage(format!(
+                        "{} is not empty; name a new folder",
+                        dir.display()
+                    )));
                 }
                 Ok(Self::Kept(dir.clone()))
             }
@@ -166,11 +219,19 @@ impl Place {
     fn farewell(&self, style: Style) {
         let next = match self {
             Self::Kept(dir) => {
-                format!("The workspace stays in {0}. Look around:\n  stead sessions show demo -C {0}", dir.display())
+                format!(
+                    "The workspace stays in {0}. Look around:\n  stead sessions show demo -C {0}",
+                    dir.display()
+                )
             }
-            Self::Temporary(_) => "Keep the workspace next time with: stead demo --dir my-demo".to_owned(),
+            Self::Temporary(_) => {
+                "Keep the workspace next time with: stead demo --dir my-demo".to_owned()
+            }
         };
-        outln!("{next}\nThen make your own: {}", style.bold("stead init my-agent"));
+        outln!(
+            "{next}\nThen make your own: {}",
+            style.bold("stead init my-agent")
+        );
     }
 }
 

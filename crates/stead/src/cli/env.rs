@@ -23,7 +23,9 @@ impl Env {
     pub(crate) fn of_process() -> Self {
         Self {
             variables: std::env::vars_os()
-                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+                .filter_map(|(name, value)| {
+                    Some((name.into_string().ok()?, value.into_string().ok()?))
+                })
                 .collect(),
             folder: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
             executable: std::env::current_exe().ok(),
@@ -41,12 +43,20 @@ impl Env {
 
     /// Where this person keeps what can be made again.
     pub(crate) fn cache(&self) -> Option<PathBuf> {
-        let named = self.get("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-        named.or_else(|| self.home().map(|home| home.join(".cache"))).map(|cache| cache.join("stead"))
+        let named = self
+            .get("XDG_CACHE_HOME")
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute());
+        named
+            .or_else(|| self.home().map(|home| home.join(".cache")))
+            .map(|cache| cache.join("stead"))
     }
 
     /// A variable that is set and not empty.
     pub(crate) fn get(&self, name: &str) -> Option<String> {
-        self.variables.get(name).filter(|value| !value.is_empty()).cloned()
+        self.variables
+            .get(name)
+            .filter(|value| !value.is_empty())
+            .cloned()
     }
 }

@@ -87,9 +87,10 @@ impl From<AgentError> for CliError {
             AgentError::Files(error) => Self::Failed(error.into()),
             AgentError::Unfit(error) => Self::Failed(error.into()),
             AgentError::Model(error) => Self::Failed(error.into()),
-            AgentError::Stopped(_) | AgentError::Blocked { .. } | AgentError::Hook(_) | AgentError::Crew(_) => {
-                Self::Failed(error.into())
-            }
+            AgentError::Stopped(_)
+            | AgentError::Blocked { .. }
+            | AgentError::Hook(_)
+            | AgentError::Crew(_) => Self::Failed(error.into()),
             AgentError::Tools(_)
             | AgentError::NoSuchTool { .. }
             | AgentError::NoSuchAgent { .. }

@@ -14,25 +14,39 @@ use stead::model::Model;
 use stead::tools::nearest;
 use stead::workspace::{Given, Origin, Resolved, Workspace};
 
-pub(crate) async fn explain(common: &Common, env: &Env, args: &ExplainArgs) -> Result<ExitCode, CliError> {
+pub(crate) async fn explain(
+    common: &Common,
+    env: &Env,
+    args: &ExplainArgs,
+) -> Result<ExitCode, CliError> {
     let dir = workspace_dir(common, env)?;
     let workspace = open_workspace(&dir, without_model(open_options(common, env)?), env).await?;
     let redactor = Redactor::new(workspace.config().secrets.clone());
     let mut settings = serde_json::to_value(workspace.config()).map_err(anyhow::Error::from)?;
     redact(&mut settings, &redactor);
-    let profile = Profiled::of(&NoModel::in_place_of(common, env, &dir, &workspace), &workspace).await?;
+    let profile = Profiled::of(
+        &NoModel::in_place_of(common, env, &dir, &workspace),
+        &workspace,
+    )
+    .await?;
     let given = profile.asked(args.key.as_deref())?;
     let keys = match &args.key {
         Some(key) if is_profile(key) => Vec::new(),
         Some(key) => vec![known(key, &settings)?],
-        None => set_keys(&workspace).into_iter().filter(|key| at(&settings, key).is_some()).collect(),
+        None => set_keys(&workspace)
+            .into_iter()
+            .filter(|key| at(&settings, key).is_some())
+            .collect(),
     };
     if keys.is_empty() && given.is_empty() && !args.json {
         outln!("nothing is set: every setting has its default (`stead schema` describes them)");
     }
     let style = Style::stdout(env);
     let set = keys.into_iter().map(|key| {
-        let (value, origin) = (at(&settings, &key).cloned().unwrap_or_default(), origin(&workspace, &key));
+        let (value, origin) = (
+            at(&settings, &key).cloned().unwrap_or_default(),
+            origin(&workspace, &key),
+        );
         (key, value, origin)
     });
     for (key, value, origin) in set.chain(given) {
@@ -41,11 +55,22 @@ pub(crate) async fn explain(common: &Common, env: &Env, args: &ExplainArgs) -> R
             continue;
         }
         let from = match origin {
-            Some(Origin { source, place: Some(place) }) => format!("{source}:{}:{}", place.line, place.column),
-            Some(Origin { source, place: None }) => source,
+            Some(Origin {
+                source,
+                place: Some(place),
+            }) => format!("{source}:{}:{}", place.line, place.column),
+            Some(Origin {
+                source,
+                place: None,
+            }) => source,
             None => "default".to_owned(),
         };
-        outln!("{} = {}  {}", style.bold(&key), style.safe(&value.to_string()), style.dim(&format!("({from})")));
+        outln!(
+            "{} = {}  {}",
+            style.bold(&key),
+            style.safe(&value.to_string()),
+            style.dim(&format!("({from})"))
+        );
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -65,9 +90,18 @@ impl Profiled {
         if resolved.layers.is_empty() {
             return Ok(Self { rows: Vec::new() });
         }
-        let from = |source: String| Some(Origin { source, place: None });
+        let from = |source: String| {
+            Some(Origin {
+                source,
+                place: None,
+            })
+        };
         let applied: Vec<String> = resolved.layers.iter().map(ToString::to_string).collect();
-        let mut rows = vec![("profiles".to_owned(), json!(applied), from(model.name().to_owned()))];
+        let mut rows = vec![(
+            "profiles".to_owned(),
+            json!(applied),
+            from(model.name().to_owned()),
+        )];
         for Given { key, value, by } in resolved.given() {
             let by = match overridden(&key, workspace) {
                 Some(setting) => format!("{by}; not used, for {setting} goes before it"),
@@ -81,12 +115,20 @@ impl Profiled {
     /// The rows that are asked for.
     fn asked(self, key: Option<&str>) -> Result<Vec<Row>, CliError> {
         let Some(key) = key else { return Ok(self.rows) };
-        let below = |row: &Row| row.0.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        let below = |row: &Row| {
+            row.0
+                .strip_prefix(key)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
         let rows: Vec<Row> = self.rows.into_iter().filter(below).collect();
         if rows.is_empty() && is_profile(key) {
             return Err(CliError::usage(match key {
-                "profiles" => "no profile is for the model that is set (-m asks about another)".to_owned(),
-                _ => format!("no profile of the model sets {key} (`stead explain profiles` lists what they set)"),
+                "profiles" => {
+                    "no profile is for the model that is set (-m asks about another)".to_owned()
+                }
+                _ => format!(
+                    "no profile of the model sets {key} (`stead explain profiles` lists what they set)"
+                ),
             }));
         }
         Ok(rows)
@@ -104,8 +146,12 @@ fn overridden(key: &str, workspace: &Workspace) -> Option<&'static str> {
     let model = config.model.as_ref();
     match key {
         "surface" => config.surface.map(|_| "surface"),
-        "temperature" => model.and_then(|model| model.temperature).map(|_| "model.temperature"),
-        "thinking_tokens" => model.and_then(|model| model.thinking_tokens).map(|_| "model.thinking_tokens"),
+        "temperature" => model
+            .and_then(|model| model.temperature)
+            .map(|_| "model.temperature"),
+        "thinking_tokens" => model
+            .and_then(|model| model.thinking_tokens)
+            .map(|_| "model.thinking_tokens"),
         _ => None,
     }
 }
@@ -113,9 +159,17 @@ fn overridden(key: &str, workspace: &Workspace) -> Option<&'static str> {
 /// The keys that are set somewhere, without those that only hold others.
 fn set_keys(workspace: &Workspace) -> Vec<String> {
     let all: Vec<&String> = workspace.definition.origins.keys().collect();
-    let holds =
-        |key: &str| all.iter().any(|other| other.strip_prefix(key).is_some_and(|rest| rest.starts_with(['.', '['])));
-    all.iter().filter(|key| !holds(key)).map(|key| (*key).clone()).collect()
+    let holds = |key: &str| {
+        all.iter().any(|other| {
+            other
+                .strip_prefix(key)
+                .is_some_and(|rest| rest.starts_with(['.', '[']))
+        })
+    };
+    all.iter()
+        .filter(|key| !holds(key))
+        .map(|key| (*key).clone())
+        .collect()
 }
 
 /// Where a key, or the nearest that holds it, was set.
@@ -138,7 +192,9 @@ fn known(key: &str, settings: &Value) -> Result<String, CliError> {
     list("", settings, &mut names);
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let hint = nearest(key, &names).map_or(String::new(), |near| format!("; did you mean {near}?"));
-    Err(CliError::usage(format!("there is no setting {key}{hint} (`stead schema` describes all)")))
+    Err(CliError::usage(format!(
+        "there is no setting {key}{hint} (`stead schema` describes all)"
+    )))
 }
 
 fn at<'a>(settings: &'a Value, key: &str) -> Option<&'a Value> {
@@ -149,7 +205,11 @@ fn at<'a>(settings: &'a Value, key: &str) -> Option<&'a Value> {
 fn list(prefix: &str, value: &Value, names: &mut Vec<String>) {
     let Value::Object(fields) = value else { return };
     for (name, field) in fields {
-        let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+        let key = if prefix.is_empty() {
+            name.clone()
+        } else {
+            format!("{prefix}.{name}")
+        };
         list(&key, field, names);
         names.push(key);
     }

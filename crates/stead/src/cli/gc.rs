@@ -17,19 +17,36 @@ const UNUSED_FOR: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 
 pub(crate) async fn gc(common: &Common, env: &Env, args: &GcArgs) -> Result<ExitCode, CliError> {
     let agent = open_agent(common, env, Needs::FilesOnly).await?;
-    let really = if args.dry_run { Really::DryRun } else { Really::Do };
+    let really = if args.dry_run {
+        Really::DryRun
+    } else {
+        Really::Do
+    };
     let mut collected = agent.collect(agent.owner(), really).await?;
     if really == Really::Do {
         let swept = agent.place().sweep(agent.owner(), LEFT_FOR).await;
         collected.leftovers = swept.map_err(anyhow::Error::from)?;
-        agent.lookup(agent.owner()).tidy(&*agent.sessions()).await.map_err(anyhow::Error::from)?;
-        collected.leftovers += env.cache().map_or(0, |cache| forget_unused(&cache.join("search")));
+        agent
+            .lookup(agent.owner())
+            .tidy(&*agent.sessions())
+            .await
+            .map_err(anyhow::Error::from)?;
+        collected.leftovers += env
+            .cache()
+            .map_or(0, |cache| forget_unused(&cache.join("search")));
     }
     if args.json {
-        outln!("{}", serde_json::to_string(&collected).map_err(anyhow::Error::from)?);
+        outln!(
+            "{}",
+            serde_json::to_string(&collected).map_err(anyhow::Error::from)?
+        );
         return Ok(ExitCode::SUCCESS);
     }
-    let verb = if args.dry_run { "would be forgotten" } else { "forgotten" };
+    let verb = if args.dry_run {
+        "would be forgotten"
+    } else {
+        "forgotten"
+    };
     outln!(
         "{verb}: {} runs, {} earlier contents ({} KB), offloaded files of {} sessions ({} KB); kept: {} KB; leftovers of \
          crashes removed: {}",
@@ -46,10 +63,17 @@ pub(crate) async fn gc(common: &Common, env: &Env, args: &GcArgs) -> Result<Exit
 
 /// Removes what was not used for long from a folder of derived files. Gives the number of files.
 fn forget_unused(folder: &Path) -> usize {
-    let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return 0;
+    };
     let is_old = |entry: &std::fs::DirEntry| {
         let changed = entry.metadata().and_then(|meta| meta.modified()).ok();
-        changed.and_then(|at| at.elapsed().ok()).is_some_and(|age| age > UNUSED_FOR)
+        changed
+            .and_then(|at| at.elapsed().ok())
+            .is_some_and(|age| age > UNUSED_FOR)
     };
-    entries.flatten().filter(|entry| is_old(entry) && std::fs::remove_file(entry.path()).is_ok()).count()
+    entries
+        .flatten()
+        .filter(|entry| is_old(entry) && std::fs::remove_file(entry.path()).is_ok())
+        .count()
 }

@@ -12,24 +12,46 @@ use stead::store::OsDisk;
 use stead::vfs::{Expect, LocalVfs, VPath, Vfs, VfsError};
 use stead::workspace::{Layout, recognise, scaffold, workspace_name};
 
-pub(crate) async fn init(common: &Common, env: &Env, args: &InitArgs) -> Result<ExitCode, CliError> {
+pub(crate) async fn init(
+    common: &Common,
+    env: &Env,
+    args: &InitArgs,
+) -> Result<ExitCode, CliError> {
     let named = args.dir.clone().or_else(|| common.workspace.clone());
-    let dir = named.or_else(|| env.get("STEAD_WORKSPACE").map(PathBuf::from)).unwrap_or_else(|| PathBuf::from("."));
+    let dir = named
+        .or_else(|| env.get("STEAD_WORKSPACE").map(PathBuf::from))
+        .unwrap_or_else(|| PathBuf::from("."));
     let layout = common.layout.unwrap_or_default();
     let dir = match layout {
         Layout::Agentscope if !dir.ends_with(AGENTSCOPE) => dir.join(AGENTSCOPE),
         Layout::Openpaw => {
             let whole = std::path::absolute(&dir)?;
-            let name = whole.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            let name = whole
+                .file_name()
+                .map(|name| name.to_string_lossy().into_owned())
+                .unwrap_or_default();
             workspace_name(&name).map_err(|error| CliError::usage(format!("{name}: {error}")))?;
             dir
         }
-        Layout::Stead | Layout::Agentscope | Layout::Openharness | Layout::Deepagents | Layout::AgentscopePy => dir,
+        Layout::Stead
+        | Layout::Agentscope
+        | Layout::Openharness
+        | Layout::Deepagents
+        | Layout::AgentscopePy => dir,
     };
     let made = std::fs::create_dir_all(&dir);
-    made.map_err(|error| CliError::usage(format!("{} cannot be made a folder: {error}", dir.display())))?;
-    let files = LocalVfs::open(&dir, Arc::new(OsDisk)).map_err(|error| CliError::Failed(error.into()))?;
-    if let Some(other) = recognise(&files).await.filter(|other| *other != layout && layout != Layout::Agentscope) {
+    made.map_err(|error| {
+        CliError::usage(format!(
+            "{} cannot be made a folder: {error}",
+            dir.display()
+        ))
+    })?;
+    let files =
+        LocalVfs::open(&dir, Arc::new(OsDisk)).map_err(|error| CliError::Failed(error.into()))?;
+    if let Some(other) = recognise(&files)
+        .await
+        .filter(|other| *other != layout && layout != Layout::Agentscope)
+    {
         let dir = dir.display();
         return Err(CliError::usage(format!(
             "{dir} is a workspace already, of the {other} layout; use another folder"
@@ -37,7 +59,10 @@ pub(crate) async fn init(common: &Common, env: &Env, args: &InitArgs) -> Result<
     }
     for file in scaffold(layout) {
         let path = VPath::parse(file.path).map_err(|error| CliError::Failed(error.into()))?;
-        match files.write(&path, file.content.into(), Expect::Absent).await {
+        match files
+            .write(&path, file.content.into(), Expect::Absent)
+            .await
+        {
             Ok(_) => outln!("made {path}"),
             Err(VfsError::Exists(_)) => outln!("kept {path}, it was there"),
             Err(error) => return Err(CliError::Failed(error.into())),
@@ -49,6 +74,9 @@ pub(crate) async fn init(common: &Common, env: &Env, args: &InitArgs) -> Result<
         Layout::Deepagents => ".deepagents/AGENTS.md",
         Layout::Stead | Layout::Agentscope | Layout::AgentscopePy => "AGENTS.md",
     };
-    outln!("\n{} is a workspace. Write in {persona} who the agent is, then:\n  stead chat -C {0}", dir.display());
+    outln!(
+        "\n{} is a workspace. Write in {persona} who the agent is, then:\n  stead chat -C {0}",
+        dir.display()
+    );
     Ok(ExitCode::SUCCESS)
 }

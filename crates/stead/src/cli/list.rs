@@ -11,7 +11,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use stead::store::OsDisk;
 use stead::vfs::{LocalVfs, Vfs};
-use stead::workspace::{Finding, Layout, OpenOptions, Severity, Workspace, WorkspaceError, recognise};
+use stead::workspace::{
+    Finding, Layout, OpenOptions, Severity, Workspace, WorkspaceError, recognise,
+};
 
 /// Where AgentScope keeps the workspace of a project.
 const AGENTSCOPE: &str = ".agentscope/workspace";
@@ -37,24 +39,47 @@ pub(crate) async fn list(env: &Env, args: &ListArgs) -> Result<ExitCode, CliErro
         found.extend(listed(&name, &path, env).await);
     }
     if args.json {
-        outln!("{}", serde_json::to_string(&found).map_err(anyhow::Error::from)?);
+        outln!(
+            "{}",
+            serde_json::to_string(&found).map_err(anyhow::Error::from)?
+        );
         return Ok(ExitCode::SUCCESS);
     }
     let style = Style::stdout(env);
-    let width = |text: fn(&Listed) -> &str| found.iter().map(|one| text(one).chars().count()).max().unwrap_or(0);
-    let (names, models) = (width(|one| &one.name), width(|one| one.model.as_deref().unwrap_or("-")));
+    let width = |text: fn(&Listed) -> &str| {
+        found
+            .iter()
+            .map(|one| text(one).chars().count())
+            .max()
+            .unwrap_or(0)
+    };
+    let (names, models) = (
+        width(|one| &one.name),
+        width(|one| one.model.as_deref().unwrap_or("-")),
+    );
     for one in &found {
-        let state = if one.valid { style.good("ok   ") } else { style.bad("error") };
+        let state = if one.valid {
+            style.good("ok   ")
+        } else {
+            style.bad("error")
+        };
         let model = one.model.as_deref().unwrap_or("-");
         let description = one.description.as_deref().unwrap_or_default();
-        let line = format!("{:<names$}  {:<13}  {model:<models$}  {description}", one.name, one.layout.as_str());
+        let line = format!(
+            "{:<names$}  {:<13}  {model:<models$}  {description}",
+            one.name,
+            one.layout.as_str()
+        );
         outln!("{state}  {}", style.safe(line.trim_end()));
         for problem in &one.problems {
             outln!("       {}", style.dim(&style.safe(&problem.to_string())));
         }
     }
     match found.len() {
-        0 => outln!("no workspaces in {}; `stead init NAME` makes one", dir.display()),
+        0 => outln!(
+            "no workspaces in {}; `stead init NAME` makes one",
+            dir.display()
+        ),
         1 => outln!("\n1 workspace in {}", dir.display()),
         number => outln!("\n{number} workspaces in {}", dir.display()),
     }
@@ -63,11 +88,17 @@ pub(crate) async fn list(env: &Env, args: &ListArgs) -> Result<ExitCode, CliErro
 
 /// The folders in `dir` whose names do not begin with a dot, sorted.
 fn folders(dir: &Path) -> Result<Vec<(String, PathBuf)>, CliError> {
-    let wrong = |error: std::io::Error| CliError::usage(format!("{} cannot be listed: {error}", dir.display()));
+    let wrong = |error: std::io::Error| {
+        CliError::usage(format!("{} cannot be listed: {error}", dir.display()))
+    };
     let mut folders = Vec::new();
     for entry in std::fs::read_dir(dir).map_err(wrong)? {
         let path = entry.map_err(wrong)?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         if path.is_dir() && !name.starts_with('.') {
             folders.push((name, path));
         }
@@ -79,31 +110,46 @@ fn folders(dir: &Path) -> Result<Vec<(String, PathBuf)>, CliError> {
 /// The workspace in `path`, if it is one.
 async fn listed(name: &str, path: &Path, env: &Env) -> Option<Listed> {
     let inner = path.join(AGENTSCOPE);
-    let (path, known) = if inner.is_dir() { (inner, Some(Layout::Agentscope)) } else { (path.to_owned(), None) };
+    let (path, known) = if inner.is_dir() {
+        (inner, Some(Layout::Agentscope))
+    } else {
+        (path.to_owned(), None)
+    };
     // A folder that cannot be opened cannot be told to be a workspace.
     let files: Arc<dyn Vfs> = Arc::new(LocalVfs::open(&path, Arc::new(OsDisk)).ok()?);
     let layout = match known {
         Some(layout) => layout,
         None => recognise(&*files).await?,
     };
-    let options = OpenOptions { layout: Some(layout), folder: Some(name.to_owned()), ..OpenOptions::default() };
+    let options = OpenOptions {
+        layout: Some(layout),
+        folder: Some(name.to_owned()),
+        ..OpenOptions::default()
+    };
     let opened = Workspace::open(files, &options, &|variable| env.get(variable)).await;
     let (config, problems) = match opened {
         Ok(Workspace { definition, .. }) => {
-            let failing = definition.findings.into_iter().filter(|finding| finding.severity >= Severity::Lax);
+            let failing = definition
+                .findings
+                .into_iter()
+                .filter(|finding| finding.severity >= Severity::Lax);
             (Some(definition.config), failing.collect())
         }
         Err(WorkspaceError::Invalid(findings)) => (None, findings),
-        Err(error @ (WorkspaceError::Rules(_) | WorkspaceError::Files(_) | WorkspaceError::Skills(_))) => {
-            (None, vec![Finding::error(".", error.to_string())])
-        }
+        Err(
+            error @ (WorkspaceError::Rules(_)
+            | WorkspaceError::Files(_)
+            | WorkspaceError::Skills(_)),
+        ) => (None, vec![Finding::error(".", error.to_string())]),
     };
     Some(Listed {
         name: name.to_owned(),
         path,
         layout,
         agent: config.as_ref().map(|config| config.agent().to_string()),
-        description: config.as_ref().and_then(|config| config.description.clone()),
+        description: config
+            .as_ref()
+            .and_then(|config| config.description.clone()),
         model: config.and_then(|config| Some(config.model?.name).filter(|name| !name.is_empty())),
         valid: problems.is_empty(),
         problems,

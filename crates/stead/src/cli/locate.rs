@@ -10,7 +10,13 @@ use stead::vfs::{LocalVfs, VPath, Vfs};
 use stead::workspace::{Asks, Layout, OpenOptions};
 
 /// What only a workspace has; the nearest folder upward with one of these is it.
-const MARKS: [&str; 5] = ["agent.yaml", ".openharness", "agent/AGENT.md", ".deepagents", ".mcp"];
+const MARKS: [&str; 5] = [
+    "agent.yaml",
+    ".openharness",
+    "agent/AGENT.md",
+    ".deepagents",
+    ".mcp",
+];
 /// What a workspace of one file has; other folders may have it too.
 const WEAK_MARKS: [&str; 2] = ["AGENTS.md", "AGENT.md"];
 /// Where AgentScope keeps a workspace, below the project it is for.
@@ -18,16 +24,30 @@ pub(crate) const AGENTSCOPE: &str = ".agentscope/workspace";
 
 /// The folder the command is about: the flag, a variable, or the nearest workspace from here upward.
 pub(crate) fn workspace_dir(common: &Common, env: &Env) -> Result<PathBuf, CliError> {
-    let set = || ["STEAD_WORKSPACE", "AGENTSCOPE_WORKSPACE"].iter().find_map(|name| env.get(name));
-    let named = common.workspace.clone().or_else(|| set().map(PathBuf::from));
-    let Some(dir) = named else { return Ok(nearest(env)?.unwrap_or_else(|| PathBuf::from("."))) };
+    let set = || {
+        ["STEAD_WORKSPACE", "AGENTSCOPE_WORKSPACE"]
+            .iter()
+            .find_map(|name| env.get(name))
+    };
+    let named = common
+        .workspace
+        .clone()
+        .or_else(|| set().map(PathBuf::from));
+    let Some(dir) = named else {
+        return Ok(nearest(env)?.unwrap_or_else(|| PathBuf::from(".")));
+    };
     if !dir.is_dir() {
         let dir = dir.display();
-        return Err(CliError::usage(format!("{dir} is not a folder; `stead init {dir}` makes it a workspace")));
+        return Err(CliError::usage(format!(
+            "{dir} is not a folder; `stead init {dir}` makes it a workspace"
+        )));
     }
     // A project that is named by its own folder means the workspace in it.
     let inner = dir.join(AGENTSCOPE);
-    let own = MARKS.iter().chain(&WEAK_MARKS).any(|mark| dir.join(mark).exists());
+    let own = MARKS
+        .iter()
+        .chain(&WEAK_MARKS)
+        .any(|mark| dir.join(mark).exists());
     Ok(if !own && inner.is_dir() { inner } else { dir })
 }
 
@@ -35,8 +55,13 @@ pub(crate) fn workspace_dir(common: &Common, env: &Env) -> Result<PathBuf, CliEr
 /// must be named: an agent of the outer one could have made it.
 fn nearest(env: &Env) -> Result<Option<PathBuf>, CliError> {
     let home = env.home();
-    let above = |dir: &&Path| dir.parent().is_some() && home.as_deref().is_none_or(|home| *dir != home);
-    let folders = env.folder.ancestors().take_while(above).filter(|dir| *dir == env.folder || is_ours(dir));
+    let above =
+        |dir: &&Path| dir.parent().is_some() && home.as_deref().is_none_or(|home| *dir != home);
+    let folders = env
+        .folder
+        .ancestors()
+        .take_while(above)
+        .filter(|dir| *dir == env.folder || is_ours(dir));
     let folders: Vec<&Path> = folders.collect();
     let marked = |marks: &[&str]| -> Vec<PathBuf> {
         let workspace = |dir: &&Path| {
@@ -61,28 +86,41 @@ fn nearest(env: &Env) -> Result<Option<PathBuf>, CliError> {
         [] => marked(&WEAK_MARKS).into_iter().next(),
     };
     // Messages are shorter without a path.
-    Ok(found.map(|found| if found == env.folder { PathBuf::from(".") } else { found }))
+    Ok(found.map(|found| {
+        if found == env.folder {
+            PathBuf::from(".")
+        } else {
+            found
+        }
+    }))
 }
 
 /// Whether a folder belongs to whoever runs this.
 fn is_ours(dir: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
-    dir.metadata().is_ok_and(|metadata| metadata.uid() == rustix::process::geteuid().as_raw())
+    dir.metadata()
+        .is_ok_and(|metadata| metadata.uid() == rustix::process::geteuid().as_raw())
 }
 
 /// OpenPaw keeps settings and persona in folders of their own; the workspace is the folder around them.
 fn outside_openpaw(dir: PathBuf) -> PathBuf {
     match (dir.file_name().and_then(|name| name.to_str()), dir.parent()) {
-        (Some("config" | "agent"), Some(around)) if around.join("agent/AGENT.md").exists() => around.to_owned(),
+        (Some("config" | "agent"), Some(around)) if around.join("agent/AGENT.md").exists() => {
+            around.to_owned()
+        }
         _ => dir,
     }
 }
 
 /// The folder of the workspace that the command was typed in.
 pub(crate) fn working_folder(dir: &Path, env: &Env) -> VPath {
-    let (Ok(dir), Ok(here)) = (dir.canonicalize(), env.folder.canonicalize()) else { return VPath::root() };
+    let (Ok(dir), Ok(here)) = (dir.canonicalize(), env.folder.canonicalize()) else {
+        return VPath::root();
+    };
     let below = here.strip_prefix(&dir).ok().and_then(Path::to_str);
-    below.and_then(|below| VPath::parse(below).ok()).unwrap_or(VPath::root())
+    below
+        .and_then(|below| VPath::parse(below).ok())
+        .unwrap_or(VPath::root())
 }
 
 /// How the workspace is to be opened.
@@ -112,15 +150,24 @@ fn platform(env: &Env) -> Result<Option<Arc<dyn Vfs>>, CliError> {
         return Ok(None);
     }
     let files = LocalVfs::open(&dir, Arc::new(OsDisk));
-    let files = files.map_err(|error| CliError::usage(format!("STEAD_PLATFORM: {}: {error}", dir.display())))?;
+    let files = files
+        .map_err(|error| CliError::usage(format!("STEAD_PLATFORM: {}: {error}", dir.display())))?;
     Ok(Some(Arc::new(files)))
 }
 
 /// The same for the folder `dir`, which tells its name and perhaps its layout.
 pub(crate) fn of_folder(options: OpenOptions, dir: &Path) -> OpenOptions {
     let real = dir.canonicalize().ok();
-    let folder = real.as_deref().and_then(Path::file_name).and_then(|name| name.to_str()).map(str::to_owned);
-    OpenOptions { layout: options.layout.or_else(|| layout_by_place(dir)), folder, ..options }
+    let folder = real
+        .as_deref()
+        .and_then(Path::file_name)
+        .and_then(|name| name.to_str())
+        .map(str::to_owned);
+    OpenOptions {
+        layout: options.layout.or_else(|| layout_by_place(dir)),
+        folder,
+        ..options
+    }
 }
 
 /// The person's own folder, if it is not the workspace.
@@ -133,5 +180,8 @@ fn home(env: &Env, dir: Option<&Path>) -> Option<Arc<dyn Vfs>> {
 
 /// The layout that a folder's own place tells.
 fn layout_by_place(dir: &Path) -> Option<Layout> {
-    dir.canonicalize().ok()?.ends_with(AGENTSCOPE).then_some(Layout::Agentscope)
+    dir.canonicalize()
+        .ok()?
+        .ends_with(AGENTSCOPE)
+        .then_some(Layout::Agentscope)
 }

@@ -49,10 +49,15 @@ pub(crate) fn main() -> ExitCode {
     let env = Env::of_process();
     // One conversation runs fastest on one thread: nothing is handed over and back. Many share all cores.
     let mut builder = match &cli.command {
-        Command::Bench(args) if args.command.is_crowd() => tokio::runtime::Builder::new_multi_thread(),
+        Command::Bench(args) if args.command.is_crowd() => {
+            tokio::runtime::Builder::new_multi_thread()
+        }
         _ => tokio::runtime::Builder::new_current_thread(),
     };
-    let runtime = builder.max_blocking_threads(MAX_BLOCKING_THREADS).enable_all().build();
+    let runtime = builder
+        .max_blocking_threads(MAX_BLOCKING_THREADS)
+        .enable_all()
+        .build();
     let outcome = match runtime {
         Ok(runtime) => {
             let outcome = runtime.block_on(dispatch(cli, &env));
@@ -75,37 +80,67 @@ async fn dispatch(cli: Cli, env: &Env) -> Result<ExitCode, CliError> {
     let common = cli.common;
     // These work on no workspace; to take one and ignore it would be a lie.
     let placeless = match &cli.command {
-        Command::Demo(_) | Command::List(_) | Command::Schema(_) | Command::Completions { .. } => true,
+        Command::Demo(_) | Command::List(_) | Command::Schema(_) | Command::Completions { .. } => {
+            true
+        }
         Command::Models(args) => args.name.is_none(),
         _ => false,
     };
     if placeless && common.workspace.is_some() {
-        return Err(CliError::usage("-C has no meaning for this command (`demo` takes --dir, `list` a folder)"));
+        return Err(CliError::usage(
+            "-C has no meaning for this command (`demo` takes --dir, `list` a folder)",
+        ));
     }
-    if (placeless || matches!(cli.command, Command::Init(_) | Command::Bench(_))) && common.user.is_some() {
+    if (placeless || matches!(cli.command, Command::Init(_) | Command::Bench(_)))
+        && common.user.is_some()
+    {
         return Err(CliError::usage("-u has no meaning for this command"));
     }
     let given = !common.memory.is_empty() || !common.skills.is_empty();
     let unopened = placeless || matches!(cli.command, Command::Init(_) | Command::Bench(_));
     if unopened && given || placeless && common.layout.is_some() {
-        return Err(CliError::usage("--layout, --memory and --skills have no meaning for this command"));
+        return Err(CliError::usage(
+            "--layout, --memory and --skills have no meaning for this command",
+        ));
     }
     match cli.command {
         Command::Init(args) => init::init(&common, env, &args).await,
         Command::Run(args) => run::run(&common, env, args).await,
         Command::Chat(args) => {
-            chat::chat(&common.with_model(args.turn.model.as_ref()).with_agent(args.turn.agent.as_ref()), env, args)
-                .await
+            chat::chat(
+                &common
+                    .with_model(args.turn.model.as_ref())
+                    .with_agent(args.turn.agent.as_ref()),
+                env,
+                args,
+            )
+            .await
         }
         Command::Demo(args) => demo::demo(env, &args).await,
         Command::Tool(args) => {
-            tool::tool(&common.with_model(args.model.as_ref()).with_agent(args.agent.as_ref()), env, args).await
+            tool::tool(
+                &common
+                    .with_model(args.model.as_ref())
+                    .with_agent(args.agent.as_ref()),
+                env,
+                args,
+            )
+            .await
         }
         Command::Prompt(args) => {
-            prompt::prompt(&common.with_model(args.model.as_ref()).with_agent(args.agent.as_ref()), env, &args).await
+            prompt::prompt(
+                &common
+                    .with_model(args.model.as_ref())
+                    .with_agent(args.agent.as_ref()),
+                env,
+                &args,
+            )
+            .await
         }
         Command::Check(args) => check::check(&common, env, &args).await,
-        Command::Explain(args) => explain::explain(&common.with_model(args.model.as_ref()), env, &args).await,
+        Command::Explain(args) => {
+            explain::explain(&common.with_model(args.model.as_ref()), env, &args).await
+        }
         Command::Schema(args) => Ok(schema::schema(&args)),
         Command::Sessions(args) => Box::pin(sessions::sessions(&common, env, args.command)).await,
         Command::Workspace(args) => workspace::workspace(&common, env, args.command).await,

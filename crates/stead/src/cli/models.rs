@@ -13,11 +13,16 @@ use std::process::ExitCode;
 use stead::agent::UNKNOWN_WINDOW_TOKENS;
 use stead::core::Price;
 use stead::model::{
-    Abilities, Ability, KeyNeed, ModelName, ModelSettings, Reported, connect, known_models, lookup, providers,
+    Abilities, Ability, KeyNeed, ModelName, ModelSettings, Reported, connect, known_models, lookup,
+    providers,
 };
 use stead::workspace::Resolved;
 
-pub(crate) async fn models(common: &Common, env: &Env, args: &ModelsArgs) -> Result<ExitCode, CliError> {
+pub(crate) async fn models(
+    common: &Common,
+    env: &Env,
+    args: &ModelsArgs,
+) -> Result<ExitCode, CliError> {
     match &args.name {
         Some(name) => one(common, env, name, args).await,
         None => {
@@ -33,10 +38,16 @@ fn list(env: &Env, args: &ModelsArgs) {
         outln!("{}", style.bold("Providers (use as provider:model)"));
     }
     for provider in providers() {
-        let key = provider.key_variables.iter().find(|name| env.get(name).is_some());
+        let key = provider
+            .key_variables
+            .iter()
+            .find(|name| env.get(name).is_some());
         let ready = key.is_some() || provider.key == KeyNeed::Optional;
         let set = env.get(provider.base_url_variable);
-        let url = set.as_deref().or(provider.base_url).unwrap_or("set base_url");
+        let url = set
+            .as_deref()
+            .or(provider.base_url)
+            .unwrap_or("set base_url");
         if args.json {
             outln!(
                 "{}",
@@ -53,9 +64,23 @@ fn list(env: &Env, args: &ModelsArgs) {
         }
     }
     if !args.json {
-        outln!("  {:<20} {:<52} {}", "scripted, replay", "scripted:FILE, replay:FILE", style.good("no network"));
-        outln!("  {:<20} {:<52} records another model", "record", "record:FILE=provider:model");
-        outln!("\n{}", style.bold("Known models (dollars per million tokens; others work, at an unknown price)"));
+        outln!(
+            "  {:<20} {:<52} {}",
+            "scripted, replay",
+            "scripted:FILE, replay:FILE",
+            style.good("no network")
+        );
+        outln!(
+            "  {:<20} {:<52} records another model",
+            "record",
+            "record:FILE=provider:model"
+        );
+        outln!(
+            "\n{}",
+            style.bold(
+                "Known models (dollars per million tokens; others work, at an unknown price)"
+            )
+        );
     }
     for (name, info) in known_models() {
         let (window, output, price) = (info.context_tokens, info.max_output_tokens, info.price);
@@ -89,27 +114,48 @@ const ENDPOINT: &str = "endpoint";
 
 /// The first that is known, in the order in which they count.
 fn first<T>(known: impl IntoIterator<Item = (&'static str, Option<T>)>) -> Option<Fact<T>> {
-    known.into_iter().find_map(|(from, value)| Some(Fact { value: value?, from }))
+    known.into_iter().find_map(|(from, value)| {
+        Some(Fact {
+            value: value?,
+            from,
+        })
+    })
 }
 
-async fn one(common: &Common, env: &Env, name: &str, args: &ModelsArgs) -> Result<ExitCode, CliError> {
+async fn one(
+    common: &Common,
+    env: &Env,
+    name: &str,
+    args: &ModelsArgs,
+) -> Result<ExitCode, CliError> {
     let parsed: ModelName = name.parse()?;
     let name = parsed.to_string();
     let dir = workspace_dir(common, env)?;
     let workspace = open_workspace(&dir, without_model(open_options(common, env)?), env).await?;
     let config = workspace.config();
-    let own = config.model.clone().filter(|settings| settings.name == name);
-    let settings = own.unwrap_or_else(|| ModelSettings { name: name.clone(), ..ModelSettings::default() });
+    let own = config
+        .model
+        .clone()
+        .filter(|settings| settings.name == name);
+    let settings = own.unwrap_or_else(|| ModelSettings {
+        name: name.clone(),
+        ..ModelSettings::default()
+    });
     let table = lookup(&name);
     let unknown = settings.context_window.is_none() && table.is_none();
     let (reported, unasked) = match unknown {
         false => (Reported::default(), None),
-        true => match connect(&in_workspace(settings.clone(), &dir), &|name| variable(&workspace, env, name)) {
+        true => match connect(&in_workspace(settings.clone(), &dir), &|name| {
+            variable(&workspace, env, name)
+        }) {
             Ok(model) => (model.describe().await, None),
             Err(error) => (Reported::default(), Some(error.to_string())),
         },
     };
-    let set = settings.abilities.as_ref().map(|all| all.iter().copied().collect::<Abilities>());
+    let set = settings
+        .abilities
+        .as_ref()
+        .map(|all| all.iter().copied().collect::<Abilities>());
     let facts = Facts {
         window: first([
             (SETTINGS, settings.context_window.map(u64::from)),
@@ -123,11 +169,18 @@ async fn one(common: &Common, env: &Env, name: &str, args: &ModelsArgs) -> Resul
         ]),
         abilities: first([(SETTINGS, set), (TABLE, table.map(|info| info.abilities))]),
         price: first([
-            (SETTINGS, config.prices.get(&name).copied().or(settings.price)),
+            (
+                SETTINGS,
+                config.prices.get(&name).copied().or(settings.price),
+            ),
             (TABLE, table.map(|info| info.price)),
         ]),
     };
-    let profiles = Resolved::new(workspace.profiles(&*workspace.files, |_| true).await?, &name).layers;
+    let profiles = Resolved::new(
+        workspace.profiles(&*workspace.files, |_| true).await?,
+        &name,
+    )
+    .layers;
     let profiles: Vec<String> = profiles.iter().map(ToString::to_string).collect();
     match args.json {
         true => {
@@ -157,7 +210,10 @@ struct Facts {
 impl Facts {
     fn json(&self, name: &str) -> Value {
         fn fact<T>(fact: &Option<Fact<T>>, value: impl Fn(&T) -> Value) -> Value {
-            fact.as_ref().map_or(Value::Null, |fact| json!({"value": value(&fact.value), "from": fact.from}))
+            fact.as_ref().map_or(
+                Value::Null,
+                |fact| json!({"value": value(&fact.value), "from": fact.from}),
+            )
         }
         json!({
             "model": name,
@@ -170,26 +226,54 @@ impl Facts {
 
     fn print(&self, name: &str, unasked: Option<&str>, style: Style) {
         let row = |title: &str, known: Option<(String, &str)>, otherwise: &str| match known {
-            Some((value, from)) => outln!("  {title:<10} {value}  {}", style.dim(&format!("({from})"))),
+            Some((value, from)) => {
+                outln!("  {title:<10} {value}  {}", style.dim(&format!("({from})")))
+            }
             None => outln!("  {title:<10} {}", style.dim(otherwise)),
         };
         outln!("{}", style.bold(name));
-        let unknown_window = format!("unknown; {} tokens are believed to fit", grouped(UNKNOWN_WINDOW_TOKENS));
+        let unknown_window = format!(
+            "unknown; {} tokens are believed to fit",
+            grouped(UNKNOWN_WINDOW_TOKENS)
+        );
         let tokens = |fact: &Fact<u64>| (format!("{} tokens", grouped(fact.value)), fact.from);
         row("window", self.window.as_ref().map(tokens), &unknown_window);
         row("answer", self.answer.as_ref().map(tokens), "unknown");
-        row("abilities", self.abilities.as_ref().map(|fact| (fact.value.to_string(), fact.from)), "unknown");
-        row("price", self.price.as_ref().map(|fact| (in_words(&fact.value), fact.from)), "unknown; set model.price");
+        row(
+            "abilities",
+            self.abilities
+                .as_ref()
+                .map(|fact| (fact.value.to_string(), fact.from)),
+            "unknown",
+        );
+        row(
+            "price",
+            self.price
+                .as_ref()
+                .map(|fact| (in_words(&fact.value), fact.from)),
+            "unknown; set model.price",
+        );
         if let Some(why) = unasked {
-            outln!("  {}", style.dim(&format!("its endpoint was not asked: {why}")));
+            outln!(
+                "  {}",
+                style.dim(&format!("its endpoint was not asked: {why}"))
+            );
         }
     }
 }
 
 fn in_words(price: &Price) -> String {
-    let cached = |name: &str, amount: Option<f64>| amount.map_or(String::new(), |amount| format!(", {amount} {name}"));
-    let (read, write) = (cached("cache read", price.cache_read), cached("cache write", price.cache_write));
-    format!("${} in, ${} out{read}{write} per million tokens", price.input, price.output)
+    let cached = |name: &str, amount: Option<f64>| {
+        amount.map_or(String::new(), |amount| format!(", {amount} {name}"))
+    };
+    let (read, write) = (
+        cached("cache read", price.cache_read),
+        cached("cache write", price.cache_write),
+    );
+    format!(
+        "${} in, ${} out{read}{write} per million tokens",
+        price.input, price.output
+    )
 }
 
 fn names(abilities: Abilities) -> Vec<&'static str> {

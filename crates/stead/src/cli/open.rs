@@ -12,7 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use stead::agent::{Agent, AgentParts, Approvals, HookGear, Models, hook_model, side_model};
 use stead::core::{Owner, Price, Redactor, SessionId, UserId};
-use stead::model::{Abilities, Delta, Model, ModelError, ModelSettings, Params, Request, connect, secrets};
+use stead::model::{
+    Abilities, Delta, Model, ModelError, ModelSettings, Params, Request, connect, secrets,
+};
 use stead::sandbox::{Host, Sandbox};
 use stead::store::{OsDisk, Store, Wait};
 use stead::vfs::{LocalVfs, VPath};
@@ -26,7 +28,11 @@ pub(crate) enum Needs {
 }
 
 /// Opens the workspace and puts the agent together.
-pub(crate) async fn open_agent(common: &Common, env: &Env, needs: Needs) -> Result<Arc<Agent>, CliError> {
+pub(crate) async fn open_agent(
+    common: &Common,
+    env: &Env,
+    needs: Needs,
+) -> Result<Arc<Agent>, CliError> {
     let dir = workspace_dir(common, env)?;
     let mut options = open_options(common, env)?;
     if needs == Needs::FilesOnly {
@@ -38,15 +44,37 @@ pub(crate) async fn open_agent(common: &Common, env: &Env, needs: Needs) -> Resu
     let lookup = |name: &str| variable(&workspace, env, name);
     // Every key that is known is kept out of journals, whichever model is asked.
     let mut known = workspace.config().secrets.clone();
-    let others = workspace.definition.agents.values().filter_map(|spec| spec.model.as_ref());
-    known.extend(workspace.config().model.iter().chain(others).flat_map(|settings| secrets(settings, &lookup)));
+    let others = workspace
+        .definition
+        .agents
+        .values()
+        .filter_map(|spec| spec.model.as_ref());
+    known.extend(
+        workspace
+            .config()
+            .model
+            .iter()
+            .chain(others)
+            .flat_map(|settings| secrets(settings, &lookup)),
+    );
     let (model, params, compactor): (Arc<dyn Model>, Params, _) = match needs {
-        Needs::FilesOnly => (Arc::new(NoModel::in_place_of(common, env, &dir, &workspace)), Params::default(), None),
+        Needs::FilesOnly => (
+            Arc::new(NoModel::in_place_of(common, env, &dir, &workspace)),
+            Params::default(),
+            None,
+        ),
         Needs::Model => {
             let settings = model_settings(common, env, &dir, &workspace)?;
             known.extend(secrets(&settings, &lookup));
-            let side = workspace.config().compaction.model.as_ref().map(|name| side_model(name, Some(&settings)));
-            let side = side.map(|settings| connect(&in_workspace(settings, &dir), &lookup)).transpose()?;
+            let side = workspace
+                .config()
+                .compaction
+                .model
+                .as_ref()
+                .map(|name| side_model(name, Some(&settings)));
+            let side = side
+                .map(|settings| connect(&in_workspace(settings, &dir), &lookup))
+                .transpose()?;
             (connect(&settings, &lookup)?, settings.params(), side)
         }
     };
@@ -62,7 +90,17 @@ pub(crate) async fn open_agent(common: &Common, env: &Env, needs: Needs) -> Resu
     let gear = hook_gear(&dir, env, &workspace, needs)?;
     let models = models_of_others(common, env, &dir, &workspace, &model);
     let sandbox = Some(sandbox(&workspace, env));
-    let parts = Made { model, memory_model, params, compactor, secrets: known, owner, sandbox, folder, models };
+    let parts = Made {
+        model,
+        memory_model,
+        params,
+        compactor,
+        secrets: known,
+        owner,
+        sandbox,
+        folder,
+        models,
+    };
     let agent = assemble(&dir, workspace, parts).await?;
     agent.hooks().equip(gear);
     Ok(agent)
@@ -77,13 +115,16 @@ pub(crate) async fn of_session(common: Common, env: &Env) -> Result<Common, CliE
         Some(layout) => layout,
         None => {
             let dir = workspace_dir(&common, env)?;
-            let files = LocalVfs::open(&dir, Arc::new(OsDisk)).map_err(|error| CliError::usage(error.to_string()))?;
+            let files = LocalVfs::open(&dir, Arc::new(OsDisk))
+                .map_err(|error| CliError::usage(error.to_string()))?;
             detect(&files).await
         }
     };
     match layout {
         Layout::Openharness | Layout::AgentscopePy => Ok(common),
-        Layout::Stead | Layout::Agentscope | Layout::Openpaw | Layout::Deepagents => Ok(common.with_agent(None)),
+        Layout::Stead | Layout::Agentscope | Layout::Openpaw | Layout::Deepagents => {
+            Ok(common.with_agent(None))
+        }
     }
 }
 
@@ -91,9 +132,17 @@ pub(crate) async fn of_session(common: Common, env: &Env) -> Result<Common, CliE
 const HOOK_VARIABLES: [&str; 6] = ["PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR"];
 
 /// What hooks need of this process.
-fn hook_gear(dir: &Path, env: &Env, workspace: &Workspace, needs: Needs) -> Result<HookGear, CliError> {
+fn hook_gear(
+    dir: &Path,
+    env: &Env,
+    workspace: &Workspace,
+    needs: Needs,
+) -> Result<HookGear, CliError> {
     let mut gear = HookGear::new(dir.canonicalize().ok());
-    gear.env = HOOK_VARIABLES.iter().filter_map(|name| Some(((*name).to_owned(), env.get(name)?))).collect();
+    gear.env = HOOK_VARIABLES
+        .iter()
+        .filter_map(|name| Some(((*name).to_owned(), env.get(name)?)))
+        .collect();
     if needs == Needs::FilesOnly {
         return Ok(gear);
     }
@@ -106,30 +155,55 @@ fn hook_gear(dir: &Path, env: &Env, workspace: &Workspace, needs: Needs) -> Resu
 }
 
 /// How models are reached that other agents of the workspace name: a flag goes before them all.
-fn models_of_others(common: &Common, env: &Env, dir: &Path, workspace: &Workspace, main: &Arc<dyn Model>) -> Models {
+fn models_of_others(
+    common: &Common,
+    env: &Env,
+    dir: &Path,
+    workspace: &Workspace,
+    main: &Arc<dyn Model>,
+) -> Models {
     if common.model.is_some() {
         let main = main.clone();
         return Models::new(move |_| Ok(main.clone()));
     }
-    let (own, env, dir) = (workspace.config().variables.clone(), env.clone(), dir.to_owned());
+    let (own, env, dir) = (
+        workspace.config().variables.clone(),
+        env.clone(),
+        dir.to_owned(),
+    );
     let lookup = move |name: &str| own.get(name).cloned().or_else(|| env.get(name));
     Models::new(move |settings| connect(&in_workspace(settings.clone(), &dir), &lookup))
 }
 
 /// The same for a command that asks no model: one that cannot be found is no reason to refuse.
 pub(crate) fn without_model(options: OpenOptions) -> OpenOptions {
-    OpenOptions { asks: Asks::Nothing, ..options }
+    OpenOptions {
+        asks: Asks::Nothing,
+        ..options
+    }
 }
 
 /// A variable: of the workspace's own `.env`, or else of the process.
 pub(crate) fn variable(workspace: &Workspace, env: &Env, name: &str) -> Option<String> {
-    workspace.config().variables.get(name).cloned().or_else(|| env.get(name))
+    workspace
+        .config()
+        .variables
+        .get(name)
+        .cloned()
+        .or_else(|| env.get(name))
 }
 
 /// Where the workspace's commands run: they see none of our own variables but those that are harmless or passed.
 pub(crate) fn sandbox(workspace: &Workspace, env: &Env) -> Arc<dyn Sandbox> {
-    let (process, lookup) = (|name: &str| env.get(name), |name: &str| variable(workspace, env, name));
-    Arc::new(Host::new(workspace.config().execute.environment(&Host::VARIABLES, &process, &lookup)))
+    let (process, lookup) = (
+        |name: &str| env.get(name),
+        |name: &str| variable(workspace, env, name),
+    );
+    Arc::new(Host::new(workspace.config().execute.environment(
+        &Host::VARIABLES,
+        &process,
+        &lookup,
+    )))
 }
 
 /// Whose sessions and files the command is about.
@@ -142,16 +216,30 @@ pub(crate) fn owner(common: &Common) -> Result<Owner, CliError> {
                     "-u {name}: this is the user of those who give no name; leave -u out"
                 )));
             }
-            let user = UserId::new(name).map_err(|error| CliError::usage(format!("-u {name:?}: {error}")))?;
-            Ok(Owner { user, ..Owner::default() })
+            let user = UserId::new(name)
+                .map_err(|error| CliError::usage(format!("-u {name:?}: {error}")))?;
+            Ok(Owner {
+                user,
+                ..Owner::default()
+            })
         }
     }
 }
 
 /// Opens the files and settings of a folder.
-pub(crate) async fn open_workspace(dir: &Path, options: OpenOptions, env: &Env) -> Result<Workspace, CliError> {
-    let files = LocalVfs::open(dir, Arc::new(OsDisk)).map_err(|error| CliError::usage(error.to_string()))?;
-    Ok(Workspace::open(Arc::new(files), &of_folder(options, dir), &|name| env.get(name)).await?)
+pub(crate) async fn open_workspace(
+    dir: &Path,
+    options: OpenOptions,
+    env: &Env,
+) -> Result<Workspace, CliError> {
+    let files = LocalVfs::open(dir, Arc::new(OsDisk))
+        .map_err(|error| CliError::usage(error.to_string()))?;
+    Ok(
+        Workspace::open(Arc::new(files), &of_folder(options, dir), &|name| {
+            env.get(name)
+        })
+        .await?,
+    )
 }
 
 /// Where the tree and the sessions of the workspace in `dir` lie; no journal ever holds any of `secrets`.
@@ -161,7 +249,12 @@ pub(crate) async fn open_place(
     workspace: &Workspace,
     secrets: Vec<String>,
 ) -> Result<Arc<dyn Place>, CliError> {
-    Ok(patiently(stead::workspace::open_place(dir, workspace, Redactor::new(secrets))).await?)
+    Ok(patiently(stead::workspace::open_place(
+        dir,
+        workspace,
+        Redactor::new(secrets),
+    ))
+    .await?)
 }
 
 /// Connects to a store, saying so if that takes long.
@@ -201,38 +294,103 @@ impl Made {
     pub(crate) fn of(model: Arc<dyn Model>) -> Self {
         let (params, owner, folder) = (Params::default(), Owner::default(), VPath::root());
         let (secrets, models) = (Vec::new(), Models::default());
-        Self { model, memory_model: None, params, compactor: None, secrets, owner, sandbox: None, folder, models }
+        Self {
+            model,
+            memory_model: None,
+            params,
+            compactor: None,
+            secrets,
+            owner,
+            sandbox: None,
+            folder,
+            models,
+        }
     }
 }
 
 /// An agent over `workspace`.
-pub(crate) async fn assemble(dir: &Path, workspace: Workspace, made: Made) -> Result<Arc<Agent>, CliError> {
-    let Made { model, memory_model, params, compactor, secrets, owner, sandbox, folder, models } = made;
+pub(crate) async fn assemble(
+    dir: &Path,
+    workspace: Workspace,
+    made: Made,
+) -> Result<Arc<Agent>, CliError> {
+    let Made {
+        model,
+        memory_model,
+        params,
+        compactor,
+        secrets,
+        owner,
+        sandbox,
+        folder,
+        models,
+    } = made;
     let place = open_place(dir, &workspace, secrets).await?;
     let tools = Vec::new();
-    let parts =
-        AgentParts { workspace, model, memory_model, params, compactor, place, owner, sandbox, tools, folder, models };
+    let parts = AgentParts {
+        workspace,
+        model,
+        memory_model,
+        params,
+        compactor,
+        place,
+        owner,
+        sandbox,
+        tools,
+        folder,
+        models,
+    };
     Ok(Agent::new(parts)?)
 }
 
 /// The model to use: the flag, the workspace's setting, or the first provider whose key is set.
-fn model_settings(common: &Common, env: &Env, dir: &Path, workspace: &Workspace) -> Result<ModelSettings, CliError> {
+fn model_settings(
+    common: &Common,
+    env: &Env,
+    dir: &Path,
+    workspace: &Workspace,
+) -> Result<ModelSettings, CliError> {
     wanted_model(common, env, dir, workspace).ok_or_else(|| CliError::usage(no_model_message()))
 }
 
-fn wanted_model(common: &Common, env: &Env, dir: &Path, workspace: &Workspace) -> Option<ModelSettings> {
-    let configured = workspace.config().model.clone().map(|settings| in_workspace(settings, dir));
+fn wanted_model(
+    common: &Common,
+    env: &Env,
+    dir: &Path,
+    workspace: &Workspace,
+) -> Option<ModelSettings> {
+    let configured = workspace
+        .config()
+        .model
+        .clone()
+        .map(|settings| in_workspace(settings, dir));
     let settings = match (&common.model, configured) {
         (Some(name), Some(settings)) if settings.name == *name => Some(settings),
         // Endpoint and key belong to the other model; how it is to answer belongs to the agent.
         (Some(name), settings) => {
-            let ModelSettings { temperature, max_output_tokens, thinking_tokens, .. } = settings.unwrap_or_default();
+            let ModelSettings {
+                temperature,
+                max_output_tokens,
+                thinking_tokens,
+                ..
+            } = settings.unwrap_or_default();
             let name = name.clone();
-            Some(ModelSettings { name, temperature, max_output_tokens, thinking_tokens, ..ModelSettings::default() })
+            Some(ModelSettings {
+                name,
+                temperature,
+                max_output_tokens,
+                thinking_tokens,
+                ..ModelSettings::default()
+            })
         }
         (None, configured) => configured.filter(|settings| !settings.name.is_empty()),
     };
-    let by_key = || DEFAULTS.iter().find(|(key, _)| env.get(key).is_some()).map(|(_, name)| (*name).to_owned());
+    let by_key = || {
+        DEFAULTS
+            .iter()
+            .find(|(key, _)| env.get(key).is_some())
+            .map(|(_, name)| (*name).to_owned())
+    };
     let unnamed = workspace.config().model.clone().unwrap_or_default();
     settings.or_else(|| by_key().map(|name| ModelSettings { name, ..unnamed }))
 }
@@ -240,7 +398,9 @@ fn wanted_model(common: &Common, env: &Env, dir: &Path, workspace: &Workspace) -
 /// Files that the workspace's own settings name lie in the workspace; those of a flag, where it was typed.
 pub(crate) fn in_workspace(settings: ModelSettings, dir: &Path) -> ModelSettings {
     let name = match settings.name.split_once(':') {
-        Some((kind @ ("scripted" | "replay" | "record"), file)) => format!("{kind}:{}", dir.join(file).display()),
+        Some((kind @ ("scripted" | "replay" | "record"), file)) => {
+            format!("{kind}:{}", dir.join(file).display())
+        }
         Some(_) | None => settings.name,
     };
     ModelSettings { name, ..settings }
@@ -256,29 +416,43 @@ const DEFAULTS: [(&str, &str); 3] = [
 fn no_model_message() -> String {
     let mut lines = vec!["no model is set. Do one of these:".to_owned()];
     for (key, model) in DEFAULTS {
-        lines.push(format!("  {:<30} then {model} is used", format!("export {key}=…")));
+        lines.push(format!(
+            "  {:<30} then {model} is used",
+            format!("export {key}=…")
+        ));
     }
     let ollama = std::net::SocketAddr::from(([127, 0, 0, 1], 11434));
     if std::net::TcpStream::connect_timeout(&ollama, Duration::from_millis(200)).is_ok() {
-        lines.push("  -m ollama:MODEL                a local endpoint answers at http://127.0.0.1:11434".to_owned());
+        lines.push(
+            "  -m ollama:MODEL                a local endpoint answers at http://127.0.0.1:11434"
+                .to_owned(),
+        );
     }
-    lines.push("  -m provider:model              any other; `stead models` lists providers".to_owned());
-    lines.push("  model: provider:model          the same, in the workspace's agent.yaml".to_owned());
-    lines.push("  stead demo                     watch an agent work with no key at all".to_owned());
+    lines.push(
+        "  -m provider:model              any other; `stead models` lists providers".to_owned(),
+    );
+    lines.push(
+        "  model: provider:model          the same, in the workspace's agent.yaml".to_owned(),
+    );
+    lines
+        .push("  stead demo                     watch an agent work with no key at all".to_owned());
     lines.join("\n")
 }
 
 /// The session a flag names, or a new one.
 pub(crate) fn session_id(flag: Option<&str>) -> Result<SessionId, CliError> {
     match flag {
-        Some(text) => SessionId::new(text).map_err(|error| CliError::usage(format!("session {text:?}: {error}"))),
+        Some(text) => SessionId::new(text)
+            .map_err(|error| CliError::usage(format!("session {text:?}: {error}"))),
         None => Ok(SessionId::fresh()),
     }
 }
 
 impl TurnArgs {
     pub(crate) fn wait(&self) -> Wait {
-        self.wait.map_or(Wait::No, |seconds| Wait::AtMost(Duration::from_secs(seconds)))
+        self.wait.map_or(Wait::No, |seconds| {
+            Wait::AtMost(Duration::from_secs(seconds))
+        })
     }
 }
 
@@ -289,7 +463,10 @@ impl Approve {
             Self::All => Approvals::All,
             Self::None => Approvals::None,
             Self::Ask if env.stdin_is_terminal && env.stderr_is_terminal => {
-                Approvals::Person(Arc::new(Terminal::new(answerer(common, env, None), Style::stderr(env))))
+                Approvals::Person(Arc::new(Terminal::new(
+                    answerer(common, env, None),
+                    Style::stderr(env),
+                )))
             }
             Self::Ask => Approvals::Park,
         }
@@ -305,15 +482,24 @@ pub(crate) struct NoModel {
 
 impl Default for NoModel {
     fn default() -> Self {
-        Self { name: "none".to_owned() }
+        Self {
+            name: "none".to_owned(),
+        }
     }
 }
 
 impl NoModel {
     /// In the place of the model that a run would ask.
-    pub(crate) fn in_place_of(common: &Common, env: &Env, dir: &Path, workspace: &Workspace) -> Self {
+    pub(crate) fn in_place_of(
+        common: &Common,
+        env: &Env,
+        dir: &Path,
+        workspace: &Workspace,
+    ) -> Self {
         let settings = wanted_model(common, env, dir, workspace);
-        settings.map(|ModelSettings { name, .. }| Self { name }).unwrap_or_default()
+        settings
+            .map(|ModelSettings { name, .. }| Self { name })
+            .unwrap_or_default()
     }
 }
 

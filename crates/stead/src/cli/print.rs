@@ -8,7 +8,9 @@ use std::io::{ErrorKind, Write};
 pub(crate) fn out(text: Arguments<'_>) {
     if let Err(error) = try_out(text) {
         if error.kind() != ErrorKind::BrokenPipe {
-            err(format_args!("stead: cannot write to standard output: {error}\n"));
+            err(format_args!(
+                "stead: cannot write to standard output: {error}\n"
+            ));
             std::process::exit(1);
         }
         std::process::exit(0);

@@ -10,11 +10,18 @@ use serde_json::json;
 use std::process::ExitCode;
 use stead::workspace::{Prompt, Section};
 
-pub(crate) async fn prompt(common: &Common, env: &Env, args: &PromptArgs) -> Result<ExitCode, CliError> {
+pub(crate) async fn prompt(
+    common: &Common,
+    env: &Env,
+    args: &PromptArgs,
+) -> Result<ExitCode, CliError> {
     let agent = open_agent(common, env, Needs::FilesOnly).await?;
     let turn = agent.outside_turn().await?;
     if args.json {
-        outln!("{}", json!(turn.prompt.sections.iter().map(as_json).collect::<Vec<_>>()));
+        outln!(
+            "{}",
+            json!(turn.prompt.sections.iter().map(as_json).collect::<Vec<_>>())
+        );
         return Ok(ExitCode::SUCCESS);
     }
     let style = Style::stdout(env);
@@ -25,7 +32,12 @@ pub(crate) async fn prompt(common: &Common, env: &Env, args: &PromptArgs) -> Res
         outln!("{}", style.dim("────────"));
     }
     table(&turn.prompt, style);
-    let tools: Vec<String> = turn.tools.specs().iter().map(|spec| spec.name.clone()).collect();
+    let tools: Vec<String> = turn
+        .tools
+        .specs()
+        .iter()
+        .map(|spec| spec.name.clone())
+        .collect();
     outln!("\n{} tools: {}", tools.len(), tools.join(", "));
     Ok(ExitCode::SUCCESS)
 }
@@ -38,9 +50,18 @@ fn as_json(section: &Section) -> serde_json::Value {
 }
 
 fn table(prompt: &Prompt, style: Style) {
-    let titles = prompt.sections.iter().map(|section| section.title.chars().count());
+    let titles = prompt
+        .sections
+        .iter()
+        .map(|section| section.title.chars().count());
     let width = titles.max().unwrap_or(0).max("section".len());
-    outln!("{:<width$} {:>8} {:>8}  {:<6} source", "section", "bytes", "tokens", "cached");
+    outln!(
+        "{:<width$} {:>8} {:>8}  {:<6} source",
+        "section",
+        "bytes",
+        "tokens",
+        "cached"
+    );
     for section in &prompt.sections {
         let source = match section.sources.as_slice() {
             [] => "built in".to_owned(),
@@ -49,11 +70,23 @@ fn table(prompt: &Prompt, style: Style) {
         };
         let cached = if section.is_stable() { "yes" } else { "no" };
         let (bytes, tokens) = (section.text.len(), section.tokens());
-        outln!("{:<width$} {bytes:>8} {tokens:>8}  {cached:<6} {source}", section.title);
+        outln!(
+            "{:<width$} {bytes:>8} {tokens:>8}  {cached:<6} {source}",
+            section.title
+        );
         for cut in &section.cut {
-            outln!("{:<width$} {}", "", style.warn(&format!("cut: {}: {}", cut.source, cut.what)));
+            outln!(
+                "{:<width$} {}",
+                "",
+                style.warn(&format!("cut: {}: {}", cut.source, cut.what))
+            );
         }
     }
     let total = |count: fn(&Section) -> usize| prompt.sections.iter().map(count).sum::<usize>();
-    outln!("{:<width$} {:>8} {:>8}", "all", total(|section| section.text.len()), total(Section::tokens));
+    outln!(
+        "{:<width$} {:>8} {:>8}",
+        "all",
+        total(|section| section.text.len()),
+        total(Section::tokens)
+    );
 }

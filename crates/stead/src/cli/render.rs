@@ -11,7 +11,8 @@ use super::style::Style;
 use std::sync::{Arc, Mutex, PoisonError};
 use stead::agent::{Listener, OpenQuestion, RunReport};
 use stead::core::{
-    Event, EventKind, Level, Message, PlanStage, ResultStatus, StopReason, Todo, TodoStatus, Usage, Usd,
+    Event, EventKind, Level, Message, PlanStage, ResultStatus, StopReason, Todo, TodoStatus, Usage,
+    Usd,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -59,7 +60,12 @@ impl Renderer {
     }
 
     /// Prints what comes at the end.
-    pub(crate) fn finish(&self, report: &RunReport, common: &Common, open: &[OpenQuestion]) -> Result<(), CliError> {
+    pub(crate) fn finish(
+        &self,
+        report: &RunReport,
+        common: &Common,
+        open: &[OpenQuestion],
+    ) -> Result<(), CliError> {
         match self.output {
             Output::Events => return Ok(()),
             Output::Json => {
@@ -100,12 +106,22 @@ impl Renderer {
     fn show_child(&self, who: &str, kind: &EventKind) {
         let line = match kind {
             EventKind::RunStarted { .. } => "began".to_owned(),
-            EventKind::ToolEnded { name, status, preview, ms, .. } => {
+            EventKind::ToolEnded {
+                name,
+                status,
+                preview,
+                ms,
+                ..
+            } => {
                 format!("{name} {}", outcome_line(*status, preview, *ms))
             }
-            EventKind::Ask { name, args, rule, .. } => format!("asks: {} ({rule})", call_line(name, args)),
+            EventKind::Ask {
+                name, args, rule, ..
+            } => format!("asks: {} ({rule})", call_line(name, args)),
             EventKind::Notice { text, .. } => text.clone(),
-            EventKind::RunEnded { outcome, reason, .. } => match reason {
+            EventKind::RunEnded {
+                outcome, reason, ..
+            } => match reason {
                 Some(reason) => format!("{}: {reason}", outcome.as_str()),
                 None => outcome.as_str().to_owned(),
             },
@@ -122,20 +138,31 @@ impl Renderer {
                 self.lock().mid_line = !text.ends_with('\n');
             }
             EventKind::TextDelta { text } => self.lock().said.push_str(text),
-            EventKind::ModelEnded { stop: StopReason::ToolUse, .. } => {
+            EventKind::ModelEnded {
+                stop: StopReason::ToolUse,
+                ..
+            } => {
                 // The last text is the answer and goes to standard output; what comes before it is on the way.
                 let said = std::mem::take(&mut self.lock().said);
                 if !said.trim().is_empty() {
                     errln!("{}", self.style.dim(&self.style.safe(said.trim())));
                 }
             }
-            EventKind::ModelStarted { step } => self.status(&format!("step {step}: waiting for the model …")),
+            EventKind::ModelStarted { step } => {
+                self.status(&format!("step {step}: waiting for the model …"))
+            }
             EventKind::ToolStarted { id, name, args } => {
                 let line = call_line(name, args);
                 self.status(&format!("{line} …"));
                 self.lock().tools.insert(id.clone(), line);
             }
-            EventKind::ToolEnded { id, name, status, preview, ms } => {
+            EventKind::ToolEnded {
+                id,
+                name,
+                status,
+                preview,
+                ms,
+            } => {
                 let line = self.lock().tools.remove(id).unwrap_or_else(|| name.clone());
                 self.end_line();
                 let ended = outcome_line(*status, preview, *ms);
@@ -146,24 +173,47 @@ impl Renderer {
                     self.style.dim(&self.style.safe(&ended))
                 );
             }
-            EventKind::ModelRetry { attempt, wait_ms, reason } => {
+            EventKind::ModelRetry {
+                attempt,
+                wait_ms,
+                reason,
+            } => {
                 self.lock().said.clear();
                 let seconds = *wait_ms as f64 / 1000.0;
                 let text = format!("attempt {attempt} in {seconds:.1} s: {reason}");
                 self.note(&self.style.warn(&self.style.safe(&text)));
             }
-            EventKind::Ask { name, args, rule, preview, .. } => {
+            EventKind::Ask {
+                name,
+                args,
+                rule,
+                preview,
+                ..
+            } => {
                 let text = format!("asks: {} ({rule})", call_line(name, args));
                 self.note(&self.style.warn(&self.style.safe(&text)));
-                let shown = preview.as_deref().map(|preview| coloured(preview, self.style));
+                let shown = preview
+                    .as_deref()
+                    .map(|preview| coloured(preview, self.style));
                 shown.iter().for_each(|shown| err(format_args!("{shown}")));
             }
             EventKind::AgentSwitched { from, to, .. } => {
-                self.note(&self.style.dim(&self.style.safe(&format!("{from} hands over to {to}"))));
+                self.note(
+                    &self
+                        .style
+                        .dim(&self.style.safe(&format!("{from} hands over to {to}"))),
+                );
             }
             EventKind::Steered { content } => {
-                let said = Message::User { content: content.clone() }.text();
-                self.note(&self.style.accent(&self.style.safe(&format!("you, while it ran: {said}"))));
+                let said = Message::User {
+                    content: content.clone(),
+                }
+                .text();
+                self.note(
+                    &self
+                        .style
+                        .accent(&self.style.safe(&format!("you, while it ran: {said}"))),
+                );
             }
             EventKind::Notice { level, text } => {
                 let text = match level {
@@ -173,16 +223,37 @@ impl Renderer {
                 self.note(&text);
             }
             EventKind::CompactionStarted { before_tokens, .. } => {
-                self.status(&format!("{before_tokens} tokens of context: summarising the older part …"));
+                self.status(&format!(
+                    "{before_tokens} tokens of context: summarising the older part …"
+                ));
             }
-            EventKind::Compacted { dropped, before_tokens, after_tokens, fallback, .. } => {
-                let why = fallback.as_ref().map_or(String::new(), |why| format!("; no summary by a model: {why}"));
-                let text = format!("context {before_tokens} → {after_tokens} tokens: {}{why}", dropped.in_words());
+            EventKind::Compacted {
+                dropped,
+                before_tokens,
+                after_tokens,
+                fallback,
+                ..
+            } => {
+                let why = fallback.as_ref().map_or(String::new(), |why| {
+                    format!("; no summary by a model: {why}")
+                });
+                let text = format!(
+                    "context {before_tokens} → {after_tokens} tokens: {}{why}",
+                    dropped.in_words()
+                );
                 self.note(&self.style.dim(&self.style.safe(&text)));
             }
-            EventKind::Todos { todos } => self.note(&self.style.dim(&self.style.safe(&todos_line(todos)))),
-            EventKind::Plan { stage } => self.note(&self.style.warn(&self.style.safe(&plan_line(stage.as_ref())))),
-            EventKind::Mode { to } => self.note(&self.style.warn(&format!("mode {to} from now on"))),
+            EventKind::Todos { todos } => {
+                self.note(&self.style.dim(&self.style.safe(&todos_line(todos))))
+            }
+            EventKind::Plan { stage } => self.note(
+                &self
+                    .style
+                    .warn(&self.style.safe(&plan_line(stage.as_ref()))),
+            ),
+            EventKind::Mode { to } => {
+                self.note(&self.style.warn(&format!("mode {to} from now on")))
+            }
             EventKind::RunStarted { .. }
             | EventKind::ThinkingDelta { .. }
             | EventKind::ToolCallStarted { .. }
@@ -198,9 +269,10 @@ impl Renderer {
         match status {
             ResultStatus::Ok => self.style.good("✓"),
             ResultStatus::Denied => self.style.warn("⊘"),
-            ResultStatus::Error | ResultStatus::Cancelled | ResultStatus::Interrupted | ResultStatus::Skipped => {
-                self.style.bad("✗")
-            }
+            ResultStatus::Error
+            | ResultStatus::Cancelled
+            | ResultStatus::Interrupted
+            | ResultStatus::Skipped => self.style.bad("✗"),
         }
     }
 
@@ -224,7 +296,9 @@ impl Renderer {
         if self.progress {
             self.end_line();
             // One row only: a status that wraps could not be taken back.
-            let width = crossterm::terminal::size().map_or(80, |(columns, _)| usize::from(columns).max(2)) - 1;
+            let width = crossterm::terminal::size()
+                .map_or(80, |(columns, _)| usize::from(columns).max(2))
+                - 1;
             let text: String = text.chars().take(width).collect();
             err(format_args!("{}", self.style.dim(&self.style.safe(&text))));
             self.lock().status_shown = true;
@@ -251,9 +325,21 @@ impl Renderer {
 
 /// A call on one line: the tool and what it is about.
 pub(crate) fn call_line(name: &str, args: &serde_json::Value) -> String {
-    const MAIN: [&str; 7] = ["file_path", "path", "pattern", "from", "command", "name", "query"];
+    const MAIN: [&str; 7] = [
+        "file_path",
+        "path",
+        "pattern",
+        "from",
+        "command",
+        "name",
+        "query",
+    ];
     let text = |key: &str| args.get(key).and_then(|value| value.as_str());
-    let shown: Vec<&str> = MAIN.iter().filter_map(|key| text(key)).chain(text("to")).collect();
+    let shown: Vec<&str> = MAIN
+        .iter()
+        .filter_map(|key| text(key))
+        .chain(text("to"))
+        .collect();
     let mut line = format!("{name} {}", shown.join(" "));
     if let Some((end, _)) = line.char_indices().nth(100) {
         line.truncate(end);
@@ -264,41 +350,76 @@ pub(crate) fn call_line(name: &str, args: &serde_json::Value) -> String {
 
 /// Things to do on one line.
 pub(crate) fn todos_line(todos: &[Todo]) -> String {
-    let done = todos.iter().filter(|todo| todo.status == TodoStatus::Completed).count();
-    let now = todos.iter().find(|todo| todo.status == TodoStatus::InProgress);
-    let now = now.map_or(String::new(), |todo| format!(" · now: {}", todo.content.replace('\n', " ")));
+    let done = todos
+        .iter()
+        .filter(|todo| todo.status == TodoStatus::Completed)
+        .count();
+    let now = todos
+        .iter()
+        .find(|todo| todo.status == TodoStatus::InProgress);
+    let now = now.map_or(String::new(), |todo| {
+        format!(" · now: {}", todo.content.replace('\n', " "))
+    });
     format!("todos {done}/{}{now}", todos.len())
 }
 
 /// How a plan stands, on one line.
 pub(crate) fn plan_line(stage: Option<&PlanStage>) -> String {
     match stage {
-        Some(PlanStage::Making { file }) => format!("plan mode is on: nothing but {file} is written until you agree"),
-        Some(PlanStage::Agreed { file, .. }) => format!("the plan in {file} is agreed to; plan mode is off"),
+        Some(PlanStage::Making { file }) => {
+            format!("plan mode is on: nothing but {file} is written until you agree")
+        }
+        Some(PlanStage::Agreed { file, .. }) => {
+            format!("the plan in {file} is agreed to; plan mode is off")
+        }
         None => "plan mode is off".to_owned(),
     }
 }
 
 /// The end of a call on one line.
 pub(crate) fn outcome_line(status: ResultStatus, preview: &str, ms: u64) -> String {
-    let time = if ms >= 1000 { format!("{:.1} s", ms as f64 / 1000.0) } else { format!("{ms} ms") };
+    let time = if ms >= 1000 {
+        format!("{:.1} s", ms as f64 / 1000.0)
+    } else {
+        format!("{ms} ms")
+    };
     if !status.is_error() {
         return time;
     }
-    let first: String = preview.lines().next().unwrap_or("").chars().take(160).collect();
+    let first: String = preview
+        .lines()
+        .next()
+        .unwrap_or("")
+        .chars()
+        .take(160)
+        .collect();
     format!("{first} ({time})")
 }
 
 /// A run's numbers on one line.
 pub(crate) fn summary(report: &RunReport) -> String {
     let steps = report.steps;
-    format!("session {} · {steps} steps · {}", report.session, tokens(&report.usage, report.cost))
+    format!(
+        "session {} · {steps} steps · {}",
+        report.session,
+        tokens(&report.usage, report.cost)
+    )
 }
 
 /// Tokens and money on one line; a cost that is not known is called so.
 pub(crate) fn tokens(usage: &Usage, cost: Option<Usd>) -> String {
     let nothing = *usage == Usage::default();
-    let unknown = || if nothing { "no answer yet" } else { "cost unknown" }.to_owned();
+    let unknown = || {
+        if nothing {
+            "no answer yet"
+        } else {
+            "cost unknown"
+        }
+        .to_owned()
+    };
     let cost = cost.map_or_else(unknown, |cost| cost.to_string());
-    format!("{} in, {} out · {cost}", usage.input_tokens, usage.output_tokens)
+    format!(
+        "{} in, {} out · {cost}",
+        usage.input_tokens, usage.output_tokens
+    )
 }

@@ -19,24 +19,42 @@ use stead::workspace::Severity;
 pub(crate) async fn run(common: &Common, env: &Env, args: RunArgs) -> Result<ExitCode, CliError> {
     // The parser does not say it where an input stands in the way of --resume.
     if args.raise.is_some() && !args.resume {
-        return Err(CliError::usage("--raise adds to the budget of a run that is taken up again: give --resume, too"));
+        return Err(CliError::usage(
+            "--raise adds to the budget of a run that is taken up again: give --resume, too",
+        ));
     }
-    let input = if args.resume { None } else { Some(read_input(env, args.input.as_deref())?) };
+    let input = if args.resume {
+        None
+    } else {
+        Some(read_input(env, args.input.as_deref())?)
+    };
     let id = session_id(args.session.as_deref())?;
-    let common = common.with_model(args.turn.model.as_ref()).with_agent(args.turn.agent.as_ref());
+    let common = common
+        .with_model(args.turn.model.as_ref())
+        .with_agent(args.turn.agent.as_ref());
     let common = &of_session(common, env).await?;
     let agent = open_agent(common, env, Needs::Model).await?;
     tell_inactive(&agent);
     let begin = match input {
-        Some(text) => Begin::Input { text, pin: if args.pin { Pinned::Yes } else { Pinned::No } },
+        Some(text) => Begin::Input {
+            text,
+            pin: if args.pin { Pinned::Yes } else { Pinned::No },
+        },
         None => Begin::Resume(args.raise.unwrap_or_default()),
     };
     let session = agent.session(id);
     let mut set = args.turn.set();
     if args.plan {
-        set.push(Set { change: session.planning(), by: "--plan".to_owned() });
+        set.push(Set {
+            change: session.planning(),
+            by: "--plan".to_owned(),
+        });
     }
-    let way = Way { turn: args.turn, output: Some(args.output), set };
+    let way = Way {
+        turn: args.turn,
+        output: Some(args.output),
+        set,
+    };
     let report = carry_out(common, env, session, begin, way).await?;
     if !args.no_background {
         background::start(common, env, &agent);
@@ -67,7 +85,14 @@ pub(crate) async fn take_up(
     id: SessionId,
     way: Way,
 ) -> Result<RunReport, CliError> {
-    let report = carry_out(common, env, agent.session(id), Begin::Resume(Allowance::default()), way).await?;
+    let report = carry_out(
+        common,
+        env,
+        agent.session(id),
+        Begin::Resume(Allowance::default()),
+        way,
+    )
+    .await?;
     background::start(common, env, agent);
     Ok(report)
 }
@@ -80,9 +105,13 @@ async fn carry_out(
     way: Way,
 ) -> Result<RunReport, CliError> {
     let signals = Signals::watch()?;
-    let renderer = way.output.map(|output| Arc::new(Renderer::new(env, output, signals.cancel.clone())));
+    let renderer = way
+        .output
+        .map(|output| Arc::new(Renderer::new(env, output, signals.cancel.clone())));
     let options = RunOptions {
-        listener: renderer.as_ref().map_or_else(|| RunOptions::default().listener, Renderer::listener),
+        listener: renderer
+            .as_ref()
+            .map_or_else(|| RunOptions::default().listener, Renderer::listener),
         cancel: signals.cancel.clone(),
         approvals: way.turn.approve.approvals(common, env),
         wait: way.turn.wait(),
@@ -104,7 +133,9 @@ async fn carry_out(
         errln!("hooks were not told that the session is left: {error}");
     }
     session.flush().await;
-    if let Err(AgentError::Store(StoreError::Unavailable { .. } | StoreError::Corrupt { .. })) = &report {
+    if let Err(AgentError::Store(StoreError::Unavailable { .. } | StoreError::Corrupt { .. })) =
+        &report
+    {
         errln!("Go on with: {}", resume_command(session.id(), common));
     }
     let report = report?;
@@ -119,8 +150,14 @@ async fn carry_out(
 fn tell_waiting(report: &RunReport, common: &Common) {
     let count = report.waiting.len();
     if let Some(first) = report.waiting.first() {
-        let (what, go_on) =
-            (if count == 1 { "task waits" } else { "tasks wait" }, resume_command(&first.session, common));
+        let (what, go_on) = (
+            if count == 1 {
+                "task waits"
+            } else {
+                "tasks wait"
+            },
+            resume_command(&first.session, common),
+        );
         errln!(
             "{count} {what} for your decision: `stead approvals list` shows what is asked; then go on with: {go_on}"
         );
@@ -130,9 +167,14 @@ fn tell_waiting(report: &RunReport, common: &Common) {
 /// Says that settings have no effect yet: one of them may be a guard that someone relies on.
 fn tell_inactive(agent: &Agent) {
     let findings = &agent.workspace().definition.findings;
-    let count = findings.iter().filter(|finding| finding.severity == Severity::Inactive).count();
+    let count = findings
+        .iter()
+        .filter(|finding| finding.severity == Severity::Inactive)
+        .count();
     if count > 0 {
-        errln!("{count} settings of this workspace have no effect in this version; `stead check` lists them");
+        errln!(
+            "{count} settings of this workspace have no effect in this version; `stead check` lists them"
+        );
     }
 }
 
@@ -151,7 +193,9 @@ pub(crate) fn exit_code(report: &RunReport) -> ExitCode {
 fn read_input(env: &Env, argument: Option<&str>) -> Result<String, CliError> {
     let text = match argument {
         Some("-") | None if env.stdin_is_terminal => {
-            return Err(CliError::usage("say what to do: stead run \"…\", or pipe it in"));
+            return Err(CliError::usage(
+                "say what to do: stead run \"…\", or pipe it in",
+            ));
         }
         Some("-") | None => {
             let mut text = String::new();
@@ -172,9 +216,9 @@ pub(crate) fn afterword(report: &RunReport, common: &Common) -> Option<String> {
     let command = resume_command(&report.session, common);
     match report.outcome {
         Outcome::Completed => report.reason.clone(),
-        Outcome::Parked => {
-            Some(format!("parked: {reason}. Answer as below, or all with: {command} --approve all (or none)"))
-        }
+        Outcome::Parked => Some(format!(
+            "parked: {reason}. Answer as below, or all with: {command} --approve all (or none)"
+        )),
         Outcome::Cancelled => Some(format!("cancelled. Go on with: {command}")),
         Outcome::StepLimit | Outcome::TimedOut => Some(format!("{reason}. Go on with: {command}")),
         Outcome::Budget => Some(format!("{reason}. Go on with: {command} --raise AMOUNT")),
@@ -190,7 +234,10 @@ pub(crate) fn resume_command(session: &SessionId, common: &Common) -> String {
 /// The flags that lead another command to the same agent.
 pub(crate) fn flags(common: &Common) -> String {
     let mut command = String::new();
-    let dir = common.workspace.as_ref().map(|dir| dir.to_string_lossy().into_owned());
+    let dir = common
+        .workspace
+        .as_ref()
+        .map(|dir| dir.to_string_lossy().into_owned());
     let layout = common.layout.map(|layout| layout.to_string());
     for (flag, value) in [
         ("-C", dir.as_ref()),

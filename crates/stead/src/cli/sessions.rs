@@ -19,16 +19,28 @@ use stead::agent::{Agent, Pinned, Really, RunOptions};
 use stead::core::{Entry, Line, SessionId, SessionState};
 use stead::store::Wait;
 
-pub(crate) async fn sessions(common: &Common, env: &Env, command: SessionsCommand) -> Result<ExitCode, CliError> {
+pub(crate) async fn sessions(
+    common: &Common,
+    env: &Env,
+    command: SessionsCommand,
+) -> Result<ExitCode, CliError> {
     let style = Style::stdout(env);
     let (common, needs) = match &command {
-        SessionsCommand::Compact { model, .. } => (&common.with_model(model.as_ref()), Needs::Model),
+        SessionsCommand::Compact { model, .. } => {
+            (&common.with_model(model.as_ref()), Needs::Model)
+        }
         _ => (common, Needs::FilesOnly),
     };
     let agent = open_agent(common, env, needs).await?;
     match command {
         SessionsCommand::List { all, json } => {
-            list(&agent, style, if all { Whose::All } else { Whose::Peoples }, json).await
+            list(
+                &agent,
+                style,
+                if all { Whose::All } else { Whose::Peoples },
+                json,
+            )
+            .await
         }
         SessionsCommand::Show { id, full, json } => show(&agent, style, &id, full, json).await,
         SessionsCommand::Search { text, bounds } => search(&agent, style, &text, &bounds).await,
@@ -39,9 +51,19 @@ pub(crate) async fn sessions(common: &Common, env: &Env, command: SessionsComman
             outln!("{}", fork.id());
             Ok(ExitCode::SUCCESS)
         }
-        SessionsCommand::Undo { run, session, dry_run, json } => {
+        SessionsCommand::Undo {
+            run,
+            session,
+            dry_run,
+            json,
+        } => {
             let really = if dry_run { Really::DryRun } else { Really::Do };
-            let wanted = Wanted { run: run.as_deref(), session: session.as_deref(), really, json };
+            let wanted = Wanted {
+                run: run.as_deref(),
+                session: session.as_deref(),
+                really,
+                json,
+            };
             undo::undo(&agent, style, wanted).await
         }
         SessionsCommand::Rewind { id, before, files } => {
@@ -49,27 +71,39 @@ pub(crate) async fn sessions(common: &Common, env: &Env, command: SessionsComman
             if files {
                 session.load().await?;
                 let point = session.rewind_point(before)?;
-                let runs = agent.runs_after(agent.owner(), session.id(), point.before).await?;
+                let runs = agent
+                    .runs_after(agent.owner(), session.id(), point.before)
+                    .await?;
                 for step in undo::undo_all(&agent, session.id(), &runs).await?.steps {
                     outln!("undone: {}", step.path);
                 }
             }
             let point = session.rewind(before, Wait::No).await?;
             agent.sessions().flush().await;
-            outln!("{id} continues before turn {before}: {}", first_line(&point.text));
+            outln!(
+                "{id} continues before turn {before}: {}",
+                first_line(&point.text)
+            );
             Ok(ExitCode::SUCCESS)
         }
-        SessionsCommand::Compact { id, focus, json, .. } => compact(&agent, env, &id, focus, json).await,
+        SessionsCommand::Compact {
+            id, focus, json, ..
+        } => compact(&agent, env, &id, focus, json).await,
         SessionsCommand::Pin { id, turn, off } => {
             let mut session = agent.session(find(&agent, &id).await?);
             let pinned = if off { Pinned::No } else { Pinned::Yes };
             session.pin(turn, pinned, Wait::No).await?;
             agent.sessions().flush().await;
-            outln!("turn {turn} of {id} is {}", if off { "no longer pinned" } else { "pinned" });
+            outln!(
+                "turn {turn} of {id} is {}",
+                if off { "no longer pinned" } else { "pinned" }
+            );
             Ok(ExitCode::SUCCESS)
         }
         SessionsCommand::Replay { id, json } => replay(&agent, style, &id, json).await,
-        SessionsCommand::Export { id, format, file } => export(&agent, &id, format, file.as_deref()).await,
+        SessionsCommand::Export { id, format, file } => {
+            export(&agent, &id, format, file.as_deref()).await
+        }
         SessionsCommand::Rm { ids } => {
             for id in ids {
                 let id = find(&agent, &id).await?;
@@ -91,8 +125,16 @@ async fn lines(agent: &Arc<Agent>, id: &str) -> Result<Vec<Line>, CliError> {
 pub(crate) async fn find(agent: &Arc<Agent>, text: &str) -> Result<SessionId, CliError> {
     let exact = session_id(Some(text))?;
     let list = agent.sessions().list().await?;
-    let mut begin: Vec<SessionId> = list.into_iter().map(|s| s.id).filter(|id| id.as_str().starts_with(text)).collect();
-    if begin.len() == 1 && !begin.contains(&exact) { Ok(begin.remove(0)) } else { Ok(exact) }
+    let mut begin: Vec<SessionId> = list
+        .into_iter()
+        .map(|s| s.id)
+        .filter(|id| id.as_str().starts_with(text))
+        .collect();
+    if begin.len() == 1 && !begin.contains(&exact) {
+        Ok(begin.remove(0))
+    } else {
+        Ok(exact)
+    }
 }
 
 /// Which sessions are listed.
@@ -104,17 +146,26 @@ enum Whose {
     Peoples,
 }
 
-async fn list(agent: &Arc<Agent>, style: Style, whose: Whose, as_json: bool) -> Result<ExitCode, CliError> {
+async fn list(
+    agent: &Arc<Agent>,
+    style: Style,
+    whose: Whose,
+    as_json: bool,
+) -> Result<ExitCode, CliError> {
     let mut list = agent.sessions().list().await?;
     let there = list.len();
     list.retain(|summary| whose == Whose::All || summary.parent.is_none());
     let left_out = there - list.len();
     if as_json {
-        outln!("{}", serde_json::to_string(&list).map_err(anyhow::Error::from)?);
+        outln!(
+            "{}",
+            serde_json::to_string(&list).map_err(anyhow::Error::from)?
+        );
         return Ok(ExitCode::SUCCESS);
     }
     for summary in &list {
-        let when = jiff::Timestamp::from_millisecond(summary.updated_ms).map_or(String::new(), |at| format!("{at:.0}"));
+        let when = jiff::Timestamp::from_millisecond(summary.updated_ms)
+            .map_or(String::new(), |at| format!("{at:.0}"));
         let outcome = match (&summary.damage, summary.outcome) {
             (Some(_), _) => style.bad("damaged"),
             (None, Some(outcome)) => outcome.as_str().to_owned(),
@@ -127,12 +178,25 @@ async fn list(agent: &Arc<Agent>, style: Style, whose: Whose, as_json: bool) -> 
             style.dim(&when),
             style.safe(&summary.title)
         );
-        let of = summary.parent.as_ref().map_or(String::new(), |parent| format!(" · a subagent of {parent}"));
-        let numbers = format!("{} · {}{of}", count(summary.runs, "run"), tokens(&summary.usage, summary.cost));
+        let of = summary
+            .parent
+            .as_ref()
+            .map_or(String::new(), |parent| format!(" · a subagent of {parent}"));
+        let numbers = format!(
+            "{} · {}{of}",
+            count(summary.runs, "run"),
+            tokens(&summary.usage, summary.cost)
+        );
         outln!("  {}", style.dim(&numbers));
     }
     if left_out > 0 {
-        outln!("{}", style.dim(&format!("and {} of subagents (--all)", count(left_out as u64, "session"))));
+        outln!(
+            "{}",
+            style.dim(&format!(
+                "and {} of subagents (--all)",
+                count(left_out as u64, "session")
+            ))
+        );
     }
     if there == 0 {
         outln!("no sessions yet; `stead run \"…\"` begins one");
@@ -140,32 +204,64 @@ async fn list(agent: &Arc<Agent>, style: Style, whose: Whose, as_json: bool) -> 
     Ok(ExitCode::SUCCESS)
 }
 
-async fn show(agent: &Arc<Agent>, style: Style, id: &str, full: bool, as_json: bool) -> Result<ExitCode, CliError> {
+async fn show(
+    agent: &Arc<Agent>,
+    style: Style,
+    id: &str,
+    full: bool,
+    as_json: bool,
+) -> Result<ExitCode, CliError> {
     let lines = lines(agent, id).await?;
     if as_json {
-        lines.iter().for_each(|line| outln!("{}", transcript::line_json(line)));
+        lines
+            .iter()
+            .for_each(|line| outln!("{}", transcript::line_json(line)));
         return Ok(ExitCode::SUCCESS);
     }
     let detail = if full { Detail::Full } else { Detail::Brief };
-    super::print::out(format_args!("{}", transcript::terminal(&lines, detail, style)?));
+    super::print::out(format_args!(
+        "{}",
+        transcript::terminal(&lines, detail, style)?
+    ));
     Ok(ExitCode::SUCCESS)
 }
 
-async fn search(agent: &Arc<Agent>, style: Style, text: &str, bounds: &SearchBounds) -> Result<ExitCode, CliError> {
-    let looked = agent.lookup(agent.owner()).sessions(&*agent.sessions(), &bounds.query(text)).await;
+async fn search(
+    agent: &Arc<Agent>,
+    style: Style,
+    text: &str,
+    bounds: &SearchBounds,
+) -> Result<ExitCode, CliError> {
+    let looked = agent
+        .lookup(agent.owner())
+        .sessions(&*agent.sessions(), &bounds.query(text))
+        .await;
     Ok(show_hits(&looked.map_err(told)?, bounds, |hit| {
         if bounds.json {
             let (session, who) = (&hit.source, hit.voice.as_str());
             let at = hit.at.map(|at| at.to_string());
-            outln!("{}", json!({"session": session, "seq": hit.place, "at": at, "who": who, "text": hit.text}));
+            outln!(
+                "{}",
+                json!({"session": session, "seq": hit.place, "at": at, "who": who, "text": hit.text})
+            );
         } else {
-            outln!("{}:{} {}", style.accent(&hit.source), hit.place, style.safe(&hit.text));
+            outln!(
+                "{}:{} {}",
+                style.accent(&hit.source),
+                hit.place,
+                style.safe(&hit.text)
+            );
         }
     }))
 }
 
 /// Plays the journal through the machine again: every recorded step must be what the machine asks for.
-async fn replay(agent: &Arc<Agent>, style: Style, id: &str, as_json: bool) -> Result<ExitCode, CliError> {
+async fn replay(
+    agent: &Arc<Agent>,
+    style: Style,
+    id: &str,
+    as_json: bool,
+) -> Result<ExitCode, CliError> {
     let lines = lines(agent, id).await?;
     let mut state = SessionState::default();
     for line in &lines {
@@ -176,15 +272,26 @@ async fn replay(agent: &Arc<Agent>, style: Style, id: &str, as_json: bool) -> Re
                 line.entry.kind()
             ))
         })?;
-        state.apply(line.seq, &line.entry).map_err(anyhow::Error::from)?;
+        state
+            .apply(line.seq, &line.entry)
+            .map_err(anyhow::Error::from)?;
         if as_json {
             outln!("{}", transcript::line_json(line));
         }
     }
     if !as_json {
-        super::print::out(format_args!("{}", transcript::terminal(&lines, Detail::Brief, style)?));
-        let models = lines.iter().filter(|line| matches!(line.entry, Entry::Model(_))).count();
-        let text = format!("replayed {} entries, {models} answers, no model and no tool called", lines.len());
+        super::print::out(format_args!(
+            "{}",
+            transcript::terminal(&lines, Detail::Brief, style)?
+        ));
+        let models = lines
+            .iter()
+            .filter(|line| matches!(line.entry, Entry::Model(_)))
+            .count();
+        let text = format!(
+            "replayed {} entries, {models} answers, no model and no tool called",
+            lines.len()
+        );
         outln!("{}", style.dim(&text));
     }
     Ok(ExitCode::SUCCESS)
@@ -200,12 +307,19 @@ async fn compact(
     let mut session = agent.session(find(agent, id).await?);
     let signals = Signals::watch()?;
     let renderer = Arc::new(Renderer::new(env, Output::Text, signals.cancel.clone()));
-    let options = RunOptions { listener: renderer.listener(), cancel: signals.cancel.clone(), ..RunOptions::default() };
+    let options = RunOptions {
+        listener: renderer.listener(),
+        cancel: signals.cancel.clone(),
+        ..RunOptions::default()
+    };
     let compaction = session.compact(focus, options).await?;
     agent.sessions().flush().await;
     match compaction {
         Some(compaction) if as_json => {
-            outln!("{}", serde_json::to_string(&compaction).map_err(anyhow::Error::from)?);
+            outln!(
+                "{}",
+                serde_json::to_string(&compaction).map_err(anyhow::Error::from)?
+            );
         }
         Some(compaction) => outln!("{}", transcript::compaction_line(&compaction)),
         None if as_json => outln!("null"),
@@ -214,13 +328,21 @@ async fn compact(
     Ok(ExitCode::SUCCESS)
 }
 
-async fn export(agent: &Arc<Agent>, id: &str, format: Format, file: Option<&Path>) -> Result<ExitCode, CliError> {
+async fn export(
+    agent: &Arc<Agent>,
+    id: &str,
+    format: Format,
+    file: Option<&Path>,
+) -> Result<ExitCode, CliError> {
     let lines = lines(agent, id).await?;
     let text = match format {
         Format::Markdown => transcript::markdown(id, &lines)?,
         Format::Json => {
             let entries: Vec<serde_json::Value> = lines.iter().map(transcript::line_json).collect();
-            format!("{}\n", serde_json::to_string_pretty(&entries).map_err(anyhow::Error::from)?)
+            format!(
+                "{}\n",
+                serde_json::to_string_pretty(&entries).map_err(anyhow::Error::from)?
+            )
         }
     };
     match file {
@@ -231,7 +353,11 @@ async fn export(agent: &Arc<Agent>, id: &str, format: Format, file: Option<&Path
 }
 
 fn count(n: u64, noun: &str) -> String {
-    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
+    if n == 1 {
+        format!("1 {noun}")
+    } else {
+        format!("{n} {noun}s")
+    }
 }
 
 fn first_line(text: &str) -> String {

@@ -13,7 +13,10 @@ pub(crate) struct Signals {
 impl Signals {
     pub(crate) fn watch() -> std::io::Result<Self> {
         let cancel = CancellationToken::new();
-        let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        let (mut interrupt, mut terminate) = (
+            signal(SignalKind::interrupt())?,
+            signal(SignalKind::terminate())?,
+        );
         let mut watch = JoinSet::new();
         let token = cancel.clone();
         watch.spawn(async move {
@@ -28,6 +31,9 @@ impl Signals {
                 token.cancel();
             }
         });
-        Ok(Self { cancel, _watch: watch })
+        Ok(Self {
+            cancel,
+            _watch: watch,
+        })
     }
 }

@@ -13,11 +13,16 @@ pub(crate) use layers::Places;
 use std::path::Path;
 use std::process::ExitCode;
 use stead::workspace::skills::{
-    Fetched, Installation, Installed, InstalledSource, Layer, Progress, Source, SourceError, publish,
+    Fetched, Installation, Installed, InstalledSource, Layer, Progress, Source, SourceError,
+    publish,
 };
 use watch::watched;
 
-pub(crate) async fn skills(common: &Common, env: &Env, command: SkillsCommand) -> Result<ExitCode, CliError> {
+pub(crate) async fn skills(
+    common: &Common,
+    env: &Env,
+    command: SkillsCommand,
+) -> Result<ExitCode, CliError> {
     match command {
         SkillsCommand::Add { source, name } => add(common, env, &source, name).await,
         SkillsCommand::List { json } => list::list(common, env, Form::of(json)).await,
@@ -42,7 +47,12 @@ impl Form {
     }
 }
 
-async fn add(common: &Common, env: &Env, text: &str, name: Option<String>) -> Result<ExitCode, CliError> {
+async fn add(
+    common: &Common,
+    env: &Env,
+    text: &str,
+    name: Option<String>,
+) -> Result<ExitCode, CliError> {
     let source = Source::parse(text, &here()?)?;
     let name = name.unwrap_or_else(|| source.default_name());
     let places = Places::open(common, env).await?;
@@ -55,7 +65,9 @@ async fn add(common: &Common, env: &Env, text: &str, name: Option<String>) -> Re
         let installed = installation.install(&name, &fetched, &progress).await?;
         Ok::<_, SourceError>((fetched, installed))
     };
-    let Some(done) = watched(env, &progress, work).await? else { return Ok(ExitCode::from(130)) };
+    let Some(done) = watched(env, &progress, work).await? else {
+        return Ok(ExitCode::from(130));
+    };
     let (fetched, installed) = done?;
     tell(env, installation.source(&name)?, &fetched, installed);
     Ok(ExitCode::SUCCESS)
@@ -63,8 +75,15 @@ async fn add(common: &Common, env: &Env, text: &str, name: Option<String>) -> Re
 
 async fn remove(common: &Common, env: &Env, name: &str) -> Result<ExitCode, CliError> {
     let places = Places::open(common, env).await?;
-    let removed = Installation::open(places.installed.clone()).await?.remove(name).await?;
-    outln!("removed {}: {}", removed.name, counted(removed.skills.len(), "skill"));
+    let removed = Installation::open(places.installed.clone())
+        .await?
+        .remove(name)
+        .await?;
+    outln!(
+        "removed {}: {}",
+        removed.name,
+        counted(removed.skills.len(), "skill")
+    );
     Ok(ExitCode::SUCCESS)
 }
 
@@ -83,28 +102,48 @@ async fn update(common: &Common, env: &Env, name: Option<&str>) -> Result<ExitCo
     for known in sources {
         let progress = Progress::default();
         let work = async {
-            let fetched = known.source().fetch(&known.name, &lookup, &progress).await?;
-            let installed = installation.install(&known.name, &fetched, &progress).await?;
+            let fetched = known
+                .source()
+                .fetch(&known.name, &lookup, &progress)
+                .await?;
+            let installed = installation
+                .install(&known.name, &fetched, &progress)
+                .await?;
             Ok::<_, SourceError>((fetched, installed))
         };
         match watched(env, &progress, work).await? {
             None => return Ok(ExitCode::from(130)),
-            Some(Ok((fetched, installed))) => tell(env, installation.source(&known.name)?, &fetched, installed),
+            Some(Ok((fetched, installed))) => {
+                tell(env, installation.source(&known.name)?, &fetched, installed)
+            }
             // The others may still be fetched.
             Some(Err(error)) => {
                 failed += 1;
-                errln!("{} {}: {error}", Style::stderr(env).bad("failed"), known.name);
+                errln!(
+                    "{} {}: {error}",
+                    Style::stderr(env).bad("failed"),
+                    known.name
+                );
             }
         }
     }
     Ok(ExitCode::from(u8::from(failed > 0)))
 }
 
-async fn publish_to(common: &Common, env: &Env, dir: &Path, store: &str) -> Result<ExitCode, CliError> {
+async fn publish_to(
+    common: &Common,
+    env: &Env,
+    dir: &Path,
+    store: &str,
+) -> Result<ExitCode, CliError> {
     if common.workspace.is_some() || common.user.is_some() {
-        return Err(CliError::usage("publish takes a directory, no workspace: leave -C and -u out"));
+        return Err(CliError::usage(
+            "publish takes a directory, no workspace: leave -C and -u out",
+        ));
     }
-    let dir = dir.to_str().ok_or_else(|| CliError::usage("the directory's name is not UTF-8"))?;
+    let dir = dir
+        .to_str()
+        .ok_or_else(|| CliError::usage("the directory's name is not UTF-8"))?;
     if !Path::new(dir).is_dir() {
         return Err(CliError::usage(format!("there is no directory {dir}")));
     }
@@ -115,17 +154,28 @@ async fn publish_to(common: &Common, env: &Env, dir: &Path, store: &str) -> Resu
         let to = store.open_store(&lookup).await?;
         publish(dir, &to, &progress).await
     };
-    let Some(published) = watched(env, &progress, work).await? else { return Ok(ExitCode::from(130)) };
+    let Some(published) = watched(env, &progress, work).await? else {
+        return Ok(ExitCode::from(130));
+    };
     let published = published?;
-    outln!("published {}: {}", counted(published.len(), "skill"), published.join(", "));
-    outln!("add them elsewhere with: stead skills add {}", quoted(&store.from));
+    outln!(
+        "published {}: {}",
+        counted(published.len(), "skill"),
+        published.join(", ")
+    );
+    outln!(
+        "add them elsewhere with: stead skills add {}",
+        quoted(&store.from)
+    );
     Ok(ExitCode::SUCCESS)
 }
 
 /// The directory the command was typed in.
 fn here() -> Result<String, CliError> {
     let dir = std::path::absolute(".")?;
-    let text = dir.to_str().map(|text| text.trim_end_matches("/.").to_owned());
+    let text = dir
+        .to_str()
+        .map(|text| text.trim_end_matches("/.").to_owned());
     text.ok_or_else(|| CliError::usage("the name of the current directory is not UTF-8"))
 }
 
@@ -136,16 +186,31 @@ fn tell(env: &Env, source: &InstalledSource, fetched: &Fetched, installed: Insta
         Installed::Renewed => style.good("updated"),
         Installed::Unchanged => style.dim("unchanged"),
     };
-    let names: Vec<&str> = source.skills.iter().map(|skill| skill.name.as_str()).collect();
-    outln!("{word} {} at {}: {}", source.name, short(&source.pinned), style.safe(&names.join(", ")));
+    let names: Vec<&str> = source
+        .skills
+        .iter()
+        .map(|skill| skill.name.as_str())
+        .collect();
+    outln!(
+        "{word} {} at {}: {}",
+        source.name,
+        short(&source.pinned),
+        style.safe(&names.join(", "))
+    );
     for problem in fetched.left_out() {
-        errln!("{} {}", Style::stderr(env).warn("left out"), Style::stderr(env).safe(&problem));
+        errln!(
+            "{} {}",
+            Style::stderr(env).warn("left out"),
+            Style::stderr(env).safe(&problem)
+        );
     }
 }
 
 /// Enough of a commit or hash to tell it from others.
 fn short(pinned: &str) -> String {
-    let (kind, hash) = pinned.split_once(':').map_or(("", pinned), |(_, hash)| ("sha256:", hash));
+    let (kind, hash) = pinned
+        .split_once(':')
+        .map_or(("", pinned), |(_, hash)| ("sha256:", hash));
     format!("{kind}{}", hash.chars().take(12).collect::<String>())
 }
 
@@ -156,7 +221,11 @@ fn counted(number: usize, noun: &str) -> String {
 
 /// As a shell takes it: variables are for us to fill in.
 fn quoted(text: &str) -> String {
-    if text.contains(['$', ' ', '#', '?', '&', '*']) { format!("'{text}'") } else { text.to_owned() }
+    if text.contains(['$', ' ', '#', '?', '&', '*']) {
+        format!("'{text}'")
+    } else {
+        text.to_owned()
+    }
 }
 
 /// Whether what is wrong in a layer is for the workspace's owner to put right.
@@ -180,7 +249,9 @@ impl From<SourceError> for CliError {
             | SourceError::Exists(_)
             | SourceError::Unknown { .. }
             | SourceError::Manifest { .. } => Self::usage(error.to_string()),
-            SourceError::Git(_) | SourceError::Files(_) | SourceError::Store(_) => Self::Failed(error.into()),
+            SourceError::Git(_) | SourceError::Files(_) | SourceError::Store(_) => {
+                Self::Failed(error.into())
+            }
         }
     }
 }

@@ -12,11 +12,17 @@ pub(crate) struct Style {
 
 impl Style {
     pub(crate) fn stdout(env: &Env) -> Self {
-        Self { colour: env.stdout_is_terminal && env.get("NO_COLOR").is_none(), terminal: env.stdout_is_terminal }
+        Self {
+            colour: env.stdout_is_terminal && env.get("NO_COLOR").is_none(),
+            terminal: env.stdout_is_terminal,
+        }
     }
 
     pub(crate) fn stderr(env: &Env) -> Self {
-        Self { colour: env.stderr_is_terminal && env.get("NO_COLOR").is_none(), terminal: env.stderr_is_terminal }
+        Self {
+            colour: env.stderr_is_terminal && env.get("NO_COLOR").is_none(),
+            terminal: env.stderr_is_terminal,
+        }
     }
 
     /// Text from elsewhere as a terminal may be given it: nothing a model or a file says can command the terminal, or be
@@ -29,7 +35,11 @@ impl Style {
     }
 
     fn paint(self, code: &str, text: &str) -> String {
-        if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+        if self.colour {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
     }
 
     pub(crate) fn dim(self, text: &str) -> String {
@@ -70,16 +80,29 @@ mod tests {
 
     #[test]
     fn a_terminal_is_neither_commanded_nor_deceived_and_a_pipe_gets_what_there_is() {
-        let terminal = Style { colour: false, terminal: true };
+        let terminal = Style {
+            colour: false,
+            terminal: true,
+        };
         let table = [
             ("two lines\n\tand a tab", "two lines\n\tand a tab"),
-            ("\u{1b}[2J and \u{9b}2J, \r and \u{7}", "\u{fffd}[2J and \u{fffd}2J, \u{fffd} and \u{fffd}"),
+            (
+                "\u{1b}[2J and \u{9b}2J, \r and \u{7}",
+                "\u{fffd}[2J and \u{fffd}2J, \u{fffd} and \u{fffd}",
+            ),
             ("rm \u{202e}fdp.x\u{2066}", "rm \u{fffd}fdp.x\u{fffd}"),
             ("שלום, 👩\u{200d}💻", "שלום, 👩\u{200d}💻"),
         ];
         for (text, shown) in table {
             assert_eq!(terminal.safe(text), shown);
-            assert_eq!(Style { colour: false, terminal: false }.safe(text), text);
+            assert_eq!(
+                Style {
+                    colour: false,
+                    terminal: false
+                }
+                .safe(text),
+                text
+            );
         }
     }
 }

@@ -15,9 +15,14 @@ use stead::core::{Block, Level, VerdictKind};
 use stead::workspace::{Handler, HookEvent};
 
 pub(crate) async fn tool(common: &Common, env: &Env, args: ToolArgs) -> Result<ExitCode, CliError> {
-    let common = &Common { mode: args.mode, ..common.clone() };
+    let common = &Common {
+        mode: args.mode,
+        ..common.clone()
+    };
     let agent = open_agent(common, env, Needs::FilesOnly).await?;
-    let Some(name) = &args.name else { return list(&agent, env, &args).await };
+    let Some(name) = &args.name else {
+        return list(&agent, env, &args).await;
+    };
     let parsed: serde_json::Value = serde_json::from_str(&args.args)
         .map_err(|error| CliError::usage(format!("the arguments are not JSON: {error}")))?;
     if args.explain {
@@ -38,7 +43,14 @@ pub(crate) async fn tool(common: &Common, env: &Env, args: ToolArgs) -> Result<E
         false => agent,
     };
     let signals = Signals::watch()?;
-    let called = agent.call_tool(name, parsed, &args.approve.approvals(common, env), signals.cancel.clone()).await;
+    let called = agent
+        .call_tool(
+            name,
+            parsed,
+            &args.approve.approvals(common, env),
+            signals.cancel.clone(),
+        )
+        .await;
     for (level, text) in called.told.iter().filter(|_| !args.json) {
         let style = Style::stderr(env);
         let text = style.safe(text);
@@ -56,20 +68,29 @@ pub(crate) async fn tool(common: &Common, env: &Env, args: ToolArgs) -> Result<E
 
 /// Whether a hook that is asked about calls asks a model in turn.
 fn asks_a_model(agent: &Agent) -> bool {
-    let about_calls = [HookEvent::BeforeToolCall, HookEvent::AfterToolCall, HookEvent::PermissionRequest];
+    let about_calls = [
+        HookEvent::BeforeToolCall,
+        HookEvent::AfterToolCall,
+        HookEvent::PermissionRequest,
+    ];
     let by_model = |handler: &Handler| match handler {
         Handler::Prompt { .. } | Handler::Agent { .. } => true,
         Handler::Command { .. } | Handler::Http { .. } => false,
     };
     let hooks = agent.hooks().specs();
-    hooks.iter().any(|hook| by_model(&hook.handler) && hook.events.iter().any(|on| about_calls.contains(&on.event)))
+    hooks.iter().any(|hook| {
+        by_model(&hook.handler) && hook.events.iter().any(|on| about_calls.contains(&on.event))
+    })
 }
 
 fn print_result(called: &Called, as_json: bool, style: Style) -> Result<(), CliError> {
     if as_json {
         let mut line = json!({"status": called.status, "content": called.content});
         if !called.told.is_empty() {
-            let told = called.told.iter().map(|(level, text)| json!({"level": level, "text": text}));
+            let told = called
+                .told
+                .iter()
+                .map(|(level, text)| json!({"level": level, "text": text}));
             line["told"] = told.collect();
         }
         outln!("{line}");
@@ -78,12 +99,18 @@ fn print_result(called: &Called, as_json: bool, style: Style) -> Result<(), CliE
     for block in &called.content {
         let text = match block {
             Block::Text { text } => text.clone(),
-            Block::Media(media) => format!("[{}, {} bytes as base64]", media.mime, media.data.len()),
+            Block::Media(media) => {
+                format!("[{}, {} bytes as base64]", media.mime, media.data.len())
+            }
             Block::Thinking(thinking) => thinking.text.clone(),
             Block::ToolCall(call) => call.name.clone(),
         };
         let text = style.safe(&text);
-        if called.status.is_error() { errln!("{text}") } else { outln!("{text}") }
+        if called.status.is_error() {
+            errln!("{text}")
+        } else {
+            outln!("{text}")
+        }
     }
     Ok(())
 }

@@ -7,8 +7,8 @@ use serde_json::Value;
 use std::fmt::Write;
 use stead::agent::fenced;
 use stead::core::{
-    Block, CallState, Ceiling, Change, Compaction, DecisionKind, Entry, HookRun, Limits, Line, Message, Next, Outcome,
-    PlanStage, ResultStatus, SessionState, ToolResult,
+    Block, CallState, Ceiling, Change, Compaction, DecisionKind, Entry, HookRun, Limits, Line,
+    Message, Next, Outcome, PlanStage, ResultStatus, SessionState, ToolResult,
 };
 
 /// How much is shown.
@@ -24,7 +24,8 @@ const BRIEF_LINES: usize = 6;
 
 /// One line of the journal as JSON.
 pub(crate) fn line_json(line: &Line) -> serde_json::Value {
-    let (text, _) = stead::core::encode_line(line.seq, line.at, &line.entry, stead::core::ChainSum::START);
+    let (text, _) =
+        stead::core::encode_line(line.seq, line.at, &line.entry, stead::core::ChainSum::START);
     let mut value: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
     if let Some(fields) = value.as_object_mut() {
         fields.insert("sum".to_owned(), serde_json::json!(line.sum));
@@ -46,21 +47,27 @@ pub(crate) fn terminal(lines: &[Line], detail: Detail, style: Style) -> Result<S
 fn safe_line(line: &Line, style: Style) -> Line {
     let mut line = line.clone();
     let clean = |text: &mut String| *text = style.safe(text).into_owned();
-    let clean_all = |content: &mut Vec<Block>| content.iter_mut().for_each(|block| make_safe(block, style));
+    let clean_all =
+        |content: &mut Vec<Block>| content.iter_mut().for_each(|block| make_safe(block, style));
     match &mut line.entry {
         Entry::User(input) => clean_all(&mut input.content),
         Entry::Model(reply) => {
             clean(&mut reply.model);
             clean_all(&mut reply.content);
         }
-        Entry::Call(intent) => [&mut intent.id, &mut intent.tool].into_iter().for_each(clean),
+        Entry::Call(intent) => [&mut intent.id, &mut intent.tool]
+            .into_iter()
+            .for_each(clean),
         Entry::Result(result) => {
             clean(&mut result.id);
             clean_all(&mut result.content);
         }
         Entry::Ask(ask) => [&mut ask.id, &mut ask.rule].into_iter().for_each(clean),
         Entry::Decision(decision) => {
-            [&mut decision.id, &mut decision.by].into_iter().chain(&mut decision.words).for_each(clean);
+            [&mut decision.id, &mut decision.by]
+                .into_iter()
+                .chain(&mut decision.words)
+                .for_each(clean);
         }
         Entry::Steer(steer) => clean_all(&mut steer.content),
         Entry::Notice(notice) => clean(&mut notice.text),
@@ -92,10 +99,14 @@ fn make_safe(block: &mut Block, style: Style) {
 fn safe_value(value: Value, style: Style) -> Value {
     match value {
         Value::String(text) => Value::String(style.safe(&text).into_owned()),
-        Value::Array(items) => items.into_iter().map(|item| safe_value(item, style)).collect(),
-        Value::Object(fields) => {
-            fields.into_iter().map(|(key, value)| (style.safe(&key).into_owned(), safe_value(value, style))).collect()
-        }
+        Value::Array(items) => items
+            .into_iter()
+            .map(|item| safe_value(item, style))
+            .collect(),
+        Value::Object(fields) => fields
+            .into_iter()
+            .map(|(key, value)| (style.safe(&key).into_owned(), safe_value(value, style)))
+            .collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) => value,
     }
 }
@@ -109,12 +120,20 @@ fn conversation(lines: &[Line], style: Style) -> Result<String, CliError> {
         match &*said.message {
             Message::User { content } if said.opens.is_some() => {
                 turn += 1;
-                let run = said.opens.as_ref().map_or(String::new(), |run| format!("run {run}"));
+                let run = said
+                    .opens
+                    .as_ref()
+                    .map_or(String::new(), |run| format!("run {run}"));
                 let you = style.accent(&format!("[{turn}] you:"));
                 let _ = writeln!(out, "{you} {}  {}", blocks_text(content), style.dim(&run));
             }
             Message::User { content } if said.steers => {
-                let _ = writeln!(out, "{} {}", style.accent("you, while it ran:"), blocks_text(content));
+                let _ = writeln!(
+                    out,
+                    "{} {}",
+                    style.accent("you, while it ran:"),
+                    blocks_text(content)
+                );
             }
             Message::User { content } => {
                 let _ = writeln!(out, "{} {}", style.warn("harness:"), blocks_text(content));
@@ -124,13 +143,26 @@ fn conversation(lines: &[Line], style: Style) -> Result<String, CliError> {
                     out.push_str(&block_line(block, style));
                 }
             }
-            Message::Tool { results } => results.iter().for_each(|result| out.push_str(&result_lines(result, style))),
+            Message::Tool { results } => results
+                .iter()
+                .for_each(|result| out.push_str(&result_lines(result, style))),
         }
     }
     if let Some(run) = &state.run {
-        let waits = run.pending.iter().any(|p| matches!(p.state, CallState::Asked { .. }));
-        let why = if waits { "waits for a decision" } else { "was interrupted" };
-        let _ = writeln!(out, "{}", style.warn(&format!("the last run {why}; go on with --resume")));
+        let waits = run
+            .pending
+            .iter()
+            .any(|p| matches!(p.state, CallState::Asked { .. }));
+        let why = if waits {
+            "waits for a decision"
+        } else {
+            "was interrupted"
+        };
+        let _ = writeln!(
+            out,
+            "{}",
+            style.warn(&format!("the last run {why}; go on with --resume"))
+        );
     }
     let end = lines.iter().rev().find_map(|line| match &line.entry {
         Entry::End(end) if state.last_outcome == Some(end.outcome) => Some(end),
@@ -138,7 +170,14 @@ fn conversation(lines: &[Line], style: Style) -> Result<String, CliError> {
     });
     if let Some(end) = end.filter(|end| end.outcome != Outcome::Completed) {
         let reason = end.reason.as_deref().unwrap_or("");
-        let _ = writeln!(out, "{}", style.warn(&format!("the last run ended: {} ({reason})", end.outcome.as_str())));
+        let _ = writeln!(
+            out,
+            "{}",
+            style.warn(&format!(
+                "the last run ended: {} ({reason})",
+                end.outcome.as_str()
+            ))
+        );
     }
     let _ = writeln!(out, "{}", style.dim(&tokens(&state.usage, state.cost)));
     Ok(out)
@@ -153,10 +192,16 @@ fn chronicle(lines: &[Line], style: Style) -> String {
             Entry::Session(start) => format!("session {} of agent {}", start.session, start.agent),
             Entry::User(input) if input.wakes => "woken by tasks that ended".to_owned(),
             Entry::User(input) if input.content.is_empty() => "resumed".to_owned(),
-            Entry::User(input) => format!("{} {}", style.accent("you:"), blocks_text(&input.content)),
+            Entry::User(input) => {
+                format!("{} {}", style.accent("you:"), blocks_text(&input.content))
+            }
             Entry::Model(reply) => {
                 let text = blocks_text(&reply.content);
-                format!("{} {}\n{text}", reply.model, style.dim(&tokens(&reply.usage, reply.cost)))
+                format!(
+                    "{} {}\n{text}",
+                    reply.model,
+                    style.dim(&tokens(&reply.usage, reply.cost))
+                )
             }
             Entry::Call(intent) => format!("{} begins ({})", intent.tool, intent.id),
             Entry::Result(result) => {
@@ -176,20 +221,41 @@ fn chronicle(lines: &[Line], style: Style) -> String {
                     DecisionKind::Reject => "rejected",
                     DecisionKind::Respond => "answered instead of run",
                 };
-                let words = decision.words.as_ref().map_or(String::new(), |words| format!(": {words}"));
+                let words = decision
+                    .words
+                    .as_ref()
+                    .map_or(String::new(), |words| format!(": {words}"));
                 format!("{} {answer} by {}{words}", decision.id, decision.by)
             }
             Entry::Notice(notice) => format!("harness: {}", notice.text),
-            Entry::Steer(steer) => format!("{} {}", style.accent("you, while it ran:"), blocks_text(&steer.content)),
-            Entry::Set(set) => style.safe(&format!("{} set {}", set.by, change_text(&set.change))).into_owned(),
-            Entry::Pin(pin) => format!("entry {} {}", pin.seq, if pin.pinned { "pinned" } else { "no longer pinned" }),
+            Entry::Steer(steer) => format!(
+                "{} {}",
+                style.accent("you, while it ran:"),
+                blocks_text(&steer.content)
+            ),
+            Entry::Set(set) => style
+                .safe(&format!("{} set {}", set.by, change_text(&set.change)))
+                .into_owned(),
+            Entry::Pin(pin) => format!(
+                "entry {} {}",
+                pin.seq,
+                if pin.pinned {
+                    "pinned"
+                } else {
+                    "no longer pinned"
+                }
+            ),
             Entry::Compaction(compaction) => {
                 let summary = compaction.view.summary.as_deref().unwrap_or("");
                 format!("{}\n{}", compaction_line(compaction), style.safe(summary))
             }
             Entry::Hook(hook) => style.safe(&hook_line(hook)).into_owned(),
             Entry::Rewind(rewind) => format!("rewound to entry {}", rewind.to),
-            Entry::End(end) => format!("run ended: {} {}", end.outcome.as_str(), end.reason.as_deref().unwrap_or("")),
+            Entry::End(end) => format!(
+                "run ended: {} {}",
+                end.outcome.as_str(),
+                end.reason.as_deref().unwrap_or("")
+            ),
         };
         let _ = writeln!(out, "{head} {}", body.trim_end());
     }
@@ -198,18 +264,47 @@ fn chronicle(lines: &[Line], style: Style) -> String {
 
 /// What came of a hook, in a line, and the arguments it gave.
 fn hook_line(hook: &HookRun) -> String {
-    let HookRun { event, hook: name, outcome, call, detail, args, ms, .. } = hook;
-    let call = call.as_ref().map_or(String::new(), |call| format!(" ({call})"));
-    let detail = detail.as_ref().map_or(String::new(), |detail| format!(": {detail}"));
-    let args = args.as_ref().map_or(String::new(), |args| format!("\n{args}"));
-    format!("hook {name} at {event}{call} {} after {ms} ms{detail}{args}", outcome.as_str())
+    let HookRun {
+        event,
+        hook: name,
+        outcome,
+        call,
+        detail,
+        args,
+        ms,
+        ..
+    } = hook;
+    let call = call
+        .as_ref()
+        .map_or(String::new(), |call| format!(" ({call})"));
+    let detail = detail
+        .as_ref()
+        .map_or(String::new(), |detail| format!(": {detail}"));
+    let args = args
+        .as_ref()
+        .map_or(String::new(), |args| format!("\n{args}"));
+    format!(
+        "hook {name} at {event}{call} {} after {ms} ms{detail}{args}",
+        outcome.as_str()
+    )
 }
 
 /// What a compaction did, in a line.
 pub(crate) fn compaction_line(compaction: &Compaction) -> String {
-    let Compaction { before_tokens, after_tokens, dropped, fallback, .. } = compaction;
-    let why = fallback.as_ref().map_or(String::new(), |why| format!(" (no summary by a model: {why})"));
-    format!("context compacted, {before_tokens} to about {after_tokens} tokens: {}{why}", dropped.in_words())
+    let Compaction {
+        before_tokens,
+        after_tokens,
+        dropped,
+        fallback,
+        ..
+    } = compaction;
+    let why = fallback.as_ref().map_or(String::new(), |why| {
+        format!(" (no summary by a model: {why})")
+    });
+    format!(
+        "context compacted, {before_tokens} to about {after_tokens} tokens: {}{why}",
+        dropped.in_words()
+    )
 }
 
 /// The conversation as Markdown.
@@ -235,7 +330,8 @@ pub(crate) fn markdown(id: &str, lines: &[Line]) -> Result<String, CliError> {
                         }
                         Block::ToolCall(call) => {
                             let args = serde_json::to_string_pretty(&call.args).unwrap_or_default();
-                            let _ = write!(out, "**{}**\n\n{}\n\n", call.name, fenced("json", &args));
+                            let _ =
+                                write!(out, "**{}**\n\n{}\n\n", call.name, fenced("json", &args));
                         }
                         Block::Thinking(_) | Block::Media(_) => {}
                     }
@@ -244,7 +340,13 @@ pub(crate) fn markdown(id: &str, lines: &[Line]) -> Result<String, CliError> {
             Message::Tool { results } => {
                 for result in results {
                     let text = blocks_text(&result.content);
-                    let _ = write!(out, "*{}* ({})\n\n{}\n\n", result.name, result.status.as_str(), fenced("", &text));
+                    let _ = write!(
+                        out,
+                        "*{}* ({})\n\n{}\n\n",
+                        result.name,
+                        result.status.as_str(),
+                        fenced("", &text)
+                    );
                 }
             }
         }
@@ -255,21 +357,28 @@ pub(crate) fn markdown(id: &str, lines: &[Line]) -> Result<String, CliError> {
 /// Whether the machine, in `state`, would have led to `entry`.
 pub(crate) fn expected(state: &SessionState, entry: &Entry) -> Result<(), String> {
     // Limits are settings of the time; a replay asks about order and kind only.
-    let limits = Limits { max_steps: u32::MAX, repeat_nudge: 0, repeat_end: 0 };
+    let limits = Limits {
+        max_steps: u32::MAX,
+        repeat_nudge: 0,
+        repeat_end: 0,
+    };
     let next = state.next(&limits);
     match (entry, &next) {
         (Entry::Model(_), Next::CallModel) => Ok(()),
         (Entry::Model(_), next) => Err(format!("an answer came while {}", in_words(next))),
         // While one call of a step waits for a person, the others are judged, and those that only read are run.
         (Entry::Call(_) | Entry::Ask(_), Next::RunTools(_) | Next::AwaitDecision(_)) => Ok(()),
-        (Entry::Call(_) | Entry::Ask(_), next) => Err(format!("a call came while {}", in_words(next))),
+        (Entry::Call(_) | Entry::Ask(_), next) => {
+            Err(format!("a call came while {}", in_words(next)))
+        }
         (Entry::Result(_), Next::RunTools(_) | Next::AwaitDecision(_)) => Ok(()),
         (Entry::Result(_), next) => Err(format!("a result came while {}", in_words(next))),
         (Entry::Decision(_), Next::AwaitDecision(_) | Next::RunTools(_)) => Ok(()),
         (Entry::Decision(_), next) => Err(format!("a decision came while {}", in_words(next))),
-        (Entry::Compaction(_), Next::RunTools(_) | Next::AwaitDecision(_)) => {
-            Err(format!("the context was compacted while {}", in_words(&next)))
-        }
+        (Entry::Compaction(_), Next::RunTools(_) | Next::AwaitDecision(_)) => Err(format!(
+            "the context was compacted while {}",
+            in_words(&next)
+        )),
         (
             Entry::Session(_)
             | Entry::User(_)
@@ -300,7 +409,9 @@ fn in_words(next: &Next) -> &'static str {
 fn fold(lines: &[Line]) -> Result<SessionState, CliError> {
     let mut state = SessionState::default();
     for line in lines {
-        state.apply(line.seq, &line.entry).map_err(anyhow::Error::from)?;
+        state
+            .apply(line.seq, &line.entry)
+            .map_err(anyhow::Error::from)?;
     }
     Ok(state)
 }
@@ -308,9 +419,15 @@ fn fold(lines: &[Line]) -> Result<SessionState, CliError> {
 fn block_line(block: &Block, style: Style) -> String {
     match block {
         Block::Text { text } => format!("{text}\n"),
-        Block::Thinking(thinking) => format!("{}\n", style.dim(&format!("thinking: {}", thinking.text))),
+        Block::Thinking(thinking) => {
+            format!("{}\n", style.dim(&format!("thinking: {}", thinking.text)))
+        }
         Block::Media(media) => format!("[{}]\n", media.mime),
-        Block::ToolCall(call) => format!("{} {}\n", style.accent("→"), call_line(&call.name, &call.args)),
+        Block::ToolCall(call) => format!(
+            "{} {}\n",
+            style.accent("→"),
+            call_line(&call.name, &call.args)
+        ),
     }
 }
 
@@ -318,39 +435,77 @@ fn result_lines(result: &ToolResult, style: Style) -> String {
     let text = blocks_text(&result.content);
     let shown: Vec<&str> = text.lines().take(BRIEF_LINES).collect();
     let rest = text.lines().count().saturating_sub(BRIEF_LINES);
-    let more = if rest > 0 { format!("\n  … {rest} more lines (--full)") } else { String::new() };
-    let mark = if result.status == ResultStatus::Ok { style.good("✓") } else { style.bad("✗") };
-    format!("{mark} {}\n", style.dim(&format!("{}{more}", shown.join("\n  "))))
+    let more = if rest > 0 {
+        format!("\n  … {rest} more lines (--full)")
+    } else {
+        String::new()
+    };
+    let mark = if result.status == ResultStatus::Ok {
+        style.good("✓")
+    } else {
+        style.bad("✗")
+    };
+    format!(
+        "{mark} {}\n",
+        style.dim(&format!("{}{more}", shown.join("\n  ")))
+    )
 }
 
 fn blocks_text(blocks: &[Block]) -> String {
     let texts = blocks.iter().map(|block| match block {
         Block::Text { text } => text.clone(),
         Block::Media(media) => {
-            let name = media.name.as_ref().map_or(String::new(), |name| format!(" {name}"));
-            let file = media.file.as_ref().map_or(String::new(), |file| format!(" in {file}"));
+            let name = media
+                .name
+                .as_ref()
+                .map_or(String::new(), |name| format!(" {name}"));
+            let file = media
+                .file
+                .as_ref()
+                .map_or(String::new(), |file| format!(" in {file}"));
             format!("[{}{name}{file}]", media.mime)
         }
         Block::Thinking(thinking) => thinking.text.clone(),
         Block::ToolCall(call) => format!("{} {}", call.name, call.args),
     });
-    texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
+    texts
+        .filter(|text| !text.is_empty())
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// A change of how a session goes on, in words.
 fn change_text(change: &Change) -> String {
     match change {
         Change::Todos { todos } => format!("{} things to do", todos.len()),
-        Change::Plan { plan: Some(PlanStage::Making { file }) } => format!("plan mode ({file})"),
-        Change::Plan { plan: Some(PlanStage::Agreed { file, .. }) } => format!("the plan in {file} as agreed"),
+        Change::Plan {
+            plan: Some(PlanStage::Making { file }),
+        } => format!("plan mode ({file})"),
+        Change::Plan {
+            plan: Some(PlanStage::Agreed { file, .. }),
+        } => format!("the plan in {file} as agreed"),
         Change::Plan { plan: None } => "plan mode off".to_owned(),
         Change::Agent { to } => format!("the agent to {to}"),
         Change::Mode { to } => format!("the permission mode to {to}"),
-        Change::Ceiling(Ceiling { modes, planning, denied, .. }) => {
+        Change::Ceiling(Ceiling {
+            modes,
+            planning,
+            denied,
+            ..
+        }) => {
             let modes: Vec<&str> = modes.iter().map(|mode| mode.as_str()).collect();
-            let planning = planning.as_ref().map_or(String::new(), |file| format!(", plan mode ({file})"));
-            let denied = if denied.is_empty() { String::new() } else { format!(", without {}", denied.join(", ")) };
-            format!("what binds it from above to {}{planning}{denied}", modes.join(", "))
+            let planning = planning
+                .as_ref()
+                .map_or(String::new(), |file| format!(", plan mode ({file})"));
+            let denied = if denied.is_empty() {
+                String::new()
+            } else {
+                format!(", without {}", denied.join(", "))
+            };
+            format!(
+                "what binds it from above to {}{planning}{denied}",
+                modes.join(", ")
+            )
         }
     }
 }

@@ -26,7 +26,11 @@ pub(crate) struct Wanted<'a> {
     pub(crate) json: bool,
 }
 
-pub(crate) async fn undo(agent: &Arc<Agent>, style: Style, wanted: Wanted<'_>) -> Result<ExitCode, CliError> {
+pub(crate) async fn undo(
+    agent: &Arc<Agent>,
+    style: Style,
+    wanted: Wanted<'_>,
+) -> Result<ExitCode, CliError> {
     let key = find(agent, &wanted).await?;
     let runs = [key.run.clone()];
     let undo = agent.undo(agent.owner(), &key.session);
@@ -42,7 +46,11 @@ pub(crate) async fn undo(agent: &Arc<Agent>, style: Style, wanted: Wanted<'_>) -
 
 /// Takes back what all `runs` of a session changed, as part of rewinding it. Nothing happens if any of it
 /// cannot be undone.
-pub(crate) async fn undo_all(agent: &Arc<Agent>, session: &SessionId, runs: &[RunId]) -> Result<UndoPlan, CliError> {
+pub(crate) async fn undo_all(
+    agent: &Arc<Agent>,
+    session: &SessionId,
+    runs: &[RunId],
+) -> Result<UndoPlan, CliError> {
     let plan = agent.undo_runs(agent.owner(), session, runs).await?;
     refuse(&plan.obstacles)?;
     Ok(plan)
@@ -52,7 +60,10 @@ fn refuse(obstacles: &[Obstacle]) -> Result<(), CliError> {
     if obstacles.is_empty() {
         return Ok(());
     }
-    let lines: Vec<String> = obstacles.iter().map(|obstacle| format!("  {obstacle}")).collect();
+    let lines: Vec<String> = obstacles
+        .iter()
+        .map(|obstacle| format!("  {obstacle}"))
+        .collect();
     Err(CliError::Failed(anyhow::anyhow!(
         "nothing was undone:\n{}\nPut these back, or undo another run: `stead sessions undo RUN --dry-run` shows a run's changes",
         lines.join("\n")
@@ -60,28 +71,51 @@ fn refuse(obstacles: &[Obstacle]) -> Result<(), CliError> {
 }
 
 async fn find(agent: &Arc<Agent>, wanted: &Wanted<'_>) -> Result<RunKey, CliError> {
-    let session = wanted.session.map(|text| session_id(Some(text))).transpose()?;
-    let undo = agent.undo(agent.owner(), session.as_ref().unwrap_or(&SessionId::outside()));
+    let session = wanted
+        .session
+        .map(|text| session_id(Some(text)))
+        .transpose()?;
+    let undo = agent.undo(
+        agent.owner(),
+        session.as_ref().unwrap_or(&SessionId::outside()),
+    );
     let Some(text) = wanted.run else {
         let newest = undo.newest(session.as_ref()).await?;
-        return newest.ok_or_else(|| CliError::usage("there is no run that changed a file and could be undone"));
+        return newest.ok_or_else(|| {
+            CliError::usage("there is no run that changed a file and could be undone")
+        });
     };
     let mut found = undo.find(text).await?;
-    found.retain(|key| session.as_ref().is_none_or(|session| key.session == *session));
+    found.retain(|key| {
+        session
+            .as_ref()
+            .is_none_or(|session| key.session == *session)
+    });
     match <[RunKey; 1]>::try_from(found) {
         Ok([key]) => Ok(key),
         Err(found) if found.is_empty() => Err(CliError::usage(format!(
             "no run {text} changed a file; `stead sessions show ID --json` names the runs"
         ))),
         Err(found) => {
-            let runs: Vec<String> = found.iter().map(|key| format!("{} (session {})", key.run, key.session)).collect();
-            Err(CliError::usage(format!("several runs begin with {text}: {}", runs.join(", "))))
+            let runs: Vec<String> = found
+                .iter()
+                .map(|key| format!("{} (session {})", key.run, key.session))
+                .collect();
+            Err(CliError::usage(format!(
+                "several runs begin with {text}: {}",
+                runs.join(", ")
+            )))
         }
     }
 }
 
 /// What the plan does, in words and differences.
-async fn show(undo: &Undo, plan: &UndoPlan, style: Style, wanted: &Wanted<'_>) -> Result<Vec<String>, CliError> {
+async fn show(
+    undo: &Undo,
+    plan: &UndoPlan,
+    style: Style,
+    wanted: &Wanted<'_>,
+) -> Result<Vec<String>, CliError> {
     let mut shown = Vec::new();
     for step in &plan.steps {
         let path = &step.path;
@@ -109,27 +143,46 @@ async fn show(undo: &Undo, plan: &UndoPlan, style: Style, wanted: &Wanted<'_>) -
 fn difference(before: &[u8], after: &[u8], style: Style) -> Vec<String> {
     let texts = (std::str::from_utf8(before), std::str::from_utf8(after));
     let (Ok(before), Ok(after)) = texts else {
-        return vec![format!("  (not text: {} bytes become {})", before.len(), after.len())];
+        return vec![format!(
+            "  (not text: {} bytes become {})",
+            before.len(),
+            after.len()
+        )];
     };
     if before.len().max(after.len()) > MAX_DIFF_BYTES {
-        return vec![format!("  (large: {} bytes become {})", before.len(), after.len())];
+        return vec![format!(
+            "  (large: {} bytes become {})",
+            before.len(),
+            after.len()
+        )];
     }
     let lines = line_diff(before, after, CONTEXT_LINES, None);
-    coloured(&lines, style).lines().map(|line| format!("  {line}")).collect()
+    coloured(&lines, style)
+        .lines()
+        .map(|line| format!("  {line}"))
+        .collect()
 }
 
-fn finish(key: &RunKey, plan: &UndoPlan, shown: &[String], wanted: &Wanted<'_>) -> Result<ExitCode, CliError> {
+fn finish(
+    key: &RunKey,
+    plan: &UndoPlan,
+    shown: &[String],
+    wanted: &Wanted<'_>,
+) -> Result<ExitCode, CliError> {
     if wanted.json {
         let obstacles: Vec<String> = plan.obstacles.iter().map(ToString::to_string).collect();
         let done = plan.obstacles.is_empty() && wanted.really == Really::Do;
-        let report =
-            json!({"session": key.session, "run": key.run, "steps": shown, "obstacles": obstacles, "undone": done});
+        let report = json!({"session": key.session, "run": key.run, "steps": shown, "obstacles": obstacles, "undone": done});
         outln!("{report}");
         return Ok(ExitCode::from(u8::from(!plan.obstacles.is_empty())));
     }
     match wanted.really {
         Really::DryRun => {
-            let verb = if plan.obstacles.is_empty() { "would" } else { "would, if it could" };
+            let verb = if plan.obstacles.is_empty() {
+                "would"
+            } else {
+                "would, if it could"
+            };
             outln!("undoing run {} of session {} {verb}:", key.run, key.session);
             for line in shown {
                 outln!("{line}");

@@ -17,34 +17,60 @@ const BAR_CHARS: u64 = 30;
 /// The longest name that is shown whole.
 const KEY_CHARS: usize = 44;
 
-pub(crate) async fn usage(common: &Common, env: &Env, args: &UsageArgs) -> Result<ExitCode, CliError> {
+pub(crate) async fn usage(
+    common: &Common,
+    env: &Env,
+    args: &UsageArgs,
+) -> Result<ExitCode, CliError> {
     let agent = open_agent(common, env, Needs::FilesOnly).await?;
     if args.rebuild {
         return rebuild(&agent, args).await;
     }
-    let period = Period { since: args.since, until: args.until };
-    if let Period { since: Some(since), until: Some(until) } = period
+    let period = Period {
+        since: args.since,
+        until: args.until,
+    };
+    if let Period {
+        since: Some(since),
+        until: Some(until),
+    } = period
         && since > until
     {
-        return Err(CliError::usage(format!("--since {since} comes after --until {until}")));
+        return Err(CliError::usage(format!(
+            "--since {since} comes after --until {until}"
+        )));
     }
-    let UsageLog { mut records, unreadable } = agent.usage(agent.owner()).await?;
+    let UsageLog {
+        mut records,
+        unreadable,
+    } = agent.usage(agent.owner()).await?;
     if unreadable > 0 {
-        errln!("{unreadable} lines cannot be read and are not counted; `stead usage --rebuild` makes them again");
+        errln!(
+            "{unreadable} lines cannot be read and are not counted; `stead usage --rebuild` makes them again"
+        );
     }
     if let Some(user) = &common.user {
         records.retain(|record| record.user == *user);
     }
     let (rows, total) = usage_report(&records, args.by.into(), period, |at| agent.date(at));
     if args.json {
-        outln!("{}", json!({"by": args.by.name(), "rows": rows, "total": total}));
+        outln!(
+            "{}",
+            json!({"by": args.by.name(), "rows": rows, "total": total})
+        );
         return Ok(ExitCode::SUCCESS);
     }
     if rows.is_empty() {
         outln!("nothing was used");
         return Ok(ExitCode::SUCCESS);
     }
-    print(Style::stdout(env), args.by.name(), &rows, &total, env.stdout_is_terminal.then_some(BAR_CHARS));
+    print(
+        Style::stdout(env),
+        args.by.name(),
+        &rows,
+        &total,
+        env.stdout_is_terminal.then_some(BAR_CHARS),
+    );
     Ok(ExitCode::SUCCESS)
 }
 
@@ -59,9 +85,16 @@ async fn rebuild(agent: &Arc<Agent>, args: &UsageArgs) -> Result<ExitCode, CliEr
 }
 
 fn print(style: Style, title: &str, rows: &[UsageRow], total: &UsageRow, bar_chars: Option<u64>) {
-    let width = rows.iter().map(|row| shown(&row.key).chars().count()).chain([title.len(), 5]).max().unwrap_or(5);
-    let head =
-        format!("{title:<width$} {:>7} {:>13} {:>7} {:>11} {:>11}", "calls", "input", "cached", "output", "cost");
+    let width = rows
+        .iter()
+        .map(|row| shown(&row.key).chars().count())
+        .chain([title.len(), 5])
+        .max()
+        .unwrap_or(5);
+    let head = format!(
+        "{title:<width$} {:>7} {:>13} {:>7} {:>11} {:>11}",
+        "calls", "input", "cached", "output", "cost"
+    );
     outln!("{}", style.bold(&head));
     let most = rows.iter().map(weight).max().unwrap_or(0);
     for row in rows {
@@ -71,16 +104,35 @@ fn print(style: Style, title: &str, rows: &[UsageRow], total: &UsageRow, bar_cha
     }
     outln!("{}", style.bold(&line(total, width)));
     if total.unpriced_calls > 0 {
-        outln!("{}", style.dim(&format!("+ {} calls of which nobody knows what they cost", total.unpriced_calls)));
+        outln!(
+            "{}",
+            style.dim(&format!(
+                "+ {} calls of which nobody knows what they cost",
+                total.unpriced_calls
+            ))
+        );
     }
 }
 
 fn line(row: &UsageRow, width: usize) -> String {
-    let UsageRow { key, calls, usage, cost, unpriced_calls } = row;
-    let cost = if *cost == Usd::default() && *unpriced_calls > 0 { "unknown".to_owned() } else { cost.to_string() };
+    let UsageRow {
+        key,
+        calls,
+        usage,
+        cost,
+        unpriced_calls,
+    } = row;
+    let cost = if *cost == Usd::default() && *unpriced_calls > 0 {
+        "unknown".to_owned()
+    } else {
+        cost.to_string()
+    };
     let cached = format!("{}%", row.cached_percent());
     let (input, output) = (grouped(usage.input_tokens), grouped(usage.output_tokens));
-    format!("{:<width$} {calls:>7} {input:>13} {cached:>7} {output:>11} {cost:>11}", shown(key))
+    format!(
+        "{:<width$} {calls:>7} {input:>13} {cached:>7} {output:>11} {cost:>11}",
+        shown(key)
+    )
 }
 
 /// What a bar stands for: money, and tokens where nobody knows the money.
@@ -95,7 +147,9 @@ fn weight(row: &UsageRow) -> u64 {
 fn bar(value: u64, most: u64, chars: u64) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = u128::from(value) * u128::from(chars * 8) / u128::from(most.max(1));
-    let eighths = usize::try_from(eighths).unwrap_or(0).max(usize::from(value > 0));
+    let eighths = usize::try_from(eighths)
+        .unwrap_or(0)
+        .max(usize::from(value > 0));
     "█".repeat(eighths / 8) + EIGHTHS[eighths % 8]
 }
 
@@ -114,7 +168,11 @@ pub(crate) fn grouped(number: u64) -> String {
     if first > 0 {
         parts.push(&digits[..first]);
     }
-    parts.extend((first..digits.len()).step_by(3).map(|at| &digits[at..at + 3]));
+    parts.extend(
+        (first..digits.len())
+            .step_by(3)
+            .map(|at| &digits[at..at + 3]),
+    );
     parts.join(",")
 }
 
@@ -146,7 +204,12 @@ mod tests {
 
     #[test]
     fn numbers_and_bars_are_as_long_as_they_should_be() {
-        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
+        for (number, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1,000"),
+            (1_234_567, "1,234,567"),
+        ] {
             assert_eq!(grouped(number), text);
         }
         for (value, want) in [(0, ""), (1, "▏"), (50, "█"), (75, "█▌"), (100, "██")] {

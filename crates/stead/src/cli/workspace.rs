@@ -17,7 +17,9 @@ use stead::agent::copy_offloaded;
 use stead::core::{AgentId, Owner, Redactor, SessionId};
 use stead::store::{Imported, OsDisk, Sessions, StoreError};
 use stead::vfs::{CopyAction, CopyPlan, Included, Overlay, StoreVfs, VPath, Vfs, is_secret};
-use stead::workspace::{Base, Definition, LocalPlace, OpenOptions, Place, StorePlace, offload_folder};
+use stead::workspace::{
+    Base, Definition, LocalPlace, OpenOptions, Place, StorePlace, offload_folder,
+};
 
 /// One end of a copy: a tree and its sessions.
 struct End {
@@ -37,19 +39,35 @@ impl End {
     }
 }
 
-pub(crate) async fn workspace(common: &Common, env: &Env, command: WorkspaceCommand) -> Result<ExitCode, CliError> {
+pub(crate) async fn workspace(
+    common: &Common,
+    env: &Env,
+    command: WorkspaceCommand,
+) -> Result<ExitCode, CliError> {
     let how = match &command {
         WorkspaceCommand::Push { how, .. }
         | WorkspaceCommand::Pull { how, .. }
         | WorkspaceCommand::Copy { how, .. } => how.clone(),
     };
-    let ends = Ends { common, env, owner: owner(common)?, how: &how };
+    let ends = Ends {
+        common,
+        env,
+        owner: owner(common)?,
+        how: &how,
+    };
     let (from, to) = match command {
-        WorkspaceCommand::Push { url, .. } => (ends.here().await?, ends.store(url.as_deref(), Side::To).await?),
-        WorkspaceCommand::Pull { url, .. } => (ends.store(url.as_deref(), Side::From).await?, ends.here().await?),
-        WorkspaceCommand::Copy { from, to, .. } => {
-            (ends.named(&from, Side::From).await?, ends.named(&to, Side::To).await?)
-        }
+        WorkspaceCommand::Push { url, .. } => (
+            ends.here().await?,
+            ends.store(url.as_deref(), Side::To).await?,
+        ),
+        WorkspaceCommand::Pull { url, .. } => (
+            ends.store(url.as_deref(), Side::From).await?,
+            ends.here().await?,
+        ),
+        WorkspaceCommand::Copy { from, to, .. } => (
+            ends.named(&from, Side::From).await?,
+            ends.named(&to, Side::To).await?,
+        ),
     };
     copy(common, env, &from, &to, &how).await
 }
@@ -82,7 +100,9 @@ impl Ends<'_> {
     async fn folder(&self, dir: &Path) -> Result<End, CliError> {
         let name = dir.display().to_string();
         if !dir.is_dir() {
-            return Err(CliError::usage(format!("{name} is not a folder; make it first")));
+            return Err(CliError::usage(format!(
+                "{name} is not a folder; make it first"
+            )));
         }
         let workspace = open_workspace(dir, self.options()?, self.env).await?;
         let Definition { layout, tree, .. } = &workspace.definition;
@@ -97,20 +117,36 @@ impl Ends<'_> {
         let place = open().map_err(failed)?;
         let files = place.own(&self.owner).map_err(anyhow::Error::from)?;
         let (sessions, owner) = (place.sessions(&self.owner), self.owner.clone());
-        let place: Arc<dyn Place> = Arc::new(open().map_err(failed)?.with_scope(workspace.config().filesystem.scope));
-        Ok(End { files, sessions, name: name.clone(), place, owner, agent: agent.clone() })
+        let place: Arc<dyn Place> = Arc::new(
+            open()
+                .map_err(failed)?
+                .with_scope(workspace.config().filesystem.scope),
+        );
+        Ok(End {
+            files,
+            sessions,
+            name: name.clone(),
+            place,
+            owner,
+            agent: agent.clone(),
+        })
     }
 
     /// A store, in which the agent is found by the settings of the workspace the command is about.
     async fn store(&self, url: Option<&str>, side: Side) -> Result<End, CliError> {
         let dir = workspace_dir(self.common, self.env)?;
-        let config = open_workspace(&dir, self.options()?, self.env).await?.definition.config;
+        let config = open_workspace(&dir, self.options()?, self.env)
+            .await?
+            .definition
+            .config;
         // What a person types lies where they type it; what the settings name, in the workspace.
         let (base, url) = match (url, config.filesystem.url.as_deref()) {
             (Some(url), _) => (Base::Here, url),
             (None, Some(url)) => (Base::Workspace(&dir), url),
             (None, None) => {
-                return Err(CliError::usage("which store? Give its URL, or set filesystem.url in agent.yaml"));
+                return Err(CliError::usage(
+                    "which store? Give its URL, or set filesystem.url in agent.yaml",
+                ));
             }
         };
         if side == Side::From {
@@ -119,35 +155,62 @@ impl Ends<'_> {
         let store = connect_store(base, url).await?;
         let name = store.place().to_owned();
         let agent = match &self.how.agent {
-            Some(name) => AgentId::new(name).map_err(|error| CliError::usage(format!("--agent {name:?}: {error}")))?,
+            Some(name) => AgentId::new(name)
+                .map_err(|error| CliError::usage(format!("--agent {name:?}: {error}")))?,
             None => config.agent(),
         };
         let mut settings = config.filesystem.clone();
         settings.namespace = self.how.namespace.clone().or(settings.namespace);
         let empty = Arc::new(StoreVfs::in_memory());
-        let place = StorePlace::new(store.clone(), store, empty, agent.clone(), &settings, Redactor::default());
+        let place = StorePlace::new(
+            store.clone(),
+            store,
+            empty,
+            agent.clone(),
+            &settings,
+            Redactor::default(),
+        );
         let place = place.map_err(|error| CliError::usage(error.to_string()))?;
         let own = place.own(&self.owner, &SessionId::outside());
         // What nobody in particular pushes is for all; what they pull is what they see.
         let files: Arc<dyn Vfs> = match (&self.common.user, side) {
             (Some(_), _) => Arc::new(own),
             (None, Side::To) => Arc::new(place.template(&self.owner)),
-            (None, Side::From) => Arc::new(Overlay::new(Arc::new(own), Arc::new(place.template(&self.owner)))),
+            (None, Side::From) => Arc::new(Overlay::new(
+                Arc::new(own),
+                Arc::new(place.template(&self.owner)),
+            )),
         };
         let (sessions, owner) = (place.sessions(&self.owner), self.owner.clone());
-        Ok(End { files, sessions, name, place: Arc::new(place), owner, agent })
+        Ok(End {
+            files,
+            sessions,
+            name,
+            place: Arc::new(place),
+            owner,
+            agent,
+        })
     }
 
     async fn named(&self, text: &str, side: Side) -> Result<End, CliError> {
-        let is_url = text.split_once(':').is_some_and(|(scheme, _)| !scheme.contains('/') && scheme.len() > 1);
-        if is_url { self.store(Some(text), side).await } else { self.folder(Path::new(text)).await }
+        let is_url = text
+            .split_once(':')
+            .is_some_and(|(scheme, _)| !scheme.contains('/') && scheme.len() > 1);
+        if is_url {
+            self.store(Some(text), side).await
+        } else {
+            self.folder(Path::new(text)).await
+        }
     }
 }
 
 /// A store that is to be read must be there already.
 fn require_file(base: Base<'_>, url: &str) -> Result<(), CliError> {
     match base.file(url) {
-        Some(path) if !path.exists() => Err(CliError::usage(format!("there is no store {}", path.display()))),
+        Some(path) if !path.exists() => Err(CliError::usage(format!(
+            "there is no store {}",
+            path.display()
+        ))),
         Some(_) | None => Ok(()),
     }
 }
@@ -164,26 +227,45 @@ fn part(path: &VPath) -> Included {
     }
 }
 
-async fn copy(common: &Common, env: &Env, from: &End, to: &End, how: &CopyArgs) -> Result<ExitCode, CliError> {
+async fn copy(
+    common: &Common,
+    env: &Env,
+    from: &End,
+    to: &End,
+    how: &CopyArgs,
+) -> Result<ExitCode, CliError> {
     // Which files of the template a user deleted is theirs; a template has none deleted.
     let own = common.user.is_some();
     let part = move |path: &VPath| match path.as_str().starts_with(".stead-overlay.") {
         true if !own => Included::No,
         _ => part(path),
     };
-    let plan = CopyPlan::new(&*from.files, &*to.files, &part).await.map_err(anyhow::Error::from)?;
-    let only_deletes = plan.steps.iter().all(|step| step.action == CopyAction::Delete);
+    let plan = CopyPlan::new(&*from.files, &*to.files, &part)
+        .await
+        .map_err(anyhow::Error::from)?;
+    let only_deletes = plan
+        .steps
+        .iter()
+        .all(|step| step.action == CopyAction::Delete);
     if plan.unchanged == 0 && !plan.steps.is_empty() && only_deletes {
         let (from, to) = (&from.name, &to.name);
-        return Err(CliError::usage(format!("{from} has no files; making {to} like it would delete all of it")));
+        return Err(CliError::usage(format!(
+            "{from} has no files; making {to} like it would delete all of it"
+        )));
     }
     if !how.dry_run {
         let progress = Progress::new(env, plan.steps.len());
-        let applied = plan.apply(&*from.files, &*to.files, &|_| progress.step()).await;
+        let applied = plan
+            .apply(&*from.files, &*to.files, &|_| progress.step())
+            .await;
         progress.end();
         applied.map_err(anyhow::Error::from)?;
     }
-    let moved = if how.no_sessions { Moved::default() } else { sessions(from, to, how).await? };
+    let moved = if how.no_sessions {
+        Moved::default()
+    } else {
+        sessions(from, to, how).await?
+    };
     report(env, from, to, how, &plan, &moved);
     Ok(ExitCode::from(u8::from(!moved.differ.is_empty())))
 }
@@ -200,14 +282,27 @@ struct Moved {
 
 async fn sessions(from: &End, to: &End, how: &CopyArgs) -> Result<Moved, CliError> {
     let mut moved = Moved::default();
-    let known: BTreeSet<SessionId> = to.sessions.list().await?.into_iter().map(|summary| summary.id).collect();
+    let known: BTreeSet<SessionId> = to
+        .sessions
+        .list()
+        .await?
+        .into_iter()
+        .map(|summary| summary.id)
+        .collect();
     for summary in from.sessions.list().await? {
         let id = summary.id;
         let lines = from.sessions.export(&id).await?;
         if how.dry_run {
-            let there = if known.contains(&id) { to.sessions.export(&id).await? } else { Vec::new() };
+            let there = if known.contains(&id) {
+                to.sessions.export(&id).await?
+            } else {
+                Vec::new()
+            };
             let common = there.len().min(lines.len());
-            match (there[..common] == lines[..common], there.len() >= lines.len()) {
+            match (
+                there[..common] == lines[..common],
+                there.len() >= lines.len(),
+            ) {
                 (false, _) => moved.differ.push(id.to_string()),
                 (true, true) => moved.same += 1,
                 (true, false) => moved.sessions.push(id.to_string()),
@@ -224,9 +319,12 @@ async fn sessions(from: &End, to: &End, how: &CopyArgs) -> Result<Moved, CliErro
             Err(error) => return Err(error.into()),
         }
         // Also of one that was there already: the last time may have been cut short.
-        let folder = offload_folder(&VPath::root(), &from.agent).and_then(|folder| folder.join(id.as_str()));
+        let folder =
+            offload_folder(&VPath::root(), &from.agent).and_then(|folder| folder.join(id.as_str()));
         let folder = folder.map_err(anyhow::Error::from)?;
-        moved.offloaded += copy_offloaded(from.tree(&id), to.tree(&id), &folder).await.map_err(anyhow::Error::from)?;
+        moved.offloaded += copy_offloaded(from.tree(&id), to.tree(&id), &folder)
+            .await
+            .map_err(anyhow::Error::from)?;
     }
     Ok(moved)
 }
@@ -239,8 +337,11 @@ fn report(env: &Env, from: &End, to: &End, how: &CopyArgs, plan: &CopyPlan, move
         CopyAction::Delete => "delete",
     };
     if how.json {
-        let steps: Vec<_> =
-            plan.steps.iter().map(|s| json!({"action": word(s.action), "path": s.path.as_str()})).collect();
+        let steps: Vec<_> = plan
+            .steps
+            .iter()
+            .map(|s| json!({"action": word(s.action), "path": s.path.as_str()}))
+            .collect();
         let skipped: Vec<&str> = plan.skipped.iter().map(VPath::as_str).collect();
         let report = json!({
             "from": from.name, "to": to.name, "done": !how.dry_run, "steps": steps, "unchanged": plan.unchanged,
@@ -265,9 +366,16 @@ fn report(env: &Env, from: &End, to: &End, how: &CopyArgs, plan: &CopyPlan, move
         errln!("skipped   {path}: it holds secrets, or is not a regular file");
     }
     for id in &moved.differ {
-        errln!("session {id} went on differently in both places and is left alone; fork it to keep both");
+        errln!(
+            "session {id} went on differently in both places and is left alone; fork it to keep both"
+        );
     }
-    let count = |wanted: &[CopyAction]| plan.steps.iter().filter(|step| wanted.contains(&step.action)).count();
+    let count = |wanted: &[CopyAction]| {
+        plan.steps
+            .iter()
+            .filter(|step| wanted.contains(&step.action))
+            .count()
+    };
     for id in &moved.sessions {
         outln!("session   {id}");
     }
@@ -281,7 +389,11 @@ fn report(env: &Env, from: &End, to: &End, how: &CopyArgs, plan: &CopyPlan, move
         plan.unchanged,
         moved.sessions.len(),
         moved.same,
-        if how.dry_run { " (a dry run: nothing was done)" } else { "" }
+        if how.dry_run {
+            " (a dry run: nothing was done)"
+        } else {
+            ""
+        }
     );
 }
 
@@ -294,7 +406,11 @@ struct Progress {
 
 impl Progress {
     fn new(env: &Env, total: usize) -> Self {
-        Self { shown: env.stderr_is_terminal && total > 0, total, done: AtomicUsize::new(0) }
+        Self {
+            shown: env.stderr_is_terminal && total > 0,
+            total,
+            done: AtomicUsize::new(0),
+        }
     }
 
     fn step(&self) {

@@ -7,7 +7,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use stead_testkit::{FakeModel, Recorded, Wire, reply};
 
-const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../stead-workspace/tests/fixtures");
+const FIXTURES: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../stead-workspace/tests/fixtures"
+);
 
 /// A copy of a workspace, and how it is opened.
 struct Kind {
@@ -21,8 +24,16 @@ struct Kind {
 impl Kind {
     fn copy(fixture: &str, root: &str) -> Self {
         let folder = Folder::new();
-        copy(&Path::new(FIXTURES).join(fixture), &folder.path().join("kind"));
-        Self { folder, root: Path::new("kind").join(root), env: Vec::new(), args: Vec::new() }
+        copy(
+            &Path::new(FIXTURES).join(fixture),
+            &folder.path().join("kind"),
+        );
+        Self {
+            folder,
+            root: Path::new("kind").join(root),
+            env: Vec::new(),
+            args: Vec::new(),
+        }
     }
 
     fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
@@ -39,19 +50,32 @@ impl Kind {
         let home = self.folder.path().join("home");
         std::fs::create_dir_all(&home).unwrap();
         let mut command = self.folder.command(&[args, &self.args[..]].concat());
-        command.current_dir(self.folder.path().join(&self.root)).env("HOME", home);
-        command.envs(endpoints(server)).envs(self.env.iter().map(|(name, value)| (name, value)));
+        command
+            .current_dir(self.folder.path().join(&self.root))
+            .env("HOME", home);
+        command
+            .envs(endpoints(server))
+            .envs(self.env.iter().map(|(name, value)| (name, value)));
         done(&mut command)
     }
 
     /// Every file that is no runtime state, with its content.
     fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let root = self.folder.path().join("kind");
-        let paths = self.folder.files().into_iter().filter(|path| path.starts_with(&root));
+        let paths = self
+            .folder
+            .files()
+            .into_iter()
+            .filter(|path| path.starts_with(&root));
         const STATE: [&str; 3] = ["agents", ".stead", "token_usage.jsonl"];
-        let state = |path: &Path| path.components().any(|part| STATE.iter().any(|name| part.as_os_str() == *name));
-        let kept = paths.filter(|path| !state(path) || path.ends_with("build.md") || path.ends_with("plan.md"));
-        kept.map(|path| (path.clone(), std::fs::read(path).unwrap())).collect()
+        let state = |path: &Path| {
+            path.components()
+                .any(|part| STATE.iter().any(|name| part.as_os_str() == *name))
+        };
+        let kept = paths
+            .filter(|path| !state(path) || path.ends_with("build.md") || path.ends_with("plan.md"));
+        kept.map(|path| (path.clone(), std::fs::read(path).unwrap()))
+            .collect()
     }
 }
 
@@ -71,14 +95,31 @@ fn copy(from: &Path, to: &Path) {
 fn essence(request: &Recorded) -> Value {
     let body = &request.json;
     let system = match request.wire {
-        Wire::Messages => {
-            body["system"].as_array().unwrap().iter().map(|part| part["text"].as_str().unwrap()).collect()
+        Wire::Messages => body["system"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|part| part["text"].as_str().unwrap())
+            .collect(),
+        Wire::Chat | Wire::Responses | Wire::Gemini => {
+            vec![body["messages"][0]["content"].as_str().unwrap()]
         }
-        Wire::Chat | Wire::Responses | Wire::Gemini => vec![body["messages"][0]["content"].as_str().unwrap()],
     };
-    let name = |tool: &Value| tool["name"].as_str().or_else(|| tool["function"]["name"].as_str()).map(str::to_owned);
-    let tools: Vec<String> = body["tools"].as_array().into_iter().flatten().filter_map(name).collect();
-    let limit = body.get("max_tokens").or_else(|| body.get("max_completion_tokens"));
+    let name = |tool: &Value| {
+        tool["name"]
+            .as_str()
+            .or_else(|| tool["function"]["name"].as_str())
+            .map(str::to_owned)
+    };
+    let tools: Vec<String> = body["tools"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(name)
+        .collect();
+    let limit = body
+        .get("max_tokens")
+        .or_else(|| body.get("max_completion_tokens"));
     json!({
         "model": body["model"], "temperature": body["temperature"], "max_tokens": limit, "tools": tools,
         "system": steady(&system.join("\n\n")).lines().collect::<Vec<_>>(),
@@ -100,7 +141,11 @@ fn runs(kind: &Kind) -> (Value, String) {
     let server = FakeModel::start_with(|_| reply().text("Understood."));
     let before = kind.files();
     let ran = kind.run(&server, &["run", "-s", "first", "Hello."]);
-    assert_eq!((ran.code, ran.out.as_str()), (0, "Understood.\n"), "{ran:?}");
+    assert_eq!(
+        (ran.code, ran.out.as_str()),
+        (0, "Understood.\n"),
+        "{ran:?}"
+    );
     let prompt = kind.run(&server, &["prompt", "--summary"]).exits(0).out;
     let listed = kind.run(&server, &["sessions", "list"]).exits(0).out;
     assert!(listed.contains("first"), "{listed}");
@@ -112,12 +157,17 @@ fn runs(kind: &Kind) -> (Value, String) {
 
 #[test]
 fn an_agentscope_workspace_runs_as_it_is() {
-    let kind = Kind::copy("agentscope", "src").with("OPENAI_API_KEY", "k").with("RATES_KEY", "r");
+    let kind = Kind::copy("agentscope", "src")
+        .with("OPENAI_API_KEY", "k")
+        .with("RATES_KEY", "r");
     let kind = kind.flags(&["--memory", "plans/PLAN.md"]);
     let (request, prompt) = runs(&kind);
     insta::assert_json_snapshot!("agentscope", request);
     insta::assert_snapshot!("agentscope_prompt", prompt);
-    assert!(kind.folder.has("kind/.agentscope/workspace/agents/main/sessions/first.log.jsonl"));
+    assert!(
+        kind.folder
+            .has("kind/.agentscope/workspace/agents/main/sessions/first.log.jsonl")
+    );
 }
 
 #[test]
@@ -131,7 +181,10 @@ fn an_openharness_workspace_runs_as_it_is() {
     let (request, prompt) = runs(&kind);
     insta::assert_json_snapshot!("openharness_plan", request);
     insta::assert_snapshot!("openharness_plan_prompt", prompt);
-    assert!(kind.folder.has("kind/.openharness/data/agents/main/sessions/first.log.jsonl"));
+    assert!(
+        kind.folder
+            .has("kind/.openharness/data/agents/main/sessions/first.log.jsonl")
+    );
     let server = FakeModel::start_with(|_| reply().text("Built."));
     kind.run(&server, &["run", "-a", "build", "Go."]).exits(0);
     insta::assert_json_snapshot!("openharness_build", essence(&server.requests()[0]));
@@ -145,9 +198,15 @@ fn an_openpaw_workspace_runs_as_it_is() {
     insta::assert_snapshot!("openpaw_prompt", prompt);
     // What has no folder of its own goes to workspace/, and is found by the same name.
     let server = FakeModel::start(vec![
-        reply().call("write_file", json!({"file_path": "notes.md", "content": "x"})),
+        reply().call(
+            "write_file",
+            json!({"file_path": "notes.md", "content": "x"}),
+        ),
         reply().call("read_file", json!({"file_path": "notes.md"})),
-        reply().call("write_file", json!({"file_path": "config/agent.yaml", "content": "x", "mode": "overwrite"})),
+        reply().call(
+            "write_file",
+            json!({"file_path": "config/agent.yaml", "content": "x", "mode": "overwrite"}),
+        ),
         reply().text("Done."),
     ]);
     kind.run(&server, &["run", "Write."]).exits(0);
@@ -174,12 +233,27 @@ fn a_work_directory_of_agentscopes_python_workspace_runs_as_it_is() {
 
 #[test]
 fn each_layout_is_scaffolded_checked_and_runs() {
-    for layout in ["stead", "agentscope", "openharness", "openpaw", "deepagents", "agentscope-py"] {
+    for layout in [
+        "stead",
+        "agentscope",
+        "openharness",
+        "openpaw",
+        "deepagents",
+        "agentscope-py",
+    ] {
         let folder = Folder::new();
-        folder.run(&["init", "my-agent", "--layout", layout]).exits(0);
+        folder
+            .run(&["init", "my-agent", "--layout", layout])
+            .exits(0);
         let model = folder.script("- text: Ready.");
-        let ran = folder.run(&["run", "-C", "my-agent", "--layout", layout, "-m", &model, "Hello."]);
-        assert_eq!((ran.code, ran.out.as_str()), (0, "Ready.\n"), "{layout}: {ran:?}");
+        let ran = folder.run(&[
+            "run", "-C", "my-agent", "--layout", layout, "-m", &model, "Hello.",
+        ]);
+        assert_eq!(
+            (ran.code, ran.out.as_str()),
+            (0, "Ready.\n"),
+            "{layout}: {ran:?}"
+        );
     }
     let folder = Folder::new();
     for name in ["A", "Bad Name", "1x"] {

@@ -19,7 +19,9 @@ fn talked(folder: &Folder) -> FakeModel {
     folder.put("agent.yaml", SETTINGS);
     std::fs::write(folder.path().join("dot.png"), PNG).unwrap();
     let input = format!("see @dot.png\n{}", rows());
-    folder.run_with(&server, &["run", "-m", "openai:x", "-s", "s", &input]).exits(0);
+    folder
+        .run_with(&server, &["run", "-m", "openai:x", "-s", "s", &input])
+        .exits(0);
     server
 }
 
@@ -27,7 +29,14 @@ fn talked(folder: &Folder) -> FakeModel {
 fn offloaded(folder: &Folder, session: &str) -> Vec<String> {
     let root = folder.path().join("agents/main/offload").join(session);
     let files = folder.files().into_iter();
-    let below = files.filter_map(|path| Some(path.strip_prefix(&root).ok()?.to_string_lossy().into_owned()));
+    let below = files.filter_map(|path| {
+        Some(
+            path.strip_prefix(&root)
+                .ok()?
+                .to_string_lossy()
+                .into_owned(),
+        )
+    });
     let mut names: Vec<String> = below.collect();
     names.sort();
     names
@@ -41,26 +50,61 @@ fn an_offloaded_session_is_shown_exported_and_replayed() {
     let names = offloaded(&folder, "s");
     assert_eq!(names.len(), 2, "{names:?}");
     assert!(
-        names[0].starts_with("input-") && names[1].starts_with("media/") && names[1].ends_with(".png"),
+        names[0].starts_with("input-")
+            && names[1].starts_with("media/")
+            && names[1].ends_with(".png"),
         "{names:?}"
     );
     let shown = folder.run(&["sessions", "show", "s"]).exits(0).out;
-    assert!(shown.contains(&format!("All of it is in agents/main/offload/s/{}", names[0])), "{shown}");
-    assert!(shown.contains(&format!("[image/png dot.png in agents/main/offload/s/{}]", names[1])), "{shown}");
+    assert!(
+        shown.contains(&format!(
+            "All of it is in agents/main/offload/s/{}",
+            names[0]
+        )),
+        "{shown}"
+    );
+    assert!(
+        shown.contains(&format!(
+            "[image/png dot.png in agents/main/offload/s/{}]",
+            names[1]
+        )),
+        "{shown}"
+    );
     folder.run(&["sessions", "replay", "s"]).exits(0);
-    assert!(folder.run(&["sessions", "export", "s"]).exits(0).out.contains("offload/s/input-"));
-    assert_eq!(folder.run(&["explain", "offload.max_mb", "--json"]).exits(0).json()["value"], 7);
+    assert!(
+        folder
+            .run(&["sessions", "export", "s"])
+            .exits(0)
+            .out
+            .contains("offload/s/input-")
+    );
+    assert_eq!(
+        folder
+            .run(&["explain", "offload.max_mb", "--json"])
+            .exits(0)
+            .json()["value"],
+        7
+    );
 
     // Another process sends the image again.
-    folder.run_with(&server, &["run", "-m", "openai:x", "-s", "s", "and?"]).exits(0);
+    folder
+        .run_with(&server, &["run", "-m", "openai:x", "-s", "s", "and?"])
+        .exits(0);
     let sent = server.requests();
-    assert!(sent.iter().all(|request| request.json.to_string().contains(PNG_BASE64)), "{sent:?}");
+    assert!(
+        sent.iter()
+            .all(|request| request.json.to_string().contains(PNG_BASE64)),
+        "{sent:?}"
+    );
 
     std::fs::remove_file(folder.path().join("agents/main/offload/s").join(&names[1])).unwrap();
-    folder.run_with(&server, &["run", "-m", "openai:x", "-s", "s", "and now?"]).exits(0);
+    folder
+        .run_with(&server, &["run", "-m", "openai:x", "-s", "s", "and now?"])
+        .exits(0);
     let sent = server.requests().last().unwrap().json.to_string();
     assert!(
-        !sent.contains(PNG_BASE64) && sent.contains("[image/png dot.png: its file agents/main/offload/s/media/"),
+        !sent.contains(PNG_BASE64)
+            && sent.contains("[image/png dot.png: its file agents/main/offload/s/media/"),
         "{sent}"
     );
 }
@@ -72,31 +116,70 @@ fn an_offloaded_session_moves_with_its_files() {
     drop(talked(&folder));
     let names = offloaded(&folder, "s");
     let url = format!("sqlite:{}", store.path().join("s.db").display());
-    assert_eq!(folder.run(&["workspace", "push", &url, "--dry-run", "--json"]).exits(0).json()["offloaded"], 0);
-    assert_eq!(folder.run(&["workspace", "push", &url, "--json"]).exits(0).json()["offloaded"], 2);
-    assert_eq!(folder.run(&["workspace", "push", &url, "--json"]).exits(0).json()["offloaded"], 0);
+    assert_eq!(
+        folder
+            .run(&["workspace", "push", &url, "--dry-run", "--json"])
+            .exits(0)
+            .json()["offloaded"],
+        0
+    );
+    assert_eq!(
+        folder
+            .run(&["workspace", "push", &url, "--json"])
+            .exits(0)
+            .json()["offloaded"],
+        2
+    );
+    assert_eq!(
+        folder
+            .run(&["workspace", "push", &url, "--json"])
+            .exits(0)
+            .json()["offloaded"],
+        0
+    );
 
     let there = Folder::new();
     there.put("agent.yaml", SETTINGS);
-    assert_eq!(there.run(&["workspace", "pull", &url, "--json"]).exits(0).json()["offloaded"], 2);
+    assert_eq!(
+        there
+            .run(&["workspace", "pull", &url, "--json"])
+            .exits(0)
+            .json()["offloaded"],
+        2
+    );
     assert_eq!(offloaded(&there, "s"), names);
     let copy = Folder::new();
     copy.put("agent.yaml", SETTINGS);
-    let (from, to) = (there.path().display().to_string(), copy.path().display().to_string());
+    let (from, to) = (
+        there.path().display().to_string(),
+        copy.path().display().to_string(),
+    );
     there.run(&["workspace", "copy", &from, &to]).exits(0);
     for name in &names {
-        let read = |folder: &Folder| std::fs::read(folder.path().join("agents/main/offload/s").join(name)).unwrap();
+        let read = |folder: &Folder| {
+            std::fs::read(folder.path().join("agents/main/offload/s").join(name)).unwrap()
+        };
         assert!(read(&copy) == read(&folder), "{name}");
     }
 
     // In the store itself it is used as it is.
     let server = FakeModel::start_with(|_| reply().text("noted"));
     let user = Folder::new();
-    user.put("agent.yaml", &format!("{SETTINGS}filesystem: {{mode: store, url: '{url}'}}\n"));
-    user.run_with(&server, &["run", "-m", "openai:x", "-s", "s", "and?"]).exits(0);
+    user.put(
+        "agent.yaml",
+        &format!("{SETTINGS}filesystem: {{mode: store, url: '{url}'}}\n"),
+    );
+    user.run_with(&server, &["run", "-m", "openai:x", "-s", "s", "and?"])
+        .exits(0);
     assert!(server.requests()[0].json.to_string().contains(PNG_BASE64));
-    let file = json!({"file_path": format!("agents/main/offload/s/{}", names[0]), "offset": 2000}).to_string();
-    assert!(user.run(&["tool", "read_file", &file]).exits(0).out.contains("row 1999"));
+    let file = json!({"file_path": format!("agents/main/offload/s/{}", names[0]), "offset": 2000})
+        .to_string();
+    assert!(
+        user.run(&["tool", "read_file", &file])
+            .exits(0)
+            .out
+            .contains("row 1999")
+    );
 }
 
 // 5.8
@@ -111,8 +194,17 @@ fn offloaded_files_go_with_their_session() {
     std::fs::remove_file(folder.path().join("agents/main/sessions/f.log.jsonl")).unwrap();
     let dry = folder.run(&["gc", "--dry-run", "--json"]).exits(0).json();
     let bytes = format!("see @dot.png\n{}", rows()).len() + PNG.len();
-    assert_eq!((&dry["offloads"], &dry["offloaded_bytes"]), (&json!(1), &json!(bytes)));
+    assert_eq!(
+        (&dry["offloads"], &dry["offloaded_bytes"]),
+        (&json!(1), &json!(bytes))
+    );
     assert_eq!(offloaded(&folder, "f").len(), 2);
-    assert!(folder.run(&["gc"]).exits(0).out.contains("offloaded files of 1 sessions"));
+    assert!(
+        folder
+            .run(&["gc"])
+            .exits(0)
+            .out
+            .contains("offloaded files of 1 sessions")
+    );
     assert!(!folder.has("agents/main/offload/f"));
 }

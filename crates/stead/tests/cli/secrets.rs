@@ -12,30 +12,59 @@ const FROM_SETTINGS: &str = "sk-\"from\\the/settings-0123456789";
 fn a_key_in_a_file_that_the_agent_reads_is_written_nowhere() {
     for output in ["text", "json", "events"] {
         let folder = Folder::new();
-        folder.put("agent.yaml", "model: {name: 'openai:x', api_key: '${MY_KEY}'}\n");
-        folder.put("notes.txt", &format!("one {FROM_VARIABLE}\ntwo {FROM_SETTINGS}\n"));
+        folder.put(
+            "agent.yaml",
+            "model: {name: 'openai:x', api_key: '${MY_KEY}'}\n",
+        );
+        folder.put(
+            "notes.txt",
+            &format!("one {FROM_VARIABLE}\ntwo {FROM_SETTINGS}\n"),
+        );
         let server = FakeModel::start_with(|request| match request.result_count() {
-            0 => reply().text(format!("I know {FROM_VARIABLE}")).call("read_file", json!({"file_path": "notes.txt"})),
-            1 => reply().call("write_file", json!({"file_path": "copy.txt", "content": FROM_SETTINGS})),
+            0 => reply()
+                .text(format!("I know {FROM_VARIABLE}"))
+                .call("read_file", json!({"file_path": "notes.txt"})),
+            1 => reply().call(
+                "write_file",
+                json!({"file_path": "copy.txt", "content": FROM_SETTINGS}),
+            ),
             2 => reply().text(format!("They are {FROM_VARIABLE} and {FROM_SETTINGS}")),
             _ => fail(401).message(format!("Incorrect API key provided: {FROM_SETTINGS}")),
         });
-        for input in [format!("Read notes.txt, my key is {FROM_VARIABLE}"), "Again".to_owned()] {
+        for input in [
+            format!("Read notes.txt, my key is {FROM_VARIABLE}"),
+            "Again".to_owned(),
+        ] {
             let args = ["run", "-s", "s", "--output", output, &input];
             let mut command = folder.command(&args);
-            command.env("OPENAI_API_KEY", FROM_VARIABLE).env("MY_KEY", FROM_SETTINGS).env("RUST_LOG", "trace");
+            command
+                .env("OPENAI_API_KEY", FROM_VARIABLE)
+                .env("MY_KEY", FROM_SETTINGS)
+                .env("RUST_LOG", "trace");
             let ran = done(pointed(&mut command, &server));
             assert_clean(&format!("{output} stdout"), &ran.out);
             assert_clean(&format!("{output} stderr"), &ran.err);
         }
         assert_eq!(server.rejections(), Vec::new());
-        let authorization = server.requests()[0].header("authorization").map(str::to_owned);
-        assert_eq!(authorization, Some(format!("Bearer {FROM_SETTINGS}")), "the settings' key goes first");
-        let kept: Vec<_> =
-            folder.files().into_iter().filter(|path| path.starts_with(folder.path().join("agents"))).collect();
+        let authorization = server.requests()[0]
+            .header("authorization")
+            .map(str::to_owned);
+        assert_eq!(
+            authorization,
+            Some(format!("Bearer {FROM_SETTINGS}")),
+            "the settings' key goes first"
+        );
+        let kept: Vec<_> = folder
+            .files()
+            .into_iter()
+            .filter(|path| path.starts_with(folder.path().join("agents")))
+            .collect();
         assert!(kept.len() >= 3, "{kept:?}");
         for path in kept {
-            assert_clean(&path.display().to_string(), &std::fs::read_to_string(&path).unwrap());
+            assert_clean(
+                &path.display().to_string(),
+                &std::fs::read_to_string(&path).unwrap(),
+            );
         }
     }
 }
@@ -51,17 +80,27 @@ fn assert_clean(place: &str, text: &str) {
 #[test]
 fn a_call_that_holds_a_secret_is_refused_and_ordinary_variables_are_no_secrets() {
     let folder = Folder::new();
-    folder.put("agent.yaml", "description: ${ABOUT}\nmodel: {name: 'openai:x', api_key: '${KEY}'}\n");
+    folder.put(
+        "agent.yaml",
+        "description: ${ABOUT}\nmodel: {name: 'openai:x', api_key: '${KEY}'}\n",
+    );
     let model = folder.script(
         "- calls:\n  - {tool: write_file, args: {file_path: key.txt, content: 'sk-of-mine-123'}}\n  \
          - {tool: write_file, args: {file_path: about.txt, content: 'a plain word'}}\n- text: done\n",
     );
     let mut command = folder.command(&["run", "-m", &model, "-s", "s", "go"]);
-    command.env("KEY", "sk-of-mine-123").env("ABOUT", "a plain word").assert().success();
+    command
+        .env("KEY", "sk-of-mine-123")
+        .env("ABOUT", "a plain word")
+        .assert()
+        .success();
     assert!(!folder.has("key.txt"));
     assert_eq!(folder.read("about.txt"), "a plain word");
     let journal = folder.read("agents/main/sessions/s.log.jsonl");
-    assert!(!journal.contains("sk-of-mine") && journal.contains("hold a secret"), "{journal}");
+    assert!(
+        !journal.contains("sk-of-mine") && journal.contains("hold a secret"),
+        "{journal}"
+    );
 }
 
 /// Rules hold for a name and for what it leads to.
@@ -71,21 +110,37 @@ fn links_do_not_lead_around_the_gate() {
     std::fs::create_dir_all(folder.path().join("conf")).unwrap();
     folder.put("conf/real.yaml", "name: main\n");
     folder.put("secrets.txt", "hidden");
-    for (target, link) in [("conf/real.yaml", "agent.yaml"), ("secrets.txt", ".env"), ("data", "agents")] {
+    for (target, link) in [
+        ("conf/real.yaml", "agent.yaml"),
+        ("secrets.txt", ".env"),
+        ("data", "agents"),
+    ] {
         std::fs::create_dir_all(folder.path().join("data")).unwrap();
         std::os::unix::fs::symlink(target, folder.path().join(link)).unwrap();
     }
     let calls = [
-        ("overwrite_file", r#"{"file_path":"agent.yaml","content":"x"}"#),
-        ("overwrite_file", r#"{"file_path":"conf/real.yaml","content":"x"}"#),
+        (
+            "overwrite_file",
+            r#"{"file_path":"agent.yaml","content":"x"}"#,
+        ),
+        (
+            "overwrite_file",
+            r#"{"file_path":"conf/real.yaml","content":"x"}"#,
+        ),
         ("delete_file", r#"{"file_path":"agent.yaml"}"#),
         ("delete_file", r#"{"file_path":"conf"}"#),
         ("read_file", r#"{"file_path":".env"}"#),
-        ("write_file", r#"{"file_path":"data/main/sessions/a.log.jsonl","content":""}"#),
+        (
+            "write_file",
+            r#"{"file_path":"data/main/sessions/a.log.jsonl","content":""}"#,
+        ),
     ];
     for (tool, args) in calls {
         let done = folder.run(&["tool", tool, args]).exits(1);
-        assert!(done.err.contains("denied: protected"), "{tool} {args}: {done:?}");
+        assert!(
+            done.err.contains("denied: protected"),
+            "{tool} {args}: {done:?}"
+        );
     }
     assert_eq!(folder.read("conf/real.yaml"), "name: main\n");
 }

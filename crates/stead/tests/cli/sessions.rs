@@ -10,12 +10,17 @@ fn two_turns(folder: &Folder) -> FakeModel {
         let seen = request.seen.as_ref().unwrap();
         let said: Vec<&str> = seen.user_texts().collect();
         match (said.last(), seen.results().count()) {
-            (Some(&"first"), 0) => reply().call("write_file", json!({"file_path": "a.txt", "content": "needle\n"})),
+            (Some(&"first"), 0) => reply().call(
+                "write_file",
+                json!({"file_path": "a.txt", "content": "needle\n"}),
+            ),
             _ => reply().text(format!("heard {}", said.join(", "))),
         }
     });
     for input in ["first", "second"] {
-        folder.run_with(&server, &["run", "-m", "openai:x", "-s", "s", input]).exits(0);
+        folder
+            .run_with(&server, &["run", "-m", "openai:x", "-s", "s", input])
+            .exits(0);
     }
     server
 }
@@ -24,37 +29,105 @@ fn two_turns(folder: &Folder) -> FakeModel {
 #[test]
 fn sessions_are_listed_shown_searched_and_exported() {
     let folder = Folder::new();
-    assert!(folder.run(&["sessions", "list"]).exits(0).out.contains("no sessions yet"));
-    assert_eq!(folder.run(&["sessions", "list", "--json"]).exits(0).json(), json!([]));
+    assert!(
+        folder
+            .run(&["sessions", "list"])
+            .exits(0)
+            .out
+            .contains("no sessions yet")
+    );
+    assert_eq!(
+        folder.run(&["sessions", "list", "--json"]).exits(0).json(),
+        json!([])
+    );
     drop(two_turns(&folder));
 
     let list = folder.run(&["sessions", "list", "--json"]).exits(0).json();
-    assert_eq!((&list[0]["id"], &list[0]["runs"], &list[0]["title"]), (&json!("s"), &json!(2), &json!("first")));
-    assert!(folder.run(&["sessions", "list"]).exits(0).out.contains("completed"));
+    assert_eq!(
+        (&list[0]["id"], &list[0]["runs"], &list[0]["title"]),
+        (&json!("s"), &json!(2), &json!("first"))
+    );
+    assert!(
+        folder
+            .run(&["sessions", "list"])
+            .exits(0)
+            .out
+            .contains("completed")
+    );
 
     let shown = folder.run(&["sessions", "show", "s"]).exits(0).out;
-    assert!(shown.contains("[1] you: first") && shown.contains("[2] you: second"), "{shown}");
-    let full = folder.run(&["sessions", "show", "s", "--full"]).exits(0).out;
-    assert!(full.contains("write_file begins") && full.contains("run ended: completed"), "{full}");
-    let entries = folder.run(&["sessions", "show", "s", "--json"]).exits(0).lines();
-    let kinds: Vec<&str> = entries.iter().map(|entry| entry["kind"].as_str().unwrap()).collect();
-    assert_eq!(kinds, ["session", "user", "model", "call", "result", "model", "end", "user", "model", "end"]);
+    assert!(
+        shown.contains("[1] you: first") && shown.contains("[2] you: second"),
+        "{shown}"
+    );
+    let full = folder
+        .run(&["sessions", "show", "s", "--full"])
+        .exits(0)
+        .out;
+    assert!(
+        full.contains("write_file begins") && full.contains("run ended: completed"),
+        "{full}"
+    );
+    let entries = folder
+        .run(&["sessions", "show", "s", "--json"])
+        .exits(0)
+        .lines();
+    let kinds: Vec<&str> = entries
+        .iter()
+        .map(|entry| entry["kind"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            "session", "user", "model", "call", "result", "model", "end", "user", "model", "end"
+        ]
+    );
 
-    let hits = folder.run(&["sessions", "search", "NEEDLE", "--json"]).exits(0).lines();
-    assert_eq!((&hits[0]["session"], &hits[0]["seq"]), (&json!("s"), &json!(3)));
-    assert!(folder.run(&["sessions", "search", "heard first"]).exits(0).out.starts_with("s:"));
+    let hits = folder
+        .run(&["sessions", "search", "NEEDLE", "--json"])
+        .exits(0)
+        .lines();
+    assert_eq!(
+        (&hits[0]["session"], &hits[0]["seq"]),
+        (&json!("s"), &json!(3))
+    );
+    assert!(
+        folder
+            .run(&["sessions", "search", "heard first"])
+            .exits(0)
+            .out
+            .starts_with("s:")
+    );
     folder.run(&["sessions", "search", "not there"]).exits(1);
 
     let markdown = folder.run(&["sessions", "export", "s"]).exits(0).out;
-    assert!(markdown.starts_with("# Session s") && markdown.contains("## You\n\nsecond"), "{markdown}");
-    folder.run(&["sessions", "export", "s", "--format", "json", "-f", "out.json"]).exits(0);
+    assert!(
+        markdown.starts_with("# Session s") && markdown.contains("## You\n\nsecond"),
+        "{markdown}"
+    );
+    folder
+        .run(&[
+            "sessions", "export", "s", "--format", "json", "-f", "out.json",
+        ])
+        .exits(0);
     let exported: Vec<serde_json::Value> = serde_json::from_str(&folder.read("out.json")).unwrap();
     assert_eq!(exported, entries);
 
-    assert_eq!(folder.run(&["sessions", "replay", "s", "--json"]).exits(0).lines(), entries);
+    assert_eq!(
+        folder
+            .run(&["sessions", "replay", "s", "--json"])
+            .exits(0)
+            .lines(),
+        entries
+    );
     folder.run(&["sessions", "rm", "s"]).exits(0);
-    assert!(!folder.has("agents/main/sessions/s.log.jsonl") && !folder.has("agents/main/context/s"));
-    assert_eq!(folder.run(&["sessions", "list", "--json"]).exits(0).json(), json!([]));
+    assert!(
+        !folder.has("agents/main/sessions/s.log.jsonl") && !folder.has("agents/main/context/s")
+    );
+    assert_eq!(
+        folder.run(&["sessions", "list", "--json"]).exits(0).json(),
+        json!([])
+    );
     folder.run(&["sessions", "rm", "s"]).exits(2);
 }
 
@@ -64,17 +137,37 @@ fn a_session_is_forked_and_rewound_without_erasing_anything() {
     let folder = Folder::new();
     let server = two_turns(&folder);
     let before = folder.read("agents/main/sessions/s.log.jsonl");
-    assert_eq!(folder.run(&["sessions", "fork", "s", "--before", "2", "--to", "copy"]).exits(0).out, "copy\n");
+    assert_eq!(
+        folder
+            .run(&["sessions", "fork", "s", "--before", "2", "--to", "copy"])
+            .exits(0)
+            .out,
+        "copy\n"
+    );
     assert_eq!(folder.read("agents/main/sessions/s.log.jsonl"), before);
-    let copied = folder.run_with(&server, &["run", "-m", "openai:x", "-s", "copy", "third"]).exits(0);
+    let copied = folder
+        .run_with(&server, &["run", "-m", "openai:x", "-s", "copy", "third"])
+        .exits(0);
     assert_eq!(copied.out, "heard first, third\n");
-    folder.run(&["sessions", "fork", "s", "--to", "copy"]).exits(2);
+    folder
+        .run(&["sessions", "fork", "s", "--to", "copy"])
+        .exits(2);
 
-    folder.run(&["sessions", "rewind", "s", "--before", "2"]).exits(0);
-    assert!(folder.read("agents/main/sessions/s.log.jsonl").starts_with(&before));
-    let other = folder.run_with(&server, &["run", "-m", "openai:x", "-s", "s", "other"]).exits(0);
+    folder
+        .run(&["sessions", "rewind", "s", "--before", "2"])
+        .exits(0);
+    assert!(
+        folder
+            .read("agents/main/sessions/s.log.jsonl")
+            .starts_with(&before)
+    );
+    let other = folder
+        .run_with(&server, &["run", "-m", "openai:x", "-s", "s", "other"])
+        .exits(0);
     assert_eq!(other.out, "heard first, other\n");
-    folder.run(&["sessions", "rewind", "s", "--before", "7"]).exits(2);
+    folder
+        .run(&["sessions", "rewind", "s", "--before", "7"])
+        .exits(2);
     for id in ["s", "copy"] {
         folder.run(&["sessions", "replay", id]).exits(0);
     }
@@ -93,11 +186,17 @@ const CHANGES: &str = r#"
 
 fn changed() -> Folder {
     let folder = Folder::new();
-    for (name, content) in [("edit.md", "one two\n"), ("old.md", "old\n"), ("m.md", "moved\n")] {
+    for (name, content) in [
+        ("edit.md", "one two\n"),
+        ("old.md", "old\n"),
+        ("m.md", "moved\n"),
+    ] {
         folder.put(name, content);
     }
     let model = folder.script(CHANGES);
-    folder.run(&["run", "-m", &model, "-s", "s", "Change things."]).exits(0);
+    folder
+        .run(&["run", "-m", &model, "-s", "s", "Change things."])
+        .exits(0);
     assert!(folder.has("new/a.md") && folder.has("n.md") && !folder.has("old.md"));
     folder
 }
@@ -107,14 +206,22 @@ fn changed() -> Folder {
 fn undo_shows_a_diff_restores_exactly_and_refuses_where_someone_else_was() {
     let folder = changed();
     let dry = folder.run(&["sessions", "undo", "--dry-run"]).exits(0).out;
-    for shown in ["bring back old.md", "-one 2", "+one two", "remove new/a.md", "remove n.md", "bring back m.md"] {
+    for shown in [
+        "bring back old.md",
+        "-one 2",
+        "+one two",
+        "remove new/a.md",
+        "remove n.md",
+        "bring back m.md",
+    ] {
         assert!(dry.contains(shown), "{shown}: {dry}");
     }
     assert!(folder.has("new/a.md"), "a dry run changes nothing");
     folder.put("edit.md", "one 2, and mine\n");
     let refused = folder.run(&["sessions", "undo"]).exits(1);
     assert!(
-        refused.err.contains("nothing was undone") && refused.err.contains("edit.md was changed since"),
+        refused.err.contains("nothing was undone")
+            && refused.err.contains("edit.md was changed since"),
         "{refused:?}"
     );
     assert!(folder.has("new/a.md") && !folder.has("old.md"));
@@ -123,11 +230,21 @@ fn undo_shows_a_diff_restores_exactly_and_refuses_where_someone_else_was() {
     folder.put("edit.md", "one 2\n");
     folder.run(&["sessions", "undo", "-s", "s"]).exits(0);
     assert_eq!(
-        (folder.read("edit.md"), folder.read("old.md"), folder.read("m.md")),
+        (
+            folder.read("edit.md"),
+            folder.read("old.md"),
+            folder.read("m.md")
+        ),
         ("one two\n".into(), "old\n".into(), "moved\n".into())
     );
     assert!(!folder.has("new") && !folder.has("n.md"));
-    assert!(folder.run(&["sessions", "undo"]).exits(2).err.contains("no run that changed a file"));
+    assert!(
+        folder
+            .run(&["sessions", "undo"])
+            .exits(2)
+            .err
+            .contains("no run that changed a file")
+    );
 }
 
 // 3.8
@@ -136,10 +253,21 @@ fn a_rewind_takes_files_along_and_gc_keeps_the_space_bounded() {
     let folder = changed();
     let again = "- calls: [{tool: write_file, args: {file_path: n.md, content: x, mode: overwrite}}]\n- text: ok\n";
     let model = folder.script(&format!("{CHANGES}{again}"));
-    folder.run(&["run", "-m", &model, "-s", "s", "And again."]).exits(0);
-    let back = folder.run(&["sessions", "rewind", "s", "--before", "1", "--files"]).exits(0).out;
-    assert!(back.contains("undone: old.md") && back.contains("continues before turn 1"), "{back}");
-    assert_eq!((folder.read("m.md"), folder.read("old.md")), ("moved\n".into(), "old\n".into()));
+    folder
+        .run(&["run", "-m", &model, "-s", "s", "And again."])
+        .exits(0);
+    let back = folder
+        .run(&["sessions", "rewind", "s", "--before", "1", "--files"])
+        .exits(0)
+        .out;
+    assert!(
+        back.contains("undone: old.md") && back.contains("continues before turn 1"),
+        "{back}"
+    );
+    assert_eq!(
+        (folder.read("m.md"), folder.read("old.md")),
+        ("moved\n".into(), "old\n".into())
+    );
     assert!(!folder.has("n.md") && !folder.has("new"));
 
     let folder = changed();
@@ -149,42 +277,101 @@ fn a_rewind_takes_files_along_and_gc_keeps_the_space_bounded() {
     left.set_modified(long_ago).unwrap();
     folder.put("agent.yaml", "undo: {max_mb: 0}\n");
     let dry = folder.run(&["gc", "--dry-run", "--json"]).exits(0).json();
-    assert_eq!((&dry["runs"], folder.has(".stead-00112233aabbccdd.tmp")), (&json!(1), true));
+    assert_eq!(
+        (&dry["runs"], folder.has(".stead-00112233aabbccdd.tmp")),
+        (&json!(1), true)
+    );
     let done = folder.run(&["gc", "--json"]).exits(0).json();
     assert_eq!(
-        (&done["runs"], &done["leftovers"], folder.has(".stead-00112233aabbccdd.tmp")),
+        (
+            &done["runs"],
+            &done["leftovers"],
+            folder.has(".stead-00112233aabbccdd.tmp")
+        ),
         (&json!(1), &json!(1), false)
     );
-    assert!(folder.run(&["sessions", "undo"]).exits(2).err.contains("no run"));
+    assert!(
+        folder
+            .run(&["sessions", "undo"])
+            .exits(2)
+            .err
+            .contains("no run")
+    );
 }
 
 // 5.6
 #[test]
 fn memory_and_sessions_are_searched_ranked_and_within_dates() {
     let folder = Folder::new();
-    folder.put("MEMORY.md", "The staging server is called heron\nDeploys happen on Tuesdays\n数据库用 PostgreSQL\n");
+    folder.put(
+        "MEMORY.md",
+        "The staging server is called heron\nDeploys happen on Tuesdays\n数据库用 PostgreSQL\n",
+    );
     std::fs::create_dir(folder.path().join("memory")).unwrap();
-    folder.put("memory/2026-11-02.md", "- heron was moved to Frankfurt\n- heron got more memory\n");
+    folder.put(
+        "memory/2026-11-02.md",
+        "- heron was moved to Frankfurt\n- heron got more memory\n",
+    );
     let run = |args: &[&str]| folder.run(args);
 
-    let found = run(&["memory", "search", "where is heron frankfurt"]).exits(0).out;
+    let found = run(&["memory", "search", "where is heron frankfurt"])
+        .exits(0)
+        .out;
     assert_eq!(
         found,
         "memory/2026-11-02.md:1 (2026-11-02) - heron was moved to Frankfurt\n\
          memory/2026-11-02.md:2 (2026-11-02) - heron got more memory\n\
          MEMORY.md:1 The staging server is called heron\n"
     );
-    let hits = run(&["memory", "search", "数据库", "--json"]).exits(0).lines();
-    assert_eq!((&hits[0]["path"], &hits[0]["line"], &hits[0]["date"]), (&json!("MEMORY.md"), &json!(3), &Value::Null));
-    let dated =
-        run(&["memory", "search", "heron", "--since", "2026-11-02", "--until", "2026-11-02", "--limit", "1"]).exits(0);
-    assert_eq!((dated.out.lines().count(), dated.err.as_str()), (1, "more than 1 hits; raise it with --limit\n"));
+    let hits = run(&["memory", "search", "数据库", "--json"])
+        .exits(0)
+        .lines();
+    assert_eq!(
+        (&hits[0]["path"], &hits[0]["line"], &hits[0]["date"]),
+        (&json!("MEMORY.md"), &json!(3), &Value::Null)
+    );
+    let dated = run(&[
+        "memory",
+        "search",
+        "heron",
+        "--since",
+        "2026-11-02",
+        "--until",
+        "2026-11-02",
+        "--limit",
+        "1",
+    ])
+    .exits(0);
+    assert_eq!(
+        (dated.out.lines().count(), dated.err.as_str()),
+        (1, "more than 1 hits; raise it with --limit\n")
+    );
     run(&["memory", "search", "heron", "--until", "2001-01-01"]).exits(1);
-    assert!(run(&["memory", "search", "heron", "--since", "soon"]).exits(2).err.contains("this is no date"));
-    assert!(run(&["memory", "search", " "]).exits(2).err.contains("the query is empty"));
-    assert!(run(&["memory", "search", "x", "--limit", "0"]).exits(2).err.contains("1..=300"));
+    assert!(
+        run(&["memory", "search", "heron", "--since", "soon"])
+            .exits(2)
+            .err
+            .contains("this is no date")
+    );
+    assert!(
+        run(&["memory", "search", " "])
+            .exits(2)
+            .err
+            .contains("the query is empty")
+    );
+    assert!(
+        run(&["memory", "search", "x", "--limit", "0"])
+            .exits(2)
+            .err
+            .contains("1..=300")
+    );
     run(&["sessions", "search", "\"((", "--limit", "3"]).exits(1);
     // Nobody looks for it, and nothing breaks without it.
     std::fs::remove_file(folder.path().join("agents/main/search.sqlite")).unwrap();
-    assert_eq!(run(&["memory", "search", "where is heron frankfurt"]).exits(0).out, found);
+    assert_eq!(
+        run(&["memory", "search", "where is heron frankfurt"])
+            .exits(0)
+            .out,
+        found
+    );
 }

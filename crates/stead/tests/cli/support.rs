@@ -71,7 +71,9 @@ impl Folder {
             .env("STEAD_BACKGROUND", "0")
             .current_dir(self.0.path())
             .args(args);
-        command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped());
+        command
+            .stdin(std::process::Stdio::null())
+            .stdout(std::process::Stdio::piped());
         command.stderr(std::process::Stdio::piped());
         command
     }
@@ -90,7 +92,11 @@ impl Folder {
         fn walk(dir: &Path, out: &mut Vec<PathBuf>) {
             for entry in std::fs::read_dir(dir).unwrap().flatten() {
                 let path = entry.path();
-                if entry.file_type().unwrap().is_dir() { walk(&path, out) } else { out.push(path) }
+                if entry.file_type().unwrap().is_dir() {
+                    walk(&path, out)
+                } else {
+                    out.push(path)
+                }
             }
         }
         let mut files = Vec::new();
@@ -115,7 +121,11 @@ pub(crate) fn pointed<'a>(command: &'a mut Command, server: &FakeModel) -> &'a m
 pub(crate) fn done(command: &mut Command) -> Done {
     let output = command.output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    Done { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
+    Done {
+        code: output.status.code().unwrap_or(-1),
+        out: text(output.stdout),
+        err: text(output.stderr),
+    }
 }
 
 impl Done {
@@ -134,6 +144,9 @@ impl Done {
     /// Each line as JSON.
     #[track_caller]
     pub(crate) fn lines(&self) -> Vec<Value> {
-        self.out.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))).collect()
+        self.out
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}")))
+            .collect()
     }
 }

@@ -27,7 +27,10 @@ impl TypedTool for MemorySearch {
         each day. Gives ranked hits as `path:line (date) text`; read around a hit with memory_get.";
     const RISK: Risk = Risk::READS;
     const LENGTH: Length = Length::Bounded;
-    const SPELLINGS: Spellings = Spellings { names: &[("maxResults", "limit"), ("max_results", "limit")], values: &[] };
+    const SPELLINGS: Spellings = Spellings {
+        names: &[("maxResults", "limit"), ("max_results", "limit")],
+        values: &[],
+    };
 
     fn accesses(&self, _: &SearchArgs) -> Vec<Access> {
         // What the rules hide, or would ask about, is not in the view that is searched.
@@ -36,13 +39,25 @@ impl TypedTool for MemorySearch {
 
     async fn call(&self, _: &ToolCx, args: SearchArgs) -> Result<Output, ToolError> {
         let query = args.query()?;
-        let looked = self.lookup.memory(&self.memory, &query).await.map_err(told)?;
-        let rows = looked
-            .found
-            .hits
-            .iter()
-            .map(|hit| format!("{}:{}{} {}", self.memory.path(&hit.source), hit.place, dated(hit.at), hit.text));
-        Ok(Output::text(answer(&looked, "nothing in memory matches; try other words, or session_search", rows)))
+        let looked = self
+            .lookup
+            .memory(&self.memory, &query)
+            .await
+            .map_err(told)?;
+        let rows = looked.found.hits.iter().map(|hit| {
+            format!(
+                "{}:{}{} {}",
+                self.memory.path(&hit.source),
+                hit.place,
+                dated(hit.at),
+                hit.text
+            )
+        });
+        Ok(Output::text(answer(
+            &looked,
+            "nothing in memory matches; try other words, or session_search",
+            rows,
+        )))
     }
 }
 
@@ -73,36 +88,69 @@ impl TypedTool for MemoryGet {
         "Read lines of a file of memory, numbered. Only files of memory can be read with it.";
     const RISK: Risk = Risk::READS;
     const LENGTH: Length = Length::Bounded;
-    const SPELLINGS: Spellings =
-        Spellings { names: &[("startLine", "start_line"), ("endLine", "end_line")], values: &[] };
+    const SPELLINGS: Spellings = Spellings {
+        names: &[("startLine", "start_line"), ("endLine", "end_line")],
+        values: &[],
+    };
 
     fn accesses(&self, args: &MemoryGetArgs) -> Vec<Access> {
-        vec![Access { path: args.path.clone(), kind: AccessKind::Read, reach: Reach::Content }]
+        vec![Access {
+            path: args.path.clone(),
+            kind: AccessKind::Read,
+            reach: Reach::Content,
+        }]
     }
 
     async fn call(&self, cx: &ToolCx, args: MemoryGetArgs) -> Result<Output, ToolError> {
         let tell = |text: String| ToolError::Tell(text);
         let path = VPath::parse(&args.path).map_err(|error| tell(error.to_string()))?;
         // By where it leads: a link may give another file the name of a memory.
-        let real = cx.vfs.resolve(&path).await.map_err(|error| tell(error.to_string()))?;
+        let real = cx
+            .vfs
+            .resolve(&path)
+            .await
+            .map_err(|error| tell(error.to_string()))?;
         if !self.memory.holds(&real) {
-            return Err(tell(format!("{path} is no file of memory; memory_search names those there are")));
+            return Err(tell(format!(
+                "{path} is no file of memory; memory_search names those there are"
+            )));
         }
         let first = args.start_line.unwrap_or(1).max(1);
         let last = args.end_line.unwrap_or(u64::MAX);
         if last < first {
-            return Err(tell(format!("end_line {last} comes before start_line {first}")));
+            return Err(tell(format!(
+                "end_line {last} comes before start_line {first}"
+            )));
         }
-        let take = usize::try_from((last - first).saturating_add(1).min(MAX_LINES)).unwrap_or(usize::MAX);
-        let range = LineRange { skip: first - 1, take, max_line_bytes: MAX_LINE_BYTES, max_bytes: MAX_BYTES };
-        let lines = cx.vfs.read_lines(&path, range).await.map_err(|error| tell(error.to_string()))?;
-        let mut rows: Vec<String> = lines.lines.iter().zip(first..).map(|(line, n)| numbered(line, n)).collect();
+        let take =
+            usize::try_from((last - first).saturating_add(1).min(MAX_LINES)).unwrap_or(usize::MAX);
+        let range = LineRange {
+            skip: first - 1,
+            take,
+            max_line_bytes: MAX_LINE_BYTES,
+            max_bytes: MAX_BYTES,
+        };
+        let lines = cx
+            .vfs
+            .read_lines(&path, range)
+            .await
+            .map_err(|error| tell(error.to_string()))?;
+        let mut rows: Vec<String> = lines
+            .lines
+            .iter()
+            .zip(first..)
+            .map(|(line, n)| numbered(line, n))
+            .collect();
         let next = first + rows.len() as u64;
-        let more = lines.total.map_or(rows.len() == take, |total| next <= total);
+        let more = lines
+            .total
+            .map_or(rows.len() == take, |total| next <= total);
         if rows.is_empty() {
             rows.push(format!("{path} has no line {first}"));
         } else if next <= last && more {
-            rows.push(format!("[more: memory_get(path=\"{path}\", start_line={next})]"));
+            rows.push(format!(
+                "[more: memory_get(path=\"{path}\", start_line={next})]"
+            ));
         }
         Ok(Output::text(rows.join("\n")))
     }

@@ -21,23 +21,51 @@ impl Feature for LookUp {
     }
 
     fn brings(&self) -> &'static [&'static str] {
-        &["memory_search", "memory_get", "session_search", "session_list", "session_history", "recall"]
+        &[
+            "memory_search",
+            "memory_get",
+            "session_search",
+            "session_list",
+            "session_history",
+            "recall",
+        ]
     }
 
-    fn contribute<'a>(&'a self, cx: &'a TurnCx<'a>) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
+    fn contribute<'a>(
+        &'a self,
+        cx: &'a TurnCx<'a>,
+    ) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
         let lookup = Lookup::new(cx.index.clone(), cx.workspace.meaning.clone());
         let (sessions, session) = (cx.sessions.clone(), cx.session.clone());
         let mut tools = vec![
-            typed(sessions::SessionSearch { lookup: lookup.clone(), sessions: sessions.clone() }),
-            typed(sessions::SessionList { sessions: sessions.clone() }),
-            typed(sessions::SessionHistory { sessions: sessions.clone() }),
-            typed(recall::Recall { lookup: lookup.clone(), sessions, session: session.clone() }),
+            typed(sessions::SessionSearch {
+                lookup: lookup.clone(),
+                sessions: sessions.clone(),
+            }),
+            typed(sessions::SessionList {
+                sessions: sessions.clone(),
+            }),
+            typed(sessions::SessionHistory {
+                sessions: sessions.clone(),
+            }),
+            typed(recall::Recall {
+                lookup: lookup.clone(),
+                sessions,
+                session: session.clone(),
+            }),
         ];
         // Through the view of the prompt: nobody is asked file by file, so what asks is left out.
         if let Some(memory) = MemoryFiles::of(cx.workspace, &session, cx.files.clone()) {
-            tools.push(typed(memory::MemoryGet { memory: memory.clone() }));
+            tools.push(typed(memory::MemoryGet {
+                memory: memory.clone(),
+            }));
             tools.push(typed(memory::MemorySearch { lookup, memory }));
         }
-        Box::pin(async move { Ok(Contribution { sections: Vec::new(), tools }) })
+        Box::pin(async move {
+            Ok(Contribution {
+                sections: Vec::new(),
+                tools,
+            })
+        })
     }
 }

@@ -53,10 +53,12 @@ impl TypedTool for Recall {
     async fn call(&self, _: &ToolCx, args: RecallArgs) -> Result<Output, ToolError> {
         match (args.query, args.seq) {
             (Some(_), Some(_)) => Err(ToolError::Tell("give query or seq, not both".to_owned())),
-            (None, None) => {
-                Err(ToolError::Tell("give query, the words to look for, or seq, the entry to read".to_owned()))
+            (None, None) => Err(ToolError::Tell(
+                "give query, the words to look for, or seq, the entry to read".to_owned(),
+            )),
+            (Some(_), None) if args.offset > 0 => {
+                Err(ToolError::Tell("offset is for seq only".to_owned()))
             }
-            (Some(_), None) if args.offset > 0 => Err(ToolError::Tell("offset is for seq only".to_owned())),
             (Some(text), None) => self.search(text, args.limit).await,
             (None, Some(seq)) => self.read(seq, args.offset).await,
         }
@@ -66,34 +68,68 @@ impl TypedTool for Recall {
 impl Recall {
     async fn search(&self, text: String, limit: usize) -> Result<Output, ToolError> {
         let query = query(text, limit, None, None)?;
-        let looked = match self.lookup.session(&*self.sessions, &self.session, &query).await {
+        let looked = match self
+            .lookup
+            .session(&*self.sessions, &self.session, &query)
+            .await
+        {
             Err(crate::LookupError::Sessions(StoreError::NotFound(_))) => {
-                return Err(ToolError::Tell("there is no session yet to recall anything from".to_owned()));
+                return Err(ToolError::Tell(
+                    "there is no session yet to recall anything from".to_owned(),
+                ));
             }
             looked => looked.map_err(told)?,
         };
-        let rows = looked
-            .found
-            .hits
-            .iter()
-            .map(|hit| format!("{}{} {}: {}", hit.place, dated(hit.at), hit.voice.as_str(), hit.text));
-        let text = answer(&looked, "nothing in this session matches; try other words, or session_search", rows);
+        let rows = looked.found.hits.iter().map(|hit| {
+            format!(
+                "{}{} {}: {}",
+                hit.place,
+                dated(hit.at),
+                hit.voice.as_str(),
+                hit.text
+            )
+        });
+        let text = answer(
+            &looked,
+            "nothing in this session matches; try other words, or session_search",
+            rows,
+        );
         Ok(Output::text(text).untrusted_if(looked.outside))
     }
 
     async fn read(&self, seq: u64, offset: usize) -> Result<Output, ToolError> {
-        let lines = self.sessions.read(&self.session).await.map_err(|error| ToolError::Tell(error.to_string()))?;
+        let lines = self
+            .sessions
+            .read(&self.session)
+            .await
+            .map_err(|error| ToolError::Tell(error.to_string()))?;
         let Some(line) = lines.iter().find(|line| line.seq == seq) else {
-            return Err(ToolError::Tell(format!("there is no entry {seq}; this session has {}", lines.len())));
+            return Err(ToolError::Tell(format!(
+                "there is no entry {seq}; this session has {}",
+                lines.len()
+            )));
         };
         let Some(said) = said(&line.entry) else {
-            return Err(ToolError::Tell(format!("entry {seq} holds no words; recall with query finds those that do")));
+            return Err(ToolError::Tell(format!(
+                "entry {seq} holds no words; recall with query finds those that do"
+            )));
         };
         let page = page(&said.text, offset);
-        let more = page.next.map_or(String::new(), |next| format!("\n[more: recall(seq={seq}, offset={next})]"));
-        let text = format!("{seq} {:.0} {}: {}{more}", line.at, said.voice.as_str(), page.text);
-        let untrusted = |line: &Line| matches!(&line.entry, Entry::Result(result) if result.untrusted);
-        let outside = lines.iter().take_while(|line| line.seq <= seq).any(untrusted);
+        let more = page.next.map_or(String::new(), |next| {
+            format!("\n[more: recall(seq={seq}, offset={next})]")
+        });
+        let text = format!(
+            "{seq} {:.0} {}: {}{more}",
+            line.at,
+            said.voice.as_str(),
+            page.text
+        );
+        let untrusted =
+            |line: &Line| matches!(&line.entry, Entry::Result(result) if result.untrusted);
+        let outside = lines
+            .iter()
+            .take_while(|line| line.seq <= seq)
+            .any(untrusted);
         Ok(Output::text(text).untrusted_if(outside))
     }
 }

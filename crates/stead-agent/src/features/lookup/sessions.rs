@@ -28,7 +28,10 @@ impl TypedTool for SessionSearch {
         hits as `session:seq (date) who: text`; read around a hit with session_history.";
     const RISK: Risk = Risk::READS;
     const LENGTH: Length = Length::Bounded;
-    const SPELLINGS: Spellings = Spellings { names: &[("maxResults", "limit"), ("max_results", "limit")], values: &[] };
+    const SPELLINGS: Spellings = Spellings {
+        names: &[("maxResults", "limit"), ("max_results", "limit")],
+        values: &[],
+    };
 
     fn accesses(&self, _: &SearchArgs) -> Vec<Access> {
         Vec::new()
@@ -36,12 +39,26 @@ impl TypedTool for SessionSearch {
 
     async fn call(&self, _: &ToolCx, args: SearchArgs) -> Result<Output, ToolError> {
         let query = args.query()?;
-        let looked = self.lookup.sessions(&*self.sessions, &query).await.map_err(told)?;
-        let rows =
-            looked.found.hits.iter().map(|hit| {
-                format!("{}:{}{} {}: {}", hit.source, hit.place, dated(hit.at), hit.voice.as_str(), hit.text)
-            });
-        let text = answer(&looked, "nothing in any session matches; try other words, or memory_search", rows);
+        let looked = self
+            .lookup
+            .sessions(&*self.sessions, &query)
+            .await
+            .map_err(told)?;
+        let rows = looked.found.hits.iter().map(|hit| {
+            format!(
+                "{}:{}{} {}: {}",
+                hit.source,
+                hit.place,
+                dated(hit.at),
+                hit.voice.as_str(),
+                hit.text
+            )
+        });
+        let text = answer(
+            &looked,
+            "nothing in any session matches; try other words, or memory_search",
+            rows,
+        );
         Ok(Output::text(text).untrusted_if(looked.outside))
     }
 }
@@ -77,20 +94,37 @@ impl TypedTool for SessionList {
     }
 
     async fn call(&self, _: &ToolCx, args: SessionListArgs) -> Result<Output, ToolError> {
-        let all = self.sessions.list().await.map_err(|error| ToolError::Tell(error.to_string()))?;
+        let all = self
+            .sessions
+            .list()
+            .await
+            .map_err(|error| ToolError::Tell(error.to_string()))?;
         let mut rows: Vec<String> = all
             .iter()
             .take(args.limit)
             .map(|session| {
-                let at = Timestamp::from_millisecond(session.updated_ms).map_or(String::new(), |at| format!("{at:.0}"));
-                let damaged = if session.damage.is_some() { ", damaged" } else { "" };
-                let of = session.parent.as_ref().map_or(String::new(), |parent| format!(", a subagent of {parent}"));
-                format!("{} {at} ({} entries{of}{damaged}) {}", session.id, session.entries, session.title)
+                let at = Timestamp::from_millisecond(session.updated_ms)
+                    .map_or(String::new(), |at| format!("{at:.0}"));
+                let damaged = if session.damage.is_some() {
+                    ", damaged"
+                } else {
+                    ""
+                };
+                let of = session
+                    .parent
+                    .as_ref()
+                    .map_or(String::new(), |parent| format!(", a subagent of {parent}"));
+                format!(
+                    "{} {at} ({} entries{of}{damaged}) {}",
+                    session.id, session.entries, session.title
+                )
             })
             .collect();
         match all.len() {
             0 => rows.push("there are no sessions yet".to_owned()),
-            count if count > args.limit => rows.push(format!("[{} more; raise limit]", count - args.limit)),
+            count if count > args.limit => {
+                rows.push(format!("[{} more; raise limit]", count - args.limit))
+            }
             _ => {}
         }
         Ok(Output::text(rows.join("\n")))
@@ -122,11 +156,18 @@ pub(super) struct SessionHistoryArgs {
 impl TypedTool for SessionHistory {
     type Args = SessionHistoryArgs;
     const NAME: &'static str = "session_history";
-    const DESCRIPTION: &'static str = "Read what was said in a session: `seq time who: text`, long messages shortened.";
+    const DESCRIPTION: &'static str =
+        "Read what was said in a session: `seq time who: text`, long messages shortened.";
     const RISK: Risk = Risk::READS;
     const LENGTH: Length = Length::Bounded;
-    const SPELLINGS: Spellings =
-        Spellings { names: &[("sessionId", "session"), ("session_id", "session"), ("lastN", "last_n")], values: &[] };
+    const SPELLINGS: Spellings = Spellings {
+        names: &[
+            ("sessionId", "session"),
+            ("session_id", "session"),
+            ("lastN", "last_n"),
+        ],
+        values: &[],
+    };
 
     fn accesses(&self, _: &SessionHistoryArgs) -> Vec<Access> {
         Vec::new()
@@ -134,35 +175,57 @@ impl TypedTool for SessionHistory {
 
     async fn call(&self, _: &ToolCx, args: SessionHistoryArgs) -> Result<Output, ToolError> {
         let tell = |text: String| ToolError::Tell(text);
-        let id = SessionId::new(args.session.trim()).map_err(|error| tell(format!("session: {error}")))?;
-        let lines = self.sessions.read(&id).await.map_err(|error| tell(error.to_string()))?;
-        let spoken: Vec<(&Line, _)> = lines.iter().filter_map(|line| Some((line, said(&line.entry)?))).collect();
+        let id = SessionId::new(args.session.trim())
+            .map_err(|error| tell(format!("session: {error}")))?;
+        let lines = self
+            .sessions
+            .read(&id)
+            .await
+            .map_err(|error| tell(error.to_string()))?;
+        let spoken: Vec<(&Line, _)> = lines
+            .iter()
+            .filter_map(|line| Some((line, said(&line.entry)?)))
+            .collect();
         let begin = match args.from_seq {
             Some(seq) => spoken.partition_point(|(line, _)| line.seq < seq),
             None => spoken.len().saturating_sub(args.last_n),
         };
         let shown = &spoken[begin..(begin + args.last_n).min(spoken.len())];
         // From the first word from outside on, whatever was said may be an echo of it.
-        let tainted = spoken.iter().position(|(_, said)| said.voice == Voice::Outside);
+        let tainted = spoken
+            .iter()
+            .position(|(_, said)| said.voice == Voice::Outside);
         let outside = tainted.is_some_and(|first| first < begin + shown.len());
         if let ([(line, said)], Some(_), 1) = (shown, args.from_seq, args.last_n) {
             let page = page(&said.text, args.offset);
             let head = format!("{} {:.0} {}:", line.seq, line.at, said.voice.as_str());
-            let more = page.next.map_or(String::new(), |next| format!("\n[more: the same with offset={next}]"));
+            let more = page.next.map_or(String::new(), |next| {
+                format!("\n[more: the same with offset={next}]")
+            });
             return Ok(Output::text(format!("{head} {}{more}", page.text)).untrusted_if(outside));
         }
         if args.offset > 0 {
-            return Err(tell("offset is for one message: give from_seq, and last_n 1".to_owned()));
+            return Err(tell(
+                "offset is for one message: give from_seq, and last_n 1".to_owned(),
+            ));
         }
         let mut rows: Vec<String> = shown
             .iter()
             .map(|(line, said)| {
                 let text = shortened(&said.text, line.seq);
-                format!("{} {:.0} {}: {text}", line.seq, line.at, said.voice.as_str())
+                format!(
+                    "{} {:.0} {}: {text}",
+                    line.seq,
+                    line.at,
+                    said.voice.as_str()
+                )
             })
             .collect();
         if rows.is_empty() {
-            rows.push(format!("session {id} has no messages there; it has {} entries", lines.len()));
+            rows.push(format!(
+                "session {id} has no messages there; it has {} entries",
+                lines.len()
+            ));
         }
         if let Some((next, _)) = spoken.get(begin + args.last_n) {
             rows.push(format!("[more: from_seq={}]", next.seq));
@@ -176,7 +239,10 @@ fn shortened(text: &str, seq: u64) -> String {
         None => text.to_owned(),
         Some((end, _)) => {
             let rest = text[end..].chars().count();
-            format!("{}… [{rest} more characters: from_seq={seq}, last_n=1]", &text[..end])
+            format!(
+                "{}… [{rest} more characters: from_seq={seq}, last_n=1]",
+                &text[..end]
+            )
         }
     }
 }

@@ -38,19 +38,41 @@ fn ten() -> usize {
 impl SearchArgs {
     /// The question they ask.
     pub(super) fn query(self) -> Result<Query, ToolError> {
-        query(self.query, self.limit, self.since.as_deref(), self.until.as_deref())
+        query(
+            self.query,
+            self.limit,
+            self.since.as_deref(),
+            self.until.as_deref(),
+        )
     }
 }
 
 /// A question in the words of a tool's arguments.
-pub(super) fn query(text: String, limit: usize, since: Option<&str>, until: Option<&str>) -> Result<Query, ToolError> {
-    let since = since.map(|text| moment("since", text, lookup::since(text))).transpose()?;
-    let until = until.map(|text| moment("until", text, lookup::until(text))).transpose()?;
-    Ok(Query { since, until, ..Query::new(text).limit(limit) })
+pub(super) fn query(
+    text: String,
+    limit: usize,
+    since: Option<&str>,
+    until: Option<&str>,
+) -> Result<Query, ToolError> {
+    let since = since
+        .map(|text| moment("since", text, lookup::since(text)))
+        .transpose()?;
+    let until = until
+        .map(|text| moment("until", text, lookup::until(text)))
+        .transpose()?;
+    Ok(Query {
+        since,
+        until,
+        ..Query::new(text).limit(limit)
+    })
 }
 
 fn moment(name: &str, text: &str, moment: Option<Timestamp>) -> Result<Timestamp, ToolError> {
-    let wrong = || ToolError::Tell(format!("{name}: {text:?} is no date; write 2026-11-16 or 2026-11-16T09:30:00Z"));
+    let wrong = || {
+        ToolError::Tell(format!(
+            "{name}: {text:?} is no date; write 2026-11-16 or 2026-11-16T09:30:00Z"
+        ))
+    };
     moment.ok_or_else(wrong)
 }
 
@@ -71,10 +93,17 @@ pub(super) fn answer(looked: &Looked, nothing: &str, rows: impl Iterator<Item = 
     }
     match &looked.found.ranking {
         Ranking::Lexical | Ranking::Hybrid { unknown: 0 } => {}
-        Ranking::Hybrid { unknown } => rows.push(format!("[{unknown} lines were ranked by their words only]")),
+        Ranking::Hybrid { unknown } => {
+            rows.push(format!("[{unknown} lines were ranked by their words only]"))
+        }
         Ranking::LexicalOnly { why } => rows.push(format!("[ranked by words only: {why}]")),
     }
-    rows.extend(looked.unread.iter().map(|why| format!("[not searched: {why}]")));
+    rows.extend(
+        looked
+            .unread
+            .iter()
+            .map(|why| format!("[not searched: {why}]")),
+    );
     rows.join("\n")
 }
 
@@ -87,11 +116,17 @@ pub(super) struct Page<'a> {
 
 /// The part of `text` from the character `offset` on that fits a page.
 pub(super) fn page(text: &str, offset: usize) -> Page<'_> {
-    let start = text.char_indices().nth(offset).map_or(text.len(), |(at, _)| at);
+    let start = text
+        .char_indices()
+        .nth(offset)
+        .map_or(text.len(), |(at, _)| at);
     let rest = &text[start..];
     let (mut end, mut tokens) = (0, 0);
     while end < rest.len() {
-        let step = rest[end..].char_indices().nth(STEP_CHARS).map_or(rest.len() - end, |(at, _)| at);
+        let step = rest[end..]
+            .char_indices()
+            .nth(STEP_CHARS)
+            .map_or(rest.len() - end, |(at, _)| at);
         tokens += text_tokens(&rest[end..end + step]);
         if tokens > MAX_PAGE_TOKENS && end > 0 {
             break;

@@ -9,7 +9,9 @@ use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use stead_tools::{Tool, typed};
-use stead_workspace::{AgentFiles, AgentSpec, Cut, Section, WorkspaceError, element, general_purpose, order};
+use stead_workspace::{
+    AgentFiles, AgentSpec, Cut, Section, WorkspaceError, element, general_purpose, order,
+};
 use switch::SwitchAgent;
 
 /// Agents that are listed.
@@ -27,18 +29,39 @@ impl Feature for Subagents {
     }
 
     fn brings(&self) -> &'static [&'static str] {
-        &["task", "agent_send", "agent_list", "task_output", "task_list", "task_cancel", "wait_tasks", "switch_agent"]
+        &[
+            "task",
+            "agent_send",
+            "agent_list",
+            "task_output",
+            "task_list",
+            "task_cancel",
+            "wait_tasks",
+            "switch_agent",
+        ]
     }
 
-    fn contribute<'a>(&'a self, cx: &'a TurnCx<'a>) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
+    fn contribute<'a>(
+        &'a self,
+        cx: &'a TurnCx<'a>,
+    ) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
         Box::pin(async move {
-            let own = cx.definition().tree.subagents.as_ref().and_then(|folder| cx.own(folder));
+            let own = cx
+                .definition()
+                .tree
+                .subagents
+                .as_ref()
+                .and_then(|folder| cx.own(folder));
             let agents = cx.workspace.subagents(&**cx.files, own.as_ref()).await?;
             let (mut sections, mut tools) = (Vec::new(), Vec::new());
             if let Some(section) = self.delegation(cx, &agents) {
                 sections.push(section);
                 let no_helper = cx.profile.no_general_purpose();
-                tools.extend(cx.crew.map(|crew| tasks::tools(crew, no_helper)).unwrap_or_default());
+                tools.extend(
+                    cx.crew
+                        .map(|crew| tasks::tools(crew, no_helper))
+                        .unwrap_or_default(),
+                );
             }
             if let Some((section, tool)) = self.switching(cx, &agents.specs) {
                 sections.push(section);
@@ -53,15 +76,26 @@ type Agents = BTreeMap<String, Arc<AgentSpec>>;
 
 impl Subagents {
     /// Those that the agent that acts may hand work to.
-    fn delegation(&self, cx: &TurnCx<'_>, AgentFiles { specs: agents, broken }: &AgentFiles) -> Option<Section> {
+    fn delegation(
+        &self,
+        cx: &TurnCx<'_>,
+        AgentFiles {
+            specs: agents,
+            broken,
+        }: &AgentFiles,
+    ) -> Option<Section> {
         let active = cx.definition().active_spec();
         let allowed = active.and_then(|active| active.subagents.as_ref());
         let settings = &cx.profile.profile.general_purpose;
         let usual = general_purpose();
         let description = settings.description.clone().or(usual.description);
-        let general = Arc::new(AgentSpec { description, ..usual });
+        let general = Arc::new(AgentSpec {
+            description,
+            ..usual
+        });
         let name = &general.name;
-        let is_there = settings.enabled != Some(false) && !agents.contains_key(name) && !broken.contains(name);
+        let is_there =
+            settings.enabled != Some(false) && !agents.contains_key(name) && !broken.contains(name);
         let all = agents.values().chain(is_there.then_some(&general));
         let listed: Vec<&AgentSpec> = all
             .filter(|spec| spec.mode.is_subagent() && !spec.hidden)
@@ -71,9 +105,17 @@ impl Subagents {
         if listed.is_empty() || !cx.allows_tool("task") {
             return None;
         }
-        let help =
-            format!("## Subagents\nThese agents can be given a task of their own with `{}`.", cx.name_of("task"));
-        Some(self.section("subagents", order::SUBAGENTS, ("available_subagents", "agent"), &help, &listed))
+        let help = format!(
+            "## Subagents\nThese agents can be given a task of their own with `{}`.",
+            cx.name_of("task")
+        );
+        Some(self.section(
+            "subagents",
+            order::SUBAGENTS,
+            ("available_subagents", "agent"),
+            &help,
+            &listed,
+        ))
     }
 
     /// Those that it may switch to.
@@ -81,20 +123,40 @@ impl Subagents {
         let active = cx.definition().active_spec();
         let own = cx.definition().config.agent().to_string();
         let listed: Vec<&AgentSpec> = match active {
-            Some(active) => active.switch.iter().filter_map(|name| agents.get(name)).map(|spec| &**spec).collect(),
+            Some(active) => active
+                .switch
+                .iter()
+                .filter_map(|name| agents.get(name))
+                .map(|spec| &**spec)
+                .collect(),
             // The workspace's own agent has no such list: it may switch to whoever can lead a session.
-            None => agents.values().filter(|spec| spec.mode.is_primary()).map(|spec| &**spec).collect(),
+            None => agents
+                .values()
+                .filter(|spec| spec.mode.is_primary())
+                .map(|spec| &**spec)
+                .collect(),
         };
-        let back = active.is_some_and(|active| active.switch.contains(&own) && !agents.contains_key(&own));
+        let back =
+            active.is_some_and(|active| active.switch.contains(&own) && !agents.contains_key(&own));
         if (listed.is_empty() && !back) || !cx.allows_tool("switch_agent") {
             return None;
         }
-        let targets = listed.iter().map(|spec| spec.name.clone()).chain(back.then_some(own)).collect();
+        let targets = listed
+            .iter()
+            .map(|spec| spec.name.clone())
+            .chain(back.then_some(own))
+            .collect();
         let help = format!(
             "## Switching\nThese agents can go on with this conversation in your place: `{}`.",
             cx.name_of("switch_agent")
         );
-        let section = self.section("switches", order::SWITCHES, ("available_agent_switches", "agent"), &help, &listed);
+        let section = self.section(
+            "switches",
+            order::SWITCHES,
+            ("available_agent_switches", "agent"),
+            &help,
+            &listed,
+        );
         Some((section, typed(SwitchAgent { targets })))
     }
 
@@ -106,19 +168,36 @@ impl Subagents {
         help: &str,
         listed: &[&AgentSpec],
     ) -> Section {
-        let entries: Vec<String> = listed.iter().take(MAX_LISTED).map(|spec| entry(each, spec)).collect();
+        let entries: Vec<String> = listed
+            .iter()
+            .take(MAX_LISTED)
+            .map(|spec| entry(each, spec))
+            .collect();
         let cut = (listed.len() > MAX_LISTED).then(|| Cut {
             source: title.to_owned(),
             what: format!("only {MAX_LISTED} of {} agents are listed", listed.len()),
         });
         let text = format!("{help}\n<{tag}>\n{}\n</{tag}>", entries.join("\n"));
         let section = Section::new(title, self.name(), order, text).without(cut);
-        listed.iter().take(MAX_LISTED).fold(section, |section, spec| section.from(&spec.source))
+        listed
+            .iter()
+            .take(MAX_LISTED)
+            .fold(section, |section, spec| section.from(&spec.source))
     }
 }
 
 fn entry(tag: &str, spec: &AgentSpec) -> String {
-    let description: String =
-        spec.description.as_deref().unwrap_or_default().trim().chars().take(MAX_DESCRIPTION_CHARS).collect();
-    format!("<{tag}>{}{}</{tag}>", element("name", &spec.name), element("description", &description))
+    let description: String = spec
+        .description
+        .as_deref()
+        .unwrap_or_default()
+        .trim()
+        .chars()
+        .take(MAX_DESCRIPTION_CHARS)
+        .collect();
+    format!(
+        "<{tag}>{}{}</{tag}>",
+        element("name", &spec.name),
+        element("description", &description)
+    )
 }

@@ -25,21 +25,31 @@ impl TypedTool for SwitchAgent {
     const ALIASES: &'static [&'static str] = &["AgentSwitch", "agent.switch"];
     const DESCRIPTION: &'static str = "Switch to another agent, which goes on with this conversation: from the next step \
         on, with its own instructions, model and tools.";
-    const RISK: Risk = Risk { effect: Effect::Reads, parallel_safe: false, repeatable: true };
+    const RISK: Risk = Risk {
+        effect: Effect::Reads,
+        parallel_safe: false,
+        repeatable: true,
+    };
 
     fn accesses(&self, _: &SwitchArgs) -> Vec<Access> {
         Vec::new()
     }
 
     fn titled(&self) -> Option<TitleForm> {
-        Some(TitleForm::of::<super::title::AgentSwitch>(typed(self.clone())))
+        Some(TitleForm::of::<super::title::AgentSwitch>(typed(
+            self.clone(),
+        )))
     }
 
     async fn call(&self, _: &ToolCx, args: SwitchArgs) -> Result<Output, ToolError> {
         if !self.targets.contains(&args.to) {
             let known = self.targets.join(", ");
-            return Err(ToolError::Tell(format!("this agent may not switch to {:?}; it may to: {known}", args.to)));
+            return Err(ToolError::Tell(format!(
+                "this agent may not switch to {:?}; it may to: {known}",
+                args.to
+            )));
         }
-        Ok(Output::text(format!("switched_to: {}", args.to)).changing(Change::Agent { to: args.to }))
+        Ok(Output::text(format!("switched_to: {}", args.to))
+            .changing(Change::Agent { to: args.to }))
     }
 }

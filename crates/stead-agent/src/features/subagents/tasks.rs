@@ -6,10 +6,16 @@ use serde::Deserialize;
 use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{Access, Effect, Risk};
-use stead_tools::{Length, Output, Spellings, TitleForm, Tool, ToolCx, ToolError, TypedTool, typed};
+use stead_tools::{
+    Length, Output, Spellings, TitleForm, Tool, ToolCx, ToolError, TypedTool, typed,
+};
 
 /// Handing work over changes nothing by itself: what is done then is judged call by call.
-const HANDS_OVER: Risk = Risk { effect: Effect::Reads, parallel_safe: true, repeatable: false };
+const HANDS_OVER: Risk = Risk {
+    effect: Effect::Reads,
+    parallel_safe: true,
+    repeatable: false,
+};
 /// The longest that one call waits.
 const MAX_WAIT_SECONDS: u64 = 3600;
 /// What the call itself may take beside waiting.
@@ -37,17 +43,26 @@ fn tell(text: impl Into<String>) -> ToolError {
 fn wait(background: Option<bool>, timeout: Option<u64>) -> Option<Wait> {
     match (background, timeout) {
         (Some(true), _) | (_, Some(0)) => Some(Wait::Background),
-        (_, Some(seconds)) => Some(Wait::Upto(Duration::from_secs(seconds.min(MAX_WAIT_SECONDS)))),
+        (_, Some(seconds)) => Some(Wait::Upto(Duration::from_secs(
+            seconds.min(MAX_WAIT_SECONDS),
+        ))),
         (Some(false), None) => Some(Wait::Upto(Duration::from_secs(MAX_WAIT_SECONDS))),
         (None, None) => None,
     }
 }
 
 /// Waits as far as it was told to, and says what came of it.
-async fn answer(crew: &Crew, cx: &ToolCx, (record, wait): (TaskRecord, Wait)) -> Result<Output, ToolError> {
+async fn answer(
+    crew: &Crew,
+    cx: &ToolCx,
+    (record, wait): (TaskRecord, Wait),
+) -> Result<Output, ToolError> {
     let patience = match wait {
         Wait::Background => {
-            return Ok(Output::text(started(&record, "It works in the background; you are told when it is done.")));
+            return Ok(Output::text(started(
+                &record,
+                "It works in the background; you are told when it is done.",
+            )));
         }
         Wait::Upto(patience) => patience,
     };
@@ -79,12 +94,23 @@ fn started(record: &TaskRecord, how: &str) -> String {
 }
 
 fn names(record: &TaskRecord) -> String {
-    let label = record.label.as_ref().map_or(String::new(), |label| format!("\nlabel: {label}"));
-    format!("task_id: {}\nagent: {}\nsession_id: {}{label}", record.task_id, record.sub_agent_id, record.sub_session_id)
+    let label = record
+        .label
+        .as_ref()
+        .map_or(String::new(), |label| format!("\nlabel: {label}"));
+    format!(
+        "task_id: {}\nagent: {}\nsession_id: {}{label}",
+        record.task_id, record.sub_agent_id, record.sub_session_id
+    )
 }
 
 fn ended(record: &TaskRecord) -> Output {
-    let text = format!("{}\nstatus: {}\n\n{}", names(record), record.standing(), record.said());
+    let text = format!(
+        "{}\nstatus: {}\n\n{}",
+        names(record),
+        record.standing(),
+        record.said()
+    );
     Output {
         tasks: vec![record.task_id.clone()],
         failed: record.error_message.is_some(),
@@ -124,7 +150,13 @@ struct TaskArgs {
 impl TypedTool for Task {
     type Args = TaskArgs;
     const NAME: &'static str = "task";
-    const ALIASES: &'static [&'static str] = &["agent_spawn", "SubAgent", "spawn_agent", "agent.delegate", "spawn"];
+    const ALIASES: &'static [&'static str] = &[
+        "agent_spawn",
+        "SubAgent",
+        "spawn_agent",
+        "agent.delegate",
+        "spawn",
+    ];
     const DESCRIPTION: &'static str = "Hand a task to another agent, which works on it in a conversation of its own and \
         reports back. Several calls in one step work side by side. Use it for work of several steps whose details need \
         not be seen here.";
@@ -146,7 +178,10 @@ impl TypedTool for Task {
     }
 
     fn titled(&self) -> Option<TitleForm> {
-        Some(TitleForm::of::<super::title::SubAgent>(typed(Self(self.0.clone(), self.1.clone()))))
+        Some(TitleForm::of::<super::title::SubAgent>(typed(Self(
+            self.0.clone(),
+            self.1.clone(),
+        ))))
     }
 
     fn timeout(&self, _: &TaskArgs) -> Option<Duration> {
@@ -154,15 +189,36 @@ impl TypedTool for Task {
     }
 
     async fn call(&self, cx: &ToolCx, args: TaskArgs) -> Result<Output, ToolError> {
-        let TaskArgs { agent, description, prompt, task_id, background, timeout, label } = args;
-        let prompt = prompt.filter(|prompt| !prompt.trim().is_empty()).unwrap_or_else(|| description.clone());
+        let TaskArgs {
+            agent,
+            description,
+            prompt,
+            task_id,
+            background,
+            timeout,
+            label,
+        } = args;
+        let prompt = prompt
+            .filter(|prompt| !prompt.trim().is_empty())
+            .unwrap_or_else(|| description.clone());
         if prompt.trim().is_empty() {
             return Err(tell("prompt is empty: say what is to be done"));
         }
         let (no_helper, wait) = (self.1.clone(), wait(background, timeout));
         let handed = match task_id {
             Some(task) => self.0.send(&task, prompt, wait, no_helper.as_deref()).await,
-            None => self.0.hand_over(Order { agent, description, prompt, label, wait, no_helper }).await,
+            None => {
+                self.0
+                    .hand_over(Order {
+                        agent,
+                        description,
+                        prompt,
+                        label,
+                        wait,
+                        no_helper,
+                    })
+                    .await
+            }
         };
         answer(&self.0, cx, handed.map_err(tell)?).await
     }
@@ -189,11 +245,15 @@ struct SendArgs {
 impl TypedTool for Send {
     type Args = SendArgs;
     const NAME: &'static str = "agent_send";
-    const DESCRIPTION: &'static str =
-        "Go on with an agent that worked on a task before: it remembers all of it. Also for one that was interrupted.";
+    const DESCRIPTION: &'static str = "Go on with an agent that worked on a task before: it remembers all of it. Also for one that was interrupted.";
     const RISK: Risk = HANDS_OVER;
     const SPELLINGS: Spellings = Spellings {
-        names: &[("agent_key", "to"), ("task_id", "to"), ("label", "to"), ("timeout_seconds", "timeout")],
+        names: &[
+            ("agent_key", "to"),
+            ("task_id", "to"),
+            ("label", "to"),
+            ("timeout_seconds", "timeout"),
+        ],
         values: &[],
     };
 
@@ -207,7 +267,11 @@ impl TypedTool for Send {
 
     async fn call(&self, cx: &ToolCx, args: SendArgs) -> Result<Output, ToolError> {
         let (patience, no_helper) = (wait(args.background, args.timeout), self.1.as_deref());
-        let handed = self.0.send(&args.to, args.message, patience, no_helper).await.map_err(tell)?;
+        let handed = self
+            .0
+            .send(&args.to, args.message, patience, no_helper)
+            .await
+            .map_err(tell)?;
         answer(&self.0, cx, handed).await
     }
 }
@@ -235,7 +299,10 @@ impl TypedTool for List {
     async fn call(&self, _: &ToolCx, _: NoArgs) -> Result<Output, ToolError> {
         let tasks = self.0.tasks().await.map_err(tell)?;
         let mut seen = std::collections::BTreeSet::new();
-        let newest = tasks.iter().rev().filter(|task| seen.insert(task.sub_session_id.clone()));
+        let newest = tasks
+            .iter()
+            .rev()
+            .filter(|task| seen.insert(task.sub_session_id.clone()));
         Ok(Output::text(rows(newest)))
     }
 }
@@ -254,10 +321,14 @@ struct TasksArgs {
 impl TypedTool for Tasks {
     type Args = TasksArgs;
     const NAME: &'static str = "task_list";
-    const DESCRIPTION: &'static str = "List the tasks that were handed over in this session, newest first.";
+    const DESCRIPTION: &'static str =
+        "List the tasks that were handed over in this session, newest first.";
     const RISK: Risk = Risk::READS;
     const LENGTH: Length = Length::Bounded;
-    const SPELLINGS: Spellings = Spellings { names: &[("status_filter", "status")], values: &[] };
+    const SPELLINGS: Spellings = Spellings {
+        names: &[("status_filter", "status")],
+        values: &[],
+    };
 
     fn accesses(&self, _: &TasksArgs) -> Vec<Access> {
         Vec::new()
@@ -266,19 +337,36 @@ impl TypedTool for Tasks {
     async fn call(&self, _: &ToolCx, args: TasksArgs) -> Result<Output, ToolError> {
         let tasks = self.0.tasks().await.map_err(tell)?;
         let wanted = args.status.map(|status| status.to_lowercase());
-        let fits = |task: &&TaskRecord| wanted.as_deref().is_none_or(|wanted| wanted == task.standing());
+        let fits = |task: &&TaskRecord| {
+            wanted
+                .as_deref()
+                .is_none_or(|wanted| wanted == task.standing())
+        };
         Ok(Output::text(rows(tasks.iter().rev().filter(fits))))
     }
 }
 
 fn rows<'a>(tasks: impl Iterator<Item = &'a TaskRecord>) -> String {
     let row = |task: &TaskRecord| {
-        let label = task.label.as_ref().map_or(String::new(), |label| format!(" {label:?}"));
+        let label = task
+            .label
+            .as_ref()
+            .map_or(String::new(), |label| format!(" {label:?}"));
         let about: String = task.description.chars().take(80).collect();
-        format!("{} {}{label} {} {} {about}", task.task_id, task.sub_agent_id, task.standing(), task.sub_session_id)
+        format!(
+            "{} {}{label} {} {} {about}",
+            task.task_id,
+            task.sub_agent_id,
+            task.standing(),
+            task.sub_session_id
+        )
     };
     let rows: Vec<String> = tasks.map(row).collect();
-    if rows.is_empty() { "none".to_owned() } else { rows.join("\n") }
+    if rows.is_empty() {
+        "none".to_owned()
+    } else {
+        rows.join("\n")
+    }
 }
 
 /// `task_output`
@@ -306,7 +394,11 @@ impl TypedTool for Output_ {
     const NAME: &'static str = "task_output";
     const ALIASES: &'static [&'static str] = &["get_subagent_result"];
     const DESCRIPTION: &'static str = "How a task stands, and what came of it.";
-    const RISK: Risk = Risk { effect: Effect::Reads, parallel_safe: true, repeatable: true };
+    const RISK: Risk = Risk {
+        effect: Effect::Reads,
+        parallel_safe: true,
+        repeatable: true,
+    };
 
     fn accesses(&self, _: &OutputArgs) -> Vec<Access> {
         Vec::new()
@@ -357,13 +449,23 @@ impl TypedTool for Cancel {
     async fn call(&self, _: &ToolCx, args: CancelArgs) -> Result<Output, ToolError> {
         let record = self.0.task(&args.task_id).await.map_err(tell)?;
         if record.status.is_final() {
-            return Err(tell(format!("{} is {} already", record.task_id, record.standing())));
+            return Err(tell(format!(
+                "{} is {} already",
+                record.task_id,
+                record.standing()
+            )));
         }
         if !self.0.cancel(&record.task_id).await {
-            return Err(tell(format!("{} is not at work in this process", record.task_id)));
+            return Err(tell(format!(
+                "{} is not at work in this process",
+                record.task_id
+            )));
         }
         let record = self.0.task(&record.task_id).await.map_err(tell)?;
-        Ok(Output { failed: false, ..ended(&record) })
+        Ok(Output {
+            failed: false,
+            ..ended(&record)
+        })
     }
 }
 
@@ -386,8 +488,15 @@ impl TypedTool for WaitFor {
     const NAME: &'static str = "wait_tasks";
     const ALIASES: &'static [&'static str] = &["wait_async_results"];
     const DESCRIPTION: &'static str = "Wait until tasks are done, and get what came of them.";
-    const RISK: Risk = Risk { effect: Effect::Reads, parallel_safe: false, repeatable: true };
-    const SPELLINGS: Spellings = Spellings { names: &[("timeout_seconds", "timeout")], values: &[] };
+    const RISK: Risk = Risk {
+        effect: Effect::Reads,
+        parallel_safe: false,
+        repeatable: true,
+    };
+    const SPELLINGS: Spellings = Spellings {
+        names: &[("timeout_seconds", "timeout")],
+        values: &[],
+    };
 
     fn accesses(&self, _: &WaitArgs) -> Vec<Access> {
         Vec::new()
@@ -405,30 +514,53 @@ impl TypedTool for WaitFor {
                     wanted.push(self.0.task(&name).await.map_err(tell)?);
                 }
             }
-            None => {
-                wanted.extend(self.0.tasks().await.map_err(tell)?.into_iter().filter(|task| !task.status.is_final()))
-            }
+            None => wanted.extend(
+                self.0
+                    .tasks()
+                    .await
+                    .map_err(tell)?
+                    .into_iter()
+                    .filter(|task| !task.status.is_final()),
+            ),
         }
         if wanted.is_empty() {
             return Err(tell("there is no task to wait for"));
         }
         let patience = Duration::from_secs(args.timeout.min(MAX_WAIT_SECONDS));
-        let all = futures_util::future::join_all(wanted.iter().map(|task| self.0.wait(&task.task_id, patience)));
+        let all = futures_util::future::join_all(
+            wanted
+                .iter()
+                .map(|task| self.0.wait(&task.task_id, patience)),
+        );
         let waited = tokio::select! {
             biased;
             waited = all => waited,
             () = cx.cancel.cancelled() => return Err(tell("cancelled while waiting; the tasks go on")),
         };
-        let records: Vec<TaskRecord> = waited.into_iter().zip(wanted).map(|(now, then)| now.unwrap_or(then)).collect();
+        let records: Vec<TaskRecord> = waited
+            .into_iter()
+            .zip(wanted)
+            .map(|(now, then)| now.unwrap_or(then))
+            .collect();
         let (done, open): (Vec<&TaskRecord>, Vec<&TaskRecord>) =
             records.iter().partition(|task| task.status.is_final());
         let texts: Vec<String> = done
             .iter()
-            .map(|task| format!("{}\nstatus: {}\n\n{}", names(task), task.standing(), task.said()))
+            .map(|task| {
+                format!(
+                    "{}\nstatus: {}\n\n{}",
+                    names(task),
+                    task.standing(),
+                    task.said()
+                )
+            })
             .chain(open.iter().map(|task| started(task, "It is not done yet.")))
             .collect();
         let untrusted = done.iter().any(|task| task.untrusted);
         let tasks = done.iter().map(|task| task.task_id.clone()).collect();
-        Ok(Output { tasks, ..Output::text(texts.join("\n\n---\n\n")).untrusted_if(untrusted) })
+        Ok(Output {
+            tasks,
+            ..Output::text(texts.join("\n\n---\n\n")).untrusted_if(untrusted)
+        })
     }
 }

@@ -30,8 +30,13 @@ impl Titled for SubAgent {
     const NAME: &'static str = "SubAgent";
     const DESCRIPTION: &'static str = "Hands a task to another agent, which works on it in a conversation of its own and \
         reports back. Several calls at once work side by side.";
-    const SPELLINGS: Spellings =
-        Spellings { names: &[("subagent_type", "subagent_name"), ("agent", "subagent_name")], values: &[] };
+    const SPELLINGS: Spellings = Spellings {
+        names: &[
+            ("subagent_type", "subagent_name"),
+            ("agent", "subagent_name"),
+        ],
+        values: &[],
+    };
 
     fn canonical(args: SubAgentArgs) -> Value {
         json!({
@@ -53,7 +58,8 @@ pub(super) struct AgentSwitchArgs {
 impl Titled for AgentSwitch {
     type Args = AgentSwitchArgs;
     const NAME: &'static str = "AgentSwitch";
-    const DESCRIPTION: &'static str = "Switches to another agent, which goes on with this conversation.";
+    const DESCRIPTION: &'static str =
+        "Switches to another agent, which goes on with this conversation.";
 
     fn canonical(args: AgentSwitchArgs) -> Value {
         json!({"to": args.to})

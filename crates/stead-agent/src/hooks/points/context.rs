@@ -55,7 +55,10 @@ impl Live<'_> {
         }
         let context = std::mem::take(&mut self.hooked.context);
         if !context.is_empty() {
-            let said = context.into_iter().map(|text| SystemPart { text, stable: false });
+            let said = context.into_iter().map(|text| SystemPart {
+                text,
+                stable: false,
+            });
             request.system = request.system.iter().cloned().chain(said).collect();
         }
         Ok(())
@@ -83,10 +86,18 @@ impl Live<'_> {
     fn of_request(&self, event: HookEvent, request: Option<&Request>) -> HookInput {
         let state = &self.session.state;
         let params = request.map_or(&self.params, |request| &request.params);
-        let tools: Vec<String> = self.tools.specs().iter().map(|spec| spec.name.clone()).collect();
+        let tools: Vec<String> = self
+            .tools
+            .specs()
+            .iter()
+            .map(|spec| spec.name.clone())
+            .collect();
         let (prefix, open) = state.shown();
-        let last: String =
-            state.turns.last().map(|turn| turn.message.text().chars().take(LAST_CHARS).collect()).unwrap_or_default();
+        let last: String = state
+            .turns
+            .last()
+            .map(|turn| turn.message.text().chars().take(LAST_CHARS).collect())
+            .unwrap_or_default();
         let mut model = json!({
             "name": self.session.agent.parts.model.name(),
             "step": state.run.as_ref().map_or(0, |run| run.steps) + 1,
@@ -98,13 +109,17 @@ impl Live<'_> {
             "last": last,
         });
         let name = self.session.agent.parts.model.name();
-        self.happens(event).about(self.model_names(name, &mut model)).with("model", model)
+        self.happens(event)
+            .about(self.model_names(name, &mut model))
+            .with("model", model)
     }
 
     /// What matchers look at where `model` is asked: its name, and what the workspace calls it, which is told, too.
     fn model_names(&self, model: &str, told: &mut Value) -> Vec<String> {
         let settings = self.session.agent.workspace().config().model.as_ref();
-        let reference = settings.filter(|settings| settings.name == model).and_then(|own| own.reference.clone());
+        let reference = settings
+            .filter(|settings| settings.name == model)
+            .and_then(|own| own.reference.clone());
         if let (Some(reference), Value::Object(told)) = (&reference, told) {
             told.insert("reference".to_owned(), reference.as_str().into());
         }
@@ -112,12 +127,23 @@ impl Live<'_> {
     }
 
     /// Asks about an answer of `model`. Nothing here fails: the answer is paid for, and goes on record.
-    pub(crate) async fn after_model(&mut self, model: &str, stop: &StopReason, content: Vec<Block>) -> Seen {
-        let mut seen = Seen { content, entries: Vec::new(), stop: None };
+    pub(crate) async fn after_model(
+        &mut self,
+        model: &str,
+        stop: &StopReason,
+        content: Vec<Block>,
+    ) -> Seen {
+        let mut seen = Seen {
+            content,
+            entries: Vec::new(),
+            stop: None,
+        };
         if !self.hooks_listen(HookEvent::AfterModelCall) {
             return seen;
         }
-        let message = Message::Assistant { content: seen.content };
+        let message = Message::Assistant {
+            content: seen.content,
+        };
         let call = |call: &stead_core::ToolCall| json!({"name": call.name, "call_id": call.id, "args": call.args});
         let calls: Vec<Value> = message.calls().map(call).collect();
         let text = message.text();
@@ -133,7 +159,10 @@ impl Live<'_> {
             Message::Tool { .. } => Vec::new(),
         };
         let names = self.model_names(model, &mut facts);
-        let input = self.happens(HookEvent::AfterModelCall).about(names).with("model", facts);
+        let input = self
+            .happens(HookEvent::AfterModelCall)
+            .about(names)
+            .with("model", facts);
         let mut fired = self.session.agent.hooks.fire(input, &self.asking()).await;
         for (level, text) in fired.told.drain(..) {
             self.tell(stead_core::EventKind::Notice { level, text });
@@ -149,19 +178,27 @@ impl Live<'_> {
             Verdict::Halted(halted) => seen.stop = Some(halted.into()),
             Verdict::No { hook, reason } | Verdict::End { hook, reason } => {
                 seen.content = Vec::new();
-                seen.stop = Some(Stop::Hook(format!("hook {hook} dropped the model's answer: {reason}")));
+                seen.stop = Some(Stop::Hook(format!(
+                    "hook {hook} dropped the model's answer: {reason}"
+                )));
             }
         }
         seen
     }
 
     /// Asks before something is left out of the context. False if a hook wants all of it kept.
-    pub(crate) async fn before_compaction(&mut self, cause: Cause, before_tokens: u64) -> Result<bool, Stop> {
+    pub(crate) async fn before_compaction(
+        &mut self,
+        cause: Cause,
+        before_tokens: u64,
+    ) -> Result<bool, Stop> {
         if !self.hooks_listen(HookEvent::BeforeCompaction) {
             return Ok(true);
         }
         let facts = json!({"cause": cause, "before_tokens": before_tokens});
-        let fired = self.ask_hooks(self.of_compaction(HookEvent::BeforeCompaction, cause, facts)).await?;
+        let fired = self
+            .ask_hooks(self.of_compaction(HookEvent::BeforeCompaction, cause, facts))
+            .await?;
         Ok(!matches!(fired.verdict, Verdict::No { .. }))
     }
 
@@ -178,7 +215,9 @@ impl Live<'_> {
         let facts = json!({
             "cause": cause, "before_tokens": before_tokens, "after_tokens": after_tokens, "dropped": dropped,
         });
-        let fired = self.ask_hooks(self.of_compaction(HookEvent::AfterCompaction, cause, facts)).await?;
+        let fired = self
+            .ask_hooks(self.of_compaction(HookEvent::AfterCompaction, cause, facts))
+            .await?;
         self.hooked.waiting.extend(fired.words);
         Ok(())
     }
@@ -197,7 +236,9 @@ impl Live<'_> {
 fn reworded(content: Vec<Block>, text: String) -> Vec<Block> {
     let is_thinking = |block: &Block| matches!(block, Block::Thinking(_));
     let (thinking, rest): (Vec<Block>, Vec<Block>) = content.into_iter().partition(is_thinking);
-    let rest = rest.into_iter().filter(|block| !matches!(block, Block::Text { .. }));
+    let rest = rest
+        .into_iter()
+        .filter(|block| !matches!(block, Block::Text { .. }));
     let said = (!text.is_empty()).then(|| Block::text(text));
     thinking.into_iter().chain(said).chain(rest).collect()
 }

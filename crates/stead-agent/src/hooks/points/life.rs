@@ -41,20 +41,33 @@ impl Session {
         self.know_what_binds().await?;
         let limit = Duration::from_secs(self.agent.policy().run_timeout_seconds);
         let halt = Halt::new(options.cancel.clone(), limit, CancellationToken::new());
-        if !std::mem::replace(&mut self.taken_up, true) && self.agent.hooks.listen(HookEvent::SessionStart) {
-            let resumes = !matches!(begin, Begin::Input(_)) || self.sessions.read(&self.id).await.is_ok();
+        if !std::mem::replace(&mut self.taken_up, true)
+            && self.agent.hooks.listen(HookEvent::SessionStart)
+        {
+            let resumes =
+                !matches!(begin, Begin::Input(_)) || self.sessions.read(&self.id).await.is_ok();
             let trigger = if resumes { "resume" } else { "new" };
             let input = self.happens(HookEvent::SessionStart, Some(run.clone()));
             let input = input.about([trigger]).with("trigger", trigger.into());
-            let fired = self.agent.hooks.fire(input, &self.asking_to(&options.set, &halt)).await;
+            let fired = self
+                .agent
+                .hooks
+                .fire(input, &self.asking_to(&options.set, &halt))
+                .await;
             submitted.take(fired)?;
         }
-        let Begin::Input(mut content) = begin else { return Ok((begin, submitted)) };
+        let Begin::Input(mut content) = begin else {
+            return Ok((begin, submitted));
+        };
         if self.agent.hooks.listen(HookEvent::PromptSubmit) {
             let said = said(&content);
             let input = self.happens(HookEvent::PromptSubmit, Some(run.clone()));
             let input = input.about([said.clone()]).with("prompt", said.into());
-            let fired = self.agent.hooks.fire(input, &self.asking_to(&options.set, &halt)).await;
+            let fired = self
+                .agent
+                .hooks
+                .fire(input, &self.asking_to(&options.set, &halt))
+                .await;
             for change in submitted.take(fired)? {
                 if let Change::Prompt(text) = change {
                     reword(&mut content, text);
@@ -67,7 +80,9 @@ impl Session {
     /// Loads the session if a hook is asked before it is taken up: what binds it binds agents that hooks ask, too.
     async fn know_what_binds(&mut self) -> Result<(), AgentError> {
         let listens = |event: HookEvent| self.agent.hooks.listen(event);
-        if self.position.is_some() || !(listens(HookEvent::SessionStart) || listens(HookEvent::PromptSubmit)) {
+        if self.position.is_some()
+            || !(listens(HookEvent::SessionStart) || listens(HookEvent::PromptSubmit))
+        {
             return Ok(());
         }
         match self.load().await {
@@ -79,13 +94,24 @@ impl Session {
     /// Who asks before a run in which this is set.
     fn asking_to<'a>(&'a self, set: &[Set], halt: &'a Halt) -> Asking<'a> {
         let asking = self.asking(Some(halt));
-        Asking { bound: asking.bound.setting(set), ..asking }
+        Asking {
+            bound: asking.bound.setting(set),
+            ..asking
+        }
     }
 
     fn asking<'a>(&'a self, halt: Option<&'a Halt>) -> Asking<'a> {
         let (agent, owner, session) = (&*self.agent, &self.owner, &self.id);
         let (budget, bound) = (agent.budget(owner), self.bound());
-        Asking { agent, owner, session, bound, budget, halt, at_most: super::NO_LIMIT }
+        Asking {
+            agent,
+            owner,
+            session,
+            bound,
+            budget,
+            halt,
+            at_most: super::NO_LIMIT,
+        }
     }
 
     /// Tells hooks that this process is done with the session, and why. Nothing happens if none listens, or nothing was
@@ -99,7 +125,10 @@ impl Session {
             Err(AgentError::Store(StoreError::NotFound(_))) => return Ok(()),
             Err(error) => return Err(error),
         };
-        let input = self.happens(HookEvent::SessionEnd, None).about([why]).with("trigger", why.into());
+        let input = self
+            .happens(HookEvent::SessionEnd, None)
+            .about([why])
+            .with("trigger", why.into());
         let fired = self.agent.hooks.fire(input, &self.asking(None)).await;
         let entries: Vec<Entry> = fired.runs.into_iter().map(Entry::Hook).collect();
         if !entries.is_empty() {
@@ -123,7 +152,9 @@ fn said(content: &[Block]) -> String {
 
 /// Puts other words in the place of the first.
 fn reword(content: &mut Vec<Block>, words: String) {
-    let said = content.iter_mut().find(|block| matches!(block, Block::Text { .. }));
+    let said = content
+        .iter_mut()
+        .find(|block| matches!(block, Block::Text { .. }));
     match said {
         Some(block) => *block = Block::text(words),
         None => content.insert(0, Block::text(words)),
@@ -148,30 +179,47 @@ impl Submitted {
     /// What goes on record with what opens `run`. Words can stand behind an input; where a run is taken up again, they
     /// wait for the next request.
     pub(crate) fn entries(&mut self, run: &RunId, opening: &[Entry]) -> Vec<Entry> {
-        let hook = |hook: HookRun| Entry::Hook(HookRun { run: Some(run.clone()), ..hook });
+        let hook = |hook: HookRun| {
+            Entry::Hook(HookRun {
+                run: Some(run.clone()),
+                ..hook
+            })
+        };
         let hooks = std::mem::take(&mut self.runs).into_iter().map(hook);
-        let is_input = |entry: &Entry| matches!(entry, Entry::User(input) if !input.content.is_empty());
+        let is_input =
+            |entry: &Entry| matches!(entry, Entry::User(input) if !input.content.is_empty());
         let words = match opening.iter().any(is_input) {
             true => std::mem::take(&mut self.words),
             false => Vec::new(),
         };
-        let said = words.iter().map(|words| Entry::Notice(Notice::new(run.clone(), worded(words))));
+        let said = words
+            .iter()
+            .map(|words| Entry::Notice(Notice::new(run.clone(), worded(words))));
         hooks.chain(said).collect()
     }
 }
 
 impl Live<'_> {
     /// Drives the run after hooks were asked whether it may begin.
-    pub(crate) async fn begin(&mut self, submitted: Submitted, trigger: &str) -> Result<Ending, Stop> {
+    pub(crate) async fn begin(
+        &mut self,
+        submitted: Submitted,
+        trigger: &str,
+    ) -> Result<Ending, Stop> {
         for (level, text) in submitted.told {
             self.tell(EventKind::Notice { level, text });
         }
         self.hooked.waiting.extend(submitted.words);
         if self.hooks_listen(HookEvent::RunStart) {
-            let input = self.happens(HookEvent::RunStart).about([trigger, "message"]).with("trigger", trigger.into());
+            let input = self
+                .happens(HookEvent::RunStart)
+                .about([trigger, "message"])
+                .with("trigger", trigger.into());
             let fired = self.ask_hooks(input).await?;
             if let Verdict::No { hook, reason } = fired.verdict {
-                return Err(Stop::Hook(format!("hook {hook} refused to begin: {reason}")));
+                return Err(Stop::Hook(format!(
+                    "hook {hook} refused to begin: {reason}"
+                )));
             }
             self.hooked.waiting.extend(fired.words);
         }
@@ -179,16 +227,25 @@ impl Live<'_> {
     }
 
     /// Asks about what a person says while the run goes on. None if it is not to be taken, which people are told.
-    pub(crate) async fn submit_steer(&mut self, mut content: Vec<Block>) -> Result<Option<Vec<Block>>, Stop> {
+    pub(crate) async fn submit_steer(
+        &mut self,
+        mut content: Vec<Block>,
+    ) -> Result<Option<Vec<Block>>, Stop> {
         if !self.hooks_listen(HookEvent::PromptSubmit) {
             return Ok(Some(content));
         }
         let said = said(&content);
-        let input = self.happens(HookEvent::PromptSubmit).about([said.clone()]).with("prompt", said.into());
+        let input = self
+            .happens(HookEvent::PromptSubmit)
+            .about([said.clone()])
+            .with("prompt", said.into());
         let fired = self.ask_hooks(input).await?;
         if let Verdict::No { hook, reason } = fired.verdict {
             let text = format!("hook {hook} refused what was said: {reason}");
-            self.emit(EventKind::Notice { level: Level::Warning, text });
+            self.emit(EventKind::Notice {
+                level: Level::Warning,
+                text,
+            });
             return Ok(None);
         }
         self.hooked.waiting.extend(fired.words);
@@ -210,12 +267,17 @@ impl Live<'_> {
 
     fn warned(&mut self) -> Vec<HookInput> {
         let warnings = std::mem::take(&mut self.hooked.warnings);
-        warnings.into_iter().map(|text| self.notification("warning", json!(text))).collect()
+        warnings
+            .into_iter()
+            .map(|text| self.notification("warning", json!(text)))
+            .collect()
     }
 
     fn notification(&self, kind: &str, text: Value) -> HookInput {
         let told = json!({"kind": kind, "text": text});
-        self.happens(HookEvent::Notification).about([kind]).with("notification", told)
+        self.happens(HookEvent::Notification)
+            .about([kind])
+            .with("notification", told)
     }
 
     /// Tells hooks how the run ended, which is on record, or that it waits. Nothing that they do changes that.
@@ -225,9 +287,13 @@ impl Live<'_> {
         if *outcome == Outcome::Parked {
             inputs.push(self.notification("permission", json!(reason)));
         } else {
-            let input = self.happens(HookEvent::RunEnd).about([outcome.as_str(), "message"]);
+            let input = self
+                .happens(HookEvent::RunEnd)
+                .about([outcome.as_str(), "message"]);
             let text = self.session.state.final_text();
-            let mut input = input.with("outcome", outcome.as_str().into()).with("reason", json!(reason));
+            let mut input = input
+                .with("outcome", outcome.as_str().into())
+                .with("reason", json!(reason));
             input = input.with("text", text.into());
             input.outcome = Some(*outcome);
             inputs.push(input);
@@ -243,7 +309,10 @@ impl Live<'_> {
             let fired = self.session.agent.hooks.fire(input, &asking).await;
             if let Err(Stop::Journal(error)) = self.settle(fired).await {
                 let text = format!("what came of a hook was not recorded: {error}");
-                self.tell(EventKind::Notice { level: Level::Warning, text });
+                self.tell(EventKind::Notice {
+                    level: Level::Warning,
+                    text,
+                });
             }
         }
     }

@@ -58,13 +58,24 @@ impl Live<'_> {
 
     /// What every hook is told about this run.
     fn happens(&self, event: HookEvent) -> HookInput {
-        self.session.happens(event, self.session.state.run.as_ref().map(|run| run.id.clone()))
+        self.session.happens(
+            event,
+            self.session.state.run.as_ref().map(|run| run.id.clone()),
+        )
     }
 
     fn asking(&self) -> Asking<'_> {
         let (agent, owner, session) = (&*self.session.agent, &self.session.owner, &self.session.id);
         let (bound, budget) = (self.session.bound(), self.budget.clone());
-        Asking { agent, owner, session, bound, budget, halt: Some(&self.halt), at_most: NO_LIMIT }
+        Asking {
+            agent,
+            owner,
+            session,
+            bound,
+            budget,
+            halt: Some(&self.halt),
+            at_most: NO_LIMIT,
+        }
     }
 
     /// Asks, and puts on record what came of it.
@@ -84,7 +95,9 @@ impl Live<'_> {
         }
         match &fired.verdict {
             Verdict::Halted(halted) => Err((*halted).into()),
-            Verdict::End { hook, reason } => Err(Stop::Hook(format!("hook {hook} ended the run: {reason}"))),
+            Verdict::End { hook, reason } => {
+                Err(Stop::Hook(format!("hook {hook} ended the run: {reason}")))
+            }
             Verdict::Pass | Verdict::Yes(_) | Verdict::No { .. } => Ok(fired),
         }
     }
@@ -93,7 +106,8 @@ impl Live<'_> {
     async fn say_waiting(&mut self) -> Result<(), AgentError> {
         let run = &self.run;
         let waiting = std::mem::take(&mut self.hooked.waiting);
-        let said = |words: &(String, String)| Entry::Notice(Notice::new(run.clone(), worded(words)));
+        let said =
+            |words: &(String, String)| Entry::Notice(Notice::new(run.clone(), worded(words)));
         let entries: Vec<Entry> = waiting.iter().map(said).collect();
         if !entries.is_empty() {
             self.record(entries).await?;
@@ -118,7 +132,12 @@ impl crate::Session {
 
 impl crate::Agent {
     /// What every hook is told about a session of `owner`.
-    fn happens(&self, event: HookEvent, (owner, session): (&Owner, &SessionId), run: Option<RunId>) -> HookInput {
+    fn happens(
+        &self,
+        event: HookEvent,
+        (owner, session): (&Owner, &SessionId),
+        run: Option<RunId>,
+    ) -> HookInput {
         HookInput {
             event,
             session: session.clone(),

@@ -30,7 +30,15 @@ pub(crate) struct Outside {
 impl Outside {
     pub(crate) fn new(agent: &Arc<Agent>, run: RunId, terms: Terms, halt: Halt) -> Self {
         let (told, words) = (Vec::new(), Vec::new());
-        Self { agent: agent.clone(), run, session: SessionId::outside(), terms, halt, told, words }
+        Self {
+            agent: agent.clone(),
+            run,
+            session: SessionId::outside(),
+            terms,
+            halt,
+            told,
+            words,
+        }
     }
 
     pub(crate) fn run(&self) -> &RunId {
@@ -47,8 +55,14 @@ impl Outside {
     }
 
     /// The call as it is to be judged; what is said of it instead, if one of them says no.
-    pub(crate) async fn before(&mut self, tools: &Registry, mut call: ToolCall) -> Result<ToolCall, Called> {
-        let Some(input) = self.listens(HookEvent::BeforeToolCall, tools, &call) else { return Ok(call) };
+    pub(crate) async fn before(
+        &mut self,
+        tools: &Registry,
+        mut call: ToolCall,
+    ) -> Result<ToolCall, Called> {
+        let Some(input) = self.listens(HookEvent::BeforeToolCall, tools, &call) else {
+            return Ok(call);
+        };
         let mut fired = self.fire(input).await;
         refuse_secrets(self.agent.sessions().redactor(), &mut fired);
         if let Some(said) = denial(&fired.verdict) {
@@ -69,18 +83,39 @@ impl Outside {
         tools: &Registry,
         question: &Question,
     ) -> Result<Option<(Answer, String)>, Called> {
-        let Question { id, tool, args, rule, .. } = question.clone();
-        let call = ToolCall { id, name: tool, args, invalid: None, signature: None };
-        let Some(input) = self.listens(HookEvent::PermissionRequest, tools, &call) else { return Ok(None) };
+        let Question {
+            id,
+            tool,
+            args,
+            rule,
+            ..
+        } = question.clone();
+        let call = ToolCall {
+            id,
+            name: tool,
+            args,
+            invalid: None,
+            signature: None,
+        };
+        let Some(input) = self.listens(HookEvent::PermissionRequest, tools, &call) else {
+            return Ok(None);
+        };
         let fired = self.fire(input.with("rule", rule.into())).await;
         match &fired.verdict {
             Verdict::Yes(hook) => Ok(Some((Answer::Yes, format!("hook {hook}")))),
-            verdict => denial(verdict).map_or(Ok(None), |said| Err(Called::new(ResultStatus::Denied, said))),
+            verdict => denial(verdict).map_or(Ok(None), |said| {
+                Err(Called::new(ResultStatus::Denied, said))
+            }),
         }
     }
 
     /// The result as it is to be told.
-    pub(crate) async fn after(&mut self, tools: &Registry, call: &ToolCall, result: CallResult) -> CallResult {
+    pub(crate) async fn after(
+        &mut self,
+        tools: &Registry,
+        call: &ToolCall,
+        result: CallResult,
+    ) -> CallResult {
         let input = self.listens(HookEvent::AfterToolCall, tools, call);
         let after = AfterTool {
             agent: self.agent.clone(),
@@ -93,7 +128,9 @@ impl Outside {
         let (mut result, fired) = after.see(result).await;
         self.told.extend(fired.told);
         self.words.extend(fired.words);
-        result.content.extend(self.words.iter().map(|words| Block::text(worded(words))));
+        result
+            .content
+            .extend(self.words.iter().map(|words| Block::text(worded(words))));
         result
     }
 
@@ -102,7 +139,11 @@ impl Outside {
         if !self.agent.hooks.listen(event) {
             return None;
         }
-        let input = self.agent.happens(event, (self.agent.owner(), &self.session), Some(self.run.clone()));
+        let input = self.agent.happens(
+            event,
+            (self.agent.owner(), &self.session),
+            Some(self.run.clone()),
+        );
         of_call(input, tools, call)
     }
 
@@ -130,7 +171,9 @@ impl Outside {
 /// What is said of a call that one of them does not let pass.
 fn denial(verdict: &Verdict) -> Option<String> {
     match verdict {
-        Verdict::No { hook, reason } | Verdict::End { hook, reason } => Some(format!("denied: hook {hook}: {reason}")),
+        Verdict::No { hook, reason } | Verdict::End { hook, reason } => {
+            Some(format!("denied: hook {hook}: {reason}"))
+        }
         Verdict::Halted(_) => Some("denied: stopped before its hooks had answered".to_owned()),
         Verdict::Pass | Verdict::Yes(_) => None,
     }

@@ -7,7 +7,10 @@ use proptest::prelude::*;
 const MUCH: u64 = 100_000;
 
 fn fact(id: &str, text: &str) -> Fact {
-    Fact { text: text.to_owned(), sources: vec![Source::new(id)] }
+    Fact {
+        text: text.to_owned(),
+        sources: vec![Source::new(id)],
+    }
 }
 
 fn line(id: &str, text: &str) -> String {
@@ -15,19 +18,33 @@ fn line(id: &str, text: &str) -> String {
 }
 
 fn bullet(text: &str, from: &[&str]) -> Bullet {
-    Bullet { text: text.to_owned(), from: from.iter().map(|&id| id.to_owned()).collect() }
+    Bullet {
+        text: text.to_owned(),
+        from: from.iter().map(|&id| id.to_owned()).collect(),
+    }
 }
 
 fn drops(id: &str, by: &str) -> Dropped {
-    Dropped { id: id.to_owned(), by: by.to_owned() }
+    Dropped {
+        id: id.to_owned(),
+        by: by.to_owned(),
+    }
 }
 
 #[test]
 fn a_decision_is_followed_as_far_as_it_makes_sense() {
-    let memory = format!("# Mine\n{}by hand\n{}", line("a", "Lives in Paris"), line("b", "Likes tea"));
+    let memory = format!(
+        "# Mine\n{}by hand\n{}",
+        line("a", "Lives in Paris"),
+        line("b", "Likes tea")
+    );
     let new = [fact("x", "Moved to Berlin"), fact("y", "Likes tea, too")];
     let decided = |bullets, dropped| Decision { bullets, dropped };
-    let both = format!("{}{}", line("x", "Moved to Berlin"), line("y", "Likes tea, too"));
+    let both = format!(
+        "{}{}",
+        line("x", "Moved to Berlin"),
+        line("y", "Likes tea, too")
+    );
     #[rustfmt::skip]
     let table = [
         ("nothing decided: all is added", decided(vec![], vec![]), format!("{memory}{both}"), vec![]),
@@ -51,28 +68,56 @@ fn a_decision_is_followed_as_far_as_it_makes_sense() {
     for (why, decision, want, archived) in table {
         let applied = apply(&memory, &new, &decision, &HashSet::new(), MUCH);
         assert_eq!(applied.memory.text(), want, "{why}");
-        assert_eq!(applied.archived.iter().map(Fact::id).collect::<Vec<_>>(), archived, "{why}");
+        assert_eq!(
+            applied.archived.iter().map(Fact::id).collect::<Vec<_>>(),
+            archived,
+            "{why}"
+        );
     }
 }
 
 #[test]
 fn what_is_said_already_is_not_said_again_without_a_model() {
     let memory = "# Mine\r\n- likes TEA!\r\n";
-    let new = [fact("x", "Likes tea."), fact("y", "likes coffee"), fact("z", "Likes coffee.")];
+    let new = [
+        fact("x", "Likes tea."),
+        fact("y", "likes coffee"),
+        fact("z", "Likes coffee."),
+    ];
     let applied = apply(memory, &new, &Decision::default(), &HashSet::new(), MUCH);
-    assert_eq!(applied.memory.text(), format!("{memory}- likes coffee <!-- stead: id=y -->\r\n"));
+    assert_eq!(
+        applied.memory.text(),
+        format!("{memory}- likes coffee <!-- stead: id=y -->\r\n")
+    );
 }
 
 #[test]
 fn over_budget_the_oldest_of_the_machine_leave_and_nothing_by_hand() {
-    let old: String = (0..50).map(|n| line(&format!("o{n}"), &format!("old fact number {n}"))).collect();
+    let old: String = (0..50)
+        .map(|n| line(&format!("o{n}"), &format!("old fact number {n}")))
+        .collect();
     let memory = format!("# Mine\n{old}by hand\n");
-    let applied = apply(&memory, &[fact("x", "new")], &Decision::default(), &HashSet::new(), 100);
+    let applied = apply(
+        &memory,
+        &[fact("x", "new")],
+        &Decision::default(),
+        &HashSet::new(),
+        100,
+    );
     let text = applied.memory.text();
     let total: u64 = applied.memory.lines().iter().map(|line| cost(line)).sum();
-    assert!(total <= 100 && text.starts_with("# Mine\n") && text.contains("by hand\n") && text.contains("id=x "));
+    assert!(
+        total <= 100
+            && text.starts_with("# Mine\n")
+            && text.contains("by hand\n")
+            && text.contains("id=x ")
+    );
     assert!(text.contains("id=o49 ") && !text.contains("id=o0 "));
-    let left: HashSet<String> = applied.archived.iter().map(|fact| fact.id().to_owned()).collect();
+    let left: HashSet<String> = applied
+        .archived
+        .iter()
+        .map(|fact| fact.id().to_owned())
+        .collect();
     assert_eq!(left.len() + applied.memory.ids().len(), 51);
 }
 

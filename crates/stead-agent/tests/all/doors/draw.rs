@@ -38,9 +38,21 @@ pub(super) struct Call {
 
 impl std::fmt::Debug for Case {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { settings, lists, mode, plan, always, calls } = self;
-        writeln!(f, "\nagent.yaml {settings}\ntools.json {lists}\nmode {mode:?}, plan {plan:?}, always {always:?}")?;
-        calls.iter().try_for_each(|call| writeln!(f, "{} {}", call.name, call.args))
+        let Self {
+            settings,
+            lists,
+            mode,
+            plan,
+            always,
+            calls,
+        } = self;
+        writeln!(
+            f,
+            "\nagent.yaml {settings}\ntools.json {lists}\nmode {mode:?}, plan {plan:?}, always {always:?}"
+        )?;
+        calls
+            .iter()
+            .try_for_each(|call| writeln!(f, "{} {}", call.name, call.args))
     }
 }
 
@@ -88,7 +100,16 @@ pub(super) const TOOLS: [&str; 38] = [
     "wrong_args",
 ];
 
-const PATHS: [&str; 8] = ["a.txt", "notes/b.txt", "notes", "key.pem", ".env", "agent.yaml", "link", "../out"];
+const PATHS: [&str; 8] = [
+    "a.txt",
+    "notes/b.txt",
+    "notes",
+    "key.pem",
+    ".env",
+    "agent.yaml",
+    "link",
+    "../out",
+];
 const COMMANDS: [&str; 12] = [
     "ls",
     "cat a.txt",
@@ -112,11 +133,21 @@ fn path() -> impl Strategy<Value = &'static str> {
 fn args(tool: &'static str) -> BoxedStrategy<Value> {
     match tool {
         "ls" => path().prop_map(|path| json!({"path": path})).boxed(),
-        "read_file" | "file_info" | "delete_file" => path().prop_map(|path| json!({"file_path": path})).boxed(),
-        "write_file" | "overwrite_file" => path().prop_map(|path| json!({"file_path": path, "content": "x"})).boxed(),
-        "edit_file" => path().prop_map(|path| json!({"file_path": path, "old_string": "q", "new_string": "r"})).boxed(),
-        "move_file" => (path(), path()).prop_map(|(from, to)| json!({"from": from, "to": to})).boxed(),
-        "glob_files" | "grep_files" => path().prop_map(|path| json!({"pattern": "x", "path": path})).boxed(),
+        "read_file" | "file_info" | "delete_file" => {
+            path().prop_map(|path| json!({"file_path": path})).boxed()
+        }
+        "write_file" | "overwrite_file" => path()
+            .prop_map(|path| json!({"file_path": path, "content": "x"}))
+            .boxed(),
+        "edit_file" => path()
+            .prop_map(|path| json!({"file_path": path, "old_string": "q", "new_string": "r"}))
+            .boxed(),
+        "move_file" => (path(), path())
+            .prop_map(|(from, to)| json!({"from": from, "to": to}))
+            .boxed(),
+        "glob_files" | "grep_files" => path()
+            .prop_map(|path| json!({"pattern": "x", "path": path}))
+            .boxed(),
         "execute" => {
             let cwd = prop::option::of(select(vec!["notes", "."]));
             (select(COMMANDS.to_vec()), cwd)
@@ -133,7 +164,9 @@ fn args(tool: &'static str) -> BoxedStrategy<Value> {
             Just(json!({"task_id": "none"})).boxed()
         }
         "plan_write" | "memory_save" => Just(json!({"content": "the sky is blue"})).boxed(),
-        "memory_search" | "memory_forget" | "session_search" | "recall" => Just(json!({"query": "sky"})).boxed(),
+        "memory_search" | "memory_forget" | "session_search" | "recall" => {
+            Just(json!({"query": "sky"})).boxed()
+        }
         "memory_get" => Just(json!({"path": "MEMORY.md"})).boxed(),
         "agent_send" => Just(json!({"to": "nobody", "message": "m"})).boxed(),
         "task" => Just(json!({"agent": "general-purpose", "prompt": "nothing"})).boxed(),
@@ -156,16 +189,23 @@ fn call() -> impl Strategy<Value = Call> {
 }
 
 fn rule() -> impl Strategy<Value = Value> {
-    let operations = select(vec![json!(["read"]), json!(["write"]), json!(["read", "write"])]);
+    let operations = select(vec![
+        json!(["read"]),
+        json!(["write"]),
+        json!(["read", "write"]),
+    ]);
     let paths = select(vec!["a.txt", "notes", "notes/*", "**/*.pem", "**/*.txt"]);
     let mode = select(vec!["allow", "ask", "deny"]);
-    (operations, paths, mode)
-        .prop_map(|(operations, path, mode)| json!({"operations": operations, "paths": [path], "mode": mode}))
+    (operations, paths, mode).prop_map(
+        |(operations, path, mode)| json!({"operations": operations, "paths": [path], "mode": mode}),
+    )
 }
 
 /// Names of tools as people write them; without `task` the doors of children would stay shut.
 fn names(most: usize) -> impl Strategy<Value = Vec<&'static str>> {
-    let all = TOOLS.iter().filter(|tool| !["task", "phone", "no_such_tool", "wrong_args"].contains(tool));
+    let all = TOOLS
+        .iter()
+        .filter(|tool| !["task", "phone", "no_such_tool", "wrong_args"].contains(tool));
     let all: Vec<&str> = all.flat_map(|tool| known_names(tool)).collect();
     subsequence(all, 0..=most)
 }
@@ -183,11 +223,16 @@ fn settings() -> impl Strategy<Value = Value> {
     );
     let commands = commands
         .prop_map(|(reads, allow, ask, deny)| json!({"reads": reads, "allow": allow, "ask": ask, "deny": deny}));
-    let when = prop_oneof![Just(json!(true)), Just(json!({"when": {"file_path": "notes/*"}}))];
+    let when = prop_oneof![
+        Just(json!(true)),
+        Just(json!({"when": {"file_path": "notes/*"}}))
+    ];
     let approvals = prop::collection::vec((names(1), when), 0..=2).prop_map(|all| {
-        let all = all
-            .into_iter()
-            .flat_map(|(names, when)| names.into_iter().map(move |name| (name.to_owned(), when.clone())));
+        let all = all.into_iter().flat_map(|(names, when)| {
+            names
+                .into_iter()
+                .map(move |name| (name.to_owned(), when.clone()))
+        });
         Value::Object(all.collect())
     });
     (prop::collection::vec(rule(), 0..=3), commands, approvals, mode()).prop_map(
@@ -212,10 +257,24 @@ fn lists() -> impl Strategy<Value = Value> {
 pub(super) fn case() -> impl Strategy<Value = Case> {
     let plan = prop_oneof![3 => Just(Plan::None), 1 => Just(Plan::Making)];
     let calls = prop::collection::vec(call(), 1..=16);
-    (settings(), lists(), prop::option::weighted(0.3, mode()), plan, prop::option::weighted(0.3, 0..16_usize), calls)
+    (
+        settings(),
+        lists(),
+        prop::option::weighted(0.3, mode()),
+        plan,
+        prop::option::weighted(0.3, 0..16_usize),
+        calls,
+    )
         .prop_map(|(settings, lists, mode, plan, always, mut calls)| {
             calls.sort_by_key(|call| TOOLS.iter().position(|tool| *tool == call.tool));
-            Case { settings, lists, mode, plan, always, calls }
+            Case {
+                settings,
+                lists,
+                mode,
+                plan,
+                always,
+                calls,
+            }
         })
 }
 
@@ -224,13 +283,24 @@ pub(super) fn plain() -> Case {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let mut call = |tool: &'static str| {
         let args = args(tool).new_tree(&mut runner).unwrap().current();
-        Call { tool, name: if tool == "wrong_args" { "read_file" } else { tool }, args }
+        Call {
+            tool,
+            name: if tool == "wrong_args" {
+                "read_file"
+            } else {
+                tool
+            },
+            args,
+        }
     };
     let mut calls: Vec<Call> = TOOLS.into_iter().map(&mut call).collect();
     // Whichever path was drawn, it is to be one that nothing protects.
     for call in &mut calls {
         for key in ["path", "file_path", "from"] {
-            if call.args.get(key).is_some() && call.tool != "wrong_args" && call.tool != "memory_get" {
+            if call.args.get(key).is_some()
+                && call.tool != "wrong_args"
+                && call.tool != "memory_get"
+            {
                 call.args[key] = json!("a.txt");
             }
         }
@@ -242,5 +312,12 @@ pub(super) fn plain() -> Case {
         "client_tools": [{"name": "phone", "description": "Calls.", "effect": "reads"}], "permission_mode": "default",
         "permissions": [], "commands": {}, "memory": {"flush": false},
     });
-    Case { settings, lists: json!({}), mode: None, plan: Plan::None, always: None, calls }
+    Case {
+        settings,
+        lists: json!({}),
+        mode: None,
+        plan: Plan::None,
+        always: None,
+        calls,
+    }
 }

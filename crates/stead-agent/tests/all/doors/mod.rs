@@ -22,7 +22,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use stead_agent::{Agent, Answer, Approvals, Approver, Question, Reply, RunOptions, Terms};
 use stead_core::Ceiling;
-use stead_core::{Block, Change, Entry, Line, PermissionMode, PlanStage, ResultStatus, SessionId, Set};
+use stead_core::{
+    Block, Change, Entry, Line, PermissionMode, PlanStage, ResultStatus, SessionId, Set,
+};
 use stead_model::Model;
 use stead_store::Wait;
 use stead_tools::Standing;
@@ -52,8 +54,14 @@ fn lay_out(dir: &Path, case: &Case) {
     };
     put("agent.yaml", &case.settings.to_string());
     put("tools.json", &case.lists.to_string());
-    put("subagents/helper.md", "---\ndescription: Helps.\nworkspace: {mode: shared}\n---\nHelp.\n");
-    put("skills/hello/SKILL.md", "---\nname: hello\ndescription: Says hello.\n---\nSay hello.\n");
+    put(
+        "subagents/helper.md",
+        "---\ndescription: Helps.\nworkspace: {mode: shared}\n---\nHelp.\n",
+    );
+    put(
+        "skills/hello/SKILL.md",
+        "---\nname: hello\ndescription: Says hello.\n---\nSay hello.\n",
+    );
     put(
         "hooks/h.yaml",
         &format!(
@@ -69,13 +77,20 @@ fn lay_out(dir: &Path, case: &Case) {
 
 /// Makes the calls wherever it is told to; elsewhere it has nothing to do.
 fn caller(calls: &[Call]) -> Arc<dyn Model> {
-    let calls: Vec<(&'static str, serde_json::Value)> =
-        calls.iter().map(|call| (call.name, call.args.clone())).collect();
-    answers(move |task, said, _| match (task.lines().next().unwrap_or_default(), said) {
-        ("by itself" | "by a child" | "by a hook", 0) => Says::Calls(calls.clone()),
-        ("hand over", 0) => Says::Calls(vec![("task", json!({"agent": "general-purpose", "prompt": "by a child"}))]),
-        (_, _) => Says::Text("{}".into()),
-    })
+    let calls: Vec<(&'static str, serde_json::Value)> = calls
+        .iter()
+        .map(|call| (call.name, call.args.clone()))
+        .collect();
+    answers(
+        move |task, said, _| match (task.lines().next().unwrap_or_default(), said) {
+            ("by itself" | "by a child" | "by a hook", 0) => Says::Calls(calls.clone()),
+            ("hand over", 0) => Says::Calls(vec![(
+                "task",
+                json!({"agent": "general-purpose", "prompt": "by a child"}),
+            )]),
+            (_, _) => Says::Text("{}".into()),
+        },
+    )
 }
 
 /// Allows what it is asked for good.
@@ -99,8 +114,16 @@ impl Case {
     /// What a person sets for the session.
     fn set(&self) -> Vec<Set> {
         let mode = self.mode.map(|to| Change::Mode { to });
-        let plan = (self.plan == Plan::Making).then(|| Change::Plan { plan: Some(making()) });
-        mode.into_iter().chain(plan).map(|change| Set { change, by: "ann".to_owned() }).collect()
+        let plan = (self.plan == Plan::Making).then(|| Change::Plan {
+            plan: Some(making()),
+        });
+        mode.into_iter()
+            .chain(plan)
+            .map(|change| Set {
+                change,
+                by: "ann".to_owned(),
+            })
+            .collect()
     }
 
     fn planning(&self) -> Option<String> {
@@ -109,7 +132,9 @@ impl Case {
 }
 
 fn making() -> PlanStage {
-    PlanStage::Making { file: PLAN.to_owned() }
+    PlanStage::Making {
+        file: PLAN.to_owned(),
+    }
 }
 
 /// What became of a call by the journal of its session.
@@ -120,7 +145,9 @@ fn seen(lines: &[Line], index: usize) -> Seen {
         match &line.entry {
             Entry::Call(call) if call.id == id => return Seen::Allowed,
             Entry::Ask(ask) if ask.id == id => return Seen::Asks(ask.rule.clone()),
-            Entry::Result(found) if found.id == id => result = Some((found.status, blocks(&found.content))),
+            Entry::Result(found) if found.id == id => {
+                result = Some((found.status, blocks(&found.content)))
+            }
             _ => {}
         }
     }
@@ -135,7 +162,9 @@ fn seen(lines: &[Line], index: usize) -> Seen {
 
 fn refused(status: ResultStatus, text: String) -> Seen {
     match status {
-        ResultStatus::Denied => Seen::Denied(text.strip_prefix("denied: ").unwrap_or(&text).to_owned()),
+        ResultStatus::Denied => {
+            Seen::Denied(text.strip_prefix("denied: ").unwrap_or(&text).to_owned())
+        }
         _ => Seen::NoCall(text),
     }
 }
@@ -147,11 +176,16 @@ async fn lines(agent: &Arc<Agent>, id: &SessionId) -> Vec<Line> {
 /// Those that a session of another has handed work to.
 async fn children(agent: &Arc<Agent>, of: &SessionId) -> Vec<SessionId> {
     let all = agent.sessions().list().await.unwrap();
-    all.into_iter().filter(|summary| summary.parent.as_ref() == Some(of)).map(|summary| summary.id).collect()
+    all.into_iter()
+        .filter(|summary| summary.parent.as_ref() == Some(of))
+        .map(|summary| summary.id)
+        .collect()
 }
 
 fn files(agent: &Arc<Agent>) -> Arc<dyn Vfs> {
-    agent.place().files(agent.owner(), &SessionId::outside(), None)
+    agent
+        .place()
+        .files(agent.owner(), &SessionId::outside(), None)
 }
 
 /// Panics unless each call was judged as the gate judges it.
@@ -162,12 +196,32 @@ async fn check(agent: &Arc<Agent>, case: &Case, door: &Door<'_>, met: &Met) {
     for (index, call) in door.calls.iter().enumerate() {
         let seen = seen(&journal, index).short();
         if is_child && call.tool.starts_with("memory_") {
-            assert!(matches!(&seen, Seen::NoCall(_)), "{}: {} {}: {seen:?}", door.name, call.name, call.args);
+            assert!(
+                matches!(&seen, Seen::NoCall(_)),
+                "{}: {} {}: {seen:?}",
+                door.name,
+                call.name,
+                call.args
+            );
             continue;
         }
-        let want = expected(agent, (&tools, &files(agent)), (&door.terms, &door.standing), call).await.short();
-        assert_eq!(seen, want, "{}: {} {}{case:?}", door.name, call.name, call.args);
-        *met.lock().unwrap().entry((call.tool, seen.kind())).or_default() += 1;
+        let want = expected(
+            agent,
+            (&tools, &files(agent)),
+            (&door.terms, &door.standing),
+            call,
+        )
+        .await
+        .short();
+        assert_eq!(
+            seen, want,
+            "{}: {} {}{case:?}",
+            door.name, call.name, call.args
+        );
+        *met.lock()
+            .unwrap()
+            .entry((call.tool, seen.kind()))
+            .or_default() += 1;
     }
 }
 
@@ -183,7 +237,11 @@ async fn say_yes(agent: &Arc<Agent>, id: &SessionId) -> Vec<String> {
                 "phone" => Answer::Respond("they said hello".to_owned()),
                 _ => Answer::Yes,
             };
-            Reply { id: question.id.clone(), args_hash: question.args_hash.clone(), answer }
+            Reply {
+                id: question.id.clone(),
+                args_hash: question.args_hash.clone(),
+                answer,
+            }
         })
         .collect();
     if !replies.is_empty() {
@@ -203,21 +261,45 @@ async fn check_resumed(agent: &Arc<Agent>, case: &Case, door: &Door<'_>) {
         if !asked.contains(&id) {
             continue;
         }
-        let want = expected(agent, (&tools, &files(agent)), (&door.terms, &door.standing), call).await;
-        let began = journal.iter().any(|line| matches!(&line.entry, Entry::Call(begun) if begun.id == id));
+        let want = expected(
+            agent,
+            (&tools, &files(agent)),
+            (&door.terms, &door.standing),
+            call,
+        )
+        .await;
+        let began = journal
+            .iter()
+            .any(|line| matches!(&line.entry, Entry::Call(begun) if begun.id == id));
         let result = journal.iter().find_map(|line| match &line.entry {
-            Entry::Result(result) if result.id == id => Some((result.status, blocks(&result.content))),
+            Entry::Result(result) if result.id == id => {
+                Some((result.status, blocks(&result.content)))
+            }
             _ => None,
         });
-        let (status, text) = result.unwrap_or_else(|| panic!("{}: nothing became of {id}{case:?}", door.name));
-        let at = format!("{}, resumed: {} {}: {text}{case:?}", door.name, call.name, call.args);
+        let (status, text) =
+            result.unwrap_or_else(|| panic!("{}: nothing became of {id}{case:?}", door.name));
+        let at = format!(
+            "{}, resumed: {} {}: {text}{case:?}",
+            door.name, call.name, call.args
+        );
         match want {
             // Whoever carried it out has done so.
-            Seen::Asks(_) if call.tool == "phone" => assert_eq!((began, status), (false, ResultStatus::Ok), "{at}"),
+            Seen::Asks(_) if call.tool == "phone" => {
+                assert_eq!((began, status), (false, ResultStatus::Ok), "{at}")
+            }
             Seen::Denied(_) if call.tool == "phone" => assert!(!began, "{at}"),
-            Seen::Denied(rule) => assert_eq!((began, refused(status, text)), (false, Seen::Denied(rule)), "{at}"),
+            Seen::Denied(rule) => assert_eq!(
+                (began, refused(status, text)),
+                (false, Seen::Denied(rule)),
+                "{at}"
+            ),
             Seen::Allowed | Seen::Asks(_) => assert!(began, "{at}"),
-            Seen::NoCall(why) => assert_eq!((began, refused(status, text)), (false, Seen::NoCall(why)), "{at}"),
+            Seen::NoCall(why) => assert_eq!(
+                (began, refused(status, text)),
+                (false, Seen::NoCall(why)),
+                "{at}"
+            ),
         }
     }
 }
@@ -225,29 +307,59 @@ async fn check_resumed(agent: &Arc<Agent>, case: &Case, door: &Door<'_>) {
 /// Whoever calls one tool, and who only wants to know.
 async fn check_outside(agent: &Arc<Agent>, case: &Case) {
     let tools = agent.outside_turn().await.unwrap().tools;
-    let terms =
-        Terms { mode: case.configured(), granted: agent.grants(agent.owner()).await.unwrap(), ..Terms::default() };
+    let terms = Terms {
+        mode: case.configured(),
+        granted: agent.grants(agent.owner()).await.unwrap(),
+        ..Terms::default()
+    };
     for call in &case.calls {
         let at = format!("{} {}{case:?}", call.name, call.args);
-        let want = expected(agent, (&tools, &files(agent)), (&terms, &Standing::default()), call).await;
+        let want = expected(
+            agent,
+            (&tools, &files(agent)),
+            (&terms, &Standing::default()),
+            call,
+        )
+        .await;
         let explained = agent.explain(call.name, call.args.clone()).await;
         if let Ok(verdict) = &explained {
-            let left_out = tools.left_out(call.name).cloned().map(|tool| (tool, call.args.clone()));
-            let (tool, args) = left_out.map_or_else(|| tools.prepare(call.name, call.args.clone()), Ok).unwrap();
+            let left_out = tools
+                .left_out(call.name)
+                .cloned()
+                .map(|tool| (tool, call.args.clone()));
+            let (tool, args) = left_out
+                .map_or_else(|| tools.prepare(call.name, call.args.clone()), Ok)
+                .unwrap();
             assert_eq!(
                 *verdict,
                 oracle::verdict(agent, (&tools, &files(agent)), &terms, &*tool, &args).await,
                 "explained: {at}"
             );
         }
-        let called = agent.call_tool(call.name, call.args.clone(), &Approvals::Park, CancellationToken::new()).await;
+        let called = agent
+            .call_tool(
+                call.name,
+                call.args.clone(),
+                &Approvals::Park,
+                CancellationToken::new(),
+            )
+            .await;
         let text = blocks(&called.content);
-        let asks = |rule: &String| format!("denied: nobody approved it ({rule}); --approve all would");
+        let asks =
+            |rule: &String| format!("denied: nobody approved it ({rule}); --approve all would");
         match (&want, called.status) {
-            (Seen::Asks(rule), ResultStatus::Denied) => assert_eq!(text, asks(rule), "called: {at}"),
-            (Seen::Denied(_), ResultStatus::Denied) => assert_eq!(refused(called.status, text), want, "called: {at}"),
-            (Seen::Allowed, ResultStatus::Ok | ResultStatus::Error) => assert!(explained.is_ok(), "called: {at}"),
-            (Seen::NoCall(_), ResultStatus::Error) => assert_eq!(refused(called.status, text), want, "called: {at}"),
+            (Seen::Asks(rule), ResultStatus::Denied) => {
+                assert_eq!(text, asks(rule), "called: {at}")
+            }
+            (Seen::Denied(_), ResultStatus::Denied) => {
+                assert_eq!(refused(called.status, text), want, "called: {at}")
+            }
+            (Seen::Allowed, ResultStatus::Ok | ResultStatus::Error) => {
+                assert!(explained.is_ok(), "called: {at}")
+            }
+            (Seen::NoCall(_), ResultStatus::Error) => {
+                assert_eq!(refused(called.status, text), want, "called: {at}")
+            }
             (want, status) => panic!("called: {at}: {status:?} {text}, not {want:?}"),
         }
     }
@@ -259,33 +371,66 @@ async fn through_every_door(case: &Case, met: &Met) {
     let agent = agent_with_host(dir.path(), caller(&case.calls)).await;
     if let Some(call) = case.always.and_then(|index| case.calls.get(index)) {
         let ann = Approvals::Person(Arc::new(ForGood));
-        agent.call_tool(call.name, call.args.clone(), &ann, CancellationToken::new()).await;
+        agent
+            .call_tool(call.name, call.args.clone(), &ann, CancellationToken::new())
+            .await;
     }
     let granted = agent.grants(agent.owner()).await.unwrap();
     let mode = case.mode.unwrap_or(case.configured());
     let own = Terms {
         mode,
-        ceiling: Ceiling { planning: case.planning(), ..Ceiling::default() },
+        ceiling: Ceiling {
+            planning: case.planning(),
+            ..Ceiling::default()
+        },
         granted: granted.clone(),
         denied: Vec::new(),
     };
-    let ceiling = Ceiling { modes: vec![mode], planning: case.planning(), ..Ceiling::default() };
-    let below = Terms { mode: case.configured(), ceiling, granted, denied: Vec::new() };
+    let ceiling = Ceiling {
+        modes: vec![mode],
+        planning: case.planning(),
+        ..Ceiling::default()
+    };
+    let below = Terms {
+        mode: case.configured(),
+        ceiling,
+        granted,
+        denied: Vec::new(),
+    };
     let run = |input: &'static str| {
-        let (agent, options) = (agent.clone(), RunOptions { set: case.set(), ..RunOptions::default() });
+        let (agent, options) = (
+            agent.clone(),
+            RunOptions {
+                set: case.set(),
+                ..RunOptions::default()
+            },
+        );
         async move {
             let id = session(&input.replace(' ', "-"));
-            agent.session(id.clone()).run(vec![Block::text(input)], options).await.unwrap();
+            agent
+                .session(id.clone())
+                .run(vec![Block::text(input)], options)
+                .await
+                .unwrap();
             id
         }
     };
     let standing = match case.plan {
         Plan::None => Standing::default(),
-        Plan::Making => Standing { plan: Some(making()), ..Standing::default() },
+        Plan::Making => Standing {
+            plan: Some(making()),
+            ..Standing::default()
+        },
     };
     let door = |name, session, terms: &Terms, standing: &Standing| {
         let (terms, standing) = (terms.clone(), standing.clone());
-        Door { name, session, terms, standing, calls: &case.calls }
+        Door {
+            name,
+            session,
+            terms,
+            standing,
+            calls: &case.calls,
+        }
     };
     let nowhere = Standing::default();
     let mut doors = vec![door("a run", run("by itself").await, &own, &standing)];
@@ -294,10 +439,18 @@ async fn through_every_door(case: &Case, met: &Met) {
     // The hook is asked at each run; what it does at the first is enough.
     let hooked = children(&agent, &doors[0].session).await;
     let of = |id: &SessionId| id.as_str().starts_with("sub-");
-    doors.extend(handed.iter().filter(|id| of(id)).map(|id| door("a child", id.clone(), &below, &nowhere)));
+    doors.extend(
+        handed
+            .iter()
+            .filter(|id| of(id))
+            .map(|id| door("a child", id.clone(), &below, &nowhere)),
+    );
     let asked = hooked.iter().filter(|id| !of(id));
     doors.extend(asked.map(|id| door("a hook", id.clone(), &below, &nowhere)));
-    assert!(doors.iter().any(|door| door.name == "a hook"), "the hook was not asked{case:?}");
+    assert!(
+        doors.iter().any(|door| door.name == "a hook"),
+        "the hook was not asked{case:?}"
+    );
     for door in &doors {
         check(&agent, case, door, met).await;
     }
@@ -306,8 +459,12 @@ async fn through_every_door(case: &Case, met: &Met) {
     let fresh = agent_with_host(dir.path(), caller(&[])).await;
     check_resumed(&fresh, case, &doors[0]).await;
     let mut later = case.clone();
-    let rule = json!({"operations": ["read", "write"], "paths": ["a.txt", "notes"], "mode": "deny"});
-    later.settings["permissions"].as_array_mut().unwrap().insert(0, rule);
+    let rule =
+        json!({"operations": ["read", "write"], "paths": ["a.txt", "notes"], "mode": "deny"});
+    later.settings["permissions"]
+        .as_array_mut()
+        .unwrap()
+        .insert(0, rule);
     later.settings["commands"]["deny"] = json!(["ls *"]);
     std::fs::write(dir.path().join("agent.yaml"), later.settings.to_string()).unwrap();
     let fresh = agent_with_host(dir.path(), caller(&[])).await;
@@ -320,7 +477,12 @@ async fn through_every_door(case: &Case, met: &Met) {
 #[test]
 fn a_call_gets_the_same_verdict_through_every_door() {
     let met = Met::default();
-    let config = Config { cases: CASES, max_shrink_iters: 200, failure_persistence: None, ..Config::default() };
+    let config = Config {
+        cases: CASES,
+        max_shrink_iters: 200,
+        failure_persistence: None,
+        ..Config::default()
+    };
     let mut runner = TestRunner::new(config);
     // Only the smallest case that fails is told of.
     let hook = std::panic::take_hook();
@@ -341,9 +503,22 @@ fn every_tool_is_let_through_every_door_where_nothing_speaks_against_it() {
     let met = Met::default();
     block_on(through_every_door(&plain(), &met));
     let met = met.into_inner().unwrap();
-    let never: Vec<&str> = TOOLS.into_iter().filter(|tool| !met.contains_key(&(tool, "allowed"))).collect();
+    let never: Vec<&str> = TOOLS
+        .into_iter()
+        .filter(|tool| !met.contains_key(&(tool, "allowed")))
+        .collect();
     // A person is always asked about these, and the rest are no calls.
-    assert_eq!(never, ["plan_exit", "phone", "execute", "no_such_tool", "wrong_args"], "{met:?}");
+    assert_eq!(
+        never,
+        [
+            "plan_exit",
+            "phone",
+            "execute",
+            "no_such_tool",
+            "wrong_args"
+        ],
+        "{met:?}"
+    );
 }
 
 #[test]
@@ -354,8 +529,11 @@ fn every_tool_of_a_session_is_among_those_that_are_drawn() {
         lay_out(dir.path(), &case);
         let agent = agent_with_host(dir.path(), caller(&[])).await;
         let tools = agent.outside_turn().await.unwrap().tools.specs();
-        let missing: Vec<&str> =
-            tools.iter().map(|spec| spec.name.as_str()).filter(|name| !TOOLS.contains(name)).collect();
+        let missing: Vec<&str> = tools
+            .iter()
+            .map(|spec| spec.name.as_str())
+            .filter(|name| !TOOLS.contains(name))
+            .collect();
         assert_eq!(missing, ["plan_enter"]);
     });
 }

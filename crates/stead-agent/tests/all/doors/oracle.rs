@@ -60,8 +60,10 @@ pub(super) async fn expected(
     call: &Call,
 ) -> Seen {
     let left_out = tools.left_out(call.name).cloned();
-    let prepared =
-        left_out.map_or_else(|| tools.prepare(call.name, call.args.clone()), |tool| Ok((tool, call.args.clone())));
+    let prepared = left_out.map_or_else(
+        || tools.prepare(call.name, call.args.clone()),
+        |tool| Ok((tool, call.args.clone())),
+    );
     let (tool, args) = match prepared {
         Ok(prepared) => prepared,
         Err(why) => return Seen::NoCall(why),
@@ -84,53 +86,112 @@ pub(super) async fn verdict(
     let workspace = agent.workspace();
     let spec = tool.spec();
     let unlisted = tools.find(&spec.name).is_none();
-    let mut accesses = if unlisted { Vec::new() } else { tool.accesses(args) };
+    let mut accesses = if unlisted {
+        Vec::new()
+    } else {
+        tool.accesses(args)
+    };
     let mut below = Vec::new();
     let mut command = tool.command(args).map(|text| {
         let judged = shell::judge(&workspace.config().commands, text);
-        let reads = if judged.reads.is_some() { Reads::Only } else { Reads::NotOnly };
+        let reads = if judged.reads.is_some() {
+            Reads::Only
+        } else {
+            Reads::NotOnly
+        };
         let ruled = match judged.kind {
-            VerdictKind::Ask if !judged.rule.starts_with("commands.") => Ruled::Unruled(judged.rule.clone()),
-            kind => Ruled::By(Verdict { kind, rule: judged.rule.clone() }),
+            VerdictKind::Ask if !judged.rule.starts_with("commands.") => {
+                Ruled::Unruled(judged.rule.clone())
+            }
+            kind => Ruled::By(Verdict {
+                kind,
+                rule: judged.rule.clone(),
+            }),
         };
         if judged.kind != VerdictKind::Deny {
             let folder = args.get("cwd").and_then(Value::as_str).unwrap_or(".");
-            let reads = judged.parts.iter().flat_map(|part| part.reads.iter().map(move |path| (part, path)));
+            let reads = judged
+                .parts
+                .iter()
+                .flat_map(|part| part.reads.iter().map(move |path| (part, path)));
             for (part, path) in reads {
-                assert!(!path.starts_with('/'), "no command of this test names what lies elsewhere");
-                let path = VPath::parse(folder).and_then(|folder| folder.join(path)).unwrap();
-                accesses.push(Access { path: path.to_string(), kind: AccessKind::Read, reach: Reach::Content });
+                assert!(
+                    !path.starts_with('/'),
+                    "no command of this test names what lies elsewhere"
+                );
+                let path = VPath::parse(folder)
+                    .and_then(|folder| folder.join(path))
+                    .unwrap();
+                accesses.push(Access {
+                    path: path.to_string(),
+                    kind: AccessKind::Read,
+                    reach: Reach::Content,
+                });
                 if part.is_by_reads() && part.depth == shell::Depth::Below {
-                    below.push(Access { path: path.to_string(), kind: AccessKind::Read, reach: Reach::Tree });
+                    below.push(Access {
+                        path: path.to_string(),
+                        kind: AccessKind::Read,
+                        reach: Reach::Tree,
+                    });
                 }
             }
         }
-        if judged.parts.iter().any(|part| part.is_by_reads() && part.depth == shell::Depth::Repository) {
+        if judged
+            .parts
+            .iter()
+            .any(|part| part.is_by_reads() && part.depth == shell::Depth::Repository)
+        {
             let path = VPath::root().to_string();
-            below.push(Access { path, kind: AccessKind::Read, reach: Reach::Tree });
+            below.push(Access {
+                path,
+                kind: AccessKind::Read,
+                reach: Reach::Tree,
+            });
         }
-        Command { text: text.to_owned(), ruled, reads }
+        Command {
+            text: text.to_owned(),
+            ruled,
+            reads,
+        }
     });
     if let Some(command) = &mut command
         && let Ok(Some(verdict)) = stead_vfs::judge(&workspace.rules, &**files, &below).await
         && verdict.kind != VerdictKind::Allow
     {
-        let rule = format!("commands.reads: {}; name the files or folders to look at", verdict.rule);
+        let rule = format!(
+            "commands.reads: {}; name the files or folders to look at",
+            verdict.rule
+        );
         command.ruled = Ruled::By(Verdict::ask(rule));
     }
     let mut lies = Vec::new();
-    for path in accesses.iter().filter_map(|access| VPath::parse(&access.path).ok()) {
+    for path in accesses
+        .iter()
+        .filter_map(|access| VPath::parse(&access.path).ok())
+    {
         lies.extend(files.resolve(&path).await.ok());
     }
     let files = match stead_vfs::judge(&workspace.rules, &**files, &accesses).await {
         Ok(files) => files,
         Err(error) => return Verdict::deny(error.to_string()),
     };
-    let (tool_name, effect, flagged) = (spec.name.clone(), spec.risk.effect, tool.always_asks(args));
+    let (tool_name, effect, flagged) =
+        (spec.name.clone(), spec.risk.effect, tool.always_asks(args));
     let (args, tainted, project) = (args.clone(), None, None);
     let excluded = None;
-    let judged =
-        Judged { tool: tool_name, effect, args, unlisted, excluded, files, lies, command, project, tainted, flagged };
+    let judged = Judged {
+        tool: tool_name,
+        effect,
+        args,
+        unlisted,
+        excluded,
+        files,
+        lies,
+        command,
+        project,
+        tainted,
+        flagged,
+    };
     let verdict = judge(agent.gate(), terms, &judged);
     match (tool.hands(), verdict.kind) {
         (Hands::Client, VerdictKind::Allow) => {

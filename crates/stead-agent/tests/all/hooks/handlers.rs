@@ -15,21 +15,48 @@ use stead_testkit::{FakeModel, reply};
 #[test]
 fn a_program_gets_what_it_is_told_and_nothing_of_the_process() {
     let scene = Scene::new(writes());
-    scene.put("hooks/see.sh", "#!/bin/sh\nenv | sort > \"$1\"; pwd >> \"$1\"; cat > \"$2\"\n");
+    scene.put(
+        "hooks/see.sh",
+        "#!/bin/sh\nenv | sort > \"$1\"; pwd >> \"$1\"; cat > \"$2\"\n",
+    );
     let text = "name: h\nevents: [before_tool_call]\nhandler:\n  type: command\n  command: /bin/sh\n  \
                 args: [see.sh, out file, told.jsonl]\n  cwd: hooks\n  env: {LEVEL: '9'}\n";
     scene.put("hooks/h.yaml", text);
     block_on(async {
         let ran = scene.run().await;
-        assert_eq!(results(&ran.lines)[0].1, ResultStatus::Ok, "{:?}", ran.hooks());
+        assert_eq!(
+            results(&ran.lines)[0].1,
+            ResultStatus::Ok,
+            "{:?}",
+            ran.hooks()
+        );
         let root = scene.dir.path().canonicalize().unwrap();
         let seen = scene.read("hooks/out file").unwrap();
-        let mut names: Vec<&str> = seen.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
+        let mut names: Vec<&str> = seen
+            .lines()
+            .filter_map(|line| Some(line.split_once('=')?.0))
+            .collect();
         // The shell's own.
         names.retain(|name| !["PWD", "OLDPWD", "SHLVL", "_"].contains(name));
-        assert_eq!(names, ["LEVEL", "PATH", "STEAD_EVENT", "STEAD_EXEC_ID", "STEAD_SESSION", "STEAD_WORKSPACE"]);
-        assert_eq!(seen.lines().last(), Some(root.join("hooks").to_str().unwrap()));
-        assert_eq!(told(&scene.path("hooks/told.jsonl"))[0]["tool"]["name"], "write_file");
+        assert_eq!(
+            names,
+            [
+                "LEVEL",
+                "PATH",
+                "STEAD_EVENT",
+                "STEAD_EXEC_ID",
+                "STEAD_SESSION",
+                "STEAD_WORKSPACE"
+            ]
+        );
+        assert_eq!(
+            seen.lines().last(),
+            Some(root.join("hooks").to_str().unwrap())
+        );
+        assert_eq!(
+            told(&scene.path("hooks/told.jsonl"))[0]["tool"]["name"],
+            "write_file"
+        );
     });
 }
 
@@ -62,8 +89,7 @@ fn an_address_is_asked_in_json_and_anything_but_success_is_no_answer() {
     let no = "HTTP/1.1 200 OK\r\ncontent-length: 38\r\nconnection: close\r\n\r\n{\"decision\":\"block\",\"reason\":\"by web\"}";
     let yes = "HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n";
     let broken = "HTTP/1.1 500 Oh\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
-    let elsewhere =
-        "HTTP/1.1 302 Go\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+    let elsewhere = "HTTP/1.1 302 Go\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
     let page = "HTTP/1.1 200 OK\r\ncontent-length: 13\r\nconnection: close\r\n\r\n<html></html>";
     for (answer, outcome, said) in [
         (Some(yes), HookOutcome::Passed, ""),
@@ -84,12 +110,21 @@ fn an_address_is_asked_in_json_and_anything_but_success_is_no_answer() {
             let ran = scene.run().await;
             assert_eq!(ran.outcomes(), [outcome], "{:?}", ran.hooks());
             assert!(ran.hooks()[0].contains(said), "{:?}", ran.hooks());
-            assert_eq!(scene.read("a.txt").is_some(), outcome == HookOutcome::Passed);
+            assert_eq!(
+                scene.read("a.txt").is_some(),
+                outcome == HookOutcome::Passed
+            );
         });
         let request = served.join().unwrap();
         assert!(request.starts_with("POST /hook HTTP/1.1\r\n"), "{request}");
-        assert!(request.to_lowercase().contains("x-key: abc\r\n"), "{request}");
-        assert!(request.contains("\"event\":\"before_tool_call\""), "{request}");
+        assert!(
+            request.to_lowercase().contains("x-key: abc\r\n"),
+            "{request}"
+        );
+        assert!(
+            request.contains("\"event\":\"before_tool_call\""),
+            "{request}"
+        );
     }
 }
 
@@ -98,14 +133,20 @@ fn an_address_is_asked_in_json_and_anything_but_success_is_no_answer() {
 fn a_model_decides_in_json() {
     for (words, outcome) in [
         ("{}", HookOutcome::Passed),
-        ("Well:\n```json\n{\"decision\": \"block\", \"reason\": \"no greetings\"}\n```", HookOutcome::Blocked),
+        (
+            "Well:\n```json\n{\"decision\": \"block\", \"reason\": \"no greetings\"}\n```",
+            HookOutcome::Blocked,
+        ),
         ("I would rather not.", HookOutcome::Failed),
     ] {
         let scene = Scene::of(FakeModel::start_with(move |request| {
             let body = String::from_utf8_lossy(&request.body).into_owned();
             match body.contains("hook of an agent harness") {
                 true => {
-                    assert!(body.contains("Refuse greetings.") && body.contains("before_tool_call"), "{body}");
+                    assert!(
+                        body.contains("Refuse greetings.") && body.contains("before_tool_call"),
+                        "{body}"
+                    );
                     reply().text(words)
                 }
                 false if request.result_count() > 0 => reply().text("done"),
@@ -113,15 +154,24 @@ fn a_model_decides_in_json() {
             }
         }));
         let handler = "handler: {type: prompt, prompt: Refuse greetings.}";
-        scene.put("hooks/h.yaml", &format!("name: h\nevents: [before_tool_call]\n{handler}\n"));
+        scene.put(
+            "hooks/h.yaml",
+            &format!("name: h\nevents: [before_tool_call]\n{handler}\n"),
+        );
         block_on(async {
             let agent = scene.agent().await;
             let ran = scene.run_with(&agent, RunOptions::default()).await;
             assert_eq!(ran.outcomes(), [outcome], "{words}: {:?}", ran.hooks());
-            assert_eq!(scene.read("a.txt").is_some(), outcome == HookOutcome::Passed, "{words}");
+            assert_eq!(
+                scene.read("a.txt").is_some(),
+                outcome == HookOutcome::Passed,
+                "{words}"
+            );
             // What it used is on the list.
             let name = agent.workspace().config().agent();
-            let usage = scene.read(&format!("agents/{name}/token_usage.jsonl")).unwrap();
+            let usage = scene
+                .read(&format!("agents/{name}/token_usage.jsonl"))
+                .unwrap();
             assert_eq!(usage.matches("\"purpose\":\"hook\"").count(), 1, "{usage}");
         });
     }
@@ -133,8 +183,16 @@ struct Reviewer {
 }
 
 impl Delegate for Reviewer {
-    fn ask<'a>(&'a self, agent: &'a str, task: &'a str, _: &'a Bound) -> BoxFuture<'a, Result<String, String>> {
-        self.asked.lock().unwrap().push((agent.to_owned(), task.to_owned()));
+    fn ask<'a>(
+        &'a self,
+        agent: &'a str,
+        task: &'a str,
+        _: &'a Bound,
+    ) -> BoxFuture<'a, Result<String, String>> {
+        self.asked
+            .lock()
+            .unwrap()
+            .push((agent.to_owned(), task.to_owned()));
         Box::pin(async { Ok("{\"decision\": \"block\", \"reason\": \"reviewed\"}".to_owned()) })
     }
 }
@@ -145,9 +203,15 @@ fn an_agent_is_handed_the_task_and_one_that_does_not_decide_closes_the_door() {
     // Without another to ask it is the workspace's own reviewer, whom the model gives no JSON.
     for present in [true, false] {
         let scene = Scene::new(writes());
-        scene.put("subagents/reviewer.md", "---\ndescription: Reviews.\n---\nReview.\n");
+        scene.put(
+            "subagents/reviewer.md",
+            "---\ndescription: Reviews.\n---\nReview.\n",
+        );
         let handler = "handler: {type: agent, agent: reviewer, task: Review this call.}";
-        scene.put("hooks/h.yaml", &format!("name: h\nevents: [before_tool_call]\n{handler}\n"));
+        scene.put(
+            "hooks/h.yaml",
+            &format!("name: h\nevents: [before_tool_call]\n{handler}\n"),
+        );
         block_on(async {
             let agent = scene.agent().await;
             let reviewer = Arc::new(Reviewer::default());
@@ -159,10 +223,19 @@ fn an_agent_is_handed_the_task_and_one_that_does_not_decide_closes_the_door() {
             let asked = reviewer.asked.lock().unwrap();
             assert_eq!(asked.len(), usize::from(present));
             if let Some((agent, task)) = asked.first() {
-                assert_eq!((agent.as_str(), ran.outcomes()), ("reviewer", vec![HookOutcome::Blocked]));
-                assert!(task.starts_with("Review this call.") && task.contains("\"write_file\""), "{task}");
+                assert_eq!(
+                    (agent.as_str(), ran.outcomes()),
+                    ("reviewer", vec![HookOutcome::Blocked])
+                );
+                assert!(
+                    task.starts_with("Review this call.") && task.contains("\"write_file\""),
+                    "{task}"
+                );
             } else {
-                assert_eq!(ran.hooks(), ["h before_tool_call failed: its answer has no JSON object in it"]);
+                assert_eq!(
+                    ran.hooks(),
+                    ["h before_tool_call failed: its answer has no JSON object in it"]
+                );
             }
         });
     }

@@ -23,7 +23,10 @@ async fn content(path: &Path) -> String {
 /// Whether a process is there and no mere remainder.
 fn lives(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit(") ").next().and_then(|rest| rest.chars().next()).is_some_and(|state| state != 'Z')
+    stat.rsplit(") ")
+        .next()
+        .and_then(|rest| rest.chars().next())
+        .is_some_and(|state| state != 'Z')
 }
 
 async fn gone(pid: &str) {
@@ -36,12 +39,20 @@ async fn gone(pid: &str) {
 #[test]
 fn a_cancelled_run_takes_its_hook_with_it() {
     let scene = Scene::new(writes());
-    scene.hook("h", "before_tool_call", "sleep 300 & echo $! > pid; wait", "timeout_seconds: 600");
+    scene.hook(
+        "h",
+        "before_tool_call",
+        "sleep 300 & echo $! > pid; wait",
+        "timeout_seconds: 600",
+    );
     scene.hook("end", "run_end", "cat > end.json", "");
     block_on(async {
         let agent = scene.agent().await;
         let cancel = CancellationToken::new();
-        let options = RunOptions { cancel: cancel.clone(), ..RunOptions::default() };
+        let options = RunOptions {
+            cancel: cancel.clone(),
+            ..RunOptions::default()
+        };
         let stop = async {
             let pid = content(&scene.path("pid")).await;
             cancel.cancel();
@@ -51,9 +62,19 @@ fn a_cancelled_run_takes_its_hook_with_it() {
         assert_eq!(ran.report.as_ref().unwrap().outcome, Outcome::Cancelled);
         gone(&pid).await;
         assert_eq!(results(&ran.lines)[0].1, ResultStatus::Skipped);
-        assert_eq!(ran.outcomes(), [HookOutcome::Failed, HookOutcome::Passed], "{:?}", ran.hooks());
+        assert_eq!(
+            ran.outcomes(),
+            [HookOutcome::Failed, HookOutcome::Passed],
+            "{:?}",
+            ran.hooks()
+        );
         // Who wants to know how it ended is told all the same.
-        assert!(scene.read("end.json").unwrap().contains("\"outcome\":\"cancelled\""));
+        assert!(
+            scene
+                .read("end.json")
+                .unwrap()
+                .contains("\"outcome\":\"cancelled\"")
+        );
     });
 }
 
@@ -65,7 +86,12 @@ async fn agent_of(dir: &Path, url: &str) -> std::sync::Arc<Agent> {
         ..ModelSettings::default()
     };
     let model = connect(&settings, &|_| None).unwrap();
-    Agent::builder().workspace(dir).model_arc(model).build().await.unwrap()
+    Agent::builder()
+        .workspace(dir)
+        .model_arc(model)
+        .build()
+        .await
+        .unwrap()
 }
 
 const KILLED: &str = "hooks::lives::a_process_killed_during_a_hook_leaves_a_session_that_goes_on";
@@ -80,9 +106,14 @@ fn a_process_killed_during_a_hook_leaves_a_session_that_goes_on() {
             let mut chat = agent.session(session("s"));
             let kill = async {
                 content(&dir.join("asked")).await;
-                rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
+                rustix::process::kill_process(
+                    rustix::process::getpid(),
+                    rustix::process::Signal::KILL,
+                )
+                .unwrap();
             };
-            let _ = futures_util::future::join(chat.run(text("go"), RunOptions::default()), kill).await;
+            let _ =
+                futures_util::future::join(chat.run(text("go"), RunOptions::default()), kill).await;
         });
     }
     for event in ["before_tool_call", "after_tool_call"] {
@@ -92,7 +123,10 @@ fn a_process_killed_during_a_hook_leaves_a_session_that_goes_on() {
         scene.hook("h", event, script, "timeout_seconds: 600");
         scene.put("wait", "");
         let dir = scene.dir.path().to_str().unwrap().to_owned();
-        let child = Child::spawn(KILLED, [("dir", dir.as_str()), ("url", &scene.server.base_url())]);
+        let child = Child::spawn(
+            KILLED,
+            [("dir", dir.as_str()), ("url", &scene.server.base_url())],
+        );
         let ended = child.wait(Duration::from_secs(20));
         assert_eq!(ended.death, Death::Signal(9), "{ended}");
         std::fs::remove_file(scene.path("wait")).unwrap();
@@ -100,9 +134,14 @@ fn a_process_killed_during_a_hook_leaves_a_session_that_goes_on() {
             let agent = agent_of(scene.dir.path(), &scene.server.base_url()).await;
             let mut chat = agent.session(session("s"));
             let report = chat.resume(RunOptions::default()).await.unwrap();
-            assert_eq!((report.outcome, report.text.as_str()), (Outcome::Completed, "done"), "{event}");
+            assert_eq!(
+                (report.outcome, report.text.as_str()),
+                (Outcome::Completed, "done"),
+                "{event}"
+            );
             let (lines, _) = journal(&agent, &session("s")).await;
-            let statuses: Vec<ResultStatus> = results(&lines).iter().map(|result| result.1).collect();
+            let statuses: Vec<ResultStatus> =
+                results(&lines).iter().map(|result| result.1).collect();
             match event {
                 // The call had not begun: the hook is asked again, and it runs.
                 "before_tool_call" => {

@@ -32,7 +32,13 @@ struct Ran {
 
 /// Writes one file, then is done.
 fn writes() -> Vec<Answer> {
-    vec![reply().call("write_file", json!({"file_path": "a.txt", "content": "hello"})), reply().text("done")]
+    vec![
+        reply().call(
+            "write_file",
+            json!({"file_path": "a.txt", "content": "hello"}),
+        ),
+        reply().text("done"),
+    ]
 }
 
 impl Scene {
@@ -41,7 +47,10 @@ impl Scene {
     }
 
     fn of(server: FakeModel) -> Self {
-        let scene = Self { dir: tempfile::tempdir().unwrap(), server };
+        let scene = Self {
+            dir: tempfile::tempdir().unwrap(),
+            server,
+        };
         scene.put("agent.yaml", "memory: {flush: false}\n");
         scene
     }
@@ -59,8 +68,9 @@ impl Scene {
     /// A hook that is a line of shell.
     fn hook(&self, name: &str, events: &str, script: &str, more: &str) {
         let command = json!(script);
-        let text =
-            format!("name: {name}\nevents: [{events}]\nhandler: {{type: command, command: {command}}}\n{more}\n");
+        let text = format!(
+            "name: {name}\nevents: [{events}]\nhandler: {{type: command, command: {command}}}\n{more}\n"
+        );
         self.put(&format!("hooks/{name}.yaml"), &text);
     }
 
@@ -76,17 +86,26 @@ impl Scene {
 
     async fn agent(&self) -> Arc<Agent> {
         let model = model(&self.server, Wire::Messages);
-        Agent::builder().workspace(self.dir.path()).model_arc(model).build().await.unwrap()
+        Agent::builder()
+            .workspace(self.dir.path())
+            .model_arc(model)
+            .build()
+            .await
+            .unwrap()
     }
 
     /// Runs one input in the session `s`.
     async fn run(&self) -> Ran {
-        self.run_with(&self.agent().await, RunOptions::default()).await
+        self.run_with(&self.agent().await, RunOptions::default())
+            .await
     }
 
     async fn run_with(&self, agent: &Arc<Agent>, options: RunOptions) -> Ran {
         let (listening, heard) = listening();
-        let options = RunOptions { listener: listening.listener, ..options };
+        let options = RunOptions {
+            listener: listening.listener,
+            ..options
+        };
         let report = agent.session(session("s")).run(text("go"), options).await;
         assert_eq!(self.server.rejections(), vec![]);
         let lines = match agent.sessions().read(&session("s")).await {
@@ -94,7 +113,11 @@ impl Scene {
             Err(_) => Vec::new(),
         };
         let events = heard.lock().unwrap().clone();
-        Ran { report, lines, events }
+        Ran {
+            report,
+            lines,
+            events,
+        }
     }
 }
 
@@ -104,15 +127,26 @@ impl Ran {
         hook_runs(&self.lines)
             .iter()
             .map(|run| {
-                let HookRun { hook, event, outcome, detail, .. } = run;
-                let detail = detail.as_ref().map_or(String::new(), |detail| format!(": {detail}"));
+                let HookRun {
+                    hook,
+                    event,
+                    outcome,
+                    detail,
+                    ..
+                } = run;
+                let detail = detail
+                    .as_ref()
+                    .map_or(String::new(), |detail| format!(": {detail}"));
                 format!("{hook} {event} {}{detail}", outcome.as_str())
             })
             .collect()
     }
 
     fn outcomes(&self) -> Vec<HookOutcome> {
-        hook_runs(&self.lines).iter().map(|run| run.outcome).collect()
+        hook_runs(&self.lines)
+            .iter()
+            .map(|run| run.outcome)
+            .collect()
     }
 
     fn notices(&self) -> Vec<String> {
@@ -135,7 +169,9 @@ fn hook_runs(lines: &[Line]) -> Vec<HookRun> {
 /// The JSON lines of a file.
 fn told(path: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 fn results_of(lines: &[Line]) -> usize {

@@ -16,7 +16,11 @@ fn write(path: &str) -> Value {
 }
 
 async fn call(scene: &Scene, args: Value, approvals: Approvals) -> Called {
-    scene.agent().await.call_tool("write_file", args, &approvals, CancellationToken::new()).await
+    scene
+        .agent()
+        .await
+        .call_tool("write_file", args, &approvals, CancellationToken::new())
+        .await
 }
 
 // Acceptance 6.1, 6.7
@@ -26,35 +30,93 @@ fn what_hooks_say_of_a_call_holds_outside_sessions_too() {
     type Lay = fn(&Scene);
     // What the hook is, how the call ends, what is said, and which file is written.
     let table: [(&str, Lay, ResultStatus, &str, Option<&str>); 10] = [
-        ("passes", |s| s.hook("h", BEFORE, "exit 0", ""), Ok, "Created a.txt", Some("a.txt")),
-        ("blocks", |s| s.hook("h", BEFORE, "echo not now >&2; exit 2", ""), Denied, "denied: hook h: not now", None),
-        ("fails", |s| s.hook("h", BEFORE, "exit 7", ""), Denied, "denied: hook h: the hook failed", None),
-        ("fails open", |s| s.hook("h", BEFORE, "exit 7", "on_failure: open"), Ok, "Created a.txt", Some("a.txt")),
-        ("is late", |s| s.hook("h", BEFORE, "sleep 60", "timeout_seconds: 1"), Denied, "no answer within", None),
+        (
+            "passes",
+            |s| s.hook("h", BEFORE, "exit 0", ""),
+            Ok,
+            "Created a.txt",
+            Some("a.txt"),
+        ),
+        (
+            "blocks",
+            |s| s.hook("h", BEFORE, "echo not now >&2; exit 2", ""),
+            Denied,
+            "denied: hook h: not now",
+            None,
+        ),
+        (
+            "fails",
+            |s| s.hook("h", BEFORE, "exit 7", ""),
+            Denied,
+            "denied: hook h: the hook failed",
+            None,
+        ),
+        (
+            "fails open",
+            |s| s.hook("h", BEFORE, "exit 7", "on_failure: open"),
+            Ok,
+            "Created a.txt",
+            Some("a.txt"),
+        ),
+        (
+            "is late",
+            |s| s.hook("h", BEFORE, "sleep 60", "timeout_seconds: 1"),
+            Denied,
+            "no answer within",
+            None,
+        ),
         (
             "rewrites",
-            |s| s.answers("h", BEFORE, json!({"patch": {"tool_args": write("b.txt")}}), REWRITES),
+            |s| {
+                s.answers(
+                    "h",
+                    BEFORE,
+                    json!({"patch": {"tool_args": write("b.txt")}}),
+                    REWRITES,
+                )
+            },
             Ok,
             "Created b.txt",
             Some("b.txt"),
         ),
         (
             "rewrites without the capability",
-            |s| s.answers("h", BEFORE, json!({"patch": {"tool_args": write("b.txt")}}), ""),
+            |s| {
+                s.answers(
+                    "h",
+                    BEFORE,
+                    json!({"patch": {"tool_args": write("b.txt")}}),
+                    "",
+                )
+            },
             Denied,
             "denied: hook h",
             None,
         ),
         (
             "rewrites to what is denied",
-            |s| s.answers("h", BEFORE, json!({"patch": {"tool_args": write("agents/x")}}), REWRITES),
+            |s| {
+                s.answers(
+                    "h",
+                    BEFORE,
+                    json!({"patch": {"tool_args": write("agents/x")}}),
+                    REWRITES,
+                )
+            },
             Denied,
             "denied: protected",
             None,
         ),
         (
             "changes the result",
-            |s| s.answers("h", "after_tool_call", json!({"patch": {"tool_result": "all is well"}}), REWRITES),
+            |s| {
+                s.answers(
+                    "h",
+                    "after_tool_call",
+                    json!({"patch": {"tool_result": "all is well"}}),
+                    REWRITES,
+                )
+            },
             Ok,
             "all is well",
             Some("a.txt"),
@@ -73,13 +135,25 @@ fn what_hooks_say_of_a_call_holds_outside_sessions_too() {
         block_on(async {
             let called = call(&scene, write("a.txt"), Approvals::None).await;
             let text = blocks(&called.content);
-            assert!(called.status == status && text.contains(said), "{what}: {called:?}");
-            let written: Vec<&str> = ["a.txt", "b.txt"].into_iter().filter(|name| scene.read(name).is_some()).collect();
+            assert!(
+                called.status == status && text.contains(said),
+                "{what}: {called:?}"
+            );
+            let written: Vec<&str> = ["a.txt", "b.txt"]
+                .into_iter()
+                .filter(|name| scene.read(name).is_some())
+                .collect();
             assert_eq!(written, file.into_iter().collect::<Vec<_>>(), "{what}");
-            let warned = called.told.iter().any(|(level, _)| *level == Level::Warning);
+            let warned = called
+                .told
+                .iter()
+                .any(|(level, _)| *level == Level::Warning);
             assert_eq!(
                 warned,
-                matches!(what, "fails" | "fails open" | "is late" | "rewrites without the capability"),
+                matches!(
+                    what,
+                    "fails" | "fails open" | "is late" | "rewrites without the capability"
+                ),
                 "{what}: {called:?}"
             );
         });
@@ -89,7 +163,10 @@ fn what_hooks_say_of_a_call_holds_outside_sessions_too() {
 // Acceptance 6.7
 #[test]
 fn a_hook_answers_outside_sessions_in_the_place_of_a_person() {
-    let (yes, no) = (json!({"decision": "allow"}), json!({"decision": "block", "reason": "ask me later"}));
+    let (yes, no) = (
+        json!({"decision": "allow"}),
+        json!({"decision": "block", "reason": "ask me later"}),
+    );
     let may = "capabilities: [answer_permission]";
     let rows = [
         (yes.clone(), may, ResultStatus::Ok, "Created a.txt"),
@@ -98,11 +175,22 @@ fn a_hook_answers_outside_sessions_in_the_place_of_a_person() {
     ];
     for (answer, capability, status, said) in rows {
         let scene = Scene::new(Vec::new());
-        scene.put("agent.yaml", "memory: {flush: false}\napprovals: {write_file: true}\n");
-        scene.answers("h", "permission_request", answer.clone(), &format!("{capability}\non_failure: open"));
+        scene.put(
+            "agent.yaml",
+            "memory: {flush: false}\napprovals: {write_file: true}\n",
+        );
+        scene.answers(
+            "h",
+            "permission_request",
+            answer.clone(),
+            &format!("{capability}\non_failure: open"),
+        );
         block_on(async {
             let called = call(&scene, write("a.txt"), Approvals::Park).await;
-            assert!(called.status == status && blocks(&called.content).contains(said), "{answer}: {called:?}");
+            assert!(
+                called.status == status && blocks(&called.content).contains(said),
+                "{answer}: {called:?}"
+            );
             assert_eq!(scene.read("a.txt").is_some(), status == ResultStatus::Ok);
         });
     }
@@ -112,17 +200,34 @@ fn a_hook_answers_outside_sessions_in_the_place_of_a_person() {
 #[test]
 fn hooks_are_told_of_a_call_outside_sessions_once_at_each_place() {
     let scene = Scene::new(vec![reply().text("{}")]);
-    scene.put("agent.yaml", "memory: {flush: false}\napprovals: {write_file: true}\n");
-    scene.hook("log", "before_tool_call, permission_request, after_tool_call, run_start", "cat >> told.jsonl", "");
+    scene.put(
+        "agent.yaml",
+        "memory: {flush: false}\napprovals: {write_file: true}\n",
+    );
+    scene.hook(
+        "log",
+        "before_tool_call, permission_request, after_tool_call, run_start",
+        "cat >> told.jsonl",
+        "",
+    );
     // One that asks a model has one here as well.
-    scene.put("hooks/p.yaml", "name: p\nevents: [before_tool_call]\nhandler: {type: prompt, prompt: Judge it.}\n");
+    scene.put(
+        "hooks/p.yaml",
+        "name: p\nevents: [before_tool_call]\nhandler: {type: prompt, prompt: Judge it.}\n",
+    );
     block_on(async {
         let called = call(&scene, write("a.txt"), Approvals::All).await;
         assert_eq!(called.status, ResultStatus::Ok, "{called:?}");
         let told = told(&scene.path("told.jsonl"));
         let events: Vec<&Value> = told.iter().map(|told| &told["event"]).collect();
-        assert_eq!(events, ["before_tool_call", "permission_request", "after_tool_call"]);
-        assert!(told.iter().all(|told| told["tool"]["name"] == "write_file" && told["tool"]["args"] == write("a.txt")));
+        assert_eq!(
+            events,
+            ["before_tool_call", "permission_request", "after_tool_call"]
+        );
+        assert!(
+            told.iter().all(|told| told["tool"]["name"] == "write_file"
+                && told["tool"]["args"] == write("a.txt"))
+        );
         assert_eq!(told[2]["tool"]["status"], "ok");
         assert_eq!(scene.server.rejections(), vec![]);
     });

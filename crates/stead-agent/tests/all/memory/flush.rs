@@ -1,6 +1,8 @@
 //! Looking through sessions: what is found, when, and how often.
 
-use super::{Obedient, agent, agent_at, agent_of, curated, hasty, of_days, read, say, say_as, texts, work};
+use super::{
+    Obedient, agent, agent_at, agent_of, curated, hasty, of_days, read, say, say_as, texts, work,
+};
 use crate::support::{block_on, session};
 use crate::tenants::{in_folder, in_store};
 use std::collections::HashSet;
@@ -18,14 +20,35 @@ fn the_reply_is_there_before_anything_is_looked_through() {
     block_on(async {
         let (dir, model) = (tempfile::tempdir().unwrap(), Obedient::quiet());
         let agent = agent(dir.path(), model.clone()).await;
-        assert_eq!(say(&agent, "s", "fact: prefers tabs, key sk-secret-1").await.text, "ok");
-        assert_eq!((model.questions(), remembered_files(dir.path())), (Vec::new(), 0));
+        assert_eq!(
+            say(&agent, "s", "fact: prefers tabs, key sk-secret-1")
+                .await
+                .text,
+            "ok"
+        );
+        assert_eq!(
+            (model.questions(), remembered_files(dir.path())),
+            (Vec::new(), 0)
+        );
         work(&agent).await;
-        assert_eq!(of_days(&agent, &Owner::default()).await, ["prefers tabs, key [redacted]"]);
-        assert_eq!(curated(&agent, &Owner::default()).await, ["prefers tabs, key [redacted]"]);
-        let fact = agent.memory_list(&Owner::default()).await.unwrap().remove(0);
+        assert_eq!(
+            of_days(&agent, &Owner::default()).await,
+            ["prefers tabs, key [redacted]"]
+        );
+        assert_eq!(
+            curated(&agent, &Owner::default()).await,
+            ["prefers tabs, key [redacted]"]
+        );
+        let fact = agent
+            .memory_list(&Owner::default())
+            .await
+            .unwrap()
+            .remove(0);
         let noted = |key: &str| fact.sources[0].get(key).unwrap().to_owned();
-        assert_eq!((noted("session"), noted("seq"), noted("by")), ("s".into(), "2".into(), "user".into()));
+        assert_eq!(
+            (noted("session"), noted("seq"), noted("by")),
+            ("s".into(), "2".into(), "user".into())
+        );
     });
 }
 
@@ -49,8 +72,14 @@ fn only_what_came_after_the_mark_is_shown_and_what_was_rewound_is_not() {
         work(&agent).await;
         assert_eq!(of_days(&agent, &Owner::default()).await, ["one", "three"]);
         let asked = model.questions();
-        let about = asked.iter().filter(|question| question.starts_with('[')).collect::<Vec<_>>();
-        assert!(!about[1].contains("one") && !about[1].contains("two"), "{about:?}");
+        let about = asked
+            .iter()
+            .filter(|question| question.starts_with('['))
+            .collect::<Vec<_>>();
+        assert!(
+            !about[1].contains("one") && !about[1].contains("two"),
+            "{about:?}"
+        );
         // A fork repeats nothing of what it copied, and another session of the same name is another.
         let fork = again.fork(session("f"), None).await.unwrap();
         drop(fork);
@@ -60,7 +89,10 @@ fn only_what_came_after_the_mark_is_shown_and_what_was_rewound_is_not() {
         say(&agent, "s", "fact: five").await;
         say(&agent, "s", "fact: six").await;
         work(&agent).await;
-        assert_eq!(of_days(&agent, &Owner::default()).await, ["one", "three", "four", "five", "six"]);
+        assert_eq!(
+            of_days(&agent, &Owner::default()).await,
+            ["one", "three", "four", "five", "six"]
+        );
     });
 }
 
@@ -70,14 +102,34 @@ fn nothing_is_looked_through_where_it_is_switched_off() {
     block_on(async {
         for off in ["flush", "hooks", "sessions"] {
             let (dir, model) = (tempfile::tempdir().unwrap(), Obedient::quiet());
-            let agent = agent_of(dir.path(), model.clone(), Arc::new(OsDisk), Vec::new(), |config| match off {
-                "flush" => config.memory.flush = Some(false),
-                "hooks" => drop(config.disable.0.insert(stead_workspace::Switch::MemoryHooks)),
-                _ => drop(config.disable.0.insert(stead_workspace::Switch::SessionPersistence)),
-            })
+            let agent = agent_of(
+                dir.path(),
+                model.clone(),
+                Arc::new(OsDisk),
+                Vec::new(),
+                |config| match off {
+                    "flush" => config.memory.flush = Some(false),
+                    "hooks" => drop(
+                        config
+                            .disable
+                            .0
+                            .insert(stead_workspace::Switch::MemoryHooks),
+                    ),
+                    _ => drop(
+                        config
+                            .disable
+                            .0
+                            .insert(stead_workspace::Switch::SessionPersistence),
+                    ),
+                },
+            )
             .await;
             say(&agent, "s", "fact: one").await;
-            assert_eq!(agent.work(&Owner::default(), &hasty()).await.unwrap().done, 0, "{off}");
+            assert_eq!(
+                agent.work(&Owner::default(), &hasty()).await.unwrap().done,
+                0,
+                "{off}"
+            );
             assert_eq!(model.questions(), Vec::<String>::new(), "{off}");
         }
     });
@@ -96,10 +148,24 @@ fn a_long_session_is_shown_in_parts_that_take_at_most_half_of_the_window() {
             say(&agent, "s", words).await;
         }
         work(&agent).await;
-        assert_eq!(of_days(&agent, &Owner::default()).await, ["a", "long", "b", "c", "d"]);
+        assert_eq!(
+            of_days(&agent, &Owner::default()).await,
+            ["a", "long", "b", "c", "d"]
+        );
         let questions = model.questions();
-        assert!(questions.iter().filter(|question| question.starts_with('[')).count() >= 2, "{questions:?}");
-        let longest = questions.iter().map(|question| text_tokens(question)).max().unwrap();
+        assert!(
+            questions
+                .iter()
+                .filter(|question| question.starts_with('['))
+                .count()
+                >= 2,
+            "{questions:?}"
+        );
+        let longest = questions
+            .iter()
+            .map(|question| text_tokens(question))
+            .max()
+            .unwrap();
         assert!(longest <= WINDOW / 2, "{longest} tokens");
     });
 }
@@ -111,15 +177,23 @@ fn a_model_that_fails_is_asked_again_and_given_up_in_the_end_which_is_told() {
         let (dir, model) = (tempfile::tempdir().unwrap(), Obedient::quiet());
         let agent = agent(dir.path(), model.clone()).await;
         say(&agent, "s", "fact: one").await;
-        *model.before.lock().unwrap() = Some(Box::new(|_| Err(ModelError::Config("no".to_owned()))));
+        *model.before.lock().unwrap() =
+            Some(Box::new(|_| Err(ModelError::Config("no".to_owned()))));
         for _ in 0..40 {
             work(&agent).await;
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         let status = agent.memory_status(&Owner::default()).await.unwrap();
-        let dead: Vec<(u32, bool)> =
-            status.dead.iter().map(|dead| (dead.attempts, dead.reason.contains("no"))).collect();
-        assert_eq!((dead, model.questions().len()), (vec![(8, true)], 8), "{status:?}");
+        let dead: Vec<(u32, bool)> = status
+            .dead
+            .iter()
+            .map(|dead| (dead.attempts, dead.reason.contains("no")))
+            .collect();
+        assert_eq!(
+            (dead, model.questions().len()),
+            (vec![(8, true)], 8),
+            "{status:?}"
+        );
         // Nothing is lost: the next job begins where the last one ended.
         *model.before.lock().unwrap() = None;
         say(&agent, "s", "fact: two").await;
@@ -129,7 +203,10 @@ fn a_model_that_fails_is_asked_again_and_given_up_in_the_end_which_is_told() {
 }
 
 fn user(name: &str) -> Owner {
-    Owner { user: UserId::new(name).unwrap(), ..Owner::default() }
+    Owner {
+        user: UserId::new(name).unwrap(),
+        ..Owner::default()
+    }
 }
 
 async fn assert_each_user_has_a_memory(dir: &std::path::Path, place: Arc<dyn Place>, what: &str) {
@@ -137,17 +214,34 @@ async fn assert_each_user_has_a_memory(dir: &std::path::Path, place: Arc<dyn Pla
     let agent = agent_at(dir, place, model.clone(), Vec::new(), |_| {}).await;
     for round in ["one", "two"] {
         for name in ["ann", "bob/../ann"] {
-            say_as(&agent, &user(name), "s", &format!("fact: {round} of {}", &name[..3])).await;
+            say_as(
+                &agent,
+                &user(name),
+                "s",
+                &format!("fact: {round} of {}", &name[..3]),
+            )
+            .await;
             agent.work(&user(name), &hasty()).await.unwrap();
         }
     }
     for name in ["ann", "bob/../ann"] {
-        let want = [format!("one of {}", &name[..3]), format!("two of {}", &name[..3])];
+        let want = [
+            format!("one of {}", &name[..3]),
+            format!("two of {}", &name[..3]),
+        ];
         assert_eq!(of_days(&agent, &user(name)).await, want, "{what}");
         assert_eq!(curated(&agent, &user(name)).await, want, "{what}");
     }
-    assert_eq!(of_days(&agent, &Owner::default()).await, Vec::<String>::new(), "{what}");
-    let about = model.questions().into_iter().filter(|question| question.starts_with('[')).count();
+    assert_eq!(
+        of_days(&agent, &Owner::default()).await,
+        Vec::<String>::new(),
+        "{what}"
+    );
+    let about = model
+        .questions()
+        .into_iter()
+        .filter(|question| question.starts_with('['))
+        .count();
     assert_eq!(about, 4, "{what}");
 }
 
@@ -156,9 +250,15 @@ async fn assert_each_user_has_a_memory(dir: &std::path::Path, place: Arc<dyn Pla
 fn users_have_marks_and_memories_of_their_own_in_every_place() {
     block_on(async {
         let dir = tempfile::tempdir().unwrap();
-        assert_each_user_has_a_memory(dir.path(), Arc::new(in_folder(dir.path(), IsolationScope::User)), "a folder")
-            .await;
-        let sqlite = stead_store::connect(&format!("sqlite:{}", dir.path().join("a.db").display())).await.unwrap();
+        assert_each_user_has_a_memory(
+            dir.path(),
+            Arc::new(in_folder(dir.path(), IsolationScope::User)),
+            "a folder",
+        )
+        .await;
+        let sqlite = stead_store::connect(&format!("sqlite:{}", dir.path().join("a.db").display()))
+            .await
+            .unwrap();
         let memory: Arc<dyn Store> = Arc::new(MemoryStore::default());
         for (store, what) in [(memory, "memory"), (sqlite, "sqlite")] {
             let dir = tempfile::tempdir().unwrap();
@@ -173,8 +273,10 @@ fn users_have_marks_and_memories_of_their_own_in_every_place() {
 fn users_have_marks_and_memories_of_their_own_on_servers() {
     block_on(async {
         for kind in [Kind::Redis, Kind::Postgres, Kind::Mysql] {
-            let (store, namespace) =
-                (stead_store::connect(&shared(kind)).await.unwrap(), DocVersion::fresh().to_string());
+            let (store, namespace) = (
+                stead_store::connect(&shared(kind)).await.unwrap(),
+                DocVersion::fresh().to_string(),
+            );
             let dir = tempfile::tempdir().unwrap();
             let place = in_store(&store, dir.path(), "main", &namespace, IsolationScope::User);
             assert_each_user_has_a_memory(dir.path(), Arc::new(place), &format!("{kind:?}")).await;
@@ -187,15 +289,23 @@ fn users_have_marks_and_memories_of_their_own_on_servers() {
 fn ten_thousand_facts_are_remembered_each_once_in_bounded_time() {
     const RUNS: usize = 50;
     const EACH: usize = 200;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
-        let (dir, model) = (tempfile::tempdir().unwrap(), Obedient::of_window(1_000_000, |_| vec![Block::text("ok")]));
+        let (dir, model) = (
+            tempfile::tempdir().unwrap(),
+            Obedient::of_window(1_000_000, |_| vec![Block::text("ok")]),
+        );
         let agent = agent_of(dir.path(), model, Arc::new(OsDisk), Vec::new(), |config| {
             config.memory.consolidate_minutes = 1_000;
         })
         .await;
         for run in 0..RUNS {
-            let words: String = (0..EACH).map(|n| format!("fact: number {run}-{n} of many\n")).collect();
+            let words: String = (0..EACH)
+                .map(|n| format!("fact: number {run}-{n} of many\n"))
+                .collect();
             say(&agent, "s", &words).await;
         }
         let started = Instant::now();
@@ -204,13 +314,26 @@ fn ten_thousand_facts_are_remembered_each_once_in_bounded_time() {
         agent.consolidate(&Owner::default(), None).await.unwrap();
         let took = started.elapsed();
         let days = of_days(&agent, &Owner::default()).await;
-        assert_eq!((days.len(), days.iter().collect::<HashSet<_>>().len()), (RUNS * EACH, RUNS * EACH));
+        assert_eq!(
+            (days.len(), days.iter().collect::<HashSet<_>>().len()),
+            (RUNS * EACH, RUNS * EACH)
+        );
         let date = jiff_today();
-        let mut all = texts(&read(dir.path(), &format!("memory/archive/MEMORY-{}.md", &date[..7])));
+        let mut all = texts(&read(
+            dir.path(),
+            &format!("memory/archive/MEMORY-{}.md", &date[..7]),
+        ));
         let kept = texts(&read(dir.path(), "MEMORY.md"));
-        assert!(kept.last().unwrap().contains("49-199") && kept.len() < 2_000, "{}", kept.len());
+        assert!(
+            kept.last().unwrap().contains("49-199") && kept.len() < 2_000,
+            "{}",
+            kept.len()
+        );
         all.extend(kept);
-        assert_eq!((all.len(), all.iter().collect::<HashSet<_>>().len()), (RUNS * EACH, RUNS * EACH));
+        assert_eq!(
+            (all.len(), all.iter().collect::<HashSet<_>>().len()),
+            (RUNS * EACH, RUNS * EACH)
+        );
         assert!(took < Duration::from_secs(120), "{took:?}");
     });
 }

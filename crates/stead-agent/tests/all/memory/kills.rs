@@ -9,8 +9,11 @@ use stead_core::Owner;
 use stead_testkit::{Child, Death, FaultDisk, KillPoint, OpKind, child_role};
 
 /// What is said, in two sessions.
-const SAID: [(&str, &str); 3] =
-    [("s", "fact: likes tea\nfact: likes coffee"), ("s", "fact: lives in Paris"), ("t", "fact: has a cat")];
+const SAID: [(&str, &str); 3] = [
+    ("s", "fact: likes tea\nfact: likes coffee"),
+    ("s", "fact: lives in Paris"),
+    ("t", "fact: has a cat"),
+];
 const FACTS: [&str; 4] = ["has a cat", "likes coffee", "likes tea", "lives in Paris"];
 
 fn lay_out(dir: &Path) {
@@ -35,14 +38,21 @@ async fn work_to_the_end(dir: &Path, place: &str) {
         }
         tokio::time::sleep(Duration::from_millis(30)).await;
     }
-    panic!("{place}: never done: {:?}", agent.memory_status(&Owner::default()).await);
+    panic!(
+        "{place}: never done: {:?}",
+        agent.memory_status(&Owner::default()).await
+    );
 }
 
 fn assert_all_once(dir: &Path, place: &str) {
     let mut days = Vec::new();
     // What a killed write leaves under another name is no one's content.
     let is_day = |name: &std::ffi::OsStr| name.to_str().is_some_and(|name| name.ends_with(".md"));
-    for entry in std::fs::read_dir(dir.join("memory")).unwrap().flatten().filter(|entry| is_day(&entry.file_name())) {
+    for entry in std::fs::read_dir(dir.join("memory"))
+        .unwrap()
+        .flatten()
+        .filter(|entry| is_day(&entry.file_name()))
+    {
         days.extend(texts(&std::fs::read_to_string(entry.path()).unwrap()));
     }
     days.sort();
@@ -51,7 +61,10 @@ fn assert_all_once(dir: &Path, place: &str) {
     let mut curated = texts(&memory);
     curated.sort();
     assert_eq!(curated, FACTS, "{place}");
-    assert!(memory.starts_with("# Mine\n- by hand\n"), "{place}: {memory}");
+    assert!(
+        memory.starts_with("# Mine\n- by hand\n"),
+        "{place}: {memory}"
+    );
 }
 
 const KILLED: &str = "memory::kills::a_kill_anywhere_loses_no_fact_and_doubles_none";
@@ -63,7 +76,14 @@ fn a_kill_anywhere_loses_no_fact_and_doubles_none() {
         let point = KillPoint::ALL[role.get("point").parse::<usize>().unwrap()];
         let disk = Arc::new(FaultDisk::kill_at(role.get("n").parse().unwrap(), point));
         return block_on(async {
-            let agent = agent_of(Path::new(role.get("dir")), Obedient::quiet(), disk, Vec::new(), |_| {}).await;
+            let agent = agent_of(
+                Path::new(role.get("dir")),
+                Obedient::quiet(),
+                disk,
+                Vec::new(),
+                |_| {},
+            )
+            .await;
             agent.work(&Owner::default(), &hasty()).await.unwrap();
         });
     }
@@ -71,7 +91,14 @@ fn a_kill_anywhere_loses_no_fact_and_doubles_none() {
     let dir = tempfile::tempdir().unwrap();
     lay_out(dir.path());
     block_on(async {
-        let agent = agent_of(dir.path(), Obedient::quiet(), counting.clone(), Vec::new(), |_| {}).await;
+        let agent = agent_of(
+            dir.path(),
+            Obedient::quiet(),
+            counting.clone(),
+            Vec::new(),
+            |_| {},
+        )
+        .await;
         agent.work(&Owner::default(), &hasty()).await.unwrap();
     });
     assert_all_once(dir.path(), "undisturbed");
@@ -88,7 +115,12 @@ fn a_kill_anywhere_loses_no_fact_and_doubles_none() {
                 points.push((
                     i + 1,
                     at,
-                    format!("{point:?} operation {} ({:?} {})", i + 1, op.kind, op.name.display()),
+                    format!(
+                        "{point:?} operation {} ({:?} {})",
+                        i + 1,
+                        op.kind,
+                        op.name.display()
+                    ),
                 ));
             }
         }
@@ -98,7 +130,9 @@ fn a_kill_anywhere_loses_no_fact_and_doubles_none() {
         let dir = tempfile::tempdir().unwrap();
         lay_out(dir.path());
         let told = [("n", n.to_string()), ("point", at.to_string())];
-        let told = told.into_iter().chain([("dir", dir.path().to_str().unwrap().to_owned())]);
+        let told = told
+            .into_iter()
+            .chain([("dir", dir.path().to_str().unwrap().to_owned())]);
         let ended = Child::spawn(KILLED, told).wait(Duration::from_secs(30));
         assert_eq!(ended.death, Death::Signal(9), "{place}: {ended}");
         block_on(work_to_the_end(dir.path(), place));
@@ -117,7 +151,10 @@ fn several_processes_at_once_do_everything_once() {
             for _ in 0..5 {
                 agent.work(&Owner::default(), &hasty()).await.unwrap();
                 // At the same time as the others, whatever the queue says.
-                agent.flush(&Owner::default(), &crate::support::session("s"), u64::MAX).await.unwrap();
+                agent
+                    .flush(&Owner::default(), &crate::support::session("s"), u64::MAX)
+                    .await
+                    .unwrap();
                 agent.consolidate(&Owner::default(), None).await.unwrap();
             }
         });

@@ -28,15 +28,24 @@ fn what_a_person_writes_meanwhile_stays_and_is_in_the_next_prompt() {
         }));
         work(&agent).await;
         let memory = read(dir.path(), "MEMORY.md");
-        assert!(memory.starts_with("# Mine\r\n* by hand\r\nwritten meanwhile\r\n- one <!-- stead: "), "{memory:?}");
+        assert!(
+            memory.starts_with("# Mine\r\n* by hand\r\nwritten meanwhile\r\n- one <!-- stead: "),
+            "{memory:?}"
+        );
         let prompt = prompt(&agent).await;
-        assert!(prompt.contains("written meanwhile\r\n- one\n") && !prompt.contains("<!-- stead"), "{prompt}");
+        assert!(
+            prompt.contains("written meanwhile\r\n- one\n") && !prompt.contains("<!-- stead"),
+            "{prompt}"
+        );
         // As after a checkout: another text in the place of all of it.
         std::fs::write(dir.path().join("MEMORY.md"), "# Another branch\n").unwrap();
         say(&agent, "s", "fact: two").await;
         work(&agent).await;
         let memory = read(dir.path(), "MEMORY.md");
-        assert!(memory.starts_with("# Another branch\n- two <!--") || memory.contains("- two <!--"), "{memory:?}");
+        assert!(
+            memory.starts_with("# Another branch\n- two <!--") || memory.contains("- two <!--"),
+            "{memory:?}"
+        );
         assert!(!memory.contains("- one"), "{memory:?}");
     });
 }
@@ -52,14 +61,32 @@ fn a_model_of_no_use_is_done_without() {
             say(&agent, "s", "fact: likes tea\nfact: likes coffee").await;
             *model.before.lock().unwrap() = Some(Box::new(move |question| {
                 let fails = what == "fails" && question.contains("New facts:");
-                if fails { Err(ModelError::Config("no".to_owned())) } else { Ok(()) }
+                if fails {
+                    Err(ModelError::Config("no".to_owned()))
+                } else {
+                    Ok(())
+                }
             }));
             work(&agent).await;
-            let want: &[&str] = if what == "fails" { &["likes coffee"] } else { &["likes tea", "likes coffee"] };
+            let want: &[&str] = if what == "fails" {
+                &["likes coffee"]
+            } else {
+                &["likes tea", "likes coffee"]
+            };
             assert_eq!(curated(&agent, &Owner::default()).await, want, "{what}");
-            let record = agent.memory_records(&Owner::default(), 1).await.unwrap().remove(0);
-            assert_eq!((record.facts.len(), record.by.is_err()), (2, what == "fails"));
-            assert!(record.shown.after.contains("likes coffee") && record.shown.before == "- Likes tea!\n");
+            let record = agent
+                .memory_records(&Owner::default(), 1)
+                .await
+                .unwrap()
+                .remove(0);
+            assert_eq!(
+                (record.facts.len(), record.by.is_err()),
+                (2, what == "fails")
+            );
+            assert!(
+                record.shown.after.contains("likes coffee")
+                    && record.shown.before == "- Likes tea!\n"
+            );
         }
     });
 }
@@ -69,28 +96,57 @@ fn a_model_of_no_use_is_done_without() {
 fn merges_wait_for_their_time_and_old_days_are_put_away() {
     block_on(async {
         let (dir, model) = (tempfile::tempdir().unwrap(), Obedient::quiet());
-        let agent = agent_of(dir.path(), model.clone(), Arc::new(OsDisk), Vec::new(), |config| {
-            config.memory.consolidate_minutes = 30;
-        })
+        let agent = agent_of(
+            dir.path(),
+            model.clone(),
+            Arc::new(OsDisk),
+            Vec::new(),
+            |config| {
+                config.memory.consolidate_minutes = 30;
+            },
+        )
         .await;
         std::fs::create_dir(dir.path().join("memory")).unwrap();
-        std::fs::write(dir.path().join("memory/2020-01-01.md"), "- old <!-- stead: id=old by=user -->\n").unwrap();
+        std::fs::write(
+            dir.path().join("memory/2020-01-01.md"),
+            "- old <!-- stead: id=old by=user -->\n",
+        )
+        .unwrap();
         for words in ["fact: one", "fact: two", "fact: three"] {
             say(&agent, "s", words).await;
             work(&agent).await;
         }
         // The first is merged at once, with what was there; the others wait.
         assert_eq!(curated(&agent, &Owner::default()).await, ["old", "one"]);
-        assert_eq!(of_days(&agent, &Owner::default()).await, ["one", "two", "three"]);
+        assert_eq!(
+            of_days(&agent, &Owner::default()).await,
+            ["one", "two", "three"]
+        );
         assert!(read(dir.path(), "memory/archive/2020-01-01.md").contains("- old"));
-        assert_eq!(agent.memory_status(&Owner::default()).await.unwrap().unmerged, 2);
+        assert_eq!(
+            agent
+                .memory_status(&Owner::default())
+                .await
+                .unwrap()
+                .unmerged,
+            2
+        );
         agent.consolidate(&Owner::default(), None).await.unwrap();
-        assert_eq!(curated(&agent, &Owner::default()).await, ["old", "one", "two", "three"]);
+        assert_eq!(
+            curated(&agent, &Owner::default()).await,
+            ["old", "one", "two", "three"]
+        );
     });
 }
 
 fn call(name: &str, args: serde_json::Value) -> Vec<Block> {
-    vec![Block::ToolCall(ToolCall { id: format!("c-{name}"), name: name.into(), args, invalid: None, signature: None })]
+    vec![Block::ToolCall(ToolCall {
+        id: format!("c-{name}"),
+        name: name.into(),
+        args,
+        invalid: None,
+        signature: None,
+    })]
 }
 
 #[test]
@@ -98,28 +154,55 @@ fn the_agent_saves_and_forgets_and_nothing_is_destroyed() {
     block_on(async {
         let dir = tempfile::tempdir().unwrap();
         let model = Obedient::new(|request| match step(request) {
-            0 => call("memory_save", json!({"content": "likes tea", "tags": ["drinks"]})),
+            0 => call(
+                "memory_save",
+                json!({"content": "likes tea", "tags": ["drinks"]}),
+            ),
             _ => vec![Block::text("ok")],
         });
         let agent = agent(dir.path(), model).await;
         let mut session = agent.session(SessionId::new("s").unwrap());
-        session.run(text("Remember it."), RunOptions::default()).await.unwrap();
+        session
+            .run(text("Remember it."), RunOptions::default())
+            .await
+            .unwrap();
         work(&agent).await;
         assert_eq!(of_days(&agent, &Owner::default()).await, ["likes tea"]);
         agent.consolidate(&Owner::default(), None).await.unwrap();
-        std::fs::write(dir.path().join("memory/2026-01-01.md"), "- likes teas <!-- stead: id=other -->\n").unwrap();
+        std::fs::write(
+            dir.path().join("memory/2026-01-01.md"),
+            "- likes teas <!-- stead: id=other -->\n",
+        )
+        .unwrap();
         let forget = async |query: &str| {
             let args = json!({"query": query});
-            let called = agent.call_tool("memory_forget", args, &Approvals::None, CancellationToken::new()).await;
+            let called = agent
+                .call_tool(
+                    "memory_forget",
+                    args,
+                    &Approvals::None,
+                    CancellationToken::new(),
+                )
+                .await;
             crate::support::blocks(&called.content)
         };
         assert!(forget("likes").await.contains("several facts fit"));
         assert!(forget("hates").await.contains("no remembered fact"));
         let done = forget("Likes tea.").await;
-        assert!(done.starts_with("Forgotten:") && done.contains("MEMORY.md"), "{done}");
-        assert_eq!(curated(&agent, &Owner::default()).await, Vec::<String>::new());
+        assert!(
+            done.starts_with("Forgotten:") && done.contains("MEMORY.md"),
+            "{done}"
+        );
+        assert_eq!(
+            curated(&agent, &Owner::default()).await,
+            Vec::<String>::new()
+        );
         assert_eq!(of_days(&agent, &Owner::default()).await, ["likes teas"]);
         let kept = read(dir.path(), "memory/archive/forgotten.md");
-        assert!(kept.contains("likes tea <!-- stead: ") && kept.contains("tags=drinks") && kept.contains("session=s"));
+        assert!(
+            kept.contains("likes tea <!-- stead: ")
+                && kept.contains("tags=drinks")
+                && kept.contains("session=s")
+        );
     });
 }

@@ -47,8 +47,16 @@ impl Obedient {
         Self::of_window(100_000, talk)
     }
 
-    pub(super) fn of_window(window: u64, talk: impl Fn(&Request) -> Vec<Block> + Send + Sync + 'static) -> Arc<Self> {
-        Arc::new(Self { talk: Box::new(talk), window, asked: Mutex::default(), before: Mutex::default() })
+    pub(super) fn of_window(
+        window: u64,
+        talk: impl Fn(&Request) -> Vec<Block> + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            talk: Box::new(talk),
+            window,
+            asked: Mutex::default(),
+            before: Mutex::default(),
+        })
     }
 
     /// One that only says `ok`.
@@ -61,7 +69,11 @@ impl Obedient {
     }
 
     fn answer(&self, request: &Request) -> Result<Vec<Block>, ModelError> {
-        let system: String = request.system.iter().map(|part| part.text.as_str()).collect();
+        let system: String = request
+            .system
+            .iter()
+            .map(|part| part.text.as_str())
+            .collect();
         if !system.starts_with("You keep the long-term memory of an agent") {
             return Ok((self.talk)(request));
         }
@@ -70,7 +82,11 @@ impl Obedient {
         if let Some(before) = self.before.lock().unwrap().as_mut() {
             before(&question)?;
         }
-        let answer = if system.contains("in order") { merged(&question) } else { facts(&question) };
+        let answer = if system.contains("in order") {
+            merged(&question)
+        } else {
+            facts(&question)
+        };
         Ok(vec![Block::text(answer.to_string())])
     }
 }
@@ -80,7 +96,9 @@ fn facts(question: &str) -> Value {
     let mut seq = 0;
     let mut found = Vec::new();
     for line in question.lines() {
-        let number = line.strip_prefix('[').and_then(|rest| rest.split(']').next()?.parse::<u64>().ok());
+        let number = line
+            .strip_prefix('[')
+            .and_then(|rest| rest.split(']').next()?.parse::<u64>().ok());
         seq = number.unwrap_or(seq);
         if let Some((_, fact)) = line.split_once("fact:") {
             found.push(json!({"fact": fact.trim(), "seqs": [seq]}));
@@ -92,8 +110,9 @@ fn facts(question: &str) -> Value {
 fn merged(question: &str) -> Value {
     let (_, new) = question.split_once("New facts:\n").unwrap();
     let bullets = new.lines().filter_map(|line| line.split_once(". "));
-    let bullets: Vec<Value> =
-        bullets.map(|(number, text)| json!({"text": text, "from": [number.parse::<u64>().unwrap()]})).collect();
+    let bullets: Vec<Value> = bullets
+        .map(|(number, text)| json!({"text": text, "from": [number.parse::<u64>().unwrap()]}))
+        .collect();
     json!({"bullets": bullets, "dropped": []})
 }
 
@@ -112,9 +131,20 @@ impl Model for Obedient {
 
     fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {
         let reply = self.answer(request).map(|content| {
-            let calls = content.iter().any(|block| matches!(block, Block::ToolCall(_)));
-            let stop = if calls { StopReason::ToolUse } else { StopReason::EndTurn };
-            Delta::Done(Box::new(Reply { content, usage: Usage::default(), stop, model: "test:obedient".to_owned() }))
+            let calls = content
+                .iter()
+                .any(|block| matches!(block, Block::ToolCall(_)));
+            let stop = if calls {
+                StopReason::ToolUse
+            } else {
+                StopReason::EndTurn
+            };
+            Delta::Done(Box::new(Reply {
+                content,
+                usage: Usage::default(),
+                stop,
+                model: "test:obedient".to_owned(),
+            }))
         });
         Box::pin(futures_util::stream::iter([reply]))
     }
@@ -122,7 +152,11 @@ impl Model for Obedient {
 
 /// How many answers the model gave before.
 pub(super) fn step(request: &Request) -> usize {
-    request.messages.iter().filter(|message| matches!(***message, Message::Assistant { .. })).count()
+    request
+        .messages
+        .iter()
+        .filter(|message| matches!(***message, Message::Assistant { .. }))
+        .count()
 }
 
 /// An agent in `dir` that merges at once.
@@ -137,7 +171,13 @@ pub(super) async fn agent_of(
     tools: Vec<Arc<dyn Tool>>,
     change: impl FnOnce(&mut AgentConfig),
 ) -> Arc<Agent> {
-    let place = LocalPlace::open(dir, AgentId::main(), disk, Redactor::new(["sk-secret-1".to_owned()])).unwrap();
+    let place = LocalPlace::open(
+        dir,
+        AgentId::main(),
+        disk,
+        Redactor::new(["sk-secret-1".to_owned()]),
+    )
+    .unwrap();
     agent_at(dir, Arc::new(place), model, tools, change).await
 }
 
@@ -149,7 +189,9 @@ pub(super) async fn agent_at(
     change: impl FnOnce(&mut AgentConfig),
 ) -> Arc<Agent> {
     let files = Arc::new(LocalVfs::open(dir, Arc::new(OsDisk)).unwrap());
-    let mut workspace = Workspace::open(files, &OpenOptions::default(), &|_| None).await.unwrap();
+    let mut workspace = Workspace::open(files, &OpenOptions::default(), &|_| None)
+        .await
+        .unwrap();
     workspace.definition.config.memory.consolidate_minutes = 0;
     workspace.definition.config.timezone = Some("UTC".to_owned());
     change(&mut workspace.definition.config);
@@ -174,9 +216,17 @@ pub(super) async fn say(agent: &Arc<Agent>, session: &str, words: &str) -> RunRe
     say_as(agent, &Owner::default(), session, words).await
 }
 
-pub(super) async fn say_as(agent: &Arc<Agent>, owner: &Owner, session: &str, words: &str) -> RunReport {
+pub(super) async fn say_as(
+    agent: &Arc<Agent>,
+    owner: &Owner,
+    session: &str,
+    words: &str,
+) -> RunReport {
     let mut session = agent.session_of(owner.clone(), SessionId::new(session).unwrap());
-    session.run(text(words), RunOptions::default()).await.unwrap()
+    session
+        .run(text(words), RunOptions::default())
+        .await
+        .unwrap()
 }
 
 /// A worker that is soon believed to be gone, and does not rest long.
@@ -195,13 +245,19 @@ pub(super) async fn work(agent: &Arc<Agent>) {
 /// The facts of all days, in order.
 pub(super) async fn of_days(agent: &Arc<Agent>, owner: &Owner) -> Vec<String> {
     let all = agent.memory_list(owner).await.unwrap();
-    all.into_iter().filter(|fact| fact.path.starts_with("memory/")).map(|fact| fact.text).collect()
+    all.into_iter()
+        .filter(|fact| fact.path.starts_with("memory/"))
+        .map(|fact| fact.text)
+        .collect()
 }
 
 /// The facts of curated memory, in order.
 pub(super) async fn curated(agent: &Arc<Agent>, owner: &Owner) -> Vec<String> {
     let all = agent.memory_list(owner).await.unwrap();
-    all.into_iter().filter(|fact| fact.path == "MEMORY.md").map(|fact| fact.text).collect()
+    all.into_iter()
+        .filter(|fact| fact.path == "MEMORY.md")
+        .map(|fact| fact.text)
+        .collect()
 }
 
 pub(super) fn read(dir: &Path, name: &str) -> String {
@@ -226,10 +282,21 @@ pub(super) fn remembered(dir: &Path) -> String {
 
 /// The texts of the facts in a file.
 pub(super) fn texts(file: &str) -> Vec<String> {
-    Ledger::parse(file).facts().map(|(_, fact)| fact.text).collect()
+    Ledger::parse(file)
+        .facts()
+        .map(|(_, fact)| fact.text)
+        .collect()
 }
 
 /// The system prompt as it is now.
 pub(super) async fn prompt(agent: &Arc<Agent>) -> String {
-    agent.outside_turn().await.unwrap().prompt.parts().iter().map(|part| part.text.as_str()).collect()
+    agent
+        .outside_turn()
+        .await
+        .unwrap()
+        .prompt
+        .parts()
+        .iter()
+        .map(|part| part.text.as_str())
+        .collect()
 }

@@ -11,11 +11,15 @@ use stead_testkit::{FakeModel, Wire, fail, reply};
 
 #[test]
 fn after_a_switch_the_next_step_has_the_other_models_profile() {
-    let builder = "---\nmode: primary\ndescription: Builds.\nmodel: gemini:flash\n---\nYou build.\n";
+    let builder =
+        "---\nmode: primary\ndescription: Builds.\nmodel: gemini:flash\n---\nYou build.\n";
     let dir = workspace(&[
         ("agent.yaml", "model: openai:gpt-5\n"),
         ("subagents/builder.md", builder),
-        ("profiles/a.yaml", "for: openai\nexclude: [ls]\nprompt_suffix: for openai\ntemperature: 0.1\n"),
+        (
+            "profiles/a.yaml",
+            "for: openai\nexclude: [ls]\nprompt_suffix: for openai\ntemperature: 0.1\n",
+        ),
         (
             "profiles/b.yaml",
             "for: gemini\nexclude: [glob_files]\nsurface: title\nprompt_suffix: for gemini\ntemperature: 0.9\n\
@@ -23,37 +27,72 @@ fn after_a_switch_the_next_step_has_the_other_models_profile() {
         ),
     ]);
     let decide = |_: &str, turns: usize, _: &stead_model::Request| match turns {
-        0 => Says::Calls(vec![("ls", json!({})), ("switch_agent", json!({"to": "builder"}))]),
-        1 => Says::Calls(vec![("LS", json!({"path": "."})), ("Glob", json!({"pattern": "*"}))]),
+        0 => Says::Calls(vec![
+            ("ls", json!({})),
+            ("switch_agent", json!({"to": "builder"})),
+        ]),
+        1 => Says::Calls(vec![
+            ("LS", json!({"path": "."})),
+            ("Glob", json!({"pattern": "*"})),
+        ]),
         _ => Says::Text("done".into()),
     };
-    let (main, other) = (Named::new("openai:gpt-5", decide), Named::new("gemini:flash", decide));
+    let (main, other) = (
+        Named::new("openai:gpt-5", decide),
+        Named::new("gemini:flash", decide),
+    );
     block_on(async {
         let agent = agent(dir.path(), main.clone(), vec![other.clone()]).await;
-        agent.session(session("s")).run(text("go"), RunOptions::default()).await.unwrap();
+        agent
+            .session(session("s"))
+            .run(text("go"), RunOptions::default())
+            .await
+            .unwrap();
         let (lines, _) = journal(&agent, &session("s")).await;
-        let told: Vec<(ResultStatus, bool)> =
-            outcomes(&lines).into_iter().map(|(status, text)| (status, text.contains("the profile"))).collect();
+        let told: Vec<(ResultStatus, bool)> = outcomes(&lines)
+            .into_iter()
+            .map(|(status, text)| (status, text.contains("the profile")))
+            .collect();
         let (ok, denied) = ((ResultStatus::Ok, false), (ResultStatus::Denied, true));
         assert_eq!(told, [denied, ok, ok, denied]);
         let of = |asked: &Asked| {
-            let suffix = asked.system.rsplit("\n\n").next().unwrap_or_default().to_owned();
-            (suffix, asked.has("Read"), asked.has("Glob") || asked.has("glob_files"), asked.params.temperature)
+            let suffix = asked
+                .system
+                .rsplit("\n\n")
+                .next()
+                .unwrap_or_default()
+                .to_owned();
+            (
+                suffix,
+                asked.has("Read"),
+                asked.has("Glob") || asked.has("glob_files"),
+                asked.params.temperature,
+            )
         };
         assert_eq!(
             main.asked().iter().map(of).collect::<Vec<_>>(),
             [("for openai".to_owned(), false, true, Some(0.1))]
         );
         let theirs = ("for gemini".to_owned(), true, false, Some(0.9));
-        assert_eq!(other.asked().iter().map(of).collect::<Vec<_>>(), [theirs.clone(), theirs]);
-        assert!(other.asked()[0].tools.contains(&("Read".to_owned(), "Reads.".to_owned())));
+        assert_eq!(
+            other.asked().iter().map(of).collect::<Vec<_>>(),
+            [theirs.clone(), theirs]
+        );
+        assert!(
+            other.asked()[0]
+                .tools
+                .contains(&("Read".to_owned(), "Reads.".to_owned()))
+        );
     });
 }
 
 #[test]
 fn who_answers_instead_is_asked_with_its_own_profile_and_bound_by_it() {
     let dir = workspace(&[
-        ("profiles/a.yaml", "for: openai\nexclude: [ls]\nprompt_suffix: for openai\ntemperature: 0.1\n"),
+        (
+            "profiles/a.yaml",
+            "for: openai\nexclude: [ls]\nprompt_suffix: for openai\ntemperature: 0.1\n",
+        ),
         (
             "profiles/b.yaml",
             "for: anthropic\nexclude: [glob_files]\nsurface: title\nprompt_suffix: for anthropic\ntemperature: 0.9\n\
@@ -67,8 +106,13 @@ fn who_answers_instead_is_asked_with_its_own_profile_and_bound_by_it() {
             .call("LS", json!({"path": "."}))
             .call("Glob", json!({"pattern": "*"}))
             // Counted from one in this surface.
-            .call("Read", json!({"file_path": "a.txt", "offset": 2, "limit": 1})),
-        (Wire::Chat, 3) => reply().call("ls", json!({})).call("glob_files", json!({"pattern": "*"})),
+            .call(
+                "Read",
+                json!({"file_path": "a.txt", "offset": 2, "limit": 1}),
+            ),
+        (Wire::Chat, 3) => reply()
+            .call("ls", json!({}))
+            .call("glob_files", json!({"pattern": "*"})),
         (_, _) => reply().text("done"),
     });
     let settings = ModelSettings {
@@ -79,25 +123,48 @@ fn who_answers_instead_is_asked_with_its_own_profile_and_bound_by_it() {
         ..ModelSettings::default()
     };
     let url = server.base_url();
-    let model = connect(&settings, &|name| (name == "ANTHROPIC_BASE_URL").then(|| url.clone())).unwrap();
+    let model = connect(&settings, &|name| {
+        (name == "ANTHROPIC_BASE_URL").then(|| url.clone())
+    })
+    .unwrap();
     block_on(async {
         let agent = agent_asking(dir.path(), model, Params::default()).await;
-        agent.session(session("s")).run(text("go"), RunOptions::default()).await.unwrap();
+        agent
+            .session(session("s"))
+            .run(text("go"), RunOptions::default())
+            .await
+            .unwrap();
         let (lines, _) = journal(&agent, &session("s")).await;
         let told = outcomes(&lines);
         let by = |key: &str, file: &str, tool: &str| {
-            (ResultStatus::Denied, format!("denied: the profile {key} (profiles/{file}.yaml) excludes {tool}"))
+            (
+                ResultStatus::Denied,
+                format!("denied: the profile {key} (profiles/{file}.yaml) excludes {tool}"),
+            )
         };
         assert_eq!(told.len(), 5, "{told:?}");
-        assert_eq!((told[0].0, &told[1]), (ResultStatus::Ok, &by("anthropic", "b", "glob_files")));
-        assert!(told[2].1.contains("two") && !told[2].1.contains("one") && !told[2].1.contains("three"), "{told:?}");
-        assert_eq!((&told[3], told[4].0), (&by("openai", "a", "ls"), ResultStatus::Ok));
+        assert_eq!(
+            (told[0].0, &told[1]),
+            (ResultStatus::Ok, &by("anthropic", "b", "glob_files"))
+        );
+        assert!(
+            told[2].1.contains("two") && !told[2].1.contains("one") && !told[2].1.contains("three"),
+            "{told:?}"
+        );
+        assert_eq!(
+            (&told[3], told[4].0),
+            (&by("openai", "a", "ls"), ResultStatus::Ok)
+        );
     });
     for request in server.requests() {
         let seen = request.seen.as_ref().unwrap();
         let has = |name: &str| seen.tools.iter().any(|tool| tool == name);
         let found = (
-            seen.system.trim_end().rsplit("\n\n").next().unwrap_or_default(),
+            seen.system
+                .trim_end()
+                .rsplit("\n\n")
+                .next()
+                .unwrap_or_default(),
             request.json["temperature"].as_f64(),
             has("Read"),
             has("ls") || has("LS"),

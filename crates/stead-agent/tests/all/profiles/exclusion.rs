@@ -16,7 +16,11 @@ const BY: &str = "the profile openai:gpt-5* (profiles/p.yaml) excludes";
 
 #[test]
 fn by_every_name_and_through_every_door_it_is_refused_with_the_profile_as_the_reason() {
-    let dir = workspace(&[("agent.yaml", OPEN), ("profiles/p.yaml", PROFILE), ("a.txt", "a")]);
+    let dir = workspace(&[
+        ("agent.yaml", OPEN),
+        ("profiles/p.yaml", PROFILE),
+        ("a.txt", "a"),
+    ]);
     let write = json!({"file_path": "new.txt", "content": "x"});
     let command = json!({"command": "touch new.txt"});
     let tasks = json!({"agent": "general-purpose", "prompt": "p", "description": "d"});
@@ -31,31 +35,61 @@ fn by_every_name_and_through_every_door_it_is_refused_with_the_profile_as_the_re
         ("ls", json!({}), "ls"),
         ("LS", json!({"anything": 1}), "ls"),
     ];
-    let said = calls.iter().map(|(name, args, _)| (*name, args.clone())).collect::<Vec<_>>();
+    let said = calls
+        .iter()
+        .map(|(name, args, _)| (*name, args.clone()))
+        .collect::<Vec<_>>();
     let model = Named::new("openai:gpt-5-mini", move |_, turns, _| match turns {
         0 => Says::Calls(said.clone()),
         _ => Says::Text("ok".into()),
     });
     block_on(async {
         let agent = agent(dir.path(), model.clone(), Vec::new()).await;
-        let options = RunOptions { approvals: Approvals::All, ..RunOptions::default() };
-        agent.session(session("s")).run(text("go"), options).await.unwrap();
+        let options = RunOptions {
+            approvals: Approvals::All,
+            ..RunOptions::default()
+        };
+        agent
+            .session(session("s"))
+            .run(text("go"), options)
+            .await
+            .unwrap();
         let (lines, _) = journal(&agent, &session("s")).await;
         let results = outcomes(&lines);
         assert_eq!(results.len(), calls.len());
         for ((name, args, tool), (status, told)) in calls.iter().zip(&results) {
             let rule = format!("{BY} {tool}");
-            assert_eq!((*status, told.as_str()), (ResultStatus::Denied, format!("denied: {rule}").as_str()), "{name}");
+            assert_eq!(
+                (*status, told.as_str()),
+                (ResultStatus::Denied, format!("denied: {rule}").as_str()),
+                "{name}"
+            );
             assert!(!model.asked()[0].has(name), "{name} was shown");
             let verdict = agent.explain(name, args.clone()).await.unwrap();
-            assert_eq!((verdict.kind, verdict.rule.as_str()), (VerdictKind::Deny, rule.as_str()), "{name}");
-            let called = agent.call_tool(name, args.clone(), &Approvals::All, CancellationToken::new()).await;
+            assert_eq!(
+                (verdict.kind, verdict.rule.as_str()),
+                (VerdictKind::Deny, rule.as_str()),
+                "{name}"
+            );
+            let called = agent
+                .call_tool(
+                    name,
+                    args.clone(),
+                    &Approvals::All,
+                    CancellationToken::new(),
+                )
+                .await;
             assert_eq!(called.status, ResultStatus::Denied, "{name}");
         }
         assert!(!dir.path().join("new.txt").exists());
         // What hands work over goes with it.
-        assert!(!model.asked()[0].has("agent_send") && !model.asked()[0].system.contains("## Subagents"));
-        assert!(model.asked()[0].has("read_file") && !model.asked()[0].system.contains("## Commands"));
+        assert!(
+            !model.asked()[0].has("agent_send")
+                && !model.asked()[0].system.contains("## Subagents")
+        );
+        assert!(
+            model.asked()[0].has("read_file") && !model.asked()[0].system.contains("## Commands")
+        );
     });
 }
 
@@ -63,19 +97,36 @@ fn by_every_name_and_through_every_door_it_is_refused_with_the_profile_as_the_re
 fn a_rule_that_hides_profiles_from_the_agent_does_not_undo_them_and_it_cannot_change_them() {
     let hiding = "permissions: [{operations: [read, write], paths: ['profiles/**'], mode: deny}]\n";
     for settings in [hiding, ""] {
-        let dir = workspace(&[("agent.yaml", settings), ("profiles/p.yaml", "for: openai\nexclude: [ls]\n")]);
+        let dir = workspace(&[
+            ("agent.yaml", settings),
+            ("profiles/p.yaml", "for: openai\nexclude: [ls]\n"),
+        ]);
         let change = json!({"file_path": "profiles/p.yaml", "content": "for: openai\n"});
         let new = json!({"file_path": "profiles/q.yaml", "content": "for: gemini\n"});
         let model = Named::new("openai:x", move |_, turns, _| match turns {
-            0 => Says::Calls(vec![("overwrite_file", change.clone()), ("write_file", new.clone()), ("ls", json!({}))]),
+            0 => Says::Calls(vec![
+                ("overwrite_file", change.clone()),
+                ("write_file", new.clone()),
+                ("ls", json!({})),
+            ]),
             _ => Says::Text("ok".into()),
         });
         block_on(async {
             let agent = agent(dir.path(), model.clone(), Vec::new()).await;
-            let options = RunOptions { approvals: Approvals::All, ..RunOptions::default() };
-            agent.session(session("s")).run(text("go"), options).await.unwrap();
+            let options = RunOptions {
+                approvals: Approvals::All,
+                ..RunOptions::default()
+            };
+            agent
+                .session(session("s"))
+                .run(text("go"), options)
+                .await
+                .unwrap();
             let (lines, _) = journal(&agent, &session("s")).await;
-            let statuses: Vec<ResultStatus> = outcomes(&lines).into_iter().map(|(status, _)| status).collect();
+            let statuses: Vec<ResultStatus> = outcomes(&lines)
+                .into_iter()
+                .map(|(status, _)| status)
+                .collect();
             assert_eq!(statuses, [ResultStatus::Denied; 3], "{settings:?}");
             assert!(!model.asked()[0].has("ls"));
             assert!(!dir.path().join("profiles/q.yaml").exists());
@@ -87,22 +138,38 @@ fn a_rule_that_hides_profiles_from_the_agent_does_not_undo_them_and_it_cannot_ch
 fn a_call_that_was_asked_about_is_refused_if_a_profile_excludes_it_before_the_answer() {
     let dir = workspace(&[("agent.yaml", "approvals: {write_file: true}\n")]);
     let model = Named::new("openai:x", |_, turns, _| match turns {
-        0 => Says::Calls(vec![("write_file", json!({"file_path": "a.txt", "content": "a"}))]),
+        0 => Says::Calls(vec![(
+            "write_file",
+            json!({"file_path": "a.txt", "content": "a"}),
+        )]),
         _ => Says::Text("ok".into()),
     });
     block_on(async {
         let agent = agent(dir.path(), model, Vec::new()).await;
         let mut session = agent.session(session("s"));
-        let parked = session.run(text("go"), RunOptions::default()).await.unwrap();
+        let parked = session
+            .run(text("go"), RunOptions::default())
+            .await
+            .unwrap();
         assert_eq!(parked.outcome, stead_core::Outcome::Parked);
-        put(dir.path(), "profiles/p.yaml", "for: openai\nexclude: [Write]\n");
-        let options = RunOptions { approvals: Approvals::All, ..RunOptions::default() };
+        put(
+            dir.path(),
+            "profiles/p.yaml",
+            "for: openai\nexclude: [Write]\n",
+        );
+        let options = RunOptions {
+            approvals: Approvals::All,
+            ..RunOptions::default()
+        };
         session.resume(options).await.unwrap();
         let (lines, _) = journal(&agent, session.id()).await;
         let (_, status, told) = results(&lines).remove(0);
         assert_eq!(
             (status, told.as_str()),
-            (ResultStatus::Denied, "denied: the profile openai (profiles/p.yaml) excludes write_file")
+            (
+                ResultStatus::Denied,
+                "denied: the profile openai (profiles/p.yaml) excludes write_file"
+            )
         );
         assert!(!dir.path().join("a.txt").exists());
     });
@@ -114,24 +181,47 @@ fn a_child_has_the_profile_of_its_own_model() {
     let dir = workspace(&[
         ("agent.yaml", "model: openai:gpt-5\n"),
         ("subagents/helper.md", child),
-        ("profiles/a.yaml", "for: openai\nexclude: [ls]\nprompt_suffix: for openai\n"),
-        ("profiles/b.yaml", "for: gemini\nexclude: [glob_files]\nsurface: title\nprompt_suffix: for gemini\n"),
+        (
+            "profiles/a.yaml",
+            "for: openai\nexclude: [ls]\nprompt_suffix: for openai\n",
+        ),
+        (
+            "profiles/b.yaml",
+            "for: gemini\nexclude: [glob_files]\nsurface: title\nprompt_suffix: for gemini\n",
+        ),
     ]);
     let decide = |task_: &str, turns: usize, _: &stead_model::Request| match (task_, turns) {
-        ("lead", 0) => Says::Calls(vec![task("helper", "look"), task("general-purpose", "look too")]),
-        ("look" | "look too", 0) => {
-            Says::Calls(vec![("ls", json!({})), ("Glob", json!({"pattern": "*"})), ("Grep", json!({"pattern": "x"}))])
-        }
+        ("lead", 0) => Says::Calls(vec![
+            task("helper", "look"),
+            task("general-purpose", "look too"),
+        ]),
+        ("look" | "look too", 0) => Says::Calls(vec![
+            ("ls", json!({})),
+            ("Glob", json!({"pattern": "*"})),
+            ("Grep", json!({"pattern": "x"})),
+        ]),
         (_, _) => Says::Text("done".into()),
     };
-    let (main, other) = (Named::new("openai:gpt-5", decide), Named::new("gemini:flash", decide));
+    let (main, other) = (
+        Named::new("openai:gpt-5", decide),
+        Named::new("gemini:flash", decide),
+    );
     block_on(async {
         let agent = agent(dir.path(), main.clone(), vec![other.clone()]).await;
-        agent.session(session("s")).run(text("lead"), RunOptions::default()).await.unwrap();
+        agent
+            .session(session("s"))
+            .run(text("lead"), RunOptions::default())
+            .await
+            .unwrap();
         for record in records(dir.path(), "s") {
             let (lines, _) = journal(&agent, &record.sub_session_id).await;
-            let statuses: Vec<ResultStatus> = outcomes(&lines).into_iter().map(|(status, _)| status).collect();
-            let [ls, glob, _] = statuses[..] else { panic!("{statuses:?}") };
+            let statuses: Vec<ResultStatus> = outcomes(&lines)
+                .into_iter()
+                .map(|(status, _)| status)
+                .collect();
+            let [ls, glob, _] = statuses[..] else {
+                panic!("{statuses:?}")
+            };
             let want = match record.sub_agent_id.as_str() {
                 "helper" => (ResultStatus::Ok, ResultStatus::Denied),
                 _ => (ResultStatus::Denied, ResultStatus::Ok),
@@ -139,7 +229,16 @@ fn a_child_has_the_profile_of_its_own_model() {
             assert_eq!((ls, glob), want, "{}", record.sub_agent_id);
         }
         let asked = &other.asked()[0];
-        assert!(asked.system.ends_with("for gemini") && asked.has("Read") && asked.has("LS") && !asked.has("Glob"));
-        assert!(main.asked().iter().all(|asked| asked.system.ends_with("for openai") && !asked.has("ls")));
+        assert!(
+            asked.system.ends_with("for gemini")
+                && asked.has("Read")
+                && asked.has("LS")
+                && !asked.has("Glob")
+        );
+        assert!(
+            main.asked()
+                .iter()
+                .all(|asked| asked.system.ends_with("for openai") && !asked.has("ls"))
+        );
     });
 }

@@ -24,7 +24,9 @@ use stead_workspace::{LocalPlace, OpenOptions, Workspace};
 pub(crate) fn workspace(files: &[(&str, &str)]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     put(dir.path(), "AGENTS.md", "You lead.");
-    files.iter().for_each(|(name, content)| put(dir.path(), name, content));
+    files
+        .iter()
+        .for_each(|(name, content)| put(dir.path(), name, content));
     dir
 }
 
@@ -62,7 +64,11 @@ impl Named {
         name: &'static str,
         f: impl Fn(&str, usize, &Request) -> Says + Send + Sync + 'static,
     ) -> Arc<Self> {
-        Arc::new(Self { name, inner: answers(f), asked: Mutex::default() })
+        Arc::new(Self {
+            name,
+            inner: answers(f),
+            asked: Mutex::default(),
+        })
     }
 
     pub(crate) fn asked(&self) -> Vec<Asked> {
@@ -80,10 +86,18 @@ impl Model for Named {
     }
 
     fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {
-        let parts: Vec<&str> = request.system.iter().map(|part| part.text.as_str()).collect();
+        let parts: Vec<&str> = request
+            .system
+            .iter()
+            .map(|part| part.text.as_str())
+            .collect();
         self.asked.lock().unwrap().push(Asked {
             system: parts.join("\n\n"),
-            tools: request.tools.iter().map(|tool| (tool.name.clone(), tool.description.clone())).collect(),
+            tools: request
+                .tools
+                .iter()
+                .map(|tool| (tool.name.clone(), tool.description.clone()))
+                .collect(),
             params: request.params.clone(),
         });
         let name = |delta| match delta {
@@ -93,20 +107,43 @@ impl Model for Named {
             }
             other => other,
         };
-        self.inner.stream(request).map(move |delta| delta.map(name)).boxed()
+        self.inner
+            .stream(request)
+            .map(move |delta| delta.map(name))
+            .boxed()
     }
 }
 
 /// An agent in `dir` that asks `model`; those that others of its agents name are found in `more`.
 pub(crate) async fn agent(dir: &Path, model: Arc<dyn Model>, more: Vec<Arc<Named>>) -> Arc<Agent> {
     let files = Arc::new(LocalVfs::open(dir, Arc::new(OsDisk)).unwrap());
-    let mut workspace = Workspace::open(files, &OpenOptions::default(), &|_| None).await.unwrap();
-    workspace.definition.config.memory.flush.get_or_insert(false);
-    let params = workspace.config().model.as_ref().map_or_else(Params::default, |settings| settings.params());
-    let place = LocalPlace::open(dir, workspace.config().agent(), Arc::new(OsDisk), Redactor::default()).unwrap();
+    let mut workspace = Workspace::open(files, &OpenOptions::default(), &|_| None)
+        .await
+        .unwrap();
+    workspace
+        .definition
+        .config
+        .memory
+        .flush
+        .get_or_insert(false);
+    let params = workspace
+        .config()
+        .model
+        .as_ref()
+        .map_or_else(Params::default, |settings| settings.params());
+    let place = LocalPlace::open(
+        dir,
+        workspace.config().agent(),
+        Arc::new(OsDisk),
+        Redactor::default(),
+    )
+    .unwrap();
     let main = model.clone();
     let models = Models::new(move |settings| {
-        let found = more.iter().find(|model| model.name == settings.name).map(|model| model.clone() as Arc<dyn Model>);
+        let found = more
+            .iter()
+            .find(|model| model.name == settings.name)
+            .map(|model| model.clone() as Arc<dyn Model>);
         Ok(found.unwrap_or_else(|| main.clone()))
     });
     Agent::new(AgentParts {
@@ -127,18 +164,32 @@ pub(crate) async fn agent(dir: &Path, model: Arc<dyn Model>, more: Vec<Arc<Named
 
 /// A call of a task.
 pub(crate) fn task(agent: &str, prompt: &str) -> (&'static str, Value) {
-    ("task", serde_json::json!({"agent": agent, "description": prompt, "prompt": prompt}))
+    (
+        "task",
+        serde_json::json!({"agent": agent, "description": prompt, "prompt": prompt}),
+    )
 }
 
 /// What came of each call, in the order of the calls: results stand in the order in which they came.
 pub(crate) fn outcomes(lines: &[Line]) -> Vec<(ResultStatus, String)> {
     let calls = lines.iter().filter_map(|line| match &line.entry {
-        Entry::Model(reply) => Some(Message::Assistant { content: reply.content.clone() }),
+        Entry::Model(reply) => Some(Message::Assistant {
+            content: reply.content.clone(),
+        }),
         _ => None,
     });
-    let ids: Vec<String> =
-        calls.flat_map(|message| message.calls().map(|call| call.id.clone()).collect::<Vec<_>>()).collect();
+    let ids: Vec<String> = calls
+        .flat_map(|message| {
+            message
+                .calls()
+                .map(|call| call.id.clone())
+                .collect::<Vec<_>>()
+        })
+        .collect();
     let all = results(lines);
     let of = |id: &String| all.iter().find(|(of, _, _)| of == id).cloned();
-    ids.iter().filter_map(of).map(|(_, status, text)| (status, text)).collect()
+    ids.iter()
+        .filter_map(of)
+        .map(|(_, status, text)| (status, text))
+        .collect()
 }

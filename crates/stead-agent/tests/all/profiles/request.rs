@@ -24,7 +24,11 @@ fn sent(wire: Wire, settings: &str, params: Params) -> Recorded {
     let server = FakeModel::start(vec![reply().text("ok")]);
     block_on(async {
         let agent = agent_asking(dir.path(), model(&server, wire), params).await;
-        agent.session(session("s")).run(text("hi"), RunOptions::default()).await.unwrap();
+        agent
+            .session(session("s"))
+            .run(text("hi"), RunOptions::default())
+            .await
+            .unwrap();
     });
     server.last_request()
 }
@@ -32,9 +36,10 @@ fn sent(wire: Wire, settings: &str, params: Params) -> Recorded {
 /// The description of a tool, wherever the wire has it.
 fn description(json: &Value, tool: &str) -> Option<String> {
     match json {
-        Value::Object(fields) if fields.get("name").and_then(Value::as_str) == Some(tool) => {
-            fields.get("description").and_then(Value::as_str).map(str::to_owned)
-        }
+        Value::Object(fields) if fields.get("name").and_then(Value::as_str) == Some(tool) => fields
+            .get("description")
+            .and_then(Value::as_str)
+            .map(str::to_owned),
         Value::Object(fields) => fields.values().find_map(|value| description(value, tool)),
         Value::Array(items) => items.iter().find_map(|value| description(value, tool)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
@@ -49,19 +54,43 @@ fn suffix_descriptions_exclusions_and_names_are_on_every_wire() {
         let plain = sent(wire, "", Params::default());
         let sent = sent(wire, settings, Params::default());
         let (before, after) = (plain.seen.unwrap(), sent.seen.unwrap());
-        assert!(after.system.trim_end().ends_with("\n\nBe brief.") && !before.system.contains("Be brief."), "{wire:?}");
+        assert!(
+            after.system.trim_end().ends_with("\n\nBe brief.")
+                && !before.system.contains("Be brief."),
+            "{wire:?}"
+        );
         let has = |tools: &[String], name: &str| tools.iter().any(|tool| tool == name);
         for tool in ["read_file", "write_file", "overwrite_file", "file_info"] {
-            assert_eq!((has(&before.tools, tool), has(&after.tools, tool)), (true, false), "{wire:?} {tool}");
+            assert_eq!(
+                (has(&before.tools, tool), has(&after.tools, tool)),
+                (true, false),
+                "{wire:?} {tool}"
+            );
         }
-        assert!(has(&after.tools, "Read") && has(&after.tools, "Edit") && !has(&after.tools, "Write"), "{wire:?}");
-        assert_eq!(description(&sent.json["tools"], "Read").as_deref(), Some("Looks into a file."), "{wire:?}");
-        assert_eq!(description(&sent.json["tools"], "LS").as_deref(), Some("Lists."), "{wire:?}");
+        assert!(
+            has(&after.tools, "Read") && has(&after.tools, "Edit") && !has(&after.tools, "Write"),
+            "{wire:?}"
+        );
+        assert_eq!(
+            description(&sent.json["tools"], "Read").as_deref(),
+            Some("Looks into a file."),
+            "{wire:?}"
+        );
+        assert_eq!(
+            description(&sent.json["tools"], "LS").as_deref(),
+            Some("Lists."),
+            "{wire:?}"
+        );
         let own = |json: &Value, tool| description(&json["tools"], tool).unwrap();
-        assert_ne!(own(&plain.json, "read_file"), "Looks into a file.", "{wire:?}");
+        assert_ne!(
+            own(&plain.json, "read_file"),
+            "Looks into a file.",
+            "{wire:?}"
+        );
         // Sections name tools as the model knows them.
         assert!(
-            after.system.contains("`Edit` replaces exact text") && !after.system.contains("`edit_file`"),
+            after.system.contains("`Edit` replaces exact text")
+                && !after.system.contains("`edit_file`"),
             "{wire:?}"
         );
     }
@@ -70,9 +99,27 @@ fn suffix_descriptions_exclusions_and_names_are_on_every_wire() {
 #[test]
 fn temperature_and_thinking_are_defaults_on_every_wire() {
     let table = [
-        (Wire::Chat, "/temperature", "/reasoning_effort", json!("medium"), json!("high")),
-        (Wire::Messages, "/temperature", "/thinking/budget_tokens", json!(4096), json!(20000)),
-        (Wire::Responses, "/temperature", "/reasoning/effort", json!("medium"), json!("high")),
+        (
+            Wire::Chat,
+            "/temperature",
+            "/reasoning_effort",
+            json!("medium"),
+            json!("high"),
+        ),
+        (
+            Wire::Messages,
+            "/temperature",
+            "/thinking/budget_tokens",
+            json!(4096),
+            json!(20000),
+        ),
+        (
+            Wire::Responses,
+            "/temperature",
+            "/reasoning/effort",
+            json!("medium"),
+            json!("high"),
+        ),
         (
             Wire::Gemini,
             "/generationConfig/temperature",
@@ -82,14 +129,41 @@ fn temperature_and_thinking_are_defaults_on_every_wire() {
         ),
     ];
     for (wire, temperature, thinking, usual, own) in table {
-        let value = |settings: &str, params: Params, at: &str| sent(wire, settings, params).json.pointer(at).cloned();
-        let (none, set) = (Params::default(), Params { temperature: Some(0.9), ..Params::default() });
+        let value = |settings: &str, params: Params, at: &str| {
+            sent(wire, settings, params).json.pointer(at).cloned()
+        };
+        let (none, set) = (
+            Params::default(),
+            Params {
+                temperature: Some(0.9),
+                ..Params::default()
+            },
+        );
         assert_eq!(value("", none.clone(), temperature), None, "{wire:?}");
-        assert_eq!(value("temperature: 0.25", none.clone(), temperature), Some(json!(0.25)), "{wire:?}");
-        assert_eq!(value("temperature: 0.25", set, temperature), Some(json!(0.9)), "{wire:?}");
-        assert_eq!(value("thinking_tokens: 4096", none, thinking), Some(usual), "{wire:?}");
-        let set = Params { thinking_tokens: Some(20_000), ..Params::default() };
-        assert_eq!(value("thinking_tokens: 4096", set, thinking), Some(own), "{wire:?}");
+        assert_eq!(
+            value("temperature: 0.25", none.clone(), temperature),
+            Some(json!(0.25)),
+            "{wire:?}"
+        );
+        assert_eq!(
+            value("temperature: 0.25", set, temperature),
+            Some(json!(0.9)),
+            "{wire:?}"
+        );
+        assert_eq!(
+            value("thinking_tokens: 4096", none, thinking),
+            Some(usual),
+            "{wire:?}"
+        );
+        let set = Params {
+            thinking_tokens: Some(20_000),
+            ..Params::default()
+        };
+        assert_eq!(
+            value("thinking_tokens: 4096", set, thinking),
+            Some(own),
+            "{wire:?}"
+        );
     }
 }
 
@@ -97,15 +171,28 @@ fn temperature_and_thinking_are_defaults_on_every_wire() {
 fn caching_is_told_to_the_provider_that_can_be_told() {
     let mark = |settings: &str| {
         let sent = sent(Wire::Messages, settings, Params::default()).json;
-        let marks = ["/system/0", "/messages/0/content/0"]
-            .map(|at| sent.pointer(at).and_then(|part| part.get("cache_control")).cloned());
-        let last = sent["tools"].as_array().and_then(|tools| tools.last()).cloned().unwrap();
+        let marks = ["/system/0", "/messages/0/content/0"].map(|at| {
+            sent.pointer(at)
+                .and_then(|part| part.get("cache_control"))
+                .cloned()
+        });
+        let last = sent["tools"]
+            .as_array()
+            .and_then(|tools| tools.last())
+            .cloned()
+            .unwrap();
         (marks, last.get("cache_control").cloned())
     };
     let both = |mark: Option<Value>| ([mark.clone(), mark.clone()], mark);
     assert_eq!(mark(""), both(Some(json!({"type": "ephemeral"}))));
-    assert_eq!(mark("caching: 5m"), both(Some(json!({"type": "ephemeral"}))));
-    assert_eq!(mark("caching: 1h"), both(Some(json!({"type": "ephemeral", "ttl": "1h"}))));
+    assert_eq!(
+        mark("caching: 5m"),
+        both(Some(json!({"type": "ephemeral"})))
+    );
+    assert_eq!(
+        mark("caching: 1h"),
+        both(Some(json!({"type": "ephemeral", "ttl": "1h"})))
+    );
     assert_eq!(mark("caching: off"), both(None));
 }
 
@@ -118,20 +205,41 @@ fn a_changed_profile_holds_from_the_next_run_on_and_a_broken_one_stops_it_with_i
         let mut session = agent.session(session("s"));
         let mut run = async || session.run(text("hi"), RunOptions::default()).await;
         run().await.unwrap();
-        put(dir.path(), "profiles/p.yaml", "for: openai\nexclude: [ls]\ntemperature: 0.5\n");
+        put(
+            dir.path(),
+            "profiles/p.yaml",
+            "for: openai\nexclude: [ls]\ntemperature: 0.5\n",
+        );
         run().await.unwrap();
-        put(dir.path(), "profiles/p.yaml", "for: openai:gpt-4*\nexclude: [ls]\ntemperature: 0.5\n");
+        put(
+            dir.path(),
+            "profiles/p.yaml",
+            "for: openai:gpt-4*\nexclude: [ls]\ntemperature: 0.5\n",
+        );
         run().await.unwrap();
-        let seen: Vec<_> = model.asked().iter().map(|asked| (asked.has("ls"), asked.params.temperature)).collect();
+        let seen: Vec<_> = model
+            .asked()
+            .iter()
+            .map(|asked| (asked.has("ls"), asked.params.temperature))
+            .collect();
         assert_eq!(seen, [(true, None), (false, Some(0.5)), (true, None)]);
         let table = [
-            ("for: gemini\nexclud: [ls]\n", "profiles/p.yaml:2:1: exclud: unknown field"),
-            ("for: gemini\nexclude:\n- lss\n", "profiles/p.yaml:3:3: exclude: there is no tool lss"),
+            (
+                "for: gemini\nexclud: [ls]\n",
+                "profiles/p.yaml:2:1: exclud: unknown field",
+            ),
+            (
+                "for: gemini\nexclude:\n- lss\n",
+                "profiles/p.yaml:3:3: exclude: there is no tool lss",
+            ),
         ];
         for (broken, said) in table {
             put(dir.path(), "profiles/p.yaml", broken);
             let error = run().await.unwrap_err();
-            assert!(matches!(&error, AgentError::Workspace(WorkspaceError::Invalid(_))), "{error:?}");
+            assert!(
+                matches!(&error, AgentError::Workspace(WorkspaceError::Invalid(_))),
+                "{error:?}"
+            );
             assert!(error.to_string().starts_with(said), "{error}");
         }
         assert_eq!(model.asked().len(), 3);
@@ -140,7 +248,8 @@ fn a_changed_profile_holds_from_the_next_run_on_and_a_broken_one_stops_it_with_i
 
 #[test]
 fn a_program_gives_profiles_over_those_of_files() {
-    let file = "for: scripted\ntemperature: 0.5\nthinking_tokens: 100\nprompt_suffix: of the file\n";
+    let file =
+        "for: scripted\ntemperature: 0.5\nthinking_tokens: 100\nprompt_suffix: of the file\n";
     let dir = workspace(&[("profiles/p.yaml", file)]);
     let given = Profile {
         temperature: Some(0.1),
@@ -148,7 +257,9 @@ fn a_program_gives_profiles_over_those_of_files() {
         prompt_suffix: Some("of the program".to_owned()),
         ..Profile::default()
     };
-    let own = TestTool::make("own_tool", Risk::READS, |_, _| async { Ok(Output::text("done")) });
+    let own = TestTool::make("own_tool", Risk::READS, |_, _| async {
+        Ok(Output::text("done"))
+    });
     block_on(async {
         let agent = Agent::builder()
             .workspace(dir.path())
@@ -160,13 +271,23 @@ fn a_program_gives_profiles_over_those_of_files() {
             .unwrap();
         let turn = agent.outside_turn().await.unwrap();
         let suffix = turn.prompt.sections.last().unwrap();
-        assert_eq!((suffix.title.as_str(), suffix.text.as_str()), ("profile", "of the program"));
+        assert_eq!(
+            (suffix.title.as_str(), suffix.text.as_str()),
+            ("profile", "of the program")
+        );
         let profile = &turn.profile.profile;
         assert_eq!(
-            (profile.temperature, profile.thinking_tokens, profile.caching),
+            (
+                profile.temperature,
+                profile.thinking_tokens,
+                profile.caching
+            ),
             (Some(0.1), Some(100), None::<Caching>)
         );
         let verdict = agent.explain("own_tool", json!({})).await.unwrap();
-        assert_eq!(verdict.rule, "the profile scripted (given by the program) excludes own_tool");
+        assert_eq!(
+            verdict.rule,
+            "the profile scripted (given by the program) excludes own_tool"
+        );
     });
 }

@@ -45,17 +45,29 @@ impl Decoder for AnthropicDecoder {
         }
         let event: Event = serde_json::from_str(data).map_err(unreadable)?;
         match event.kind.as_str() {
-            "message_start" => self.usage.update(event.message.and_then(|message| message.usage)),
+            "message_start" => self
+                .usage
+                .update(event.message.and_then(|message| message.usage)),
             "content_block_start" => {
-                let (index, block) = (event.index.unwrap_or_default(), event.content_block.unwrap_or_default());
+                let (index, block) = (
+                    event.index.unwrap_or_default(),
+                    event.content_block.unwrap_or_default(),
+                );
                 self.open(index, block, out);
             }
             "content_block_delta" => {
-                self.extend(event.index.unwrap_or_default(), event.delta.unwrap_or_default(), out)?;
+                self.extend(
+                    event.index.unwrap_or_default(),
+                    event.delta.unwrap_or_default(),
+                    out,
+                )?;
             }
             "message_delta" => {
                 self.usage.update(event.usage);
-                self.stop = event.delta.and_then(|delta| delta.stop_reason).or(self.stop.take());
+                self.stop = event
+                    .delta
+                    .and_then(|delta| delta.stop_reason)
+                    .or(self.stop.take());
             }
             "message_stop" => {
                 self.done = true;
@@ -70,7 +82,11 @@ impl Decoder for AnthropicDecoder {
     }
 
     fn finish(&mut self, _: &mut Vec<Delta>) -> Result<(), ModelError> {
-        if self.done { Ok(()) } else { Err(ModelError::Cut) }
+        if self.done {
+            Ok(())
+        } else {
+            Err(ModelError::Cut)
+        }
     }
 }
 
@@ -80,8 +96,13 @@ pub(super) fn parse(body: &[u8]) -> Result<Reply, ModelError> {
     if message.kind.as_deref() == Some("error") {
         return Err(classify(IN_STREAM, None, body));
     }
-    let content = message.content.ok_or_else(|| ModelError::Protocol("the answer has no content".into()))?;
-    let mut decoder = AnthropicDecoder { stop: message.stop_reason, ..AnthropicDecoder::default() };
+    let content = message
+        .content
+        .ok_or_else(|| ModelError::Protocol("the answer has no content".into()))?;
+    let mut decoder = AnthropicDecoder {
+        stop: message.stop_reason,
+        ..AnthropicDecoder::default()
+    };
     decoder.usage.update(message.usage);
     for (index, block) in (0..).zip(content) {
         decoder.open(index, block, &mut Vec::new());
@@ -103,18 +124,32 @@ impl AnthropicDecoder {
             }
             "thinking" => {
                 emit(out, &text, Delta::Thinking);
-                Open::Thinking { text, signature: block.signature.unwrap_or_default() }
+                Open::Thinking {
+                    text,
+                    signature: block.signature.unwrap_or_default(),
+                }
             }
             "redacted_thinking" => Open::Redacted(block.data.unwrap_or_default()),
             "tool_use" => {
                 let (index, name) = (self.calls, block.name.unwrap_or_default());
                 self.calls += 1;
-                out.push(Delta::CallStarted { index, name: name.clone() });
+                out.push(Delta::CallStarted {
+                    index,
+                    name: name.clone(),
+                });
                 // A stream opens with `{}` and sends the arguments after it; a whole answer has them here.
-                let input = block.input.map(|input| input.get().to_owned()).filter(|input| input != "{}");
+                let input = block
+                    .input
+                    .map(|input| input.get().to_owned())
+                    .filter(|input| input != "{}");
                 let json = input.unwrap_or_default();
                 emit(out, &json, |json| Delta::CallArgs { index, json });
-                Open::Call { index, id: block.id.unwrap_or_default(), name, json }
+                Open::Call {
+                    index,
+                    id: block.id.unwrap_or_default(),
+                    name,
+                    json,
+                }
             }
             _ => Open::Unknown,
         };
@@ -123,8 +158,9 @@ impl AnthropicDecoder {
 
     fn extend(&mut self, at: u32, piece: Piece, out: &mut Vec<Delta>) -> Result<(), ModelError> {
         let block = self.blocks.get_mut(&at);
-        let block =
-            block.ok_or_else(|| ModelError::Protocol(format!("a delta for block {at}, which was not begun")))?;
+        let block = block.ok_or_else(|| {
+            ModelError::Protocol(format!("a delta for block {at}, which was not begun"))
+        })?;
         match block {
             Open::Text(text) => {
                 let more = piece.text.unwrap_or_default();
@@ -159,8 +195,17 @@ impl AnthropicDecoder {
             None if self.calls > 0 => StopReason::ToolUse,
             None => StopReason::EndTurn,
         };
-        let content = self.blocks.into_values().filter_map(|open| open.close(&stop)).collect();
-        Reply { content, usage: self.usage.total(), stop, model: String::new() }
+        let content = self
+            .blocks
+            .into_values()
+            .filter_map(|open| open.close(&stop))
+            .collect();
+        Reply {
+            content,
+            usage: self.usage.total(),
+            stop,
+            model: String::new(),
+        }
     }
 }
 
@@ -172,13 +217,25 @@ impl Open {
             Self::Text(text) => Some(Block::Text { text }),
             Self::Thinking { text, signature } => {
                 let signature = Some(signature).filter(|signature| !signature.is_empty());
-                Some(Block::Thinking(Thinking { text, signature, origin, ..Thinking::default() }))
+                Some(Block::Thinking(Thinking {
+                    text,
+                    signature,
+                    origin,
+                    ..Thinking::default()
+                }))
             }
             Self::Redacted(data) => {
                 let signature = Some(data);
-                Some(Block::Thinking(Thinking { signature, redacted: true, origin, ..Thinking::default() }))
+                Some(Block::Thinking(Thinking {
+                    signature,
+                    redacted: true,
+                    origin,
+                    ..Thinking::default()
+                }))
             }
-            Self::Call { id, name, json, .. } => Some(Block::ToolCall(call::finished(id, name, &json, stop))),
+            Self::Call { id, name, json, .. } => {
+                Some(Block::ToolCall(call::finished(id, name, &json, stop)))
+            }
             Self::Unknown => None,
         }
     }
@@ -247,8 +304,12 @@ impl Tokens {
     fn update(&mut self, newer: Option<Self>) {
         let Some(newer) = newer else { return };
         self.input_tokens = newer.input_tokens.or(self.input_tokens);
-        self.cache_read_input_tokens = newer.cache_read_input_tokens.or(self.cache_read_input_tokens);
-        self.cache_creation_input_tokens = newer.cache_creation_input_tokens.or(self.cache_creation_input_tokens);
+        self.cache_read_input_tokens = newer
+            .cache_read_input_tokens
+            .or(self.cache_read_input_tokens);
+        self.cache_creation_input_tokens = newer
+            .cache_creation_input_tokens
+            .or(self.cache_creation_input_tokens);
         self.output_tokens = newer.output_tokens.or(self.output_tokens);
     }
 
@@ -256,7 +317,11 @@ impl Tokens {
         let read = self.cache_read_input_tokens.unwrap_or_default();
         let written = self.cache_creation_input_tokens.unwrap_or_default();
         Usage {
-            input_tokens: self.input_tokens.unwrap_or_default().saturating_add(read).saturating_add(written),
+            input_tokens: self
+                .input_tokens
+                .unwrap_or_default()
+                .saturating_add(read)
+                .saturating_add(written),
             cache_read_tokens: read,
             cache_write_tokens: written,
             output_tokens: self.output_tokens.unwrap_or_default(),

@@ -25,7 +25,13 @@ fn a_request_marks_the_tools_the_stable_system_and_the_last_message() {
                 call("c1", "."),
             ],
         },
-        Message::Tool { results: vec![result("c1", ResultStatus::Ok, vec![Block::text("a b"), media("image/png")])] },
+        Message::Tool {
+            results: vec![result(
+                "c1",
+                ResultStatus::Ok,
+                vec![Block::text("a b"), media("image/png")],
+            )],
+        },
     ]);
     let want = json!({
         "model": "claude",
@@ -68,7 +74,9 @@ fn what_the_api_cannot_take_is_told_or_left_out() {
     let mark = json!({"type": "ephemeral"});
     let cases: Vec<(Message, Value)> = vec![
         (
-            Message::User { content: vec![named("application/pdf", "a.pdf")] },
+            Message::User {
+                content: vec![named("application/pdf", "a.pdf")],
+            },
             json!([{
                 "type": "document",
                 "source": {"type": "base64", "media_type": "application/pdf", "data": "QUJD"},
@@ -77,11 +85,15 @@ fn what_the_api_cannot_take_is_told_or_left_out() {
             }]),
         ),
         (
-            Message::User { content: vec![named("text/plain", "a.txt")] },
+            Message::User {
+                content: vec![named("text/plain", "a.txt")],
+            },
             json!([{"type": "text", "text": "a.txt (text/plain):\nABC", "cache_control": mark}]),
         ),
         (
-            Message::User { content: vec![media("audio/wav")] },
+            Message::User {
+                content: vec![media("audio/wav")],
+            },
             json!([{
                 "type": "text",
                 "text": "[a file of type audio/wav is not shown: this model cannot read it]",
@@ -89,22 +101,33 @@ fn what_the_api_cannot_take_is_told_or_left_out() {
             }]),
         ),
         (
-            Message::User { content: vec![Block::text(" ")] },
+            Message::User {
+                content: vec![Block::text(" ")],
+            },
             json!([{"type": "text", "text": "(no content)", "cache_control": mark}]),
         ),
         (
-            Message::Assistant { content: vec![thought("openai", "hm", None), thought("anthropic", "hm", None)] },
+            Message::Assistant {
+                content: vec![
+                    thought("openai", "hm", None),
+                    thought("anthropic", "hm", None),
+                ],
+            },
             json!([{"type": "text", "text": "(no visible answer)", "cache_control": mark}]),
         ),
         (
-            Message::Assistant { content: vec![Block::text("x"), thought("anthropic", "hm", Some("s"))] },
+            Message::Assistant {
+                content: vec![Block::text("x"), thought("anthropic", "hm", Some("s"))],
+            },
             json!([
                 {"type": "text", "text": "x", "cache_control": mark},
                 {"type": "thinking", "thinking": "hm", "signature": "s"},
             ]),
         ),
         (
-            Message::Tool { results: vec![result("a.b", ResultStatus::Error, vec![])] },
+            Message::Tool {
+                results: vec![result("a.b", ResultStatus::Error, vec![])],
+            },
             json!([{
                 "type": "tool_result",
                 "tool_use_id": "a_2eb",
@@ -122,25 +145,105 @@ fn what_the_api_cannot_take_is_told_or_left_out() {
 #[test]
 fn thinking_makes_room_for_itself_and_forbids_temperature() {
     let head = |params: Params, list: Vec<Message>| {
-        let body = body(&wire(), &Request { params, ..request(list) }, Mode::Whole);
-        ["max_tokens", "thinking", "temperature", "tool_choice", "stream"].map(|key| body[key].clone())
+        let body = body(
+            &wire(),
+            &Request {
+                params,
+                ..request(list)
+            },
+            Mode::Whole,
+        );
+        [
+            "max_tokens",
+            "thinking",
+            "temperature",
+            "tool_choice",
+            "stream",
+        ]
+        .map(|key| body[key].clone())
     };
-    let thinking = |tokens| Params { thinking_tokens: Some(tokens), temperature: Some(0.5), ..Params::default() };
+    let thinking = |tokens| Params {
+        thinking_tokens: Some(tokens),
+        temperature: Some(0.5),
+        ..Params::default()
+    };
     let on = |budget: u32| json!({"type": "enabled", "budget_tokens": budget});
     let hi = || vec![Message::user("hi")];
     let foreign = vec![
         Message::user("hi"),
-        Message::Assistant { content: vec![call("c1", ".")] },
-        Message::Tool { results: vec![result("c1", ResultStatus::Ok, vec![])] },
+        Message::Assistant {
+            content: vec![call("c1", ".")],
+        },
+        Message::Tool {
+            results: vec![result("c1", ResultStatus::Ok, vec![])],
+        },
     ];
     let none = Value::Null;
-    assert_eq!(head(thinking(4000), hi()), [json!(8192), on(4000), none.clone(), none.clone(), json!(false)]);
-    assert_eq!(head(thinking(10), hi()), [json!(8192), on(1024), none.clone(), none.clone(), json!(false)]);
-    assert_eq!(head(thinking(9000), hi()), [json!(17192), on(9000), none.clone(), none.clone(), json!(false)]);
-    assert_eq!(head(thinking(0), hi()), [json!(8192), none.clone(), json!(0.5), none.clone(), json!(false)]);
-    assert_eq!(head(thinking(4000), foreign), [json!(8192), none.clone(), json!(0.5), none.clone(), json!(false)]);
-    let quiet = Params { tool_choice: ToolChoice::None, max_output_tokens: Some(5), ..Params::default() };
-    assert_eq!(head(quiet, hi()), [json!(5), none.clone(), none, json!({"type": "none"}), json!(false)]);
+    assert_eq!(
+        head(thinking(4000), hi()),
+        [
+            json!(8192),
+            on(4000),
+            none.clone(),
+            none.clone(),
+            json!(false)
+        ]
+    );
+    assert_eq!(
+        head(thinking(10), hi()),
+        [
+            json!(8192),
+            on(1024),
+            none.clone(),
+            none.clone(),
+            json!(false)
+        ]
+    );
+    assert_eq!(
+        head(thinking(9000), hi()),
+        [
+            json!(17192),
+            on(9000),
+            none.clone(),
+            none.clone(),
+            json!(false)
+        ]
+    );
+    assert_eq!(
+        head(thinking(0), hi()),
+        [
+            json!(8192),
+            none.clone(),
+            json!(0.5),
+            none.clone(),
+            json!(false)
+        ]
+    );
+    assert_eq!(
+        head(thinking(4000), foreign),
+        [
+            json!(8192),
+            none.clone(),
+            json!(0.5),
+            none.clone(),
+            json!(false)
+        ]
+    );
+    let quiet = Params {
+        tool_choice: ToolChoice::None,
+        max_output_tokens: Some(5),
+        ..Params::default()
+    };
+    assert_eq!(
+        head(quiet, hi()),
+        [
+            json!(5),
+            none.clone(),
+            none,
+            json!({"type": "none"}),
+            json!(false)
+        ]
+    );
 }
 
 fn start() -> Value {
@@ -169,11 +272,20 @@ fn full_stream() -> String {
         json!({"type": "content_block_start", "index": 3,
             "content_block": {"type": "tool_use", "id": "t1", "name": "ls", "input": {}}}),
         delta(3, json!({"type": "input_json_delta", "partial_json": ""})),
-        delta(3, json!({"type": "input_json_delta", "partial_json": "{\"path\":"})),
+        delta(
+            3,
+            json!({"type": "input_json_delta", "partial_json": "{\"path\":"}),
+        ),
         json!({"type": "content_block_start", "index": 4,
             "content_block": {"type": "tool_use", "id": "t2", "name": "ls", "input": {}}}),
-        delta(3, json!({"type": "input_json_delta", "partial_json": "\".\"}"})),
-        delta(4, json!({"type": "input_json_delta", "partial_json": "{\"path\""})),
+        delta(
+            3,
+            json!({"type": "input_json_delta", "partial_json": "\".\"}"}),
+        ),
+        delta(
+            4,
+            json!({"type": "input_json_delta", "partial_json": "{\"path\""}),
+        ),
         json!({"type": "content_block_start", "index": 5, "content_block": {"type": "server_tool_use", "name": "x"}}),
         json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 42}}),
         json!({"type": "message_stop"}),
@@ -185,7 +297,10 @@ fn full_reply() -> Reply {
         id: "t2".into(),
         name: "ls".into(),
         args: json!({}),
-        invalid: Some("the arguments are not valid JSON: EOF while parsing an object at line 1 column 7".into()),
+        invalid: Some(
+            "the arguments are not valid JSON: EOF while parsing an object at line 1 column 7"
+                .into(),
+        ),
         signature: None,
     };
     Reply {
@@ -217,11 +332,26 @@ fn a_stream_means_the_same_however_it_is_split_and_nothing_when_cut() {
         Delta::Thinking("hm é".into()),
         Delta::Text("I ".into()),
         Delta::Text("look.".into()),
-        Delta::CallStarted { index: 0, name: "ls".into() },
-        Delta::CallArgs { index: 0, json: "{\"path\":".into() },
-        Delta::CallStarted { index: 1, name: "ls".into() },
-        Delta::CallArgs { index: 0, json: "\".\"}".into() },
-        Delta::CallArgs { index: 1, json: "{\"path\"".into() },
+        Delta::CallStarted {
+            index: 0,
+            name: "ls".into(),
+        },
+        Delta::CallArgs {
+            index: 0,
+            json: "{\"path\":".into(),
+        },
+        Delta::CallStarted {
+            index: 1,
+            name: "ls".into(),
+        },
+        Delta::CallArgs {
+            index: 0,
+            json: "\".\"}".into(),
+        },
+        Delta::CallArgs {
+            index: 1,
+            json: "{\"path\"".into(),
+        },
         Delta::Done(Box::new(full_reply())),
     ];
     assert_eq!(deltas, want);
@@ -229,16 +359,44 @@ fn a_stream_means_the_same_however_it_is_split_and_nothing_when_cut() {
 
 #[test]
 fn errors_within_a_stream_keep_their_meaning() {
-    let error = |kind: &str| events(&[start(), json!({"type": "error", "error": {"type": kind, "message": "m"}})]);
+    let error = |kind: &str| {
+        events(&[
+            start(),
+            json!({"type": "error", "error": {"type": kind, "message": "m"}}),
+        ])
+    };
     let cases = [
-        ("overloaded_error", ModelError::Unavailable { status: 200, retry_after: None, message: "m".into() }),
-        ("api_error", ModelError::Unavailable { status: 200, retry_after: None, message: "m".into() }),
-        ("rate_limit_error", ModelError::RateLimited { retry_after: None, message: "m".into() }),
+        (
+            "overloaded_error",
+            ModelError::Unavailable {
+                status: 200,
+                retry_after: None,
+                message: "m".into(),
+            },
+        ),
+        (
+            "api_error",
+            ModelError::Unavailable {
+                status: 200,
+                retry_after: None,
+                message: "m".into(),
+            },
+        ),
+        (
+            "rate_limit_error",
+            ModelError::RateLimited {
+                retry_after: None,
+                message: "m".into(),
+            },
+        ),
         ("authentication_error", ModelError::Auth("m".into())),
         ("invalid_request_error", ModelError::BadRequest("m".into())),
     ];
     for (kind, want) in cases {
-        assert_eq!(read(&wire(), &[error(kind).as_bytes()]), (vec![], Err(want)));
+        assert_eq!(
+            read(&wire(), &[error(kind).as_bytes()]),
+            (vec![], Err(want))
+        );
     }
     let stray = events(&[delta(7, json!({"type": "text_delta", "text": "x"}))]);
     let want = ModelError::Protocol("a delta for block 7, which was not begun".into());
@@ -258,15 +416,26 @@ fn a_whole_answer_is_the_same_as_a_streamed_one() {
         "usage": {"input_tokens": 3, "output_tokens": 4},
     });
     let want = Reply {
-        content: vec![thought(ORIGIN, "hm", Some("s")), Block::text("I look."), call("t1", ".")],
-        usage: Usage { input_tokens: 3, output_tokens: 4, ..Usage::default() },
+        content: vec![
+            thought(ORIGIN, "hm", Some("s")),
+            Block::text("I look."),
+            call("t1", "."),
+        ],
+        usage: Usage {
+            input_tokens: 3,
+            output_tokens: 4,
+            ..Usage::default()
+        },
         stop: StopReason::ToolUse,
         model: String::new(),
     };
     assert_eq!(wire().parse(whole.to_string().as_bytes()), Ok(want));
     assert!(matches!(wire().parse(b"{}"), Err(ModelError::Protocol(_))));
     let error = br#"{"type":"error","error":{"type":"overloaded_error","message":"m"}}"#;
-    assert!(matches!(wire().parse(error), Err(ModelError::Unavailable { .. })));
+    assert!(matches!(
+        wire().parse(error),
+        Err(ModelError::Unavailable { .. })
+    ));
 }
 
 #[test]
@@ -282,20 +451,39 @@ fn every_stop_reason_has_its_meaning() {
     ];
     for (reason, want) in cases {
         let body = json!({"content": [], "stop_reason": reason}).to_string();
-        assert_eq!(wire().parse(body.as_bytes()).map(|reply| reply.stop), Ok(want));
+        assert_eq!(
+            wire().parse(body.as_bytes()).map(|reply| reply.stop),
+            Ok(want)
+        );
     }
 }
 
 #[test]
 fn the_marks_of_a_request_say_how_long_it_is_kept() {
     let marks = |caching| {
-        let params = Params { caching, ..Params::default() };
-        let body = body(&wire(), &Request { params, ..request(vec![Message::user("hi")]) }, Mode::Whole);
-        ["/tools/0", "/system/0", "/messages/0/content/0"]
-            .map(|at| body.pointer(at).and_then(|part| part.get("cache_control")).cloned())
+        let params = Params {
+            caching,
+            ..Params::default()
+        };
+        let body = body(
+            &wire(),
+            &Request {
+                params,
+                ..request(vec![Message::user("hi")])
+            },
+            Mode::Whole,
+        );
+        ["/tools/0", "/system/0", "/messages/0/content/0"].map(|at| {
+            body.pointer(at)
+                .and_then(|part| part.get("cache_control"))
+                .cloned()
+        })
     };
     let mark = |mark: Value| [Some(mark.clone()), Some(mark.clone()), Some(mark)];
     assert_eq!(marks(Caching::Minutes5), mark(json!({"type": "ephemeral"})));
-    assert_eq!(marks(Caching::Hour), mark(json!({"type": "ephemeral", "ttl": "1h"})));
+    assert_eq!(
+        marks(Caching::Hour),
+        mark(json!({"type": "ephemeral", "ttl": "1h"}))
+    );
     assert_eq!(marks(Caching::Off), [None, None, None]);
 }

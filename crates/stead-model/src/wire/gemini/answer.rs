@@ -13,7 +13,8 @@ use stead_core::{Block, Media, StopReason, Thinking, ToolCall, Usage};
 /// A whole answer.
 pub(super) fn parse(body: &[u8]) -> Result<Reply, ModelError> {
     let mut decoder = GeminiDecoder::default();
-    let chunk = serde_json::from_slice(body).map_err(|error| ModelError::Protocol(error.to_string()))?;
+    let chunk =
+        serde_json::from_slice(body).map_err(|error| ModelError::Protocol(error.to_string()))?;
     decoder.take(chunk, &mut Vec::new())?;
     decoder.reply()
 }
@@ -45,11 +46,21 @@ impl GeminiDecoder {
         if let Some(counts) = chunk.usage_metadata {
             self.usage = usage(&counts);
         }
-        if chunk.prompt_feedback.and_then(|feedback| feedback.block_reason).is_some() {
+        if chunk
+            .prompt_feedback
+            .and_then(|feedback| feedback.block_reason)
+            .is_some()
+        {
             self.ending = Some(Ending::PromptBlocked);
         }
-        let Some(candidate) = chunk.candidates.into_iter().flatten().next() else { return Ok(()) };
-        for part in candidate.content.and_then(|content| content.parts).unwrap_or_default() {
+        let Some(candidate) = chunk.candidates.into_iter().flatten().next() else {
+            return Ok(());
+        };
+        for part in candidate
+            .content
+            .and_then(|content| content.parts)
+            .unwrap_or_default()
+        {
             self.part(part, out);
         }
         if let Some(reason) = candidate.finish_reason {
@@ -60,12 +71,19 @@ impl GeminiDecoder {
     }
 
     fn part(&mut self, part: Part, out: &mut Vec<Delta>) {
-        let Part { text, thought, thought_signature: signature, function_call, inline_data } = part;
+        let Part {
+            text,
+            thought,
+            thought_signature: signature,
+            function_call,
+            inline_data,
+        } = part;
         if let Some(call) = function_call {
             self.call(call, signature, out);
         } else if let Some(Blob { mime_type, data }) = inline_data {
             self.end_text();
-            self.content.push(Block::Media(Media::inline(mime_type, data, None)));
+            self.content
+                .push(Block::Media(Media::inline(mime_type, data, None)));
         } else if thought.unwrap_or_default() {
             self.thought(text.unwrap_or_default(), signature, out);
         } else {
@@ -109,14 +127,31 @@ impl GeminiDecoder {
         }
     }
 
-    fn call(&mut self, FunctionCall { name, args }: FunctionCall, signature: Option<String>, out: &mut Vec<Delta>) {
+    fn call(
+        &mut self,
+        FunctionCall { name, args }: FunctionCall,
+        signature: Option<String>,
+        out: &mut Vec<Delta>,
+    ) {
         self.end_text();
         let (args, invalid) = parse_args(args.as_deref().map_or("", RawValue::get));
         let index = self.calls;
         self.calls += 1;
-        out.push(Delta::CallStarted { index, name: name.clone() });
-        out.push(Delta::CallArgs { index, json: args.to_string() });
-        self.content.push(Block::ToolCall(ToolCall { id: String::new(), name, args, invalid, signature }));
+        out.push(Delta::CallStarted {
+            index,
+            name: name.clone(),
+        });
+        out.push(Delta::CallArgs {
+            index,
+            json: args.to_string(),
+        });
+        self.content.push(Block::ToolCall(ToolCall {
+            id: String::new(),
+            name,
+            args,
+            invalid,
+            signature,
+        }));
     }
 
     fn reply(&mut self) -> Result<Reply, ModelError> {
@@ -125,7 +160,12 @@ impl GeminiDecoder {
             Ending::Finished { reason, message } => self.stop(reason, &message)?,
         };
         self.end_text();
-        Ok(Reply { content: std::mem::take(&mut self.content), usage: self.usage, stop, model: String::new() })
+        Ok(Reply {
+            content: std::mem::take(&mut self.content),
+            usage: self.usage,
+            stop,
+            model: String::new(),
+        })
     }
 
     fn stop(&self, reason: String, message: &str) -> Result<StopReason, ModelError> {
@@ -133,12 +173,13 @@ impl GeminiDecoder {
             "STOP" if self.calls > 0 => StopReason::ToolUse,
             "STOP" => StopReason::EndTurn,
             "MAX_TOKENS" => StopReason::MaxTokens,
-            "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" | "IMAGE_SAFETY" => {
-                StopReason::ContentFilter
-            }
+            "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII"
+            | "IMAGE_SAFETY" => StopReason::ContentFilter,
             // There is nothing to act on or to answer; asked again, the model usually does better.
             "MALFORMED_FUNCTION_CALL" => {
-                return Err(ModelError::Protocol(format!("the model wrote a malformed call {message}")));
+                return Err(ModelError::Protocol(format!(
+                    "the model wrote a malformed call {message}"
+                )));
             }
             _ => StopReason::Other(reason),
         })
@@ -147,7 +188,8 @@ impl GeminiDecoder {
 
 impl Decoder for GeminiDecoder {
     fn push(&mut self, _event: &str, data: &str, out: &mut Vec<Delta>) -> Result<(), ModelError> {
-        let chunk = serde_json::from_str(data).map_err(|error| ModelError::Protocol(error.to_string()))?;
+        let chunk =
+            serde_json::from_str(data).map_err(|error| ModelError::Protocol(error.to_string()))?;
         self.take(chunk, out)
     }
 
@@ -160,7 +202,13 @@ impl Decoder for GeminiDecoder {
 
 fn thinking(text: String, signature: Option<String>) -> Block {
     let redacted = text.is_empty();
-    Block::Thinking(Thinking { text, signature, id: None, redacted, origin: ORIGIN.into() })
+    Block::Thinking(Thinking {
+        text,
+        signature,
+        id: None,
+        redacted,
+        origin: ORIGIN.into(),
+    })
 }
 
 #[derive(Deserialize)]
@@ -227,10 +275,14 @@ struct Counts {
 
 fn usage(counts: &Counts) -> Usage {
     Usage {
-        input_tokens: counts.prompt_token_count.saturating_add(counts.tool_use_prompt_token_count),
+        input_tokens: counts
+            .prompt_token_count
+            .saturating_add(counts.tool_use_prompt_token_count),
         cache_read_tokens: counts.cached_content_token_count,
         cache_write_tokens: 0,
-        output_tokens: counts.candidates_token_count.saturating_add(counts.thoughts_token_count),
+        output_tokens: counts
+            .candidates_token_count
+            .saturating_add(counts.thoughts_token_count),
         reasoning_tokens: counts.thoughts_token_count,
     }
 }

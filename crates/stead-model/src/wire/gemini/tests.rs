@@ -20,8 +20,13 @@ fn content(wire: &Gemini, message: Message) -> Value {
 }
 
 fn signed_call(path: &str, signature: Option<&str>) -> Block {
-    let Block::ToolCall(call) = call("", path) else { panic!("a call") };
-    Block::ToolCall(ToolCall { signature: signature.map(Into::into), ..call })
+    let Block::ToolCall(call) = call("", path) else {
+        panic!("a call")
+    };
+    Block::ToolCall(ToolCall {
+        signature: signature.map(Into::into),
+        ..call
+    })
 }
 
 #[test]
@@ -34,7 +39,8 @@ fn a_body_has_the_documented_shape() {
         tool_choice: ToolChoice::None,
         ..Params::default()
     };
-    let text = String::from_utf8(crate::wire::encode(&wire(), &request, Mode::Stream, None)).unwrap();
+    let text =
+        String::from_utf8(crate::wire::encode(&wire(), &request, Mode::Stream, None)).unwrap();
     let golden = concat!(
         r#"{"systemInstruction":{"parts":[{"text":"You are a gardener."},{"text":"Today is Monday."}]},"#,
         r#""tools":[{"functionDeclarations":[{"name":"ls","description":"Lists a folder","#,
@@ -49,17 +55,32 @@ fn a_body_has_the_documented_shape() {
 
 #[test]
 fn what_is_not_set_is_not_sent() {
-    let request = Request { messages: vec![Message::user("hi").into()], ..Request::default() };
+    let request = Request {
+        messages: vec![Message::user("hi").into()],
+        ..Request::default()
+    };
     let expected = json!({"contents": [{"role": "user", "parts": [{"text": "hi"}]}]});
     assert_eq!(body(&wire(), &request, Mode::Whole), expected);
 }
 
 #[test]
 fn the_model_is_in_the_path_and_the_key_in_its_header() {
-    assert_eq!(wire().endpoint(Mode::Stream), "/models/gemini-2.5-pro:streamGenerateContent?alt=sse");
-    assert_eq!(wire().endpoint(Mode::Whole), "/models/gemini-2.5-pro:generateContent");
-    assert_eq!(Gemini::new("tunedModels/x").endpoint(Mode::Whole), "/tunedModels/x:generateContent");
-    assert_eq!(wire().headers(Some("k")), [("x-goog-api-key", "k".to_owned())]);
+    assert_eq!(
+        wire().endpoint(Mode::Stream),
+        "/models/gemini-2.5-pro:streamGenerateContent?alt=sse"
+    );
+    assert_eq!(
+        wire().endpoint(Mode::Whole),
+        "/models/gemini-2.5-pro:generateContent"
+    );
+    assert_eq!(
+        Gemini::new("tunedModels/x").endpoint(Mode::Whole),
+        "/tunedModels/x:generateContent"
+    );
+    assert_eq!(
+        wire().headers(Some("k")),
+        [("x-goog-api-key", "k".to_owned())]
+    );
 }
 
 #[test]
@@ -87,7 +108,11 @@ fn every_block_becomes_its_part() {
     );
     let tool = Message::Tool {
         results: vec![
-            result("call_1", ResultStatus::Ok, vec![Block::text("see"), media("image/png")]),
+            result(
+                "call_1",
+                ResultStatus::Ok,
+                vec![Block::text("see"), media("image/png")],
+            ),
             result("call_2", ResultStatus::Denied, vec![Block::text("no")]),
             result("call_3", ResultStatus::Ok, vec![]),
         ],
@@ -109,12 +134,30 @@ fn what_cannot_be_sent_is_named_in_words() {
     let text = |role, text| json!({"role": role, "parts": [{"text": text}]});
     let cases = [
         (
-            Message::User { content: vec![named("image/gif", "a.gif")] },
-            text("user", "[a.gif (image/gif) is not shown: this model cannot read such files]"),
+            Message::User {
+                content: vec![named("image/gif", "a.gif")],
+            },
+            text(
+                "user",
+                "[a.gif (image/gif) is not shown: this model cannot read such files]",
+            ),
         ),
-        (Message::User { content: vec![Block::text("")] }, text("user", "(no content)")),
-        (Message::Assistant { content: vec![thought("openai", "x", None)] }, text("model", "(no visible answer)")),
-        (Message::Tool { results: vec![] }, text("user", "(no content)")),
+        (
+            Message::User {
+                content: vec![Block::text("")],
+            },
+            text("user", "(no content)"),
+        ),
+        (
+            Message::Assistant {
+                content: vec![thought("openai", "x", None)],
+            },
+            text("model", "(no visible answer)"),
+        ),
+        (
+            Message::Tool { results: vec![] },
+            text("user", "(no content)"),
+        ),
     ];
     for (message, expected) in cases {
         assert_eq!(content(&wire(), message), expected);
@@ -123,13 +166,21 @@ fn what_cannot_be_sent_is_named_in_words() {
 
 #[test]
 fn calls_of_other_models_are_marked_where_signatures_are_required() {
-    let message = || Message::Assistant { content: vec![signed_call("a", None), signed_call("b", None)] };
+    let message = || Message::Assistant {
+        content: vec![signed_call("a", None), signed_call("b", None)],
+    };
     let part = |path| json!({"functionCall": {"name": "ls", "args": {"path": path}}});
-    assert_eq!(content(&wire(), message()), json!({"role": "model", "parts": [part("a"), part("b")]}));
+    assert_eq!(
+        content(&wire(), message()),
+        json!({"role": "model", "parts": [part("a"), part("b")]})
+    );
     let mut marked = part("a");
     marked["thoughtSignature"] = json!(FOREIGN_CALL_SIGNATURE);
     let expected = json!({"role": "model", "parts": [marked, part("b")]});
-    assert_eq!(content(&Gemini::new("gemini-3-pro-preview"), message()), expected);
+    assert_eq!(
+        content(&Gemini::new("gemini-3-pro-preview"), message()),
+        expected
+    );
 }
 
 fn answer() -> Vec<Value> {
@@ -138,8 +189,10 @@ fn answer() -> Vec<Value> {
         chunk(json!([{"text": " twice", "thought": true}])),
         chunk(json!([{"text": "Grü"}])),
         chunk(json!([{"text": "ße!"}, {"text": "", "thoughtSignature": "text-sig"}])),
-        chunk(json!([{"functionCall": {"name": "ls", "args": {"path": "a"}}, "thoughtSignature": "call-sig"},
-                     {"functionCall": {"name": "ls", "args": {"path": "b"}, "id": "x"}}])),
+        chunk(
+            json!([{"functionCall": {"name": "ls", "args": {"path": "a"}}, "thoughtSignature": "call-sig"},
+                     {"functionCall": {"name": "ls", "args": {"path": "b"}, "id": "x"}}]),
+        ),
         json!({"candidates": [{"content": {"parts": [{"text": ""}]}, "finishReason": "STOP"}],
                "usageMetadata": {"promptTokenCount": 100, "cachedContentTokenCount": 60, "candidatesTokenCount": 12,
                                  "thoughtsTokenCount": 8, "totalTokenCount": 120}, "modelVersion": "gemini-2.5-pro"}),
@@ -177,10 +230,22 @@ fn a_stream_gives_its_pieces_and_then_the_whole() {
             Delta::Thinking(" twice".into()),
             Delta::Text("Grü".into()),
             Delta::Text("ße!".into()),
-            Delta::CallStarted { index: 0, name: "ls".into() },
-            Delta::CallArgs { index: 0, json: "{\"path\":\"a\"}".into() },
-            Delta::CallStarted { index: 1, name: "ls".into() },
-            Delta::CallArgs { index: 1, json: "{\"path\":\"b\"}".into() },
+            Delta::CallStarted {
+                index: 0,
+                name: "ls".into()
+            },
+            Delta::CallArgs {
+                index: 0,
+                json: "{\"path\":\"a\"}".into()
+            },
+            Delta::CallStarted {
+                index: 1,
+                name: "ls".into()
+            },
+            Delta::CallArgs {
+                index: 1,
+                json: "{\"path\":\"b\"}".into()
+            },
             Delta::Done(Box::new(expected())),
         ]
     );
@@ -215,7 +280,12 @@ fn a_stream_means_the_same_however_it_is_split_and_nothing_when_cut() {
 
 #[test]
 fn an_answer_goes_back_as_it_came() {
-    let sent = content(&wire(), Message::Assistant { content: expected().content });
+    let sent = content(
+        &wire(),
+        Message::Assistant {
+            content: expected().content,
+        },
+    );
     assert_eq!(
         sent["parts"],
         json!([
@@ -235,14 +305,27 @@ fn stop_reasons_are_told_apart() {
         ("SAFETY", Ok(StopReason::ContentFilter)),
         ("RECITATION", Ok(StopReason::ContentFilter)),
         ("LANGUAGE", Ok(StopReason::Other("LANGUAGE".into()))),
-        ("MALFORMED_FUNCTION_CALL", Err(ModelError::Protocol("the model wrote a malformed call ls(".into()))),
+        (
+            "MALFORMED_FUNCTION_CALL",
+            Err(ModelError::Protocol(
+                "the model wrote a malformed call ls(".into(),
+            )),
+        ),
     ];
     for (reason, stop) in cases {
         let answer = json!({"candidates": [{"finishReason": reason, "finishMessage": "ls("}]});
-        assert_eq!(wire().parse(answer.to_string().as_bytes()).map(|reply| reply.stop), stop);
+        assert_eq!(
+            wire()
+                .parse(answer.to_string().as_bytes())
+                .map(|reply| reply.stop),
+            stop
+        );
     }
     let blocked = json!({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}});
-    assert_eq!(wire().parse(blocked.to_string().as_bytes()).unwrap().stop, StopReason::ContentFilter);
+    assert_eq!(
+        wire().parse(blocked.to_string().as_bytes()).unwrap().stop,
+        StopReason::ContentFilter
+    );
     assert_eq!(wire().parse(b"{}"), Err(ModelError::Cut));
 }
 
@@ -253,24 +336,41 @@ fn errors_inside_an_answer_keep_their_meaning() {
     let cases = [
         (
             json!({"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "m", "details": retry}),
-            ModelError::RateLimited { retry_after: Some(Duration::from_millis(1500)), message: "m".into() },
+            ModelError::RateLimited {
+                retry_after: Some(Duration::from_millis(1500)),
+                message: "m".into(),
+            },
         ),
         (
             json!({"code": 503, "status": "UNAVAILABLE", "message": "m"}),
-            ModelError::Unavailable { status: 503, retry_after: None, message: "m".into() },
+            ModelError::Unavailable {
+                status: 503,
+                retry_after: None,
+                message: "m".into(),
+            },
         ),
         (
             json!({"code": 400, "status": "INVALID_ARGUMENT", "message": "The input token count (12) exceeds the maximum number of tokens allowed (10)."}),
             ModelError::ContextOverflow(
-                "The input token count (12) exceeds the maximum number of tokens allowed (10).".into(),
+                "The input token count (12) exceeds the maximum number of tokens allowed (10)."
+                    .into(),
             ),
         ),
-        (json!({"code": 403, "status": "PERMISSION_DENIED", "message": "m"}), ModelError::Auth("m".into())),
+        (
+            json!({"code": 403, "status": "PERMISSION_DENIED", "message": "m"}),
+            ModelError::Auth("m".into()),
+        ),
     ];
     for (error, expected) in cases {
-        let stream = events(&[chunk(json!([{"text": "so far"}])), json!({ "error": error })]);
+        let stream = events(&[
+            chunk(json!([{"text": "so far"}])),
+            json!({ "error": error }),
+        ]);
         let (deltas, end) = read(&wire(), &[stream.as_bytes()]);
-        assert_eq!((deltas, end), (vec![Delta::Text("so far".into())], Err(expected)));
+        assert_eq!(
+            (deltas, end),
+            (vec![Delta::Text("so far".into())], Err(expected))
+        );
     }
 }
 

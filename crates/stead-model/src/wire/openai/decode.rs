@@ -41,7 +41,8 @@ impl Decoder for OpenAiDecoder {
         if data.trim() == "[DONE]" {
             return self.finish(out);
         }
-        let chunk: Chunk = serde_json::from_str(data).map_err(|error| ModelError::Protocol(error.to_string()))?;
+        let chunk: Chunk =
+            serde_json::from_str(data).map_err(|error| ModelError::Protocol(error.to_string()))?;
         self.take(chunk, data.as_bytes(), out)
     }
 
@@ -60,9 +61,13 @@ impl Decoder for OpenAiDecoder {
 
 /// A whole answer: the same as a stream of one chunk.
 pub(super) fn parse(body: &[u8]) -> Result<Reply, ModelError> {
-    let chunk: Chunk = serde_json::from_slice(body).map_err(|error| ModelError::Protocol(error.to_string()))?;
+    let chunk: Chunk =
+        serde_json::from_slice(body).map_err(|error| ModelError::Protocol(error.to_string()))?;
     let mut decoder = OpenAiDecoder::default();
-    let has_answer = chunk.choices.as_ref().is_some_and(|choices| !choices.is_empty());
+    let has_answer = chunk
+        .choices
+        .as_ref()
+        .is_some_and(|choices| !choices.is_empty());
     decoder.take(chunk, body, &mut Vec::new())?;
     if !has_answer {
         return Err(ModelError::Protocol("the answer has no choices".into()));
@@ -77,7 +82,9 @@ impl OpenAiDecoder {
         }
         self.usage = chunk.usage.or(self.usage.take());
         // More than one choice is never asked for.
-        let Some(choice) = chunk.choices.unwrap_or_default().into_iter().next() else { return Ok(()) };
+        let Some(choice) = chunk.choices.unwrap_or_default().into_iter().next() else {
+            return Ok(());
+        };
         if let Some(said) = choice.said {
             self.said(said, out)?;
         }
@@ -98,10 +105,17 @@ impl OpenAiDecoder {
     }
 
     fn said(&mut self, said: Said, out: &mut Vec<Delta>) -> Result<(), ModelError> {
-        let (mut thinking, mut text) = (said.reasoning_content.or(said.reasoning).unwrap_or_default(), String::new());
+        let (mut thinking, mut text) = (
+            said.reasoning_content
+                .or(said.reasoning)
+                .unwrap_or_default(),
+            String::new(),
+        );
         match said.content {
             Some(Content::Text(plain)) => text = plain,
-            Some(Content::Parts(parts)) => parts.iter().for_each(|part| part.split(&mut thinking, &mut text)),
+            Some(Content::Parts(parts)) => parts
+                .iter()
+                .for_each(|part| part.split(&mut thinking, &mut text)),
             None => {}
         }
         if let Some(refusal) = said.refusal.filter(|refusal| !refusal.is_empty()) {
@@ -116,9 +130,17 @@ impl OpenAiDecoder {
             self.text.push_str(&text);
             out.push(Delta::Text(text));
         }
-        let legacy =
-            said.function_call.map(|function| CallPiece { index: Some(0), id: None, function: Some(function) });
-        for piece in said.tool_calls.unwrap_or_default().into_iter().chain(legacy) {
+        let legacy = said.function_call.map(|function| CallPiece {
+            index: Some(0),
+            id: None,
+            function: Some(function),
+        });
+        for piece in said
+            .tool_calls
+            .unwrap_or_default()
+            .into_iter()
+            .chain(legacy)
+        {
             self.call(piece, out)?;
         }
         Ok(())
@@ -131,7 +153,10 @@ impl OpenAiDecoder {
         let at = match self.continues(piece.index, &id, &name) {
             Some(at) => at,
             None => {
-                self.calls.push(Open { index: piece.index, ..Open::default() });
+                self.calls.push(Open {
+                    index: piece.index,
+                    ..Open::default()
+                });
                 self.calls.len() - 1
             }
         };
@@ -144,7 +169,12 @@ impl OpenAiDecoder {
             open.name.clone_from(&name);
             out.push(Delta::CallStarted { index, name });
         }
-        let json = function.arguments.as_deref().map(arguments).transpose()?.unwrap_or_default();
+        let json = function
+            .arguments
+            .as_deref()
+            .map(arguments)
+            .transpose()?
+            .unwrap_or_default();
         if !json.is_empty() {
             open.json.push_str(&json);
             out.push(Delta::CallArgs { index, json });
@@ -179,15 +209,28 @@ impl OpenAiDecoder {
             None | Some("stop" | "eos") => StopReason::EndTurn,
             Some(other) => StopReason::Other(other.to_owned()),
         };
-        let thinking = Thinking { text: self.thinking, origin: ORIGIN.to_owned(), ..Thinking::default() };
+        let thinking = Thinking {
+            text: self.thinking,
+            origin: ORIGIN.to_owned(),
+            ..Thinking::default()
+        };
         let thinking = (!thinking.text.is_empty()).then_some(Block::Thinking(thinking));
         let text = (!self.text.is_empty()).then_some(Block::Text { text: self.text });
         let calls = self.calls.into_iter().enumerate().map(|(n, open)| {
-            let id = if open.id.is_empty() { format!("call_{n}") } else { open.id };
+            let id = if open.id.is_empty() {
+                format!("call_{n}")
+            } else {
+                open.id
+            };
             Block::ToolCall(call::finished(id, open.name, &open.json, &stop))
         });
         let content = thinking.into_iter().chain(text).chain(calls).collect();
-        Reply { content, usage: self.usage.unwrap_or_default().total(), stop, model: String::new() }
+        Reply {
+            content,
+            usage: self.usage.unwrap_or_default().total(),
+            stop,
+            model: String::new(),
+        }
     }
 }
 
@@ -247,7 +290,10 @@ impl ContentPart {
         match &self.thinking {
             Some(Value::String(thought)) => thinking.push_str(thought),
             Some(Value::Array(parts)) => {
-                parts.iter().filter_map(|part| part.get("text")?.as_str()).for_each(|t| thinking.push_str(t));
+                parts
+                    .iter()
+                    .filter_map(|part| part.get("text")?.as_str())
+                    .for_each(|t| thinking.push_str(t));
             }
             Some(_) | None => {}
         }
@@ -294,7 +340,10 @@ impl Tokens {
         let completion = self.completion_tokens_details.unwrap_or_default();
         Usage {
             input_tokens: self.prompt_tokens.unwrap_or_default(),
-            cache_read_tokens: prompt.cached_tokens.or(self.prompt_cache_hit_tokens).unwrap_or_default(),
+            cache_read_tokens: prompt
+                .cached_tokens
+                .or(self.prompt_cache_hit_tokens)
+                .unwrap_or_default(),
             cache_write_tokens: prompt.cache_write_tokens.unwrap_or_default(),
             output_tokens: self.completion_tokens.unwrap_or_default(),
             reasoning_tokens: completion.reasoning_tokens.unwrap_or_default(),

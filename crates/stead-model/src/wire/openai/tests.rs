@@ -5,8 +5,12 @@ use crate::{Delta, Params};
 use serde_json::json;
 use stead_core::{ResultStatus, StopReason, Usage};
 
-const OPENAI: Dialect =
-    Dialect { name: "openai", limit: LimitField::MaxCompletionTokens, effort: EffortField::Grade, thinking_back: None };
+const OPENAI: Dialect = Dialect {
+    name: "openai",
+    limit: LimitField::MaxCompletionTokens,
+    effort: EffortField::Grade,
+    thinking_back: None,
+};
 
 fn wire() -> OpenAi {
     OpenAi::new("gpt", DEEPSEEK)
@@ -16,14 +20,30 @@ fn wire() -> OpenAi {
 fn a_request_puts_the_system_first_and_media_of_tools_into_one_user_message() {
     let asked = request(vec![
         Message::user("look"),
-        Message::Assistant { content: vec![thought("openai", "hm", None), call("c1", "."), call("c2", "a")] },
-        Message::Tool {
-            results: vec![
-                result("c1", ResultStatus::Ok, vec![Block::text("a b"), media("image/png")]),
-                result("c2", ResultStatus::Error, vec![Block::text("no such folder")]),
+        Message::Assistant {
+            content: vec![
+                thought("openai", "hm", None),
+                call("c1", "."),
+                call("c2", "a"),
             ],
         },
-        Message::Assistant { content: vec![thought("openai", "hm", None), Block::text("One picture.")] },
+        Message::Tool {
+            results: vec![
+                result(
+                    "c1",
+                    ResultStatus::Ok,
+                    vec![Block::text("a b"), media("image/png")],
+                ),
+                result(
+                    "c2",
+                    ResultStatus::Error,
+                    vec![Block::text("no such folder")],
+                ),
+            ],
+        },
+        Message::Assistant {
+            content: vec![thought("openai", "hm", None), Block::text("One picture.")],
+        },
     ]);
     let function = |arguments: &str| json!({"name": "ls", "arguments": arguments});
     let want = json!({
@@ -60,7 +80,10 @@ fn user_content_is_a_string_unless_it_has_media() {
     let cases: Vec<(Vec<Block>, Value)> = vec![
         (vec![], json!("(no content)")),
         (vec![Block::text("a"), Block::text("b")], json!("a\n\nb")),
-        (vec![named("text/plain", "a.txt")], json!("a.txt (text/plain):\nABC")),
+        (
+            vec![named("text/plain", "a.txt")],
+            json!("a.txt (text/plain):\nABC"),
+        ),
         (
             vec![named("video/mp4", "a.mp4")],
             json!("[a.mp4 (video/mp4) is not shown: this model cannot read such files]"),
@@ -81,12 +104,21 @@ fn user_content_is_a_string_unless_it_has_media() {
         ),
     ];
     for (content, want) in cases {
-        let body = body(&wire(), &request(vec![Message::User { content }]), Mode::Stream);
+        let body = body(
+            &wire(),
+            &request(vec![Message::User { content }]),
+            Mode::Stream,
+        );
         assert_eq!(body["messages"][1]["content"], want);
     }
-    let foreign = Message::Assistant { content: vec![thought("anthropic", "hm", Some("s"))] };
+    let foreign = Message::Assistant {
+        content: vec![thought("anthropic", "hm", Some("s"))],
+    };
     let sent = body(&wire(), &request(vec![foreign]), Mode::Stream);
-    assert_eq!(sent["messages"][1], json!({"role": "assistant", "content": "(no visible answer)"}));
+    assert_eq!(
+        sent["messages"][1],
+        json!({"role": "assistant", "content": "(no visible answer)"})
+    );
 }
 
 #[test]
@@ -108,17 +140,43 @@ fn settings_take_the_names_of_the_dialect() {
         "stream",
     ];
     let head = |dialect| {
-        let asked = Request { params: params.clone(), ..request(vec![Message::user("hi")]) };
+        let asked = Request {
+            params: params.clone(),
+            ..request(vec![Message::user("hi")])
+        };
         let body = body(&OpenAi::new("m", dialect), &asked, Mode::Whole);
         keys.map(|key| body[key].clone())
     };
     let none = Value::Null;
     let (temperature, medium, choice) = (json!(0.5), json!("medium"), json!("none"));
-    let want = [none.clone(), json!(7), temperature.clone(), medium, none.clone(), choice.clone(), json!(false)];
+    let want = [
+        none.clone(),
+        json!(7),
+        temperature.clone(),
+        medium,
+        none.clone(),
+        choice.clone(),
+        json!(false),
+    ];
     assert_eq!(head(OPENAI), want);
-    let router = Dialect { limit: LimitField::MaxTokens, effort: EffortField::Budget, ..OPENAI };
+    let router = Dialect {
+        limit: LimitField::MaxTokens,
+        effort: EffortField::Budget,
+        ..OPENAI
+    };
     let budget = json!({"max_tokens": 4000});
-    assert_eq!(head(router), [json!(7), none.clone(), temperature, none, budget, choice, json!(false)]);
+    assert_eq!(
+        head(router),
+        [
+            json!(7),
+            none.clone(),
+            temperature,
+            none,
+            budget,
+            choice,
+            json!(false)
+        ]
+    );
 }
 
 fn chunk(delta: Value, finish: Value) -> Value {
@@ -137,7 +195,12 @@ fn usage() -> Value {
 }
 
 fn reply(content: Vec<Block>, stop: StopReason) -> Reply {
-    Reply { content, usage: Usage::default(), stop, model: String::new() }
+    Reply {
+        content,
+        usage: Usage::default(),
+        stop,
+        model: String::new(),
+    }
 }
 
 fn done(stream: &str) -> Reply {
@@ -157,16 +220,25 @@ fn a_stream_means_the_same_however_it_is_split_and_nothing_when_cut() {
         said(json!({"reasoning_content": "hm é"})),
         said(json!({"content": "I "})),
         said(json!({"content": "look."})),
-        said(json!({"tool_calls": [{"index": 0, "id": "c1", "type": "function",
-            "function": {"name": "ls", "arguments": ""}}]})),
+        said(
+            json!({"tool_calls": [{"index": 0, "id": "c1", "type": "function",
+            "function": {"name": "ls", "arguments": ""}}]}),
+        ),
         said(json!({"tool_calls": [{"index": 0, "function": {"arguments": "{\"path\":"}}]})),
-        said(json!({"tool_calls": [{"index": 1, "id": "c2", "function": {"name": "ls", "arguments": "{\"path\""}}]})),
+        said(
+            json!({"tool_calls": [{"index": 1, "id": "c2", "function": {"name": "ls", "arguments": "{\"path\""}}]}),
+        ),
         said(json!({"tool_calls": [{"index": 0, "function": {"arguments": "\".\"}"}}]})),
         said(json!({"tool_calls": [{"index": 1, "function": {"arguments": ":\"a\"}"}}]})),
     ]);
     let finish = events(&[chunk(json!({}), json!("tool_calls"))]);
     let rest = format!("{}data: [DONE]\n\n", events(&[usage()]));
-    let content = vec![thought_of("hm é"), Block::text("I look."), call("c1", "."), call("c2", "a")];
+    let content = vec![
+        thought_of("hm é"),
+        Block::text("I look."),
+        call("c1", "."),
+        call("c2", "a"),
+    ];
     let tokens = Usage {
         input_tokens: 100,
         cache_read_tokens: 80,
@@ -174,17 +246,40 @@ fn a_stream_means_the_same_however_it_is_split_and_nothing_when_cut() {
         output_tokens: 20,
         reasoning_tokens: 5,
     };
-    let whole = Reply { content, usage: tokens, stop: StopReason::ToolUse, model: String::new() };
+    let whole = Reply {
+        content,
+        usage: tokens,
+        stop: StopReason::ToolUse,
+        model: String::new(),
+    };
     let want = vec![
         Delta::Thinking("hm é".into()),
         Delta::Text("I ".into()),
         Delta::Text("look.".into()),
-        Delta::CallStarted { index: 0, name: "ls".into() },
-        Delta::CallArgs { index: 0, json: "{\"path\":".into() },
-        Delta::CallStarted { index: 1, name: "ls".into() },
-        Delta::CallArgs { index: 1, json: "{\"path\"".into() },
-        Delta::CallArgs { index: 0, json: "\".\"}".into() },
-        Delta::CallArgs { index: 1, json: ":\"a\"}".into() },
+        Delta::CallStarted {
+            index: 0,
+            name: "ls".into(),
+        },
+        Delta::CallArgs {
+            index: 0,
+            json: "{\"path\":".into(),
+        },
+        Delta::CallStarted {
+            index: 1,
+            name: "ls".into(),
+        },
+        Delta::CallArgs {
+            index: 1,
+            json: "{\"path\"".into(),
+        },
+        Delta::CallArgs {
+            index: 0,
+            json: "\".\"}".into(),
+        },
+        Delta::CallArgs {
+            index: 1,
+            json: ":\"a\"}".into(),
+        },
         Delta::Done(Box::new(whole.clone())),
     ];
 
@@ -200,7 +295,14 @@ fn a_stream_means_the_same_however_it_is_split_and_nothing_when_cut() {
         let (deltas, _) = read(&wire(), &[&stream.as_bytes()[..cut]]);
         if let Some(Delta::Done(reply)) = deltas.last() {
             assert!([Usage::default(), tokens].contains(&reply.usage));
-            assert_eq!(Reply { usage: tokens, ..(**reply).clone() }, whole, "cut at byte {cut}");
+            assert_eq!(
+                Reply {
+                    usage: tokens,
+                    ..(**reply).clone()
+                },
+                whole,
+                "cut at byte {cut}"
+            );
         }
     }
 }
@@ -222,7 +324,9 @@ fn servers_that_leave_out_index_or_id_are_understood() {
     let cases: Vec<(&str, Vec<Value>, Reply)> = vec![
         (
             "whole calls in one chunk, no index",
-            vec![said(json!({"tool_calls": [entire(json!("a"), "1"), entire(json!("b"), "2")]}))],
+            vec![said(
+                json!({"tool_calls": [entire(json!("a"), "1"), entire(json!("b"), "2")]}),
+            )],
             both("a", "b"),
         ),
         (
@@ -244,7 +348,9 @@ fn servers_that_leave_out_index_or_id_are_understood() {
         (
             "pieces with neither",
             vec![
-                said(json!({"tool_calls": [{"id": "a", "function": {"name": "ls", "arguments": "{\"path\""}}]})),
+                said(
+                    json!({"tool_calls": [{"id": "a", "function": {"name": "ls", "arguments": "{\"path\""}}]}),
+                ),
                 said(json!({"tool_calls": [{"function": {"arguments": ":\"1\"}"}}]})),
                 said(json!({"tool_calls": [entire(json!("b"), "2")]})),
             ],
@@ -288,21 +394,42 @@ fn servers_that_leave_out_index_or_id_are_understood() {
 fn answers_in_other_shapes_are_understood() {
     let stop = json!("stop");
     let cases = [
-        (chunk(json!({"reasoning": "hm", "content": "a"}), stop.clone()), {
-            reply(vec![thought_of("hm"), Block::text("a")], StopReason::EndTurn)
-        }),
+        (
+            chunk(json!({"reasoning": "hm", "content": "a"}), stop.clone()),
+            {
+                reply(
+                    vec![thought_of("hm"), Block::text("a")],
+                    StopReason::EndTurn,
+                )
+            },
+        ),
         (
             chunk(
                 json!({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
                 {"type": "text", "text": "a"}]}),
                 stop.clone(),
             ),
-            reply(vec![thought_of("hm"), Block::text("a")], StopReason::EndTurn),
+            reply(
+                vec![thought_of("hm"), Block::text("a")],
+                StopReason::EndTurn,
+            ),
         ),
-        (chunk(json!({"refusal": "no"}), stop), reply(vec![Block::text("no")], StopReason::Refusal)),
-        (chunk(json!({"content": "a"}), json!("length")), reply(vec![Block::text("a")], StopReason::MaxTokens)),
-        (chunk(json!({}), json!("content_filter")), reply(vec![], StopReason::ContentFilter)),
-        (chunk(json!({}), json!("odd")), reply(vec![], StopReason::Other("odd".into()))),
+        (
+            chunk(json!({"refusal": "no"}), stop),
+            reply(vec![Block::text("no")], StopReason::Refusal),
+        ),
+        (
+            chunk(json!({"content": "a"}), json!("length")),
+            reply(vec![Block::text("a")], StopReason::MaxTokens),
+        ),
+        (
+            chunk(json!({}), json!("content_filter")),
+            reply(vec![], StopReason::ContentFilter),
+        ),
+        (
+            chunk(json!({}), json!("odd")),
+            reply(vec![], StopReason::Other("odd".into())),
+        ),
     ];
     for (chunk, want) in cases {
         assert_eq!(done(&events(&[chunk])), want);
@@ -315,23 +442,44 @@ fn errors_within_a_stream_keep_their_meaning() {
     let text = || vec![Delta::Text("a".into())];
     let cases = [
         (json!({"error": {"code": 429, "message": "m"}}), {
-            ModelError::RateLimited { retry_after: None, message: "m".into() }
+            ModelError::RateLimited {
+                retry_after: None,
+                message: "m".into(),
+            }
         }),
-        (json!({"error": {"message": "m", "type": "server_error"}}), {
-            ModelError::Unavailable { status: 200, retry_after: None, message: "m".into() }
-        }),
+        (
+            json!({"error": {"message": "m", "type": "server_error"}}),
+            {
+                ModelError::Unavailable {
+                    status: 200,
+                    retry_after: None,
+                    message: "m".into(),
+                }
+            },
+        ),
         (chunk(json!({}), json!("error")), {
-            ModelError::Unavailable { status: 200, retry_after: None, message: "the answer ended with `error`".into() }
+            ModelError::Unavailable {
+                status: 200,
+                retry_after: None,
+                message: "the answer ended with `error`".into(),
+            }
         }),
-        (json!({"choices": [], "error": {"message": "m", "code": "context_length_exceeded"}}), {
-            ModelError::ContextOverflow("m".into())
-        }),
+        (
+            json!({"choices": [], "error": {"message": "m", "code": "context_length_exceeded"}}),
+            { ModelError::ContextOverflow("m".into()) },
+        ),
     ];
     for (event, want) in cases {
-        assert_eq!(read(&wire(), &[events(&[begun.clone(), event]).as_bytes()]), (text(), Err(want)));
+        assert_eq!(
+            read(&wire(), &[events(&[begun.clone(), event]).as_bytes()]),
+            (text(), Err(want))
+        );
     }
     let unfinished = format!("{}data: [DONE]\n\n", events(std::slice::from_ref(&begun)));
-    assert_eq!(read(&wire(), &[unfinished.as_bytes()]), (text(), Err(ModelError::Cut)));
+    assert_eq!(
+        read(&wire(), &[unfinished.as_bytes()]),
+        (text(), Err(ModelError::Cut))
+    );
 }
 
 #[test]
@@ -343,10 +491,24 @@ fn a_whole_answer_is_the_same_as_a_streamed_one() {
         }}],
         "usage": {"prompt_tokens": 3, "completion_tokens": 4, "prompt_cache_hit_tokens": 2},
     });
-    let usage = Usage { input_tokens: 3, output_tokens: 4, cache_read_tokens: 2, ..Usage::default() };
+    let usage = Usage {
+        input_tokens: 3,
+        output_tokens: 4,
+        cache_read_tokens: 2,
+        ..Usage::default()
+    };
     let content = vec![thought_of("hm"), Block::text("I look."), call("c1", ".")];
-    let want = Reply { usage, ..reply(content, StopReason::ToolUse) };
+    let want = Reply {
+        usage,
+        ..reply(content, StopReason::ToolUse)
+    };
     assert_eq!(wire().parse(whole.to_string().as_bytes()), Ok(want));
-    assert!(matches!(wire().parse(br#"{"choices":[]}"#), Err(ModelError::Protocol(_))));
-    assert!(matches!(wire().parse(br#"{"error":{"code":503,"message":"m"}}"#), Err(ModelError::Unavailable { .. })));
+    assert!(matches!(
+        wire().parse(br#"{"choices":[]}"#),
+        Err(ModelError::Protocol(_))
+    ));
+    assert!(matches!(
+        wire().parse(br#"{"error":{"code":503,"message":"m"}}"#),
+        Err(ModelError::Unavailable { .. })
+    ));
 }

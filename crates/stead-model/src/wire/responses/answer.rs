@@ -38,7 +38,13 @@ impl ResponsesDecoder {
             && !self.calls.contains_key(&output_index)
         {
             let index = self.calls.len() as u32;
-            self.calls.insert(output_index, Call { index, args_bytes: 0 });
+            self.calls.insert(
+                output_index,
+                Call {
+                    index,
+                    args_bytes: 0,
+                },
+            );
             out.push(Delta::CallStarted { index, name });
         }
     }
@@ -46,13 +52,28 @@ impl ResponsesDecoder {
     fn call_args(&mut self, place: u64, json: String, out: &mut Vec<Delta>) {
         if let Some(call) = self.calls.get_mut(&place) {
             call.args_bytes += json.len();
-            out.push(Delta::CallArgs { index: call.index, json });
+            out.push(Delta::CallArgs {
+                index: call.index,
+                json,
+            });
         }
     }
 
     /// Some servers give a call's arguments in one piece at their end.
-    fn call_args_done(&mut self, Arguments { output_index, arguments }: Arguments, out: &mut Vec<Delta>) {
-        if self.calls.get(&output_index).is_some_and(|call| call.args_bytes == 0) && !arguments.is_empty() {
+    fn call_args_done(
+        &mut self,
+        Arguments {
+            output_index,
+            arguments,
+        }: Arguments,
+        out: &mut Vec<Delta>,
+    ) {
+        if self
+            .calls
+            .get(&output_index)
+            .is_some_and(|call| call.args_bytes == 0)
+            && !arguments.is_empty()
+        {
             self.call_args(output_index, arguments, out);
         }
     }
@@ -71,7 +92,9 @@ impl Decoder for ResponsesDecoder {
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
                 out.push(Delta::Thinking(read::<Piece>(data)?.delta));
             }
-            "response.reasoning_summary_part.added" if read::<SummaryPart>(data)?.summary_index > 0 => {
+            "response.reasoning_summary_part.added"
+                if read::<SummaryPart>(data)?.summary_index > 0 =>
+            {
                 out.push(Delta::Thinking(PARAGRAPH.into()));
             }
             "response.output_item.added" => self.call_started(read(data)?, out),
@@ -80,7 +103,10 @@ impl Decoder for ResponsesDecoder {
                 self.items.insert(output_index, item);
             }
             "response.function_call_arguments.delta" => {
-                let Piece { output_index, delta } = read(data)?;
+                let Piece {
+                    output_index,
+                    delta,
+                } = read(data)?;
                 self.call_args(output_index, delta, out);
             }
             "response.function_call_arguments.done" => self.call_args_done(read(data)?, out),
@@ -101,7 +127,11 @@ impl Decoder for ResponsesDecoder {
     }
 
     fn finish(&mut self, _out: &mut Vec<Delta>) -> Result<(), ModelError> {
-        if self.ended { Ok(()) } else { Err(ModelError::Cut) }
+        if self.ended {
+            Ok(())
+        } else {
+            Err(ModelError::Cut)
+        }
     }
 }
 
@@ -238,13 +268,27 @@ struct OutputTokens {
 }
 
 fn reply(response: Response, seen: BTreeMap<u64, Item>) -> Result<Reply, ModelError> {
-    let Response { status, output, usage, error, incomplete_details } = response;
-    let output = if output.is_empty() { seen.into_values().collect() } else { output };
+    let Response {
+        status,
+        output,
+        usage,
+        error,
+        incomplete_details,
+    } = response;
+    let output = if output.is_empty() {
+        seen.into_values().collect()
+    } else {
+        output
+    };
     let refused = output.iter().any(|item| match item {
-        Item::Message { content } => content.iter().any(|part| matches!(part, Part::Refusal { .. })),
+        Item::Message { content } => content
+            .iter()
+            .any(|part| matches!(part, Part::Refusal { .. })),
         Item::Reasoning { .. } | Item::FunctionCall { .. } | Item::Unknown => false,
     });
-    let calls = output.iter().any(|item| matches!(item, Item::FunctionCall { .. }));
+    let calls = output
+        .iter()
+        .any(|item| matches!(item, Item::FunctionCall { .. }));
     let stop = match status.as_str() {
         "completed" if refused => StopReason::Refusal,
         "completed" if calls => StopReason::ToolUse,
@@ -252,10 +296,22 @@ fn reply(response: Response, seen: BTreeMap<u64, Item>) -> Result<Reply, ModelEr
         "incomplete" => incomplete(incomplete_details.unwrap_or_default()),
         "failed" => return Err(classify(IN_STREAM, None, error.to_string().as_bytes())),
         "cancelled" => return Err(ModelError::Cut),
-        other => return Err(ModelError::Protocol(format!("an answer of status {other:?}"))),
+        other => {
+            return Err(ModelError::Protocol(format!(
+                "an answer of status {other:?}"
+            )));
+        }
     };
-    let content = output.into_iter().flat_map(|item| blocks(item, &stop)).collect();
-    Ok(Reply { content, usage: usage.map(tokens).unwrap_or_default(), stop, model: String::new() })
+    let content = output
+        .into_iter()
+        .flat_map(|item| blocks(item, &stop))
+        .collect();
+    Ok(Reply {
+        content,
+        usage: usage.map(tokens).unwrap_or_default(),
+        stop,
+        model: String::new(),
+    })
 }
 
 fn incomplete(details: Incomplete) -> StopReason {
@@ -268,21 +324,52 @@ fn incomplete(details: Incomplete) -> StopReason {
 
 fn blocks(item: Item, stop: &StopReason) -> Vec<Block> {
     match item {
-        Item::Message { content } => {
-            content.into_iter().map(text).filter(|text| !text.is_empty()).map(Block::text).collect()
-        }
-        Item::Reasoning { id, summary, content, encrypted_content: signature } => {
-            let parts = if summary.is_empty() { content.unwrap_or_default() } else { summary };
-            let text = parts.into_iter().map(text).collect::<Vec<_>>().join(PARAGRAPH);
+        Item::Message { content } => content
+            .into_iter()
+            .map(text)
+            .filter(|text| !text.is_empty())
+            .map(Block::text)
+            .collect(),
+        Item::Reasoning {
+            id,
+            summary,
+            content,
+            encrypted_content: signature,
+        } => {
+            let parts = if summary.is_empty() {
+                content.unwrap_or_default()
+            } else {
+                summary
+            };
+            let text = parts
+                .into_iter()
+                .map(text)
+                .collect::<Vec<_>>()
+                .join(PARAGRAPH);
             if text.is_empty() && signature.is_none() {
                 return vec![];
             }
             let redacted = text.is_empty();
-            vec![Block::Thinking(Thinking { text, signature, id, redacted, origin: ORIGIN.into() })]
+            vec![Block::Thinking(Thinking {
+                text,
+                signature,
+                id,
+                redacted,
+                origin: ORIGIN.into(),
+            })]
         }
-        Item::FunctionCall { call_id: id, name, arguments, status } => {
+        Item::FunctionCall {
+            call_id: id,
+            name,
+            arguments,
+            status,
+        } => {
             // Whatever stopped the answer, an unfinished call is not to be made.
-            let stop = if status.as_deref() == Some("incomplete") { &StopReason::MaxTokens } else { stop };
+            let stop = if status.as_deref() == Some("incomplete") {
+                &StopReason::MaxTokens
+            } else {
+                stop
+            };
             vec![Block::ToolCall(call::finished(id, name, &arguments, stop))]
         }
         Item::Unknown => vec![],
@@ -291,7 +378,9 @@ fn blocks(item: Item, stop: &StopReason) -> Vec<Block> {
 
 fn text(part: Part) -> String {
     match part {
-        Part::OutputText { text } | Part::SummaryText { text } | Part::ReasoningText { text } => text,
+        Part::OutputText { text } | Part::SummaryText { text } | Part::ReasoningText { text } => {
+            text
+        }
         Part::Refusal { refusal } => refusal,
         Part::Unknown => String::new(),
     }
@@ -300,10 +389,16 @@ fn text(part: Part) -> String {
 fn tokens(tokens: Tokens) -> Usage {
     Usage {
         input_tokens: tokens.input_tokens,
-        cache_read_tokens: tokens.input_tokens_details.unwrap_or_default().cached_tokens,
+        cache_read_tokens: tokens
+            .input_tokens_details
+            .unwrap_or_default()
+            .cached_tokens,
         cache_write_tokens: 0,
         output_tokens: tokens.output_tokens,
-        reasoning_tokens: tokens.output_tokens_details.unwrap_or_default().reasoning_tokens,
+        reasoning_tokens: tokens
+            .output_tokens_details
+            .unwrap_or_default()
+            .reasoning_tokens,
     }
 }
 

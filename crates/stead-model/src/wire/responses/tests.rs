@@ -34,7 +34,8 @@ fn a_body_has_the_documented_shape() {
         tool_choice: ToolChoice::None,
         ..Params::default()
     };
-    let text = String::from_utf8(crate::wire::encode(&wire(), &request, Mode::Stream, None)).unwrap();
+    let text =
+        String::from_utf8(crate::wire::encode(&wire(), &request, Mode::Stream, None)).unwrap();
     let golden = concat!(
         r#"{"model":"gpt-5","store":false,"stream":true,"include":["reasoning.encrypted_content"],"#,
         r#""max_output_tokens":512,"temperature":0.5,"reasoning":{"effort":"medium","summary":"auto"},"#,
@@ -48,15 +49,24 @@ fn a_body_has_the_documented_shape() {
 
 #[test]
 fn what_is_not_set_is_not_sent() {
-    let request = Request { messages: vec![Message::user("hi").into()], ..Request::default() };
+    let request = Request {
+        messages: vec![Message::user("hi").into()],
+        ..Request::default()
+    };
     let expected = json!({"model": "gpt-4o", "store": false, "stream": false,
         "input": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]}]});
-    assert_eq!(body(&Responses::new("gpt-4o"), &request, Mode::Whole), expected);
+    assert_eq!(
+        body(&Responses::new("gpt-4o"), &request, Mode::Whole),
+        expected
+    );
 }
 
 #[test]
 fn a_key_goes_into_the_bearer_header() {
-    assert_eq!(wire().headers(Some("k")), [("authorization", "Bearer k".to_owned())]);
+    assert_eq!(
+        wire().headers(Some("k")),
+        [("authorization", "Bearer k".to_owned())]
+    );
     assert_eq!(wire().headers(None), []);
     assert_eq!(wire().endpoint(Mode::Stream), "/responses");
 }
@@ -91,7 +101,11 @@ fn every_block_becomes_its_item() {
             result(
                 "c3",
                 ResultStatus::Ok,
-                vec![Block::text("see"), media("image/png"), named("application/pdf", "x.pdf")],
+                vec![
+                    Block::text("see"),
+                    media("image/png"),
+                    named("application/pdf", "x.pdf"),
+                ],
             ),
         ],
     };
@@ -113,7 +127,9 @@ fn every_block_becomes_its_item() {
 fn what_cannot_be_sent_is_named_in_words() {
     let cases = [
         (
-            Message::User { content: vec![named("audio/mpeg", "song.mp3")] },
+            Message::User {
+                content: vec![named("audio/mpeg", "song.mp3")],
+            },
             json!([{"type": "message", "role": "user", "content": [{"type": "input_text",
                 "text": "[song.mp3 (audio/mpeg) is not shown: this model cannot read such files]"}]}]),
         ),
@@ -122,7 +138,9 @@ fn what_cannot_be_sent_is_named_in_words() {
             json!([{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "(no content)"}]}]),
         ),
         (
-            Message::Assistant { content: vec![thought("gemini", "x", Some("s"))] },
+            Message::Assistant {
+                content: vec![thought("gemini", "x", Some("s"))],
+            },
             json!([{"type": "message", "role": "assistant",
                 "content": [{"type": "output_text", "text": "(no visible answer)"}]}]),
         ),
@@ -206,8 +224,14 @@ fn expected() -> Reply {
 #[test]
 fn a_stream_gives_its_pieces_and_then_the_whole() {
     let (deltas, end) = read(&wire(), &[events(&answer().1).as_bytes()]);
-    let args = |index, json: &str| Delta::CallArgs { index, json: json.into() };
-    let started = |index| Delta::CallStarted { index, name: "ls".into() };
+    let args = |index, json: &str| Delta::CallArgs {
+        index,
+        json: json.into(),
+    };
+    let started = |index| Delta::CallStarted {
+        index,
+        name: "ls".into(),
+    };
     assert_eq!(
         deltas,
         [
@@ -230,7 +254,10 @@ fn a_stream_gives_its_pieces_and_then_the_whole() {
 #[test]
 fn whole_answers_and_terminal_events_without_output_give_the_same_reply() {
     let (response, mut list) = answer();
-    assert_eq!(wire().parse(response.to_string().as_bytes()), Ok(expected()));
+    assert_eq!(
+        wire().parse(response.to_string().as_bytes()),
+        Ok(expected())
+    );
     let last = list.last_mut().unwrap();
     last["response"]["output"] = json!([]);
     let (deltas, _) = read(&wire(), &[events(&list).as_bytes()]);
@@ -260,17 +287,32 @@ fn stop_reasons_are_told_apart() {
     let text = json!({"type": "message", "content": [{"type": "output_text", "text": "x"}]});
     let refusal = json!({"type": "message", "content": [{"type": "refusal", "refusal": "no"}]});
     let cases = [
-        (json!({"status": "completed", "output": [text]}), StopReason::EndTurn),
-        (json!({"status": "completed", "output": [refusal]}), StopReason::Refusal),
-        (json!({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}), StopReason::MaxTokens),
+        (
+            json!({"status": "completed", "output": [text]}),
+            StopReason::EndTurn,
+        ),
+        (
+            json!({"status": "completed", "output": [refusal]}),
+            StopReason::Refusal,
+        ),
+        (
+            json!({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}),
+            StopReason::MaxTokens,
+        ),
         (
             json!({"status": "incomplete", "incomplete_details": {"reason": "content_filter"}}),
             StopReason::ContentFilter,
         ),
-        (json!({"status": "incomplete", "incomplete_details": {"reason": "moon"}}), StopReason::Other("moon".into())),
+        (
+            json!({"status": "incomplete", "incomplete_details": {"reason": "moon"}}),
+            StopReason::Other("moon".into()),
+        ),
     ];
     for (response, stop) in cases {
-        assert_eq!(wire().parse(response.to_string().as_bytes()).unwrap().stop, stop);
+        assert_eq!(
+            wire().parse(response.to_string().as_bytes()).unwrap().stop,
+            stop
+        );
     }
 }
 
@@ -292,8 +334,11 @@ fn a_call_cut_by_the_limit_is_never_taken_for_one_without_arguments() {
 
 #[test]
 fn errors_inside_an_answer_keep_their_meaning() {
-    let unavailable =
-        |status, message: &str| ModelError::Unavailable { status, retry_after: None, message: message.into() };
+    let unavailable = |status, message: &str| ModelError::Unavailable {
+        status,
+        retry_after: None,
+        message: message.into(),
+    };
     let cases = [
         (
             json!({"type": "error", "code": "context_length_exceeded", "message": "m"}),
@@ -303,10 +348,16 @@ fn errors_inside_an_answer_keep_their_meaning() {
             json!({"type": "error", "error": {"code": "insufficient_quota", "message": "m"}}),
             ModelError::Quota("m".into()),
         ),
-        (json!({"type": "error", "code": 503, "message": "m"}), unavailable(503, "m")),
+        (
+            json!({"type": "error", "code": 503, "message": "m"}),
+            unavailable(503, "m"),
+        ),
         (
             json!({"type": "response.failed", "response": {"status": "failed", "error": {"code": "rate_limit_exceeded", "message": "m"}}}),
-            ModelError::RateLimited { retry_after: None, message: "m".into() },
+            ModelError::RateLimited {
+                retry_after: None,
+                message: "m".into(),
+            },
         ),
         (
             json!({"type": "response.failed", "response": {"error": {"code": "server_error", "message": "m"}}}),
@@ -314,19 +365,29 @@ fn errors_inside_an_answer_keep_their_meaning() {
         ),
     ];
     for (event, error) in cases {
-        let text = json!({"type": "response.output_text.delta", "output_index": 0, "delta": "so far"});
+        let text =
+            json!({"type": "response.output_text.delta", "output_index": 0, "delta": "so far"});
         let (deltas, end) = read(&wire(), &[events(&[text, event]).as_bytes()]);
-        assert_eq!((deltas, end), (vec![Delta::Text("so far".into())], Err(error)));
+        assert_eq!(
+            (deltas, end),
+            (vec![Delta::Text("so far".into())], Err(error))
+        );
     }
 }
 
 #[test]
 fn volatile_parts_of_the_system_prompt_come_after_the_stable_ones() {
     let mut request = request(vec![]);
-    let tail = SystemPart { text: "tail".into(), stable: false };
+    let tail = SystemPart {
+        text: "tail".into(),
+        stable: false,
+    };
     request.system = request.system.iter().cloned().chain([tail]).collect();
     let instructions = body(&wire(), &request, Mode::Stream)["instructions"].take();
-    assert_eq!(instructions, "You are a gardener.\n\nToday is Monday.\n\ntail");
+    assert_eq!(
+        instructions,
+        "You are a gardener.\n\nToday is Monday.\n\ntail"
+    );
 }
 
 proptest! {

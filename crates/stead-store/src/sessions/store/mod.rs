@@ -10,15 +10,17 @@ mod writer;
 use super::holder::Signature;
 use super::journal::{check_lines, read_line};
 use crate::{
-    Acquired, Change, Claim, Document, Expected, Fence, Holder, Imported, JournalWriter, Lease, Opened, Position,
-    Sessions, Space, Store, StoreError, Summary, Tail, Wait,
+    Acquired, Change, Claim, Document, Expected, Fence, Holder, Imported, JournalWriter, Lease,
+    Opened, Position, Sessions, Space, Store, StoreError, Summary, Tail, Wait,
 };
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use stead_core::{AgentId, Beginning, Entry, Line, LineError, Redactor, SessionId, SessionStart, SessionState};
+use stead_core::{
+    AgentId, Beginning, Entry, Line, LineError, Redactor, SessionId, SessionStart, SessionState,
+};
 use writer::{LEASE, RENEW, StoreWriter, check_loss};
 
 /// How often a waiting process looks.
@@ -43,7 +45,13 @@ impl StoreSessions {
     /// The sessions of `agent` in `space`. Touches nothing until it is used.
     pub fn new(store: Arc<dyn Store>, space: Space, agent: AgentId, redactor: Redactor) -> Self {
         let index = space.within("index");
-        Self { store, space, index, agent, redactor }
+        Self {
+            store,
+            space,
+            index,
+            agent,
+            redactor,
+        }
     }
 
     /// Takes the session. A holder that lives is waited for as told; one that has gone, or stays silent for
@@ -58,7 +66,11 @@ impl StoreSessions {
         let mut claim = Claim::Free;
         let mut first: Option<Lease> = None;
         loop {
-            let held = match self.store.acquire(&self.space, &name, &me, LEASE, claim).await? {
+            let held = match self
+                .store
+                .acquire(&self.space, &name, &me, LEASE, claim)
+                .await?
+            {
                 Acquired::Ours(fence) => return Ok(fence),
                 Acquired::Held(held) => held,
             };
@@ -73,7 +85,10 @@ impl StoreSessions {
             let renewed = held.token != first.token || held.left + waited > first.left + RENEW / 2;
             if renewed && waited >= patience {
                 let holder = holder.map_or_else(Holder::default, |holder| holder.holder());
-                return Err(StoreError::Locked { session: id.clone(), holder });
+                return Err(StoreError::Locked {
+                    session: id.clone(),
+                    holder,
+                });
             }
             tokio::time::sleep(POLL).await;
         }
@@ -81,7 +96,13 @@ impl StoreSessions {
 
     fn writer(&self, id: &SessionId, at: Position, fence: Fence) -> Box<StoreWriter> {
         let (store, place) = (self.store.clone(), place(&*self.store, id));
-        Box::new(StoreWriter::new((store, self.space.clone()), self.redactor.clone(), (id.clone(), place), at, fence))
+        Box::new(StoreWriter::new(
+            (store, self.space.clone()),
+            self.redactor.clone(),
+            (id.clone(), place),
+            at,
+            fence,
+        ))
     }
 
     /// Every line of a journal, checked, to `sink`. Returns where it ends.
@@ -92,22 +113,36 @@ impl StoreSessions {
     ) -> Result<Position, StoreError> {
         let mut at = Position::START;
         loop {
-            let page = self.store.lines(&self.space, id.as_str(), at.seq + 1, PAGE_BYTES).await?;
+            let page = self
+                .store
+                .lines(&self.space, id.as_str(), at.seq + 1, PAGE_BYTES)
+                .await?;
             if page.is_empty() {
                 return Ok(at);
             }
             for text in page {
                 let number = at.seq + 1;
-                let damaged = |cause| StoreError::Damaged { path: place(&*self.store, id), line: number, cause };
+                let damaged = |cause| StoreError::Damaged {
+                    path: place(&*self.store, id),
+                    line: number,
+                    cause,
+                };
                 let line = read_line(&text, number, at.sum).map_err(damaged)?;
                 match &line.entry {
                     Entry::Session(start) if start.session != *id => {
-                        let cause = LineError::Malformed(format!("it belongs to session {}", start.session));
+                        let cause = LineError::Malformed(format!(
+                            "it belongs to session {}",
+                            start.session
+                        ));
                         return Err(damaged(cause));
                     }
                     _ => {}
                 }
-                at = Position { seq: number, sum: line.sum, bytes: at.bytes + text.len() as u64 + 1 };
+                at = Position {
+                    seq: number,
+                    sum: line.sum,
+                    bytes: at.bytes + text.len() as u64 + 1,
+                };
                 sink(line)?;
             }
         }
@@ -117,7 +152,10 @@ impl StoreSessions {
         let mut state = SessionState::default();
         let at = self
             .scan(id, |line| {
-                let unfit = |cause| StoreError::Unfit { path: place(&*self.store, id), cause };
+                let unfit = |cause| StoreError::Unfit {
+                    path: place(&*self.store, id),
+                    cause,
+                };
                 state.apply(line.seq, &line.entry).map_err(unfit)
             })
             .await?;
@@ -128,9 +166,16 @@ impl StoreSessions {
         match self.fold(id).await {
             Ok((state, at)) => Summary::of(id, &state, at, tail.updated_ms),
             Err(error) => {
-                let at = Position { bytes: tail.bytes, seq: tail.seq, ..Position::START };
+                let at = Position {
+                    bytes: tail.bytes,
+                    seq: tail.seq,
+                    ..Position::START
+                };
                 let blank = Summary::of(id, &SessionState::default(), at, tail.updated_ms);
-                Summary { damage: Some(error.to_string()), ..blank }
+                Summary {
+                    damage: Some(error.to_string()),
+                    ..blank
+                }
             }
         }
     }
@@ -138,7 +183,11 @@ impl StoreSessions {
     async fn store_summary(&self, summary: &Summary) -> Result<(), StoreError> {
         let meta = serde_json::to_vec(summary).unwrap_or_default();
         let document = Document::new(meta, Bytes::new());
-        let put = Change::Put { key: summary.id.to_string(), document, expect: Expected::Any };
+        let put = Change::Put {
+            key: summary.id.to_string(),
+            document,
+            expect: Expected::Any,
+        };
         self.store.commit(&self.index, vec![put], None).await
     }
 
@@ -146,10 +195,16 @@ impl StoreSessions {
         let mut known = std::collections::BTreeMap::new();
         let mut after: Option<String> = None;
         loop {
-            let page = self.store.list(&self.index, "", after.as_deref(), PAGE).await?;
+            let page = self
+                .store
+                .list(&self.index, "", after.as_deref(), PAGE)
+                .await?;
             after = page.last().map(|listed| listed.key.clone());
             let full = page.len() == PAGE;
-            known.extend(page.into_iter().filter_map(|l| Some((l.key, serde_json::from_slice(&l.meta).ok()?))));
+            known.extend(
+                page.into_iter()
+                    .filter_map(|l| Some((l.key, serde_json::from_slice(&l.meta).ok()?))),
+            );
             if !full {
                 return Ok(known);
             }
@@ -158,7 +213,11 @@ impl StoreSessions {
 }
 
 impl Sessions for StoreSessions {
-    fn create<'a>(&'a self, id: &'a SessionId, from: Option<Beginning>) -> BoxFuture<'a, Result<Opened, StoreError>> {
+    fn create<'a>(
+        &'a self,
+        id: &'a SessionId,
+        from: Option<Beginning>,
+    ) -> BoxFuture<'a, Result<Opened, StoreError>> {
         Box::pin(async move {
             if self.store.tail(&self.space, id.as_str()).await?.is_some() {
                 return Err(StoreError::Exists(id.clone()));
@@ -175,10 +234,17 @@ impl Sessions for StoreSessions {
             };
             let mut state = SessionState::default();
             for line in lines {
-                let unfit = |cause| StoreError::Unfit { path: place(&*self.store, id), cause };
+                let unfit = |cause| StoreError::Unfit {
+                    path: place(&*self.store, id),
+                    cause,
+                };
                 state.apply(line.seq, &line.entry).map_err(unfit)?;
             }
-            Ok(Opened { state: Some(state), writer, torn: None })
+            Ok(Opened {
+                state: Some(state),
+                writer,
+                torn: None,
+            })
         })
     }
 
@@ -200,7 +266,11 @@ impl Sessions for StoreSessions {
             if let Some(known) = known {
                 writer.at = known;
                 if ends_at(tail.as_ref(), known) {
-                    return Ok(Opened { state: None, writer, torn: None });
+                    return Ok(Opened {
+                        state: None,
+                        writer,
+                        torn: None,
+                    });
                 }
                 check_loss(&writer.place, tail.as_ref(), known)?;
             }
@@ -209,7 +279,11 @@ impl Sessions for StoreSessions {
             }
             let (state, at) = self.fold(id).await?;
             writer.at = at;
-            Ok(Opened { state: Some(state), writer, torn: None })
+            Ok(Opened {
+                state: Some(state),
+                writer,
+                torn: None,
+            })
         })
     }
 
@@ -221,7 +295,11 @@ impl Sessions for StoreSessions {
                 Ok(())
             })
             .await?;
-            if lines.is_empty() { Err(StoreError::NotFound(id.clone())) } else { Ok(lines) }
+            if lines.is_empty() {
+                Err(StoreError::NotFound(id.clone()))
+            } else {
+                Ok(lines)
+            }
         })
     }
 
@@ -231,14 +309,24 @@ impl Sessions for StoreSessions {
             let mut list = Vec::new();
             let mut after: Option<String> = None;
             loop {
-                let page = self.store.names(&self.space, after.as_deref(), PAGE).await?;
+                let page = self
+                    .store
+                    .names(&self.space, after.as_deref(), PAGE)
+                    .await?;
                 after = page.last().map(|(name, _)| name.clone());
                 let full = page.len() == PAGE;
                 for (name, tail) in page {
-                    let Ok(id) = SessionId::new(&name) else { continue };
-                    let fresh = |summary: &Summary| (summary.entries, summary.bytes) == (tail.seq, tail.bytes);
+                    let Ok(id) = SessionId::new(&name) else {
+                        continue;
+                    };
+                    let fresh = |summary: &Summary| {
+                        (summary.entries, summary.bytes) == (tail.seq, tail.bytes)
+                    };
                     let summary = match known.remove(&name).filter(fresh) {
-                        Some(summary) => Summary { updated_ms: tail.updated_ms, ..summary },
+                        Some(summary) => Summary {
+                            updated_ms: tail.updated_ms,
+                            ..summary
+                        },
                         None => {
                             let summary = self.summarise(&id, &tail).await;
                             // It is derived: a store that may only be read can be listed too.
@@ -252,7 +340,11 @@ impl Sessions for StoreSessions {
                     break;
                 }
             }
-            list.sort_by(|a, b| b.updated_ms.cmp(&a.updated_ms).then_with(|| b.id.cmp(&a.id)));
+            list.sort_by(|a, b| {
+                b.updated_ms
+                    .cmp(&a.updated_ms)
+                    .then_with(|| b.id.cmp(&a.id))
+            });
             Ok(list)
         })
     }
@@ -264,7 +356,10 @@ impl Sessions for StoreSessions {
             }
             let fence = self.lease(id, Wait::No).await?;
             self.store.erase(&self.space, id.as_str(), &fence).await?;
-            let gone = Change::Delete { key: id.to_string(), expect: Expected::Any };
+            let gone = Change::Delete {
+                key: id.to_string(),
+                expect: Expected::Any,
+            };
             self.store.commit(&self.index, vec![gone], None).await?;
             self.store.release(&self.space, &fence).await
         })
@@ -274,7 +369,10 @@ impl Sessions for StoreSessions {
         Box::pin(async move {
             let mut lines: Vec<Bytes> = Vec::new();
             loop {
-                let page = self.store.lines(&self.space, id.as_str(), lines.len() as u64 + 1, PAGE_BYTES).await?;
+                let page = self
+                    .store
+                    .lines(&self.space, id.as_str(), lines.len() as u64 + 1, PAGE_BYTES)
+                    .await?;
                 if page.is_empty() {
                     break;
                 }
@@ -288,7 +386,11 @@ impl Sessions for StoreSessions {
         })
     }
 
-    fn import<'a>(&'a self, id: &'a SessionId, lines: Vec<Bytes>) -> BoxFuture<'a, Result<Imported, StoreError>> {
+    fn import<'a>(
+        &'a self,
+        id: &'a SessionId,
+        lines: Vec<Bytes>,
+    ) -> BoxFuture<'a, Result<Imported, StoreError>> {
         Box::pin(async move {
             check_lines(&place(&*self.store, id), id, &lines)?;
             let known = match self.export(id).await {
@@ -305,11 +407,17 @@ impl Sessions for StoreSessions {
             let fence = self.lease(id, Wait::No).await?;
             let mut after = known.len();
             for part in batches(&lines[after..]) {
-                self.store.append(&self.space, id.as_str(), after as u64, part, &fence).await?;
+                self.store
+                    .append(&self.space, id.as_str(), after as u64, part, &fence)
+                    .await?;
                 after += part.len();
             }
             self.store.release(&self.space, &fence).await?;
-            Ok(if known.is_empty() { Imported::New } else { Imported::Extended })
+            Ok(if known.is_empty() {
+                Imported::New
+            } else {
+                Imported::Extended
+            })
         })
     }
 
@@ -364,5 +472,7 @@ fn place(store: &dyn Store, id: &SessionId) -> PathBuf {
 
 fn ends_at(tail: Option<&Tail>, at: Position) -> bool {
     let end = format!("{}\"}}", at.sum);
-    tail.is_some_and(|tail| (tail.seq, tail.bytes) == (at.seq, at.bytes) && tail.last.ends_with(end.as_bytes()))
+    tail.is_some_and(|tail| {
+        (tail.seq, tail.bytes) == (at.seq, at.bytes) && tail.last.ends_with(end.as_bytes())
+    })
 }

@@ -44,9 +44,26 @@ impl StoreWriter {
     ) -> Self {
         let lost = CancellationToken::new();
         let mut renewal = JoinSet::new();
-        renewal.spawn(renew(store.clone(), space.clone(), fence.clone(), lost.clone()));
+        renewal.spawn(renew(
+            store.clone(),
+            space.clone(),
+            fence.clone(),
+            lost.clone(),
+        ));
         let (broken, closed) = (false, false);
-        Self { store, space, redactor, session, place, at, fence, broken, closed, lost, _renewal: renewal }
+        Self {
+            store,
+            space,
+            redactor,
+            session,
+            place,
+            at,
+            fence,
+            broken,
+            closed,
+            lost,
+            _renewal: renewal,
+        }
     }
 }
 
@@ -54,23 +71,43 @@ impl JournalWriter for StoreWriter {
     fn append(&mut self, entries: Vec<Entry>) -> BoxFuture<'_, Result<Vec<Line>, StoreError>> {
         Box::pin(async move {
             if self.lost.is_cancelled() {
-                return Err(StoreError::Fenced { lease: format!("session {}", self.session) });
+                return Err(StoreError::Fenced {
+                    lease: format!("session {}", self.session),
+                });
             }
             if self.broken {
                 return Err(StoreError::Broken(self.place.clone()));
             }
-            let damaged = |(line, cause)| StoreError::Damaged { path: self.place.clone(), line, cause };
+            let damaged = |(line, cause)| StoreError::Damaged {
+                path: self.place.clone(),
+                line,
+                cause,
+            };
             let (text, lines) = encode(&self.redactor, self.at, entries).map_err(damaged)?;
-            let Some(last) = lines.last() else { return Ok(lines) };
-            let to = Position { seq: last.seq, sum: last.sum, bytes: self.at.bytes + text.len() as u64 };
+            let Some(last) = lines.last() else {
+                return Ok(lines);
+            };
+            let to = Position {
+                seq: last.seq,
+                sum: last.sum,
+                bytes: self.at.bytes + text.len() as u64,
+            };
             self.broken = true;
             let texts = split(text);
-            let appended = self.store.append(&self.space, self.session.as_str(), self.at.seq, &texts, &self.fence);
+            let appended = self.store.append(
+                &self.space,
+                self.session.as_str(),
+                self.at.seq,
+                &texts,
+                &self.fence,
+            );
             match appended.await {
                 Ok(()) => {}
                 Err(StoreError::Fenced { .. }) => {
                     self.lost.cancel();
-                    return Err(StoreError::Fenced { lease: format!("session {}", self.session) });
+                    return Err(StoreError::Fenced {
+                        lease: format!("session {}", self.session),
+                    });
                 }
                 Err(error @ StoreError::Conflict(_)) if self.at.seq > 0 => {
                     let tail = self.store.tail(&self.space, self.session.as_str()).await?;
@@ -113,7 +150,9 @@ impl JournalWriter for StoreWriter {
 impl Drop for StoreWriter {
     fn drop(&mut self) {
         let runtime = tokio::runtime::Handle::try_current();
-        let (false, Ok(runtime)) = (self.closed || self.lost.is_cancelled(), runtime) else { return };
+        let (false, Ok(runtime)) = (self.closed || self.lost.is_cancelled(), runtime) else {
+            return;
+        };
         // Nobody waits for it: it ends with the store's own deadlines, and what it does not do, time does.
         let (store, space, fence) = (self.store.clone(), self.space.clone(), self.fence.clone());
         runtime.spawn(async move {
@@ -148,11 +187,22 @@ fn split(text: String) -> Vec<Bytes> {
 }
 
 /// A store that may lose what it acknowledged (Redis without a synced log) is found out here.
-pub(super) fn check_loss(place: &Path, tail: Option<&Tail>, at: Position) -> Result<(), StoreError> {
+pub(super) fn check_loss(
+    place: &Path,
+    tail: Option<&Tail>,
+    at: Position,
+) -> Result<(), StoreError> {
     let now = tail.map_or(0, |tail| tail.seq);
     if now >= at.seq {
         return Ok(());
     }
-    let cause = format!("the store lost lines {} to {} that it had acknowledged", now + 1, at.seq);
-    Err(StoreError::Corrupt { place: place.display().to_string(), cause })
+    let cause = format!(
+        "the store lost lines {} to {} that it had acknowledged",
+        now + 1,
+        at.seq
+    );
+    Err(StoreError::Corrupt {
+        place: place.display().to_string(),
+        cause,
+    })
 }

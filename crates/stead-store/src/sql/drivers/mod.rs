@@ -19,8 +19,8 @@ use futures_util::{FutureExt, TryStreamExt};
 use sqlx::database::HasStatementCache;
 use sqlx::error::DatabaseError;
 use sqlx::{
-    AssertSqlSafe, ColumnIndex, Database, Decode, Either, Encode, Executor, IntoArguments, Row as _, Type, TypeInfo,
-    ValueRef,
+    AssertSqlSafe, ColumnIndex, Database, Decode, Either, Encode, Executor, IntoArguments,
+    Row as _, Type, TypeInfo, ValueRef,
 };
 
 /// A database as sqlx knows it, and what it leaves to us.
@@ -31,8 +31,14 @@ trait Flavour: Database + HasStatementCache {
 
     fn begin(begin: Begin) -> &'static str;
     fn sort(error: &dyn DatabaseError) -> Sort;
-    fn run<'a>(conn: &'a mut Self::Connection, statement: Statement<'a>) -> BoxFuture<'a, sqlx::Result<Answer>>;
-    fn script<'a>(conn: &'a mut Self::Connection, sql: &'static str) -> BoxFuture<'a, sqlx::Result<()>>;
+    fn run<'a>(
+        conn: &'a mut Self::Connection,
+        statement: Statement<'a>,
+    ) -> BoxFuture<'a, sqlx::Result<Answer>>;
+    fn script<'a>(
+        conn: &'a mut Self::Connection,
+        sql: &'static str,
+    ) -> BoxFuture<'a, sqlx::Result<()>>;
 }
 
 /// What kind of refusal it is.
@@ -80,7 +86,8 @@ where
 {
     async move {
         let sql = DB::DIALECT.placeholders(statement.sql);
-        let mut query = sqlx::query::<DB>(AssertSqlSafe(sql)).persistent(statement.reuse == Reuse::Prepared);
+        let mut query =
+            sqlx::query::<DB>(AssertSqlSafe(sql)).persistent(statement.reuse == Reuse::Prepared);
         for param in statement.params {
             query = match param {
                 Param::Int(value) => query.bind(value),
@@ -97,7 +104,9 @@ where
                     answer.made = made;
                 }
                 Either::Right(row) => {
-                    answer.rows.push(Row((0..row.len()).map(|at| value::<DB>(&row, at)).collect::<Result<_, _>>()?));
+                    answer.rows.push(Row((0..row.len())
+                        .map(|at| value::<DB>(&row, at))
+                        .collect::<Result<_, _>>()?));
                 }
             }
         }
@@ -122,12 +131,19 @@ where
         return Ok(Value::Int(i64::decode(raw).map_err(sqlx::Error::Decode)?));
     }
     if <Vec<u8> as Type<DB>>::compatible(&kind) {
-        return Ok(Value::Bytes(Vec::<u8>::decode(raw).map_err(sqlx::Error::Decode)?));
+        return Ok(Value::Bytes(
+            Vec::<u8>::decode(raw).map_err(sqlx::Error::Decode)?,
+        ));
     }
-    Err(sqlx::Error::Decode(format!("column {at} has the type {}", kind.name()).into()))
+    Err(sqlx::Error::Decode(
+        format!("column {at} has the type {}", kind.name()).into(),
+    ))
 }
 
-fn script_on<'a, DB>(conn: &'a mut DB::Connection, sql: &'static str) -> BoxFuture<'a, sqlx::Result<()>>
+fn script_on<'a, DB>(
+    conn: &'a mut DB::Connection,
+    sql: &'static str,
+) -> BoxFuture<'a, sqlx::Result<()>>
 where
     DB: Flavour,
     for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,

@@ -14,15 +14,23 @@ const MAX_CONNECTIONS: usize = 16;
 
 /// The database at `url`, which was not spoken to yet.
 pub(in super::super) fn connect(url: &str) -> Result<Arc<dyn Driver>, StoreError> {
-    let options: MySqlConnectOptions =
-        url.parse().map_err(|cause: sqlx::Error| StoreError::Setup(format!("the URL of the store: {cause}")))?;
+    let options: MySqlConnectOptions = url.parse().map_err(|cause: sqlx::Error| {
+        StoreError::Setup(format!("the URL of the store: {cause}"))
+    })?;
     if options.get_database().is_none() {
-        return Err(StoreError::Setup("the URL of the store names no database: mysql://host/DATABASE".to_owned()));
+        return Err(StoreError::Setup(
+            "the URL of the store names no database: mysql://host/DATABASE".to_owned(),
+        ));
     }
     // The clock is read in the session's time zone, so it must be one without gaps.
-    let options = options.timezone("+00:00".to_owned()).disable_statement_logging();
+    let options = options
+        .timezone("+00:00".to_owned())
+        .disable_statement_logging();
     let pool = Pool::new(options, MAX_CONNECTIONS, Abandoned::Close);
-    Ok(Arc::new(Pooled::<MySql> { writers: pool.clone(), readers: pool }))
+    Ok(Arc::new(Pooled::<MySql> {
+        writers: pool.clone(),
+        readers: pool,
+    }))
 }
 
 impl Flavour for MySql {
@@ -43,21 +51,37 @@ impl Flavour for MySql {
 
     /// By the numbers in MySQL's and MariaDB's error references.
     fn sort(error: &dyn DatabaseError) -> Sort {
-        match error.try_downcast_ref::<MySqlDatabaseError>().map(MySqlDatabaseError::number) {
+        match error
+            .try_downcast_ref::<MySqlDatabaseError>()
+            .map(MySqlDatabaseError::number)
+        {
             Some(1062) => Sort::Duplicate,
             // Deadlock, lock wait timeout, record has changed since last read.
             Some(1213 | 1205 | 1020) => Sort::Again,
             // Too many connections, shutting down, killed, interrupted, network, disconnected for inactivity.
-            Some(1040 | 1053 | 1077 | 1158..=1161 | 1203 | 1317 | 1927 | 2006 | 2013 | 4031) => Sort::Lost,
+            Some(1040 | 1053 | 1077 | 1158..=1161 | 1203 | 1317 | 1927 | 2006 | 2013 | 4031) => {
+                Sort::Lost
+            }
             _ => Sort::Refused,
         }
     }
 
-    fn run<'a>(conn: &'a mut MySqlConnection, statement: Statement<'a>) -> BoxFuture<'a, sqlx::Result<Answer>> {
-        run_on::<Self>(conn, statement, |done| (done.rows_affected(), i64::try_from(done.last_insert_id()).ok()))
+    fn run<'a>(
+        conn: &'a mut MySqlConnection,
+        statement: Statement<'a>,
+    ) -> BoxFuture<'a, sqlx::Result<Answer>> {
+        run_on::<Self>(conn, statement, |done| {
+            (
+                done.rows_affected(),
+                i64::try_from(done.last_insert_id()).ok(),
+            )
+        })
     }
 
-    fn script<'a>(conn: &'a mut MySqlConnection, sql: &'static str) -> BoxFuture<'a, sqlx::Result<()>> {
+    fn script<'a>(
+        conn: &'a mut MySqlConnection,
+        sql: &'static str,
+    ) -> BoxFuture<'a, sqlx::Result<()>> {
         script_on::<Self>(conn, sql)
     }
 }

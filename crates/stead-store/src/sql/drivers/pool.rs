@@ -51,7 +51,12 @@ enum Unfinished {
 
 impl<DB: Flavour> Pool<DB> {
     pub(super) fn new(options: Options<DB>, max: usize, abandoned: Abandoned) -> Arc<Self> {
-        Arc::new(Self { options, abandoned, permits: Arc::new(Semaphore::new(max)), idle: Mutex::default() })
+        Arc::new(Self {
+            options,
+            abandoned,
+            permits: Arc::new(Semaphore::new(max)),
+            idle: Mutex::default(),
+        })
     }
 
     async fn acquire(self: &Arc<Self>) -> Result<Slot<DB>, Fault> {
@@ -61,18 +66,30 @@ impl<DB: Flavour> Pool<DB> {
             .map_err(|_| Fault::Lost("the store is closed".to_owned()))?;
         while let Some(mut idle) = self.take() {
             if self.revive(&mut idle).await {
-                return Ok(Slot { conn: Some(idle.conn), home: self.clone(), _permit: permit });
+                return Ok(Slot {
+                    conn: Some(idle.conn),
+                    home: self.clone(),
+                    _permit: permit,
+                });
             }
         }
         let conn = self.connect().await?;
-        Ok(Slot { conn: Some(conn), home: self.clone(), _permit: permit })
+        Ok(Slot {
+            conn: Some(conn),
+            home: self.clone(),
+            _permit: permit,
+        })
     }
 
     async fn connect(&self) -> Result<DB::Connection, Fault> {
         within(CONNECT_TIMEOUT, async {
-            let mut conn = DB::Connection::connect_with(&self.options).await.map_err(fault::<DB>)?;
+            let mut conn = DB::Connection::connect_with(&self.options)
+                .await
+                .map_err(fault::<DB>)?;
             if !DB::GREETING.is_empty() {
-                DB::script(&mut conn, DB::GREETING).await.map_err(fault::<DB>)?;
+                DB::script(&mut conn, DB::GREETING)
+                    .await
+                    .map_err(fault::<DB>)?;
             }
             Ok(conn)
         })
@@ -88,31 +105,44 @@ impl<DB: Flavour> Pool<DB> {
             }
             Unfinished::Transaction => {
                 // Refused where no transaction was open, and that is fine too.
-                let undone = timeout(STATEMENT_TIMEOUT, DB::script(&mut idle.conn, "ROLLBACK")).await;
+                let undone =
+                    timeout(STATEMENT_TIMEOUT, DB::script(&mut idle.conn, "ROLLBACK")).await;
                 matches!(undone, Ok(Ok(()) | Err(sqlx::Error::Database(_))))
             }
         }
     }
 
     fn take(&self) -> Option<Idle<DB>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
+        self.idle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop()
     }
 
     fn put(&self, conn: DB::Connection, unfinished: Unfinished) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         // The last used is taken first, so those at the front are those not needed.
         if self.abandoned == Abandoned::Close {
-            let stale = idle.iter().take_while(|idle| idle.since.elapsed() > MAX_IDLE).count();
+            let stale = idle
+                .iter()
+                .take_while(|idle| idle.since.elapsed() > MAX_IDLE)
+                .count();
             idle.drain(..stale);
         }
-        idle.push(Idle { conn, since: Instant::now(), unfinished });
+        idle.push(Idle {
+            conn,
+            since: Instant::now(),
+            unfinished,
+        });
     }
 }
 
 impl<DB: Flavour> fmt::Debug for Pool<DB> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Not the options: they hold the password.
-        f.debug_struct("Pool").field("free", &self.permits.available_permits()).finish_non_exhaustive()
+        f.debug_struct("Pool")
+            .field("free", &self.permits.available_permits())
+            .finish_non_exhaustive()
     }
 }
 
@@ -126,13 +156,23 @@ struct Slot<DB: Flavour> {
 
 impl<DB: Flavour> Slot<DB> {
     async fn run(&mut self, statement: Statement<'_>) -> Result<Answer, Fault> {
-        let Some(conn) = &mut self.conn else { return Err(Fault::Lost("the connection is closed".to_owned())) };
-        within(STATEMENT_TIMEOUT, async { DB::run(conn, statement).await.map_err(fault::<DB>) }).await
+        let Some(conn) = &mut self.conn else {
+            return Err(Fault::Lost("the connection is closed".to_owned()));
+        };
+        within(STATEMENT_TIMEOUT, async {
+            DB::run(conn, statement).await.map_err(fault::<DB>)
+        })
+        .await
     }
 
     async fn script(&mut self, sql: &'static str) -> Result<(), Fault> {
-        let Some(conn) = &mut self.conn else { return Err(Fault::Lost("the connection is closed".to_owned())) };
-        within(STATEMENT_TIMEOUT, async { DB::script(conn, sql).await.map_err(fault::<DB>) }).await
+        let Some(conn) = &mut self.conn else {
+            return Err(Fault::Lost("the connection is closed".to_owned()));
+        };
+        within(STATEMENT_TIMEOUT, async {
+            DB::script(conn, sql).await.map_err(fault::<DB>)
+        })
+        .await
     }
 
     /// Gives a connection back on which nothing is under way.
@@ -183,7 +223,10 @@ impl<DB: Flavour> Driver for Pooled<DB> {
     }
 }
 
-async fn alone<DB: Flavour>(pool: &Arc<Pool<DB>>, statement: Statement<'_>) -> Result<Answer, Fault> {
+async fn alone<DB: Flavour>(
+    pool: &Arc<Pool<DB>>,
+    statement: Statement<'_>,
+) -> Result<Answer, Fault> {
     let mut slot = pool.acquire().await?;
     let answer = slot.run(statement).await;
     if !matches!(answer, Err(Fault::Lost(_))) {
@@ -218,9 +261,15 @@ impl<DB: Flavour> Open<DB> {
     }
 }
 
-async fn within<T>(limit: Duration, work: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+async fn within<T>(
+    limit: Duration,
+    work: impl Future<Output = Result<T, Fault>>,
+) -> Result<T, Fault> {
     match timeout(limit, work).await {
         Ok(outcome) => outcome,
-        Err(_) => Err(Fault::Lost(format!("no answer within {} s", limit.as_secs()))),
+        Err(_) => Err(Fault::Lost(format!(
+            "no answer within {} s",
+            limit.as_secs()
+        ))),
     }
 }

@@ -14,10 +14,18 @@ const MAX_CONNECTIONS: usize = 16;
 
 /// The database at `url`, which was not spoken to yet.
 pub(in super::super) fn connect(url: &str) -> Result<Arc<dyn Driver>, StoreError> {
-    let options: PgConnectOptions =
-        url.parse().map_err(|cause: sqlx::Error| StoreError::Setup(format!("the URL of the store: {cause}")))?;
-    let pool = Pool::new(options.disable_statement_logging(), MAX_CONNECTIONS, Abandoned::Close);
-    Ok(Arc::new(Pooled::<Postgres> { writers: pool.clone(), readers: pool }))
+    let options: PgConnectOptions = url.parse().map_err(|cause: sqlx::Error| {
+        StoreError::Setup(format!("the URL of the store: {cause}"))
+    })?;
+    let pool = Pool::new(
+        options.disable_statement_logging(),
+        MAX_CONNECTIONS,
+        Abandoned::Close,
+    );
+    Ok(Arc::new(Pooled::<Postgres> {
+        writers: pool.clone(),
+        readers: pool,
+    }))
 }
 
 impl Flavour for Postgres {
@@ -47,11 +55,17 @@ impl Flavour for Postgres {
         }
     }
 
-    fn run<'a>(conn: &'a mut PgConnection, statement: Statement<'a>) -> BoxFuture<'a, sqlx::Result<Answer>> {
+    fn run<'a>(
+        conn: &'a mut PgConnection,
+        statement: Statement<'a>,
+    ) -> BoxFuture<'a, sqlx::Result<Answer>> {
         run_on::<Self>(conn, statement, |done| (done.rows_affected(), None))
     }
 
-    fn script<'a>(conn: &'a mut PgConnection, sql: &'static str) -> BoxFuture<'a, sqlx::Result<()>> {
+    fn script<'a>(
+        conn: &'a mut PgConnection,
+        sql: &'static str,
+    ) -> BoxFuture<'a, sqlx::Result<()>> {
         script_on::<Self>(conn, sql)
     }
 }

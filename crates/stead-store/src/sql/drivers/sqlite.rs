@@ -19,11 +19,16 @@ const MEMORY: &str = ":memory:";
 
 /// The file `path`, made with its folder if it is not there, or the memory of this process.
 pub(in super::super) fn connect(path: &str) -> Result<Arc<dyn Driver>, StoreError> {
-    let options = SqliteConnectOptions::new().busy_timeout(BUSY).disable_statement_logging();
+    let options = SqliteConnectOptions::new()
+        .busy_timeout(BUSY)
+        .disable_statement_logging();
     if path == MEMORY {
         // Each connection has a database of its own, so there is only one.
         let pool = Pool::new(options.in_memory(true), 1, Abandoned::Keep);
-        return Ok(Arc::new(Pooled::<Sqlite> { writers: pool.clone(), readers: pool }));
+        return Ok(Arc::new(Pooled::<Sqlite> {
+            writers: pool.clone(),
+            readers: pool,
+        }));
     }
     if let Some(folder) = Path::new(path).parent() {
         std::fs::create_dir_all(folder).map_err(|cause| StoreError::io(folder, cause))?;
@@ -57,18 +62,28 @@ impl Flavour for Sqlite {
         const LOCKED: i32 = 6;
         const CONSTRAINT_PRIMARYKEY: i32 = 1555;
         const CONSTRAINT_UNIQUE: i32 = 2067;
-        match error.code().and_then(|code| code.parse::<i32>().ok()).unwrap_or_default() {
+        match error
+            .code()
+            .and_then(|code| code.parse::<i32>().ok())
+            .unwrap_or_default()
+        {
             CONSTRAINT_PRIMARYKEY | CONSTRAINT_UNIQUE => Sort::Duplicate,
             code if matches!(code & 0xff, BUSY | LOCKED) => Sort::Again,
             _ => Sort::Refused,
         }
     }
 
-    fn run<'a>(conn: &'a mut SqliteConnection, statement: Statement<'a>) -> BoxFuture<'a, sqlx::Result<Answer>> {
+    fn run<'a>(
+        conn: &'a mut SqliteConnection,
+        statement: Statement<'a>,
+    ) -> BoxFuture<'a, sqlx::Result<Answer>> {
         run_on::<Self>(conn, statement, |done| (done.rows_affected(), None))
     }
 
-    fn script<'a>(conn: &'a mut SqliteConnection, sql: &'static str) -> BoxFuture<'a, sqlx::Result<()>> {
+    fn script<'a>(
+        conn: &'a mut SqliteConnection,
+        sql: &'static str,
+    ) -> BoxFuture<'a, sqlx::Result<()>> {
         script_on::<Self>(conn, sql)
     }
 }

@@ -10,9 +10,19 @@ pub(super) async fn run(url: &str, sql: &'static str) {
         let mut conn = SqliteConnection::connect_with(&options).await.unwrap();
         conn.execute(sqlx::raw_sql(sql)).await.unwrap();
     } else if url.starts_with("postgres") {
-        PgConnection::connect(url).await.unwrap().execute(sqlx::raw_sql(sql)).await.unwrap();
+        PgConnection::connect(url)
+            .await
+            .unwrap()
+            .execute(sqlx::raw_sql(sql))
+            .await
+            .unwrap();
     } else {
-        MySqlConnection::connect(url).await.unwrap().execute(sqlx::raw_sql(sql)).await.unwrap();
+        MySqlConnection::connect(url)
+            .await
+            .unwrap()
+            .execute(sqlx::raw_sql(sql))
+            .await
+            .unwrap();
     }
 }
 
@@ -28,13 +38,23 @@ pub(super) async fn begin_takeover(url: &str, space: &Space, name: &str) -> Take
         let mut conn = PgConnection::connect(url).await.unwrap();
         conn.execute("BEGIN").await.unwrap();
         let sql = "UPDATE stead_leases SET token = token + 1 WHERE space = $1 AND name = $2";
-        sqlx::query(sql).bind(space).bind(name).execute(&mut conn).await.unwrap();
+        sqlx::query(sql)
+            .bind(space)
+            .bind(name)
+            .execute(&mut conn)
+            .await
+            .unwrap();
         Takeover::Postgres(conn)
     } else {
         let mut conn = MySqlConnection::connect(url).await.unwrap();
         conn.execute("BEGIN").await.unwrap();
         let sql = "UPDATE stead_leases SET token = token + 1 WHERE space = ? AND name = ?";
-        sqlx::query(sql).bind(space).bind(name).execute(&mut conn).await.unwrap();
+        sqlx::query(sql)
+            .bind(space)
+            .bind(name)
+            .execute(&mut conn)
+            .await
+            .unwrap();
         Takeover::Mysql(conn)
     }
 }

@@ -63,17 +63,29 @@ async fn a_document_is_replaced_and_removed_once_under_a_fence() {
     let first = put("a", Expected::Absent);
     let prepare = async |store: &SqlStore, space: &Space| {
         take(store, space, "l", "me", Claim::Free).await;
-        store.commit(space, vec![first.1.clone()], None).await.unwrap();
+        store
+            .commit(space, vec![first.1.clone()], None)
+            .await
+            .unwrap();
     };
     cut_everywhere(prepare, |store, space| {
         let expect = Expected::Version(first.0.version);
         async move {
             let fence = take(&*store, &space, "l", "me", Claim::Free).await;
             let (second, change) = put("a", expect);
-            store.commit(&space, vec![change], Some(&fence)).await.unwrap();
+            store
+                .commit(&space, vec![change], Some(&fence))
+                .await
+                .unwrap();
             assert_eq!(store.get(&space, "a").await.unwrap(), Some(second.clone()));
-            let gone = Change::Delete { key: "a".into(), expect: Expected::Version(second.version) };
-            store.commit(&space, vec![gone], Some(&fence)).await.unwrap();
+            let gone = Change::Delete {
+                key: "a".into(),
+                expect: Expected::Version(second.version),
+            };
+            store
+                .commit(&space, vec![gone], Some(&fence))
+                .await
+                .unwrap();
             assert_eq!(store.get(&space, "a").await.unwrap(), None);
         }
     })
@@ -84,7 +96,10 @@ async fn a_document_is_replaced_and_removed_once_under_a_fence() {
 async fn a_commit_of_many_kinds_is_made_once() {
     let (moved, removed) = (put("from", Expected::Absent), put("gone", Expected::Absent));
     let prepare = async |store: &SqlStore, space: &Space| {
-        store.commit(space, vec![moved.1.clone(), removed.1.clone()], None).await.unwrap();
+        store
+            .commit(space, vec![moved.1.clone(), removed.1.clone()], None)
+            .await
+            .unwrap();
     };
     cut_everywhere(prepare, |store, space| {
         let (moved, removed) = (moved.0.clone(), removed.0.version);
@@ -92,9 +107,19 @@ async fn a_commit_of_many_kinds_is_made_once() {
             let (made, change) = put("made", Expected::Absent);
             let changes = vec![
                 change,
-                Change::Move { from: "from".into(), to: "to".into(), version: moved.version },
-                Change::Delete { key: "gone".into(), expect: Expected::Version(removed) },
-                Change::Check { key: "nothing".into(), expect: Expected::Absent },
+                Change::Move {
+                    from: "from".into(),
+                    to: "to".into(),
+                    version: moved.version,
+                },
+                Change::Delete {
+                    key: "gone".into(),
+                    expect: Expected::Version(removed),
+                },
+                Change::Check {
+                    key: "nothing".into(),
+                    expect: Expected::Absent,
+                },
             ];
             store.commit(&space, changes, None).await.unwrap();
             assert_eq!(store.get(&space, "made").await.unwrap(), Some(made));
@@ -108,11 +133,19 @@ async fn a_commit_of_many_kinds_is_made_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_that_somebody_else_prevented_is_still_a_conflict() {
     let prepare = async |store: &SqlStore, space: &Space| {
-        store.commit(space, vec![put("a", Expected::Absent).1], None).await.unwrap();
+        store
+            .commit(space, vec![put("a", Expected::Absent).1], None)
+            .await
+            .unwrap();
     };
     cut_everywhere(prepare, |store, space| async move {
-        let outcome = store.commit(&space, vec![put("a", Expected::Absent).1], None).await;
-        assert!(matches!(outcome, Err(StoreError::Conflict(_))), "{outcome:?}");
+        let outcome = store
+            .commit(&space, vec![put("a", Expected::Absent).1], None)
+            .await;
+        assert!(
+            matches!(outcome, Err(StoreError::Conflict(_))),
+            "{outcome:?}"
+        );
     })
     .await;
 }
@@ -123,9 +156,18 @@ async fn lines_are_appended_once() {
         let fence = take(&*store, &space, "l", "me", Claim::Free).await;
         assert_eq!(fence.token, 1);
         let lines: Vec<Bytes> = ["one", "two", "three", "four"].map(Bytes::from).to_vec();
-        store.append(&space, "j", 0, &lines[..1], &fence).await.unwrap();
-        store.append(&space, "j", 1, &lines[1..3], &fence).await.unwrap();
-        store.append(&space, "j", 3, &lines[3..], &fence).await.unwrap();
+        store
+            .append(&space, "j", 0, &lines[..1], &fence)
+            .await
+            .unwrap();
+        store
+            .append(&space, "j", 1, &lines[1..3], &fence)
+            .await
+            .unwrap();
+        store
+            .append(&space, "j", 3, &lines[3..], &fence)
+            .await
+            .unwrap();
         assert_eq!(store.lines(&space, "j", 1, 1000).await.unwrap(), lines);
         assert_eq!(store.tail(&space, "j").await.unwrap().unwrap().bytes, 19);
     })
@@ -141,7 +183,10 @@ async fn a_lease_is_granted_once() {
         assert_eq!(second.token, 2);
         assert!(store.renew(&space, &second, LONG).await.unwrap());
         store.release(&space, &second).await.unwrap();
-        assert_eq!(take(&*store, &space, "l", "three", Claim::Free).await.token, 3);
+        assert_eq!(
+            take(&*store, &space, "l", "three", Claim::Free).await.token,
+            3
+        );
     })
     .await;
 }
@@ -150,14 +195,34 @@ async fn a_lease_is_granted_once() {
 async fn a_job_is_added_delivered_and_ended_once() {
     cut_everywhere(nothing, |store, space| async move {
         for (dedup, queue) in [(None, "plain"), (Some("key".to_owned()), "keyed")] {
-            let job = Job { payload: "do".into(), dedup, delay: Duration::ZERO, max_attempts: 2 };
-            let Enqueued::New(id) = store.enqueue(&space, queue, job).await.unwrap() else { panic!("it is new") };
-            let first = store.claim(&space, queue, LONG).await.unwrap().expect("a job");
+            let job = Job {
+                payload: "do".into(),
+                dedup,
+                delay: Duration::ZERO,
+                max_attempts: 2,
+            };
+            let Enqueued::New(id) = store.enqueue(&space, queue, job).await.unwrap() else {
+                panic!("it is new")
+            };
+            let first = store
+                .claim(&space, queue, LONG)
+                .await
+                .unwrap()
+                .expect("a job");
             assert_eq!((&first.id, first.attempt), (&id, 1));
             assert_eq!(store.claim(&space, queue, LONG).await.unwrap(), None);
             assert!(store.extend(&space, queue, &first, LONG).await.unwrap());
-            assert!(store.nack(&space, queue, &first, Duration::ZERO, "not now").await.unwrap());
-            let second = store.claim(&space, queue, LONG).await.unwrap().expect("the job again");
+            assert!(
+                store
+                    .nack(&space, queue, &first, Duration::ZERO, "not now")
+                    .await
+                    .unwrap()
+            );
+            let second = store
+                .claim(&space, queue, LONG)
+                .await
+                .unwrap()
+                .expect("the job again");
             assert_eq!(second.attempt, 2);
             assert!(store.ack(&space, queue, &second).await.unwrap());
             assert_eq!(store.claim(&space, queue, LONG).await.unwrap(), None);
@@ -168,12 +233,27 @@ async fn a_job_is_added_delivered_and_ended_once() {
 }
 
 /// One writer's work: documents and a journal, and how far they were acknowledged.
-async fn write_until(store: Arc<SqlStore>, space: Space, stop: Arc<AtomicBool>, made: Arc<AtomicU64>) -> u64 {
+async fn write_until(
+    store: Arc<SqlStore>,
+    space: Space,
+    stop: Arc<AtomicBool>,
+    made: Arc<AtomicU64>,
+) -> u64 {
     let fence = take(&*store, &space, "l", "me", Claim::Free).await;
     let mut n = 0;
     while !stop.load(Ordering::SeqCst) {
-        store.append(&space, "j", n, &[Bytes::from(n.to_string())], &fence).await.unwrap();
-        store.commit(&space, vec![put(&format!("{n:06}"), Expected::Absent).1], None).await.unwrap();
+        store
+            .append(&space, "j", n, &[Bytes::from(n.to_string())], &fence)
+            .await
+            .unwrap();
+        store
+            .commit(
+                &space,
+                vec![put(&format!("{n:06}"), Expected::Absent).1],
+                None,
+            )
+            .await
+            .unwrap();
         n += 1;
         made.fetch_add(1, Ordering::SeqCst);
     }
@@ -185,7 +265,10 @@ async fn a_killed_server_that_comes_back_is_survived() {
     for kind in SERVERS {
         let mut server = Server::start(kind);
         let store = Arc::new(SqlStore::connect(server.url()).await.unwrap());
-        let (stop, made) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (stop, made) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(AtomicU64::new(0)),
+        );
         let spaces: Vec<Space> = (0..4).map(|_| fresh_space()).collect();
         let mut writers = JoinSet::new();
         for space in spaces.clone() {
@@ -210,8 +293,16 @@ async fn a_killed_server_that_comes_back_is_survived() {
         while let Some(ended) = writers.join_next().await {
             let (space, count) = ended.unwrap();
             let lines = store.lines(&space, "j", 1, usize::MAX).await.unwrap();
-            assert_eq!(lines, (0..count).map(|n| Bytes::from(n.to_string())).collect::<Vec<_>>());
-            assert_eq!(store.list(&space, "", None, 1_000_000).await.unwrap().len() as u64, count);
+            assert_eq!(
+                lines,
+                (0..count)
+                    .map(|n| Bytes::from(n.to_string()))
+                    .collect::<Vec<_>>()
+            );
+            assert_eq!(
+                store.list(&space, "", None, 1_000_000).await.unwrap().len() as u64,
+                count
+            );
         }
     }
 }
@@ -224,8 +315,15 @@ async fn a_server_that_stays_away_is_reported_without_the_password() {
         tokio::task::block_in_place(|| server.kill());
         let began = Instant::now();
         let error = store.get(&fresh_space(), "a").await.unwrap_err();
-        assert!((8..25).contains(&began.elapsed().as_secs()), "given up after {:?}", began.elapsed());
-        assert!(matches!(&error, StoreError::Unavailable { place, .. } if place == store.place()), "{error:?}");
+        assert!(
+            (8..25).contains(&began.elapsed().as_secs()),
+            "given up after {:?}",
+            began.elapsed()
+        );
+        assert!(
+            matches!(&error, StoreError::Unavailable { place, .. } if place == store.place()),
+            "{error:?}"
+        );
         assert!(!format!("{error} {error:?} {store:?}").contains("for-tests-only"));
     });
     futures_util::future::join_all(each).await;
@@ -239,7 +337,10 @@ async fn a_holder_that_froze_amid_a_commit_does_not_keep_its_lease() {
         let other = SqlStore::connect(&shared(kind)).await.unwrap();
         let space = fresh_space();
         let fence = take(&*frozen, &space, "l", "one", Claim::Free).await;
-        let (first, made): (Vec<_>, Vec<_>) = ["a", "b"].map(|key| put(key, Expected::Absent)).into_iter().unzip();
+        let (first, made): (Vec<_>, Vec<_>) = ["a", "b"]
+            .map(|key| put(key, Expected::Absent))
+            .into_iter()
+            .unzip();
         frozen.commit(&space, made, Some(&fence)).await.unwrap();
         let again = |document: &Document| {
             let key = std::str::from_utf8(&document.body).unwrap();
@@ -257,14 +358,25 @@ async fn a_holder_that_froze_amid_a_commit_does_not_keep_its_lease() {
         let began = Instant::now();
         let second = take(&other, &space, "l", "two", Claim::Over(fence.token)).await;
         assert_eq!(second.token, fence.token + 1);
-        assert!(began.elapsed() > Duration::from_secs(5), "the lease was not locked");
+        assert!(
+            began.elapsed() > Duration::from_secs(5),
+            "the lease was not locked"
+        );
         assert!(commits.try_join_next().is_none(), "it is still frozen");
         for document in &first {
             let key = std::str::from_utf8(&document.body).unwrap();
-            assert_eq!(other.get(&space, key).await.unwrap().as_ref(), Some(document));
+            assert_eq!(
+                other.get(&space, key).await.unwrap().as_ref(),
+                Some(document)
+            );
         }
-        let outcome = other.commit(&space, vec![put("c", Expected::Any).1], Some(&fence)).await;
-        assert!(matches!(outcome, Err(StoreError::Fenced { .. })), "{outcome:?}");
+        let outcome = other
+            .commit(&space, vec![put("c", Expected::Any).1], Some(&fence))
+            .await;
+        assert!(
+            matches!(outcome, Err(StoreError::Fenced { .. })),
+            "{outcome:?}"
+        );
     });
     futures_util::future::join_all(each).await;
 }

@@ -9,7 +9,9 @@ mod suite;
 
 use std::sync::Arc;
 use std::time::Duration;
-use stead_store::{Acquired, Change, Claim, DocVersion, Document, Expected, Fence, Leases, Space, SqlStore, Store};
+use stead_store::{
+    Acquired, Change, Claim, DocVersion, Document, Expected, Fence, Leases, Space, SqlStore, Store,
+};
 use stead_testkit::servers::{Kind, shared};
 
 const LONG: Duration = Duration::from_secs(60);
@@ -22,11 +24,22 @@ fn fresh_space() -> Space {
 
 fn put(key: &str, expect: Expected) -> (Document, Change) {
     let document = Document::new("about", key.to_owned());
-    (document.clone(), Change::Put { key: key.to_owned(), document, expect })
+    (
+        document.clone(),
+        Change::Put {
+            key: key.to_owned(),
+            document,
+            expect,
+        },
+    )
 }
 
 async fn take(store: &dyn Store, space: &Space, name: &str, holder: &str, claim: Claim) -> Fence {
-    match store.acquire(space, name, holder, LONG, claim).await.unwrap() {
+    match store
+        .acquire(space, name, holder, LONG, claim)
+        .await
+        .unwrap()
+    {
         Acquired::Ours(fence) => fence,
         Acquired::Held(lease) => panic!("{name} is held by {lease:?}"),
     }

@@ -30,11 +30,21 @@ impl Proxy {
         let authority = url.split("://").nth(1).unwrap().split('/').next().unwrap();
         let server: SocketAddr = authority.rsplit('@').next().unwrap().parse().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = url.replace(&server.to_string(), &listener.local_addr().unwrap().to_string());
-        let faults = Arc::new(Faults { answers_left: AtomicI64::new(-1), ..Faults::default() });
+        let url = url.replace(
+            &server.to_string(),
+            &listener.local_addr().unwrap().to_string(),
+        );
+        let faults = Arc::new(Faults {
+            answers_left: AtomicI64::new(-1),
+            ..Faults::default()
+        });
         let mut accepting = JoinSet::new();
         accepting.spawn(accept(listener, server, faults.clone()));
-        Self { url, faults, _accepting: accepting }
+        Self {
+            url,
+            faults,
+            _accepting: accepting,
+        }
     }
 
     /// The server's URL, through here.
@@ -71,7 +81,9 @@ async fn accept(listener: TcpListener, server: SocketAddr, faults: Arc<Faults>) 
     loop {
         let (client, _) = listener.accept().await.unwrap();
         // A server that is away refuses, and so the client is closed.
-        let Ok(server) = TcpStream::connect(server).await else { continue };
+        let Ok(server) = TcpStream::connect(server).await else {
+            continue;
+        };
         connections.spawn(pass(client, server, faults.clone()));
     }
 }

@@ -15,8 +15,13 @@ async fn two_that_need_each_other_absent_are_never_both_made() {
             for (own, other) in [("a", "b"), ("b", "a")] {
                 let (store, space) = (store.clone(), space.clone());
                 racers.spawn(async move {
-                    let must = Change::Check { key: other.to_owned(), expect: Expected::Absent };
-                    store.commit(&space, vec![put(own, Expected::Absent).1, must], None).await
+                    let must = Change::Check {
+                        key: other.to_owned(),
+                        expect: Expected::Absent,
+                    };
+                    store
+                        .commit(&space, vec![put(own, Expected::Absent).1, must], None)
+                        .await
                 });
             }
             let outcomes = racers.join_all().await;
@@ -28,7 +33,11 @@ async fn two_that_need_each_other_absent_are_never_both_made() {
             assert_eq!(store.list(&space, "", None, 10).await.unwrap().len(), made);
             winners += made;
         }
-        assert!(winners >= 20, "{}: only {winners} of 25 races had a winner", store.place());
+        assert!(
+            winners >= 20,
+            "{}: only {winners} of 25 races had a winner",
+            store.place()
+        );
     }
 }
 
@@ -44,14 +53,27 @@ async fn a_commit_waits_for_a_takeover_and_is_fenced_off() {
             vec![put("new", Expected::Absent).1],
             vec![put("old", Expected::Any).1],
             vec![put("old", at_old).1],
-            vec![Change::Delete { key: "old".into(), expect: at_old }],
-            vec![Change::Delete { key: "old".into(), expect: Expected::Any }],
-            vec![Change::Move { from: "old".into(), to: "new".into(), version: old.0.version }],
+            vec![Change::Delete {
+                key: "old".into(),
+                expect: at_old,
+            }],
+            vec![Change::Delete {
+                key: "old".into(),
+                expect: Expected::Any,
+            }],
+            vec![Change::Move {
+                from: "old".into(),
+                to: "new".into(),
+                version: old.0.version,
+            }],
             vec![put("new", Expected::Absent).1, put("old", at_old).1],
         ];
         for changes in forms {
             let space = fresh_space();
-            store.commit(&space, vec![old.1.clone()], None).await.unwrap();
+            store
+                .commit(&space, vec![old.1.clone()], None)
+                .await
+                .unwrap();
             let fence = take(&*store, &space, "l", "one", Claim::Free).await;
             let takeover = behind::begin_takeover(&url, &space, "l").await;
             let mut committing = JoinSet::new();
@@ -62,9 +84,19 @@ async fn a_commit_waits_for_a_takeover_and_is_fenced_off() {
             assert!(committing.try_join_next().is_none(), "{told} did not wait");
             takeover.commit().await;
             let outcome = committing.join_next().await.unwrap().unwrap();
-            assert!(matches!(outcome, Err(StoreError::Fenced { .. })), "{told}: {outcome:?}");
+            assert!(
+                matches!(outcome, Err(StoreError::Fenced { .. })),
+                "{told}: {outcome:?}"
+            );
             let listed = reader.list(&space, "", None, usize::MAX).await.unwrap();
-            assert_eq!(listed.iter().map(|listed| listed.version).collect::<Vec<_>>(), [old.0.version], "{told}");
+            assert_eq!(
+                listed
+                    .iter()
+                    .map(|listed| listed.version)
+                    .collect::<Vec<_>>(),
+                [old.0.version],
+                "{told}"
+            );
         }
     }
 }
@@ -79,8 +111,9 @@ async fn commits_of_the_same_keys_in_any_order_all_end() {
             let (store, space) = (store.clone(), space.clone());
             racers.spawn(async move {
                 for round in 0..5 {
-                    let mut keys: Vec<String> =
-                        (0..20).map(|key| format!("{:02}", (key * 7 + n + round) % 20)).collect();
+                    let mut keys: Vec<String> = (0..20)
+                        .map(|key| format!("{:02}", (key * 7 + n + round) % 20))
+                        .collect();
                     if n % 2 == 0 {
                         keys.reverse();
                     }
@@ -100,7 +133,9 @@ async fn what_is_dropped_half_way_leaves_all_or_nothing_and_a_store_that_works()
     for store in stores {
         for micros in (0..3000).step_by(100) {
             let space = fresh_space();
-            let changes = ["a", "b", "c"].map(|key| put(key, Expected::Absent).1).to_vec();
+            let changes = ["a", "b", "c"]
+                .map(|key| put(key, Expected::Absent).1)
+                .to_vec();
             let commit = store.commit(&space, changes, None);
             let ended = tokio::time::timeout(Duration::from_micros(micros), commit).await;
             // Whoever reads the same keys for writing waits until the server has noticed.
@@ -108,7 +143,11 @@ async fn what_is_dropped_half_way_leaves_all_or_nothing_and_a_store_that_works()
             store.commit(&space, vec![change], None).await.unwrap();
             assert_eq!(store.get(&space, "a").await.unwrap(), Some(document));
             let count = store.list(&space, "", None, 10).await.unwrap().len();
-            assert!(count == 1 && ended.is_err() || count == 3, "{}: {count} of 3", store.place());
+            assert!(
+                count == 1 && ended.is_err() || count == 3,
+                "{}: {count} of 3",
+                store.place()
+            );
         }
     }
 }
@@ -124,7 +163,14 @@ async fn several_stores_on_one_file_work_together() {
         racers.spawn(async move {
             let store = SqlStore::connect(&url).await.unwrap();
             for round in 0..20 {
-                store.commit(&space, vec![put(&format!("{n} {round}"), Expected::Absent).1], None).await.unwrap();
+                store
+                    .commit(
+                        &space,
+                        vec![put(&format!("{n} {round}"), Expected::Absent).1],
+                        None,
+                    )
+                    .await
+                    .unwrap();
             }
         });
     }
@@ -138,8 +184,9 @@ async fn ten_thousand_documents_move_at_once() {
     let (stores, _folder) = stores().await;
     for store in stores {
         let space = fresh_space();
-        let documents: Vec<(String, Document)> =
-            (0..10_000).map(|n| (format!("{n:05}"), Document::new("m", n.to_string()))).collect();
+        let documents: Vec<(String, Document)> = (0..10_000)
+            .map(|n| (format!("{n:05}"), Document::new("m", n.to_string())))
+            .collect();
         let puts = documents.iter().map(|(key, document)| Change::Put {
             key: format!("old/{key}"),
             document: document.clone(),
@@ -154,7 +201,15 @@ async fn ten_thousand_documents_move_at_once() {
         store.commit(&space, moves.collect(), None).await.unwrap();
         assert_eq!(store.list(&space, "old/", None, 1).await.unwrap(), []);
         let found = store.list(&space, "new/", None, 20_000).await.unwrap();
-        assert!(found.iter().map(|listed| listed.version).eq(documents.iter().map(|(_, document)| document.version)));
-        assert_eq!(store.get(&space, "new/04711").await.unwrap().unwrap().body, "4711");
+        assert!(
+            found
+                .iter()
+                .map(|listed| listed.version)
+                .eq(documents.iter().map(|(_, document)| document.version))
+        );
+        assert_eq!(
+            store.get(&space, "new/04711").await.unwrap().unwrap().body,
+            "4711"
+        );
     }
 }

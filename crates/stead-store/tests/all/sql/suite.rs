@@ -6,7 +6,10 @@ mod sqlite_file {
 
     async fn open() -> (Arc<dyn Store>, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
-        let url = format!("sqlite:{}", folder.path().join("not/yet/there.db").display());
+        let url = format!(
+            "sqlite:{}",
+            folder.path().join("not/yet/there.db").display()
+        );
         (Arc::new(SqlStore::connect(&url).await.unwrap()), folder)
     }
 
@@ -18,7 +21,10 @@ mod sqlite_memory {
     use stead_store::{SqlStore, Store};
 
     async fn open() -> (Arc<dyn Store>, ()) {
-        (Arc::new(SqlStore::connect("sqlite::memory:").await.unwrap()), ())
+        (
+            Arc::new(SqlStore::connect("sqlite::memory:").await.unwrap()),
+            (),
+        )
     }
 
     stead_testkit::store_suite!(open());
@@ -30,7 +36,10 @@ mod postgres {
     use stead_testkit::servers::{Kind, shared};
 
     async fn open() -> (Arc<dyn Store>, ()) {
-        (Arc::new(SqlStore::connect(&shared(Kind::Postgres)).await.unwrap()), ())
+        (
+            Arc::new(SqlStore::connect(&shared(Kind::Postgres)).await.unwrap()),
+            (),
+        )
     }
 
     stead_testkit::store_suite!(open());
@@ -42,7 +51,10 @@ mod mariadb {
     use stead_testkit::servers::{Kind, shared};
 
     async fn open() -> (Arc<dyn Store>, ()) {
-        (Arc::new(SqlStore::connect(&shared(Kind::Mysql)).await.unwrap()), ())
+        (
+            Arc::new(SqlStore::connect(&shared(Kind::Mysql)).await.unwrap()),
+            (),
+        )
     }
 
     stead_testkit::store_suite!(open());

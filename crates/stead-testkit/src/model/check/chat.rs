@@ -39,14 +39,18 @@ const KEYS: &[&str] = &[
 ];
 
 pub(super) fn check(body: &Map<String, Value>) -> Check<Seen> {
-    only_keys(body, KEYS, |key| format!("Unrecognized request argument supplied: {key}"))?;
+    only_keys(body, KEYS, |key| {
+        format!("Unrecognized request argument supplied: {key}")
+    })?;
     filled_string(body.get("model").unwrap_or(&Value::Null), "model")?;
     number_within(body, "temperature", 0.0..=2.0)?;
     number_within(body, "top_p", 0.0..=1.0)?;
     whole_from(body, "max_tokens", 1)?;
     whole_from(body, "max_completion_tokens", 1)?;
     if body.contains_key("stream_options") && body.get("stream") != Some(&Value::Bool(true)) {
-        return Err("The 'stream_options' parameter is only allowed when 'stream' is enabled.".into());
+        return Err(
+            "The 'stream_options' parameter is only allowed when 'stream' is enabled.".into(),
+        );
     }
 
     let mut seen = Seen::default();
@@ -69,8 +73,12 @@ pub(super) fn check(body: &Map<String, Value>) -> Check<Seen> {
             return Err(unanswered(&pairing));
         }
         match role {
-            "system" | "developer" => join_line(&mut seen.system, &content(&message["content"], &place)?),
-            "user" => seen.turns.push(Turn::User(content(&message["content"], &place)?)),
+            "system" | "developer" => {
+                join_line(&mut seen.system, &content(&message["content"], &place)?)
+            }
+            "user" => seen
+                .turns
+                .push(Turn::User(content(&message["content"], &place)?)),
             "assistant" => seen.turns.push(assistant(message, &place, &mut pairing)?),
             "tool" => seen.turns.push(tool(message, &place, &mut pairing)?),
             other => {
@@ -100,9 +108,15 @@ fn tools_of(tools: &Value, seen: &mut Seen) -> Check {
     for (k, tool) in filled_array(tools, "tools")?.iter().enumerate() {
         let place = format!("tools[{k}]");
         if tool["type"] != "function" {
-            return Err(format!("Invalid value for '{place}.type': expected 'function'"));
+            return Err(format!(
+                "Invalid value for '{place}.type': expected 'function'"
+            ));
         }
-        let name = identifier(&tool["function"]["name"], &format!("{place}.function.name"), 64)?;
+        let name = identifier(
+            &tool["function"]["name"],
+            &format!("{place}.function.name"),
+            64,
+        )?;
         if let Some(parameters) = tool["function"].get("parameters") {
             schema(parameters, &format!("{place}.function.parameters"))?;
         }
@@ -117,7 +131,9 @@ fn content(value: &Value, place: &str) -> Check<String> {
     match value {
         Value::String(_) => Ok(filled_string(value, &place)?.to_owned()),
         Value::Array(_) => parts(value, &place),
-        _ => Err(format!("Invalid type for '{place}': expected one of a string or array of objects")),
+        _ => Err(format!(
+            "Invalid type for '{place}': expected one of a string or array of objects"
+        )),
     }
 }
 
@@ -126,17 +142,26 @@ fn parts(value: &Value, place: &str) -> Check<String> {
     for (k, part) in filled_array(value, place)?.iter().enumerate() {
         let place = format!("{place}[{k}]");
         match string(&part["type"], &format!("{place}.type"))? {
-            "text" => join_line(&mut text, filled_string(&part["text"], &format!("{place}.text"))?),
+            "text" => join_line(
+                &mut text,
+                filled_string(&part["text"], &format!("{place}.text"))?,
+            ),
             "image_url" => {
                 filled_string(&part["image_url"]["url"], &format!("{place}.image_url.url"))?;
             }
             "input_audio" => {
-                filled_string(&part["input_audio"]["data"], &format!("{place}.input_audio.data"))?;
+                filled_string(
+                    &part["input_audio"]["data"],
+                    &format!("{place}.input_audio.data"),
+                )?;
             }
             "file" => {
                 object(&part["file"], &format!("{place}.file"))?;
             }
-            "refusal" => join_line(&mut text, filled_string(&part["refusal"], &format!("{place}.refusal"))?),
+            "refusal" => join_line(
+                &mut text,
+                filled_string(&part["refusal"], &format!("{place}.refusal"))?,
+            ),
             other => return Err(format!("Invalid value: '{other}' ({place}.type)")),
         }
     }
@@ -146,21 +171,39 @@ fn parts(value: &Value, place: &str) -> Check<String> {
 fn assistant(message: &Value, place: &str, pairing: &mut Pairing) -> Check<Turn> {
     let mut calls = Vec::new();
     if let Some(list) = message.get("tool_calls") {
-        for (k, call) in filled_array(list, &format!("{place}.tool_calls"))?.iter().enumerate() {
+        for (k, call) in filled_array(list, &format!("{place}.tool_calls"))?
+            .iter()
+            .enumerate()
+        {
             let place = format!("{place}.tool_calls[{k}]");
             if call["type"] != "function" {
-                return Err(format!("Invalid value for '{place}.type': expected 'function'"));
+                return Err(format!(
+                    "Invalid value for '{place}.type': expected 'function'"
+                ));
             }
             let id = filled_string(&call["id"], &format!("{place}.id"))?;
-            let name = identifier(&call["function"]["name"], &format!("{place}.function.name"), 64)?;
-            let args = json_text(&call["function"]["arguments"], &format!("{place}.function.arguments"))?;
+            let name = identifier(
+                &call["function"]["name"],
+                &format!("{place}.function.name"),
+                64,
+            )?;
+            let args = json_text(
+                &call["function"]["arguments"],
+                &format!("{place}.function.arguments"),
+            )?;
             pairing.call(id)?;
-            calls.push(Call { id: id.into(), name: name.into(), args });
+            calls.push(Call {
+                id: id.into(),
+                name: name.into(),
+                args,
+            });
         }
     }
     let text = match &message["content"] {
         Value::Null if calls.is_empty() => {
-            return Err(format!("Invalid value for '{place}.content': expected a string, got null."));
+            return Err(format!(
+                "Invalid value for '{place}.content': expected a string, got null."
+            ));
         }
         Value::Null => String::new(),
         given => content(given, place)?,
@@ -181,5 +224,8 @@ fn tool(message: &Value, place: &str, pairing: &mut Pairing) -> Check<Turn> {
         Value::String(text) => text.clone(),
         other => content(other, place)?,
     };
-    Ok(Turn::Result { id: id.into(), text })
+    Ok(Turn::Result {
+        id: id.into(),
+        text,
+    })
 }

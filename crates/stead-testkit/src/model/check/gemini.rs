@@ -17,14 +17,22 @@ const KEYS: &[&str] = &[
 ];
 
 pub(super) fn check(target: &str, body: &Map<String, Value>) -> Check<Seen> {
-    only_keys(body, KEYS, |key| format!("Invalid JSON payload received. Unknown name \"{key}\": Cannot find field."))?;
+    only_keys(body, KEYS, |key| {
+        format!("Invalid JSON payload received. Unknown name \"{key}\": Cannot find field.")
+    })?;
     if target.contains(":streamGenerateContent") && !target.contains("alt=sse") {
         return Err("this server streams only with alt=sse".into());
     }
     let mut seen = Seen::default();
     if let Some(system) = body.get("systemInstruction") {
-        for (k, part) in filled_array(&system["parts"], "systemInstruction.parts")?.iter().enumerate() {
-            join_line(&mut seen.system, filled_string(&part["text"], &format!("systemInstruction.parts[{k}].text"))?);
+        for (k, part) in filled_array(&system["parts"], "systemInstruction.parts")?
+            .iter()
+            .enumerate()
+        {
+            join_line(
+                &mut seen.system,
+                filled_string(&part["text"], &format!("systemInstruction.parts[{k}].text"))?,
+            );
         }
     }
     if let Some(tools) = body.get("tools") {
@@ -36,7 +44,10 @@ pub(super) fn check(target: &str, body: &Map<String, Value>) -> Check<Seen> {
         whole_from(config, "maxOutputTokens", 1)?;
     }
     let mut open: Vec<String> = Vec::new();
-    for (k, content) in filled_array(body.get("contents").unwrap_or(&Value::Null), "contents")?.iter().enumerate() {
+    for (k, content) in filled_array(body.get("contents").unwrap_or(&Value::Null), "contents")?
+        .iter()
+        .enumerate()
+    {
         let place = format!("contents[{k}]");
         object(content, &place)?;
         let role = string(&content["role"], &format!("{place}.role"))?;
@@ -44,7 +55,11 @@ pub(super) fn check(target: &str, body: &Map<String, Value>) -> Check<Seen> {
             "user" | "function" => user(content, &place, &mut open, &mut seen)?,
             "model" if !open.is_empty() => return Err(uneven()),
             "model" => model(content, &place, &mut open, &mut seen)?,
-            other => return Err(format!("Please use a valid role: user, model. Got '{other}' ({place})")),
+            other => {
+                return Err(format!(
+                    "Please use a valid role: user, model. Got '{other}' ({place})"
+                ));
+            }
         }
     }
     if !open.is_empty() {
@@ -62,14 +77,24 @@ fn uneven() -> String {
 
 fn tools_of(tools: &Value, seen: &mut Seen) -> Check {
     for (k, tool) in array(tools, "tools")?.iter().enumerate() {
-        let Some(declarations) = tool.get("functionDeclarations") else { continue };
-        for (j, function) in filled_array(declarations, &format!("tools[{k}].functionDeclarations"))?.iter().enumerate()
+        let Some(declarations) = tool.get("functionDeclarations") else {
+            continue;
+        };
+        for (j, function) in
+            filled_array(declarations, &format!("tools[{k}].functionDeclarations"))?
+                .iter()
+                .enumerate()
         {
             let place = format!("tools[{k}].functionDeclarations[{j}]");
             let name = identifier(&function["name"], &format!("{place}.name"), 64)?;
-            match (function.get("parameters"), function.get("parametersJsonSchema")) {
+            match (
+                function.get("parameters"),
+                function.get("parametersJsonSchema"),
+            ) {
                 (Some(_), Some(_)) => {
-                    return Err(format!("{place}: parameters and parametersJsonSchema are mutually exclusive"));
+                    return Err(format!(
+                        "{place}: parameters and parametersJsonSchema are mutually exclusive"
+                    ));
                 }
                 (Some(given), None) | (None, Some(given)) => {
                     object(given, &format!("{place}.parameters"))?;
@@ -84,19 +109,38 @@ fn tools_of(tools: &Value, seen: &mut Seen) -> Check {
 
 fn user(content: &Value, place: &str, open: &mut Vec<String>, seen: &mut Seen) -> Check {
     let (mut text, mut said) = (String::new(), false);
-    for (k, part) in filled_array(&content["parts"], &format!("{place}.parts"))?.iter().enumerate() {
+    for (k, part) in filled_array(&content["parts"], &format!("{place}.parts"))?
+        .iter()
+        .enumerate()
+    {
         let place = format!("{place}.parts[{k}]");
         if let Some(response) = part.get("functionResponse") {
-            let name = identifier(&response["name"], &format!("{place}.functionResponse.name"), 64)?;
-            let answer = object(&response["response"], &format!("{place}.functionResponse.response"))?;
-            let found = open.iter().position(|waiting| waiting == name).ok_or_else(uneven)?;
+            let name = identifier(
+                &response["name"],
+                &format!("{place}.functionResponse.name"),
+                64,
+            )?;
+            let answer = object(
+                &response["response"],
+                &format!("{place}.functionResponse.response"),
+            )?;
+            let found = open
+                .iter()
+                .position(|waiting| waiting == name)
+                .ok_or_else(uneven)?;
             open.remove(found);
             let id = response["id"].as_str().unwrap_or(name).to_owned();
-            seen.turns.push(Turn::Result { id, text: response_text(answer) });
+            seen.turns.push(Turn::Result {
+                id,
+                text: response_text(answer),
+            });
         } else if part.get("inlineData").or(part.get("fileData")).is_some() {
             said = true;
         } else {
-            join_line(&mut text, filled_string(&part["text"], &format!("{place}.text"))?);
+            join_line(
+                &mut text,
+                filled_string(&part["text"], &format!("{place}.text"))?,
+            );
             said = true;
         }
     }
@@ -120,21 +164,34 @@ fn response_text(answer: &Map<String, Value>) -> String {
 
 fn model(content: &Value, place: &str, open: &mut Vec<String>, seen: &mut Seen) -> Check {
     let (mut text, mut calls) = (String::new(), Vec::new());
-    for (k, part) in filled_array(&content["parts"], &format!("{place}.parts"))?.iter().enumerate() {
+    for (k, part) in filled_array(&content["parts"], &format!("{place}.parts"))?
+        .iter()
+        .enumerate()
+    {
         let place = format!("{place}.parts[{k}]");
         if let Some(call) = part.get("functionCall") {
             let name = identifier(&call["name"], &format!("{place}.functionCall.name"), 64)?;
-            let args = call.get("args").cloned().unwrap_or_else(|| Value::Object(Map::new()));
+            let args = call
+                .get("args")
+                .cloned()
+                .unwrap_or_else(|| Value::Object(Map::new()));
             object(&args, &format!("{place}.functionCall.args"))?;
             open.push(name.to_owned());
-            calls.push(Call { id: call["id"].as_str().unwrap_or(name).into(), name: name.into(), args });
+            calls.push(Call {
+                id: call["id"].as_str().unwrap_or(name).into(),
+                name: name.into(),
+                args,
+            });
         } else if part["thought"] == Value::Bool(true) {
             string(&part["text"], &format!("{place}.text"))?;
         } else if part.get("thoughtSignature").is_some() {
             // A signature may travel on a part without text.
             join_line(&mut text, part["text"].as_str().unwrap_or_default());
         } else {
-            join_line(&mut text, filled_string(&part["text"], &format!("{place}.text"))?);
+            join_line(
+                &mut text,
+                filled_string(&part["text"], &format!("{place}.text"))?,
+            );
         }
     }
     let after_the_model = matches!(seen.turns.last(), Some(Turn::Assistant { .. }) | None);

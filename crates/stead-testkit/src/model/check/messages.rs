@@ -31,7 +31,9 @@ pub(super) fn check(request: &Request, body: &Map<String, Value>) -> Check<Seen>
     if request.header("anthropic-version").is_none() {
         return Err("anthropic-version: header is required".into());
     }
-    only_keys(body, KEYS, |key| format!("{key}: Extra inputs are not permitted"))?;
+    only_keys(body, KEYS, |key| {
+        format!("{key}: Extra inputs are not permitted")
+    })?;
     filled_string(body.get("model").ok_or("model: Field required")?, "model")?;
     body.get("max_tokens").ok_or("max_tokens: Field required")?;
     whole_from(body, "max_tokens", 1)?;
@@ -70,25 +72,39 @@ pub(super) fn check(request: &Request, body: &Map<String, Value>) -> Check<Seen>
 }
 
 fn thinking(body: &Map<String, Value>) -> Check {
-    let Some(thinking) = body.get("thinking") else { return Ok(()) };
+    let Some(thinking) = body.get("thinking") else {
+        return Ok(());
+    };
     match string(&thinking["type"], "thinking.type")? {
         "disabled" | "adaptive" => Ok(()),
         "enabled" => {
-            let budget = thinking["budget_tokens"].as_u64().ok_or("thinking.enabled.budget_tokens: Field required")?;
+            let budget = thinking["budget_tokens"]
+                .as_u64()
+                .ok_or("thinking.enabled.budget_tokens: Field required")?;
             if budget < LEAST_THINKING_TOKENS {
                 return Err(format!(
                     "thinking.enabled.budget_tokens: Input should be greater than or equal to {LEAST_THINKING_TOKENS}"
                 ));
             }
-            if body.get("max_tokens").and_then(Value::as_u64).is_some_and(|most| most <= budget) {
+            if body
+                .get("max_tokens")
+                .and_then(Value::as_u64)
+                .is_some_and(|most| most <= budget)
+            {
                 return Err("`max_tokens` must be greater than `thinking.budget_tokens`".into());
             }
-            if body.get("temperature").and_then(Value::as_f64).is_some_and(|t| t != 1.0) {
+            if body
+                .get("temperature")
+                .and_then(Value::as_f64)
+                .is_some_and(|t| t != 1.0)
+            {
                 return Err("`temperature` may only be set to 1 when thinking is enabled".into());
             }
             Ok(())
         }
-        other => Err(format!("thinking: Input tag '{other}' does not match any of the expected tags")),
+        other => Err(format!(
+            "thinking: Input tag '{other}' does not match any of the expected tags"
+        )),
     }
 }
 
@@ -136,9 +152,9 @@ impl Walk {
                 self.all_answered()?;
                 self.assistant(content, place)
             }
-            other => {
-                Err(format!("messages: Unexpected role \"{other}\". Allowed roles are \"user\" or \"assistant\"."))
-            }
+            other => Err(format!(
+                "messages: Unexpected role \"{other}\". Allowed roles are \"user\" or \"assistant\"."
+            )),
         }
     }
 
@@ -161,7 +177,10 @@ impl Walk {
             return Ok(());
         }
         let (mut text, mut media) = (String::new(), 0);
-        for (k, block) in filled_array(content, &format!("{place}.content"))?.iter().enumerate() {
+        for (k, block) in filled_array(content, &format!("{place}.content"))?
+            .iter()
+            .enumerate()
+        {
             let place = format!("{place}.content.{k}");
             self.cache_mark(block, &place)?;
             match string(&block["type"], &format!("{place}.type"))? {
@@ -176,7 +195,11 @@ impl Walk {
                     ));
                 }
                 "tool_result" => self.result(block, &place)?,
-                other => return Err(format!("{place}: `{other}` blocks are not permitted in `user` messages")),
+                other => {
+                    return Err(format!(
+                        "{place}: `{other}` blocks are not permitted in `user` messages"
+                    ));
+                }
             }
         }
         // Results must follow their calls at once: what is still open now stays open forever.
@@ -201,9 +224,14 @@ impl Walk {
             list => self.result_parts(list, &format!("{place}.content"))?,
         };
         if block["is_error"] == Value::Bool(true) && text.is_empty() {
-            return Err(format!("{place}: content cannot be empty if `is_error` is true"));
+            return Err(format!(
+                "{place}: content cannot be empty if `is_error` is true"
+            ));
         }
-        self.seen.turns.push(Turn::Result { id: id.into(), text });
+        self.seen.turns.push(Turn::Result {
+            id: id.into(),
+            text,
+        });
         Ok(())
     }
 
@@ -215,7 +243,11 @@ impl Walk {
             match string(&part["type"], &format!("{place}.type"))? {
                 "text" => join_line(&mut text, text_block(part, &place)?),
                 "image" | "document" => source(part, &place)?,
-                other => return Err(format!("{place}: Input tag '{other}' found in a `tool_result`")),
+                other => {
+                    return Err(format!(
+                        "{place}: Input tag '{other}' found in a `tool_result`"
+                    ));
+                }
             }
         }
         Ok(text)
@@ -224,16 +256,24 @@ impl Walk {
     fn assistant(&mut self, content: &Value, place: &str) -> Check {
         if content.is_string() {
             let text = filled_string(content, &format!("{place}.content"))?.into();
-            self.seen.turns.push(Turn::Assistant { text, calls: Vec::new() });
+            self.seen.turns.push(Turn::Assistant {
+                text,
+                calls: Vec::new(),
+            });
             return Ok(());
         }
         let (mut text, mut calls) = (String::new(), Vec::new());
-        for (k, block) in filled_array(content, &format!("{place}.content"))?.iter().enumerate() {
+        for (k, block) in filled_array(content, &format!("{place}.content"))?
+            .iter()
+            .enumerate()
+        {
             let place = format!("{place}.content.{k}");
             match string(&block["type"], &format!("{place}.type"))? {
                 kind @ ("thinking" | "redacted_thinking") => {
                     if block.get("cache_control").is_some() {
-                        return Err(format!("{place}: cache_control cannot be set on `{kind}` blocks"));
+                        return Err(format!(
+                            "{place}: cache_control cannot be set on `{kind}` blocks"
+                        ));
                     }
                     if kind == "thinking" {
                         filled_string(&block["signature"], &format!("{place}.signature"))?;
@@ -248,9 +288,17 @@ impl Walk {
                     let name = identifier(&block["name"], &format!("{place}.tool_use.name"), 128)?;
                     object(&block["input"], &format!("{place}.tool_use.input"))?;
                     self.pairing.call(id)?;
-                    calls.push(Call { id: id.into(), name: name.into(), args: block["input"].clone() });
+                    calls.push(Call {
+                        id: id.into(),
+                        name: name.into(),
+                        args: block["input"].clone(),
+                    });
                 }
-                other => return Err(format!("{place}: `{other}` blocks are not permitted in `assistant` messages")),
+                other => {
+                    return Err(format!(
+                        "{place}: `{other}` blocks are not permitted in `assistant` messages"
+                    ));
+                }
             }
             self.cache_mark(block, &place)?;
         }
@@ -259,9 +307,13 @@ impl Walk {
     }
 
     fn cache_mark(&mut self, block: &Value, place: &str) -> Check {
-        let Some(mark) = block.get("cache_control") else { return Ok(()) };
+        let Some(mark) = block.get("cache_control") else {
+            return Ok(());
+        };
         if mark["type"] != "ephemeral" {
-            return Err(format!("{place}.cache_control: Input tag should be 'ephemeral'"));
+            return Err(format!(
+                "{place}.cache_control: Input tag should be 'ephemeral'"
+            ));
         }
         self.cache_marks += 1;
         Ok(())
@@ -271,9 +323,9 @@ impl Walk {
 fn text_block<'a>(block: &'a Value, place: &str) -> Check<&'a str> {
     match string(&block["text"], &format!("{place}.text"))? {
         "" => Err(format!("{place}: text content blocks must be non-empty")),
-        blank if blank.trim().is_empty() => {
-            Err(format!("{place}: text content blocks must contain non-whitespace text"))
-        }
+        blank if blank.trim().is_empty() => Err(format!(
+            "{place}: text content blocks must contain non-whitespace text"
+        )),
         text => Ok(text),
     }
 }
@@ -284,7 +336,13 @@ fn source(block: &Value, place: &str) -> Check {
         "base64" | "text" => &["media_type", "data"],
         "url" => &["url"],
         "file" => &["file_id"],
-        other => return Err(format!("{place}.source: Input tag '{other}' does not match any of the expected tags")),
+        other => {
+            return Err(format!(
+                "{place}.source: Input tag '{other}' does not match any of the expected tags"
+            ));
+        }
     };
-    wanted.iter().try_for_each(|key| filled_string(&source[*key], &format!("{place}.source.{key}")).map(drop))
+    wanted.iter().try_for_each(|key| {
+        filled_string(&source[*key], &format!("{place}.source.{key}")).map(drop)
+    })
 }

@@ -127,24 +127,30 @@ fn only_keys(object: &Map<String, Value>, known: &[&str], words: impl Fn(&str) -
 }
 
 fn array<'a>(value: &'a Value, place: &str) -> Check<&'a Vec<Value>> {
-    value.as_array().ok_or_else(|| format!("Invalid type for '{place}': expected an array"))
+    value
+        .as_array()
+        .ok_or_else(|| format!("Invalid type for '{place}': expected an array"))
 }
 
 fn filled_array<'a>(value: &'a Value, place: &str) -> Check<&'a Vec<Value>> {
     match array(value, place)? {
-        empty if empty.is_empty() => {
-            Err(format!("Invalid '{place}': empty array. Expected an array with minimum length 1"))
-        }
+        empty if empty.is_empty() => Err(format!(
+            "Invalid '{place}': empty array. Expected an array with minimum length 1"
+        )),
         filled => Ok(filled),
     }
 }
 
 fn object<'a>(value: &'a Value, place: &str) -> Check<&'a Map<String, Value>> {
-    value.as_object().ok_or_else(|| format!("Invalid type for '{place}': expected an object"))
+    value
+        .as_object()
+        .ok_or_else(|| format!("Invalid type for '{place}': expected an object"))
 }
 
 fn string<'a>(value: &'a Value, place: &str) -> Check<&'a str> {
-    value.as_str().ok_or_else(|| format!("Invalid type for '{place}': expected a string"))
+    value
+        .as_str()
+        .ok_or_else(|| format!("Invalid type for '{place}': expected a string"))
 }
 
 fn filled_string<'a>(value: &'a Value, place: &str) -> Check<&'a str> {
@@ -155,11 +161,19 @@ fn filled_string<'a>(value: &'a Value, place: &str) -> Check<&'a str> {
 }
 
 /// Refuses a number outside of `range`; absent is fine.
-fn number_within(object: &Map<String, Value>, key: &str, range: std::ops::RangeInclusive<f64>) -> Check {
+fn number_within(
+    object: &Map<String, Value>,
+    key: &str,
+    range: std::ops::RangeInclusive<f64>,
+) -> Check {
     match object.get(key) {
         None | Some(Value::Null) => Ok(()),
         Some(value) if value.as_f64().is_some_and(|n| range.contains(&n)) => Ok(()),
-        Some(value) => Err(format!("Invalid '{key}': {value} is not between {} and {}", range.start(), range.end())),
+        Some(value) => Err(format!(
+            "Invalid '{key}': {value} is not between {} and {}",
+            range.start(),
+            range.end()
+        )),
     }
 }
 
@@ -168,7 +182,9 @@ fn whole_from(object: &Map<String, Value>, key: &str, least: u64) -> Check {
     match object.get(key) {
         None | Some(Value::Null) => Ok(()),
         Some(value) if value.as_u64().is_some_and(|n| n >= least) => Ok(()),
-        Some(value) => Err(format!("Invalid '{key}': {value}. Expected an integer of at least {least}")),
+        Some(value) => Err(format!(
+            "Invalid '{key}': {value}. Expected an integer of at least {least}"
+        )),
     }
 }
 
@@ -177,7 +193,9 @@ fn identifier<'a>(value: &'a Value, place: &str, longest: usize) -> Check<&'a st
     let text = string(value, place)?;
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if text.is_empty() || text.len() > longest || !text.chars().all(allowed) {
-        return Err(format!("Invalid '{place}': '{text}' does not match pattern '^[a-zA-Z0-9_-]{{1,{longest}}}$'"));
+        return Err(format!(
+            "Invalid '{place}': '{text}' does not match pattern '^[a-zA-Z0-9_-]{{1,{longest}}}$'"
+        ));
     }
     Ok(text)
 }
@@ -185,9 +203,12 @@ fn identifier<'a>(value: &'a Value, place: &str, longest: usize) -> Check<&'a st
 /// Arguments that travel as JSON text.
 fn json_text(value: &Value, place: &str) -> Check<Value> {
     let text = string(value, place)?;
-    let parsed: Value = serde_json::from_str(text).map_err(|_| format!("Invalid '{place}': not valid JSON: {text}"))?;
+    let parsed: Value = serde_json::from_str(text)
+        .map_err(|_| format!("Invalid '{place}': not valid JSON: {text}"))?;
     if !parsed.is_object() {
-        return Err(format!("Invalid '{place}': the arguments must be a JSON object: {text}"));
+        return Err(format!(
+            "Invalid '{place}': the arguments must be a JSON object: {text}"
+        ));
     }
     Ok(parsed)
 }
@@ -196,7 +217,9 @@ fn json_text(value: &Value, place: &str) -> Check<Value> {
 fn schema(value: &Value, place: &str) -> Check {
     match object(value, place)?.get("type").and_then(Value::as_str) {
         Some("object") => Ok(()),
-        other => Err(format!("Invalid schema for '{place}': schema must be of type 'object', got {other:?}")),
+        other => Err(format!(
+            "Invalid schema for '{place}': schema must be of type 'object', got {other:?}"
+        )),
     }
 }
 
@@ -212,7 +235,9 @@ fn add_tool(seen: &mut Seen, name: &str) -> Check {
 fn starts_with_user(seen: &Seen) -> Check {
     match seen.turns.first() {
         Some(Turn::User(_)) => Ok(()),
-        Some(Turn::Assistant { .. } | Turn::Result { .. }) => Err("the first message must use the user role".into()),
+        Some(Turn::Assistant { .. } | Turn::Result { .. }) => {
+            Err("the first message must use the user role".into())
+        }
         None => Err("there must be at least one message from the user".into()),
     }
 }

@@ -44,7 +44,12 @@ pub(super) fn check(body: &Map<String, Value>) -> Check<Seen> {
     if let Some(instructions) = body.get("instructions").filter(|given| !given.is_null()) {
         walk.seen.system = string(instructions, "instructions")?.into();
     }
-    for (k, tool) in body.get("tools").map_or(Ok(&Vec::new()), |tools| array(tools, "tools"))?.iter().enumerate() {
+    for (k, tool) in body
+        .get("tools")
+        .map_or(Ok(&Vec::new()), |tools| array(tools, "tools"))?
+        .iter()
+        .enumerate()
+    {
         let place = format!("tools[{k}]");
         if string(&tool["type"], &format!("{place}.type"))? == "function" {
             let name = identifier(&tool["name"], &format!("{place}.name"), 64)?;
@@ -53,7 +58,10 @@ pub(super) fn check(body: &Map<String, Value>) -> Check<Seen> {
         }
     }
     match body.get("input").unwrap_or(&Value::Null) {
-        text @ Value::String(_) => walk.seen.turns.push(Turn::User(filled_string(text, "input")?.into())),
+        text @ Value::String(_) => walk
+            .seen
+            .turns
+            .push(Turn::User(filled_string(text, "input")?.into())),
         items => {
             for (k, item) in filled_array(items, "input")?.iter().enumerate() {
                 walk.item(item, &format!("input[{k}]"))?;
@@ -79,7 +87,9 @@ struct Walk {
 impl Walk {
     fn item(&mut self, item: &Value, place: &str) -> Check {
         object(item, place)?;
-        let kind = item.get("type").map_or(Ok("message"), |kind| string(kind, &format!("{place}.type")))?;
+        let kind = item
+            .get("type")
+            .map_or(Ok("message"), |kind| string(kind, &format!("{place}.type")))?;
         match kind {
             "message" => self.message(item, place),
             "reasoning" => {
@@ -103,9 +113,9 @@ impl Walk {
     fn reasoning_led_somewhere(&self) -> Check {
         match &self.reasoning {
             None => Ok(()),
-            Some(id) => {
-                Err(format!("Item '{id}' of type 'reasoning' was provided without its required following item."))
-            }
+            Some(id) => Err(format!(
+                "Item '{id}' of type 'reasoning' was provided without its required following item."
+            )),
         }
     }
 
@@ -115,7 +125,10 @@ impl Walk {
         match role {
             "assistant" => {
                 self.reasoning = None;
-                self.seen.turns.push(Turn::Assistant { text, calls: Vec::new() });
+                self.seen.turns.push(Turn::Assistant {
+                    text,
+                    calls: Vec::new(),
+                });
             }
             "user" => {
                 self.reasoning_led_somewhere()?;
@@ -137,12 +150,19 @@ impl Walk {
         let name = identifier(&item["name"], &format!("{place}.name"), 64)?;
         let args = json_text(&item["arguments"], &format!("{place}.arguments"))?;
         self.pairing.call(id)?;
-        let call = Call { id: id.into(), name: name.into(), args };
+        let call = Call {
+            id: id.into(),
+            name: name.into(),
+            args,
+        };
         // Text and calls of one answer are items of their own here; elsewhere they are one turn.
         match self.seen.turns.last_mut() {
             Some(Turn::Assistant { calls, .. }) => calls.push(call),
             Some(Turn::User(_) | Turn::Result { .. }) | None => {
-                self.seen.turns.push(Turn::Assistant { text: String::new(), calls: vec![call] });
+                self.seen.turns.push(Turn::Assistant {
+                    text: String::new(),
+                    calls: vec![call],
+                });
             }
         }
         Ok(())
@@ -151,13 +171,18 @@ impl Walk {
     fn output(&mut self, item: &Value, place: &str) -> Check {
         let id = filled_string(&item["call_id"], &format!("{place}.call_id"))?;
         if !self.pairing.result(id) {
-            return Err(format!("No tool call found for function call output with call_id {id}."));
+            return Err(format!(
+                "No tool call found for function call output with call_id {id}."
+            ));
         }
         let text = match &item["output"] {
             Value::String(text) => text.clone(),
             parts => content(parts, "user", &format!("{place}.output"))?,
         };
-        self.seen.turns.push(Turn::Result { id: id.into(), text });
+        self.seen.turns.push(Turn::Result {
+            id: id.into(),
+            text,
+        });
         Ok(())
     }
 }
@@ -171,15 +196,28 @@ fn content(value: &Value, role: &str, place: &str) -> Check<String> {
         let place = format!("{place}[{k}]");
         match (string(&part["type"], &format!("{place}.type"))?, role) {
             ("output_text", "assistant") | ("input_text", "user" | "system" | "developer") => {
-                join_line(&mut text, filled_string(&part["text"], &format!("{place}.text"))?);
+                join_line(
+                    &mut text,
+                    filled_string(&part["text"], &format!("{place}.text"))?,
+                );
             }
-            ("refusal", "assistant") => join_line(&mut text, string(&part["refusal"], &format!("{place}.refusal"))?),
+            ("refusal", "assistant") => join_line(
+                &mut text,
+                string(&part["refusal"], &format!("{place}.refusal"))?,
+            ),
             ("input_image", "user") => {
-                let given = part.get("image_url").or(part.get("file_id")).unwrap_or(&Value::Null);
+                let given = part
+                    .get("image_url")
+                    .or(part.get("file_id"))
+                    .unwrap_or(&Value::Null);
                 filled_string(given, &format!("{place}.image_url"))?;
             }
             ("input_file" | "input_audio", "user") => {}
-            (other, _) => return Err(format!("Invalid value: '{other}'. ({place}.type, role '{role}')")),
+            (other, _) => {
+                return Err(format!(
+                    "Invalid value: '{other}'. ({place}.type, role '{role}')"
+                ));
+            }
         }
     }
     Ok(text)

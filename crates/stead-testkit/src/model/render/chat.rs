@@ -9,9 +9,9 @@ impl Whole<'_> {
             message["reasoning_content"] = json!(thoughts);
         }
         let call = |(piece, id): &(&Piece, String)| match piece {
-            Piece::Call { name, args, .. } => {
-                Some(json!({"id": id, "type": "function", "function": {"name": name, "arguments": args}}))
-            }
+            Piece::Call { name, args, .. } => Some(
+                json!({"id": id, "type": "function", "function": {"name": name, "arguments": args}}),
+            ),
             Piece::Text(_) | Piece::Thinking(_) => None,
         };
         let calls: Vec<Value> = self.pieces.iter().filter_map(call).collect();
@@ -39,11 +39,16 @@ impl Whole<'_> {
         let mut index = 0;
         for (piece, id) in &self.pieces {
             match piece {
-                Piece::Text(text) => words(text).for_each(|word| chunk(json!({"content": word}), None)),
-                Piece::Thinking(text) => words(text).for_each(|word| chunk(json!({"reasoning_content": word}), None)),
+                Piece::Text(text) => {
+                    words(text).for_each(|word| chunk(json!({"content": word}), None))
+                }
+                Piece::Thinking(text) => {
+                    words(text).for_each(|word| chunk(json!({"reasoning_content": word}), None))
+                }
                 Piece::Call { name, args, .. } => {
                     let function = json!({"name": name, "arguments": ""});
-                    let start = json!({"index": index, "id": id, "type": "function", "function": function});
+                    let start =
+                        json!({"index": index, "id": id, "type": "function", "function": function});
                     chunk(json!({"tool_calls": [start]}), None);
                     for part in quarters(args) {
                         let more = json!({"index": index, "function": {"arguments": part}});
@@ -55,7 +60,11 @@ impl Whole<'_> {
         }
         chunk(json!({}), Some(self.chat_stop()));
         if let Some(usage) = usage {
-            event(&mut out, None, &with(&self.chat_chunk(&[]), "usage", usage.clone()));
+            event(
+                &mut out,
+                None,
+                &with(&self.chat_chunk(&[]), "usage", usage.clone()),
+            );
         }
         out + "data: [DONE]\n\n"
     }
@@ -81,7 +90,13 @@ impl Whole<'_> {
     }
 
     pub(super) fn chat_usage(&self) -> Value {
-        let Usage { input_tokens, output_tokens, cache_read_tokens, reasoning_tokens, .. } = self.usage;
+        let Usage {
+            input_tokens,
+            output_tokens,
+            cache_read_tokens,
+            reasoning_tokens,
+            ..
+        } = self.usage;
         json!({
             "prompt_tokens": input_tokens,
             "completion_tokens": output_tokens,

@@ -34,7 +34,13 @@ impl Whole<'_> {
         if let Some(finish) = finish {
             candidate["finishReason"] = json!(finish);
         }
-        let Usage { input_tokens, output_tokens, cache_read_tokens, reasoning_tokens, .. } = self.usage;
+        let Usage {
+            input_tokens,
+            output_tokens,
+            cache_read_tokens,
+            reasoning_tokens,
+            ..
+        } = self.usage;
         json!({
             "candidates": [candidate],
             "modelVersion": MODEL,
@@ -51,10 +57,13 @@ impl Whole<'_> {
 
     pub(super) fn gemini_events(&self) -> String {
         let mut out = String::new();
-        let mut send = |part: Value, finish| event(&mut out, None, &self.gemini(vec![part], finish));
+        let mut send =
+            |part: Value, finish| event(&mut out, None, &self.gemini(vec![part], finish));
         for part in self.gemini_parts() {
             match part["text"].as_str() {
-                Some(text) => words(text).for_each(|word| send(with(&part, "text", json!(word)), None)),
+                Some(text) => {
+                    words(text).for_each(|word| send(with(&part, "text", json!(word)), None))
+                }
                 None => send(part, None),
             }
         }

@@ -6,7 +6,9 @@ impl Whole<'_> {
     pub(super) fn messages(&self) -> Value {
         let block = |(piece, id): &(&Piece, String)| match piece {
             Piece::Text(text) => json!({"type": "text", "text": text}),
-            Piece::Thinking(text) => json!({"type": "thinking", "thinking": text, "signature": SIGNATURE}),
+            Piece::Thinking(text) => {
+                json!({"type": "thinking", "thinking": text, "signature": SIGNATURE})
+            }
             Piece::Call { name, args, .. } => {
                 json!({"type": "tool_use", "id": id, "name": name, "input": object(args)})
             }
@@ -20,7 +22,10 @@ impl Whole<'_> {
     pub(super) fn messages_events(&self) -> String {
         let mut out = String::new();
         let mut send = |value: Value| {
-            let name = value["type"].as_str().expect("every event has a type").to_owned();
+            let name = value["type"]
+                .as_str()
+                .expect("every event has a type")
+                .to_owned();
             event(&mut out, Some(&name), &value);
         };
         let mut usage = self.messages_usage();
@@ -33,23 +38,37 @@ impl Whole<'_> {
             match piece {
                 Piece::Text(text) => {
                     send(start(json!({"type": "text", "text": ""})));
-                    words(text).for_each(|word| send(delta(json!({"type": "text_delta", "text": word}))));
+                    words(text)
+                        .for_each(|word| send(delta(json!({"type": "text_delta", "text": word}))));
                 }
                 Piece::Thinking(text) => {
-                    send(start(json!({"type": "thinking", "thinking": "", "signature": ""})));
-                    words(text).for_each(|word| send(delta(json!({"type": "thinking_delta", "thinking": word}))));
-                    send(delta(json!({"type": "signature_delta", "signature": SIGNATURE})));
+                    send(start(
+                        json!({"type": "thinking", "thinking": "", "signature": ""}),
+                    ));
+                    words(text).for_each(|word| {
+                        send(delta(json!({"type": "thinking_delta", "thinking": word})))
+                    });
+                    send(delta(
+                        json!({"type": "signature_delta", "signature": SIGNATURE}),
+                    ));
                 }
                 Piece::Call { name, args, .. } => {
-                    send(start(json!({"type": "tool_use", "id": id, "name": name, "input": {}})));
-                    quarters(args)
-                        .for_each(|part| send(delta(json!({"type": "input_json_delta", "partial_json": part}))));
+                    send(start(
+                        json!({"type": "tool_use", "id": id, "name": name, "input": {}}),
+                    ));
+                    quarters(args).for_each(|part| {
+                        send(delta(
+                            json!({"type": "input_json_delta", "partial_json": part}),
+                        ))
+                    });
                 }
             }
             send(json!({"type": "content_block_stop", "index": index}));
         }
         let end = json!({"stop_reason": self.messages_stop(), "stop_sequence": null});
-        send(json!({"type": "message_delta", "delta": end, "usage": {"output_tokens": self.usage.output_tokens}}));
+        send(
+            json!({"type": "message_delta", "delta": end, "usage": {"output_tokens": self.usage.output_tokens}}),
+        );
         send(json!({"type": "message_stop"}));
         out
     }
@@ -79,7 +98,12 @@ impl Whole<'_> {
     }
 
     fn messages_usage(&self) -> Value {
-        let Usage { input_tokens, cache_read_tokens, cache_write_tokens, .. } = self.usage;
+        let Usage {
+            input_tokens,
+            cache_read_tokens,
+            cache_write_tokens,
+            ..
+        } = self.usage;
         // This provider counts cached tokens apart from the others.
         let uncached = input_tokens.saturating_sub(cache_read_tokens + cache_write_tokens);
         json!({

@@ -21,9 +21,23 @@ pub(super) struct Asked {
 
 /// The body of a [`reply`](super::reply) on a wire. `serial` makes its ids unique; its input tokens are
 /// estimated from `request_bytes` unless the reply says otherwise. Panics on any other kind of answer.
-pub fn render(answer: &Answer, wire: Wire, mode: Mode, serial: usize, request_bytes: usize) -> String {
+pub fn render(
+    answer: &Answer,
+    wire: Wire,
+    mode: Mode,
+    serial: usize,
+    request_bytes: usize,
+) -> String {
     match &answer.body {
-        Body::Reply(reply) => body(reply, wire, mode, Asked { serial, request_bytes }),
+        Body::Reply(reply) => body(
+            reply,
+            wire,
+            mode,
+            Asked {
+                serial,
+                request_bytes,
+            },
+        ),
         other => panic!("only a reply() can be rendered, not {other:?}"),
     }
 }
@@ -38,7 +52,9 @@ pub(super) fn body(reply: &Reply, wire: Wire, mode: Mode, asked: Asked) -> Strin
         (Wire::Messages, Mode::Stream | Mode::StreamWithUsage) => whole.messages_events(),
         (Wire::Responses, Mode::Whole) => whole.responses().to_string(),
         (Wire::Responses, Mode::Stream | Mode::StreamWithUsage) => whole.responses_events(),
-        (Wire::Gemini, Mode::Whole) => whole.gemini(whole.gemini_parts(), Some(whole.gemini_stop())).to_string(),
+        (Wire::Gemini, Mode::Whole) => whole
+            .gemini(whole.gemini_parts(), Some(whole.gemini_stop()))
+            .to_string(),
         (Wire::Gemini, Mode::Stream | Mode::StreamWithUsage) => whole.gemini_events(),
     }
 }
@@ -64,7 +80,10 @@ impl<'a> Whole<'a> {
             Piece::Text(_) => (piece, format!("msg_{:04}_{k}", asked.serial)),
         };
         let pieces: Vec<_> = reply.pieces.iter().enumerate().map(id_of).collect();
-        let has_calls = reply.pieces.iter().any(|piece| matches!(piece, Piece::Call { .. }));
+        let has_calls = reply
+            .pieces
+            .iter()
+            .any(|piece| matches!(piece, Piece::Call { .. }));
         let output_bytes: usize = reply.pieces.iter().map(Piece::len).sum();
         let estimate = || Usage {
             input_tokens: asked.request_bytes as u64 / 4,
@@ -75,7 +94,11 @@ impl<'a> Whole<'a> {
             id: format!("resp_{:04}", asked.serial),
             pieces,
             usage: reply.usage.unwrap_or_else(estimate),
-            stop: reply.stop.clone().unwrap_or(if has_calls { StopReason::ToolUse } else { StopReason::EndTurn }),
+            stop: reply.stop.clone().unwrap_or(if has_calls {
+                StopReason::ToolUse
+            } else {
+                StopReason::EndTurn
+            }),
         }
     }
 
@@ -94,7 +117,12 @@ impl<'a> Whole<'a> {
     }
 
     fn joined(&self, pick: impl Fn(&Piece) -> Option<&String>) -> Option<String> {
-        let found: Vec<&str> = self.pieces.iter().filter_map(|(p, _)| pick(p)).map(String::as_str).collect();
+        let found: Vec<&str> = self
+            .pieces
+            .iter()
+            .filter_map(|(p, _)| pick(p))
+            .map(String::as_str)
+            .collect();
         (!found.is_empty()).then(|| found.concat())
     }
 }
@@ -132,7 +160,12 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 
 /// A text in four pieces of about the same size, none of them empty.
 fn quarters(text: &str) -> impl Iterator<Item = &str> {
-    let cut =
-        |k: usize| (text.len() * k / 4..=text.len()).find(|at| text.is_char_boundary(*at)).expect("the end is one");
-    (0..4).map(move |k| &text[cut(k)..cut(k + 1)]).filter(|part| !part.is_empty())
+    let cut = |k: usize| {
+        (text.len() * k / 4..=text.len())
+            .find(|at| text.is_char_boundary(*at))
+            .expect("the end is one")
+    };
+    (0..4)
+        .map(move |k| &text[cut(k)..cut(k + 1)])
+        .filter(|part| !part.is_empty())
 }

@@ -10,8 +10,13 @@ impl Whole<'_> {
 
     fn responses_status(&self) -> &'static str {
         match &self.stop {
-            StopReason::EndTurn | StopReason::ToolUse | StopReason::StopSequence | StopReason::Refusal => "completed",
-            StopReason::MaxTokens | StopReason::ContentFilter | StopReason::Other(_) => "incomplete",
+            StopReason::EndTurn
+            | StopReason::ToolUse
+            | StopReason::StopSequence
+            | StopReason::Refusal => "completed",
+            StopReason::MaxTokens | StopReason::ContentFilter | StopReason::Other(_) => {
+                "incomplete"
+            }
         }
     }
 
@@ -20,10 +25,19 @@ impl Whole<'_> {
             StopReason::MaxTokens => Some("max_output_tokens"),
             StopReason::ContentFilter => Some("content_filter"),
             StopReason::Other(reason) => Some(reason.as_str()),
-            StopReason::EndTurn | StopReason::ToolUse | StopReason::StopSequence | StopReason::Refusal => None,
+            StopReason::EndTurn
+            | StopReason::ToolUse
+            | StopReason::StopSequence
+            | StopReason::Refusal => None,
         };
         let details = (status == "incomplete").then(|| json!({"reason": reason}));
-        let Usage { input_tokens, output_tokens, cache_read_tokens, reasoning_tokens, .. } = self.usage;
+        let Usage {
+            input_tokens,
+            output_tokens,
+            cache_read_tokens,
+            reasoning_tokens,
+            ..
+        } = self.usage;
         let usage = (status != "in_progress").then(|| {
             json!({
                 "input_tokens": input_tokens,
@@ -66,39 +80,83 @@ impl Whole<'_> {
                 Piece::Text(text) => {
                     let place = json!({"item_id": id, "output_index": at, "content_index": 0});
                     opened["content"] = json!([]);
-                    send("response.output_item.added", json!({"output_index": at, "item": opened}));
+                    send(
+                        "response.output_item.added",
+                        json!({"output_index": at, "item": opened}),
+                    );
                     let part = json!({"type": "output_text", "text": "", "annotations": []});
                     send("response.content_part.added", with(&place, "part", part));
-                    words(text).for_each(|word| send("response.output_text.delta", with(&place, "delta", json!(word))));
-                    send("response.output_text.done", with(&place, "text", json!(text)));
-                    send("response.content_part.done", with(&place, "part", item["content"][0].clone()));
+                    words(text).for_each(|word| {
+                        send(
+                            "response.output_text.delta",
+                            with(&place, "delta", json!(word)),
+                        )
+                    });
+                    send(
+                        "response.output_text.done",
+                        with(&place, "text", json!(text)),
+                    );
+                    send(
+                        "response.content_part.done",
+                        with(&place, "part", item["content"][0].clone()),
+                    );
                 }
                 Piece::Thinking(text) => {
                     let place = json!({"item_id": id, "output_index": at, "summary_index": 0});
                     opened["summary"] = json!([]);
-                    send("response.output_item.added", json!({"output_index": at, "item": opened}));
+                    send(
+                        "response.output_item.added",
+                        json!({"output_index": at, "item": opened}),
+                    );
                     let part = json!({"type": "summary_text", "text": ""});
-                    send("response.reasoning_summary_part.added", with(&place, "part", part));
+                    send(
+                        "response.reasoning_summary_part.added",
+                        with(&place, "part", part),
+                    );
                     words(text).for_each(|word| {
-                        send("response.reasoning_summary_text.delta", with(&place, "delta", json!(word)));
+                        send(
+                            "response.reasoning_summary_text.delta",
+                            with(&place, "delta", json!(word)),
+                        );
                     });
-                    send("response.reasoning_summary_text.done", with(&place, "text", json!(text)));
-                    send("response.reasoning_summary_part.done", with(&place, "part", item["summary"][0].clone()));
+                    send(
+                        "response.reasoning_summary_text.done",
+                        with(&place, "text", json!(text)),
+                    );
+                    send(
+                        "response.reasoning_summary_part.done",
+                        with(&place, "part", item["summary"][0].clone()),
+                    );
                 }
                 Piece::Call { args, .. } => {
                     let place = json!({"item_id": format!("fc_{id}"), "output_index": at});
                     opened["arguments"] = json!("");
-                    send("response.output_item.added", json!({"output_index": at, "item": opened}));
+                    send(
+                        "response.output_item.added",
+                        json!({"output_index": at, "item": opened}),
+                    );
                     for part in quarters(args) {
-                        send("response.function_call_arguments.delta", with(&place, "delta", json!(part)));
+                        send(
+                            "response.function_call_arguments.delta",
+                            with(&place, "delta", json!(part)),
+                        );
                     }
-                    send("response.function_call_arguments.done", with(&place, "arguments", json!(args)));
+                    send(
+                        "response.function_call_arguments.done",
+                        with(&place, "arguments", json!(args)),
+                    );
                 }
             }
-            send("response.output_item.done", json!({"output_index": at, "item": item}));
+            send(
+                "response.output_item.done",
+                json!({"output_index": at, "item": item}),
+            );
         }
         let whole = self.responses();
-        send(&format!("response.{}", self.responses_status()), json!({"response": whole}));
+        send(
+            &format!("response.{}", self.responses_status()),
+            json!({"response": whole}),
+        );
         out
     }
 }

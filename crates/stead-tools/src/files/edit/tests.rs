@@ -18,7 +18,11 @@ fn line_ends_stay_what_they_are() {
         ("one line", "one", "1\r\n", "1\r\n line"),
         ("\u{feff}a\nb", "a", "b", "\u{feff}b\nb"),
     ] {
-        assert_eq!(edited(content, old, new, Which::TheOnly).as_deref(), Ok(result), "{content:?} {old:?}");
+        assert_eq!(
+            edited(content, old, new, Which::TheOnly).as_deref(),
+            Ok(result),
+            "{content:?} {old:?}"
+        );
     }
 }
 
@@ -27,27 +31,48 @@ fn what_is_unclear_is_refused() {
     assert_eq!(edited("a", "", "b", Which::TheOnly), Err(Refusal::Empty));
     assert_eq!(edited("a", "a", "a", Which::Every), Err(Refusal::Same));
     assert_eq!(edited("a", "b", "c", Which::Every), Err(Refusal::Missing));
-    assert_eq!(edited("a\nb\na a", "a", "c", Which::TheOnly), Err(Refusal::Ambiguous { lines: vec![1, 3, 3] }));
-    assert_eq!(edited("aaa", "aa", "b", Which::TheOnly).as_deref(), Ok("ba"));
+    assert_eq!(
+        edited("a\nb\na a", "a", "c", Which::TheOnly),
+        Err(Refusal::Ambiguous {
+            lines: vec![1, 3, 3]
+        })
+    );
+    assert_eq!(
+        edited("aaa", "aa", "b", Which::TheOnly).as_deref(),
+        Ok("ba")
+    );
 }
 
 #[test]
 fn bytes_that_are_no_text_stay() {
     let content = b"\xff\xfe\n a \0";
     let edit = Edit::plan(content, "a", "b", Which::TheOnly).unwrap();
-    assert_eq!(edit, Edit { places: vec![4], old_len: 1, new: "b".into(), line: 2 });
+    assert_eq!(
+        edit,
+        Edit {
+            places: vec![4],
+            old_len: 1,
+            new: "b".into(),
+            line: 2
+        }
+    );
     assert_eq!(edit.apply(content.to_vec()), b"\xff\xfe\n b \0");
 }
 
 /// Pieces that make matches, line ends of all kinds and characters of all lengths likely.
 fn text(most: usize) -> impl Strategy<Value = String> {
-    let piece = prop::sample::select(vec!["a", "b", "ab", "\n", "\r\n", "\r", "é", "日本", "\u{feff}", "🦀", " "]);
+    let piece = prop::sample::select(vec![
+        "a", "b", "ab", "\n", "\r\n", "\r", "é", "日本", "\u{feff}", "🦀", " ",
+    ]);
     prop::collection::vec(piece, 0..most).prop_map(|pieces| pieces.concat())
 }
 
 /// How `texts` are spelled in a file with these line ends, told without looking at the implementation.
 fn spelled(content: &str, text: &str) -> String {
-    let (all, crlf) = (content.matches('\n').count(), content.matches("\r\n").count());
+    let (all, crlf) = (
+        content.matches('\n').count(),
+        content.matches("\r\n").count(),
+    );
     let lf = text.replace("\r\n", "\n");
     match (all, crlf) {
         (0, _) => text.to_owned(),

@@ -14,9 +14,13 @@ use stead_tools::shell::{Part, Script, Value, judge, parse};
 use tempfile::TempDir;
 
 /// Commands that write down how they were called.
-const RECORDERS: [&str; 12] = ["c0", "c1", "c2", "c3", "c4", "rm", "ls", "cat", "git", "npm", "tee", "hidden"];
+const RECORDERS: [&str; 12] = [
+    "c0", "c1", "c2", "c3", "c4", "rm", "ls", "cat", "git", "npm", "tee", "hidden",
+];
 /// Wrappers as they are on this machine.
-const WRAPPERS: [&str; 8] = ["env", "timeout", "nice", "nohup", "xargs", "sh", "bash", "stdbuf"];
+const WRAPPERS: [&str; 8] = [
+    "env", "timeout", "nice", "nohup", "xargs", "sh", "bash", "stdbuf",
+];
 
 struct Playground {
     temp: TempDir,
@@ -33,13 +37,21 @@ impl Playground {
             printf '%s\u{2}' \"$line\" >> \"$RECORD\"\n";
         for name in RECORDERS {
             std::fs::write(bin.join(name), recorder).unwrap();
-            std::fs::set_permissions(bin.join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+            std::fs::set_permissions(bin.join(name), std::fs::Permissions::from_mode(0o755))
+                .unwrap();
         }
         for name in WRAPPERS {
             let real = ["/usr/bin", "/bin"].map(|dir| PathBuf::from(dir).join(name));
-            symlink(real.iter().find(|path| path.exists()).unwrap(), bin.join(name)).unwrap();
+            symlink(
+                real.iter().find(|path| path.exists()).unwrap(),
+                bin.join(name),
+            )
+            .unwrap();
         }
-        Self { temp, runs: Cell::new(0) }
+        Self {
+            temp,
+            runs: Cell::new(0),
+        }
     }
 
     /// Runs a line and returns the words of each command that ran.
@@ -50,7 +62,16 @@ impl Playground {
         std::fs::write(&record, "").unwrap();
         // Those left in the background are waited for, whatever becomes of the line.
         let status = Command::new("/usr/bin/timeout")
-            .args(["-k", "1", "10", "/bin/bash", "-c", "eval \"$1\"\nwait", "bash", line])
+            .args([
+                "-k",
+                "1",
+                "10",
+                "/bin/bash",
+                "-c",
+                "eval \"$1\"\nwait",
+                "bash",
+                line,
+            ])
             .env_clear()
             .env("PATH", self.temp.path().join("bin"))
             .env("RECORD", &record)
@@ -83,7 +104,9 @@ fn is_call(part: &Part, call: &[String]) -> bool {
 }
 
 fn unseen<'c>(script: &Script, calls: &'c [Vec<String>]) -> Option<&'c Vec<String>> {
-    calls.iter().find(|call| !script.parts.iter().any(|part| is_call(part, call)))
+    calls
+        .iter()
+        .find(|call| !script.parts.iter().any(|part| is_call(part, call)))
 }
 
 fn words() -> impl Strategy<Value = String> {
@@ -133,15 +156,26 @@ fn words() -> impl Strategy<Value = String> {
         "%",
         "2\\>x",
     ]);
-    prop::collection::vec(word, 0..4).prop_map(|words| words.iter().map(|word| format!(" {word}")).collect())
+    prop::collection::vec(word, 0..4)
+        .prop_map(|words| words.iter().map(|word| format!(" {word}")).collect())
 }
 
 fn simple() -> impl Strategy<Value = String> {
     let name = prop::sample::select(vec!["c0", "c1", "'c2'", "c\\3", "\"c\"4", "$'c\\x30'"]);
     let before = prop::sample::select(vec!["", "", "", "X=1 ", "X=$(c1) ", "</dev/null ", "2>&1 "]);
-    let after =
-        prop::sample::select(vec!["", "", "", " >/dev/null", " 2>&1", " <<<x", " >f", " # hidden", " <<<\"$(c2)\""]);
-    (before, name, words(), after).prop_map(|(before, name, words, after)| format!("{before}{name}{words}{after}\n"))
+    let after = prop::sample::select(vec![
+        "",
+        "",
+        "",
+        " >/dev/null",
+        " 2>&1",
+        " <<<x",
+        " >f",
+        " # hidden",
+        " <<<\"$(c2)\"",
+    ]);
+    (before, name, words(), after)
+        .prop_map(|(before, name, words, after)| format!("{before}{name}{words}{after}\n"))
 }
 
 fn quoted(text: &str) -> String {
@@ -163,18 +197,34 @@ fn scripts() -> impl Strategy<Value = String> {
         let two = (inner.clone(), inner.clone());
         prop_oneof![
             two.clone().prop_map(|(a, b)| format!("{a}{b}")),
-            two.clone().prop_map(|(a, b)| format!("{{ {a}}} && {{ {b}}}\n")),
-            two.clone().prop_map(|(a, b)| format!("{{ {a}}} | ( {b})\n")),
-            two.clone().prop_map(|(a, b)| format!("( {a}) || {{ {b}}}; c0 & c1\n")),
-            two.clone().prop_map(|(a, b)| format!("if {a}then {b}else {b}fi\n")),
-            two.clone().prop_map(|(a, b)| format!("case a in b) {a};; (a|c) {b};; esac\n")),
-            two.clone().prop_map(|(a, b)| format!("c0 <<E\n$({a})\nE\n{b}")),
-            two.prop_map(|(a, b)| format!("c0 <<'E' | c1\n$(hidden)\nE\n! {{ {a}}}\n# hidden\n{b}")),
-            inner.clone().prop_map(|a| format!("for v in 1 2; do {a}done\n")),
-            inner.clone().prop_map(|a| format!("until {a}do c1; break; done\n")),
+            two.clone()
+                .prop_map(|(a, b)| format!("{{ {a}}} && {{ {b}}}\n")),
+            two.clone()
+                .prop_map(|(a, b)| format!("{{ {a}}} | ( {b})\n")),
+            two.clone()
+                .prop_map(|(a, b)| format!("( {a}) || {{ {b}}}; c0 & c1\n")),
+            two.clone()
+                .prop_map(|(a, b)| format!("if {a}then {b}else {b}fi\n")),
+            two.clone()
+                .prop_map(|(a, b)| format!("case a in b) {a};; (a|c) {b};; esac\n")),
+            two.clone()
+                .prop_map(|(a, b)| format!("c0 <<E\n$({a})\nE\n{b}")),
+            two.prop_map(|(a, b)| format!(
+                "c0 <<'E' | c1\n$(hidden)\nE\n! {{ {a}}}\n# hidden\n{b}"
+            )),
+            inner
+                .clone()
+                .prop_map(|a| format!("for v in 1 2; do {a}done\n")),
+            inner
+                .clone()
+                .prop_map(|a| format!("until {a}do c1; break; done\n")),
             inner.clone().prop_map(|a| format!("f() {{ {a}}}\nf\n")),
-            inner.clone().prop_map(|a| format!("c1 \"$({a})\" $({a})\n")),
-            inner.clone().prop_map(|a| format!("sh -c {}\n", quoted(&a))),
+            inner
+                .clone()
+                .prop_map(|a| format!("c1 \"$({a})\" $({a})\n")),
+            inner
+                .clone()
+                .prop_map(|a| format!("sh -c {}\n", quoted(&a))),
             inner.clone().prop_map(|a| format!("eval {}\n", quoted(&a))),
             inner.prop_map(|a| format!("bash <<'E'\n{a}E\n")),
         ]
@@ -186,8 +236,11 @@ fn scripts() -> impl Strategy<Value = String> {
 fn whatever_bash_runs_is_among_the_parts() {
     let playground = Playground::new();
     let (clear, ran) = (Cell::new(0), Cell::new(0));
-    let mut runner =
-        TestRunner::new(Config { failure_persistence: None, max_shrink_iters: 50, ..Config::with_cases(160) });
+    let mut runner = TestRunner::new(Config {
+        failure_persistence: None,
+        max_shrink_iters: 50,
+        ..Config::with_cases(160)
+    });
     let result = runner.run(&scripts(), |line| {
         let script = parse(&line);
         let calls = playground.run(&line);
@@ -195,19 +248,30 @@ fn whatever_bash_runs_is_among_the_parts() {
         ran.set(ran.get() + calls.len());
         let missed = unseen(&script, &calls).filter(|_| script.unclear.is_none());
         prop_assert!(missed.is_none(), "{missed:?} ran, of {line}\n{script:#?}");
-        prop_assert!(!calls.iter().any(|call| call[0] == "hidden"), "what is quoted ran: {line}");
+        prop_assert!(
+            !calls.iter().any(|call| call[0] == "hidden"),
+            "what is quoted ran: {line}"
+        );
         Ok(())
     });
     result.unwrap();
     let (clear, ran) = (clear.get(), ran.get());
-    assert!(clear > 60 && ran > 300, "only {clear} lines were clear, {ran} commands ran");
+    assert!(
+        clear > 60 && ran > 300,
+        "only {clear} lines were clear, {ran} commands ran"
+    );
 }
 
 // Acceptance 6.1
 #[test]
 fn what_tricks_run_in_bash_is_among_the_parts() {
     let playground = Playground::new();
-    let sections = ["# Another", "# Substitution", "# Here-documents", "# Quoting"];
+    let sections = [
+        "# Another",
+        "# Substitution",
+        "# Here-documents",
+        "# Quoting",
+    ];
     let (mut wanted, mut tried, mut caught) = (false, 0, 0);
     for line in include_str!("../../data/tricks.txt").lines() {
         if line.starts_with("# ") {
@@ -225,7 +289,10 @@ fn what_tricks_run_in_bash_is_among_the_parts() {
             assert_eq!(unseen(&script, &calls), None, "{line}");
         }
     }
-    assert!(tried > 250 && caught > 150, "{tried} were tried, {caught} ran what they hide");
+    assert!(
+        tried > 250 && caught > 150,
+        "{tried} were tried, {caught} ran what they hide"
+    );
 }
 
 // Acceptance 6.1
@@ -235,20 +302,34 @@ fn what_is_allowed_runs_nothing_else_in_bash_and_writes_nothing() {
     let (rules, mut runner) = (generous(), TestRunner::default());
     let mut ran = 0;
     for index in 0..4_000 {
-        let start = ["ls ", "cat a ", "git status ", "ls '", "cat \"", "ls $(cat "][index % 6];
-        let line = format!("{start}{}", lines().new_tree(&mut runner).unwrap().current());
+        let start = [
+            "ls ",
+            "cat a ",
+            "git status ",
+            "ls '",
+            "cat \"",
+            "ls $(cat ",
+        ][index % 6];
+        let line = format!(
+            "{start}{}",
+            lines().new_tree(&mut runner).unwrap().current()
+        );
         if judge(&rules, &line).kind != VerdictKind::Allow {
             continue;
         }
         for call in playground.run(&line) {
             let name = call[0].as_str();
             assert!(
-                matches!(name, "ls" | "cat") || call.starts_with(&["git".to_owned(), "status".to_owned()]),
+                matches!(name, "ls" | "cat")
+                    || call.starts_with(&["git".to_owned(), "status".to_owned()]),
                 "{line}: {call:?}"
             );
             ran += 1;
         }
-        let written: Vec<_> = std::fs::read_dir(playground.temp.path().join("cwd")).unwrap().flatten().collect();
+        let written: Vec<_> = std::fs::read_dir(playground.temp.path().join("cwd"))
+            .unwrap()
+            .flatten()
+            .collect();
         assert!(written.is_empty(), "{line}: {written:?}");
     }
     assert!(ran > 50, "only {ran} commands ran");

@@ -28,32 +28,72 @@ fn rules_decide_part_by_part() {
         ("echo $x *.rs", Allow, "commands.allow: echo *"),
         ("echo $(cat x)", Ask, "no rule allows `cat`"),
         ("echo $(ls)", Allow, "commands.allow: ls:*"),
-        ("git $x", Ask, "`git $x` may come to what `git push --force *` is about"),
+        (
+            "git $x",
+            Ask,
+            "`git $x` may come to what `git push --force *` is about",
+        ),
         ("$x", Ask, "`$x` may come to what `rm *` is about"),
-        ("npm test $x", Ask, "`npm test $x` may come to what `npm test --watch` is about"),
-        ("X=1 git status", Ask, "the rule for `git` does not cover setting `X`"),
-        ("echo a > b", Ask, "the rule for `echo` does not cover writing to a file"),
+        (
+            "npm test $x",
+            Ask,
+            "`npm test $x` may come to what `npm test --watch` is about",
+        ),
+        (
+            "X=1 git status",
+            Ask,
+            "the rule for `git` does not cover setting `X`",
+        ),
+        (
+            "echo a > b",
+            Ask,
+            "the rule for `echo` does not cover writing to a file",
+        ),
         ("echo a > /dev/null 2>&1", Allow, "commands.allow: echo *"),
         ("ls < x", Allow, "commands.allow: ls:*"),
-        ("ls < /dev/tcp/a/1", Ask, "the rule for `ls` does not cover writing to a file"),
+        (
+            "ls < /dev/tcp/a/1",
+            Ask,
+            "the rule for `ls` does not cover writing to a file",
+        ),
         ("./ls", Ask, "no rule allows `./ls`"),
         ("x=1", Ask, "no rule allows setting `x`"),
         ("{ ls; } > x", Ask, "no rule allows the redirection `> x`"),
         ("git push", Ask, "commands.ask: git push *"),
-        ("git push --force x", Deny, "commands.deny: git push --force *"),
-        ("git -C a --no-pager -c b=c push --force x", Deny, "commands.deny: git push --force *"),
+        (
+            "git push --force x",
+            Deny,
+            "commands.deny: git push --force *",
+        ),
+        (
+            "git -C a --no-pager -c b=c push --force x",
+            Deny,
+            "commands.deny: git push --force *",
+        ),
         ("git --git-dir=a push", Ask, "commands.ask: git push *"),
         ("git -C $x push", Ask, "commands.ask: git push *"),
         ("/bin/rm x", Deny, "commands.deny: rm *"),
         ("echo a; rm b", Deny, "commands.deny: rm *"),
         ("echo \"$(r\\m b)\"", Deny, "commands.deny: rm *"),
-        ("ls (rm", Ask, "cannot be read for certain: `(` inside of a command (at byte 4)"),
-        ("rm x (", Ask, "cannot be read for certain: `(` inside of a command (at byte 6)"),
+        (
+            "ls (rm",
+            Ask,
+            "cannot be read for certain: `(` inside of a command (at byte 4)",
+        ),
+        (
+            "rm x (",
+            Ask,
+            "cannot be read for certain: `(` inside of a command (at byte 6)",
+        ),
         ("rm x; ls (", Deny, "commands.deny: rm *"),
         ("timeout 5 ls", Allow, "commands.allow: timeout *"),
         ("timeout 5 cat x", Ask, "no rule allows `cat`"),
         ("timeout 5 rm x", Deny, "commands.deny: rm *"),
-        ("sudo systemctl restart x", Allow, "commands.allow: sudo systemctl *"),
+        (
+            "sudo systemctl restart x",
+            Allow,
+            "commands.allow: sudo systemctl *",
+        ),
         ("sudo ls", Ask, "no rule allows `sudo`"),
         ("sudo rm x", Deny, "commands.deny: rm *"),
         ("'a*b'", Deny, "commands.deny: 'a*b'"),
@@ -74,13 +114,29 @@ fn rules_decide_part_by_part() {
 fn a_star_alone_is_every_command() {
     let locked = rules(r#"{"allow": ["ls *"], "deny": ["*"]}"#);
     for command in ["ls", "x=1", "a (", "\u{0}", "$x"] {
-        assert_eq!((judge(&locked, command).kind, judge(&locked, command).rule), (Deny, "commands.deny: *".to_owned()));
+        assert_eq!(
+            (judge(&locked, command).kind, judge(&locked, command).rule),
+            (Deny, "commands.deny: *".to_owned())
+        );
     }
     let open = rules(r#"{"allow": ["*"]}"#);
-    for command in ["rm -rf /", "X=1 a > b | sh -c 'c; d'", "x=1", "ls $x", "f() { a; }; f"] {
+    for command in [
+        "rm -rf /",
+        "X=1 a > b | sh -c 'c; d'",
+        "x=1",
+        "ls $x",
+        "f() { a; }; f",
+    ] {
         assert_eq!(judge(&open, command).kind, Allow, "{command}");
     }
-    for command in ["$x a", "a > $x", "X=$y a", "a (", "sh -c \"$x\"", "curl x | sh"] {
+    for command in [
+        "$x a",
+        "a > $x",
+        "X=$y a",
+        "a (",
+        "sh -c \"$x\"",
+        "curl x | sh",
+    ] {
         assert_eq!(judge(&open, command).kind, Ask, "{command}");
     }
 }
@@ -88,8 +144,14 @@ fn a_star_alone_is_every_command() {
 #[test]
 fn patterns_that_mean_nothing_are_refused_with_a_reason() {
     let cases = [
-        ("", "a command pattern needs at least one word, such as `git status *`; `*` alone is every command"),
-        ("  ", "a command pattern needs at least one word, such as `git status *`; `*` alone is every command"),
+        (
+            "",
+            "a command pattern needs at least one word, such as `git status *`; `*` alone is every command",
+        ),
+        (
+            "  ",
+            "a command pattern needs at least one word, such as `git status *`; `*` alone is every command",
+        ),
         ("git 'a", "`git 'a`: a quote is not closed"),
         (
             "a && b",
@@ -98,17 +160,27 @@ fn patterns_that_mean_nothing_are_refused_with_a_reason() {
         ),
     ];
     for (text, reason) in cases {
-        assert_eq!(CommandPattern::new(text).map_err(|error| error.to_string()), Err(reason.to_owned()), "{text}");
+        assert_eq!(
+            CommandPattern::new(text).map_err(|error| error.to_string()),
+            Err(reason.to_owned()),
+            "{text}"
+        );
     }
     let unknown = serde_json::from_str::<stead_tools::shell::CommandRules>(r#"{"alow": []}"#);
-    assert!(unknown.unwrap_err().to_string().contains("unknown field `alow`"));
+    assert!(
+        unknown
+            .unwrap_err()
+            .to_string()
+            .contains("unknown field `alow`")
+    );
     let text = r#"{"reads":"ask","allow":["git status *"],"ask":[],"deny":["rm *"]}"#;
     assert_eq!(serde_json::to_string(&rules(text)).unwrap(), text);
 }
 
 #[test]
 fn the_schema_of_the_rules_names_every_key() {
-    let schema = serde_json::to_value(schemars::schema_for!(stead_tools::shell::CommandRules)).unwrap();
+    let schema =
+        serde_json::to_value(schemars::schema_for!(stead_tools::shell::CommandRules)).unwrap();
     let keys: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
     assert_eq!(keys, ["allow", "ask", "deny", "reads"]);
     assert_eq!(schema["additionalProperties"], false);
@@ -118,7 +190,9 @@ fn the_schema_of_the_rules_names_every_key() {
 /// What a single part reads; `None` if it may do more or what it reads is not known.
 fn read_by(command: &str) -> Option<String> {
     let script = parse(command);
-    let [part] = script.parts.as_slice() else { panic!("not one part: {command}") };
+    let [part] = script.parts.as_slice() else {
+        panic!("not one part: {command}")
+    };
     match reads_only(part) {
         Reads::Only { paths, .. } if script.unclear.is_none() => Some(paths.join(" ")),
         Reads::Only { .. } | Reads::No { .. } | Reads::Unclear { .. } => None,
@@ -253,7 +327,11 @@ unknown";
     for command in cases.lines().map(|line| line.replace(" ;", " \\;")) {
         let script = parse(&command);
         let part = script.parts.first().unwrap();
-        assert!(!matches!(reads_only(part), Reads::Only { .. }), "{command}: {:?}", reads_only(part));
+        assert!(
+            !matches!(reads_only(part), Reads::Only { .. }),
+            "{command}: {:?}",
+            reads_only(part)
+        );
     }
 }
 
@@ -274,13 +352,29 @@ fn reads_of_a_line_are_those_of_all_its_parts() {
     ];
     for (command, kind, reads) in cases {
         let judged = judge(&rules, command);
-        let reads = reads.map(|paths| paths.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>());
-        assert_eq!((judged.kind, judged.reads), (*kind, reads), "{command}: {}", judged.rule);
+        let reads = reads.map(|paths| {
+            paths
+                .iter()
+                .map(|path| (*path).to_owned())
+                .collect::<Vec<_>>()
+        });
+        assert_eq!(
+            (judged.kind, judged.reads),
+            (*kind, reads),
+            "{command}: {}",
+            judged.rule
+        );
     }
     let judged = judge(&rules, "cat a; npm test");
-    let reads: Vec<_> = judged.parts.into_iter().map(|part| (part.rule, part.reads)).collect();
-    let expected =
-        [("commands.reads: allow".to_owned(), vec!["a".to_owned()]), ("commands.allow: npm test".to_owned(), vec![])];
+    let reads: Vec<_> = judged
+        .parts
+        .into_iter()
+        .map(|part| (part.rule, part.reads))
+        .collect();
+    let expected = [
+        ("commands.reads: allow".to_owned(), vec!["a".to_owned()]),
+        ("commands.allow: npm test".to_owned(), vec![]),
+    ];
     assert_eq!(reads, expected);
 }
 
@@ -288,7 +382,10 @@ fn reads_of_a_line_are_those_of_all_its_parts() {
 fn suggestions_are_narrow_and_suffice() {
     let cases: &[(&str, &[&str])] = &[
         ("git push origin main", &["git push *"]),
-        ("cargo test -p x && cargo build", &["cargo test *", "cargo build *"]),
+        (
+            "cargo test -p x && cargo build",
+            &["cargo test *", "cargo build *"],
+        ),
         ("npm run build -- --x", &["npm run build *"]),
         ("npm test", &["npm test *"]),
         ("make all | grep x", &["make *", "grep *"]),

@@ -39,7 +39,9 @@ pub(super) fn unescaped(line: &str) -> String {
 }
 
 fn tricks() -> Vec<String> {
-    let lines = TRICKS.lines().filter(|line| !line.is_empty() && !line.starts_with("# "));
+    let lines = TRICKS
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with("# "));
     lines.map(unescaped).collect()
 }
 
@@ -48,11 +50,19 @@ fn tricks() -> Vec<String> {
 fn no_trick_is_ever_allowed() {
     let rules = generous();
     for command in HARMLESS {
-        assert_eq!(judge(&rules, command).kind, Allow, "{command}: {}", judge(&rules, command).rule);
+        assert_eq!(
+            judge(&rules, command).kind,
+            Allow,
+            "{command}: {}",
+            judge(&rules, command).rule
+        );
     }
     let tricks = tricks();
     assert!(tricks.len() > 700, "only {}", tricks.len());
-    let allowed: Vec<_> = tricks.iter().filter(|trick| judge(&rules, trick).kind == Allow).collect();
+    let allowed: Vec<_> = tricks
+        .iter()
+        .filter(|trick| judge(&rules, trick).kind == Allow)
+        .collect();
     assert!(allowed.is_empty(), "{allowed:#?}");
 }
 
@@ -61,8 +71,16 @@ fn no_trick_is_ever_allowed() {
 fn no_trick_gets_a_suggestion_that_does_not_say_what_it_runs() {
     for trick in tricks() {
         let rules = suggest(&trick);
-        assert!(rules.is_empty() || allows(&rules, &trick), "{trick:?}: {rules:?}");
-        assert!(!rules.iter().any(|rule| rule.starts_with("rm") || rule.starts_with('*')), "{trick:?}: {rules:?}");
+        assert!(
+            rules.is_empty() || allows(&rules, &trick),
+            "{trick:?}: {rules:?}"
+        );
+        assert!(
+            !rules
+                .iter()
+                .any(|rule| rule.starts_with("rm") || rule.starts_with('*')),
+            "{trick:?}: {rules:?}"
+        );
     }
 }
 
@@ -75,8 +93,13 @@ fn no_trick_beside_an_allowed_command_is_allowed() {
         let harmless = HARMLESS[index % HARMLESS.len()];
         let joint = ["; ", " && ", " || ", "\n", " | ", " & "][index % 6];
         let before = format!("{harmless}{joint}{trick}");
-        let around =
-            [format!("{trick}\n{harmless}"), format!("echo \"$({trick}\n)\"")].into_iter().skip(index / 6 % 2).take(1);
+        let around = [
+            format!("{trick}\n{harmless}"),
+            format!("echo \"$({trick}\n)\""),
+        ]
+        .into_iter()
+        .skip(index / 6 % 2)
+        .take(1);
         // What follows may make a whole of what was broken, so only whole ones are put before and inside.
         let whole = parse(trick).unclear.is_none();
         for joined in std::iter::once(before).chain(around.filter(|_| whole)) {
@@ -126,14 +149,34 @@ fn a_deny_rule_sees_through_every_wrapper() {
         |c| c.to_owned(),
     ];
     for (index, outer) in wraps.iter().enumerate() {
-        for name in ["danger", "/bin/danger", "d\\anger", "'danger'", "$'\\x64anger'"].iter().skip(index % 4).take(2) {
+        for name in [
+            "danger",
+            "/bin/danger",
+            "d\\anger",
+            "'danger'",
+            "$'\\x64anger'",
+        ]
+        .iter()
+        .skip(index % 4)
+        .take(2)
+        {
             for list in lists {
                 let command = list(&outer(&format!("{name} x")));
-                assert_eq!(judge(&rules, &command).kind, Deny, "{command:?}: {:?}", judge(&rules, &command));
+                assert_eq!(
+                    judge(&rules, &command).kind,
+                    Deny,
+                    "{command:?}: {:?}",
+                    judge(&rules, &command)
+                );
             }
             for inner in wraps.iter().filter(|inner| !inner("c").ends_with('&')) {
                 let command = outer(&inner(&format!("{name} x")));
-                assert_eq!(judge(&rules, &command).kind, Deny, "{command:?}: {:?}", judge(&rules, &command));
+                assert_eq!(
+                    judge(&rules, &command).kind,
+                    Deny,
+                    "{command:?}: {:?}",
+                    judge(&rules, &command)
+                );
             }
         }
     }
@@ -259,11 +302,16 @@ proptest! {
 
 #[test]
 fn the_time_to_read_grows_with_the_length() {
-    for unit in
-        ["a b ", "$(", "a; ", "${x:-", "\"$(", "((", "`", "'", "<<E ", "{ ", "[[ ", "case ", "a=(", "if ", "\\", "$'"]
-    {
+    for unit in [
+        "a b ", "$(", "a; ", "${x:-", "\"$(", "((", "`", "'", "<<E ", "{ ", "[[ ", "case ", "a=(",
+        "if ", "\\", "$'",
+    ] {
         let started = Instant::now();
         parse(&unit.repeat(60_000 / unit.len()));
-        assert!(started.elapsed() < Duration::from_secs(10), "{unit:?} took {:?}", started.elapsed());
+        assert!(
+            started.elapsed() < Duration::from_secs(10),
+            "{unit:?} took {:?}",
+            started.elapsed()
+        );
     }
 }

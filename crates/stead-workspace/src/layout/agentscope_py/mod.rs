@@ -19,11 +19,17 @@ pub(super) async fn load<'a>(cx: &'a LoadCx<'a>) -> Draft<'a> {
     draft.dotenv(".env").await;
     stead::settings(&mut draft, "agent.yaml").await;
     if let Some(name) = &draft.options().agent {
-        let id = AgentId::new(name).map_err(|error| Finding::error("--agent", format!("{name:?}: {error}")));
+        let id = AgentId::new(name)
+            .map_err(|error| Finding::error("--agent", format!("{name:?}: {error}")));
         draft.config.name = draft.take(id).or(draft.config.name.take());
     }
     servers::read(&mut draft, ".mcp").await;
-    let agent = draft.config.name.as_ref().map_or(DEFAULT_AGENT, AgentId::as_str).to_owned();
+    let agent = draft
+        .config
+        .name
+        .as_ref()
+        .map_or(DEFAULT_AGENT, AgentId::as_str)
+        .to_owned();
     draft.tree.skills = skills(&mut draft, &agent).await;
     stead::add_given(&mut draft).await;
     draft
@@ -60,7 +66,10 @@ async fn skills(draft: &mut Draft<'_>, agent: &str) -> Vec<VPath> {
 fn tree() -> Tree {
     let path = |text: &str| VPath::parse(text).unwrap_or(VPath::root());
     Tree {
-        context: vec![ContextFile { nested: Nested::No, ..ContextFile::new(path("AGENTS.md"), "agents_context") }],
+        context: vec![ContextFile {
+            nested: Nested::No,
+            ..ContextFile::new(path("AGENTS.md"), "agents_context")
+        }],
         memory: None,
         days: None,
         knowledge: None,

@@ -50,21 +50,36 @@ enum Kind {
 
 /// Checks every server in `file`. They are connected in a later version.
 pub(super) async fn read(draft: &mut Draft<'_>, file: &str) {
-    let Some(read) = draft.read(file).await else { return };
-    let Some(document) = draft.take(Document::json(&read.file, &read.text)) else { return };
+    let Some(read) = draft.read(file).await else {
+        return;
+    };
+    let Some(document) = draft.take(Document::json(&read.file, &read.text)) else {
+        return;
+    };
     for (key, list) in scopes(draft, &document) {
         let mut names = BTreeSet::new();
         for (i, value) in list.iter().enumerate() {
             let key = format!("{key}[{i}]");
-            let Some(server) = draft.take(document.typed_at::<Server>(&key, value)) else { continue };
+            let Some(server) = draft.take(document.typed_at::<Server>(&key, value)) else {
+                continue;
+            };
             draft.config.secrets.extend(server.mcp_config.secrets());
             if let Some((field, problem)) = server.problem() {
-                draft.note(document.error(&format!("{key}.{field}"), format!("{key}.{field}: {problem}")));
+                draft.note(document.error(
+                    &format!("{key}.{field}"),
+                    format!("{key}.{field}: {problem}"),
+                ));
             }
-            let later = format!("{}: tool servers are connected in a later version", server.name);
+            let later = format!(
+                "{}: tool servers are connected in a later version",
+                server.name
+            );
             draft.note(document.finding(Severity::Inactive, &key, later));
             if !names.insert(server.name.clone()) {
-                let message = format!("{key}.name: there are two servers named {:?} for one session", server.name);
+                let message = format!(
+                    "{key}.name: there are two servers named {:?} for one session",
+                    server.name
+                );
                 draft.note(document.error(&format!("{key}.name"), message));
             }
         }
@@ -77,17 +92,27 @@ fn scopes(draft: &mut Draft<'_>, document: &Document) -> Vec<(String, Vec<Value>
         Value::Array(list) => vec![(String::new(), list.clone())],
         Value::Object(file) => versioned(draft, document, file),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-            draft.note(document.error("", "a list of servers, or a map with `version` and `mcps`, is needed here"));
+            draft.note(document.error(
+                "",
+                "a list of servers, or a map with `version` and `mcps`, is needed here",
+            ));
             Vec::new()
         }
     }
 }
 
-fn versioned(draft: &mut Draft<'_>, document: &Document, file: &Map<String, Value>) -> Vec<(String, Vec<Value>)> {
+fn versioned(
+    draft: &mut Draft<'_>,
+    document: &Document,
+    file: &Map<String, Value>,
+) -> Vec<(String, Vec<Value>)> {
     if file.is_empty() {
         return Vec::new();
     }
-    for key in file.keys().filter(|key| !["version", "mcps"].contains(&key.as_str())) {
+    for key in file
+        .keys()
+        .filter(|key| !["version", "mcps"].contains(&key.as_str()))
+    {
         let near = crate::nearest(key, &["version", "mcps"]);
         let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
         draft.note(document.error(key, format!("unknown field `{key}`{hint}")));
@@ -100,7 +125,10 @@ fn versioned(draft: &mut Draft<'_>, document: &Document, file: &Map<String, Valu
         for (session, key, list) in maps(draft, document, &key, Some(&sessions)) {
             match list {
                 Value::Array(list) => lists.push((key, list)),
-                _ => draft.note(document.error(&key, format!("{agent}, {session}: a list of servers is needed here"))),
+                _ => draft.note(document.error(
+                    &key,
+                    format!("{agent}, {session}: a list of servers is needed here"),
+                )),
             }
         }
     }
@@ -108,13 +136,21 @@ fn versioned(draft: &mut Draft<'_>, document: &Document, file: &Map<String, Valu
 }
 
 /// The fields of a map that stands at `key`, each with its own key.
-fn maps(draft: &mut Draft<'_>, document: &Document, key: &str, value: Option<&Value>) -> Vec<(String, String, Value)> {
+fn maps(
+    draft: &mut Draft<'_>,
+    document: &Document,
+    key: &str,
+    value: Option<&Value>,
+) -> Vec<(String, String, Value)> {
     match value {
-        Some(Value::Object(map)) => {
-            map.iter().map(|(name, value)| (name.clone(), format!("{key}.{name}"), value.clone())).collect()
-        }
+        Some(Value::Object(map)) => map
+            .iter()
+            .map(|(name, value)| (name.clone(), format!("{key}.{name}"), value.clone()))
+            .collect(),
         Some(_) | None => {
-            let message = format!("{key}: a map is needed here: agents, their sessions, and the servers of each");
+            let message = format!(
+                "{key}: a map is needed here: agents, their sessions, and the servers of each"
+            );
             draft.note(document.error(key, message));
             Vec::new()
         }
@@ -126,22 +162,42 @@ impl Server {
     fn problem(&self) -> Option<(&'static str, String)> {
         let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         if self.name.is_empty() || !self.name.chars().all(allowed) {
-            return Some(("name", format!("{:?}: letters, digits, `_` and `-` are allowed", self.name)));
+            return Some((
+                "name",
+                format!("{:?}: letters, digits, `_` and `-` are allowed", self.name),
+            ));
         }
-        let (enabled, disabled) = (self.enable_tools.iter().flatten(), self.disable_tools.iter().flatten());
+        let (enabled, disabled) = (
+            self.enable_tools.iter().flatten(),
+            self.disable_tools.iter().flatten(),
+        );
         let disabled: BTreeSet<&String> = disabled.collect();
         if let Some(both) = enabled.into_iter().find(|tool| disabled.contains(tool)) {
-            return Some(("disable_tools", format!("{both} is enabled and disabled; keep one")));
+            return Some((
+                "disable_tools",
+                format!("{both} is enabled and disabled; keep one"),
+            ));
         }
-        let wrong_time = |seconds: Option<f64>| seconds.is_some_and(|seconds| !seconds.is_finite() || seconds <= 0.0);
+        let wrong_time = |seconds: Option<f64>| {
+            seconds.is_some_and(|seconds| !seconds.is_finite() || seconds <= 0.0)
+        };
         if wrong_time(self.execution_timeout) {
-            return Some(("execution_timeout", "must be more than 0 seconds".to_owned()));
+            return Some((
+                "execution_timeout",
+                "must be more than 0 seconds".to_owned(),
+            ));
         }
         if wrong_time(self.mcp_config.timeout) {
-            return Some(("mcp_config.timeout", "must be more than 0 seconds".to_owned()));
+            return Some((
+                "mcp_config.timeout",
+                "must be more than 0 seconds".to_owned(),
+            ));
         }
         if self.mcp_config.kind == Kind::StdioMcp && self.is_stateful == Some(false) {
-            return Some(("is_stateful", "a stdio_mcp server keeps its state; true is needed here".to_owned()));
+            return Some((
+                "is_stateful",
+                "a stdio_mcp server keeps its state; true is needed here".to_owned(),
+            ));
         }
         self.mcp_config.problem()
     }
@@ -154,7 +210,10 @@ impl Config {
             ("mcp_config.env", self.env.is_some()),
             ("mcp_config.cwd", self.cwd.is_some()),
             ("mcp_config.command", self.command.is_some()),
-            ("mcp_config.encoding_error_handler", self.encoding_error_handler.is_some()),
+            (
+                "mcp_config.encoding_error_handler",
+                self.encoding_error_handler.is_some(),
+            ),
         ];
         let http = [
             ("mcp_config.headers", self.headers.is_some()),
@@ -176,7 +235,10 @@ impl Config {
     fn secrets(&self) -> Vec<String> {
         let named = self.env.iter().chain(&self.headers).flatten();
         let is_kept = |name: &str| is_secret(name) || name.eq_ignore_ascii_case("authorization");
-        named.filter(|(name, _)| is_kept(name)).map(|(_, value)| value.clone()).collect()
+        named
+            .filter(|(name, _)| is_kept(name))
+            .map(|(_, value)| value.clone())
+            .collect()
     }
 }
 
@@ -191,6 +253,12 @@ mod tests {
         )
         .unwrap();
         assert_eq!(config.secrets(), ["k1", "b"]);
-        assert_eq!(config.problem(), Some(("mcp_config.headers", "has no meaning with stdio_mcp".to_owned())));
+        assert_eq!(
+            config.problem(),
+            Some((
+                "mcp_config.headers",
+                "has no meaning with stdio_mcp".to_owned()
+            ))
+        );
     }
 }

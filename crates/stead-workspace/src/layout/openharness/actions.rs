@@ -67,13 +67,20 @@ pub(super) async fn read(draft: &mut Draft<'_>) -> Vec<String> {
             continue;
         }
         let path = format!("{FOLDER}/{folder}/ACTION.yaml");
-        let Some(document) = draft.inactive_yaml(&path, Marks::Env).await else { continue };
-        let Some(action) = draft.take(document.typed::<Action>()) else { continue };
+        let Some(document) = draft.inactive_yaml(&path, Marks::Env).await else {
+            continue;
+        };
+        let Some(action) = draft.take(document.typed::<Action>()) else {
+            continue;
+        };
         for (key, message) in action.problems() {
             draft.note(document.error(key, format!("{key}: {message}")));
         }
         if names.contains(&action.name) {
-            draft.note(document.error("name", format!("name: there are two actions `{}`; rename one", action.name)));
+            draft.note(document.error(
+                "name",
+                format!("name: there are two actions `{}`; rename one", action.name),
+            ));
             continue;
         }
         note(draft, &document, &action.name);
@@ -91,10 +98,16 @@ impl Action {
     fn problems(&self) -> Vec<(&'static str, String)> {
         let mut problems = Vec::new();
         if !is_name(&self.name) {
-            problems.push(("name", format!("{:?} must be letters, digits, `.`, `_` and `-`", self.name)));
+            problems.push((
+                "name",
+                format!("{:?} must be letters, digits, `.`, `_` and `-`", self.name),
+            ));
         }
         if self.description.trim().is_empty() {
-            problems.push(("description", "is empty; the model chooses an action by it".to_owned()));
+            problems.push((
+                "description",
+                "is empty; the model chooses an action by it".to_owned(),
+            ));
         }
         if self.entry.command.trim().is_empty() {
             problems.push(("entry.command", "is empty".to_owned()));
@@ -112,7 +125,9 @@ impl Action {
             }
             Some(schema) => {
                 let wrong = jsonschema::validator_for(schema).err();
-                problems.extend(wrong.map(|error| ("input_schema", format!("is not a JSON schema: {error}"))));
+                problems.extend(
+                    wrong.map(|error| ("input_schema", format!("is not a JSON schema: {error}"))),
+                );
             }
         }
         problems

@@ -104,11 +104,22 @@ struct DisallowedTools {
 /// Every agent by name. One of the workspace goes before one of the platform.
 pub(super) async fn read(draft: &mut Draft<'_>) -> BTreeMap<String, Agent> {
     let mut agents = BTreeMap::new();
-    for (side, folder) in [(Side::Platform, "agents"), (Side::Folder, ".openharness/agents")] {
+    for (side, folder) in [
+        (Side::Platform, "agents"),
+        (Side::Folder, ".openharness/agents"),
+    ] {
         for path in definitions(draft, side, folder, ".md").await {
-            let Some(read) = draft.read_in(side, &path).await else { continue };
-            let name = path.rsplit('/').next().unwrap_or(&path).trim_end_matches(".md");
-            let Some(agent) = draft.take(parse(name, side, &read)) else { continue };
+            let Some(read) = draft.read_in(side, &path).await else {
+                continue;
+            };
+            let name = path
+                .rsplit('/')
+                .next()
+                .unwrap_or(&path)
+                .trim_end_matches(".md");
+            let Some(agent) = draft.take(parse(name, side, &read)) else {
+                continue;
+            };
             agents.insert(agent.spec.name.clone(), agent);
         }
     }
@@ -126,7 +137,10 @@ fn parse(name: &str, side: Side, read: &Read) -> Result<Agent, Finding> {
     let prompt = split.body.trim_start_matches(['\r', '\n']).trim_end();
     if prompt.trim().is_empty() {
         let message = "the prompt is missing: write it below the front matter";
-        return Err(Finding::error(&read.file, message).at(Spot { line: split.body_line, column: 1 }));
+        return Err(Finding::error(&read.file, message).at(Spot {
+            line: split.body_line,
+            column: 1,
+        }));
     }
     let policy = matter.policy.clone().unwrap_or_default();
     check_policy(&document, &policy)?;
@@ -149,15 +163,31 @@ fn parse(name: &str, side: Side, read: &Read) -> Result<Agent, Finding> {
         prompt: prompt.to_owned(),
         ..AgentSpec::default()
     };
-    Ok(Agent { spec, side, document, model, allowed, denied })
+    Ok(Agent {
+        spec,
+        side,
+        document,
+        model,
+        allowed,
+        denied,
+    })
 }
 
 /// What people write into front matter though it has its place elsewhere.
 fn misplaced(document: &Document) -> Result<(), Finding> {
     for (key, why) in [
-        ("name", "the name of the file is the agent's name; remove this"),
-        ("context", "what an agent sees is put together from its files; remove this"),
-        ("hooks", "hooks are files of their own, in .openharness/hooks/"),
+        (
+            "name",
+            "the name of the file is the agent's name; remove this",
+        ),
+        (
+            "context",
+            "what an agent sees is put together from its files; remove this",
+        ),
+        (
+            "hooks",
+            "hooks are files of their own, in .openharness/hooks/",
+        ),
     ] {
         if document.value().get(key).is_some() {
             return Err(document.error(key, format!("{key}: {why}")));
@@ -169,9 +199,18 @@ fn misplaced(document: &Document) -> Result<(), Finding> {
 fn check_policy(document: &Document, policy: &SpecPolicy) -> Result<(), Finding> {
     let zero = [
         (policy.max_steps == Some(0), "policy.max_steps"),
-        (policy.run_timeout_seconds == Some(0), "policy.run_timeout_seconds"),
-        (policy.tool_timeout_seconds == Some(0), "policy.tool_timeout_seconds"),
-        (policy.max_concurrent_subagents == Some(0), "policy.max_concurrent_subagents"),
+        (
+            policy.run_timeout_seconds == Some(0),
+            "policy.run_timeout_seconds",
+        ),
+        (
+            policy.tool_timeout_seconds == Some(0),
+            "policy.tool_timeout_seconds",
+        ),
+        (
+            policy.max_concurrent_subagents == Some(0),
+            "policy.max_concurrent_subagents",
+        ),
     ];
     match zero.into_iter().find(|(is_zero, _)| *is_zero) {
         Some((_, key)) => Err(document.error(key, format!("{key} must be at least 1"))),
@@ -186,7 +225,10 @@ fn choice(document: &Document, matter: &Matter) -> Result<Choice, Finding> {
         Some(TextOr::Text(name)) => (Some((name.clone(), "model")), &none),
         Some(TextOr::Settings(inner)) => match (&inner.model_ref, &inner.alias) {
             (Some(_), Some(_)) => {
-                return Err(document.error("model.alias", "model: has both `model_ref` and `alias`; keep one"));
+                return Err(document.error(
+                    "model.alias",
+                    "model: has both `model_ref` and `alias`; keep one",
+                ));
             }
             (Some(name), None) => (Some((name.clone(), "model.model_ref")), inner),
             (None, Some(name)) => (Some((name.clone(), "model.alias")), inner),
@@ -194,41 +236,82 @@ fn choice(document: &Document, matter: &Matter) -> Result<Choice, Finding> {
         },
     };
     for (key, outer, inner) in [
-        ("temperature", matter.temperature.is_some(), inner.temperature.is_some()),
+        (
+            "temperature",
+            matter.temperature.is_some(),
+            inner.temperature.is_some(),
+        ),
         ("top_p", matter.top_p.is_some(), inner.top_p.is_some()),
-        ("max_tokens", matter.max_tokens.is_some(), inner.max_tokens.is_some()),
+        (
+            "max_tokens",
+            matter.max_tokens.is_some(),
+            inner.max_tokens.is_some(),
+        ),
     ] {
         if outer && inner {
-            return Err(document.error(key, format!("{key}: stands both here and in `model:`; keep one")));
+            return Err(document.error(
+                key,
+                format!("{key}: stands both here and in `model:`; keep one"),
+            ));
         }
     }
     let temperature = matter.temperature.or(inner.temperature);
-    let (top_p, max_tokens) = (matter.top_p.or(inner.top_p), matter.max_tokens.or(inner.max_tokens));
+    let (top_p, max_tokens) = (
+        matter.top_p.or(inner.top_p),
+        matter.max_tokens.or(inner.max_tokens),
+    );
     for (key, wrong, rule) in [
-        ("temperature", temperature.is_some_and(|t| !(0.0..=2.0).contains(&t)), "must be from 0 to 2"),
-        ("top_p", top_p.is_some_and(|p| !(0.0..=1.0).contains(&p)), "must be from 0 to 1"),
+        (
+            "temperature",
+            temperature.is_some_and(|t| !(0.0..=2.0).contains(&t)),
+            "must be from 0 to 2",
+        ),
+        (
+            "top_p",
+            top_p.is_some_and(|p| !(0.0..=1.0).contains(&p)),
+            "must be from 0 to 1",
+        ),
         ("max_tokens", max_tokens == Some(0), "must be at least 1"),
     ] {
         if wrong {
             let inside = format!("model.{key}");
-            let key = if document.value().get(key).is_some() { key } else { inside.as_str() };
+            let key = if document.value().get(key).is_some() {
+                key
+            } else {
+                inside.as_str()
+            };
             return Err(document.error(key, format!("{key} {rule}")));
         }
     }
-    Ok(Choice { written, temperature, max_tokens })
+    Ok(Choice {
+        written,
+        temperature,
+        max_tokens,
+    })
 }
 
 fn lists(document: &Document, matter: &Matter) -> Result<(Lists, Lists), Finding> {
-    let (no_tools, nothing, none) = (Tools::default(), Disallowed::default(), DisallowedTools::default());
+    let (no_tools, nothing, none) = (
+        Tools::default(),
+        Disallowed::default(),
+        DisallowedTools::default(),
+    );
     let tools = matter.tools.as_ref().unwrap_or(&no_tools);
     let denied = matter.disallowed.as_ref().unwrap_or(&nothing);
     let denied_tools = denied.tools.as_ref().unwrap_or(&none);
-    let list = |key, names: &Option<Vec<String>>| List { key, names: names.clone().unwrap_or_default() };
+    let list = |key, names: &Option<Vec<String>>| List {
+        key,
+        names: names.clone().unwrap_or_default(),
+    };
     // These two may stand in `tools:` or beside it.
-    let either = |inside: &'static str, inner: &Option<Vec<String>>, outside: &'static str, outer: &Option<_>| match (
-        inner, outer,
-    ) {
-        (Some(_), Some(_)) => Err(document.error(outside, format!("{outside}: stands here and in `tools:`; keep one"))),
+    let either = |inside: &'static str,
+                  inner: &Option<Vec<String>>,
+                  outside: &'static str,
+                  outer: &Option<_>| match (inner, outer) {
+        (Some(_), Some(_)) => Err(document.error(
+            outside,
+            format!("{outside}: stands here and in `tools:`; keep one"),
+        )),
         (None, Some(_)) => Ok(list(outside, outer)),
         (Some(_) | None, None) => Ok(list(inside, inner)),
     };
@@ -249,15 +332,22 @@ fn lists(document: &Document, matter: &Matter) -> Result<(Lists, Lists), Finding
 
 /// What is understood and has no effect yet, whichever agent it is.
 fn note_later(draft: &mut Draft<'_>, agent: &Agent) {
-    for (names, what) in
-        [(&["color"][..], "agents have colours in a later version"), (&["top_p"], TOP_P), (&["model", "top_p"], TOP_P)]
-    {
+    for (names, what) in [
+        (&["color"][..], "agents have colours in a later version"),
+        (&["top_p"], TOP_P),
+        (&["model", "top_p"], TOP_P),
+    ] {
         later(draft, &agent.document, names, what);
     }
 }
 
 impl Lists {
     pub(super) fn all_mut(&mut self) -> [&mut List; 4] {
-        [&mut self.native, &mut self.actions, &mut self.skills, &mut self.external]
+        [
+            &mut self.native,
+            &mut self.actions,
+            &mut self.skills,
+            &mut self.external,
+        ]
     }
 }

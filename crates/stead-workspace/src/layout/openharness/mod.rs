@@ -51,7 +51,9 @@ pub(super) async fn load<'a>(cx: &'a LoadCx<'a>) -> Draft<'a> {
     let models = models::read(&mut draft, settings.as_ref()).await;
     let mut agents = agents::read(&mut draft).await;
     add_given(&mut draft).await;
-    let kind = settings.as_ref().map_or(Kind::Project, |settings| settings.kind);
+    let kind = settings
+        .as_ref()
+        .map_or(Kind::Project, |settings| settings.kind);
     match kind {
         Kind::Project => {}
         Kind::Chat => silence(&mut draft, &mut agents),
@@ -63,7 +65,10 @@ pub(super) async fn load<'a>(cx: &'a LoadCx<'a>) -> Draft<'a> {
         actions: actions::read(&mut draft).await,
         servers: servers::read(&mut draft).await,
         skills: references::skills(&mut draft, &wanted_skills(&agents)).await,
-        modes: agents.iter().map(|(name, agent)| (name.clone(), agent.spec.mode)).collect(),
+        modes: agents
+            .iter()
+            .map(|(name, agent)| (name.clone(), agent.spec.mode))
+            .collect(),
     };
     let severity = models::unresolved(&draft);
     let model = |name: &str| match models.resolve(name) {
@@ -71,16 +76,27 @@ pub(super) async fn load<'a>(cx: &'a LoadCx<'a>) -> Draft<'a> {
         Err(message) => Err((severity, message)),
     };
     let names = agents.keys().map(String::as_str).collect();
-    let hooks = crate::hooks::Known { model: &model, agents: names, kept: &[FOLDER] };
+    let hooks = crate::hooks::Known {
+        model: &model,
+        agents: names,
+        kept: &[FOLDER],
+    };
     crate::hooks::read(&mut draft, ".openharness/hooks", &hooks).await;
     let mut models_of = BTreeMap::new();
     for (name, agent) in &mut agents {
-        let role = if active.as_ref() == Some(name) { Role::Main } else { Role::Other };
+        let role = if active.as_ref() == Some(name) {
+            Role::Main
+        } else {
+            Role::Other
+        };
         models_of.insert(name.clone(), known.settle(&mut draft, agent, role));
     }
     let speaker = |agent: &Agent| {
         let model = models_of.get(&agent.spec.name).and_then(Option::as_ref);
-        prompts::Speaker { agent: own_words(&agent.spec), model }
+        prompts::Speaker {
+            agent: own_words(&agent.spec),
+            model,
+        }
     };
     let main = active.as_ref().and_then(|name| agents.get(name));
     if let Some(agent) = main {
@@ -101,7 +117,10 @@ pub(super) async fn load<'a>(cx: &'a LoadCx<'a>) -> Draft<'a> {
             agent.spec.texts = texts;
         }
     }
-    draft.agents = agents.into_iter().map(|(name, agent)| (name, agent.spec)).collect();
+    draft.agents = agents
+        .into_iter()
+        .map(|(name, agent)| (name, agent.spec))
+        .collect();
     (draft.active, draft.usual) = (active, usual);
     draft
 }
@@ -127,7 +146,12 @@ fn tree() -> Tree {
 }
 
 /// The files of a folder that end with `extension`. Those that nearly do are told.
-pub(crate) async fn definitions(draft: &mut Draft<'_>, side: Side, folder: &str, extension: &str) -> Vec<String> {
+pub(crate) async fn definitions(
+    draft: &mut Draft<'_>,
+    side: Side,
+    folder: &str,
+    extension: &str,
+) -> Vec<String> {
     let similar: &[&str] = match extension {
         ".yaml" => &[".yml", ".json"],
         _ => &[".markdown", ".mdx", ".txt"],
@@ -151,10 +175,15 @@ pub(crate) async fn definitions(draft: &mut Draft<'_>, side: Side, folder: &str,
 /// Tells of names that look like a part of the layout, and are not.
 async fn misspelled(draft: &mut Draft<'_>) {
     for (name, _) in draft.names(FOLDER).await {
-        let near = crate::nearest(&name, &PARTS).filter(|_| !PARTS.contains(&name.as_str()) && name != "prompts");
+        let near = crate::nearest(&name, &PARTS)
+            .filter(|_| !PARTS.contains(&name.as_str()) && name != "prompts");
         if let Some(near) = near {
             let message = format!("is no part of the layout; did you mean `{near}`?");
-            draft.note(Finding::new(Severity::Warning, format!("{FOLDER}/{name}"), message));
+            draft.note(Finding::new(
+                Severity::Warning,
+                format!("{FOLDER}/{name}"),
+                message,
+            ));
         }
     }
 }
@@ -168,7 +197,12 @@ fn silence(draft: &mut Draft<'_>, agents: &mut BTreeMap<String, Agent>) {
     }
     for agent in agents.values_mut() {
         let mut ignored = Vec::new();
-        for list in agent.allowed.all_mut().into_iter().chain(agent.denied.all_mut()) {
+        for list in agent
+            .allowed
+            .all_mut()
+            .into_iter()
+            .chain(agent.denied.all_mut())
+        {
             if !std::mem::take(&mut list.names).is_empty() {
                 ignored.push(list.key);
             }
@@ -176,7 +210,12 @@ fn silence(draft: &mut Draft<'_>, agents: &mut BTreeMap<String, Agent>) {
         if !std::mem::take(&mut agent.spec.switch).is_empty() {
             ignored.push("switch");
         }
-        if agent.spec.subagents.replace(Vec::new()).is_some_and(|names| !names.is_empty()) {
+        if agent
+            .spec
+            .subagents
+            .replace(Vec::new())
+            .is_some_and(|names| !names.is_empty())
+        {
             ignored.push("subagents");
         }
         for key in ignored {
@@ -193,18 +232,40 @@ fn choose(
     settings: Option<&Settings>,
     agents: &BTreeMap<String, Agent>,
 ) -> (Option<String>, Option<String>) {
-    let primary = || agents.values().filter(|agent| agent.spec.mode.is_primary()).map(|agent| agent.spec.name.as_str());
+    let primary = || {
+        agents
+            .values()
+            .filter(|agent| agent.spec.mode.is_primary())
+            .map(|agent| agent.spec.name.as_str())
+    };
     let problem = |name: &str| match agents.get(name) {
         Some(agent) if agent.spec.mode.is_primary() => None,
-        Some(_) => Some(format!("`{name}` is a subagent, so it cannot be the main agent{}", instead(name, primary()))),
-        None => Some(format!("there is no agent `{name}`{}", instead(name, primary()))),
+        Some(_) => Some(format!(
+            "`{name}` is a subagent, so it cannot be the main agent{}",
+            instead(name, primary())
+        )),
+        None => Some(format!(
+            "there is no agent `{name}`{}",
+            instead(name, primary())
+        )),
     };
-    let default = settings.and_then(|settings| Some((settings.default_agent.as_deref()?, settings)));
-    if let Some((problem, settings)) = default.and_then(|(name, settings)| Some((problem(name)?, settings))) {
-        draft.note(settings.document.error("default_agent", format!("default_agent: {problem}")));
+    let default =
+        settings.and_then(|settings| Some((settings.default_agent.as_deref()?, settings)));
+    if let Some((problem, settings)) =
+        default.and_then(|(name, settings)| Some((problem(name)?, settings)))
+    {
+        draft.note(
+            settings
+                .document
+                .error("default_agent", format!("default_agent: {problem}")),
+        );
         return (None, None);
     }
-    let fallback = || primary().find(|name| *name == "assistant").or_else(|| primary().next());
+    let fallback = || {
+        primary()
+            .find(|name| *name == "assistant")
+            .or_else(|| primary().next())
+    };
     let chosen = default.map(|(name, _)| name).or_else(fallback);
     let usual = chosen.map(str::to_owned);
     if let Some(name) = draft.options().agent.as_deref() {
@@ -220,7 +281,10 @@ fn choose(
         let names: Vec<&str> = agents.keys().map(String::as_str).collect();
         let message = match names.is_empty() {
             true => "there is no agent; write one, as NAME.md".to_owned(),
-            false => format!("no agent can be the main one, all are subagents: {}", names.join(", ")),
+            false => format!(
+                "no agent can be the main one, all are subagents: {}",
+                names.join(", ")
+            ),
         };
         draft.note(Finding::error(format!("{FOLDER}/agents"), message));
     }
@@ -228,7 +292,9 @@ fn choose(
 }
 
 fn wanted_skills(agents: &BTreeMap<String, Agent>) -> Vec<String> {
-    let lists = agents.values().flat_map(|agent| [&agent.allowed.skills, &agent.denied.skills]);
+    let lists = agents
+        .values()
+        .flat_map(|agent| [&agent.allowed.skills, &agent.denied.skills]);
     lists.flat_map(|list| list.names.iter().cloned()).collect()
 }
 

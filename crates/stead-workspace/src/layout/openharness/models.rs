@@ -54,7 +54,10 @@ struct Entry {
 /// Reads the models of both sides, and the aliases that the settings give them.
 pub(super) async fn read(draft: &mut Draft<'_>, settings: Option<&Settings>) -> Models {
     let mut models = Models::default();
-    for (side, folder) in [(Side::Platform, "models"), (Side::Folder, ".openharness/models")] {
+    for (side, folder) in [
+        (Side::Platform, "models"),
+        (Side::Folder, ".openharness/models"),
+    ] {
         for path in definitions(draft, side, folder, ".yaml").await {
             if let Some((document, unset)) = draft.yaml_unset(side, &path, Marks::AllOrEnv).await {
                 models.add(draft, &document, side, &unset);
@@ -79,28 +82,53 @@ impl Models {
             Side::Folder => unresolved(draft),
         };
         for missing in unset {
-            draft.note(Finding { severity, ..document.unset(missing) });
+            draft.note(Finding {
+                severity,
+                ..document.unset(missing)
+            });
         }
-        let Some(entries) = draft.take(document.typed::<BTreeMap<String, Entry>>()) else { return };
+        let Some(entries) = draft.take(document.typed::<BTreeMap<String, Entry>>()) else {
+            return;
+        };
         for (name, entry) in entries {
             let reference = format!("{prefix}/{name}");
-            let needs = |missing: &&Missing| FIELDS.iter().any(|field| missing.key == format!("{name}.{field}"));
+            let needs = |missing: &&Missing| {
+                FIELDS
+                    .iter()
+                    .any(|field| missing.key == format!("{name}.{field}"))
+            };
             if let Some(missing) = unset.iter().find(needs) {
                 self.unset.insert(reference, missing.name.clone());
                 continue;
             }
             if let Err((key, message)) = entry.check() {
-                draft.note(document.error(&format!("{name}.{key}"), format!("{name}.{key}: {message}")));
+                draft.note(
+                    document.error(&format!("{name}.{key}"), format!("{name}.{key}: {message}")),
+                );
                 continue;
             }
-            later(draft, document, &[&name, "metadata"], "is used in a later version");
+            later(
+                draft,
+                document,
+                &[&name, "metadata"],
+                "is used in a later version",
+            );
             if self.known.contains_key(&reference) {
-                draft.note(document.error(&name, format!("there are two models `{reference}`; rename one")));
+                draft.note(document.error(
+                    &name,
+                    format!("there are two models `{reference}`; rename one"),
+                ));
                 continue;
             }
             // An address is not a secret; hiding it would garble ordinary text.
-            draft.config.secrets.retain(|secret| Some(secret) != entry.url.as_ref());
-            let settings = ModelSettings { reference: Some(reference.clone()), ..entry.settings() };
+            draft
+                .config
+                .secrets
+                .retain(|secret| Some(secret) != entry.url.as_ref());
+            let settings = ModelSettings {
+                reference: Some(reference.clone()),
+                ..entry.settings()
+            };
             // A key is a secret even if its model is not used.
             draft.config.secrets.extend(settings.api_key.clone());
             self.known.insert(reference, settings);
@@ -114,17 +142,33 @@ impl Models {
                 TextOr::Text(reference) => (reference, key.clone()),
                 TextOr::Settings(alias) => (&alias.reference, format!("{key}.ref")),
             };
-            later(draft, &settings.document, &["models", alias, "top_p"], TOP_P);
+            later(
+                draft,
+                &settings.document,
+                &["models", alias, "top_p"],
+                TOP_P,
+            );
             let Some(known) = self.known.get(reference) else {
                 let message = format!("{key}: {}", self.missing(reference));
                 draft.note(settings.document.finding(unresolved(draft), &at, message));
                 continue;
             };
             let mut known = known.clone();
-            if let TextOr::Settings(Alias { temperature, max_tokens, .. }) = target {
+            if let TextOr::Settings(Alias {
+                temperature,
+                max_tokens,
+                ..
+            }) = target
+            {
                 (known.temperature, known.max_output_tokens) = (*temperature, *max_tokens);
             }
-            self.aliases.insert(alias.clone(), Resolved { reference: reference.clone(), settings: known });
+            self.aliases.insert(
+                alias.clone(),
+                Resolved {
+                    reference: reference.clone(),
+                    settings: known,
+                },
+            );
         }
     }
 
@@ -133,22 +177,39 @@ impl Models {
         if let Some(resolved) = self.aliases.get(written) {
             return Ok(resolved.clone());
         }
-        let known = self.known.get(written).ok_or_else(|| self.missing(written))?;
-        Ok(Resolved { reference: written.to_owned(), settings: known.clone() })
+        let known = self
+            .known
+            .get(written)
+            .ok_or_else(|| self.missing(written))?;
+        Ok(Resolved {
+            reference: written.to_owned(),
+            settings: known.clone(),
+        })
     }
 
     fn missing(&self, written: &str) -> String {
         if let Some(variable) = self.unset.get(written) {
-            return format!("the model `{written}` needs the variable {variable}, which is not set");
+            return format!(
+                "the model `{written}` needs the variable {variable}, which is not set"
+            );
         }
-        let known = self.known.keys().chain(self.aliases.keys()).map(String::as_str);
+        let known = self
+            .known
+            .keys()
+            .chain(self.aliases.keys())
+            .map(String::as_str);
         let why = match written.split_once('/') {
-            Some(("platform", _)) if !self.known.keys().any(|name| name.starts_with("platform/")) => {
+            Some(("platform", _))
+                if !self.known.keys().any(|name| name.starts_with("platform/")) =>
+            {
                 ", for no platform with models is given (set STEAD_PLATFORM, or make ~/.stead/platform/models/)"
             }
             Some(_) | None => "",
         };
-        format!("there is no model `{written}`{why}{}", instead(written, known))
+        format!(
+            "there is no model `{written}`{why}{}",
+            instead(written, known)
+        )
     }
 }
 
@@ -169,23 +230,34 @@ pub(super) const TOP_P: &str = "is sent to models in a later version";
 
 impl Entry {
     fn check(&self) -> Result<(), (&'static str, String)> {
-        let provider =
-            providers().iter().find(|known| known.name == self.provider || known.aliases.contains(&&*self.provider));
+        let provider = providers()
+            .iter()
+            .find(|known| known.name == self.provider || known.aliases.contains(&&*self.provider));
         let Some(provider) = provider else {
             let known = providers().iter().map(|provider| provider.name);
             return Err((
                 "provider",
-                format!("there is no provider `{}`{}", self.provider, instead(&self.provider, known)),
+                format!(
+                    "there is no provider `{}`{}",
+                    self.provider,
+                    instead(&self.provider, known)
+                ),
             ));
         };
         if self.name.trim().is_empty() {
-            return Err(("name", "is empty; name the model as its provider does".to_owned()));
+            return Err((
+                "name",
+                "is empty; name the model as its provider does".to_owned(),
+            ));
         }
         match &self.url {
-            None if provider.base_url.is_none() => Err(("provider", format!("{} needs a `url`", self.provider))),
-            Some(url) if !url.starts_with("http://") && !url.starts_with("https://") => {
-                Err(("url", format!("{url:?} is not an address; it begins with http:// or https://")))
+            None if provider.base_url.is_none() => {
+                Err(("provider", format!("{} needs a `url`", self.provider)))
             }
+            Some(url) if !url.starts_with("http://") && !url.starts_with("https://") => Err((
+                "url",
+                format!("{url:?} is not an address; it begins with http:// or https://"),
+            )),
             None | Some(_) => Ok(()),
         }
     }

@@ -7,7 +7,11 @@ use stead_tools::{Registry, file_tools};
 /// Tools of the layout that come in a later version: title, canonical name.
 const LATER: [(&str, &str); 1] = [("WebFetch", "web_fetch")];
 /// Tools that are built in, but are no file tools: title, canonical name.
-const OTHERS: [(&str, &str); 3] = [("Skill", LOAD_SKILL), ("Bash", "execute"), ("TodoWrite", "write_todos")];
+const OTHERS: [(&str, &str); 3] = [
+    ("Skill", LOAD_SKILL),
+    ("Bash", "execute"),
+    ("TodoWrite", "write_todos"),
+];
 
 /// The tool that loads skills.
 pub(super) const LOAD_SKILL: &str = "load_skill";
@@ -35,11 +39,23 @@ impl Natives {
     pub(super) fn new() -> Self {
         let mut known = BTreeMap::new();
         let mut add = |name: &str, canonical: &str, state| {
-            known.insert(name.to_owned(), Native { canonical: canonical.to_owned(), state });
+            known.insert(
+                name.to_owned(),
+                Native {
+                    canonical: canonical.to_owned(),
+                    state,
+                },
+            );
         };
         // Our own tools go together, or no test would pass.
-        for spec in Registry::new(file_tools()).iter().flat_map(|tools| tools.specs().to_vec()) {
-            spec.aliases.iter().chain([&spec.name]).for_each(|name| add(name, &spec.name, State::Active));
+        for spec in Registry::new(file_tools())
+            .iter()
+            .flat_map(|tools| tools.specs().to_vec())
+        {
+            spec.aliases
+                .iter()
+                .chain([&spec.name])
+                .for_each(|name| add(name, &spec.name, State::Active));
         }
         for (table, state) in [(&OTHERS[..], State::Active), (&LATER[..], State::Later)] {
             for (title, canonical) in table {
@@ -52,7 +68,11 @@ impl Natives {
 
     /// The tool of this name, or what is wrong with the name.
     pub(super) fn find(&self, name: &str) -> Result<&Native, String> {
-        let titles = self.known.keys().map(String::as_str).filter(|name| name.starts_with(char::is_uppercase));
+        let titles = self
+            .known
+            .keys()
+            .map(String::as_str)
+            .filter(|name| name.starts_with(char::is_uppercase));
         let known: Vec<&str> = self.known.keys().map(String::as_str).collect();
         self.known.get(name).ok_or_else(|| {
             // Only titles are told: those are the names this layout uses.

@@ -93,20 +93,38 @@ struct Written {
 pub(super) async fn read(draft: &mut Draft<'_>, settings: Option<&Settings>, speaker: Speaker<'_>) {
     let own = draft.yaml_in(Side::Folder, FILE, Marks::Env).await;
     let own = own.and_then(|document| Some((draft.take(document.typed::<Prompts>())?, document)));
-    let of_settings = settings.and_then(|settings| Some((settings.system_prompt.clone()?, settings)));
+    let of_settings =
+        settings.and_then(|settings| Some((settings.system_prompt.clone()?, settings)));
     let written = match (own, of_settings) {
         (Some(_), Some((_, settings))) => {
-            let message = format!("system_prompt: prompts are written in {FILE} too; keep one of them");
+            let message =
+                format!("system_prompt: prompts are written in {FILE} too; keep one of them");
             return draft.note(settings.document.error("system_prompt", message));
         }
-        (Some((prompts, document)), None) => Written { prompts, document, below: "" },
-        (None, Some((TextOr::Settings(prompts), settings))) => {
-            Written { prompts, document: settings.document.clone(), below: "system_prompt." }
-        }
+        (Some((prompts, document)), None) => Written {
+            prompts,
+            document,
+            below: "",
+        },
+        (None, Some((TextOr::Settings(prompts), settings))) => Written {
+            prompts,
+            document: settings.document.clone(),
+            below: "system_prompt.",
+        },
         (None, Some((TextOr::Text(text), settings))) => {
-            let base = Some(Source { inline: Some(text), file: None });
-            let prompts = Prompts { base, ..Prompts::default() };
-            Written { prompts, document: settings.document.clone(), below: "system_prompt." }
+            let base = Some(Source {
+                inline: Some(text),
+                file: None,
+            });
+            let prompts = Prompts {
+                base,
+                ..Prompts::default()
+            };
+            Written {
+                prompts,
+                document: settings.document.clone(),
+                below: "system_prompt.",
+            }
         }
         (None, None) => return draft.texts.push(speaker.agent),
     };
@@ -130,7 +148,9 @@ impl Written {
         };
         let mut texts = vec![(Segment::Agent, speaker.agent)];
         texts.extend(base.map(|base| (Segment::Base, text("base", base))));
-        texts.extend(optimized.map(|optimized| (Segment::LlmOptimized, text("for this model", optimized))));
+        texts.extend(
+            optimized.map(|optimized| (Segment::LlmOptimized, text("for this model", optimized))),
+        );
         let orders = self.orders(draft);
         for (segment, text) in texts {
             if let Some(order) = orders(segment) {
@@ -148,7 +168,9 @@ impl Written {
     async fn optimized(&self, draft: &mut Draft<'_>, model: Option<&Resolved>) -> Option<String> {
         let optimized = self.prompts.llm_optimized.as_ref()?;
         let given = draft.options().model.as_deref();
-        let reference = model.filter(|_| given.is_none()).map(|model| model.reference.as_str());
+        let reference = model
+            .filter(|_| given.is_none())
+            .map(|model| model.reference.as_str());
         let name = given.or_else(|| model.map(|model| model.settings.name.as_str()));
         let provider = name.and_then(|name| name.split(':').next());
         let mut chosen = (None, None);
@@ -159,18 +181,31 @@ impl Written {
                 draft.note(self.document.error(&key, message));
             }
             let text = source.text(draft, &self.document, &key).await;
-            chosen.0 = if reference == Some(name) { text } else { chosen.0 };
+            chosen.0 = if reference == Some(name) {
+                text
+            } else {
+                chosen.0
+            };
         }
         for (name, source) in &optimized.providers {
             let key = self.key(&format!("llm_optimized.providers.{name}"));
-            let known: Vec<&str> =
-                providers().iter().flat_map(|known| known.aliases.iter().copied().chain([known.name])).collect();
+            let known: Vec<&str> = providers()
+                .iter()
+                .flat_map(|known| known.aliases.iter().copied().chain([known.name]))
+                .collect();
             if !known.contains(&name.as_str()) {
-                let message = format!("{key}: there is no provider `{name}`{}", instead(name, known));
+                let message = format!(
+                    "{key}: there is no provider `{name}`{}",
+                    instead(name, known)
+                );
                 draft.note(self.document.finding(Severity::Warning, &key, message));
             }
             let text = source.text(draft, &self.document, &key).await;
-            chosen.1 = if provider == Some(name) { text } else { chosen.1 };
+            chosen.1 = if provider == Some(name) {
+                text
+            } else {
+                chosen.1
+            };
         }
         chosen.0.or(chosen.1)
     }
@@ -217,8 +252,15 @@ impl Written {
         }
         let ordered = list.is_some();
         move |segment| {
-            let place = placed.iter().find(|(known, _)| *known == segment).map(|(_, order)| *order);
-            if ordered { place } else { Some(segment.order()) }
+            let place = placed
+                .iter()
+                .find(|(known, _)| *known == segment)
+                .map(|(_, order)| *order);
+            if ordered {
+                place
+            } else {
+                Some(segment.order())
+            }
         }
     }
 
@@ -226,11 +268,15 @@ impl Written {
     fn left_out(&self, draft: &mut Draft<'_>, list: &[Segment]) {
         let key = self.key("compose.order");
         if !list.contains(&Segment::Agent) {
-            let message = format!("{key}: `agent` is not listed, so the agent's own prompt is not used");
+            let message =
+                format!("{key}: `agent` is not listed, so the agent's own prompt is not used");
             draft.note(self.document.finding(Severity::Warning, &key, message));
         }
         if !list.contains(&Segment::ProjectAgentsMd) {
-            draft.tree.context.retain(|file| file.path.as_str() != "AGENTS.md");
+            draft
+                .tree
+                .context
+                .retain(|file| file.path.as_str() != "AGENTS.md");
         }
         if !list.contains(&Segment::Skills) {
             let message = format!("{key}: skills are listed all the same, if the agent has any");
@@ -241,10 +287,18 @@ impl Written {
 
 impl Source {
     /// The text; none and a note if there is none.
-    pub(crate) async fn text(&self, draft: &mut Draft<'_>, document: &Document, key: &str) -> Option<String> {
+    pub(crate) async fn text(
+        &self,
+        draft: &mut Draft<'_>,
+        document: &Document,
+        key: &str,
+    ) -> Option<String> {
         match (&self.inline, &self.file) {
             (Some(_), Some(_)) => {
-                draft.note(document.error(key, format!("{key}: has both `inline` and `file`; keep one")));
+                draft.note(document.error(
+                    key,
+                    format!("{key}: has both `inline` and `file`; keep one"),
+                ));
                 None
             }
             (None, None) => {
@@ -255,7 +309,9 @@ impl Source {
             (None, Some(file)) => match draft.read(file).await {
                 Some(read) => Some(read.text.trim().to_owned()).filter(|text| !text.is_empty()),
                 None => {
-                    let message = format!("{key}.file: {file} cannot be read; paths begin at the workspace's root");
+                    let message = format!(
+                        "{key}.file: {file} cannot be read; paths begin at the workspace's root"
+                    );
                     draft.note(document.error(&format!("{key}.file"), message));
                     None
                 }

@@ -43,10 +43,15 @@ pub(super) async fn skills(draft: &mut Draft<'_>, wanted: &[String]) -> Vec<Stri
         return names;
     }
     for (file, _) in found {
-        let Some(read) = draft.read(&file).await else { continue };
+        let Some(read) = draft.read(&file).await else {
+            continue;
+        };
         // What is wrong with a skill is told by those who load it.
-        let document = FrontMatter::split(&file, &read.text).and_then(|split| split.document(&file));
-        let name = document.ok().and_then(|document| Some(document.value().get("name")?.as_str()?.to_owned()));
+        let document =
+            FrontMatter::split(&file, &read.text).and_then(|split| split.document(&file));
+        let name = document
+            .ok()
+            .and_then(|document| Some(document.value().get("name")?.as_str()?.to_owned()));
         names.extend(name);
     }
     names
@@ -54,28 +59,60 @@ pub(super) async fn skills(draft: &mut Draft<'_>, wanted: &[String]) -> Vec<Stri
 
 impl Known<'_> {
     /// Checks everything that `agent` refers to, and fills its definition in. Gives the model it refers to.
-    pub(super) fn settle(&self, draft: &mut Draft<'_>, agent: &mut Agent, role: Role) -> Option<Resolved> {
+    pub(super) fn settle(
+        &self,
+        draft: &mut Draft<'_>,
+        agent: &mut Agent,
+        role: Role,
+    ) -> Option<Resolved> {
         self.tools(draft, agent);
         for (allowed, denied, known, noun) in [
-            (&agent.allowed.actions, &agent.denied.actions, &self.actions, "action"),
-            (&agent.allowed.skills, &agent.denied.skills, &self.skills, "skill"),
-            (&agent.allowed.external, &agent.denied.external, &self.servers, "tool server"),
+            (
+                &agent.allowed.actions,
+                &agent.denied.actions,
+                &self.actions,
+                "action",
+            ),
+            (
+                &agent.allowed.skills,
+                &agent.denied.skills,
+                &self.skills,
+                "skill",
+            ),
+            (
+                &agent.allowed.external,
+                &agent.denied.external,
+                &self.servers,
+                "tool server",
+            ),
         ] {
             named(draft, agent, allowed, known, noun);
             named(draft, agent, denied, known, noun);
             let canonical = |name: &str| name.to_owned();
             contradictions(draft, agent, allowed, denied, &canonical);
         }
-        let Agent { allowed, denied, .. } = &*agent;
+        let Agent {
+            allowed, denied, ..
+        } = &*agent;
         for (list, what) in [
             (&allowed.actions, "actions run in a later version"),
-            (&allowed.external, "tool servers are connected in a later version"),
+            (
+                &allowed.external,
+                "tool servers are connected in a later version",
+            ),
             (&denied.actions, "actions run in a later version"),
-            (&denied.external, "tool servers are connected in a later version"),
+            (
+                &denied.external,
+                "tool servers are connected in a later version",
+            ),
         ] {
             if !list.names.is_empty() {
                 let message = format!("{}: {what}", list.key);
-                draft.note(agent.document.finding(Severity::Inactive, list.key, message));
+                draft.note(
+                    agent
+                        .document
+                        .finding(Severity::Inactive, list.key, message),
+                );
             }
         }
         self.others(draft, agent);
@@ -107,16 +144,36 @@ impl Known<'_> {
                 }
             }
         }
-        let canonical = |name: &str| self.natives.find(name).map_or(name.to_owned(), |native| native.canonical.clone());
-        contradictions(draft, agent, &agent.allowed.native, &agent.denied.native, &canonical);
+        let canonical = |name: &str| {
+            self.natives
+                .find(name)
+                .map_or(name.to_owned(), |native| native.canonical.clone())
+        };
+        contradictions(
+            draft,
+            agent,
+            &agent.allowed.native,
+            &agent.denied.native,
+            &canonical,
+        );
     }
 
     /// The agents it may switch and delegate to.
     fn others(&self, draft: &mut Draft<'_>, agent: &Agent) {
         let delegates = agent.spec.subagents.as_deref().unwrap_or_default();
         for (key, targets, fits, what) in [
-            ("switch", &agent.spec.switch[..], AgentMode::is_primary as fn(AgentMode) -> bool, "switched to"),
-            ("subagents", delegates, AgentMode::is_subagent, "delegated to"),
+            (
+                "switch",
+                &agent.spec.switch[..],
+                AgentMode::is_primary as fn(AgentMode) -> bool,
+                "switched to",
+            ),
+            (
+                "subagents",
+                delegates,
+                AgentMode::is_subagent,
+                "delegated to",
+            ),
         ] {
             for (i, target) in targets.iter().enumerate() {
                 let at = format!("{key}[{i}]");
@@ -128,7 +185,9 @@ impl Known<'_> {
                     }
                     Some(mode) if !fits(*mode) => {
                         let mode = mode_name(*mode);
-                        let message = format!("{key}: `{target}` has `mode: {mode}`, so it should not be {what}");
+                        let message = format!(
+                            "{key}: `{target}` has `mode: {mode}`, so it should not be {what}"
+                        );
                         agent.document.finding(Severity::Warning, &at, message)
                     }
                     Some(_) => continue,
@@ -140,7 +199,10 @@ impl Known<'_> {
 
     fn model(&self, draft: &mut Draft<'_>, agent: &Agent, role: Role) -> Option<Resolved> {
         let Some((written, key)) = &agent.model.written else {
-            if role == Role::Main && draft.options().model.is_none() && draft.options().asks == crate::Asks::Model {
+            if role == Role::Main
+                && draft.options().model.is_none()
+                && draft.options().asks == crate::Asks::Model
+            {
                 let message = "no model: the one of the environment is used; name one with `model: {model_ref: …}`";
                 draft.note(agent.document.finding(Severity::Warning, "model", message));
             }
@@ -151,9 +213,15 @@ impl Known<'_> {
             Err(message) => {
                 let severity = match (agent.side, role) {
                     (Side::Platform, Role::Other) => Severity::Warning,
-                    (Side::Platform, Role::Main) | (Side::Folder, Role::Main | Role::Other) => unresolved(draft),
+                    (Side::Platform, Role::Main) | (Side::Folder, Role::Main | Role::Other) => {
+                        unresolved(draft)
+                    }
                 };
-                draft.note(agent.document.finding(severity, key, format!("{key}: {message}")));
+                draft.note(
+                    agent
+                        .document
+                        .finding(severity, key, format!("{key}: {message}")),
+                );
                 None
             }
         }
@@ -165,7 +233,9 @@ fn settings(resolved: Option<&Resolved>, choice: &Choice) -> Option<ModelSetting
     if resolved.is_none() && choice.temperature.is_none() && choice.max_tokens.is_none() {
         return None;
     }
-    let settings = resolved.map(|resolved| resolved.settings.clone()).unwrap_or_default();
+    let settings = resolved
+        .map(|resolved| resolved.settings.clone())
+        .unwrap_or_default();
     Some(ModelSettings {
         temperature: choice.temperature.or(settings.temperature),
         max_output_tokens: choice.max_tokens.or(settings.max_output_tokens),
@@ -182,10 +252,19 @@ fn severity(side: Side) -> Severity {
 }
 
 fn named(draft: &mut Draft<'_>, agent: &Agent, list: &List, known: &[String], noun: &str) {
-    for (i, name) in list.names.iter().enumerate().filter(|(_, name)| !known.contains(name)) {
+    for (i, name) in list
+        .names
+        .iter()
+        .enumerate()
+        .filter(|(_, name)| !known.contains(name))
+    {
         let hint = instead(name, known.iter().map(String::as_str));
         let message = format!("{}: there is no {noun} `{name}`{hint}", list.key);
-        draft.note(agent.document.finding(severity(agent.side), &format!("{}[{i}]", list.key), message));
+        draft.note(agent.document.finding(
+            severity(agent.side),
+            &format!("{}[{i}]", list.key),
+            message,
+        ));
     }
 }
 
@@ -197,10 +276,27 @@ fn contradictions(
     denied: &List,
     canonical: &dyn Fn(&str) -> String,
 ) {
-    let allows = |name: &str| allowed.names.iter().any(|other| canonical(other) == canonical(name));
-    for (i, name) in denied.names.iter().enumerate().filter(|(_, name)| allows(name)) {
-        let message = format!("{}: {name} is listed in {} too; keep one", denied.key, allowed.key);
-        draft.note(agent.document.error(&format!("{}[{i}]", denied.key), message));
+    let allows = |name: &str| {
+        allowed
+            .names
+            .iter()
+            .any(|other| canonical(other) == canonical(name))
+    };
+    for (i, name) in denied
+        .names
+        .iter()
+        .enumerate()
+        .filter(|(_, name)| allows(name))
+    {
+        let message = format!(
+            "{}: {name} is listed in {} too; keep one",
+            denied.key, allowed.key
+        );
+        draft.note(
+            agent
+                .document
+                .error(&format!("{}[{i}]", denied.key), message),
+        );
     }
 }
 

@@ -36,13 +36,16 @@ struct Expose {
 
 /// The names of all servers. They are checked; connecting to them comes in a later version.
 pub(super) async fn read(draft: &mut Draft<'_>) -> Vec<String> {
-    let Some(document) = draft.inactive_yaml(FILE, Marks::Env).await else { return Vec::new() };
-    let Some(servers) = draft.take(document.typed::<BTreeMap<String, Server>>()) else { return Vec::new() };
+    let Some(document) = draft.inactive_yaml(FILE, Marks::Env).await else {
+        return Vec::new();
+    };
+    let Some(servers) = draft.take(document.typed::<BTreeMap<String, Server>>()) else {
+        return Vec::new();
+    };
     for (name, server) in &servers {
         match server.problem() {
-            Some((key, message)) => {
-                draft.note(document.error(&format!("{name}{key}"), format!("{name}{key}: {message}")))
-            }
+            Some((key, message)) => draft
+                .note(document.error(&format!("{name}{key}"), format!("{name}{key}: {message}"))),
             None if server.enabled == Some(false) => {}
             None => {
                 let message = format!("{name}: tool servers are connected in a later version");
@@ -59,11 +62,18 @@ impl Server {
         match (self.command.as_deref(), self.url.as_deref()) {
             (Some(_), Some(_)) => return Some(("", "has both `command` and `url`; keep one")),
             (None, None) => return Some(("", "needs `command` or `url`")),
-            (Some(command), None) if command.trim().is_empty() => return Some((".command", "is empty")),
-            (None, Some(url)) if !url.starts_with("http://") && !url.starts_with("https://") => {
-                return Some((".url", "is not an address; it begins with http:// or https://"));
+            (Some(command), None) if command.trim().is_empty() => {
+                return Some((".command", "is empty"));
             }
-            (Some(_), None) if self.headers.is_some() => return Some((".headers", "belongs to a server with a `url`")),
+            (None, Some(url)) if !url.starts_with("http://") && !url.starts_with("https://") => {
+                return Some((
+                    ".url",
+                    "is not an address; it begins with http:// or https://",
+                ));
+            }
+            (Some(_), None) if self.headers.is_some() => {
+                return Some((".headers", "belongs to a server with a `url`"));
+            }
             (None, Some(_)) if self.environment.is_some() => {
                 return Some((".environment", "belongs to a server with a `command`"));
             }

@@ -73,13 +73,18 @@ struct Imports {
 /// Reads the settings, and takes in those that are about the folder as a whole. None if there are none.
 pub(super) async fn read(draft: &mut Draft<'_>) -> Option<Settings> {
     let document = draft.yaml_in(Side::Folder, FILE, Marks::Env).await?;
-    draft.came_from(&document, |key| (key == "default_agent").then(|| "agent".to_owned()));
+    draft.came_from(&document, |key| {
+        (key == "default_agent").then(|| "agent".to_owned())
+    });
     let written: Written = draft.take(document.typed())?;
     draft.inactive(
         &document,
         &[
             ("runtime", "templates of workspaces come in a later version"),
-            ("blueprint", "templates of workspaces come in a later version"),
+            (
+                "blueprint",
+                "templates of workspaces come in a later version",
+            ),
             ("imports", "templates of workspaces come in a later version"),
         ],
     );
@@ -95,7 +100,10 @@ pub(super) async fn read(draft: &mut Draft<'_>) -> Option<Settings> {
 }
 
 fn engine(draft: &mut Draft<'_>, engine: &Engine) {
-    let is = |part: &Option<Part>, wanted: bool| part.as_ref().is_some_and(|part| part.enabled == Some(wanted));
+    let is = |part: &Option<Part>, wanted: bool| {
+        part.as_ref()
+            .is_some_and(|part| part.enabled == Some(wanted))
+    };
     if is(&engine.compact, false) {
         draft.config.disable.0.insert(Switch::Compaction);
     }
@@ -104,7 +112,11 @@ fn engine(draft: &mut Draft<'_>, engine: &Engine) {
     }
     if is(&engine.workspace_memory, false) {
         draft.tree.memory = None;
-        draft.config.disable.0.extend([Switch::MemoryHooks, Switch::MemoryTools]);
+        draft
+            .config
+            .disable
+            .0
+            .extend([Switch::MemoryHooks, Switch::MemoryTools]);
     }
 }
 
@@ -119,7 +131,8 @@ async fn skill_dirs(draft: &mut Draft<'_>, document: &Document, folders: &[Strin
             }
             Ok(path) => {
                 if !is_folder(draft, &path).await {
-                    let message = format!("skill_dirs: there is no folder {folder} in the workspace");
+                    let message =
+                        format!("skill_dirs: there is no folder {folder} in the workspace");
                     draft.note(document.finding(crate::Severity::Warning, &key, message));
                 }
                 draft.tree.skills.insert(0, path);
@@ -129,7 +142,11 @@ async fn skill_dirs(draft: &mut Draft<'_>, document: &Document, folders: &[Strin
 }
 
 async fn is_folder(draft: &mut Draft<'_>, path: &VPath) -> bool {
-    let Some(parent) = path.parent() else { return true };
+    let Some(parent) = path.parent() else {
+        return true;
+    };
     let names = draft.names(parent.as_str()).await;
-    names.iter().any(|(name, kind)| name == path.name() && *kind == FileKind::Directory)
+    names
+        .iter()
+        .any(|(name, kind)| name == path.name() && *kind == FileKind::Directory)
 }

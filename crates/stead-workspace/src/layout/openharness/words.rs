@@ -48,23 +48,35 @@ pub(crate) fn instead<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
     }
     let more = if known.len() > MAX_TOLD { ", …" } else { "" };
     known.truncate(MAX_TOLD);
-    if known.is_empty() { "; there is none".to_owned() } else { format!("; there are: {}{more}", known.join(", ")) }
+    if known.is_empty() {
+        "; there is none".to_owned()
+    } else {
+        format!("; there are: {}{more}", known.join(", "))
+    }
 }
 
 /// Whether an action or a hook may be called so.
 pub(crate) fn is_name(text: &str) -> bool {
-    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
+    !text.is_empty()
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
 }
 
 /// The first thing that stands in a list twice, with its key.
 pub(crate) fn twice<T: PartialEq + Copy>(key: &str, list: &[T]) -> Option<(String, T)> {
-    let again = list.iter().enumerate().find(|(i, item)| list[..*i].contains(item));
+    let again = list
+        .iter()
+        .enumerate()
+        .find(|(i, item)| list[..*i].contains(item));
     again.map(|(i, item)| (format!("{key}[{i}]"), *item))
 }
 
 /// Notes that what stands below these names is understood and has no effect yet, if it is there.
 pub(super) fn later(draft: &mut Draft<'_>, document: &Document, names: &[&str], what: &str) {
-    let value = names.iter().try_fold(document.value(), |value, name| value.get(name));
+    let value = names
+        .iter()
+        .try_fold(document.value(), |value, name| value.get(name));
     if value.is_some_and(|value| !value.is_null()) {
         let key = names.join(".");
         draft.note(document.finding(Severity::Inactive, &key, format!("{key}: {what}")));

@@ -55,16 +55,35 @@ impl Channel {
             problems.push((key.clone(), format!("{key}: {message}")));
         };
         if self.kind.is_none() {
-            wrong("type", format!("is missing; one of {} is needed", KINDS.join(", ")));
+            wrong(
+                "type",
+                format!("is missing; one of {} is needed", KINDS.join(", ")),
+            );
         }
-        if self.context_messages.is_some_and(|number| number > MAX_CONTEXT_MESSAGES) {
-            wrong("context_messages", format!("a number from 0 to {MAX_CONTEXT_MESSAGES} is needed here"));
+        if self
+            .context_messages
+            .is_some_and(|number| number > MAX_CONTEXT_MESSAGES)
+        {
+            wrong(
+                "context_messages",
+                format!("a number from 0 to {MAX_CONTEXT_MESSAGES} is needed here"),
+            );
         }
         if self.channel_log.as_ref().and_then(|log| log.retention_days) == Some(0) {
-            wrong("channel_log.retention_days", "must be at least 1".to_owned());
+            wrong(
+                "channel_log.retention_days",
+                "must be at least 1".to_owned(),
+            );
         }
-        for id in self.user_aliases.keys().filter(|id| id.parse::<i64>().is_err()) {
-            wrong(&format!("user_aliases.{id}"), format!("{id:?} is no user's number"));
+        for id in self
+            .user_aliases
+            .keys()
+            .filter(|id| id.parse::<i64>().is_err())
+        {
+            wrong(
+                &format!("user_aliases.{id}"),
+                format!("{id:?} is no user's number"),
+            );
         }
         problems
     }
@@ -72,13 +91,21 @@ impl Channel {
     /// What works otherwise than it seems, each with its key.
     pub(super) fn doubts(&self, key: &str) -> Vec<(String, String)> {
         let mut doubts = Vec::new();
-        let mut doubt = |field: &str, message: String| doubts.push((format!("{key}.{field}"), message));
+        let mut doubt =
+            |field: &str, message: String| doubts.push((format!("{key}.{field}"), message));
         if let Some(kind) = self.kind().filter(|kind| !KINDS.contains(kind)) {
-            let near = crate::nearest(kind, &KINDS).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-            doubt("type", format!("{key}.type: channels of type {kind:?} are not known{near}"));
+            let near = crate::nearest(kind, &KINDS)
+                .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+            doubt(
+                "type",
+                format!("{key}.type: channels of type {kind:?} are not known{near}"),
+            );
         }
         if self.token.as_deref().is_none_or(str::is_empty) {
-            doubt("token", format!("{key}.token: is missing; nothing is received without it"));
+            doubt(
+                "token",
+                format!("{key}.token: is missing; nothing is received without it"),
+            );
         }
         if !self.allow_all && self.allowed_users.is_empty() && !self.allowed_groups.is_empty() {
             let text = "a group alone lets nobody in; list its people in allowed_users, or set allow_all: true";
@@ -98,9 +125,14 @@ pub(super) fn problems(settings: &Settings) -> Vec<(String, String)> {
     let mut names = BTreeSet::new();
     for (key, channel) in settings.all_channels() {
         problems.extend(channel.problems(&key));
-        if let Some(name) = channel.called().filter(|name| !names.insert(name.to_owned())) {
-            problems
-                .push((format!("{key}.name"), format!("{key}: two channels are named {name:?}; give each its own")));
+        if let Some(name) = channel
+            .called()
+            .filter(|name| !names.insert(name.to_owned()))
+        {
+            problems.push((
+                format!("{key}.name"),
+                format!("{key}: two channels are named {name:?}; give each its own"),
+            ));
         }
     }
     problems

@@ -28,8 +28,12 @@ pub(super) async fn read(draft: &mut Draft<'_>, folder: &str) {
         if kind == FileKind::Directory || !is_yaml || file.starts_with('.') {
             continue;
         }
-        let Some(document) = draft.yaml(&format!("{folder}/{file}")).await else { continue };
-        let Some(cron) = draft.take(document.typed::<Cron>()) else { continue };
+        let Some(document) = draft.yaml(&format!("{folder}/{file}")).await else {
+            continue;
+        };
+        let Some(cron) = draft.take(document.typed::<Cron>()) else {
+            continue;
+        };
         for finding in findings(&cron, &document) {
             draft.note(finding);
         }
@@ -43,17 +47,33 @@ pub(super) async fn read(draft: &mut Draft<'_>, folder: &str) {
 
 fn findings(cron: &Cron, document: &Document) -> Vec<Finding> {
     let given = |text: &Option<String>| text.as_deref().is_some_and(|text| !text.trim().is_empty());
-    let needed = [("name", &cron.name), ("schedule", &cron.schedule), ("prompt", &cron.prompt)];
+    let needed = [
+        ("name", &cron.name),
+        ("schedule", &cron.schedule),
+        ("prompt", &cron.prompt),
+    ];
     let mut findings: Vec<Finding> = needed
         .iter()
         .filter(|(_, text)| !given(text))
         .map(|(key, _)| document.error(key, format!("`{key}:` is missing")))
         .collect();
-    if let Some(problem) = cron.schedule.as_deref().filter(|text| !text.trim().is_empty()).and_then(schedule_problem) {
+    if let Some(problem) = cron
+        .schedule
+        .as_deref()
+        .filter(|text| !text.trim().is_empty())
+        .and_then(schedule_problem)
+    {
         findings.push(document.error("schedule", format!("schedule: {problem}")));
     }
-    if cron.output.as_ref().is_some_and(|output| output.channel.is_none()) {
-        findings.push(document.error("output", "output: `channel:` is missing: where does the answer go?"));
+    if cron
+        .output
+        .as_ref()
+        .is_some_and(|output| output.channel.is_none())
+    {
+        findings.push(document.error(
+            "output",
+            "output: `channel:` is missing: where does the answer go?",
+        ));
     }
     if findings.is_empty() {
         let text = "schedules are carried out in a later version";

@@ -63,15 +63,25 @@ impl Heartbeat {
         let mut problems = Vec::new();
         if self.interval_minutes == Some(0) {
             let key = "heartbeat.interval_minutes".to_owned();
-            problems.push((key, "heartbeat.interval_minutes must be at least 1".to_owned()));
+            problems.push((
+                key,
+                "heartbeat.interval_minutes must be at least 1".to_owned(),
+            ));
         }
         if let Some(hours) = self.active_hours.as_deref().filter(|hours| !is_span(hours)) {
-            let message = format!("heartbeat.active_hours: {hours:?}: two times are needed here, such as 09:00-17:00");
+            let message = format!(
+                "heartbeat.active_hours: {hours:?}: two times are needed here, such as 09:00-17:00"
+            );
             problems.push(("heartbeat.active_hours".to_owned(), message));
         }
-        let targets = [&self.target_id, &self.target_chat_id, &self.target_channel_id];
+        let targets = [
+            &self.target_id,
+            &self.target_chat_id,
+            &self.target_channel_id,
+        ];
         if targets.iter().filter(|target| target.is_some()).count() > 1 {
-            let message = "heartbeat.target_id: keep one of target_id, target_chat_id and target_channel_id";
+            let message =
+                "heartbeat.target_id: keep one of target_id, target_chat_id and target_channel_id";
             problems.push(("heartbeat.target_id".to_owned(), message.to_owned()));
         }
         problems
@@ -80,15 +90,18 @@ impl Heartbeat {
 
 /// `HH:MM-HH:MM`; it may pass midnight.
 fn is_span(text: &str) -> bool {
-    text.split_once('-').is_some_and(|(from, to)| is_time(from.trim()) && is_time(to.trim()))
+    text.split_once('-')
+        .is_some_and(|(from, to)| is_time(from.trim()) && is_time(to.trim()))
 }
 
 fn is_time(text: &str) -> bool {
     let below = |part: &str, end: u8| {
-        let digits = !part.is_empty() && part.len() <= 2 && part.bytes().all(|byte| byte.is_ascii_digit());
+        let digits =
+            !part.is_empty() && part.len() <= 2 && part.bytes().all(|byte| byte.is_ascii_digit());
         digits && part.parse::<u8>().is_ok_and(|number| number < end)
     };
-    text.split_once(':').is_some_and(|(hour, minute)| below(hour, 24) && minute.len() == 2 && below(minute, 60))
+    text.split_once(':')
+        .is_some_and(|(hour, minute)| below(hour, 24) && minute.len() == 2 && below(minute, 60))
 }
 
 #[cfg(test)]
@@ -100,7 +113,16 @@ mod tests {
         for good in ["09:00-17:00", "9:30-17:00", "22:00-06:00", "00:00 - 23:59"] {
             assert!(is_span(good), "{good}");
         }
-        for bad in ["", "09:00", "09:00-24:00", "9-17", "09:60-10:00", "09:0-10:00", "a:00-b:00", "+9:00-10:00"] {
+        for bad in [
+            "",
+            "09:00",
+            "09:00-24:00",
+            "9-17",
+            "09:60-10:00",
+            "09:0-10:00",
+            "a:00-b:00",
+            "+9:00-10:00",
+        ] {
             assert!(!is_span(bad), "{bad}");
         }
     }

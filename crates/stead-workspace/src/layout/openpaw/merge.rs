@@ -1,7 +1,9 @@
 //! The settings of a workspace over the global `config.yaml` that many workspaces share.
 
 use super::model::{Provider, as_map};
-use super::settings::{AutoCompact, Builtins, Gates, Lanes, Lifecycle, Lists, Memory, Queue, Settings, ToolTimeouts};
+use super::settings::{
+    AutoCompact, Builtins, Gates, Lanes, Lifecycle, Lists, Memory, Queue, Settings, ToolTimeouts,
+};
 use super::{channel::Channel, heartbeat::Heartbeat};
 use crate::layout::Draft;
 use crate::{Document, Finding, Severity};
@@ -110,11 +112,17 @@ struct Defaults {
 impl Layers {
     /// Reads `file` of the workspace, and the global file of the platform.
     pub(super) async fn read(draft: &mut Draft<'_>, file: &str) -> Self {
-        Self { own: draft.yaml(file).await, shared: draft.shared_yaml(SHARED).await }
+        Self {
+            own: draft.yaml(file).await,
+            shared: draft.shared_yaml(SHARED).await,
+        }
     }
 
     /// The settings and the catalogue of providers; none if a file is wrong, which is then noted.
-    pub(super) fn settings(&self, draft: &mut Draft<'_>) -> Option<(Settings, BTreeMap<String, Provider>)> {
+    pub(super) fn settings(
+        &self,
+        draft: &mut Draft<'_>,
+    ) -> Option<(Settings, BTreeMap<String, Provider>)> {
         let own = self.own.as_ref().map(Document::typed::<Settings>);
         let shared = self.shared.as_ref().map(Document::typed::<Shared>);
         let own = own.is_none_or(|own| draft.take(own).is_some());
@@ -124,15 +132,28 @@ impl Layers {
         }
         let settings = serde_json::from_value(self.merged());
         let settings = settings.map_err(|error: serde_json::Error| {
-            Finding::error(SHARED, format!("it does not go together with the settings of the workspace: {error}"))
+            Finding::error(
+                SHARED,
+                format!("it does not go together with the settings of the workspace: {error}"),
+            )
         });
         Some((draft.take(settings)?, shared.providers))
     }
 
     /// Both as one map of the workspace's form.
     fn merged(&self) -> Value {
-        let own = self.own.as_ref().and_then(|own| own.value().as_object()).cloned().unwrap_or_default();
-        let shared = self.shared.as_ref().and_then(|shared| shared.value().as_object()).cloned().unwrap_or_default();
+        let own = self
+            .own
+            .as_ref()
+            .and_then(|own| own.value().as_object())
+            .cloned()
+            .unwrap_or_default();
+        let shared = self
+            .shared
+            .as_ref()
+            .and_then(|shared| shared.value().as_object())
+            .cloned()
+            .unwrap_or_default();
         let mut below: Map<String, Value> = shared
             .iter()
             .filter(|(key, _)| COMMON.contains(&key.as_str()))
@@ -142,26 +163,40 @@ impl Layers {
             below.insert("model".to_owned(), as_map(defaults.clone()));
         }
         let denied = |map: &Map<String, Value>, list: &str| {
-            let list = map.get("builtins").and_then(|builtins| builtins.get(list)).and_then(Value::as_array);
+            let list = map
+                .get("builtins")
+                .and_then(|builtins| builtins.get(list))
+                .and_then(Value::as_array);
             list.cloned().unwrap_or_default()
         };
         // Of these two lists a workspace adds to what all share: it cannot open what the platform closed.
-        let lists = ["allow", "deny"].map(|list| (list, [denied(&below, list), denied(&own, list)].concat()));
+        let lists = ["allow", "deny"]
+            .map(|list| (list, [denied(&below, list), denied(&own, list)].concat()));
         let mut own = own;
         if let Some(model) = own.remove("model") {
             own.insert("model".to_owned(), as_map(model));
         }
         let mut merged = over(Value::Object(own), Value::Object(below));
         if let Some(Value::Object(builtins)) = merged.get_mut("builtins") {
-            builtins.extend(lists.into_iter().map(|(list, names)| (list.to_owned(), Value::Array(names))));
+            builtins.extend(
+                lists
+                    .into_iter()
+                    .map(|(list, names)| (list.to_owned(), Value::Array(names))),
+            );
         }
-        let kinds = shared.get("channels").and_then(Value::as_object).cloned().unwrap_or_default();
+        let kinds = shared
+            .get("channels")
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default();
         let one = merged.get("channel").cloned();
         if let Some(channel) = one.filter(Value::is_object) {
             merged["channel"] = with_defaults(channel, &kinds);
         }
         if let Some(Value::Array(channels)) = merged.get_mut("channels") {
-            channels.iter_mut().for_each(|channel| *channel = with_defaults(channel.take(), &kinds));
+            channels
+                .iter_mut()
+                .for_each(|channel| *channel = with_defaults(channel.take(), &kinds));
         }
         merged
     }
@@ -170,7 +205,9 @@ impl Layers {
     pub(super) fn came_from(&self, draft: &mut Draft<'_>, name: impl Fn(&str) -> Option<String>) {
         if let Some(shared) = &self.shared {
             draft.came_from(shared, |key| {
-                let key = key.strip_prefix("agent.").map_or_else(|| key.to_owned(), |rest| format!("model.{rest}"));
+                let key = key
+                    .strip_prefix("agent.")
+                    .map_or_else(|| key.to_owned(), |rest| format!("model.{rest}"));
                 name(&key)
             });
         }
@@ -180,10 +217,18 @@ impl Layers {
     }
 
     /// A finding about `key`, at the place that set it.
-    pub(super) fn finding(&self, severity: Severity, key: &str, message: impl Into<String>) -> Finding {
+    pub(super) fn finding(
+        &self,
+        severity: Severity,
+        key: &str,
+        message: impl Into<String>,
+    ) -> Finding {
         let own = self.own.as_ref().filter(|own| is_set(own, key));
         let shared_key = shared_key(key);
-        let shared = self.shared.as_ref().filter(|shared| own.is_none() && is_set(shared, &shared_key));
+        let shared = self
+            .shared
+            .as_ref()
+            .filter(|shared| own.is_none() && is_set(shared, &shared_key));
         match (own, shared, &self.own) {
             (_, Some(shared), _) => shared.finding(severity, &shared_key, message),
             (Some(own), None, _) | (None, None, Some(own)) => own.finding(severity, key, message),
@@ -195,7 +240,12 @@ impl Layers {
     pub(super) fn inactive(&self, draft: &mut Draft<'_>, keys: &[(&str, &str)]) {
         for (key, what) in keys {
             let own = self.own.as_ref().is_some_and(|own| is_set(own, key));
-            if own || self.shared.as_ref().is_some_and(|shared| is_set(shared, &shared_key(key))) {
+            if own
+                || self
+                    .shared
+                    .as_ref()
+                    .is_some_and(|shared| is_set(shared, &shared_key(key)))
+            {
                 draft.note(self.finding(Severity::Inactive, key, format!("{key}: {what}")));
             }
         }
@@ -225,8 +275,14 @@ fn shared_key(key: &str) -> String {
 }
 
 fn is_set(document: &Document, key: &str) -> bool {
-    let pointer = format!("/{}", key.replace('[', ".").replace(']', "").replace('.', "/"));
-    document.value().pointer(&pointer).is_some_and(|value| !value.is_null())
+    let pointer = format!(
+        "/{}",
+        key.replace('[', ".").replace(']', "").replace('.', "/")
+    );
+    document
+        .value()
+        .pointer(&pointer)
+        .is_some_and(|value| !value.is_null())
 }
 
 /// `upper` over `lower`: maps are merged, everything else is replaced.
@@ -246,7 +302,11 @@ fn over(upper: Value, lower: Value) -> Value {
 
 /// A channel over what all channels of its kind share.
 fn with_defaults(channel: Value, kinds: &Map<String, Value>) -> Value {
-    let kind = channel.get("type").and_then(Value::as_str).and_then(|kind| kinds.get(kind)).cloned();
+    let kind = channel
+        .get("type")
+        .and_then(Value::as_str)
+        .and_then(|kind| kinds.get(kind))
+        .cloned();
     over(channel, kind.unwrap_or(Value::Null))
 }
 
@@ -259,6 +319,9 @@ mod tests {
     fn maps_merge_and_everything_else_is_replaced() {
         let lower = json!({"a": {"x": 1, "y": [1, 2]}, "b": 1, "c": {"z": 1}});
         let upper = json!({"a": {"y": [3], "w": null}, "b": "two", "c": 5});
-        assert_eq!(over(upper, lower), json!({"a": {"x": 1, "y": [3], "w": null}, "b": "two", "c": 5}));
+        assert_eq!(
+            over(upper, lower),
+            json!({"a": {"x": 1, "y": [3], "w": null}, "b": "two", "c": 5})
+        );
     }
 }

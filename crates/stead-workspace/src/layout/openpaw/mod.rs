@@ -97,17 +97,33 @@ async fn form(cx: &LoadCx<'_>) -> Form {
 /// Notes which of the four files that say who the agent is are missing or empty.
 async fn identity(draft: &mut Draft<'_>, form: Form) {
     for (name, severity, says) in [
-        ("AGENT.md", Severity::Error, "what the agent can do and how it behaves"),
+        (
+            "AGENT.md",
+            Severity::Error,
+            "what the agent can do and how it behaves",
+        ),
         ("USER.md", Severity::Lax, "whom it serves"),
         ("SOUL.md", Severity::Lax, "its values and manner"),
-        ("HEARTBEAT.md", Severity::Lax, "what it is about; the agent keeps it"),
+        (
+            "HEARTBEAT.md",
+            Severity::Lax,
+            "what it is about; the agent keeps it",
+        ),
     ] {
         let file = form.agent(name);
         match draft.read(&file).await {
             None if draft.has_error(&file) => {}
-            None => draft.note(Finding::new(severity, &file, format!("is missing: it says {says}"))),
+            None => draft.note(Finding::new(
+                severity,
+                &file,
+                format!("is missing: it says {says}"),
+            )),
             Some(read) if read.text.trim().is_empty() && name != "HEARTBEAT.md" => {
-                draft.note(Finding::new(Severity::Lax, &file, format!("is empty: it says {says}")));
+                draft.note(Finding::new(
+                    Severity::Lax,
+                    &file,
+                    format!("is empty: it says {says}"),
+                ));
             }
             Some(_) => {}
         }
@@ -115,7 +131,12 @@ async fn identity(draft: &mut Draft<'_>, form: Form) {
 }
 
 /// Takes the settings in.
-fn take(draft: &mut Draft<'_>, layers: &Layers, settings: &Settings, catalogue: &BTreeMap<String, model::Provider>) {
+fn take(
+    draft: &mut Draft<'_>,
+    layers: &Layers,
+    settings: &Settings,
+    catalogue: &BTreeMap<String, model::Provider>,
+) {
     layers.came_from(draft, known_as);
     for (key, message) in settings.problems() {
         draft.note(layers.finding(Severity::Error, &key, message));
@@ -127,10 +148,14 @@ fn take(draft: &mut Draft<'_>, layers: &Layers, settings: &Settings, catalogue: 
     }
     match settings.model.settings(catalogue) {
         Ok(model) => {
-            if let Some(provider) = model.as_ref().and_then(|model| model.name.split(':').next())
+            if let Some(provider) = model
+                .as_ref()
+                .and_then(|model| model.name.split(':').next())
                 && !model::is_reachable(provider)
             {
-                let message = format!("model: models of {provider:?} cannot be asked; `stead models` lists providers");
+                let message = format!(
+                    "model: models of {provider:?} cannot be asked; `stead models` lists providers"
+                );
                 draft.note(layers.finding(Severity::Lax, "model.provider", message));
             }
             draft.config.model = model;
@@ -142,15 +167,24 @@ fn take(draft: &mut Draft<'_>, layers: &Layers, settings: &Settings, catalogue: 
     }
     let policy = &mut draft.config.policy;
     policy.max_steps = settings.model.max_turns.unwrap_or(policy.max_steps);
-    policy.run_timeout_seconds = settings.model.timeout_seconds.unwrap_or(policy.run_timeout_seconds);
-    let tool_seconds = settings.tool_timeouts.as_ref().and_then(|timeouts| timeouts.default_seconds);
+    policy.run_timeout_seconds = settings
+        .model
+        .timeout_seconds
+        .unwrap_or(policy.run_timeout_seconds);
+    let tool_seconds = settings
+        .tool_timeouts
+        .as_ref()
+        .and_then(|timeouts| timeouts.default_seconds);
     policy.tool_timeout_seconds = tool_seconds.unwrap_or(policy.tool_timeout_seconds);
     draft.config.description = settings.description.clone();
     draft.config.timezone = settings.timezone.clone();
     if let Some(compact) = &settings.auto_compact {
         let compaction = &mut draft.config.compaction;
         compaction.enabled = compact.enabled.unwrap_or(compaction.enabled);
-        compaction.trigger = compact.trigger.filter(|part| *part > 0.0).unwrap_or(compaction.trigger);
+        compaction.trigger = compact
+            .trigger
+            .filter(|part| *part > 0.0)
+            .unwrap_or(compaction.trigger);
         compaction.model = compact.summary_model.clone();
     }
     draft.config.search.embedding = settings.memory.as_ref().and_then(Memory::embedding);
@@ -165,7 +199,15 @@ fn take(draft: &mut Draft<'_>, layers: &Layers, settings: &Settings, catalogue: 
 
 /// The key under which a setting is known here.
 fn known_as(key: &str) -> Option<String> {
-    let same = ["name", "description", "timezone", "model", "model.temperature", "model.api_key", "model.base_url"];
+    let same = [
+        "name",
+        "description",
+        "timezone",
+        "model",
+        "model.temperature",
+        "model.api_key",
+        "model.base_url",
+    ];
     let known = match key {
         key if same.contains(&key) => key,
         key @ ("queue" | "queue.mode" | "queue.debounce_ms" | "queue.cap") => key,
@@ -175,46 +217,91 @@ fn known_as(key: &str) -> Option<String> {
         "model.max_turns" => "policy.max_steps",
         "model.timeout_seconds" => "policy.run_timeout_seconds",
         "tool_timeouts.default_seconds" => "policy.tool_timeout_seconds",
-        key => return Some(format!("approvals.{}", key.strip_prefix("approval_gates.tools.")?)),
+        key => {
+            return Some(format!(
+                "approvals.{}",
+                key.strip_prefix("approval_gates.tools.")?
+            ));
+        }
     };
     Some(known.to_owned())
 }
 
 /// Notes what is understood and comes in a later version.
-fn later(draft: &mut Draft<'_>, layers: &Layers, settings: &Settings, catalogue: &BTreeMap<String, model::Provider>) {
+fn later(
+    draft: &mut Draft<'_>,
+    layers: &Layers,
+    settings: &Settings,
+    catalogue: &BTreeMap<String, model::Provider>,
+) {
     layers.inactive(
         draft,
         &[
-            ("model.region", "regions come with the providers that have them"),
+            (
+                "model.region",
+                "regions come with the providers that have them",
+            ),
             ("channel", "channels come in a later version"),
             ("channels", "channels come in a later version"),
-            ("builtins.allow", "builtins that are not here yet come in a later version"),
+            (
+                "builtins.allow",
+                "builtins that are not here yet come in a later version",
+            ),
             ("workspace_tools", "custom tools run in a later version"),
             ("heartbeat", "check-ins come in a later version"),
-            ("approval_gates.timeout_seconds", "a question waits until it is answered"),
-            ("approval_gates.default_action", "a question waits until it is answered"),
-            ("memory.vector_store", "vectors are kept in the search index"),
-            ("session_ttl_minutes", "sessions of groups come with channels"),
+            (
+                "approval_gates.timeout_seconds",
+                "a question waits until it is answered",
+            ),
+            (
+                "approval_gates.default_action",
+                "a question waits until it is answered",
+            ),
+            (
+                "memory.vector_store",
+                "vectors are kept in the search index",
+            ),
+            (
+                "session_ttl_minutes",
+                "sessions of groups come with channels",
+            ),
             ("lifecycle", "notices come with channels"),
-            ("tool_timeouts.overrides", "limits of single tools come in a later version"),
+            (
+                "tool_timeouts.overrides",
+                "limits of single tools come in a later version",
+            ),
             ("lanes", "many runs at once come in a later version"),
         ],
     );
     layers.shared_inactive(draft);
     for name in settings.model.more.keys() {
         let key = format!("model.{name}");
-        layers.inactive(draft, &[(&key, "settings of a model's client have no effect here")]);
+        layers.inactive(
+            draft,
+            &[(&key, "settings of a model's client have no effect here")],
+        );
     }
     let later = |name: &&String| !tools::is_here(name);
-    for name in settings.builtins.iter().flat_map(|builtins| builtins.each.keys()).filter(later) {
+    for name in settings
+        .builtins
+        .iter()
+        .flat_map(|builtins| builtins.each.keys())
+        .filter(later)
+    {
         let key = format!("builtins.{name}");
         layers.inactive(draft, &[(&key, "this builtin comes in a later version")]);
     }
     if let Some(entry) = settings.model.entry(catalogue) {
         let region = entry.region.as_ref().map(|_| "region".to_owned());
         for name in entry.more.keys().cloned().chain(region) {
-            let key = format!("providers.{}.{name}", settings.model.provider.as_deref().unwrap_or_default());
-            layers.inactive(draft, &[(&key, "settings of a provider's client have no effect here")]);
+            let key = format!(
+                "providers.{}.{name}",
+                settings.model.provider.as_deref().unwrap_or_default()
+            );
+            layers.inactive(
+                draft,
+                &[(&key, "settings of a provider's client have no effect here")],
+            );
         }
     }
 }
@@ -225,18 +312,34 @@ fn named(draft: &mut Draft<'_>, settings: &Settings) {
     if let Some(folder) = folder
         && let Err(error) = workspace_name(folder)
     {
-        draft.note(Finding::new(Severity::Lax, ".", format!("the folder {folder:?}: {error}")));
+        draft.note(Finding::new(
+            Severity::Lax,
+            ".",
+            format!("the folder {folder:?}: {error}"),
+        ));
     }
-    let id = settings.name.as_deref().and_then(name::agent_id).or_else(|| folder.and_then(name::agent_id));
+    let id = settings
+        .name
+        .as_deref()
+        .and_then(name::agent_id)
+        .or_else(|| folder.and_then(name::agent_id));
     draft.config.name = Some(id.unwrap_or_else(AgentId::main));
 }
 
 fn tree(form: Form) -> Tree {
     let path = |text: &str| VPath::parse(text).unwrap_or(VPath::root());
     let shown = |name: &str, tag: &str| ContextFile::new(path(&form.agent(name)), tag);
-    let notes = ContextFile { shown: Shown::Notes, ..shown("HEARTBEAT.md", "heartbeat") };
+    let notes = ContextFile {
+        shown: Shown::Notes,
+        ..shown("HEARTBEAT.md", "heartbeat")
+    };
     Tree {
-        context: vec![shown("SOUL.md", "soul"), shown("AGENT.md", "agent"), shown("USER.md", "user"), notes],
+        context: vec![
+            shown("SOUL.md", "soul"),
+            shown("AGENT.md", "agent"),
+            shown("USER.md", "user"),
+            notes,
+        ],
         memory: None,
         days: None,
         knowledge: None,

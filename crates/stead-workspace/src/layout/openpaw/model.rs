@@ -46,7 +46,10 @@ pub(super) fn spelled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Mode
             f.write_str("`provider:model`, or a map with `provider:` and `model:`")
         }
         fn visit_str<E>(self, name: &str) -> Result<ModelSpec, E> {
-            Ok(ModelSpec { model: Some(name.to_owned()), ..ModelSpec::default() })
+            Ok(ModelSpec {
+                model: Some(name.to_owned()),
+                ..ModelSpec::default()
+            })
         }
         fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<ModelSpec, A::Error> {
             ModelSpec::deserialize(serde::de::value::MapAccessDeserializer::new(map))
@@ -68,9 +71,13 @@ pub(super) fn as_map(value: Value) -> Value {
         Value::Object(map) => map,
         other => return other,
     };
-    let named = map.get("provider").is_some_and(|provider| !provider.is_null());
+    let named = map
+        .get("provider")
+        .is_some_and(|provider| !provider.is_null());
     let split = match map.get("model").and_then(Value::as_str) {
-        Some(name) if !named => name.split_once(':').map(|(provider, model)| (provider.to_owned(), model.to_owned())),
+        Some(name) if !named => name
+            .split_once(':')
+            .map(|(provider, model)| (provider.to_owned(), model.to_owned())),
         Some(_) | None => None,
     };
     if let Some((provider, model)) = split {
@@ -82,7 +89,10 @@ pub(super) fn as_map(value: Value) -> Value {
 
 impl ModelSpec {
     /// The entry of `catalogue` that its provider is.
-    pub(super) fn entry<'a>(&self, catalogue: &'a BTreeMap<String, Provider>) -> Option<&'a Provider> {
+    pub(super) fn entry<'a>(
+        &self,
+        catalogue: &'a BTreeMap<String, Provider>,
+    ) -> Option<&'a Provider> {
         catalogue.get(self.provider.as_ref()?)
     }
 
@@ -91,14 +101,28 @@ impl ModelSpec {
         &self,
         catalogue: &BTreeMap<String, Provider>,
     ) -> Result<Option<ModelSettings>, (&'static str, String)> {
-        let Some(model) = self.model.as_deref().filter(|model| !model.trim().is_empty()) else {
+        let Some(model) = self
+            .model
+            .as_deref()
+            .filter(|model| !model.trim().is_empty())
+        else {
             return match &self.provider {
                 None => Ok(None),
-                Some(provider) => Err(("model", format!("model: which model of {provider}? Set model.model"))),
+                Some(provider) => Err((
+                    "model",
+                    format!("model: which model of {provider}? Set model.model"),
+                )),
             };
         };
-        let Some(provider) = self.provider.as_deref().filter(|provider| !provider.trim().is_empty()) else {
-            return Err(("model", format!("model: {model:?} is no model name: provider:model is needed")));
+        let Some(provider) = self
+            .provider
+            .as_deref()
+            .filter(|provider| !provider.trim().is_empty())
+        else {
+            return Err((
+                "model",
+                format!("model: {model:?} is no model name: provider:model is needed"),
+            ));
         };
         let entry = self.entry(catalogue).cloned().unwrap_or_default();
         Ok(Some(ModelSettings {
@@ -114,6 +138,8 @@ impl ModelSpec {
 
 /// Whether models of this provider can be asked.
 pub(super) fn is_reachable(provider: &str) -> bool {
-    let over_network = providers().iter().any(|known| known.name == provider || known.aliases.contains(&provider));
+    let over_network = providers()
+        .iter()
+        .any(|known| known.name == provider || known.aliases.contains(&provider));
     over_network || ["scripted", "record", "replay"].contains(&provider)
 }

@@ -40,7 +40,13 @@ pub fn workspace_name(name: &str) -> Result<(), WorkspaceNameError> {
 
 /// An agent's id made of a name that people read: `Research Assistant` is `research-assistant`.
 pub(super) fn agent_id(name: &str) -> Option<AgentId> {
-    let letter = |c: char| if c.is_alphanumeric() || c == '_' { c } else { '-' };
+    let letter = |c: char| {
+        if c.is_alphanumeric() || c == '_' {
+            c
+        } else {
+            '-'
+        }
+    };
     let lower: String = name.to_lowercase().chars().map(letter).collect();
     let words: Vec<&str> = lower.split('-').filter(|word| !word.is_empty()).collect();
     AgentId::new(words.join("-")).ok()

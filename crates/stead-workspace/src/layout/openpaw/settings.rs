@@ -80,7 +80,11 @@ pub(super) struct Builtin {
 
 impl Default for Builtin {
     fn default() -> Self {
-        Self { enabled: true, _config: Map::new(), _own: Map::new() }
+        Self {
+            enabled: true,
+            _config: Map::new(),
+            _own: Map::new(),
+        }
     }
 }
 
@@ -121,7 +125,10 @@ pub(super) struct Gate {
 
 impl Default for Gate {
     fn default() -> Self {
-        Self { require_approval: true, _show_args: true }
+        Self {
+            require_approval: true,
+            _show_args: true,
+        }
     }
 }
 
@@ -137,11 +144,19 @@ pub(super) struct Memory {
 impl Memory {
     /// Who tells the meaning of what was said; nobody unless it is switched on, for it leaves the machine.
     pub(super) fn embedding(&self) -> Option<EmbeddingSettings> {
-        let Embedding { provider, model, api_key } = &self.embedding;
+        let Embedding {
+            provider,
+            model,
+            api_key,
+        } = &self.embedding;
         let (provider, model) = (provider.as_deref().unwrap_or("openai"), model.as_deref());
         let name = format!("{provider}:{}", model.unwrap_or("text-embedding-3-small"));
         let api_key = api_key.clone();
-        self.enabled.then(|| EmbeddingSettings { name, api_key, ..EmbeddingSettings::default() })
+        self.enabled.then(|| EmbeddingSettings {
+            name,
+            api_key,
+            ..EmbeddingSettings::default()
+        })
     }
 }
 
@@ -204,7 +219,10 @@ pub(super) struct Lanes {
 impl Settings {
     /// Every channel, with the key it stands at.
     pub(super) fn all_channels(&self) -> impl Iterator<Item = (String, &Channel)> {
-        let one = self.channel.iter().map(|channel| ("channel".to_owned(), channel));
+        let one = self
+            .channel
+            .iter()
+            .map(|channel| ("channel".to_owned(), channel));
         let many = self.channels.iter().flatten().enumerate();
         one.chain(many.map(|(i, channel)| (format!("channels[{i}]"), channel)))
     }
@@ -220,13 +238,28 @@ impl Settings {
         least("model.max_turns", self.model.max_turns.map(u64::from), 1);
         least("model.timeout_seconds", self.model.timeout_seconds, 1);
         let gates = self.approval_gates.as_ref();
-        least("approval_gates.timeout_seconds", gates.and_then(|gates| gates.timeout_seconds), 1);
-        let store = self.memory.as_ref().and_then(|memory| memory.vector_store.as_ref());
-        least("memory.vector_store.dimensions", store.and_then(|store| store.dimensions).map(u64::from), 1);
+        least(
+            "approval_gates.timeout_seconds",
+            gates.and_then(|gates| gates.timeout_seconds),
+            1,
+        );
+        let store = self
+            .memory
+            .as_ref()
+            .and_then(|memory| memory.vector_store.as_ref());
+        least(
+            "memory.vector_store.dimensions",
+            store.and_then(|store| store.dimensions).map(u64::from),
+            1,
+        );
         if let Some(timeouts) = &self.tool_timeouts {
             least("tool_timeouts.default_seconds", timeouts.default_seconds, 1);
             for (tool, seconds) in &timeouts.overrides {
-                least(&format!("tool_timeouts.overrides.{tool}"), Some(*seconds), 1);
+                least(
+                    &format!("tool_timeouts.overrides.{tool}"),
+                    Some(*seconds),
+                    1,
+                );
             }
         }
         if let Some(lanes) = &self.lanes {
@@ -235,19 +268,42 @@ impl Settings {
                 ("subagent_concurrency", lanes.subagent_concurrency),
                 ("cron_concurrency", lanes.cron_concurrency),
             ];
-            all.iter().for_each(|(key, number)| least(&format!("lanes.{key}"), number.map(u64::from), 1));
+            all.iter()
+                .for_each(|(key, number)| least(&format!("lanes.{key}"), number.map(u64::from), 1));
         }
-        let queue = self.queue.as_ref().and_then(|queue| queue.settings().problem());
+        let queue = self
+            .queue
+            .as_ref()
+            .and_then(|queue| queue.settings().problem());
         problems.extend(queue.map(|(key, message)| (key.to_owned(), message)));
-        let mut wrong = |key: &str, message: String| problems.push((key.to_owned(), format!("{key}: {message}")));
-        if self.model.temperature.is_some_and(|t| !(0.0..=2.0).contains(&t)) {
-            wrong("model.temperature", "a number from 0 to 2 is needed here".to_owned());
+        let mut wrong = |key: &str, message: String| {
+            problems.push((key.to_owned(), format!("{key}: {message}")))
+        };
+        if self
+            .model
+            .temperature
+            .is_some_and(|t| !(0.0..=2.0).contains(&t))
+        {
+            wrong(
+                "model.temperature",
+                "a number from 0 to 2 is needed here".to_owned(),
+            );
         }
-        let trigger = self.auto_compact.as_ref().and_then(|compact| compact.trigger);
+        let trigger = self
+            .auto_compact
+            .as_ref()
+            .and_then(|compact| compact.trigger);
         if trigger.is_some_and(|trigger| !(0.0..=1.0).contains(&trigger)) {
-            wrong("auto_compact.trigger", "a number from 0 to 1 is needed here: a part of the context".to_owned());
+            wrong(
+                "auto_compact.trigger",
+                "a number from 0 to 1 is needed here: a part of the context".to_owned(),
+            );
         }
-        if let Some(message) = self.timezone.as_deref().and_then(crate::config::unknown_timezone) {
+        if let Some(message) = self
+            .timezone
+            .as_deref()
+            .and_then(crate::config::unknown_timezone)
+        {
             problems.push(("timezone".to_owned(), message));
         }
         problems.extend(self.heartbeat.iter().flat_map(Heartbeat::problems));

@@ -34,11 +34,19 @@ pub(super) async fn custom(draft: &mut Draft<'_>, folder: &str) {
     for (name, kind) in draft.names(folder).await {
         let what = match kind {
             FileKind::Directory | FileKind::Other => continue,
-            FileKind::File if name == "requirements.txt" => "packages of custom tools are installed in a later version",
-            FileKind::File if name.ends_with(".py") && !name.starts_with('_') => "custom tools run in a later version",
+            FileKind::File if name == "requirements.txt" => {
+                "packages of custom tools are installed in a later version"
+            }
+            FileKind::File if name.ends_with(".py") && !name.starts_with('_') => {
+                "custom tools run in a later version"
+            }
             FileKind::File => continue,
         };
-        draft.note(Finding::new(Severity::Inactive, format!("{folder}/{name}"), what));
+        draft.note(Finding::new(
+            Severity::Inactive,
+            format!("{folder}/{name}"),
+            what,
+        ));
     }
 }
 
@@ -46,8 +54,9 @@ pub(super) async fn custom(draft: &mut Draft<'_>, folder: &str) {
 pub(super) fn deny(draft: &mut Draft<'_>, layers: &Layers, settings: &Settings) {
     if let Some(builtins) = &settings.builtins {
         let listed = [("allow", &builtins.allow), ("deny", &builtins.deny)];
-        for (list, i, name) in
-            listed.iter().flat_map(|(list, names)| names.iter().enumerate().map(move |(i, n)| (list, i, n)))
+        for (list, i, name) in listed
+            .iter()
+            .flat_map(|(list, names)| names.iter().enumerate().map(move |(i, n)| (list, i, n)))
         {
             if let Some(message) = unknown(name) {
                 draft.note(layers.finding(
@@ -57,27 +66,55 @@ pub(super) fn deny(draft: &mut Draft<'_>, layers: &Layers, settings: &Settings) 
                 ));
             }
         }
-        for name in builtins.each.keys().filter(|name| !BUILTINS.iter().any(|(known, ..)| known == name)) {
-            let message = format!("builtins: {}", unknown(name).unwrap_or_else(|| format!("{name} is no builtin")));
+        for name in builtins
+            .each
+            .keys()
+            .filter(|name| !BUILTINS.iter().any(|(known, ..)| known == name))
+        {
+            let message = format!(
+                "builtins: {}",
+                unknown(name).unwrap_or_else(|| format!("{name} is no builtin"))
+            );
             draft.note(layers.finding(Severity::Error, &format!("builtins.{name}"), message));
         }
         let is_off = |name: &str, group: &str| {
-            let named = |list: &[String]| list.iter().any(|entry| entry == name || *entry == format!("group:{group}"));
-            let off = builtins.each.get(name).and_then(Option::as_ref).is_some_and(|builtin| !builtin.enabled);
+            let named = |list: &[String]| {
+                list.iter()
+                    .any(|entry| entry == name || *entry == format!("group:{group}"))
+            };
+            let off = builtins
+                .each
+                .get(name)
+                .and_then(Option::as_ref)
+                .is_some_and(|builtin| !builtin.enabled);
             off || named(&builtins.deny) || (!builtins.allow.is_empty() && !named(&builtins.allow))
         };
-        let off = BUILTINS.iter().filter(|(name, group, _)| is_off(name, group));
-        draft.config.disable.0.extend(off.filter_map(|(_, _, switch)| *switch));
-        draft.tools.deny.extend(builtins.deny.iter().filter_map(|name| ours(name)));
+        let off = BUILTINS
+            .iter()
+            .filter(|(name, group, _)| is_off(name, group));
+        draft
+            .config
+            .disable
+            .0
+            .extend(off.filter_map(|(_, _, switch)| *switch));
+        draft
+            .tools
+            .deny
+            .extend(builtins.deny.iter().filter_map(|name| ours(name)));
     }
     if let Some(lists) = &settings.workspace_tools {
-        draft.tools.deny.extend(lists.deny.iter().filter_map(|name| ours(name)));
+        draft
+            .tools
+            .deny
+            .extend(lists.deny.iter().filter_map(|name| ours(name)));
     }
 }
 
 /// Makes the tools of `approval_gates` wait for a person.
 pub(super) fn gate(draft: &mut Draft<'_>, layers: &Layers, settings: &Settings) {
-    let Some(gates) = &settings.approval_gates else { return };
+    let Some(gates) = &settings.approval_gates else {
+        return;
+    };
     if !gates.enabled && !gates.tools.is_empty() {
         let text = "approval_gates: nothing waits for a person without `enabled: true`";
         draft.note(layers.finding(Severity::Warning, "approval_gates", text));
@@ -86,7 +123,13 @@ pub(super) fn gate(draft: &mut Draft<'_>, layers: &Layers, settings: &Settings) 
     for (name, gate) in &gates.tools {
         let asks = gate.clone().unwrap_or_default().require_approval;
         match ours(name).or_else(|| command_tool(name)) {
-            Some(tool) => drop(draft.config.approvals.insert(tool, Approval { asks, ..Approval::default() })),
+            Some(tool) => drop(draft.config.approvals.insert(
+                tool,
+                Approval {
+                    asks,
+                    ..Approval::default()
+                },
+            )),
             None => {
                 let key = format!("approval_gates.tools.{name}");
                 let message = format!("{key}: there is no tool {name} in this version");
@@ -98,27 +141,37 @@ pub(super) fn gate(draft: &mut Draft<'_>, layers: &Layers, settings: &Settings) 
 
 /// The canonical name of a tool that we have.
 fn ours(name: &str) -> Option<String> {
-    known_tool(name).filter(|tool| tool.here == Here::Now).map(|tool| tool.name.to_owned())
+    known_tool(name)
+        .filter(|tool| tool.here == Here::Now)
+        .map(|tool| tool.name.to_owned())
 }
 
 /// Whether a builtin does its work here, and so its settings are heard.
 pub(super) fn is_here(name: &str) -> bool {
-    BUILTINS.iter().any(|(builtin, _, switch)| *builtin == name && switch.is_some())
+    BUILTINS
+        .iter()
+        .any(|(builtin, _, switch)| *builtin == name && switch.is_some())
 }
 
 /// The tool that runs commands, by any of its names.
 fn command_tool(name: &str) -> Option<String> {
-    known_tool(name).filter(|tool| tool.name == "execute").map(|tool| tool.name.to_owned())
+    known_tool(name)
+        .filter(|tool| tool.name == "execute")
+        .map(|tool| tool.name.to_owned())
 }
 
 /// What is wrong with a name in a list of builtins, if it is none.
 fn unknown(name: &str) -> Option<String> {
-    let groups: Vec<String> = BUILTINS.iter().map(|(_, group, _)| format!("group:{group}")).collect();
+    let groups: Vec<String> = BUILTINS
+        .iter()
+        .map(|(_, group, _)| format!("group:{group}"))
+        .collect();
     let names = BUILTINS.iter().map(|(name, ..)| *name);
     let known: Vec<&str> = names.chain(groups.iter().map(String::as_str)).collect();
     if known.contains(&name) || ours(name).is_some() {
         return None;
     }
-    let near = crate::nearest(name, &known).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    let near = crate::nearest(name, &known)
+        .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
     Some(format!("there is no builtin {name:?}{near}"))
 }

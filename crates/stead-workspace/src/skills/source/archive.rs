@@ -83,16 +83,20 @@ impl Bundle {
         match format {
             ArchiveFormat::Zip => zip::read(packed),
             ArchiveFormat::Tar => tar::read(packed, packed.len() as u64, Links::Refused),
-            ArchiveFormat::TarGz => {
-                tar::read(flate2::read::MultiGzDecoder::new(packed), packed.len() as u64, Links::Refused)
-            }
+            ArchiveFormat::TarGz => tar::read(
+                flate2::read::MultiGzDecoder::new(packed),
+                packed.len() as u64,
+                Links::Refused,
+            ),
         }
     }
 }
 
 /// How many bytes an archive of `packed` bytes may unpack to.
 pub(crate) fn allowance(packed: u64) -> u64 {
-    packed.saturating_mul(MAX_RATIO).clamp(FREE_BYTES, MAX_UNPACKED_BYTES)
+    packed
+        .saturating_mul(MAX_RATIO)
+        .clamp(FREE_BYTES, MAX_UNPACKED_BYTES)
 }
 
 /// Files as they come out of an archive, each checked against all before it.
@@ -115,13 +119,23 @@ enum Entry {
 impl Unpacking {
     pub(crate) fn new(allowance: u64) -> Self {
         let (bundle, folded) = (Bundle::default(), BTreeMap::new());
-        Self { bundle, folded, entries: 0, bytes: 0, allowance }
+        Self {
+            bundle,
+            folded,
+            entries: 0,
+            bytes: 0,
+            allowance,
+        }
     }
 
     /// Counts an entry of any kind.
     pub(crate) fn count(&mut self) -> Result<(), ArchiveError> {
         self.entries += 1;
-        if self.entries > MAX_ENTRIES { Err(ArchiveError::TooMany) } else { Ok(()) }
+        if self.entries > MAX_ENTRIES {
+            Err(ArchiveError::TooMany)
+        } else {
+            Ok(())
+        }
     }
 
     /// How many bytes the next file may have.
@@ -135,7 +149,11 @@ impl Unpacking {
 
     pub(crate) fn directory(&mut self, name: &str) -> Result<(), ArchiveError> {
         let path = entry_path(name.strip_suffix('/').unwrap_or(name))?;
-        if path.is_root() { Ok(()) } else { self.claim(&path, Entry::Directory) }
+        if path.is_root() {
+            Ok(())
+        } else {
+            self.claim(&path, Entry::Directory)
+        }
     }
 
     pub(crate) fn link(&mut self, name: &str) -> Result<(), ArchiveError> {
@@ -144,7 +162,12 @@ impl Unpacking {
         Ok(())
     }
 
-    pub(crate) fn file(&mut self, name: &str, content: Vec<u8>, mode: u32) -> Result<(), ArchiveError> {
+    pub(crate) fn file(
+        &mut self,
+        name: &str,
+        content: Vec<u8>,
+        mode: u32,
+    ) -> Result<(), ArchiveError> {
         let path = entry_path(name)?;
         if path.is_root() {
             return Err(bad_name(name, "is no name"));
@@ -155,7 +178,13 @@ impl Unpacking {
         }
         self.claim(&path, Entry::File)?;
         let executable = mode & 0o111 != 0;
-        self.bundle.files.insert(path, BundleFile { content: Bytes::from(content), executable });
+        self.bundle.files.insert(
+            path,
+            BundleFile {
+                content: Bytes::from(content),
+                executable,
+            },
+        );
         Ok(())
     }
 
@@ -189,17 +218,25 @@ impl Unpacking {
 /// A name as the least exact file system would keep it.
 pub(crate) fn folded(name: &str) -> String {
     use unicode_normalization::UnicodeNormalization;
-    name.nfc().collect::<String>().to_lowercase().nfc().collect()
+    name.nfc()
+        .collect::<String>()
+        .to_lowercase()
+        .nfc()
+        .collect()
 }
 
 fn bad_name(name: &str, reason: &'static str) -> ArchiveError {
-    ArchiveError::Name { name: name.to_owned(), reason }
+    ArchiveError::Name {
+        name: name.to_owned(),
+        reason,
+    }
 }
 
 /// The path that an entry's name means, if it means the same everywhere.
 fn entry_path(name: &str) -> Result<VPath, ArchiveError> {
     let bytes = name.as_bytes();
-    let is_drive = bytes.first().is_some_and(u8::is_ascii_alphabetic) && bytes.get(1) == Some(&b':');
+    let is_drive =
+        bytes.first().is_some_and(u8::is_ascii_alphabetic) && bytes.get(1) == Some(&b':');
     let reason = match () {
         () if name.contains('\0') => Some("contains a NUL"),
         () if name.chars().any(char::is_control) => Some("contains a control character"),
@@ -213,7 +250,8 @@ fn entry_path(name: &str) -> Result<VPath, ArchiveError> {
         return Err(bad_name(name, reason));
     }
     let rest = name.strip_prefix("./").unwrap_or(name);
-    if rest != "." && !rest.is_empty() && rest.split('/').any(|part| part.is_empty() || part == ".") {
+    if rest != "." && !rest.is_empty() && rest.split('/').any(|part| part.is_empty() || part == ".")
+    {
         return Err(bad_name(name, "has an empty part"));
     }
     VPath::parse(rest).map_err(|_| bad_name(name, "is too long, or begins with `~`"))

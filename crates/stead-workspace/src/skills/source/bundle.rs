@@ -91,7 +91,11 @@ impl Skills {
 
 impl Bundle {
     /// The files below `root`, without what git and package managers keep there.
-    pub(crate) async fn from_files(files: &dyn Vfs, root: &VPath, progress: &Progress) -> Result<Self, SourceError> {
+    pub(crate) async fn from_files(
+        files: &dyn Vfs,
+        root: &VPath,
+        progress: &Progress,
+    ) -> Result<Self, SourceError> {
         let mut bundle = Self::default();
         let mut bytes = 0;
         let mut open = vec![root.clone()];
@@ -105,23 +109,41 @@ impl Bundle {
                 let inside = below(root, &path)?;
                 entries += 1;
                 if entries > MAX_ENTRIES {
-                    let reason = format!("has more than {MAX_ENTRIES} entries; name a smaller directory");
-                    return Err(SourceError::Content { path: root.clone(), reason });
+                    let reason =
+                        format!("has more than {MAX_ENTRIES} entries; name a smaller directory");
+                    return Err(SourceError::Content {
+                        path: root.clone(),
+                        reason,
+                    });
                 }
                 match entry.kind {
                     _ if entry.link => bundle.links.push(inside),
                     FileKind::Directory => open.push(path),
                     FileKind::Other => bundle.links.push(inside),
                     FileKind::File => {
-                        let range = ReadRange { offset: 0, len: MAX_UNPACKED_BYTES - bytes + 1 };
+                        let range = ReadRange {
+                            offset: 0,
+                            len: MAX_UNPACKED_BYTES - bytes + 1,
+                        };
                         let content = files.read(&path, range).await?.0;
                         bytes += content.len() as u64;
                         if bytes > MAX_UNPACKED_BYTES {
-                            let reason = format!("has more than {MAX_UNPACKED_BYTES} bytes; name a smaller directory");
-                            return Err(SourceError::Content { path: root.clone(), reason });
+                            let reason = format!(
+                                "has more than {MAX_UNPACKED_BYTES} bytes; name a smaller directory"
+                            );
+                            return Err(SourceError::Content {
+                                path: root.clone(),
+                                reason,
+                            });
                         }
                         let executable = entry.mode.is_some_and(|mode| mode & 0o111 != 0);
-                        bundle.files.insert(inside, BundleFile { content, executable });
+                        bundle.files.insert(
+                            inside,
+                            BundleFile {
+                                content,
+                                executable,
+                            },
+                        );
                         progress.step();
                     }
                 }
@@ -141,8 +163,12 @@ impl Bundle {
                 .map(|(path, file)| Ok((below(&dir, path)?, file.clone())))
                 .collect::<Result<_, SourceError>>()?;
             if let Some(link) = self.links.iter().find(|link| dir.contains(link)) {
-                let reason = "is a link or not a regular file, and skills must be plain files".to_owned();
-                return Err(SourceError::Content { path: link.clone(), reason });
+                let reason =
+                    "is a link or not a regular file, and skills must be plain files".to_owned();
+                return Err(SourceError::Content {
+                    path: link.clone(),
+                    reason,
+                });
             }
             refuse_collisions(&dir, &files)?;
             let text = &self.files[&dir.join(SKILL_FILE).map_err(VfsError::from)?].content;
@@ -150,14 +176,25 @@ impl Bundle {
             match load(Flavor::Standard, dir_name, text) {
                 Ok(text) => {
                     // The root of an archive is called what the archive is called; the skill knows better.
-                    let dir = if dir.is_root() { root_name(&text.header.name, name) } else { dir_name.to_owned() };
-                    skills.usable.push(BundledSkill { name: text.header.name, dir, files });
+                    let dir = if dir.is_root() {
+                        root_name(&text.header.name, name)
+                    } else {
+                        dir_name.to_owned()
+                    };
+                    skills.usable.push(BundledSkill {
+                        name: text.header.name,
+                        dir,
+                        files,
+                    });
                 }
                 Err(problem) => skills.broken.push((dir, problem)),
             }
         }
         skills.usable.sort_by(|a, b| a.dir.cmp(&b.dir));
-        let twice = skills.usable.windows(2).find(|pair| folded(&pair[0].dir) == folded(&pair[1].dir));
+        let twice = skills
+            .usable
+            .windows(2)
+            .find(|pair| folded(&pair[0].dir) == folded(&pair[1].dir));
         if let Some([skill, _]) = twice {
             let path = VPath::parse(&skill.dir).map_err(VfsError::from)?;
             return Err(SourceError::Content {
@@ -191,7 +228,11 @@ fn root_name(name: &str, otherwise: &str) -> String {
     let fits = !name.starts_with(['.', '_'])
         && VPath::parse(name).is_ok_and(|path| path.as_str() == name)
         && !name.contains('/');
-    if fits { name.to_owned() } else { otherwise.to_owned() }
+    if fits {
+        name.to_owned()
+    } else {
+        otherwise.to_owned()
+    }
 }
 
 fn is_left_out(name: &str) -> bool {
@@ -203,7 +244,10 @@ fn refuse_collisions(dir: &VPath, files: &BTreeMap<VPath, BundleFile>) -> Result
     for path in files.keys() {
         if let Some(other) = seen.insert(folded(path.as_str()), path) {
             let reason = format!("would be one file with {other} where case does not matter");
-            return Err(SourceError::Content { path: dir.join(path.as_str()).map_err(VfsError::from)?, reason });
+            return Err(SourceError::Content {
+                path: dir.join(path.as_str()).map_err(VfsError::from)?,
+                reason,
+            });
         }
     }
     Ok(())

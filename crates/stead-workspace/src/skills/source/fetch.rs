@@ -37,23 +37,36 @@ impl Source {
             }
             SourceKind::Directory => {
                 let files = local(&address)?;
-                (Bundle::from_files(&files, &VPath::root(), progress).await?, None)
+                (
+                    Bundle::from_files(&files, &VPath::root(), progress).await?,
+                    None,
+                )
             }
             SourceKind::Archive => (archive(&address, progress).await?, None),
             SourceKind::Store => {
                 require_file(&address).await?;
                 let files = self.open_store(lookup).await?;
-                (Bundle::from_files(&files, &VPath::root(), progress).await?, None)
+                (
+                    Bundle::from_files(&files, &VPath::root(), progress).await?,
+                    None,
+                )
             }
         };
         progress.enter(Phase::Checking, 0);
         let skills = bundle.skills(name)?;
         if skills.usable.is_empty() {
-            let broken = skills.broken.iter().map(|(dir, problem)| format!("; {dir}/SKILL.md:{problem}"));
+            let broken = skills
+                .broken
+                .iter()
+                .map(|(dir, problem)| format!("; {dir}/SKILL.md:{problem}"));
             return Err(SourceError::NoSkills(self.from.clone(), broken.collect()));
         }
         let pinned = commit.unwrap_or_else(|| format!("sha256:{}", skills.hash()));
-        Ok(Fetched { source: self.clone(), pinned, skills })
+        Ok(Fetched {
+            source: self.clone(),
+            pinned,
+            skills,
+        })
     }
 }
 
@@ -64,38 +77,54 @@ impl Source {
         lookup: &(dyn Fn(&str) -> Option<String> + Sync),
     ) -> Result<stead_vfs::StoreVfs, SourceError> {
         if self.kind != SourceKind::Store {
-            let text = format!("{} is no store; there are sqlite:, postgres://, mysql:// and redis://", self.from);
+            let text = format!(
+                "{} is no store; there are sqlite:, postgres://, mysql:// and redis://",
+                self.from
+            );
             return Err(SourceError::Address(text));
         }
-        Ok(published(stead_store::connect(&self.address(lookup)?.0).await?))
+        Ok(published(
+            stead_store::connect(&self.address(lookup)?.0).await?,
+        ))
     }
 }
 
 impl Fetched {
     /// What was found and cannot be used: directory, line, column and reason.
     pub fn left_out(&self) -> Vec<String> {
-        self.skills.broken.iter().map(|(dir, problem)| format!("{dir}/SKILL.md:{problem}")).collect()
+        self.skills
+            .broken
+            .iter()
+            .map(|(dir, problem)| format!("{dir}/SKILL.md:{problem}"))
+            .collect()
     }
 }
 
 fn local(dir: &str) -> Result<LocalVfs, SourceError> {
     LocalVfs::open(Path::new(dir), Arc::new(OsDisk)).map_err(|error| match error {
         VfsError::NotFound(_) => SourceError::Address(format!("there is no directory {dir}")),
-        VfsError::NotDirectory(_) => {
-            SourceError::Address(format!("{dir} is a file, and not a .zip, .tar, .tar.gz or .tgz"))
-        }
+        VfsError::NotDirectory(_) => SourceError::Address(format!(
+            "{dir} is a file, and not a .zip, .tar, .tar.gz or .tgz"
+        )),
         error => error.into(),
     })
 }
 
 /// A store that is a file must be there: connecting would make it.
 async fn require_file(address: &str) -> Result<(), SourceError> {
-    let Some(path) = address.strip_prefix("sqlite:") else { return Ok(()) };
+    let Some(path) = address.strip_prefix("sqlite:") else {
+        return Ok(());
+    };
     let (dir, name) = path.rsplit_once('/').unwrap_or((".", path));
     let name = name.split('?').next().unwrap_or(name);
-    match local(if dir.is_empty() { "/" } else { dir })?.stat(&VPath::parse(name).map_err(VfsError::from)?).await {
+    match local(if dir.is_empty() { "/" } else { dir })?
+        .stat(&VPath::parse(name).map_err(VfsError::from)?)
+        .await
+    {
         Ok(_) => Ok(()),
-        Err(VfsError::NotFound(_)) => Err(SourceError::Address(format!("there is no store {path}"))),
+        Err(VfsError::NotFound(_)) => {
+            Err(SourceError::Address(format!("there is no store {path}")))
+        }
         Err(error) => Err(error.into()),
     }
 }
@@ -103,14 +132,21 @@ async fn require_file(address: &str) -> Result<(), SourceError> {
 async fn archive(path: &str, progress: &Progress) -> Result<Bundle, SourceError> {
     let (dir, name) = path.rsplit_once('/').unwrap_or((".", path));
     let Some(format) = ArchiveFormat::of_name(name) else {
-        return Err(SourceError::Address(format!("{path} is not a .zip, .tar, .tar.gz or .tgz")));
+        return Err(SourceError::Address(format!(
+            "{path} is not a .zip, .tar, .tar.gz or .tgz"
+        )));
     };
     let files = local(if dir.is_empty() { "/" } else { dir })?;
     let file = VPath::parse(name).map_err(VfsError::from)?;
-    let range = ReadRange { offset: 0, len: MAX_PACKED_BYTES + 1 };
+    let range = ReadRange {
+        offset: 0,
+        len: MAX_PACKED_BYTES + 1,
+    };
     let packed = match files.read(&file, range).await {
         Ok((packed, _)) => packed,
-        Err(VfsError::NotFound(_)) => return Err(SourceError::Address(format!("there is no file {path}"))),
+        Err(VfsError::NotFound(_)) => {
+            return Err(SourceError::Address(format!("there is no file {path}")));
+        }
         Err(error) => return Err(error.into()),
     };
     progress.enter(Phase::Checking, 0);

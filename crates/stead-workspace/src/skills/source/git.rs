@@ -50,25 +50,51 @@ const NOT_INHERITED: [&str; 8] = [
 ];
 
 /// The files of the repository at `url`, at `rev` or else its HEAD, and the commit that was.
-pub(crate) async fn fetch(url: &str, rev: Option<&str>, secrets: &[String]) -> Result<(Bundle, String), SourceError> {
+pub(crate) async fn fetch(
+    url: &str,
+    rev: Option<&str>,
+    secrets: &[String],
+) -> Result<(Bundle, String), SourceError> {
     let scratch = tempfile::Builder::new().prefix("stead-git-").tempdir();
-    let scratch = scratch.map_err(|error| SourceError::Git(format!("no place for the repository: {error}")))?;
-    let repository = Repository { dir: scratch.path(), url, secrets };
+    let scratch = scratch
+        .map_err(|error| SourceError::Git(format!("no place for the repository: {error}")))?;
+    let repository = Repository {
+        dir: scratch.path(),
+        url,
+        secrets,
+    };
     repository.git(&["init", "--quiet", "--bare", "."]).await?;
     let wanted = rev.unwrap_or("HEAD");
-    let shallow =
-        repository.git(&["fetch", "--quiet", "--depth=1", "--no-tags", "--end-of-options", REMOTE, wanted]).await;
+    let shallow = repository
+        .git(&[
+            "fetch",
+            "--quiet",
+            "--depth=1",
+            "--no-tags",
+            "--end-of-options",
+            REMOTE,
+            wanted,
+        ])
+        .await;
     let commit = match (shallow, rev) {
         (Ok(_), _) => repository.commit("FETCH_HEAD").await?,
         (Err(error), None) => return Err(error),
         // A shortened commit, or a server that gives out only branches and tags.
         (Err(error), Some(rev)) => {
-            let all = ["fetch", "--quiet", "--tags", REMOTE, "+refs/heads/*:refs/heads/*"];
+            let all = [
+                "fetch",
+                "--quiet",
+                "--tags",
+                REMOTE,
+                "+refs/heads/*:refs/heads/*",
+            ];
             repository.git(&all).await.map_err(|_| error)?;
             repository.commit(rev).await?
         }
     };
-    let packed = repository.git(&["archive", "--format=tar", &commit]).await?;
+    let packed = repository
+        .git(&["archive", "--format=tar", &commit])
+        .await?;
     let bundle = tar::read(&*packed, packed.len() as u64, Links::Noted)?;
     Ok((bundle, commit))
 }
@@ -82,41 +108,79 @@ struct Repository<'a> {
 impl Repository<'_> {
     async fn commit(&self, rev: &str) -> Result<String, SourceError> {
         let name = format!("{rev}^{{commit}}");
-        let found = self.git(&["rev-parse", "--verify", "--quiet", "--end-of-options", &name]).await;
-        let found =
-            found.map_err(|_| SourceError::Git(format!("the repository has no branch, tag or commit {rev}")))?;
+        let found = self
+            .git(&[
+                "rev-parse",
+                "--verify",
+                "--quiet",
+                "--end-of-options",
+                &name,
+            ])
+            .await;
+        let found = found.map_err(|_| {
+            SourceError::Git(format!("the repository has no branch, tag or commit {rev}"))
+        })?;
         let commit = String::from_utf8_lossy(&found).trim().to_owned();
         let is_commit = commit.len() >= 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if is_commit { Ok(commit) } else { Err(SourceError::Git(format!("{rev} is not a commit"))) }
+        if is_commit {
+            Ok(commit)
+        } else {
+            Err(SourceError::Git(format!("{rev} is not a commit")))
+        }
     }
 
     /// Runs one command to its end and gives what it printed.
     async fn git(&self, args: &[&str]) -> Result<Vec<u8>, SourceError> {
         let mut command = Command::new("git");
-        command.args(args).current_dir(self.dir).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .args(args)
+            .current_dir(self.dir)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         // Whoever would ask a person asks `true` instead, and gets no answer.
-        command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_ASKPASS", "true");
-        command.env("SSH_ASKPASS", "true").env("SSH_ASKPASS_REQUIRE", "force").env("LC_ALL", "C");
+        command
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .env("GIT_ASKPASS", "true");
+        command
+            .env("SSH_ASKPASS", "true")
+            .env("SSH_ASKPASS_REQUIRE", "force")
+            .env("LC_ALL", "C");
         for name in NOT_INHERITED {
             command.env_remove(name);
         }
         let address = (format!("remote.{REMOTE}.url"), self.url.to_owned());
-        let settings = SETTINGS.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).chain([address]);
+        let settings = SETTINGS
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .chain([address]);
         for (i, (key, value)) in settings.enumerate() {
-            command.env(format!("GIT_CONFIG_KEY_{i}"), key).env(format!("GIT_CONFIG_VALUE_{i}"), value);
+            command
+                .env(format!("GIT_CONFIG_KEY_{i}"), key)
+                .env(format!("GIT_CONFIG_VALUE_{i}"), value);
             command.env("GIT_CONFIG_COUNT", (i + 1).to_string());
         }
         // A group of its own, so that whatever git starts ends with it.
         let child = command.process_group(0).kill_on_drop(true).spawn();
         let child = child.map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => SourceError::Git("there is no command `git`; install it".to_owned()),
+            std::io::ErrorKind::NotFound => {
+                SourceError::Git("there is no command `git`; install it".to_owned())
+            }
             _ => SourceError::Git(format!("cannot be run: {error}")),
         })?;
         let mut owned = Owned(child);
         match tokio::time::timeout(DEADLINE, owned.finish()).await {
-            Err(_) => Err(SourceError::Git(format!("no end after {} s: {}", DEADLINE.as_secs(), args[0]))),
+            Err(_) => Err(SourceError::Git(format!(
+                "no end after {} s: {}",
+                DEADLINE.as_secs(),
+                args[0]
+            ))),
             Ok(Err(error)) => Err(SourceError::Git(error.to_string())),
-            Ok(Ok(Finished { is_success: true, out, .. })) => Ok(out),
+            Ok(Ok(Finished {
+                is_success: true,
+                out,
+                ..
+            })) => Ok(out),
             Ok(Ok(Finished { message, .. })) => Err(SourceError::Git(self.clean(&message))),
         }
     }
@@ -124,12 +188,20 @@ impl Repository<'_> {
     /// What git said, without secrets, in one line.
     fn clean(&self, message: &[u8]) -> String {
         let message = String::from_utf8_lossy(message);
-        let lines: Vec<&str> = message.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let lines: Vec<&str> = message
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+            .collect();
         let mut message = lines.join("; ");
         for secret in self.secrets.iter().filter(|secret| !secret.is_empty()) {
             message = message.replace(secret.as_str(), "…");
         }
-        if message.is_empty() { "it failed and did not say why".to_owned() } else { message }
+        if message.is_empty() {
+            "it failed and did not say why".to_owned()
+        } else {
+            message
+        }
     }
 }
 
@@ -147,13 +219,21 @@ impl Owned {
         let (out, message) = (self.0.stdout.take(), self.0.stderr.take());
         let (out, message) = tokio::try_join!(all_of(out, MAX_TAR_BYTES), beginning_of(message))?;
         let is_success = self.0.wait().await?.success();
-        Ok(Finished { is_success, out, message })
+        Ok(Finished {
+            is_success,
+            out,
+            message,
+        })
     }
 }
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        let id = self.0.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        let id = self
+            .0
+            .id()
+            .and_then(|id| i32::try_from(id).ok())
+            .and_then(Pid::from_raw);
         // It has an id only as long as it was not waited for, so this is nobody else.
         if let Some(id) = id {
             let _ = kill_process_group(id, Signal::KILL);
@@ -166,15 +246,22 @@ async fn all_of(stream: Option<impl AsyncRead + Unpin>, limit: u64) -> std::io::
     let Some(stream) = stream else { return Ok(all) };
     stream.take(limit + 1).read_to_end(&mut all).await?;
     if all.len() as u64 > limit {
-        return Err(std::io::Error::other(format!("the repository has more than {limit} bytes")));
+        return Err(std::io::Error::other(format!(
+            "the repository has more than {limit} bytes"
+        )));
     }
     Ok(all)
 }
 
 async fn beginning_of(stream: Option<impl AsyncRead + Unpin>) -> std::io::Result<Vec<u8>> {
     let mut kept = Vec::new();
-    let Some(mut stream) = stream else { return Ok(kept) };
-    (&mut stream).take(MAX_MESSAGE_BYTES).read_to_end(&mut kept).await?;
+    let Some(mut stream) = stream else {
+        return Ok(kept);
+    };
+    (&mut stream)
+        .take(MAX_MESSAGE_BYTES)
+        .read_to_end(&mut kept)
+        .await?;
     // The rest must go somewhere, or git waits for it to be read.
     tokio::io::copy(&mut stream, &mut tokio::io::sink()).await?;
     Ok(kept)

@@ -43,7 +43,11 @@ impl Installation {
     /// What is installed in the workspace `files`.
     pub async fn open(files: Arc<dyn Vfs>) -> Result<Self, SourceError> {
         let (manifest, version) = manifest::read(&*files).await?;
-        Ok(Self { files, manifest, version })
+        Ok(Self {
+            files,
+            manifest,
+            version,
+        })
     }
 
     /// The installed sources, in the order in which they were added.
@@ -53,15 +57,27 @@ impl Installation {
 
     /// The source called `name`.
     pub fn source(&self, name: &str) -> Result<&InstalledSource, SourceError> {
-        self.manifest.sources.iter().find(|source| source.name == name).ok_or_else(|| {
-            let names: Vec<&str> = self.manifest.sources.iter().map(|source| source.name.as_str()).collect();
-            let known = if names.is_empty() {
-                "none is installed".to_owned()
-            } else {
-                format!("there are {}", names.join(", "))
-            };
-            SourceError::Unknown { name: name.to_owned(), known }
-        })
+        self.manifest
+            .sources
+            .iter()
+            .find(|source| source.name == name)
+            .ok_or_else(|| {
+                let names: Vec<&str> = self
+                    .manifest
+                    .sources
+                    .iter()
+                    .map(|source| source.name.as_str())
+                    .collect();
+                let known = if names.is_empty() {
+                    "none is installed".to_owned()
+                } else {
+                    format!("there are {}", names.join(", "))
+                };
+                SourceError::Unknown {
+                    name: name.to_owned(),
+                    known,
+                }
+            })
     }
 
     /// A layer for each source.
@@ -86,7 +102,11 @@ impl Installation {
         progress: &Progress,
     ) -> Result<Installed, SourceError> {
         manifest::check_name(name)?;
-        let Fetched { source, pinned, skills } = fetched;
+        let Fetched {
+            source,
+            pinned,
+            skills,
+        } = fetched;
         let installed = InstalledSource {
             name: name.to_owned(),
             kind: source.kind,
@@ -97,9 +117,15 @@ impl Installation {
         };
         let place = place(name)?;
         let mut manifest = self.manifest.clone();
-        let outcome = match manifest.sources.iter_mut().find(|source| source.name == name) {
+        let outcome = match manifest
+            .sources
+            .iter_mut()
+            .find(|source| source.name == name)
+        {
             Some(known)
-                if *known == installed && self.is_there(&place).await? && self.changed(name).await?.is_empty() =>
+                if *known == installed
+                    && self.is_there(&place).await?
+                    && self.changed(name).await?.is_empty() =>
             {
                 return Ok(Installed::Unchanged);
             }
@@ -114,7 +140,9 @@ impl Installation {
         };
         let before = self.before().await?;
         let staging = Staging::new()?;
-        let done = self.replace(&staging, &place, Some(skills), manifest, progress).await;
+        let done = self
+            .replace(&staging, &place, Some(skills), manifest, progress)
+            .await;
         self.clean_up(&staging, before, &done).await;
         done.map(|()| outcome)
     }
@@ -125,7 +153,15 @@ impl Installation {
         let mut manifest = self.manifest.clone();
         manifest.sources.retain(|source| source.name != name);
         let staging = Staging::new()?;
-        let done = self.replace(&staging, &place(name)?, None, manifest, &Progress::default()).await;
+        let done = self
+            .replace(
+                &staging,
+                &place(name)?,
+                None,
+                manifest,
+                &Progress::default(),
+            )
+            .await;
         self.clean_up(&staging, Before::NOTHING, &done).await;
         done.map(|()| removed)
     }
@@ -142,7 +178,11 @@ impl Installation {
                 Err(SourceError::Files(VfsError::NotFound(_))) => Default::default(),
                 Err(error) => return Err(error),
             };
-            let now = BundledSkill { name: skill.name.clone(), dir: skill.dir.clone(), files };
+            let now = BundledSkill {
+                name: skill.name.clone(),
+                dir: skill.dir.clone(),
+                files,
+            };
             if now.hash() != skill.hash {
                 changed.push(skill.name.clone());
             }
@@ -168,7 +208,11 @@ impl Installation {
             Err(error) => return Err(error.into()),
         };
         let mut done = match skills {
-            Some(_) => self.files.rename(&staging.new, place).await.map_err(SourceError::from),
+            Some(_) => self
+                .files
+                .rename(&staging.new, place)
+                .await
+                .map_err(SourceError::from),
             None => Ok(()),
         };
         if done.is_ok() {
@@ -185,7 +229,12 @@ impl Installation {
     }
 
     /// Writes the skills beside their place.
-    async fn stage(&self, staging: &Staging, skills: &Skills, progress: &Progress) -> Result<(), SourceError> {
+    async fn stage(
+        &self,
+        staging: &Staging,
+        skills: &Skills,
+        progress: &Progress,
+    ) -> Result<(), SourceError> {
         let mut files = Vec::new();
         for skill in &skills.usable {
             let dir = staging.new.join(&skill.dir).map_err(VfsError::from)?;
@@ -216,8 +265,12 @@ impl Installation {
     }
 
     async fn write_file(&self, path: &VPath, file: &BundleFile) -> Result<(), VfsError> {
-        self.files.write(path, file.content.clone(), Expect::Absent).await?;
-        self.files.set_mode(path, if file.executable { 0o755 } else { 0o644 }).await
+        self.files
+            .write(path, file.content.clone(), Expect::Absent)
+            .await?;
+        self.files
+            .set_mode(path, if file.executable { 0o755 } else { 0o644 })
+            .await
     }
 
     /// Writes the manifest, unless somebody else did since it was read.
@@ -225,7 +278,11 @@ impl Installation {
         let expect = self.version.clone().map_or(Expect::Absent, Expect::Version);
         let mut text = serde_json::to_string_pretty(&manifest).unwrap_or_default();
         text.push('\n');
-        self.version = Some(self.files.write(&manifest::path()?, Bytes::from(text), expect).await?);
+        self.version = Some(
+            self.files
+                .write(&manifest::path()?, Bytes::from(text), expect)
+                .await?,
+        );
         self.manifest = manifest;
         Ok(())
     }
@@ -251,28 +308,48 @@ impl Installation {
     }
 
     /// Removes what is left of an operation, and what killed ones left long ago.
-    async fn clean_up(&mut self, staging: &Staging, before: Before, done: &Result<(), SourceError>) {
+    async fn clean_up(
+        &mut self,
+        staging: &Staging,
+        before: Before,
+        done: &Result<(), SourceError>,
+    ) {
         // Nothing here can fail the operation: what stays is hidden, and removed by a later one.
         for path in [&staging.new, &staging.old] {
             let _ = self.files.remove(path).await;
         }
         self.remove_abandoned().await;
-        let made = if done.is_err() { before.missing } else { Vec::new() };
+        let made = if done.is_err() {
+            before.missing
+        } else {
+            Vec::new()
+        };
         let is_empty = self.manifest.sources.is_empty() && done.is_ok();
         if is_empty && let Ok(manifest) = manifest::path() {
             let _ = self.files.remove(&manifest).await;
             self.version = None;
         }
-        let candidates = if is_empty { own_directories().unwrap_or_default() } else { made };
+        let candidates = if is_empty {
+            own_directories().unwrap_or_default()
+        } else {
+            made
+        };
         for dir in candidates {
-            if self.files.list(&dir).await.is_ok_and(|entries| entries.is_empty()) {
+            if self
+                .files
+                .list(&dir)
+                .await
+                .is_ok_and(|entries| entries.is_empty())
+            {
                 let _ = self.files.remove(&dir).await;
             }
         }
     }
 
     async fn remove_abandoned(&self) {
-        let Ok(dir) = VPath::parse(SKILLS_DIR) else { return };
+        let Ok(dir) = VPath::parse(SKILLS_DIR) else {
+            return;
+        };
         let now = jiff::Timestamp::now().as_millisecond();
         for entry in self.files.list(&dir).await.unwrap_or_default() {
             let is_old = entry.name.starts_with(STAGING) && now - entry.modified_ms > ABANDONED_MS;
@@ -286,7 +363,11 @@ impl Installation {
 impl InstalledSource {
     /// Where it came from.
     pub fn source(&self) -> Source {
-        Source { kind: self.kind, from: self.from.clone(), rev: self.rev.clone() }
+        Source {
+            kind: self.kind,
+            from: self.from.clone(),
+            rev: self.rev.clone(),
+        }
     }
 }
 
@@ -294,13 +375,22 @@ impl InstalledSource {
 pub(crate) fn layers(files: &Arc<dyn Vfs>, manifest: &Manifest) -> Vec<SkillLayer> {
     let layer = |source: &InstalledSource| {
         let layer = Layer::Repository(source.name.clone());
-        Some(SkillLayer { layer, files: files.clone(), root: place(&source.name).ok()?, flavor: Flavor::Standard })
+        Some(SkillLayer {
+            layer,
+            files: files.clone(),
+            root: place(&source.name).ok()?,
+            flavor: Flavor::Standard,
+        })
     };
     manifest.sources.iter().filter_map(layer).collect()
 }
 
 fn described(skill: &BundledSkill) -> InstalledSkill {
-    InstalledSkill { name: skill.name.clone(), dir: skill.dir.clone(), hash: skill.hash() }
+    InstalledSkill {
+        name: skill.name.clone(),
+        dir: skill.dir.clone(),
+        hash: skill.hash(),
+    }
 }
 
 /// The directory of a source.
@@ -321,7 +411,9 @@ struct Before {
 }
 
 impl Before {
-    const NOTHING: Self = Self { missing: Vec::new() };
+    const NOTHING: Self = Self {
+        missing: Vec::new(),
+    };
 }
 
 /// Where new files wait to be moved, and old ones to be removed. Hidden, so that no skill is found there.
@@ -334,6 +426,9 @@ impl Staging {
     fn new() -> Result<Self, VfsError> {
         let id = uuid::Uuid::now_v7().simple();
         let path = |what: &str| VPath::parse(&format!("{SKILLS_DIR}/{STAGING}{what}-{id}"));
-        Ok(Self { new: path("new")?, old: path("old")? })
+        Ok(Self {
+            new: path("new")?,
+            old: path("old")?,
+        })
     }
 }

@@ -57,20 +57,38 @@ pub(crate) fn path() -> Result<VPath, VfsError> {
 
 /// What is installed in a workspace, and the version of the file that says so; none if nothing ever was.
 pub(crate) async fn read(files: &dyn Vfs) -> Result<(Manifest, Option<Version>), SourceError> {
-    let range = ReadRange { offset: 0, len: MAX_BYTES };
+    let range = ReadRange {
+        offset: 0,
+        len: MAX_BYTES,
+    };
     let (content, version) = match files.read(&path()?, range).await {
         Ok(read) => read,
-        Err(VfsError::NotFound(_)) => return Ok((Manifest { version: FORMAT, sources: Vec::new() }, None)),
+        Err(VfsError::NotFound(_)) => {
+            return Ok((
+                Manifest {
+                    version: FORMAT,
+                    sources: Vec::new(),
+                },
+                None,
+            ));
+        }
         Err(error) => return Err(error.into()),
     };
-    let manifest: Manifest = serde_json::from_slice(&content).map_err(|error| SourceError::Manifest {
-        line: error.line(),
-        column: error.column(),
-        reason: error.to_string(),
-    })?;
-    let broken = |reason: String| SourceError::Manifest { line: 1, column: 1, reason };
+    let manifest: Manifest =
+        serde_json::from_slice(&content).map_err(|error| SourceError::Manifest {
+            line: error.line(),
+            column: error.column(),
+            reason: error.to_string(),
+        })?;
+    let broken = |reason: String| SourceError::Manifest {
+        line: 1,
+        column: 1,
+        reason,
+    };
     if manifest.version > FORMAT {
-        return Err(broken("it was written by a newer version of stead; use that version".to_owned()));
+        return Err(broken(
+            "it was written by a newer version of stead; use that version".to_owned(),
+        ));
     }
     // What it names becomes paths.
     for name in manifest.sources.iter().map(|source| &source.name) {
@@ -92,7 +110,12 @@ pub(crate) async fn read(files: &dyn Vfs) -> Result<(Manifest, Option<Version>),
 
 /// Whether a text can be the name of a source, and so of a directory.
 pub(crate) fn check_name(name: &str) -> Result<(), SourceError> {
-    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_' | '.');
+    let fits =
+        |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_' | '.');
     let begins = name.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
-    if begins && name.len() <= 64 && name.chars().all(fits) { Ok(()) } else { Err(SourceError::Name(name.to_owned())) }
+    if begins && name.len() <= 64 && name.chars().all(fits) {
+        Ok(())
+    } else {
+        Err(SourceError::Name(name.to_owned()))
+    }
 }

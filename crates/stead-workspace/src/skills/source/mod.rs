@@ -68,7 +68,9 @@ pub enum SourceError {
     #[error("{0}")]
     Address(String),
     /// The address holds a secret.
-    #[error("{0} holds a secret, which would be kept in the workspace; put it into a variable and write ${{VARIABLE}}")]
+    #[error(
+        "{0} holds a secret, which would be kept in the workspace; put it into a variable and write ${{VARIABLE}}"
+    )]
     Credentials(String),
     /// Variables of the address are not set.
     #[error("not set: {}", .0.join(", "))]
@@ -109,7 +111,9 @@ pub enum SourceError {
         known: String,
     },
     /// The list of what is installed cannot be understood.
-    #[error("{MANIFEST}:{line}:{column}: {reason}; restore the file, or remove .stead/ and add the sources again")]
+    #[error(
+        "{MANIFEST}:{line}:{column}: {reason}; restore the file, or remove .stead/ and add the sources again"
+    )]
     Manifest {
         /// The line.
         line: usize,

@@ -15,7 +15,11 @@ pub fn published(store: Arc<dyn Store>) -> stead_vfs::StoreVfs {
 
 /// Puts the skills of the local directory `dir` into `to`, each whole, in place of its earlier state; other
 /// skills there stay. All must be valid. Gives their names.
-pub async fn publish(dir: &str, to: &dyn Vfs, progress: &Progress) -> Result<Vec<String>, SourceError> {
+pub async fn publish(
+    dir: &str,
+    to: &dyn Vfs,
+    progress: &Progress,
+) -> Result<Vec<String>, SourceError> {
     progress.enter(Phase::Fetching, 0);
     let files = LocalVfs::open(Path::new(dir), Arc::new(OsDisk))?;
     let bundle = Bundle::from_files(&files, &VPath::root(), progress).await?;
@@ -29,14 +33,23 @@ pub async fn publish(dir: &str, to: &dyn Vfs, progress: &Progress) -> Result<Vec
         return Err(SourceError::NoSkills(dir.to_owned(), String::new()));
     }
     for skill in &skills.usable {
-        let text = &skill.files[&VPath::parse(crate::skills::SKILL_FILE).map_err(VfsError::from)?].content;
-        let problems = std::str::from_utf8(text).map(|text| validate(&skill.dir, text)).unwrap_or_default();
+        let text =
+            &skill.files[&VPath::parse(crate::skills::SKILL_FILE).map_err(VfsError::from)?].content;
+        let problems = std::str::from_utf8(text)
+            .map(|text| validate(&skill.dir, text))
+            .unwrap_or_default();
         if let Some(problem) = problems.into_iter().next() {
             let path = VPath::parse(&skill.dir).map_err(VfsError::from)?;
-            return Err(SourceError::Content { path, reason: format!("cannot be published: SKILL.md:{problem}") });
+            return Err(SourceError::Content {
+                path,
+                reason: format!("cannot be published: SKILL.md:{problem}"),
+            });
         }
     }
-    progress.enter(Phase::Writing, skills.usable.iter().map(|skill| skill.files.len()).sum());
+    progress.enter(
+        Phase::Writing,
+        skills.usable.iter().map(|skill| skill.files.len()).sum(),
+    );
     let id = uuid::Uuid::now_v7().simple();
     for skill in &skills.usable {
         let place = VPath::parse(&skill.dir).map_err(VfsError::from)?;
@@ -64,8 +77,10 @@ async fn write(
 ) -> Result<(), VfsError> {
     for (path, file) in &skill.files {
         let path = staging.join(path.as_str())?;
-        to.write(&path, file.content.clone(), Expect::Absent).await?;
-        to.set_mode(&path, if file.executable { 0o755 } else { 0o644 }).await?;
+        to.write(&path, file.content.clone(), Expect::Absent)
+            .await?;
+        to.set_mode(&path, if file.executable { 0o755 } else { 0o644 })
+            .await?;
         progress.step();
     }
     Ok(())

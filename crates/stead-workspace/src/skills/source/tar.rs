@@ -12,7 +12,10 @@ const OVERHEAD_BYTES: u64 = 20 * 1024 * 1024;
 pub(crate) fn read(stream: impl Read, packed: u64, links: Links) -> Result<Bundle, ArchiveError> {
     let allowance = allowance(packed);
     let mut unpacking = Unpacking::new(allowance);
-    let stream = Bounded { stream, left: allowance + OVERHEAD_BYTES };
+    let stream = Bounded {
+        stream,
+        left: allowance + OVERHEAD_BYTES,
+    };
     let mut archive = Archive::new(stream);
     let damaged = |error: io::Error| match error.kind() {
         io::ErrorKind::FileTooLarge => ArchiveError::TooLarge(allowance),
@@ -25,7 +28,10 @@ pub(crate) fn read(stream: impl Read, packed: u64, links: Links) -> Result<Bundl
         let name = entry_name(&bytes)?;
         refuse_sparse(&mut entry, name)?;
         let mode = entry.header().mode().map_err(damaged)?;
-        let kind = |what| ArchiveError::Kind { name: name.to_owned(), what };
+        let kind = |what| ArchiveError::Kind {
+            name: name.to_owned(),
+            what,
+        };
         if mode & 0o6000 != 0 {
             return Err(kind("setuid or setgid"));
         }
@@ -33,7 +39,11 @@ pub(crate) fn read(stream: impl Read, packed: u64, links: Links) -> Result<Bundl
             EntryType::Regular => {
                 let mut content = Vec::new();
                 let size = entry.size();
-                entry.by_ref().take(unpacking.room() + 1).read_to_end(&mut content).map_err(damaged)?;
+                entry
+                    .by_ref()
+                    .take(unpacking.room() + 1)
+                    .read_to_end(&mut content)
+                    .map_err(damaged)?;
                 if content.len() as u64 > unpacking.room() {
                     return Err(unpacking.too_large());
                 }
@@ -45,7 +55,9 @@ pub(crate) fn read(stream: impl Read, packed: u64, links: Links) -> Result<Bundl
             EntryType::Directory => unpacking.directory(name)?,
             // What `git archive` says about the whole.
             EntryType::XGlobalHeader => {}
-            EntryType::Symlink | EntryType::Link if links == Links::Noted => unpacking.link(name)?,
+            EntryType::Symlink | EntryType::Link if links == Links::Noted => {
+                unpacking.link(name)?
+            }
             EntryType::Symlink => return Err(kind("a symbolic link")),
             EntryType::Link => return Err(kind("a hard link")),
             EntryType::Char | EntryType::Block => return Err(kind("a device")),
@@ -59,11 +71,16 @@ pub(crate) fn read(stream: impl Read, packed: u64, links: Links) -> Result<Bundl
 
 /// A sparse file may also be told by its extended header.
 fn refuse_sparse(entry: &mut ::tar::Entry<'_, impl Read>, name: &str) -> Result<(), ArchiveError> {
-    let extensions = entry.pax_extensions().map_err(|error| ArchiveError::Damaged(error.to_string()))?;
+    let extensions = entry
+        .pax_extensions()
+        .map_err(|error| ArchiveError::Damaged(error.to_string()))?;
     for extension in extensions.into_iter().flatten() {
         let extension = extension.map_err(|error| ArchiveError::Damaged(error.to_string()))?;
         if extension.key_bytes().starts_with(b"GNU.sparse") {
-            return Err(ArchiveError::Kind { name: name.to_owned(), what: "sparse" });
+            return Err(ArchiveError::Kind {
+                name: name.to_owned(),
+                what: "sparse",
+            });
         }
     }
     Ok(())

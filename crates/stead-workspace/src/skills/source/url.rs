@@ -4,7 +4,14 @@ use super::{ArchiveFormat, Source, SourceError, SourceKind};
 use crate::variables::{Found, substitute};
 use serde_json::Value;
 
-const STORES: [&str; 6] = ["postgres", "postgresql", "mysql", "mariadb", "redis", "rediss"];
+const STORES: [&str; 6] = [
+    "postgres",
+    "postgresql",
+    "mysql",
+    "mariadb",
+    "redis",
+    "rediss",
+];
 const REPOSITORIES: [&str; 5] = ["https", "http", "ssh", "git", "file"];
 
 impl Source {
@@ -27,23 +34,35 @@ impl Source {
         }
         if let Some(file) = text.strip_prefix("sqlite:") {
             let file = file.strip_prefix("//").unwrap_or(file);
-            return Ok(Self { kind: SourceKind::Store, from: format!("sqlite:{}", absolute(file, base)), rev: None });
+            return Ok(Self {
+                kind: SourceKind::Store,
+                from: format!("sqlite:{}", absolute(file, base)),
+                rev: None,
+            });
         }
         match text.split_once("://") {
             Some((scheme, _)) if STORES.contains(&scheme) => {
                 refuse_secrets(text)?;
-                Ok(Self { kind: SourceKind::Store, from: text.to_owned(), rev: None })
+                Ok(Self {
+                    kind: SourceKind::Store,
+                    from: text.to_owned(),
+                    rev: None,
+                })
             }
             Some((scheme, _)) if REPOSITORIES.contains(&scheme.trim_start_matches("git+")) => {
                 repository(text.strip_prefix("git+").unwrap_or(text))
             }
             Some((scheme, _)) => {
-                let known = [&REPOSITORIES[..], &STORES[..], &["sqlite"]].concat().join(", ");
-                Err(SourceError::Address(format!("there are no sources at {scheme}://; there are {known}")))
+                let known = [&REPOSITORIES[..], &STORES[..], &["sqlite"]]
+                    .concat()
+                    .join(", ");
+                Err(SourceError::Address(format!(
+                    "there are no sources at {scheme}://; there are {known}"
+                )))
             }
-            None if text.contains("::") => {
-                Err(SourceError::Address("a helper of git (`name::address`) is not taken as a source".to_owned()))
-            }
+            None if text.contains("::") => Err(SourceError::Address(
+                "a helper of git (`name::address`) is not taken as a source".to_owned(),
+            )),
             None if is_scp(text) => repository(text),
             None => local(text, base),
         }
@@ -77,7 +96,13 @@ impl Source {
         let (mut value, mut found) = (Value::String(self.from.clone()), Found::default());
         substitute(&mut value, "", lookup, &mut found);
         if !found.missing.is_empty() {
-            return Err(SourceError::Variables(found.missing.into_iter().map(|missing| missing.name).collect()));
+            return Err(SourceError::Variables(
+                found
+                    .missing
+                    .into_iter()
+                    .map(|missing| missing.name)
+                    .collect(),
+            ));
         }
         Ok((value.as_str().unwrap_or_default().to_owned(), found.values))
     }
@@ -87,9 +112,15 @@ fn repository(text: &str) -> Result<Source, SourceError> {
     let (address, rev) = split_rev(text)?;
     refuse_secrets(address)?;
     if address.starts_with("http") && ArchiveFormat::of_name(address).is_some() {
-        return Err(SourceError::Address(format!("{address} is an archive: download it, check it, and add the file")));
+        return Err(SourceError::Address(format!(
+            "{address} is an archive: download it, check it, and add the file"
+        )));
     }
-    Ok(Source { kind: SourceKind::Git, from: address.to_owned(), rev })
+    Ok(Source {
+        kind: SourceKind::Git,
+        from: address.to_owned(),
+        rev,
+    })
 }
 
 fn local(text: &str, base: &str) -> Result<Source, SourceError> {
@@ -99,12 +130,20 @@ fn local(text: &str, base: &str) -> Result<Source, SourceError> {
         Some(_) => SourceKind::Archive,
         None => SourceKind::Directory,
     };
-    Ok(Source { kind, from: absolute(path, base), rev })
+    Ok(Source {
+        kind,
+        from: absolute(path, base),
+        rev,
+    })
 }
 
 /// `path` from the root, without `.` and `..`, so that it is short enough to read.
 fn absolute(path: &str, base: &str) -> String {
-    let whole = if path.starts_with('/') { path.to_owned() } else { format!("{base}/{path}") };
+    let whole = if path.starts_with('/') {
+        path.to_owned()
+    } else {
+        format!("{base}/{path}")
+    };
     let mut parts: Vec<&str> = Vec::new();
     for part in whole.split('/') {
         match part {
@@ -124,11 +163,18 @@ fn is_scp(text: &str) -> bool {
 
 /// The address, and the revision behind `#`.
 fn split_rev(text: &str) -> Result<(&str, Option<String>), SourceError> {
-    let Some((address, rev)) = text.rsplit_once('#') else { return Ok((text, None)) };
+    let Some((address, rev)) = text.rsplit_once('#') else {
+        return Ok((text, None));
+    };
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '/' | '-');
-    let fits = !rev.is_empty() && !rev.starts_with(['-', '/', '.']) && !rev.contains("..") && rev.chars().all(is_plain);
+    let fits = !rev.is_empty()
+        && !rev.starts_with(['-', '/', '.'])
+        && !rev.contains("..")
+        && rev.chars().all(is_plain);
     if !fits || address.is_empty() {
-        return Err(SourceError::Address(format!("#{rev} is not a revision: give a branch, a tag or a commit")));
+        return Err(SourceError::Address(format!(
+            "#{rev} is not a revision: give a branch, a tag or a commit"
+        )));
     }
     Ok((address, Some(rev.to_owned())))
 }
@@ -136,23 +182,36 @@ fn split_rev(text: &str) -> Result<(&str, Option<String>), SourceError> {
 /// Addresses are kept and shown, so that nothing secret may stand in them.
 fn refuse_secrets(url: &str) -> Result<(), SourceError> {
     // Without a scheme there is no place for a password.
-    let Some((scheme, rest)) = url.split_once("://") else { return Ok(()) };
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return Ok(());
+    };
     let shown = || SourceError::Credentials(format!("the address {scheme}://…"));
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
-    let (user, host) = authority.rsplit_once('@').map_or((None, authority), |(user, host)| (Some(user), host));
+    let (user, host) = authority
+        .rsplit_once('@')
+        .map_or((None, authority), |(user, host)| (Some(user), host));
     if host.starts_with('-') {
-        return Err(SourceError::Address(format!("a host cannot begin with `-`: {host}")));
+        return Err(SourceError::Address(format!(
+            "a host cannot begin with `-`: {host}"
+        )));
     }
     let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
     // `user:pass/word@host` looks like a host `user` with an odd port.
-    if host.rsplit_once(':').is_some_and(|(name, port)| !is_port(port) && !name.starts_with('[')) {
+    if host
+        .rsplit_once(':')
+        .is_some_and(|(name, port)| !is_port(port) && !name.starts_with('['))
+    {
         return Err(shown());
     }
     let takes_tokens_as_names = matches!(scheme, "http" | "https");
     if let Some(user) = user {
-        let (name, password) = user.split_once(':').map_or((user, None), |(name, password)| (name, Some(password)));
-        if password.is_some_and(|password| !is_variable(password)) || (takes_tokens_as_names && !is_variable(name)) {
+        let (name, password) = user
+            .split_once(':')
+            .map_or((user, None), |(name, password)| (name, Some(password)));
+        if password.is_some_and(|password| !is_variable(password))
+            || (takes_tokens_as_names && !is_variable(name))
+        {
             return Err(shown());
         }
     }
@@ -163,13 +222,26 @@ fn refuse_secrets(url: &str) -> Result<(), SourceError> {
     let secret = |pair: &str| {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         let key = key.to_lowercase();
-        ["pass", "token", "secret", "key", "auth"].iter().any(|word| key.contains(word)) && !is_variable(value)
+        ["pass", "token", "secret", "key", "auth"]
+            .iter()
+            .any(|word| key.contains(word))
+            && !is_variable(value)
     };
-    if query.split('&').any(|pair| !pair.is_empty() && secret(pair)) { Err(shown()) } else { Ok(()) }
+    if query
+        .split('&')
+        .any(|pair| !pair.is_empty() && secret(pair))
+    {
+        Err(shown())
+    } else {
+        Ok(())
+    }
 }
 
 /// Whether a text is one variable, or nothing.
 fn is_variable(text: &str) -> bool {
     text.is_empty()
-        || (text.starts_with("${") && text.ends_with('}') && !text.contains(":-") && text.matches('}').count() == 1)
+        || (text.starts_with("${")
+            && text.ends_with('}')
+            && !text.contains(":-")
+            && text.matches('}').count() == 1)
 }

@@ -54,7 +54,10 @@ pub(crate) fn read(packed: &[u8]) -> Result<Bundle, ArchiveError> {
         taken.push(entry.offset..range.end);
         if entry.name.ends_with('/') || entry.mode & FILE_TYPE == DIRECTORY {
             if entry.size != 0 {
-                return Err(damaged(format!("the directory {} has a content", entry.name)));
+                return Err(damaged(format!(
+                    "the directory {} has a content",
+                    entry.name
+                )));
             }
             unpacking.directory(entry.name)?;
             continue;
@@ -80,9 +83,13 @@ fn find_directory(packed: &[u8]) -> Result<Range<usize>, ArchiveError> {
     // The comment must reach to the last byte, so that there is only one reading of the file.
     let is_end = |at: &usize| {
         packed[*at..].starts_with(END)
-            && u16_at(packed, at + 20).is_ok_and(|comment| at + END_BYTES + usize::from(comment) == packed.len())
+            && u16_at(packed, at + 20)
+                .is_ok_and(|comment| at + END_BYTES + usize::from(comment) == packed.len())
     };
-    let end = ends.into_iter().find(is_end).ok_or_else(|| damaged("it is not a zip"))?;
+    let end = ends
+        .into_iter()
+        .find(is_end)
+        .ok_or_else(|| damaged("it is not a zip"))?;
     let (disk, start_disk) = (u16_at(packed, end + 4)?, u16_at(packed, end + 6)?);
     let (here, total) = (u16_at(packed, end + 8)?, u16_at(packed, end + 10)?);
     let (size, offset) = (u32_at(packed, end + 12)?, u32_at(packed, end + 16)?);
@@ -100,16 +107,28 @@ fn find_directory(packed: &[u8]) -> Result<Range<usize>, ArchiveError> {
     for _ in 0..total {
         at = central(packed, at)?.1;
     }
-    if at == end { Ok(start..end) } else { Err(damaged("its directory has another number of entries than it says")) }
+    if at == end {
+        Ok(start..end)
+    } else {
+        Err(damaged(
+            "its directory has another number of entries than it says",
+        ))
+    }
 }
 
 /// The entry of the directory at `at`, and where the next begins.
 fn central(packed: &[u8], at: usize) -> Result<(Entry<'_>, usize), ArchiveError> {
-    if !packed.get(at..).is_some_and(|rest| rest.starts_with(CENTRAL)) {
+    if !packed
+        .get(at..)
+        .is_some_and(|rest| rest.starts_with(CENTRAL))
+    {
         return Err(damaged("its directory is damaged"));
     }
     let name_bytes = usize::from(u16_at(packed, at + 28)?);
-    let (extra, comment) = (usize::from(u16_at(packed, at + 30)?), usize::from(u16_at(packed, at + 32)?));
+    let (extra, comment) = (
+        usize::from(u16_at(packed, at + 30)?),
+        usize::from(u16_at(packed, at + 32)?),
+    );
     let name = slice(packed, at + CENTRAL_BYTES, name_bytes)?;
     let entry = Entry {
         name: entry_name(name)?,
@@ -125,7 +144,12 @@ fn central(packed: &[u8], at: usize) -> Result<(Entry<'_>, usize), ArchiveError>
 }
 
 fn check(entry: &Entry<'_>) -> Result<(), ArchiveError> {
-    let kind = |what| Err(ArchiveError::Kind { name: entry.name.to_owned(), what });
+    let kind = |what| {
+        Err(ArchiveError::Kind {
+            name: entry.name.to_owned(),
+            what,
+        })
+    };
     match entry.mode & FILE_TYPE {
         0 | REGULAR | DIRECTORY => {}
         0o120_000 => return kind("a symbolic link"),
@@ -140,7 +164,10 @@ fn check(entry: &Entry<'_>) -> Result<(), ArchiveError> {
         return Err(damaged(format!("{} is encrypted", entry.name)));
     }
     if !matches!(entry.method, STORED | DEFLATED) {
-        return Err(damaged(format!("{} is packed in an unknown way", entry.name)));
+        return Err(damaged(format!(
+            "{} is packed in an unknown way",
+            entry.name
+        )));
     }
     Ok(())
 }
@@ -149,11 +176,21 @@ fn check(entry: &Entry<'_>) -> Result<(), ArchiveError> {
 fn data(packed: &[u8], entry: &Entry<'_>, end: usize) -> Result<Range<usize>, ArchiveError> {
     let at = entry.offset;
     if !packed.get(at..).is_some_and(|rest| rest.starts_with(LOCAL)) {
-        return Err(damaged(format!("{} is not where the directory says", entry.name)));
+        return Err(damaged(format!(
+            "{} is not where the directory says",
+            entry.name
+        )));
     }
-    let name = slice(packed, at + LOCAL_BYTES, usize::from(u16_at(packed, at + 26)?))?;
+    let name = slice(
+        packed,
+        at + LOCAL_BYTES,
+        usize::from(u16_at(packed, at + 26)?),
+    )?;
     if name != entry.name.as_bytes() || u16_at(packed, at + 8)? != entry.method {
-        return Err(damaged(format!("{} has two names or two kinds", entry.name)));
+        return Err(damaged(format!(
+            "{} has two names or two kinds",
+            entry.name
+        )));
     }
     let start = at + LOCAL_BYTES + name.len() + usize::from(u16_at(packed, at + 28)?);
     match start.checked_add(entry.packed) {
@@ -168,7 +205,9 @@ fn unpack(data: &[u8], entry: &Entry<'_>, unpacking: &Unpacking) -> Result<Vec<u
     let room = unpacking.room() + 1;
     let read = match entry.method {
         STORED => data.take(room).read_to_end(&mut content),
-        _ => flate2::read::DeflateDecoder::new(data).take(room).read_to_end(&mut content),
+        _ => flate2::read::DeflateDecoder::new(data)
+            .take(room)
+            .read_to_end(&mut content),
     };
     read.map_err(|error| damaged(format!("{}: {error}", entry.name)))?;
     if content.len() as u64 == room {
@@ -177,13 +216,18 @@ fn unpack(data: &[u8], entry: &Entry<'_>, unpacking: &Unpacking) -> Result<Vec<u
     let mut sum = flate2::Crc::new();
     sum.update(&content);
     if content.len() as u64 != entry.size || sum.sum() != entry.sum {
-        return Err(damaged(format!("{} is not what the directory says", entry.name)));
+        return Err(damaged(format!(
+            "{} is not what the directory says",
+            entry.name
+        )));
     }
     Ok(content)
 }
 
 fn slice(packed: &[u8], at: usize, length: usize) -> Result<&[u8], ArchiveError> {
-    packed.get(at..at.saturating_add(length)).ok_or_else(|| damaged("it ends early"))
+    packed
+        .get(at..at.saturating_add(length))
+        .ok_or_else(|| damaged("it ends early"))
 }
 
 fn u16_at(packed: &[u8], at: usize) -> Result<u16, ArchiveError> {

@@ -5,13 +5,18 @@ use stead_vfs::{Protected, VPath};
 use stead_workspace::{AgentConfig, ContextFile, Layout, OpenOptions, Tree};
 
 fn of(agent: &str) -> OpenOptions {
-    OpenOptions { agent: Some(agent.to_owned()), ..OpenOptions::default() }
+    OpenOptions {
+        agent: Some(agent.to_owned()),
+        ..OpenOptions::default()
+    }
 }
 
 // 4.1
 #[tokio::test]
 async fn servers_skills_and_sessions_arrive() {
-    let definition = open(&fixture("agentscope-py"), &of("analyst")).await.unwrap();
+    let definition = open(&fixture("agentscope-py"), &of("analyst"))
+        .await
+        .unwrap();
     assert_eq!(definition.layout, Layout::AgentscopePy);
     let expected = AgentConfig {
         name: Some(stead_core::AgentId::new("analyst").unwrap()),
@@ -40,7 +45,10 @@ async fn servers_skills_and_sessions_arrive() {
     assert_eq!(definition.tree, parts);
     let later = "not active yet";
     let connected = "tool servers are connected in a later version";
-    let expected = [format!(".mcp:26:9: {later}: maps: {connected}"), format!(".mcp:6:9: {later}: files: {connected}")];
+    let expected = [
+        format!(".mcp:26:9: {later}: maps: {connected}"),
+        format!(".mcp:6:9: {later}: files: {connected}"),
+    ];
     let mut found = lines(&definition.findings);
     found.sort();
     assert_eq!(found, expected);
@@ -49,7 +57,12 @@ async fn servers_skills_and_sessions_arrive() {
 // 4.1
 #[tokio::test]
 async fn an_agent_has_its_own_skills_or_else_those_of_the_seed() {
-    let skill = |folder: &str| (format!("skills/{folder}/SKILL.md"), "---\nname: a\ndescription: d\n---\n".to_owned());
+    let skill = |folder: &str| {
+        (
+            format!("skills/{folder}/SKILL.md"),
+            "---\nname: a\ndescription: d\n---\n".to_owned(),
+        )
+    };
     for (folders, agent, expected) in [
         (&[".seed/a", "ann/b"][..], "ann", &["skills/ann"][..]),
         (&[".seed/a", "ann/b"], "bob", &["skills/.seed"]),
@@ -61,8 +74,15 @@ async fn an_agent_has_its_own_skills_or_else_those_of_the_seed() {
     ] {
         let mut files: Vec<(String, String)> = folders.iter().map(|folder| skill(folder)).collect();
         files.push((".mcp".to_owned(), "[]".to_owned()));
-        let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
-        let options = if agent.is_empty() { OpenOptions::default() } else { of(agent) };
+        let files: Vec<(&str, &str)> = files
+            .iter()
+            .map(|(path, text)| (path.as_str(), text.as_str()))
+            .collect();
+        let options = if agent.is_empty() {
+            OpenOptions::default()
+        } else {
+            of(agent)
+        };
         let skills = open(&tree(&files), &options).await.unwrap().tree.skills;
         let names: Vec<&str> = skills[1..].iter().map(VPath::as_str).collect();
         assert_eq!(names, expected, "{folders:?} {agent}");
@@ -74,7 +94,9 @@ async fn an_agent_has_its_own_skills_or_else_those_of_the_seed() {
 async fn the_first_version_is_a_bare_list() {
     let list = r#"[{"name": "a", "is_stateful": true, "mcp_config": {"type": "stdio_mcp", "command": "x", "args": [], "env": null}},
  {"name": "b", "is_stateful": false, "mcp_config": {"type": "http_mcp", "url": "http://x/sse"}, "disable_tools": ["t"]}]"#;
-    let definition = open(&tree(&[(".mcp", list)]), &OpenOptions::default()).await.unwrap();
+    let definition = open(&tree(&[(".mcp", list)]), &OpenOptions::default())
+        .await
+        .unwrap();
     let found = lines(&definition.findings);
     assert_eq!(
         found,
@@ -84,7 +106,9 @@ async fn the_first_version_is_a_bare_list() {
         ]
     );
     for empty in ["", "{}", "[]", r#"{"version": 2, "mcps": {}}"#] {
-        let definition = open(&tree(&[(".mcp", empty)]), &OpenOptions::default()).await.unwrap();
+        let definition = open(&tree(&[(".mcp", empty)]), &OpenOptions::default())
+            .await
+            .unwrap();
         assert_eq!(definition.findings, [], "{empty}");
     }
 }
@@ -113,9 +137,18 @@ async fn mistakes_have_a_place() {
         ("[\n".into(), 2, "not JSON"),
     ];
     for (text, line, says) in table {
-        let found = open(&tree(&[(".mcp", &text)]), &OpenOptions::default()).await.unwrap_err();
-        assert!(found.iter().any(|f| f.place.line == line && f.message.contains(says)), "{text}\n{found:#?}");
+        let found = open(&tree(&[(".mcp", &text)]), &OpenOptions::default())
+            .await
+            .unwrap_err();
+        assert!(
+            found
+                .iter()
+                .any(|f| f.place.line == line && f.message.contains(says)),
+            "{text}\n{found:#?}"
+        );
     }
-    let found = open(&tree(&[(".mcp", "[]")]), &of("../x")).await.unwrap_err();
+    let found = open(&tree(&[(".mcp", "[]")]), &of("../x"))
+        .await
+        .unwrap_err();
     assert_eq!(found[0].file, "--agent");
 }

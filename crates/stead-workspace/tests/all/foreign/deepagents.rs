@@ -5,7 +5,10 @@ use stead_vfs::Protected;
 use stead_workspace::{AgentConfig, ContextFile, Isolation, Layout, OpenOptions, Shown, Tree};
 
 fn memory(file: &str) -> ContextFile {
-    ContextFile { shown: Shown::WithoutComments, ..ContextFile::new(path(file), "agent_memory") }
+    ContextFile {
+        shown: Shown::WithoutComments,
+        ..ContextFile::new(path(file), "agent_memory")
+    }
 }
 
 fn parts(context: &[&str], skills: &[&str]) -> Tree {
@@ -32,24 +35,53 @@ fn parts(context: &[&str], skills: &[&str]) -> Tree {
 async fn memory_files_and_skills_arrive_and_more_can_be_given() {
     let files = fixture("deepagents");
     let definition = open(&files, &OpenOptions::default()).await.unwrap();
-    assert_eq!((definition.layout, &definition.config), (Layout::Deepagents, &AgentConfig::default()));
-    let (context, skills) =
-        (["AGENTS.md", ".deepagents/AGENTS.md"], [".deepagents/skills", ".agents/skills", "skills"]);
+    assert_eq!(
+        (definition.layout, &definition.config),
+        (Layout::Deepagents, &AgentConfig::default())
+    );
+    let (context, skills) = (
+        ["AGENTS.md", ".deepagents/AGENTS.md"],
+        [".deepagents/skills", ".agents/skills", "skills"],
+    );
     assert_eq!(definition.tree, parts(&context, &skills));
     assert_eq!(definition.findings, []);
 
     let mut files = files;
     let settings = "model: openai:m\ncontext_files: [docs/RULES.md, AGENTS.md]\nskills: {dirs: [team/skills]}\n";
     files.insert("agent.yaml".to_owned(), settings.into());
-    for file in ["docs/RULES.md", "notes/me.md", "team/skills/x/SKILL.md", "more/y/SKILL.md"] {
+    for file in [
+        "docs/RULES.md",
+        "notes/me.md",
+        "team/skills/x/SKILL.md",
+        "more/y/SKILL.md",
+    ] {
         files.insert(file.to_owned(), "x".into());
     }
     let (memory, skills) = (vec!["notes/me.md".to_owned()], vec!["more".to_owned()]);
-    let options = OpenOptions { memory, skills, ..OpenOptions::default() };
+    let options = OpenOptions {
+        memory,
+        skills,
+        ..OpenOptions::default()
+    };
     let definition = open(&files, &options).await.unwrap();
-    assert_eq!(definition.layout, Layout::Deepagents, "its own settings do not make it stead's");
-    let context = ["AGENTS.md", ".deepagents/AGENTS.md", "docs/RULES.md", "notes/me.md"];
-    let skills = [".deepagents/skills", ".agents/skills", "skills", "team/skills", "more"];
+    assert_eq!(
+        definition.layout,
+        Layout::Deepagents,
+        "its own settings do not make it stead's"
+    );
+    let context = [
+        "AGENTS.md",
+        ".deepagents/AGENTS.md",
+        "docs/RULES.md",
+        "notes/me.md",
+    ];
+    let skills = [
+        ".deepagents/skills",
+        ".agents/skills",
+        "skills",
+        "team/skills",
+        "more",
+    ];
     assert_eq!(definition.tree, parts(&context, &skills));
     assert_eq!(definition.config.model.unwrap().name, "openai:m");
 }
@@ -57,24 +89,49 @@ async fn memory_files_and_skills_arrive_and_more_can_be_given() {
 #[tokio::test]
 async fn agents_that_work_can_be_handed_to_arrive() {
     let mut files = fixture("deepagents");
-    let reviewer = "---\nname: reviewer\ndescription: Reviews.\nmodel: openai:m\n---\nYou review.\n";
-    files.insert(".deepagents/agents/review/AGENTS.md".to_owned(), reviewer.into());
-    files.insert(".deepagents/agents/writer/AGENTS.md".to_owned(), "---\ndescription: Writes.\n---\nWrite.".into());
+    let reviewer =
+        "---\nname: reviewer\ndescription: Reviews.\nmodel: openai:m\n---\nYou review.\n";
+    files.insert(
+        ".deepagents/agents/review/AGENTS.md".to_owned(),
+        reviewer.into(),
+    );
+    files.insert(
+        ".deepagents/agents/writer/AGENTS.md".to_owned(),
+        "---\ndescription: Writes.\n---\nWrite.".into(),
+    );
     files.insert(".deepagents/agents/notes.md".to_owned(), "no agent".into());
     let definition = open(&files, &OpenOptions::default()).await.unwrap();
-    assert_eq!(definition.agents.keys().collect::<Vec<_>>(), ["reviewer", "writer"]);
+    assert_eq!(
+        definition.agents.keys().collect::<Vec<_>>(),
+        ["reviewer", "writer"]
+    );
     let reviewer = &definition.agents["reviewer"];
-    assert_eq!((reviewer.prompt.as_str(), reviewer.model.as_ref().unwrap().name.as_str()), ("You review.", "openai:m"));
+    assert_eq!(
+        (
+            reviewer.prompt.as_str(),
+            reviewer.model.as_ref().unwrap().name.as_str()
+        ),
+        ("You review.", "openai:m")
+    );
     assert!(reviewer.mode.is_subagent() && !reviewer.mode.is_primary());
-    assert_eq!((reviewer.isolation.clone(), definition.active), (Isolation::Shared, None));
+    assert_eq!(
+        (reviewer.isolation.clone(), definition.active),
+        (Isolation::Shared, None)
+    );
     for wrong in [
         "---\nname: writer\n---\nWrite.",
         "---\ndescription: Writes.\n---\n",
         "---\nname: reviewer\ndescription: Writes.\n---\nWrite.",
     ] {
-        files.insert(".deepagents/agents/writer/AGENTS.md".to_owned(), wrong.into());
+        files.insert(
+            ".deepagents/agents/writer/AGENTS.md".to_owned(),
+            wrong.into(),
+        );
         let refused = open(&files, &OpenOptions::default()).await.unwrap_err();
-        assert_eq!(refused[0].file, ".deepagents/agents/writer/AGENTS.md", "{wrong}");
+        assert_eq!(
+            refused[0].file, ".deepagents/agents/writer/AGENTS.md",
+            "{wrong}"
+        );
     }
 }
 
@@ -87,8 +144,19 @@ async fn what_is_given_must_lie_in_the_folder() {
         agent: Some("other".to_owned()),
         ..OpenOptions::default()
     };
-    let found: Vec<String> =
-        open(&fixture("deepagents"), &options).await.unwrap_err().into_iter().map(|finding| finding.file).collect();
+    let found: Vec<String> = open(&fixture("deepagents"), &options)
+        .await
+        .unwrap_err()
+        .into_iter()
+        .map(|finding| finding.file)
+        .collect();
     assert_eq!(found, ["--memory", "--skills", "--agent"]);
-    assert_eq!(failing(&open(&fixture("deepagents"), &OpenOptions::default()).await.unwrap()), [""; 0]);
+    assert_eq!(
+        failing(
+            &open(&fixture("deepagents"), &OpenOptions::default())
+                .await
+                .unwrap()
+        ),
+        [""; 0]
+    );
 }

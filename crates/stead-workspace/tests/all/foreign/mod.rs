@@ -24,25 +24,41 @@ fn fixture(name: &str) -> Tree {
             if path.is_dir() {
                 walk(&path, root, tree);
             } else {
-                let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+                let name = path
+                    .strip_prefix(root)
+                    .unwrap()
+                    .to_str()
+                    .unwrap()
+                    .to_owned();
                 tree.insert(name, std::fs::read(&path).unwrap());
             }
         }
     }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fixtures")
+        .join(name);
     let mut tree = Tree::new();
     walk(&root, &root, &mut tree);
     tree
 }
 
 fn tree(files: &[(&str, &str)]) -> Tree {
-    files.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec())).collect()
+    files
+        .iter()
+        .map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec()))
+        .collect()
 }
 
 async fn files(tree: &Tree) -> Arc<dyn Vfs> {
     let vfs = StoreVfs::in_memory();
     for (path, content) in tree {
-        vfs.write(&VPath::parse(path).unwrap(), content.clone().into(), Expect::Absent).await.unwrap();
+        vfs.write(
+            &VPath::parse(path).unwrap(),
+            content.clone().into(),
+            Expect::Absent,
+        )
+        .await
+        .unwrap();
     }
     Arc::new(vfs)
 }
@@ -67,5 +83,10 @@ fn lines(findings: &[Finding]) -> Vec<String> {
 
 /// Those that `stead check` fails on.
 fn failing(definition: &Definition) -> Vec<String> {
-    definition.findings.iter().filter(|f| f.severity >= Severity::Lax).map(ToString::to_string).collect()
+    definition
+        .findings
+        .iter()
+        .filter(|f| f.severity >= Severity::Lax)
+        .map(ToString::to_string)
+        .collect()
 }

@@ -5,18 +5,29 @@ use stead_core::AgentId;
 use stead_model::ModelSettings;
 use stead_vfs::Protected;
 use stead_workspace::{
-    AgentConfig, ContextFile, Layout, OpenOptions, Policy, QueueMode, QueueSettings, Shown, SkillMode, SkillSettings,
-    Switch, ToolLists, Tree as Parts,
+    AgentConfig, ContextFile, Layout, OpenOptions, Policy, QueueMode, QueueSettings, Shown,
+    SkillMode, SkillSettings, Switch, ToolLists, Tree as Parts,
 };
 
 fn options() -> OpenOptions {
-    OpenOptions { folder: Some("gilfoyle".to_owned()), ..OpenOptions::default() }
+    OpenOptions {
+        folder: Some("gilfoyle".to_owned()),
+        ..OpenOptions::default()
+    }
 }
 
 /// The same files in the older form.
 fn flat(nested: &Tree) -> Tree {
-    let at_root = |path: &str| path.strip_prefix("agent/").or(path.strip_prefix("config/")).unwrap_or(path).to_owned();
-    nested.iter().map(|(path, content)| (at_root(path), content.clone())).collect()
+    let at_root = |path: &str| {
+        path.strip_prefix("agent/")
+            .or(path.strip_prefix("config/"))
+            .unwrap_or(path)
+            .to_owned()
+    };
+    nested
+        .iter()
+        .map(|(path, content)| (at_root(path), content.clone()))
+        .collect()
 }
 
 // 4.1
@@ -42,11 +53,24 @@ async fn persona_model_limits_and_secrets_arrive_where_they_should() {
         description: Some("Sarcastic systems architect".to_owned()),
         model: Some(model),
         timezone: Some("America/Denver".to_owned()),
-        policy: Policy { max_steps: 40, run_timeout_seconds: 300, ..Policy::default() },
-        queue: QueueSettings { mode: QueueMode::Steer, debounce_ms: 500, ..QueueSettings::default() },
-        skills: SkillSettings { mode: Some(SkillMode::Full), dirs: Vec::new() },
+        policy: Policy {
+            max_steps: 40,
+            run_timeout_seconds: 300,
+            ..Policy::default()
+        },
+        queue: QueueSettings {
+            mode: QueueMode::Steer,
+            debounce_ms: 500,
+            ..QueueSettings::default()
+        },
+        skills: SkillSettings {
+            mode: Some(SkillMode::Full),
+            dirs: Vec::new(),
+        },
         secrets: vec!["12345:fixture".to_owned(), "sk-ant-fixture".to_owned()],
-        variables: variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        variables: variables
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into(),
         ..AgentConfig::default()
     };
     assert_eq!(config, expected);
@@ -56,7 +80,10 @@ async fn persona_model_limits_and_secrets_arrive_where_they_should() {
             shown("agent/SOUL.md", "soul"),
             shown("agent/AGENT.md", "agent"),
             shown("agent/USER.md", "user"),
-            ContextFile { shown: Shown::Notes, ..shown("agent/HEARTBEAT.md", "heartbeat") },
+            ContextFile {
+                shown: Shown::Notes,
+                ..shown("agent/HEARTBEAT.md", "heartbeat")
+            },
         ],
         memory: None,
         days: None,
@@ -73,7 +100,10 @@ async fn persona_model_limits_and_secrets_arrive_where_they_should() {
         protected: Protected::OPENPAW,
     };
     assert_eq!(definition.tree, parts);
-    assert_eq!((definition.layout, definition.tools), (Layout::Openpaw, vec![ToolLists::default()]));
+    assert_eq!(
+        (definition.layout, definition.tools),
+        (Layout::Openpaw, vec![ToolLists::default()])
+    );
     let expected = [
         "config/agent.yaml:12:1: not active yet: channel: channels come in a later version",
         "config/agent.yaml:23:3: not active yet: builtins.allow: builtins that are not here yet come in a later version",
@@ -85,22 +115,39 @@ async fn persona_model_limits_and_secrets_arrive_where_they_should() {
     ];
     assert_eq!(lines(&definition.findings), expected);
     let origin = &definition.origins["policy.max_steps"];
-    assert_eq!((origin.source.as_str(), origin.place.unwrap().line), ("config/agent.yaml", 10));
+    assert_eq!(
+        (origin.source.as_str(), origin.place.unwrap().line),
+        ("config/agent.yaml", 10)
+    );
 }
 
 // 4.1
 #[tokio::test]
 async fn the_older_form_gives_the_same_definition() {
     let nested = fixture("openpaw");
-    let (flat, nested) = (open(&flat(&nested), &options()).await.unwrap(), open(&nested, &options()).await.unwrap());
+    let (flat, nested) = (
+        open(&flat(&nested), &options()).await.unwrap(),
+        open(&nested, &options()).await.unwrap(),
+    );
     let mut moved = nested;
-    let at_root = |text: &str| text.strip_prefix("agent/").or(text.strip_prefix("config/")).unwrap_or(text).to_owned();
+    let at_root = |text: &str| {
+        text.strip_prefix("agent/")
+            .or(text.strip_prefix("config/"))
+            .unwrap_or(text)
+            .to_owned()
+    };
     for file in &mut moved.tree.context {
         file.path = path(&at_root(file.path.as_str()));
     }
     moved.tree.skills = vec![path("skills")];
-    moved.findings.iter_mut().for_each(|finding| finding.file = at_root(&finding.file));
-    moved.origins.values_mut().for_each(|origin| origin.source = at_root(&origin.source));
+    moved
+        .findings
+        .iter_mut()
+        .for_each(|finding| finding.file = at_root(&finding.file));
+    moved
+        .origins
+        .values_mut()
+        .for_each(|origin| origin.source = at_root(&origin.source));
     assert_eq!(flat, moved);
 }
 
@@ -108,7 +155,10 @@ async fn the_older_form_gives_the_same_definition() {
 #[tokio::test]
 async fn what_many_workspaces_share_lies_below_the_settings_of_each() {
     let platform = files(&fixture("openpaw-platform")).await;
-    let options = OpenOptions { platform: Some(platform), ..options() };
+    let options = OpenOptions {
+        platform: Some(platform),
+        ..options()
+    };
     let own = "model: {max_turns: 80}\nqueue: {mode: steer}\nbuiltins: {deny: [spawn]}\nlanes: {cron_concurrency: 1}\n";
     let mut files = fixture("openpaw");
     files.retain(|path, _| !path.contains("crons") && !path.contains("tools"));
@@ -124,10 +174,25 @@ async fn what_many_workspaces_share_lies_below_the_settings_of_each() {
     };
     assert_eq!(config.model.as_ref(), Some(&model));
     assert!(config.secrets.contains(&"sk-moon-fixture".to_owned()));
-    let policy = Policy { max_steps: 80, run_timeout_seconds: 600, tool_timeout_seconds: 60, ..Policy::default() };
+    let policy = Policy {
+        max_steps: 80,
+        run_timeout_seconds: 600,
+        tool_timeout_seconds: 60,
+        ..Policy::default()
+    };
     assert_eq!(config.policy, policy);
-    assert_eq!(config.disable.0, [Switch::Subagents, Switch::Shell].into(), "both lists deny");
-    assert_eq!(config.queue, QueueSettings { mode: QueueMode::Steer, ..QueueSettings::default() });
+    assert_eq!(
+        config.disable.0,
+        [Switch::Subagents, Switch::Shell].into(),
+        "both lists deny"
+    );
+    assert_eq!(
+        config.queue,
+        QueueSettings {
+            mode: QueueMode::Steer,
+            ..QueueSettings::default()
+        }
+    );
     let found: Vec<String> = lines(&definition.findings);
     let expected = [
         "config/agent.yaml:4:1: not active yet: lanes: many runs at once come in a later version",
@@ -138,37 +203,61 @@ async fn what_many_workspaces_share_lies_below_the_settings_of_each() {
         let origin = &definition.origins[key];
         (origin.source.clone(), origin.place.unwrap().line)
     };
-    assert_eq!(place("policy.max_steps"), ("config/agent.yaml".to_owned(), 1));
-    assert_eq!(place("policy.run_timeout_seconds"), ("platform/config.yaml".to_owned(), 7));
+    assert_eq!(
+        place("policy.max_steps"),
+        ("config/agent.yaml".to_owned(), 1)
+    );
+    assert_eq!(
+        place("policy.run_timeout_seconds"),
+        ("platform/config.yaml".to_owned(), 7)
+    );
 }
 
 // 4.1
 #[tokio::test]
 async fn the_agents_id_is_its_name_or_its_folders_name_or_main() {
     for (settings, folder, expected) in [
-        ("name: Research Assistant", Some("krieger"), "research-assistant"),
+        (
+            "name: Research Assistant",
+            Some("krieger"),
+            "research-assistant",
+        ),
         ("name: '!!!'", Some("krieger"), "krieger"),
         ("", Some("krieger"), "krieger"),
         ("", None, "main"),
     ] {
         let files = tree(&[("agent/AGENT.md", "# A"), ("config/agent.yaml", settings)]);
-        let options = OpenOptions { folder: folder.map(str::to_owned), ..OpenOptions::default() };
+        let options = OpenOptions {
+            folder: folder.map(str::to_owned),
+            ..OpenOptions::default()
+        };
         let definition = open(&files, &options).await.unwrap();
-        assert_eq!(definition.config.agent().as_str(), expected, "{settings} {folder:?}");
+        assert_eq!(
+            definition.config.agent().as_str(),
+            expected,
+            "{settings} {folder:?}"
+        );
     }
 }
 
 // 4.2
 #[tokio::test]
 async fn the_four_files_and_the_folders_name_are_checked() {
-    let files = tree(&[("agent/AGENT.md", "# A"), ("agent/SOUL.md", " \n"), ("agent/HEARTBEAT.md", "")]);
+    let files = tree(&[
+        ("agent/AGENT.md", "# A"),
+        ("agent/SOUL.md", " \n"),
+        ("agent/HEARTBEAT.md", ""),
+    ]);
     for (folder, said) in [
         ("", "a workspace needs a name"),
         ("a", "at least 2 are needed"),
         (&"a".repeat(65), "at most 64 are allowed"),
         ("My Agent", "must begin with a lower-case letter"),
     ] {
-        let options = OpenOptions { folder: Some(folder.to_owned()), ..OpenOptions::default() };
+        let options = OpenOptions {
+            folder: Some(folder.to_owned()),
+            ..OpenOptions::default()
+        };
         let failing = failing(&open(&files, &options).await.unwrap());
         assert_eq!(
             failing[..2],
@@ -177,28 +266,61 @@ async fn the_four_files_and_the_folders_name_are_checked() {
                 "agent/SOUL.md:1:1: is empty: it says its values and manner".to_owned(),
             ]
         );
-        assert!(failing.len() == 3 && failing[2].contains(said), "{failing:?}");
+        assert!(
+            failing.len() == 3 && failing[2].contains(said),
+            "{failing:?}"
+        );
     }
-    let named = OpenOptions { layout: Some(Layout::Openpaw), ..OpenOptions::default() };
-    let errors = open(&tree(&[("agent/SOUL.md", "x")]), &named).await.unwrap_err();
-    assert_eq!(lines(&errors), ["agent/AGENT.md:1:1: is missing: it says what the agent can do and how it behaves"]);
+    let named = OpenOptions {
+        layout: Some(Layout::Openpaw),
+        ..OpenOptions::default()
+    };
+    let errors = open(&tree(&[("agent/SOUL.md", "x")]), &named)
+        .await
+        .unwrap_err();
+    assert_eq!(
+        lines(&errors),
+        ["agent/AGENT.md:1:1: is missing: it says what the agent can do and how it behaves"]
+    );
 }
 
 #[tokio::test]
 async fn a_folder_is_recognised_by_what_only_its_kind_has() {
     for (files, expected) in [
         (&[("agent/AGENT.md", "")][..], Some(Layout::Openpaw)),
-        (&[("config/agent.yaml", ""), ("AGENTS.md", "")], Some(Layout::Openpaw)),
-        (&[("AGENT.md", ""), ("agent.yaml", "")], Some(Layout::Openpaw)),
+        (
+            &[("config/agent.yaml", ""), ("AGENTS.md", "")],
+            Some(Layout::Openpaw),
+        ),
+        (
+            &[("AGENT.md", ""), ("agent.yaml", "")],
+            Some(Layout::Openpaw),
+        ),
         (&[("AGENT.md", "")], Some(Layout::Openpaw)),
         (&[("AGENT.md", ""), ("AGENTS.md", "")], Some(Layout::Stead)),
-        (&[("agent.yaml", ""), ("agent/AGENT.md", "")], Some(Layout::Stead)),
-        (&[("agent.yaml", ""), (".deepagents/AGENTS.md", "")], Some(Layout::Deepagents)),
-        (&[("agent.yaml", ""), (".mcp", "")], Some(Layout::AgentscopePy)),
-        (&[("skills/.seed/a/SKILL.md", "")], Some(Layout::AgentscopePy)),
+        (
+            &[("agent.yaml", ""), ("agent/AGENT.md", "")],
+            Some(Layout::Stead),
+        ),
+        (
+            &[("agent.yaml", ""), (".deepagents/AGENTS.md", "")],
+            Some(Layout::Deepagents),
+        ),
+        (
+            &[("agent.yaml", ""), (".mcp", "")],
+            Some(Layout::AgentscopePy),
+        ),
+        (
+            &[("skills/.seed/a/SKILL.md", "")],
+            Some(Layout::AgentscopePy),
+        ),
         (&[("AGENTS.md", "")], Some(Layout::Stead)),
         (&[("README.md", "")], None),
     ] {
-        assert_eq!(stead_workspace::recognise(&*super::files(&tree(files)).await).await, expected, "{files:?}");
+        assert_eq!(
+            stead_workspace::recognise(&*super::files(&tree(files)).await).await,
+            expected,
+            "{files:?}"
+        );
     }
 }

@@ -1,7 +1,9 @@
 //! Every key of OpenPaw's settings: what it does here, or that it is understood and comes later.
 
 use super::{files, open, tree};
-use stead_workspace::{AgentConfig, Approval, Definition, DropPolicy, OpenOptions, QueueMode, Switch};
+use stead_workspace::{
+    AgentConfig, Approval, Definition, DropPolicy, OpenOptions, QueueMode, Switch,
+};
 
 /// What a key comes to.
 enum Comes {
@@ -19,16 +21,28 @@ use Comes::{Doubt, Later, To, ToDenied};
 
 async fn opened(settings: &str, shared: &str) -> Definition {
     let four = ["AGENT", "USER", "SOUL", "HEARTBEAT"].map(|name| format!("agent/{name}.md"));
-    let mut all: Vec<(&str, &str)> =
-        four.iter().map(|file| (file.as_str(), "# Some text that is long enough")).collect();
+    let mut all: Vec<(&str, &str)> = four
+        .iter()
+        .map(|file| (file.as_str(), "# Some text that is long enough"))
+        .collect();
     all.push(("config/agent.yaml", settings));
     let platform = files(&tree(&[("config.yaml", shared)])).await;
-    let options = OpenOptions { platform: Some(platform), ..OpenOptions::default() };
-    open(&tree(&all), &options).await.unwrap_or_else(|findings| panic!("{settings}: {findings:?}"))
+    let options = OpenOptions {
+        platform: Some(platform),
+        ..OpenOptions::default()
+    };
+    open(&tree(&all), &options)
+        .await
+        .unwrap_or_else(|findings| panic!("{settings}: {findings:?}"))
 }
 
 fn model(config: &mut AgentConfig) -> &mut stead_model::ModelSettings {
-    config.model.get_or_insert_with(|| stead_model::ModelSettings { name: "openai:m".to_owned(), ..Default::default() })
+    config
+        .model
+        .get_or_insert_with(|| stead_model::ModelSettings {
+            name: "openai:m".to_owned(),
+            ..Default::default()
+        })
 }
 
 fn embedding(config: &mut AgentConfig) -> &mut stead_model::EmbeddingSettings {
@@ -41,7 +55,10 @@ fn with_model(config: &mut AgentConfig) {
 
 // 4.2
 fn asks(asks: bool) -> Approval {
-    Approval { asks, ..Approval::default() }
+    Approval {
+        asks,
+        ..Approval::default()
+    }
 }
 
 #[tokio::test]
@@ -139,7 +156,11 @@ async fn every_key_has_an_effect_or_is_told_to_be_for_later() {
     let plain = opened("", "").await;
     for (settings, comes) in table {
         let definition = opened(settings, "").await;
-        let found: Vec<String> = definition.findings.iter().map(ToString::to_string).collect();
+        let found: Vec<String> = definition
+            .findings
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         match comes {
             To(change) => {
                 let mut expected = plain.config.clone();
@@ -150,7 +171,10 @@ async fn every_key_has_an_effect_or_is_told_to_be_for_later() {
             Later(key) => {
                 let told = |line: &&String| line.contains(&format!(": not active yet: {key}: "));
                 assert!(
-                    found.iter().find(told).is_some_and(|line| line.starts_with("config/agent.yaml:1:")),
+                    found
+                        .iter()
+                        .find(told)
+                        .is_some_and(|line| line.starts_with("config/agent.yaml:1:")),
                     "{settings}: {found:?}"
                 );
             }
@@ -192,13 +216,19 @@ async fn every_key_of_the_global_file_has_an_effect_or_is_told_to_be_for_later()
             }
             Later(key) => {
                 let line = definition.findings[0].to_string();
-                assert!(line.starts_with(&format!("platform/config.yaml:1:1: not active yet: {key}: ")), "{line}");
+                assert!(
+                    line.starts_with(&format!(
+                        "platform/config.yaml:1:1: not active yet: {key}: "
+                    )),
+                    "{line}"
+                );
             }
             ToDenied(_) | Doubt(_) => panic!("none here"),
         }
     }
     // A provider of the catalogue: its protocol, endpoint and key; its own settings go before.
-    let catalogue = "providers: {mine: {type: openai, api_key: k, base_url: 'http://a', region: r, extra: 1}}";
+    let catalogue =
+        "providers: {mine: {type: openai, api_key: k, base_url: 'http://a', region: r, extra: 1}}";
     let definition = opened("model: {model: mine:m, base_url: 'http://b'}", catalogue).await;
     let mut expected = plain.config.clone();
     with_model(&mut expected);
@@ -207,6 +237,11 @@ async fn every_key_of_the_global_file_has_an_effect_or_is_told_to_be_for_later()
     assert_eq!(definition.config, expected);
     let keys = ["providers.mine.extra", "providers.mine.region"];
     for (finding, key) in definition.findings.iter().zip(keys) {
-        assert!(finding.to_string().contains(&format!("not active yet: {key}: ")), "{finding}");
+        assert!(
+            finding
+                .to_string()
+                .contains(&format!("not active yet: {key}: ")),
+            "{finding}"
+        );
     }
 }

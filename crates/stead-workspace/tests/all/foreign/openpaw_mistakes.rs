@@ -71,25 +71,55 @@ async fn mistakes_have_a_place_and_a_way_out() {
 #[tokio::test]
 async fn files_that_are_no_text_are_told_and_not_guessed() {
     for (path, content, says) in [
-        ("agent/AGENT.md", &b"\xff\xfeA\0"[..], "is UTF-16; save it as UTF-8"),
-        ("agent/SOUL.md", b"a\nb\xff", "is not UTF-8 text; save it as UTF-8"),
-        ("config/agent.yaml", b"\xfe\xff", "is UTF-16; save it as UTF-8"),
+        (
+            "agent/AGENT.md",
+            &b"\xff\xfeA\0"[..],
+            "is UTF-16; save it as UTF-8",
+        ),
+        (
+            "agent/SOUL.md",
+            b"a\nb\xff",
+            "is not UTF-8 text; save it as UTF-8",
+        ),
+        (
+            "config/agent.yaml",
+            b"\xfe\xff",
+            "is UTF-16; save it as UTF-8",
+        ),
     ] {
         let mut files = tree(&[("agent/AGENT.md", "# A")]);
         files.insert(path.to_owned(), content.to_vec());
         let found = lines(&open(&files, &OpenOptions::default()).await.unwrap_err());
-        assert!(found.len() == 1 && found[0].starts_with(path) && found[0].ends_with(says), "{found:?}");
+        assert!(
+            found.len() == 1 && found[0].starts_with(path) && found[0].ends_with(says),
+            "{found:?}"
+        );
     }
     let bom = "\u{feff}name: Ann\r\nmodel: openai:m\r\n";
     let files = tree(&[("agent/AGENT.md", "# A"), ("config/agent.yaml", bom)]);
-    assert_eq!(open(&files, &OpenOptions::default()).await.unwrap().config.agent().as_str(), "ann");
+    assert_eq!(
+        open(&files, &OpenOptions::default())
+            .await
+            .unwrap()
+            .config
+            .agent()
+            .as_str(),
+        "ann"
+    );
 }
 
 // 4.7
 #[tokio::test]
 async fn two_schedules_of_one_name_are_told() {
     let one = "name: a\nschedule: '0 9 * * *'\nprompt: p\n";
-    let files = tree(&[("agent/AGENT.md", "# A"), ("config/crons/a.yaml", one), ("config/crons/b.yml", one)]);
+    let files = tree(&[
+        ("agent/AGENT.md", "# A"),
+        ("config/crons/a.yaml", one),
+        ("config/crons/b.yml", one),
+    ]);
     let found = lines(&open(&files, &OpenOptions::default()).await.unwrap_err());
-    assert_eq!(found, ["config/crons/b.yml:1:1: name: config/crons/a.yaml is named \"a\" already"]);
+    assert_eq!(
+        found,
+        ["config/crons/b.yml:1:1: name: config/crons/a.yaml is named \"a\" already"]
+    );
 }

@@ -6,8 +6,8 @@ use stead_core::AccessKind::{Read, Write};
 use stead_model::ModelSettings;
 use stead_vfs::Rules;
 use stead_workspace::{
-    AgentConfig, AgentMode, AgentSpec, ContextFile, FixedText, Isolation, MemorySettings, Policy, SpecPolicy, Surface,
-    ToolLists, order,
+    AgentConfig, AgentMode, AgentSpec, ContextFile, FixedText, Isolation, MemorySettings, Policy,
+    SpecPolicy, Surface, ToolLists, order,
 };
 
 fn names(names: &[&str]) -> Vec<String> {
@@ -54,7 +54,10 @@ fn agents() -> BTreeMap<String, AgentSpec> {
     };
     let build = AgentSpec {
         description: Some("Changes the workspace".to_owned()),
-        model: Some(ModelSettings { max_output_tokens: Some(4096), ..gpt(0.2) }),
+        model: Some(ModelSettings {
+            max_output_tokens: Some(4096),
+            ..gpt(0.2)
+        }),
         system_reminder: Some("You are the builder now.\n".to_owned()),
         tools: Some(names(&["Bash", "Read", "Write", "Edit", "Glob", "Grep"])),
         denied_tools: names(&["LS"]),
@@ -102,30 +105,60 @@ fn agents() -> BTreeMap<String, AgentSpec> {
         prompt: "You help.".to_owned(),
         ..agent("helper", "platform/agents/")
     };
-    [plan, build, reviewer, helper].into_iter().map(|spec| (spec.name.clone(), spec)).collect()
+    [plan, build, reviewer, helper]
+        .into_iter()
+        .map(|spec| (spec.name.clone(), spec))
+        .collect()
 }
 
 fn text(title: &str, order: u16, source: &str, text: &str) -> FixedText {
     let (title, source, text) = (title.to_owned(), source.to_owned(), text.to_owned());
-    FixedText { title, order, source, text, tag: None }
+    FixedText {
+        title,
+        order,
+        source,
+        text,
+        tag: None,
+    }
 }
 
 fn without_texts(spec: &AgentSpec) -> AgentSpec {
-    AgentSpec { texts: Vec::new(), ..spec.clone() }
+    AgentSpec {
+        texts: Vec::new(),
+        ..spec.clone()
+    }
 }
 
 #[tokio::test]
 async fn every_part_of_a_workspace_arrives_where_it_belongs() {
-    let definition = open(fixture("workspace"), &on_platform()).await.map_err(|all| lines(&all)).unwrap();
-    let spoken = definition.agents["build"].texts.iter().map(|text| text.title.as_str()).collect::<Vec<_>>();
+    let definition = open(fixture("workspace"), &on_platform())
+        .await
+        .map_err(|all| lines(&all))
+        .unwrap();
+    let spoken = definition.agents["build"]
+        .texts
+        .iter()
+        .map(|text| text.title.as_str())
+        .collect::<Vec<_>>();
     assert_eq!(spoken, ["base", "agent build", "for this model"]);
-    let bare: BTreeMap<String, AgentSpec> =
-        definition.agents.iter().map(|(name, spec)| (name.clone(), without_texts(spec))).collect();
+    let bare: BTreeMap<String, AgentSpec> = definition
+        .agents
+        .iter()
+        .map(|(name, spec)| (name.clone(), without_texts(spec)))
+        .collect();
     assert_eq!(bare, agents());
     assert_eq!(definition.active.as_deref(), Some("plan"));
-    let memory = MemorySettings { flush: Some(true), ..MemorySettings::default() };
+    let memory = MemorySettings {
+        flush: Some(true),
+        ..MemorySettings::default()
+    };
     let secrets = definition.config.secrets.clone();
-    let config = AgentConfig { model: Some(gpt(0.3)), memory, secrets, ..AgentConfig::default() };
+    let config = AgentConfig {
+        model: Some(gpt(0.3)),
+        memory,
+        secrets,
+        ..AgentConfig::default()
+    };
     assert_eq!(definition.config, config);
     let mut secrets = definition.config.secrets.clone();
     secrets.sort();
@@ -133,15 +166,28 @@ async fn every_part_of_a_workspace_arrives_where_it_belongs() {
     assert_eq!(secrets, ["review-token", "sk-platform"]);
     assert_eq!(
         definition.tools,
-        [ToolLists { allow: Some(names(&["Read", "Glob", "Grep", "switch_agent"])), deny: Vec::new() }]
+        [ToolLists {
+            allow: Some(names(&["Read", "Glob", "Grep", "switch_agent"])),
+            deny: Vec::new()
+        }]
     );
     assert_eq!(definition.surface, Surface::Title);
     assert_eq!(
         definition.texts,
         [
-            text("base", 100, ".openharness/prompts.yaml", "You work in this workspace. ${HOME} is not for you."),
+            text(
+                "base",
+                100,
+                ".openharness/prompts.yaml",
+                "You work in this workspace. ${HOME} is not for you."
+            ),
             text("agent plan", 101, ".openharness/agents/plan.md", PLANNER),
-            text("for this model", order::CONTEXT + 1, ".openharness/prompts.yaml", "Call tools with short arguments."),
+            text(
+                "for this model",
+                order::CONTEXT + 1,
+                ".openharness/prompts.yaml",
+                "Call tools with short arguments."
+            ),
         ]
     );
     let tree = &definition.tree;
@@ -149,23 +195,42 @@ async fn every_part_of_a_workspace_arrives_where_it_belongs() {
     let project = ContextFile::new(path("AGENTS.md"), "agents_context");
     assert_eq!(tree.context, [project]);
     assert_eq!(tree.memory, Some(path(".openharness/memory/MEMORY.md")));
-    assert_eq!(tree.skills, [path("shared/skills"), path(".openharness/skills")]);
+    assert_eq!(
+        tree.skills,
+        [path("shared/skills"), path(".openharness/skills")]
+    );
     assert_eq!(
         (tree.flavor, &tree.runtime),
-        (stead_workspace::skills::Flavor::OpenHarness, &path(".openharness/data"))
+        (
+            stead_workspace::skills::Flavor::OpenHarness,
+            &path(".openharness/data")
+        )
     );
-    assert_eq!((&tree.days, &tree.knowledge, &tree.subagents, &tree.tools), (&None, &None, &None, &None));
+    assert_eq!(
+        (&tree.days, &tree.knowledge, &tree.subagents, &tree.tools),
+        (&None, &None, &None, &None)
+    );
     let rules = Rules::new(&[], tree.protected).unwrap();
-    let allowed = |kind, text| rules.decide(kind, &path(text)).kind == stead_core::VerdictKind::Allow;
-    assert!(!allowed(Write, ".openharness/agents/plan.md") && allowed(Read, ".openharness/agents/plan.md"));
+    let allowed =
+        |kind, text| rules.decide(kind, &path(text)).kind == stead_core::VerdictKind::Allow;
+    assert!(
+        !allowed(Write, ".openharness/agents/plan.md")
+            && allowed(Read, ".openharness/agents/plan.md")
+    );
     assert!(allowed(Write, ".openharness/memory/MEMORY.md") && allowed(Write, "src/main.rs"));
 }
 
 #[tokio::test]
 async fn another_agent_of_the_workspace_brings_its_own_model_bounds_and_tools() {
-    let options = OpenOptions { agent: Some("build".to_owned()), ..on_platform() };
+    let options = OpenOptions {
+        agent: Some("build".to_owned()),
+        ..on_platform()
+    };
     let definition = open(fixture("workspace"), &options).await.unwrap();
-    assert_eq!(definition.active_spec().map(without_texts).as_ref(), Some(&agents()["build"]));
+    assert_eq!(
+        definition.active_spec().map(without_texts).as_ref(),
+        Some(&agents()["build"])
+    );
     assert_eq!(definition.config.model, agents()["build"].model);
     let policy = Policy {
         max_steps: 40,
@@ -177,17 +242,46 @@ async fn another_agent_of_the_workspace_brings_its_own_model_bounds_and_tools() 
     };
     assert_eq!(definition.config.policy, policy);
     // Tools to switch, to load skills and to hand work over come with whom and what it may.
-    let hands = ["task", "agent_send", "agent_list", "task_output", "task_list", "task_cancel", "wait_tasks"];
-    let own = ["Bash", "Read", "Write", "Edit", "Glob", "Grep", "switch_agent", "load_skill"];
+    let hands = [
+        "task",
+        "agent_send",
+        "agent_list",
+        "task_output",
+        "task_list",
+        "task_cancel",
+        "wait_tasks",
+    ];
+    let own = [
+        "Bash",
+        "Read",
+        "Write",
+        "Edit",
+        "Glob",
+        "Grep",
+        "switch_agent",
+        "load_skill",
+    ];
     let allow = names(&[&own[..], &hands].concat());
-    assert_eq!(definition.tools, [ToolLists { allow: Some(allow), deny: names(&["LS"]) }]);
+    assert_eq!(
+        definition.tools,
+        [ToolLists {
+            allow: Some(allow),
+            deny: names(&["LS"])
+        }]
+    );
     let origin = |key: &str| {
         let origin = &definition.origins[key];
         format!("{}:{}", origin.source, origin.place.unwrap().line)
     };
-    assert_eq!(origin("policy.max_steps"), ".openharness/agents/build.md:32");
+    assert_eq!(
+        origin("policy.max_steps"),
+        ".openharness/agents/build.md:32"
+    );
     assert_eq!(origin("model.name"), ".openharness/agents/build.md:5");
-    assert_eq!(origin("model.max_output_tokens"), ".openharness/agents/build.md:6");
+    assert_eq!(
+        origin("model.max_output_tokens"),
+        ".openharness/agents/build.md:6"
+    );
 }
 
 #[tokio::test]
@@ -226,12 +320,29 @@ async fn without_its_platform_a_workspace_is_refused_unless_a_model_is_given() {
             format!(".openharness/agents/plan.md:5:3: model.model_ref: {missing}; there are: fast, workspace/本地"),
         ]
     );
-    let given = OpenOptions { model: Some("scripted:x.yaml".to_owned()), ..alone };
+    let given = OpenOptions {
+        model: Some("scripted:x.yaml".to_owned()),
+        ..alone
+    };
     let definition = open(fixture("workspace"), &given).await.unwrap();
-    let lax: Vec<_> = definition.findings.iter().filter(|f| f.severity == stead_workspace::Severity::Lax).collect();
-    assert_eq!(lax.iter().map(ToString::to_string).collect::<Vec<_>>(), errors);
+    let lax: Vec<_> = definition
+        .findings
+        .iter()
+        .filter(|f| f.severity == stead_workspace::Severity::Lax)
+        .collect();
+    assert_eq!(
+        lax.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        errors
+    );
     // What is said to one model alone is not said to another.
-    assert_eq!(definition.texts.iter().map(|text| text.title.as_str()).collect::<Vec<_>>(), ["base", "agent plan"]);
+    assert_eq!(
+        definition
+            .texts
+            .iter()
+            .map(|text| text.title.as_str())
+            .collect::<Vec<_>>(),
+        ["base", "agent plan"]
+    );
 }
 
 #[tokio::test]
@@ -240,10 +351,24 @@ async fn the_scaffold_is_a_workspace() {
         .into_iter()
         .map(|file| (file.path, file.content))
         .collect();
-    let definition = open(place(&files).await, &OpenOptions::default()).await.map_err(|all| lines(&all)).unwrap();
+    let definition = open(place(&files).await, &OpenOptions::default())
+        .await
+        .map_err(|all| lines(&all))
+        .unwrap();
     assert_eq!(definition.active.as_deref(), Some("plan"));
-    assert_eq!(definition.agents.keys().collect::<Vec<_>>(), ["build", "plan", "reviewer"]);
-    assert_eq!(definition.config.model.unwrap().name, "anthropic:claude-sonnet-4-5");
+    assert_eq!(
+        definition.agents.keys().collect::<Vec<_>>(),
+        ["build", "plan", "reviewer"]
+    );
+    assert_eq!(
+        definition.config.model.unwrap().name,
+        "anthropic:claude-sonnet-4-5"
+    );
     let inactive = |finding: &&Finding| finding.severity == stead_workspace::Severity::Inactive;
-    assert_eq!(definition.findings.iter().filter(|f| !inactive(f)).count(), 0, "{:?}", lines(&definition.findings));
+    assert_eq!(
+        definition.findings.iter().filter(|f| !inactive(f)).count(),
+        0,
+        "{:?}",
+        lines(&definition.findings)
+    );
 }

@@ -16,24 +16,45 @@ async fn chosen(
     asked: Option<&str>,
     platform: Agents<'_>,
 ) -> Result<String, Vec<String>> {
-    let mut files: Vec<(String, String)> =
-        agents.iter().map(|(name, mode)| (format!(".openharness/agents/{name}.md"), agent(mode))).collect();
+    let mut files: Vec<(String, String)> = agents
+        .iter()
+        .map(|(name, mode)| (format!(".openharness/agents/{name}.md"), agent(mode)))
+        .collect();
     files.push((".openharness/settings.yaml".to_owned(), settings.to_owned()));
-    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let files: Vec<(&str, &str)> = files
+        .iter()
+        .map(|(path, text)| (path.as_str(), text.as_str()))
+        .collect();
     let models = ("models/m.yaml", "claude: {provider: anthropic, name: x}");
-    let shared: Vec<(String, String)> =
-        platform.iter().map(|(name, mode)| (format!("agents/{name}.md"), agent(mode))).collect();
-    let mut shared: Vec<(&str, &str)> = shared.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let shared: Vec<(String, String)> = platform
+        .iter()
+        .map(|(name, mode)| (format!("agents/{name}.md"), agent(mode)))
+        .collect();
+    let mut shared: Vec<(&str, &str)> = shared
+        .iter()
+        .map(|(path, text)| (path.as_str(), text.as_str()))
+        .collect();
     shared.push(models);
     let platform = Some(place(&shared).await);
-    let options = OpenOptions { agent: asked.map(str::to_owned), platform, ..OpenOptions::default() };
-    let definition = open(place(&files).await, &options).await.map_err(|all| lines(&all))?;
+    let options = OpenOptions {
+        agent: asked.map(str::to_owned),
+        platform,
+        ..OpenOptions::default()
+    };
+    let definition = open(place(&files).await, &options)
+        .await
+        .map_err(|all| lines(&all))?;
     Ok(definition.active.unwrap())
 }
 
 #[tokio::test]
 async fn the_flag_goes_before_the_default_and_the_default_before_the_rest() {
-    let several = [("build", "primary"), ("plan", "all"), ("assistant", "primary"), ("audit", "subagent")];
+    let several = [
+        ("build", "primary"),
+        ("plan", "all"),
+        ("assistant", "primary"),
+        ("audit", "subagent"),
+    ];
     let plain = [("plan", "all"), ("build", "primary"), ("audit", "subagent")];
     #[rustfmt::skip]
     let cases: [(Agents<'_>, &str, Option<&str>, Agents<'_>, &str); 7] = [
@@ -47,7 +68,11 @@ async fn the_flag_goes_before_the_default_and_the_default_before_the_rest() {
         (&plain, "default_agent: helper", None, &[("helper", "all")], "helper"),
     ];
     for (agents, settings, asked, platform, expected) in cases {
-        assert_eq!(chosen(agents, settings, asked, platform).await.as_deref(), Ok(expected), "{settings} {asked:?}");
+        assert_eq!(
+            chosen(agents, settings, asked, platform).await.as_deref(),
+            Ok(expected),
+            "{settings} {asked:?}"
+        );
     }
 }
 
@@ -64,6 +89,9 @@ async fn an_agent_that_cannot_be_the_main_one_is_refused() {
         (&[], "", None, ".openharness/agents:1:1: there is no agent; write one, as NAME.md"),
     ];
     for (agents, settings, asked, expected) in cases {
-        assert_eq!(chosen(agents, settings, asked, &[]).await.unwrap_err(), [expected]);
+        assert_eq!(
+            chosen(agents, settings, asked, &[]).await.unwrap_err(),
+            [expected]
+        );
     }
 }

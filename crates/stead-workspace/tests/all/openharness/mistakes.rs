@@ -9,11 +9,20 @@ async fn told(file: &str, text: &str) -> Vec<String> {
     let files = [
         (".openharness/agents/main.md", good),
         (".openharness/agents/helper.md", helper),
-        (".openharness/actions/ok/ACTION.yaml", "name: ok\ndescription: x\nentry: {command: x}\n"),
-        (".openharness/hooks/ok.yaml", "name: ok\nevents: [run_failed]\nhandler: {type: http, url: 'http://x'}\n"),
+        (
+            ".openharness/actions/ok/ACTION.yaml",
+            "name: ok\ndescription: x\nentry: {command: x}\n",
+        ),
+        (
+            ".openharness/hooks/ok.yaml",
+            "name: ok\nevents: [run_failed]\nhandler: {type: http, url: 'http://x'}\n",
+        ),
         (file, text),
     ];
-    let options = OpenOptions { agent: Some("main".to_owned()), ..on_platform() };
+    let options = OpenOptions {
+        agent: Some("main".to_owned()),
+        ..on_platform()
+    };
     lines(&open(place(&files).await, &options).await.unwrap_err())
 }
 
@@ -21,8 +30,13 @@ async fn told(file: &str, text: &str) -> Vec<String> {
 async fn assert_told(file: &str, cases: &[(&str, &str, &str)]) {
     for (text, place, said) in cases {
         let told = told(file, text).await;
-        let [only] = told.as_slice() else { panic!("{text:?}: {told:#?}") };
-        assert!(only.starts_with(&format!("{file}:{place}: ")) && only.contains(said), "{text:?}: {only}");
+        let [only] = told.as_slice() else {
+            panic!("{text:?}: {told:#?}")
+        };
+        assert!(
+            only.starts_with(&format!("{file}:{place}: ")) && only.contains(said),
+            "{text:?}: {only}"
+        );
     }
 }
 
@@ -36,28 +50,68 @@ async fn in_an_agent() {
         ("tools: [Read]", "3:1", "pairs are needed here"),
         ("policy: [40]", "3:1", "pairs are needed here"),
         ("tools: {native: Read}", "3:9", "a list is needed here"),
-        ("tools: {native: [Read, Raed]}", "3:24", "there is no built-in tool `Raed`; did you mean `Read`?"),
-        ("tools: {native: [Frobnicate]}", "3:18", "; there are: Bash, Delete, Edit, Glob, Grep"),
-        ("tools: {actions: [okk]}", "3:19", "there is no action `okk`; did you mean `ok`?"),
-        ("tools: {skills: [s]}", "3:18", "there is no skill `s`; there is none"),
-        ("tools: {external: [s]}", "3:20", "there is no tool server `s`; there is none"),
+        (
+            "tools: {native: [Read, Raed]}",
+            "3:24",
+            "there is no built-in tool `Raed`; did you mean `Read`?",
+        ),
+        (
+            "tools: {native: [Frobnicate]}",
+            "3:18",
+            "; there are: Bash, Delete, Edit, Glob, Grep",
+        ),
+        (
+            "tools: {actions: [okk]}",
+            "3:19",
+            "there is no action `okk`; did you mean `ok`?",
+        ),
+        (
+            "tools: {skills: [s]}",
+            "3:18",
+            "there is no skill `s`; there is none",
+        ),
+        (
+            "tools: {external: [s]}",
+            "3:20",
+            "there is no tool server `s`; there is none",
+        ),
         ("tools: {actions: [ok]}\nactions: [ok]", "4:1", "keep one"),
         (
             "tools: {native: [Read]}\ndisallowed: {tools: {native: [read_file]}}",
             "4:31",
             "is listed in tools.native too",
         ),
-        ("actions: [ok]\ndisallowed: {actions: [ok]}", "4:24", "is listed in actions too"),
-        ("disallowed: {native: [Read]}", "3:14", "unknown field `native`"),
-        ("switch: [maim]", "3:10", "switch: there is no agent `maim`; did you mean `main`?"),
-        ("subagents:\n- helper\n- helpers", "5:3", "subagents: there is no agent `helpers`; did you mean `helper`?"),
+        (
+            "actions: [ok]\ndisallowed: {actions: [ok]}",
+            "4:24",
+            "is listed in actions too",
+        ),
+        (
+            "disallowed: {native: [Read]}",
+            "3:14",
+            "unknown field `native`",
+        ),
+        (
+            "switch: [maim]",
+            "3:10",
+            "switch: there is no agent `maim`; did you mean `main`?",
+        ),
+        (
+            "subagents:\n- helper\n- helpers",
+            "5:3",
+            "subagents: there is no agent `helpers`; did you mean `helper`?",
+        ),
         ("policy: {max_step: 3}", "3:10", "did you mean `max_steps`?"),
         ("policy: {max_steps: 0}", "3:10", "must be at least 1"),
         ("policy: {max_steps: many}", "3:10", "a whole number"),
         ("temperature: 3", "3:1", "temperature must be from 0 to 2"),
         ("max_tokens: 0", "3:1", "max_tokens must be at least 1"),
         ("hidden: maybe", "3:1", "true or false is needed here"),
-        ("name: other", "3:1", "the name of the file is the agent's name"),
+        (
+            "name: other",
+            "3:1",
+            "the name of the file is the agent's name",
+        ),
         ("context: x", "3:1", "remove this"),
         ("hooks: []", "3:1", ".openharness/hooks/"),
         ("model: x", "3:1", "this key stands here twice"),
@@ -67,24 +121,64 @@ async fn in_an_agent() {
     }
     let model = |line: &str| format!("---\n{line}\n---\nHi.\n");
     for (line, place, said) in [
-        ("model: nothing", "2:1", "there is no model `nothing`; there are: platform/claude, platform/openai-default"),
-        ("model: {model_ref: platform/claud}", "2:9", "did you mean `platform/claude`?"),
-        ("model: {model_ref: workspace/claude}", "2:9", "there is no model `workspace/claude`"),
-        ("model: {alias: a, model_ref: platform/claude}", "2:9", "has both"),
-        ("model: {ref: platform/claude}", "2:9", "unknown field `ref`"),
-        ("model: {model_ref: platform/claude, temperature: 1}\ntemperature: 1", "3:1", "keep one"),
-        ("model: {model_ref: platform/claude, temperature: -1}", "2:37", "model.temperature must be from 0 to 2"),
+        (
+            "model: nothing",
+            "2:1",
+            "there is no model `nothing`; there are: platform/claude, platform/openai-default",
+        ),
+        (
+            "model: {model_ref: platform/claud}",
+            "2:9",
+            "did you mean `platform/claude`?",
+        ),
+        (
+            "model: {model_ref: workspace/claude}",
+            "2:9",
+            "there is no model `workspace/claude`",
+        ),
+        (
+            "model: {alias: a, model_ref: platform/claude}",
+            "2:9",
+            "has both",
+        ),
+        (
+            "model: {ref: platform/claude}",
+            "2:9",
+            "unknown field `ref`",
+        ),
+        (
+            "model: {model_ref: platform/claude, temperature: 1}\ntemperature: 1",
+            "3:1",
+            "keep one",
+        ),
+        (
+            "model: {model_ref: platform/claude, temperature: -1}",
+            "2:37",
+            "model.temperature must be from 0 to 2",
+        ),
     ] {
         assert_told(".openharness/agents/x.md", &[(&model(line), place, said)]).await;
     }
     assert_told(
         ".openharness/agents/x.md",
         &[
-            ("---\nmodel: platform/claude\n---\n\n  \n", "4:1", "the prompt is missing"),
+            (
+                "---\nmodel: platform/claude\n---\n\n  \n",
+                "4:1",
+                "the prompt is missing",
+            ),
             ("", "1:1", "the prompt is missing"),
             ("---\nmodel: platform/claude\n", "1:1", "not closed"),
-            ("---\r\nmodel: platform/claude\r\nmode: x\r\n---\r\nHi.\r\n", "3:1", "unknown variant `x`"),
-            ("\u{feff}---\nmodel: platform/claude\nmode: x\n---\nHi.\n", "3:1", "unknown variant `x`"),
+            (
+                "---\r\nmodel: platform/claude\r\nmode: x\r\n---\r\nHi.\r\n",
+                "3:1",
+                "unknown variant `x`",
+            ),
+            (
+                "\u{feff}---\nmodel: platform/claude\nmode: x\n---\nHi.\n",
+                "3:1",
+                "unknown variant `x`",
+            ),
         ],
     )
     .await;
@@ -97,15 +191,35 @@ async fn in_the_settings_and_the_prompts() {
         &[
             ("default_agents: x", "1:1", "did you mean `default_agent`?"),
             ("kind: party", "1:1", "unknown variant `party`"),
-            ("engine: {compact: {on: true}}", "1:20", "unknown field `on`"),
-            ("engine: {compact: yes please}", "1:10", "pairs are needed here"),
-            ("models:\n  a: platform/none", "2:3", "there is no model `platform/none`"),
+            (
+                "engine: {compact: {on: true}}",
+                "1:20",
+                "unknown field `on`",
+            ),
+            (
+                "engine: {compact: yes please}",
+                "1:10",
+                "pairs are needed here",
+            ),
+            (
+                "models:\n  a: platform/none",
+                "2:3",
+                "there is no model `platform/none`",
+            ),
             ("models:\n  a: {ref: x}", "2:7", "there is no model `x`"),
             ("models:\n  a: {reff: x}", "2:7", "did you mean `ref`?"),
-            ("skill_dirs: [../x]", "1:14", "paths cannot leave the workspace"),
+            (
+                "skill_dirs: [../x]",
+                "1:14",
+                "paths cannot leave the workspace",
+            ),
             ("skill_dirs: [a, ./a]", "1:17", "is listed twice"),
             ("imports: {tool: []}", "1:11", "did you mean `tools`?"),
-            ("system_prompt: {base: {inline: a, file: b}}", "1:17", "has both `inline` and `file`"),
+            (
+                "system_prompt: {base: {inline: a, file: b}}",
+                "1:17",
+                "has both `inline` and `file`",
+            ),
             ("a: [", "1:4", "unclosed bracket"),
         ],
     )
@@ -114,20 +228,39 @@ async fn in_the_settings_and_the_prompts() {
         ".openharness/prompts.yaml",
         &[
             ("base: {}", "1:1", "needs `inline` or `file`"),
-            ("base: {inline: a, file: b}", "1:1", "has both `inline` and `file`"),
+            (
+                "base: {inline: a, file: b}",
+                "1:1",
+                "has both `inline` and `file`",
+            ),
             ("base: text", "1:1", "pairs are needed here"),
             ("base:\n  file: gone.md", "2:3", "gone.md cannot be read"),
-            ("llm_optimized: {models: {gpt: {inline: a}}}", "1:26", "platform/… or workspace/…"),
-            ("compose: {order: [base, bases]}", "1:25", "did you mean `base`?"),
+            (
+                "llm_optimized: {models: {gpt: {inline: a}}}",
+                "1:26",
+                "platform/… or workspace/…",
+            ),
+            (
+                "compose: {order: [base, bases]}",
+                "1:25",
+                "did you mean `base`?",
+            ),
             ("compose: {order: [base, base]}", "1:25", "is listed twice"),
         ],
     )
     .await;
     let files = [
         (".openharness/prompts.yaml", "base: {inline: a}"),
-        (".openharness/settings.yaml", "kind: project\nsystem_prompt: b"),
+        (
+            ".openharness/settings.yaml",
+            "kind: project\nsystem_prompt: b",
+        ),
     ];
-    let told = lines(&with_agent("---\nmodel: platform/claude\n---\nHi.", &files).await.unwrap_err());
+    let told = lines(
+        &with_agent("---\nmodel: platform/claude\n---\nHi.", &files)
+            .await
+            .unwrap_err(),
+    );
     assert_eq!(
         told,
         [
@@ -141,14 +274,38 @@ async fn in_models_actions_hooks_and_servers() {
     assert_told(
         ".openharness/models/m.yaml",
         &[
-            ("a: {provider: opnai, name: x}", "1:5", "did you mean `openai`?"),
-            ("a: {provider: openai-compatible, name: x}", "1:5", "needs a `url`"),
+            (
+                "a: {provider: opnai, name: x}",
+                "1:5",
+                "did you mean `openai`?",
+            ),
+            (
+                "a: {provider: openai-compatible, name: x}",
+                "1:5",
+                "needs a `url`",
+            ),
             ("a: {provider: openai, name: ''}", "1:23", "is empty"),
             ("a: {provider: openai}", "1:1", "missing field `name`"),
-            ("a: {provider: openai, name: x, url: 'localhost'}", "1:32", "is not an address"),
-            ("a: {provider: openai, name: x, kee: y}", "1:32", "did you mean `key`?"),
-            ("a: {provider: openai, name: x, key: '${env.GONE}'}", "1:32", "the variable GONE is not set"),
-            ("a: {provider: openai, name: x, key: '${GONE}'}", "1:32", "the variable GONE is not set"),
+            (
+                "a: {provider: openai, name: x, url: 'localhost'}",
+                "1:32",
+                "is not an address",
+            ),
+            (
+                "a: {provider: openai, name: x, kee: y}",
+                "1:32",
+                "did you mean `key`?",
+            ),
+            (
+                "a: {provider: openai, name: x, key: '${env.GONE}'}",
+                "1:32",
+                "the variable GONE is not set",
+            ),
+            (
+                "a: {provider: openai, name: x, key: '${GONE}'}",
+                "1:32",
+                "the variable GONE is not set",
+            ),
             ("- a", "1:1", "pairs are needed here"),
         ],
     )
@@ -157,12 +314,36 @@ async fn in_models_actions_hooks_and_servers() {
         ".openharness/actions/x/ACTION.yaml",
         &[
             ("name: x\ndescription: x", "1:1", "missing field `entry`"),
-            ("name: a b\ndescription: x\nentry: {command: x}", "1:1", "letters, digits"),
-            ("name: x\ndescription: ' '\nentry: {command: x}", "2:1", "is empty"),
-            ("name: x\ndescription: x\nentry: {command: ''}", "3:9", "is empty"),
-            ("name: x\ndescription: x\nentry: {command: x, cwd: ../..}", "3:21", "cannot leave the workspace"),
-            ("name: x\ndescription: x\nentry: {command: x, timeout_seconds: 0}", "3:21", "must be at least 1"),
-            ("name: x\ndescription: x\nentry: {command: x, shell: sh}", "3:21", "unknown field `shell`"),
+            (
+                "name: a b\ndescription: x\nentry: {command: x}",
+                "1:1",
+                "letters, digits",
+            ),
+            (
+                "name: x\ndescription: ' '\nentry: {command: x}",
+                "2:1",
+                "is empty",
+            ),
+            (
+                "name: x\ndescription: x\nentry: {command: ''}",
+                "3:9",
+                "is empty",
+            ),
+            (
+                "name: x\ndescription: x\nentry: {command: x, cwd: ../..}",
+                "3:21",
+                "cannot leave the workspace",
+            ),
+            (
+                "name: x\ndescription: x\nentry: {command: x, timeout_seconds: 0}",
+                "3:21",
+                "must be at least 1",
+            ),
+            (
+                "name: x\ndescription: x\nentry: {command: x, shell: sh}",
+                "3:21",
+                "unknown field `shell`",
+            ),
             (
                 "name: x\ndescription: x\ninput_schema: {type: objekt}\nentry: {command: x}",
                 "3:1",
@@ -173,7 +354,11 @@ async fn in_models_actions_hooks_and_servers() {
                 "3:12",
                 "unknown variant `always`",
             ),
-            ("name: ok\ndescription: x\nentry: {command: x}", "1:1", "there are two actions `ok`"),
+            (
+                "name: ok\ndescription: x\nentry: {command: x}",
+                "1:1",
+                "there are two actions `ok`",
+            ),
         ],
     )
     .await;
@@ -237,14 +422,30 @@ async fn in_models_actions_hooks_and_servers() {
         ".openharness/tools/settings.yaml",
         &[
             ("a: {}", "1:1", "needs `command` or `url`"),
-            ("a: {command: x, url: 'http://x'}", "1:1", "has both `command` and `url`"),
+            (
+                "a: {command: x, url: 'http://x'}",
+                "1:1",
+                "has both `command` and `url`",
+            ),
             ("a: {command: ' '}", "1:5", "is empty"),
             ("a: {url: x}", "1:5", "is not an address"),
-            ("a: {command: x, headers: {}}", "1:17", "belongs to a server with a `url`"),
-            ("a: {url: 'http://x', environment: {}}", "1:22", "belongs to a server with a `command`"),
+            (
+                "a: {command: x, headers: {}}",
+                "1:17",
+                "belongs to a server with a `url`",
+            ),
+            (
+                "a: {url: 'http://x', environment: {}}",
+                "1:22",
+                "belongs to a server with a `command`",
+            ),
             ("a: {command: x, timeout: 0}", "1:17", "must be at least 1"),
             ("a: {comand: x}", "1:5", "did you mean `command`?"),
-            ("a: {command: x, expose: {prefix: x}}", "1:26", "unknown field `prefix`"),
+            (
+                "a: {command: x, expose: {prefix: x}}",
+                "1:26",
+                "unknown field `prefix`",
+            ),
         ],
     )
     .await;
@@ -254,12 +455,23 @@ async fn in_models_actions_hooks_and_servers() {
 async fn what_is_no_text_or_too_large_is_refused() {
     let files = place(&[(".openharness/agents/a.md", "Hi.")]).await;
     let write = async |path: &str, bytes: Vec<u8>| {
-        files.write(&VPath::parse(path).unwrap(), bytes.into(), Expect::Any).await.unwrap();
+        files
+            .write(&VPath::parse(path).unwrap(), bytes.into(), Expect::Any)
+            .await
+            .unwrap();
     };
     write(".openharness/agents/utf16.md", b"\xff\xfeH\0i\0".to_vec()).await;
     write(".openharness/agents/latin.md", b"Hi,\n\xe4".to_vec()).await;
-    write(".openharness/models/large.yaml", vec![b'#'; 2 * 1024 * 1024]).await;
-    let told = lines(&open(files.clone(), &OpenOptions::default()).await.unwrap_err());
+    write(
+        ".openharness/models/large.yaml",
+        vec![b'#'; 2 * 1024 * 1024],
+    )
+    .await;
+    let told = lines(
+        &open(files.clone(), &OpenOptions::default())
+            .await
+            .unwrap_err(),
+    );
     assert_eq!(
         told,
         [
@@ -278,8 +490,15 @@ async fn what_only_looks_like_a_part_of_the_layout_is_told() {
         (".openharness/agents/b.markdown", "Hi."),
         (".openharness/prompts/x.md", "Hi."),
     ];
-    let definition = with_agent("---\nmodel: platform/claude\nswitch: [helper]\n---\nHi.", &files).await.unwrap();
-    let warnings = own(&definition.findings).into_iter().filter(|line| line.contains("warning"));
+    let definition = with_agent(
+        "---\nmodel: platform/claude\nswitch: [helper]\n---\nHi.",
+        &files,
+    )
+    .await
+    .unwrap();
+    let warnings = own(&definition.findings)
+        .into_iter()
+        .filter(|line| line.contains("warning"));
     assert_eq!(
         warnings.collect::<Vec<_>>(),
         [
@@ -293,12 +512,22 @@ async fn what_only_looks_like_a_part_of_the_layout_is_told() {
 #[tokio::test]
 async fn targets_of_the_wrong_mode_and_a_missing_model_are_warned_of() {
     let files = [
-        (".openharness/agents/sub.md", "---\nmode: subagent\nmodel: platform/claude\n---\nHi."),
-        (".openharness/agents/top.md", "---\nmodel: platform/claude\n---\nHi."),
+        (
+            ".openharness/agents/sub.md",
+            "---\nmode: subagent\nmodel: platform/claude\n---\nHi.",
+        ),
+        (
+            ".openharness/agents/top.md",
+            "---\nmodel: platform/claude\n---\nHi.",
+        ),
         (".openharness/settings.yaml", "default_agent: build"),
     ];
-    let definition = with_agent("---\nswitch: [sub]\nsubagents: [top]\n---\nHi.", &files).await.unwrap();
-    let warnings = own(&definition.findings).into_iter().filter(|line| line.contains("warning"));
+    let definition = with_agent("---\nswitch: [sub]\nsubagents: [top]\n---\nHi.", &files)
+        .await
+        .unwrap();
+    let warnings = own(&definition.findings)
+        .into_iter()
+        .filter(|line| line.contains("warning"));
     assert_eq!(
         warnings.collect::<Vec<_>>(),
         [

@@ -14,7 +14,9 @@ use stead_vfs::{Expect, LocalVfs, StoreVfs, VPath, Vfs};
 use stead_workspace::{Definition, Finding, Layout, OpenOptions, Workspace, WorkspaceError};
 
 fn fixture(name: &str) -> Arc<dyn Vfs> {
-    let folder: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/openharness").join(name);
+    let folder: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fixtures/openharness")
+        .join(name);
     Arc::new(LocalVfs::open(&folder, Arc::new(OsDisk)).unwrap())
 }
 
@@ -23,7 +25,9 @@ async fn place(files: &[(&str, &str)]) -> Arc<dyn Vfs> {
     let vfs = StoreVfs::in_memory();
     for (path, text) in files {
         let text = Bytes::from(text.as_bytes().to_vec());
-        vfs.write(&VPath::parse(path).unwrap(), text, Expect::Any).await.unwrap();
+        vfs.write(&VPath::parse(path).unwrap(), text, Expect::Any)
+            .await
+            .unwrap();
     }
     Arc::new(vfs)
 }
@@ -51,7 +55,10 @@ async fn open(files: Arc<dyn Vfs>, options: &OpenOptions) -> Result<Definition, 
 
 /// The fixture's workspace on its platform.
 fn on_platform() -> OpenOptions {
-    OpenOptions { platform: Some(fixture("platform")), ..OpenOptions::default() }
+    OpenOptions {
+        platform: Some(fixture("platform")),
+        ..OpenOptions::default()
+    }
 }
 
 /// A folder with one agent, on the fixture's platform.
@@ -66,5 +73,8 @@ fn lines(findings: &[Finding]) -> Vec<String> {
 
 /// All findings about the folder itself.
 fn own(findings: &[Finding]) -> Vec<String> {
-    lines(findings).into_iter().filter(|line| !line.starts_with("platform/")).collect()
+    lines(findings)
+        .into_iter()
+        .filter(|line| !line.starts_with("platform/"))
+        .collect()
 }

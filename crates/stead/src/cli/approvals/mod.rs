@@ -20,16 +20,28 @@ use std::sync::Arc;
 use stead::agent::{Agent, Answer, OpenQuestion};
 pub(crate) use terminal::Terminal;
 
-pub(crate) async fn approvals(common: &Common, env: &Env, command: ApprovalsCommand) -> Result<ExitCode, CliError> {
+pub(crate) async fn approvals(
+    common: &Common,
+    env: &Env,
+    command: ApprovalsCommand,
+) -> Result<ExitCode, CliError> {
     match command {
         ApprovalsCommand::List(place) => list(common, env, &place).await,
         ApprovalsCommand::Show { id, place } => {
             let agent = open(common, env, &place.of).await?;
-            let question = pick(&open_questions(&agent, place.session.as_deref()).await?, &id)?;
+            let question = pick(
+                &open_questions(&agent, place.session.as_deref()).await?,
+                &id,
+            )?;
             show::show(&agent, &question, place.of.json, Style::stdout(env)).await?;
             Ok(ExitCode::SUCCESS)
         }
-        ApprovalsCommand::Approve { ids, all, always, answer } => {
+        ApprovalsCommand::Approve {
+            ids,
+            all,
+            always,
+            answer,
+        } => {
             let yes = if always { Answer::Always } else { Answer::Yes };
             answer::answer(common, env, &which(ids, all), &yes, answer).await
         }
@@ -37,10 +49,29 @@ pub(crate) async fn approvals(common: &Common, env: &Env, command: ApprovalsComm
             let text = given(&args)?;
             let args = serde_json::from_str(&text)
                 .map_err(|error| CliError::usage(format!("the arguments are not JSON: {error}")))?;
-            answer::answer(common, env, &Which::These(vec![id]), &Answer::Edit(args), answer).await
+            answer::answer(
+                common,
+                env,
+                &Which::These(vec![id]),
+                &Answer::Edit(args),
+                answer,
+            )
+            .await
         }
-        ApprovalsCommand::Reject { ids, all, reason, answer } => {
-            answer::answer(common, env, &which(ids, all), &Answer::No { words: reason }, answer).await
+        ApprovalsCommand::Reject {
+            ids,
+            all,
+            reason,
+            answer,
+        } => {
+            answer::answer(
+                common,
+                env,
+                &which(ids, all),
+                &Answer::No { words: reason },
+                answer,
+            )
+            .await
         }
         ApprovalsCommand::Respond { id, result, answer } => {
             let answered = Answer::Respond(given(&result)?);
@@ -74,7 +105,10 @@ fn which(ids: Vec<String>, all: bool) -> Which {
 /// Who answers: as told, or else the user, or whoever is logged in.
 pub(crate) fn answerer(common: &Common, env: &Env, by: Option<&String>) -> String {
     let login = || env.get("USER").or_else(|| env.get("LOGNAME"));
-    by.or(common.user.as_ref()).cloned().or_else(login).unwrap_or_else(|| "person".to_owned())
+    by.or(common.user.as_ref())
+        .cloned()
+        .or_else(login)
+        .unwrap_or_else(|| "person".to_owned())
 }
 
 async fn open(common: &Common, env: &Env, of: &OfAgentArgs) -> Result<Arc<Agent>, CliError> {
@@ -82,7 +116,10 @@ async fn open(common: &Common, env: &Env, of: &OfAgentArgs) -> Result<Arc<Agent>
 }
 
 /// All open questions, or those of one session.
-async fn open_questions(agent: &Arc<Agent>, session: Option<&str>) -> Result<Vec<OpenQuestion>, CliError> {
+async fn open_questions(
+    agent: &Arc<Agent>,
+    session: Option<&str>,
+) -> Result<Vec<OpenQuestion>, CliError> {
     match session {
         None => Ok(agent.approvals(agent.owner()).await?),
         Some(text) => {
@@ -97,7 +134,10 @@ async fn open_questions(agent: &Arc<Agent>, session: Option<&str>) -> Result<Vec
 fn pick(open: &[OpenQuestion], text: &str) -> Result<OpenQuestion, CliError> {
     let exact: Vec<&OpenQuestion> = open.iter().filter(|question| question.id == text).collect();
     let found = match exact.is_empty() {
-        true => open.iter().filter(|question| !text.is_empty() && question.id.starts_with(text)).collect(),
+        true => open
+            .iter()
+            .filter(|question| !text.is_empty() && question.id.starts_with(text))
+            .collect(),
         false => exact,
     };
     match found.as_slice() {
@@ -106,8 +146,14 @@ fn pick(open: &[OpenQuestion], text: &str) -> Result<OpenQuestion, CliError> {
             "nothing waits under {text:?}; `stead approvals list` shows what does (it may have been answered)"
         ))),
         several => {
-            let named: Vec<String> = several.iter().map(|q| format!("{} of session {}", q.id, q.session)).collect();
-            Err(CliError::usage(format!("{text:?} may be {}; give more of the id, or -s", named.join(" or "))))
+            let named: Vec<String> = several
+                .iter()
+                .map(|q| format!("{} of session {}", q.id, q.session))
+                .collect();
+            Err(CliError::usage(format!(
+                "{text:?} may be {}; give more of the id, or -s",
+                named.join(" or ")
+            )))
         }
     }
 }
@@ -138,7 +184,12 @@ async fn rules(common: &Common, env: &Env, of: &OfAgentArgs) -> Result<ExitCode,
     for grant in &grants {
         let text = format!("{} {}", grant.tool, grant.what);
         let by = format!("allowed by {} at {:.0}", grant.by, grant.at);
-        outln!("{}  {}  {}", style.accent(&grant.id), style.safe(&text), style.dim(&style.safe(&by)));
+        outln!(
+            "{}  {}  {}",
+            style.accent(&grant.id),
+            style.safe(&text),
+            style.dim(&style.safe(&by))
+        );
     }
     if grants.is_empty() {
         outln!("no rules yet; `stead approvals approve ID --always` makes one");

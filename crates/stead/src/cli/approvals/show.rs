@@ -16,14 +16,28 @@ use stead::core::DecisionKind;
 pub(super) fn line(question: &OpenQuestion, style: Style) {
     let call = call_line(&question.tool, &question.args);
     let session = format!("session {}", question.session);
-    outln!("{}  {}  {}", style.accent(&question.id), style.safe(&call), style.dim(&session));
+    outln!(
+        "{}  {}  {}",
+        style.accent(&question.id),
+        style.safe(&call),
+        style.dim(&session)
+    );
     let takes = takes(question);
-    outln!("  {}", style.dim(&style.safe(&format!("{} · {takes}{}", question.rule, bounds(question)))));
+    outln!(
+        "  {}",
+        style.dim(&style.safe(&format!("{} · {takes}{}", question.rule, bounds(question))))
+    );
 }
 
 /// How a question may be answered.
 fn takes(question: &OpenQuestion) -> String {
-    question.terms.allowed().iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(", ")
+    question
+        .terms
+        .allowed()
+        .iter()
+        .map(|kind| kind.as_str())
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// By whom, and until when.
@@ -54,14 +68,20 @@ pub(super) async fn show(
     if as_json {
         let mut value = serde_json::to_value(question).map_err(anyhow::Error::from)?;
         if let (Value::Object(fields), Some(always)) = (&mut value, &always) {
-            fields.insert("always".to_owned(), serde_json::to_value(always).map_err(anyhow::Error::from)?);
+            fields.insert(
+                "always".to_owned(),
+                serde_json::to_value(always).map_err(anyhow::Error::from)?,
+            );
         }
         outln!("{}", json(&value)?);
         return Ok(());
     }
     line(question, style);
     if let Some(parent) = &question.parent {
-        outln!("  {}", style.dim(&format!("a subagent of session {parent} asks")));
+        outln!(
+            "  {}",
+            style.dim(&format!("a subagent of session {parent} asks"))
+        );
     }
     let args = serde_json::to_string_pretty(&question.args).map_err(anyhow::Error::from)?;
     outln!("\n{}", style.safe(&args));
@@ -69,7 +89,10 @@ pub(super) async fn show(
         outln!("\n{}", coloured(preview, style).trim_end());
     }
     if let Some(always) = always {
-        outln!("\n{}", style.dim(&style.safe(&format!("--always would allow {} {always}", question.tool))));
+        outln!(
+            "\n{}",
+            style.dim(&style.safe(&format!("--always would allow {} {always}", question.tool)))
+        );
     }
     Ok(())
 }
@@ -85,7 +108,10 @@ pub(crate) fn coloured(preview: &str, style: Style) -> String {
             Some(_) | None => safe.into_owned(),
         }
     };
-    preview.lines().map(|line| format!("{}\n", paint(line))).collect()
+    preview
+        .lines()
+        .map(|line| format!("{}\n", paint(line)))
+        .collect()
 }
 
 /// What waits after a run has parked, with the commands that answer it.
@@ -104,11 +130,16 @@ pub(crate) fn waiting(open: &[OpenQuestion], common: &Common, style: Style) -> S
                 DecisionKind::Respond => " 'RESULT'",
             };
             let (kind, id, session) = (kind.as_str(), &question.id, &question.session);
-            text.push_str(&format!("  stead approvals {kind} {id}{rest} -s {session}{flags}\n"));
+            text.push_str(&format!(
+                "  stead approvals {kind} {id}{rest} -s {session}{flags}\n"
+            ));
         }
     }
     if open.len() > MAX_SHOWN {
-        text.push_str(&format!("and {} more: stead approvals list{flags}\n", open.len() - MAX_SHOWN));
+        text.push_str(&format!(
+            "and {} more: stead approvals list{flags}\n",
+            open.len() - MAX_SHOWN
+        ));
     }
     text
 }

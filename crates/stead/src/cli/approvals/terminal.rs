@@ -29,9 +29,13 @@ impl Approver for Terminal {
                 let read = move || {
                     crate::cli::print::err(format_args!("{prompt}"));
                     let mut line = String::new();
-                    std::io::stdin().read_line(&mut line).map(|bytes| (bytes > 0).then_some(line))
+                    std::io::stdin()
+                        .read_line(&mut line)
+                        .map(|bytes| (bytes > 0).then_some(line))
                 };
-                let Ok(Ok(Some(line))) = tokio::task::spawn_blocking(read).await else { return Answer::Later };
+                let Ok(Ok(Some(line))) = tokio::task::spawn_blocking(read).await else {
+                    return Answer::Later;
+                };
                 match parse(&line) {
                     Ok(answer) => return answer,
                     Err(why) => crate::cli::print::errln!("{why}"),
@@ -51,9 +55,22 @@ fn prompt(question: &Question) -> String {
             DecisionKind::Respond => "[r]espond RESULT",
         });
     }
-    let always = question.always.as_ref().map(|always| format!("[a]lways ({always})"));
-    let ways: Vec<&str> = ways.into_iter().chain(always.as_deref()).chain(["[l]ater"]).collect();
-    format!("\n{} {}\n  ({})\nallow? {}: ", question.tool, question.args, question.rule, ways.join(" / "))
+    let always = question
+        .always
+        .as_ref()
+        .map(|always| format!("[a]lways ({always})"));
+    let ways: Vec<&str> = ways
+        .into_iter()
+        .chain(always.as_deref())
+        .chain(["[l]ater"])
+        .collect();
+    format!(
+        "\n{} {}\n  ({})\nallow? {}: ",
+        question.tool,
+        question.args,
+        question.rule,
+        ways.join(" / ")
+    )
 }
 
 /// What a line answers, or what is wrong with it.
@@ -69,8 +86,12 @@ fn parse(line: &str) -> Result<Answer, String> {
         "y" | "yes" => alone(Answer::Yes),
         "a" | "always" => alone(Answer::Always),
         "l" | "later" | "" => alone(Answer::Later),
-        "n" | "no" => Ok(Answer::No { words: (!rest.is_empty()).then(|| rest.to_owned()) }),
-        "e" | "edit" => serde_json::from_str(rest).map(Answer::Edit).map_err(|error| format!("no JSON: {error}")),
+        "n" | "no" => Ok(Answer::No {
+            words: (!rest.is_empty()).then(|| rest.to_owned()),
+        }),
+        "e" | "edit" => serde_json::from_str(rest)
+            .map(Answer::Edit)
+            .map_err(|error| format!("no JSON: {error}")),
         "r" | "respond" if !rest.is_empty() => Ok(Answer::Respond(rest.to_owned())),
         "r" | "respond" => Err("say the result after it: r RESULT".to_owned()),
         _ => Err(format!("{word:?} is no answer")),
@@ -84,7 +105,9 @@ mod tests {
 
     #[test]
     fn a_line_is_one_answer() {
-        let words = |text: &str| Answer::No { words: Some(text.to_owned()) };
+        let words = |text: &str| Answer::No {
+            words: Some(text.to_owned()),
+        };
         #[rustfmt::skip]
         let table = [
             ("y\n", Ok(Answer::Yes)), ("YES", Ok(Answer::Yes)), ("n", Ok(Answer::no())),

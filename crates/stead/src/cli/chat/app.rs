@@ -77,13 +77,20 @@ pub(super) struct App<'a> {
 
 impl<'a> App<'a> {
     /// Opens agent and session. The earlier conversation of the session, if there is one, is shown.
-    pub(super) async fn open(common: &Common, env: &'a Env, args: ChatArgs) -> Result<Self, CliError> {
+    pub(super) async fn open(
+        common: &Common,
+        env: &'a Env,
+        args: ChatArgs,
+    ) -> Result<Self, CliError> {
         let common = &of_session(common.clone(), env).await?;
         let agent = open_agent(common, env, Needs::Model).await?;
         let id = session_id(args.session.as_deref())?;
         let session = load(&agent, &id).await?;
         let (person, asks) = Person::new(answerer(common, env, None));
-        let (crew, inbox) = (session.crew().clone(), Inbox::new(agent.workspace().config().queue.clone()));
+        let (crew, inbox) = (
+            session.crew().clone(),
+            Inbox::new(agent.workspace().config().queue.clone()),
+        );
         let mut app = Self {
             chat: Chat::new(info(&agent, &session), Arc::new(inbox)),
             common: common.clone(),
@@ -109,7 +116,10 @@ impl<'a> App<'a> {
         app.remember_beside();
         app.sit(session).await;
         if app.chat.items().is_empty() {
-            app.chat.note(Tone::Info, "Say what to do. /help lists commands and keys, @path attaches a file.");
+            app.chat.note(
+                Tone::Info,
+                "Say what to do. /help lists commands and keys, @path attaches a file.",
+            );
         }
         Ok(app)
     }
@@ -123,16 +133,27 @@ impl<'a> App<'a> {
     /// Runs until the person leaves.
     pub(super) async fn run(mut self) -> Result<ExitCode, CliError> {
         let mut signals = Signals::watch()?;
-        let colours = if self.env.get("NO_COLOR").is_none() { Colours::On } else { Colours::Off };
+        let colours = if self.env.get("NO_COLOR").is_none() {
+            Colours::On
+        } else {
+            Colours::Off
+        };
         let mut view = View::new(colours);
         let mut screen = Screen::open()?;
         let mut keys = keys();
         let mut ticker = tokio::time::interval(TICK);
         let code = loop {
             self.chat.tasks = self.crew.working();
-            let drawn = screen.terminal.draw(|frame| view.draw(frame, &mut self.chat)).map(|_| ());
+            let drawn = screen
+                .terminal
+                .draw(|frame| view.draw(frame, &mut self.chat))
+                .map(|_| ());
             match self.leaving {
-                Leaving::Since { since, code } if self.runs.is_empty() || since.elapsed() > FAREWELL => break code,
+                Leaving::Since { since, code }
+                    if self.runs.is_empty() || since.elapsed() > FAREWELL =>
+                {
+                    break code;
+                }
                 Leaving::Since { .. } => {}
                 Leaving::No => drawn?,
             }
@@ -202,7 +223,9 @@ impl<'a> App<'a> {
         let commands = match event {
             Event::Key(key) => self.chat.on_key(key),
             Event::Paste(text) => self.chat.on_paste(&text),
-            Event::FocusGained | Event::FocusLost | Event::Mouse(_) | Event::Resize(..) => Vec::new(),
+            Event::FocusGained | Event::FocusLost | Event::Mouse(_) | Event::Resize(..) => {
+                Vec::new()
+            }
         };
         self.carry_out(commands).await;
     }
@@ -223,7 +246,9 @@ impl<'a> App<'a> {
                 self.start(Begin::Input(content));
             }
             Command::Tell(text) => self.tell(text).await,
-            Command::Resume => self.start(Begin::Resume { raise: Allowance::default() }),
+            Command::Resume => self.start(Begin::Resume {
+                raise: Allowance::default(),
+            }),
             Command::Raise(raise) => self.start(Begin::Resume { raise }),
             Command::Cancel => {
                 self.reply = None;
@@ -247,11 +272,15 @@ impl<'a> App<'a> {
                 let archived = self.archive().await?;
                 let fresh = self.agent.session(SessionId::fresh());
                 self.sit(fresh).await;
-                self.chat.note(Tone::Info, format!("new session {}{archived}", self.id));
+                self.chat
+                    .note(Tone::Info, format!("new session {}{archived}", self.id));
             }
             Command::Model(None) => {
                 let name = self.agent.model().name().to_owned();
-                self.chat.note(Tone::Info, format!("{name} is asked; /model NAME changes it"));
+                self.chat.note(
+                    Tone::Info,
+                    format!("{name} is asked; /model NAME changes it"),
+                );
             }
             Command::Model(Some(name)) => self.change_model(name).await?,
             Command::Sessions(None) => self.list_sessions().await?,
@@ -266,7 +295,10 @@ impl<'a> App<'a> {
             Command::Plan(planning) => self.plan(planning).await?,
             Command::Compact(focus) => self.start(Begin::Compact(focus)),
             Command::Pin(turn) => {
-                let newest = self.session.as_ref().map_or(0, |session| session.rewind_points().len());
+                let newest = self
+                    .session
+                    .as_ref()
+                    .map_or(0, |session| session.rewind_points().len());
                 self.pin(turn.unwrap_or(newest), Pinned::Yes).await?;
             }
             Command::Unpin(turn) => self.pin(turn, Pinned::No).await?,
@@ -282,7 +314,10 @@ impl<'a> App<'a> {
         self.cancel.cancel();
         self.reply = None;
         if let Leaving::No = self.leaving {
-            self.leaving = Leaving::Since { since: Instant::now(), code };
+            self.leaving = Leaving::Since {
+                since: Instant::now(),
+                code,
+            };
         }
     }
 

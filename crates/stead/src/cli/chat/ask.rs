@@ -33,7 +33,14 @@ impl Approver for Person {
         Box::pin(async move {
             let (reply, answer) = oneshot::channel();
             // An interface that is gone can be asked again later, by whoever resumes.
-            match self.asks.send(Asked { question: question.clone(), reply }).await {
+            match self
+                .asks
+                .send(Asked {
+                    question: question.clone(),
+                    reply,
+                })
+                .await
+            {
                 Ok(()) => answer.await.unwrap_or(Answer::Later),
                 Err(_) => Answer::Later,
             }

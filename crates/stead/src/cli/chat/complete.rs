@@ -23,13 +23,18 @@ pub(super) enum Wanted {
 /// The word before the cursor, if it can be completed: where it lies and what it wants.
 pub(super) fn target(text: &str, cursor: usize) -> Option<(Range<usize>, Wanted)> {
     let before = text.get(..cursor)?;
-    let start =
-        before.rfind(char::is_whitespace).map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
+    let start = before.rfind(char::is_whitespace).map_or(0, |at| {
+        at + before[at..].chars().next().map_or(1, char::len_utf8)
+    });
     let word = &before[start..];
     if start == 0 && word.starts_with('/') && !word[1..].contains('/') {
         return Some((start..cursor, Wanted::Command));
     }
-    if let Some(command) = SLASHES.iter().map(|slash| slash.name).find(|name| before[..start].trim_end() == *name) {
+    if let Some(command) = SLASHES
+        .iter()
+        .map(|slash| slash.name)
+        .find(|name| before[..start].trim_end() == *name)
+    {
         return Some((start..cursor, Wanted::Argument(command)));
     }
     let path = word.strip_prefix('@')?;
@@ -49,29 +54,52 @@ pub(super) struct Choice {
 /// The commands that begin like `word`.
 pub(super) fn commands(word: &str) -> Vec<Choice> {
     // One that is typed whole goes before those that it begins.
-    let (whole, others): (Vec<_>, Vec<_>) =
-        SLASHES.iter().filter(|slash| slash.name.starts_with(word)).partition(|slash| slash.name == word);
+    let (whole, others): (Vec<_>, Vec<_>) = SLASHES
+        .iter()
+        .filter(|slash| slash.name.starts_with(word))
+        .partition(|slash| slash.name == word);
     let fitting = whole.into_iter().chain(others);
     let after = |argument: &str| if argument.is_empty() { "" } else { " " };
-    fitting.map(|s| Choice { text: s.name.to_owned(), after: after(s.argument), help: s.help }).collect()
+    fitting
+        .map(|s| Choice {
+            text: s.name.to_owned(),
+            after: after(s.argument),
+            help: s.help,
+        })
+        .collect()
 }
 
 /// What fits a command and begins like `word`.
 pub(super) fn arguments(command: &str, word: &str, agents: &[String]) -> Vec<Choice> {
     let names: Vec<String> = match command {
         "/agent" => agents.to_vec(),
-        "/mode" => PermissionMode::ALL.map(|mode| mode.as_str().to_owned()).into(),
+        "/mode" => PermissionMode::ALL
+            .map(|mode| mode.as_str().to_owned())
+            .into(),
         "/queue" => QueueMode::ALL.map(|mode| mode.as_str().to_owned()).into(),
         _ => Vec::new(),
     };
     let fitting = names.into_iter().filter(|name| name.starts_with(word));
-    fitting.map(|text| Choice { text, after: "", help: "" }).collect()
+    fitting
+        .map(|text| Choice {
+            text,
+            after: "",
+            help: "",
+        })
+        .collect()
 }
 
 /// Paths as choices; one that ends in `/` can be gone into.
 pub(super) fn paths(found: Vec<String>) -> Vec<Choice> {
     let after = |path: &str| if path.ends_with('/') { "" } else { " " };
-    found.into_iter().map(|path| Choice { after: after(&path), text: format!("@{path}"), help: "" }).collect()
+    found
+        .into_iter()
+        .map(|path| Choice {
+            after: after(&path),
+            text: format!("@{path}"),
+            help: "",
+        })
+        .collect()
 }
 
 /// The list of choices under the input.
@@ -87,7 +115,12 @@ pub(super) struct Popup {
 
 impl Popup {
     pub(super) fn new(start: usize, choices: Vec<Choice>) -> Option<Self> {
-        (!choices.is_empty()).then_some(Self { start, choices, chosen: 0, cycling: false })
+        (!choices.is_empty()).then_some(Self {
+            start,
+            choices,
+            chosen: 0,
+            cycling: false,
+        })
     }
 
     /// What is left of a list of paths when more of the word was typed.
@@ -112,16 +145,27 @@ impl Popup {
     }
 
     pub(super) fn previous(&mut self) {
-        self.chosen = self.chosen.checked_sub(1).unwrap_or(self.choices.len().saturating_sub(1));
+        self.chosen = self
+            .chosen
+            .checked_sub(1)
+            .unwrap_or(self.choices.len().saturating_sub(1));
     }
 }
 
 /// Paths of the workspace that begin like `query`, then files anywhere whose name contains it.
 /// Directories end in `/`. Hidden names are offered only where a dot was typed.
 pub(super) async fn lookup(files: &dyn Vfs, query: &str) -> Vec<String> {
-    let (dir, name) = query.rsplit_once('/').map_or(("", query), |(dir, name)| (dir, name));
-    let Ok(root) = VPath::parse(dir) else { return Vec::new() };
-    let prefix = if dir.is_empty() && !query.starts_with('/') { String::new() } else { format!("{dir}/") };
+    let (dir, name) = query
+        .rsplit_once('/')
+        .map_or(("", query), |(dir, name)| (dir, name));
+    let Ok(root) = VPath::parse(dir) else {
+        return Vec::new();
+    };
+    let prefix = if dir.is_empty() && !query.starts_with('/') {
+        String::new()
+    } else {
+        format!("{dir}/")
+    };
     let entries = files.list(&root).await.unwrap_or_default();
     let shown = entries.iter().filter(|entry| entry.name.starts_with(name));
     let shown = shown.filter(|entry| name.starts_with('.') || !entry.name.starts_with('.'));
@@ -136,11 +180,27 @@ pub(super) async fn lookup(files: &dyn Vfs, query: &str) -> Vec<String> {
     if name.is_empty() || dir.starts_with('/') || query.starts_with('/') {
         return found;
     }
-    let pattern: String =
-        name.chars().map(|c| if c.is_alphanumeric() { c.to_string() } else { "?".to_owned() }).collect();
-    let glob = GlobQuery { pattern: format!("*{pattern}*"), root };
+    let pattern: String = name
+        .chars()
+        .map(|c| {
+            if c.is_alphanumeric() {
+                c.to_string()
+            } else {
+                "?".to_owned()
+            }
+        })
+        .collect();
+    let glob = GlobQuery {
+        pattern: format!("*{pattern}*"),
+        root,
+    };
     let bounds = Bounds::new(MAX_PATHS, CancellationToken::new());
-    let deeper = files.search().glob(glob, bounds).await.map(|result| result.paths).unwrap_or_default();
+    let deeper = files
+        .search()
+        .glob(glob, bounds)
+        .await
+        .map(|result| result.paths)
+        .unwrap_or_default();
     for path in deeper {
         let path = path.as_str().to_owned();
         if found.len() < MAX_PATHS && !found.contains(&path) {
@@ -157,7 +217,9 @@ mod tests {
 
     #[test]
     fn only_a_first_slash_word_and_at_words_are_completed() {
-        let path = |start: usize, end: usize, text: &str| Some((start..end, Wanted::Path(text.to_owned())));
+        let path = |start: usize, end: usize, text: &str| {
+            Some((start..end, Wanted::Path(text.to_owned())))
+        };
         let cases = [
             ("/st", 3, Some((0..3, Wanted::Command))),
             ("/", 1, Some((0..1, Wanted::Command))),
@@ -180,7 +242,10 @@ mod tests {
     fn a_command_is_completed_with_what_it_takes() {
         let agents = ["build".to_owned(), "plan".to_owned()];
         let offered = |command: &str, word: &str| -> Vec<String> {
-            arguments(command, word, &agents).into_iter().map(|choice| choice.text).collect()
+            arguments(command, word, &agents)
+                .into_iter()
+                .map(|choice| choice.text)
+                .collect()
         };
         assert_eq!(offered("/queue", "ste"), ["steer", "steer-backlog"]);
         assert_eq!(offered("/agent", ""), ["build", "plan"]);

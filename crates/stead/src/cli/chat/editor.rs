@@ -68,7 +68,10 @@ impl Editor {
     /// Inserts at the cursor. Line ends become `\n`; other control characters but tabs are left out.
     pub(super) fn insert(&mut self, text: &str) {
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
-        let clean: String = text.chars().filter(|&c| c == '\n' || c == '\t' || !c.is_control()).collect();
+        let clean: String = text
+            .chars()
+            .filter(|&c| c == '\n' || c == '\t' || !c.is_control())
+            .collect();
         self.text.insert_str(self.cursor, &clean);
         self.cursor += clean.len();
         // What was inserted may join the grapheme after it.
@@ -110,8 +113,13 @@ impl Editor {
             self.cursor = self.at_column(above, column);
             return;
         }
-        let at = self.recalled.as_ref().map_or(self.history.len(), |recalled| recalled.at);
-        let Some(before) = at.checked_sub(1) else { return };
+        let at = self
+            .recalled
+            .as_ref()
+            .map_or(self.history.len(), |recalled| recalled.at);
+        let Some(before) = at.checked_sub(1) else {
+            return;
+        };
         let text = self.history[before].clone();
         let draft = match self.recalled.take() {
             Some(recalled) => recalled.draft,
@@ -129,10 +137,15 @@ impl Editor {
             self.cursor = self.at_column(end + 1, column);
             return;
         }
-        let Some(recalled) = self.recalled.take() else { return };
+        let Some(recalled) = self.recalled.take() else {
+            return;
+        };
         match self.history.get(recalled.at + 1).cloned() {
             Some(text) => {
-                self.recalled = Some(Recalled { at: recalled.at + 1, draft: recalled.draft });
+                self.recalled = Some(Recalled {
+                    at: recalled.at + 1,
+                    draft: recalled.draft,
+                });
                 self.set(text);
             }
             None => self.set(recalled.draft),
@@ -182,13 +195,18 @@ impl Editor {
     fn is_boundary(&self, at: usize) -> bool {
         at >= self.text.len()
             || (self.text.is_char_boundary(at)
-                && GraphemeCursor::new(at, self.text.len(), true).is_boundary(&self.text, 0).unwrap_or(true))
+                && GraphemeCursor::new(at, self.text.len(), true)
+                    .is_boundary(&self.text, 0)
+                    .unwrap_or(true))
     }
 
     fn target(&self, to: Move) -> usize {
         let (before, after) = self.text.split_at(self.cursor);
         match to {
-            Move::Left => before.grapheme_indices(true).next_back().map_or(0, |(at, _)| at),
+            Move::Left => before
+                .grapheme_indices(true)
+                .next_back()
+                .map_or(0, |(at, _)| at),
             Move::Right => self.cursor + after.graphemes(true).next().map_or(0, str::len),
             Move::WordLeft => {
                 let words = before.trim_end_matches(|c: char| !c.is_alphanumeric());
@@ -224,7 +242,11 @@ mod tests {
     /// An editor from a text in which `|` marks the cursor.
     fn editor(marked: &str) -> Editor {
         let cursor = marked.find('|').unwrap();
-        Editor { text: marked.replacen('|', "", 1), cursor, ..Editor::default() }
+        Editor {
+            text: marked.replacen('|', "", 1),
+            cursor,
+            ..Editor::default()
+        }
     }
 
     fn marked(editor: &Editor) -> String {
@@ -252,7 +274,11 @@ mod tests {
             ("a\nbc|d", |e| e.go(Move::LineStart), "a\n|bcd"),
             ("abcd\nab|", Editor::up, "ab|cd\nab"),
             ("abc|d\na\nx", Editor::down, "abcd\na|\nx"),
-            ("say @no|", |e| e.replace(4, "@notes.md "), "say @notes.md |"),
+            (
+                "say @no|",
+                |e| e.replace(4, "@notes.md "),
+                "say @notes.md |",
+            ),
         ];
         for (before, edit, after) in cases {
             let mut editor = editor(before);
@@ -270,11 +296,27 @@ mod tests {
         }
         editor.insert("draft");
         let mut seen = Vec::new();
-        for step in [Editor::up, Editor::up, Editor::up, Editor::up, Editor::down, Editor::down, Editor::down] {
+        for step in [
+            Editor::up,
+            Editor::up,
+            Editor::up,
+            Editor::up,
+            Editor::down,
+            Editor::down,
+            Editor::down,
+        ] {
             step(&mut editor);
             seen.push(marked(&editor));
         }
-        let want = ["two\nlines|", "two|\nlines", "one|", "one|", "two\nlines|", "draft|", "draft|"];
+        let want = [
+            "two\nlines|",
+            "two|\nlines",
+            "one|",
+            "one|",
+            "two\nlines|",
+            "draft|",
+            "draft|",
+        ];
         assert_eq!(seen, want);
     }
 

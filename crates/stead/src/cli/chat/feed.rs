@@ -48,15 +48,25 @@ fn merge(last: &mut Event, event: &Event) -> bool {
     }
     match (&mut last.kind, &event.kind) {
         (EventKind::TextDelta { text }, EventKind::TextDelta { text: more })
-        | (EventKind::ThinkingDelta { text }, EventKind::ThinkingDelta { text: more }) => text.push_str(more),
-        (EventKind::ToolOutputDelta { id, text }, EventKind::ToolOutputDelta { id: same, text: more })
-            if id == same =>
-        {
+        | (EventKind::ThinkingDelta { text }, EventKind::ThinkingDelta { text: more }) => {
+            text.push_str(more)
+        }
+        (
+            EventKind::ToolOutputDelta { id, text },
+            EventKind::ToolOutputDelta {
+                id: same,
+                text: more,
+            },
+        ) if id == same => {
             text.push_str(more);
         }
-        (EventKind::ToolArgsDelta { index, json }, EventKind::ToolArgsDelta { index: same, json: more })
-            if index == same =>
-        {
+        (
+            EventKind::ToolArgsDelta { index, json },
+            EventKind::ToolArgsDelta {
+                index: same,
+                json: more,
+            },
+        ) if index == same => {
             json.push_str(more);
         }
         _ => return false,
@@ -73,17 +83,46 @@ mod tests {
     #[test]
     fn neighbouring_pieces_are_put_together_and_nothing_is_lost() {
         let feed = Arc::new(Feed::default());
-        let event = |seq, kind| Event { seq, run: RunId::new("r").unwrap(), source: Vec::new(), kind };
-        let text = |text: &str| EventKind::TextDelta { text: text.to_owned() };
-        let thinking = |text: &str| EventKind::ThinkingDelta { text: text.to_owned() };
-        let output = |id: &str| EventKind::ToolOutputDelta { id: id.to_owned(), text: "x".to_owned() };
-        let kinds = [text("a"), text("b"), thinking("c"), text("d"), output("1"), output("1"), output("2")];
+        let event = |seq, kind| Event {
+            seq,
+            run: RunId::new("r").unwrap(),
+            source: Vec::new(),
+            kind,
+        };
+        let text = |text: &str| EventKind::TextDelta {
+            text: text.to_owned(),
+        };
+        let thinking = |text: &str| EventKind::ThinkingDelta {
+            text: text.to_owned(),
+        };
+        let output = |id: &str| EventKind::ToolOutputDelta {
+            id: id.to_owned(),
+            text: "x".to_owned(),
+        };
+        let kinds = [
+            text("a"),
+            text("b"),
+            thinking("c"),
+            text("d"),
+            output("1"),
+            output("1"),
+            output("2"),
+        ];
         let listener = feed.listener();
         for (at, kind) in kinds.into_iter().enumerate() {
             listener(&event(at as u64 + 1, kind));
         }
-        let joined = EventKind::ToolOutputDelta { id: "1".to_owned(), text: "xx".to_owned() };
-        let want = [(2, text("ab")), (3, thinking("c")), (4, text("d")), (6, joined), (7, output("2"))];
+        let joined = EventKind::ToolOutputDelta {
+            id: "1".to_owned(),
+            text: "xx".to_owned(),
+        };
+        let want = [
+            (2, text("ab")),
+            (3, thinking("c")),
+            (4, text("d")),
+            (6, joined),
+            (7, output("2")),
+        ];
         assert_eq!(feed.take(), want.map(|(seq, kind)| event(seq, kind)));
         assert_eq!(feed.take(), []);
     }

@@ -20,12 +20,18 @@ impl Stream {
     /// The rows of `source`, which begins with what was given before.
     pub(super) fn render(&mut self, source: &str, width: usize) -> Vec<Line<'static>> {
         if width != self.width || source.get(..self.settled).is_none() {
-            *self = Self { width, ..Self::default() };
+            *self = Self {
+                width,
+                ..Self::default()
+            };
         }
         self.settle(source);
         let mut lines = self.lines.clone();
         for block in blocks(&source[self.settled..]) {
-            append(&mut lines, block_lines(&source[self.settled..][block], width));
+            append(
+                &mut lines,
+                block_lines(&source[self.settled..][block], width),
+            );
         }
         lines
     }
@@ -33,12 +39,20 @@ impl Stream {
     /// A block is settled once another begins after it. Only whole lines are looked at: half of one
     /// may still turn out to continue the block before it.
     fn settle(&mut self, source: &str) {
-        let whole = source.rfind('\n').map_or(0, |end| end + 1).max(self.settled);
+        let whole = source
+            .rfind('\n')
+            .map_or(0, |end| end + 1)
+            .max(self.settled);
         let tail = &source[self.settled..whole];
         let found = blocks(tail);
-        let Some((last, settled)) = found.split_last() else { return };
+        let Some((last, settled)) = found.split_last() else {
+            return;
+        };
         for block in settled {
-            append(&mut self.lines, block_lines(&tail[block.clone()], self.width));
+            append(
+                &mut self.lines,
+                block_lines(&tail[block.clone()], self.width),
+            );
         }
         self.settled += last.start;
     }
@@ -62,7 +76,10 @@ fn append(lines: &mut Vec<Line<'static>>, block: Vec<Line<'static>>) {
 }
 
 fn parser(source: &str) -> Parser<'_> {
-    Parser::new_ext(source, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS)
+    Parser::new_ext(
+        source,
+        Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS,
+    )
 }
 
 /// Where the outermost blocks lie. Each begins at the start of a line.
@@ -96,7 +113,10 @@ fn blocks(source: &str) -> Vec<Range<usize>> {
 }
 
 fn block_lines(source: &str, width: usize) -> Vec<Line<'static>> {
-    let mut writer = Writer { width, ..Writer::default() };
+    let mut writer = Writer {
+        width,
+        ..Writer::default()
+    };
     parser(source).for_each(|event| writer.event(event));
     writer.end_paragraph(Break::Words);
     writer.out
@@ -104,7 +124,9 @@ fn block_lines(source: &str, width: usize) -> Vec<Line<'static>> {
 
 const CODE: Style = Style::new().fg(Color::Yellow);
 const QUIET: Style = Style::new().fg(Color::DarkGray);
-const LINK: Style = Style::new().fg(Color::Cyan).add_modifier(Modifier::UNDERLINED);
+const LINK: Style = Style::new()
+    .fg(Color::Cyan)
+    .add_modifier(Modifier::UNDERLINED);
 
 /// One level of indentation: what its first row shows, and all others.
 struct Indent {
@@ -152,13 +174,21 @@ impl Writer {
             Tag::Heading { level, .. } => {
                 self.gap();
                 let style = Style::new().add_modifier(Modifier::BOLD).fg(Color::Cyan);
-                self.styles.push(if level == HeadingLevel::H1 { style.underlined() } else { style });
+                self.styles.push(if level == HeadingLevel::H1 {
+                    style.underlined()
+                } else {
+                    style
+                });
             }
             Tag::BlockQuote(_) => {
                 self.gap();
                 let bar = ("▌ ".to_owned(), QUIET);
-                self.indents.push(Indent { first: None, rest: bar });
-                self.styles.push(Style::new().add_modifier(Modifier::ITALIC));
+                self.indents.push(Indent {
+                    first: None,
+                    rest: bar,
+                });
+                self.styles
+                    .push(Style::new().add_modifier(Modifier::ITALIC));
             }
             Tag::CodeBlock(kind) => {
                 self.gap();
@@ -169,7 +199,10 @@ impl Writer {
                     self.end_paragraph(Break::Words);
                 }
                 self.code = true;
-                self.indents.push(Indent { first: None, rest: ("│ ".to_owned(), QUIET) });
+                self.indents.push(Indent {
+                    first: None,
+                    rest: ("│ ".to_owned(), QUIET),
+                });
             }
             Tag::List(first) => {
                 self.end_paragraph(Break::Words);
@@ -187,7 +220,10 @@ impl Writer {
                     Some(None) | None => "• ".to_owned(),
                 };
                 let blank = " ".repeat(mark.width());
-                self.indents.push(Indent { first: Some((mark, LIST_MARK)), rest: (blank, Style::new()) });
+                self.indents.push(Indent {
+                    first: Some((mark, LIST_MARK)),
+                    rest: (blank, Style::new()),
+                });
             }
             Tag::Table(_) => {
                 self.gap();
@@ -199,9 +235,13 @@ impl Writer {
                 }
             }
             Tag::TableCell => self.inline.clear(),
-            Tag::Emphasis => self.styles.push(Style::new().add_modifier(Modifier::ITALIC)),
+            Tag::Emphasis => self
+                .styles
+                .push(Style::new().add_modifier(Modifier::ITALIC)),
             Tag::Strong => self.styles.push(Style::new().add_modifier(Modifier::BOLD)),
-            Tag::Strikethrough => self.styles.push(Style::new().add_modifier(Modifier::CROSSED_OUT)),
+            Tag::Strikethrough => self
+                .styles
+                .push(Style::new().add_modifier(Modifier::CROSSED_OUT)),
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
                 self.links.push(dest_url.into_string());
                 self.styles.push(LINK);
@@ -238,7 +278,12 @@ impl Writer {
             }
             TagEnd::Item => {
                 // An item with nothing in it still shows its mark.
-                if !self.inline.is_empty() || self.indents.last().is_some_and(|indent| indent.first.is_some()) {
+                if !self.inline.is_empty()
+                    || self
+                        .indents
+                        .last()
+                        .is_some_and(|indent| indent.first.is_some())
+                {
                     self.text("", Style::new());
                     self.end_paragraph(Break::Words);
                 }
@@ -247,7 +292,10 @@ impl Writer {
             TagEnd::Table => self.end_table(),
             TagEnd::TableHead | TagEnd::TableRow => {}
             TagEnd::TableCell => {
-                let cell: String = std::mem::take(&mut self.inline).into_iter().map(|(text, _)| text).collect();
+                let cell: String = std::mem::take(&mut self.inline)
+                    .into_iter()
+                    .map(|(text, _)| text)
+                    .collect();
                 if let Some(row) = self.table.as_mut().and_then(|rows| rows.last_mut()) {
                     row.push(cell);
                 }
@@ -276,21 +324,32 @@ impl Writer {
     }
 
     fn text(&mut self, text: &str, own: Style) {
-        let style = self.styles.iter().fold(Style::new(), |sum, style| sum.patch(*style)).patch(own);
+        let style = self
+            .styles
+            .iter()
+            .fold(Style::new(), |sum, style| sum.patch(*style))
+            .patch(own);
         let style = if self.code { style.patch(CODE) } else { style };
         self.inline.push((text.to_owned(), style));
     }
 
     /// Columns left beside the indentation.
     fn room(&self) -> usize {
-        let indents: usize = self.indents.iter().map(|indent| indent.rest.0.width()).sum();
+        let indents: usize = self
+            .indents
+            .iter()
+            .map(|indent| indent.rest.0.width())
+            .sum();
         self.width.saturating_sub(indents).max(1)
     }
 
     /// A blank row between blocks, but none before a list item's first.
     fn gap(&mut self) {
         self.end_paragraph(Break::Words);
-        let at_item_start = self.indents.last().is_some_and(|indent| indent.first.is_some());
+        let at_item_start = self
+            .indents
+            .last()
+            .is_some_and(|indent| indent.first.is_some());
         if !self.out.is_empty() && !at_item_start {
             self.row(Line::default());
         }
@@ -325,21 +384,39 @@ impl Writer {
         let rows = self.table.take().unwrap_or_default();
         let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
         let cell = |row: &[String], column: usize| row.get(column).cloned().unwrap_or_default();
-        let widths: Vec<usize> =
-            (0..columns).map(|c| rows.iter().map(|row| cell(row, c).width()).max().unwrap_or(0)).collect();
+        let widths: Vec<usize> = (0..columns)
+            .map(|c| {
+                rows.iter()
+                    .map(|row| cell(row, c).width())
+                    .max()
+                    .unwrap_or(0)
+            })
+            .collect();
         let fits = widths.iter().map(|width| width + 3).sum::<usize>() <= self.room() + 3;
         for (at, row) in rows.iter().enumerate() {
-            let style = if at == 0 { Style::new().add_modifier(Modifier::BOLD) } else { Style::new() };
+            let style = if at == 0 {
+                Style::new().add_modifier(Modifier::BOLD)
+            } else {
+                Style::new()
+            };
             let pad = |c: usize| {
                 let text = cell(row, c);
-                let blank = if fits { widths[c].saturating_sub(text.width()) } else { 0 };
+                let blank = if fits {
+                    widths[c].saturating_sub(text.width())
+                } else {
+                    0
+                };
                 format!("{text}{}", " ".repeat(blank))
             };
             let text = (0..columns).map(pad).collect::<Vec<_>>().join(" │ ");
             self.text(text.trim_end(), style);
             self.end_paragraph(Break::Words);
             if at == 0 && fits {
-                let rule = widths.iter().map(|width| "─".repeat(*width)).collect::<Vec<_>>().join("─┼─");
+                let rule = widths
+                    .iter()
+                    .map(|width| "─".repeat(*width))
+                    .collect::<Vec<_>>()
+                    .join("─┼─");
                 self.text(&rule, QUIET);
                 self.end_paragraph(Break::Words);
             }
@@ -360,7 +437,10 @@ mod tests {
         Setext\n---\n\n    indented code\n\n---\n\n<b>html</b> &amp; \\* ![img](p.png)\n\nlast 👩‍👩‍👧 word";
 
     fn shown(lines: &[Line<'_>]) -> Vec<String> {
-        lines.iter().map(|line| line.to_string().trim_end().to_owned()).collect()
+        lines
+            .iter()
+            .map(|line| line.to_string().trim_end().to_owned())
+            .collect()
     }
 
     #[test]
@@ -369,7 +449,11 @@ mod tests {
             let mut stream = Stream::default();
             for cut in (0..=SAMPLE.len()).filter(|&cut| SAMPLE.is_char_boundary(cut)) {
                 let so_far = &SAMPLE[..cut];
-                assert_eq!(stream.render(so_far, width), render(so_far, width), "cut at {cut}: {so_far:?}");
+                assert_eq!(
+                    stream.render(so_far, width),
+                    render(so_far, width),
+                    "cut at {cut}: {so_far:?}"
+                );
             }
         }
     }
@@ -399,7 +483,10 @@ mod tests {
             ("- a\n- b\n  1. c\n", &["• a", "• b", "  1. c"]),
             ("- a\n\n  b", &["• a", "", "  b"]),
             ("> q\n> r", &["▌ q r"]),
-            ("```sh\nls  -l\n\n\tx\n```", &["sh", "│ ls  -l", "│", "│     x"]),
+            (
+                "```sh\nls  -l\n\n\tx\n```",
+                &["sh", "│ ls  -l", "│", "│     x"],
+            ),
             ("|a|bb|\n|-|-|\n|c|d|", &["a │ bb", "──┼───", "c │ d"]),
             ("[t](u) <http://v>", &["t (u) http://v"]),
             ("-", &["•"]),

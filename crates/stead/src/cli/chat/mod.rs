@@ -27,7 +27,9 @@ use std::process::ExitCode;
 
 pub(crate) async fn chat(common: &Common, env: &Env, args: ChatArgs) -> Result<ExitCode, CliError> {
     if !env.stdin_is_terminal || !env.stdout_is_terminal {
-        return Err(CliError::usage("stead chat needs a terminal; without one use: stead run \"…\""));
+        return Err(CliError::usage(
+            "stead chat needs a terminal; without one use: stead run \"…\"",
+        ));
     }
     Box::pin(app::App::open(common, env, args).await?.run()).await
 }

@@ -14,22 +14,86 @@ pub(super) struct Slash {
 
 /// All of them, as `/help` lists them.
 pub(super) const SLASHES: [Slash; 16] = [
-    Slash { name: "/help", argument: "", help: "what there is" },
-    Slash { name: "/new", argument: "", help: "begin a new session" },
-    Slash { name: "/status", argument: "", help: "session, model, tokens, cost, journal" },
-    Slash { name: "/model", argument: "NAME", help: "ask another model from now on" },
-    Slash { name: "/sessions", argument: "[ID]", help: "list the sessions, or go to one" },
-    Slash { name: "/rewind", argument: "[N]", help: "list the turns, or continue before turn N" },
-    Slash { name: "/resume", argument: "", help: "go on with a run that was interrupted or parked" },
-    Slash { name: "/raise", argument: "AMOUNT", help: "the same for one that used up its budget: 0.50 or 50000t" },
-    Slash { name: "/mode", argument: "[MODE]", help: "how freely the agent may act, or another mode for this session" },
-    Slash { name: "/agent", argument: "[NAME]", help: "list the agents, or let another go on" },
-    Slash { name: "/queue", argument: "[MODE]", help: "how what you say during a run is handled, or another way" },
-    Slash { name: "/plan", argument: "[off]", help: "plan mode: only reading, until you agree to a plan" },
-    Slash { name: "/compact", argument: "[FOCUS]", help: "make the context smaller, keeping FOCUS above all" },
-    Slash { name: "/pin", argument: "[N]", help: "keep the input of turn N word for word; without N, the newest" },
-    Slash { name: "/unpin", argument: "N", help: "pin it no longer" },
-    Slash { name: "/quit", argument: "", help: "leave" },
+    Slash {
+        name: "/help",
+        argument: "",
+        help: "what there is",
+    },
+    Slash {
+        name: "/new",
+        argument: "",
+        help: "begin a new session",
+    },
+    Slash {
+        name: "/status",
+        argument: "",
+        help: "session, model, tokens, cost, journal",
+    },
+    Slash {
+        name: "/model",
+        argument: "NAME",
+        help: "ask another model from now on",
+    },
+    Slash {
+        name: "/sessions",
+        argument: "[ID]",
+        help: "list the sessions, or go to one",
+    },
+    Slash {
+        name: "/rewind",
+        argument: "[N]",
+        help: "list the turns, or continue before turn N",
+    },
+    Slash {
+        name: "/resume",
+        argument: "",
+        help: "go on with a run that was interrupted or parked",
+    },
+    Slash {
+        name: "/raise",
+        argument: "AMOUNT",
+        help: "the same for one that used up its budget: 0.50 or 50000t",
+    },
+    Slash {
+        name: "/mode",
+        argument: "[MODE]",
+        help: "how freely the agent may act, or another mode for this session",
+    },
+    Slash {
+        name: "/agent",
+        argument: "[NAME]",
+        help: "list the agents, or let another go on",
+    },
+    Slash {
+        name: "/queue",
+        argument: "[MODE]",
+        help: "how what you say during a run is handled, or another way",
+    },
+    Slash {
+        name: "/plan",
+        argument: "[off]",
+        help: "plan mode: only reading, until you agree to a plan",
+    },
+    Slash {
+        name: "/compact",
+        argument: "[FOCUS]",
+        help: "make the context smaller, keeping FOCUS above all",
+    },
+    Slash {
+        name: "/pin",
+        argument: "[N]",
+        help: "keep the input of turn N word for word; without N, the newest",
+    },
+    Slash {
+        name: "/unpin",
+        argument: "N",
+        help: "pin it no longer",
+    },
+    Slash {
+        name: "/quit",
+        argument: "",
+        help: "leave",
+    },
 ];
 
 /// What was typed, understood.
@@ -51,7 +115,10 @@ pub(super) enum Typed {
 pub(super) fn parse(input: &str) -> Typed {
     let text = input.trim();
     let (name, argument) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
-    if !name.strip_prefix('/').is_some_and(|rest| !rest.is_empty() && rest.chars().all(char::is_alphabetic)) {
+    if !name
+        .strip_prefix('/')
+        .is_some_and(|rest| !rest.is_empty() && rest.chars().all(char::is_alphabetic))
+    {
         return Typed::Input;
     }
     let argument = Some(argument.trim()).filter(|argument| !argument.is_empty());
@@ -61,7 +128,9 @@ pub(super) fn parse(input: &str) -> Typed {
         ("/new", None) => Typed::Do(Command::New),
         ("/resume", None) => Typed::Do(Command::Resume),
         ("/quit" | "/exit", None) => Typed::Do(Command::Quit),
-        ("/raise", None) => Typed::Wrong("/raise takes an amount: 0.50 is dollars, 50000t tokens".to_owned()),
+        ("/raise", None) => {
+            Typed::Wrong("/raise takes an amount: 0.50 is dollars, 50000t tokens".to_owned())
+        }
         ("/raise", Some(amount)) => match raise(amount) {
             Ok(amount) => Typed::Do(Command::Raise(amount)),
             Err(why) => Typed::Wrong(format!("/raise: {why}")),
@@ -82,18 +151,26 @@ pub(super) fn parse(input: &str) -> Typed {
         },
         ("/plan", None | Some("on")) => Typed::Do(Command::Plan(Planning::On)),
         ("/plan", Some("off")) => Typed::Do(Command::Plan(Planning::Off)),
-        ("/plan", Some(other)) => Typed::Wrong(format!("/plan takes nothing or `off`, not {other:?}")),
+        ("/plan", Some(other)) => {
+            Typed::Wrong(format!("/plan takes nothing or `off`, not {other:?}"))
+        }
         ("/pin", None) => Typed::Do(Command::Pin(None)),
-        ("/unpin", None) => Typed::Wrong("/unpin takes the number of a turn; /rewind lists them".to_owned()),
+        ("/unpin", None) => {
+            Typed::Wrong("/unpin takes the number of a turn; /rewind lists them".to_owned())
+        }
         ("/pin" | "/unpin", Some(turn)) => match turn.parse() {
             Ok(turn) if name == "/pin" => Typed::Do(Command::Pin(Some(turn))),
             Ok(turn) => Typed::Do(Command::Unpin(turn)),
-            Err(_) => Typed::Wrong(format!("{name} takes the number of a turn, not {turn:?}; /rewind lists them")),
+            Err(_) => Typed::Wrong(format!(
+                "{name} takes the number of a turn, not {turn:?}; /rewind lists them"
+            )),
         },
         ("/rewind", None) => Typed::Do(Command::Rewind(None)),
         ("/rewind", Some(turn)) => match turn.parse() {
             Ok(turn) => Typed::Do(Command::Rewind(Some(turn))),
-            Err(_) => Typed::Wrong(format!("/rewind takes the number of a turn, not {turn:?}; /rewind lists them")),
+            Err(_) => Typed::Wrong(format!(
+                "/rewind takes the number of a turn, not {turn:?}; /rewind lists them"
+            )),
         },
         (name, Some(_)) if SLASHES.iter().any(|slash| slash.name == name) => {
             Typed::Wrong(format!("{name} takes no argument"))
@@ -113,7 +190,12 @@ fn unknown(name: &str) -> String {
 /// The list of commands and keys.
 pub(super) fn help() -> String {
     let mut text = String::new();
-    for Slash { name, argument, help } in &SLASHES {
+    for Slash {
+        name,
+        argument,
+        help,
+    } in &SLASHES
+    {
         text.push_str(&format!("{:<18} {help}\n", format!("{name} {argument}")));
     }
     text + KEYS
@@ -149,11 +231,28 @@ mod tests {
             ("/model", Typed::Do(Command::Model(None))),
             ("/rewind 2", Typed::Do(Command::Rewind(Some(2)))),
             ("/exit", Typed::Do(Command::Quit)),
-            ("/rewind x", wrong("/rewind takes the number of a turn, not \"x\"; /rewind lists them")),
-            ("/raise 50000t", Typed::Do(Command::Raise(Allowance { tokens: 50_000, ..Allowance::default() }))),
-            ("/raise lots", wrong("/raise: \"lots\" is no amount: dollars are written as 0.50, tokens as 50000t")),
+            (
+                "/rewind x",
+                wrong("/rewind takes the number of a turn, not \"x\"; /rewind lists them"),
+            ),
+            (
+                "/raise 50000t",
+                Typed::Do(Command::Raise(Allowance {
+                    tokens: 50_000,
+                    ..Allowance::default()
+                })),
+            ),
+            (
+                "/raise lots",
+                wrong(
+                    "/raise: \"lots\" is no amount: dollars are written as 0.50, tokens as 50000t",
+                ),
+            ),
             ("/mode", Typed::Do(Command::Mode(None))),
-            ("/mode explore", Typed::Do(Command::Mode(Some(PermissionMode::Explore)))),
+            (
+                "/mode explore",
+                Typed::Do(Command::Mode(Some(PermissionMode::Explore))),
+            ),
             (
                 "/mode wild",
                 wrong(
@@ -161,9 +260,15 @@ mod tests {
                 ),
             ),
             ("/agent", Typed::Do(Command::Agent(None))),
-            ("/agent build", Typed::Do(Command::Agent(Some("build".into())))),
+            (
+                "/agent build",
+                Typed::Do(Command::Agent(Some("build".into()))),
+            ),
             ("/queue", Typed::Queue(None)),
-            ("/queue steer-backlog", Typed::Queue(Some(QueueMode::SteerBacklog))),
+            (
+                "/queue steer-backlog",
+                Typed::Queue(Some(QueueMode::SteerBacklog)),
+            ),
             (
                 "/queue later",
                 wrong(
@@ -174,8 +279,14 @@ mod tests {
             ("/plan off", Typed::Do(Command::Plan(Planning::Off))),
             ("/plan 2", wrong("/plan takes nothing or `off`, not \"2\"")),
             ("/new now", wrong("/new takes no argument")),
-            ("/stauts", wrong("there is no /stauts; did you mean /status?")),
-            ("/zzzzz", wrong("there is no /zzzzz; /help lists the commands")),
+            (
+                "/stauts",
+                wrong("there is no /stauts; did you mean /status?"),
+            ),
+            (
+                "/zzzzz",
+                wrong("there is no /zzzzz; /help lists the commands"),
+            ),
         ];
         for (input, want) in cases {
             assert_eq!(parse(input), want, "{input:?}");

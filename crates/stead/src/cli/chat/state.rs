@@ -180,7 +180,11 @@ impl Chat {
 
     /// Says what the files attached to the newest input are.
     pub(super) fn attached(&mut self, content: &[Block]) {
-        let newest = self.items.iter_mut().rev().find(|item| matches!(item.body, Body::User { .. }));
+        let newest = self
+            .items
+            .iter_mut()
+            .rev()
+            .find(|item| matches!(item.body, Body::User { .. }));
         if let Some(item) = newest {
             item.body = transcript::user(content);
             item.revision += 1;
@@ -196,7 +200,10 @@ impl Chat {
 
     /// A call waits for the person.
     pub(super) fn ask(&mut self, question: Question) {
-        let stage = Stage::Asked { rule: question.rule.clone(), preview: question.terms.preview.clone() };
+        let stage = Stage::Asked {
+            rule: question.rule.clone(),
+            preview: question.terms.preview.clone(),
+        };
         self.call(&question.id, &question.tool, &question.args, stage);
         self.doing(Doing::Asking);
         self.question = Some(question);
@@ -214,7 +221,12 @@ impl Chat {
 
     /// Puts what waits back into the input, before what is being written.
     pub(super) fn take_back(&mut self) {
-        let texts: Vec<String> = self.inbox.take_back().iter().map(|waiting| spoken(&waiting.content)).collect();
+        let texts: Vec<String> = self
+            .inbox
+            .take_back()
+            .iter()
+            .map(|waiting| spoken(&waiting.content))
+            .collect();
         if !texts.is_empty() {
             self.give_back(&texts.join("\n"));
         }
@@ -243,8 +255,11 @@ impl Chat {
     fn queue(&mut self, mode: Option<QueueMode>) -> Vec<Command> {
         let Some(mode) = mode else {
             let all = QueueMode::ALL.map(QueueMode::as_str).join(", ");
-            let text =
-                format!("queue {}, {} waiting; /queue MODE changes it: {all}", self.inbox.mode(), self.inbox.len());
+            let text = format!(
+                "queue {}, {} waiting; /queue MODE changes it: {all}",
+                self.inbox.mode(),
+                self.inbox.len()
+            );
             return self.say_info(text);
         };
         self.inbox.set_mode(mode);
@@ -253,7 +268,8 @@ impl Chat {
 
     /// Paths that were looked up. They come late: they count only if they are still what is wanted.
     pub(super) fn offer_paths(&mut self, query: &str, found: Vec<String>) -> Vec<Command> {
-        if let Some((range, Wanted::Path(wanted))) = complete::target(self.editor.text(), self.editor.cursor())
+        if let Some((range, Wanted::Path(wanted))) =
+            complete::target(self.editor.text(), self.editor.cursor())
             && wanted == query
             && self.popup.as_ref().is_none_or(|popup| !popup.cycling)
         {
@@ -271,22 +287,46 @@ impl Chat {
     }
 
     fn begin(&mut self, text: String) -> Vec<Command> {
-        self.push(Body::User { text: text.clone(), attached: Vec::new() });
+        self.push(Body::User {
+            text: text.clone(),
+            attached: Vec::new(),
+        });
         self.run();
         vec![Command::Send(text)]
     }
 
     fn run(&mut self) {
-        self.phase = Phase::Running(Running { elapsed: Duration::ZERO, step: 0, doing: Doing::Waiting });
+        self.phase = Phase::Running(Running {
+            elapsed: Duration::ZERO,
+            step: 0,
+            doing: Doing::Waiting,
+        });
     }
 
     fn status(&self) -> String {
-        let Info { session, agent, model, journal, turns, usage, cost, mode, planning, .. } = &self.info;
+        let Info {
+            session,
+            agent,
+            model,
+            journal,
+            turns,
+            usage,
+            cost,
+            mode,
+            planning,
+            ..
+        } = &self.info;
         let queue = self.inbox.mode();
         let numbers = crate::cli::render::tokens(usage, *cost);
-        let cache = self.cache_hits().map_or(String::new(), |percent| format!(" · {percent}% from cache"));
-        let context = self.context().map_or(String::new(), |context| format!("context  {context}\n"));
-        let plan = planning.as_ref().map_or(String::new(), |file| format!("plan     being made in {file}\n"));
+        let cache = self
+            .cache_hits()
+            .map_or(String::new(), |percent| format!(" · {percent}% from cache"));
+        let context = self
+            .context()
+            .map_or(String::new(), |context| format!("context  {context}\n"));
+        let plan = planning.as_ref().map_or(String::new(), |file| {
+            format!("plan     being made in {file}\n")
+        });
         format!(
             "session  {session}\nagent    {agent}\nmodel    {model}\nmode     {mode}\nqueue    {queue}\n{plan}turns    {turns}\n{context}tokens   {numbers}{cache}\njournal  {journal}"
         )
@@ -304,12 +344,17 @@ impl Chat {
     /// Percentage of prompt tokens that came from the provider's cache, if any did.
     pub(super) fn cache_hits(&self) -> Option<u64> {
         let usage = &self.info.usage;
-        (usage.cache_read_tokens > 0).then(|| usage.cache_read_tokens * 100 / usage.input_tokens.max(1))
+        (usage.cache_read_tokens > 0)
+            .then(|| usage.cache_read_tokens * 100 / usage.input_tokens.max(1))
     }
 
     fn push(&mut self, body: Body) {
         self.next_id += 1;
-        self.items.push(Item { id: self.next_id, revision: 0, body });
+        self.items.push(Item {
+            id: self.next_id,
+            revision: 0,
+            body,
+        });
     }
 }
 
@@ -327,7 +372,9 @@ fn in_words(mode: QueueMode) -> &'static str {
         QueueMode::Collect => "what is said during a run is one input after it",
         QueueMode::Followup => "what is said during a run are inputs after it, one by one",
         QueueMode::Steer => "what is said goes into the next step; calls not begun are skipped",
-        QueueMode::SteerBacklog => "what is said goes into the next step, and is an input after the run as well",
+        QueueMode::SteerBacklog => {
+            "what is said goes into the next step, and is an input after the run as well"
+        }
         QueueMode::Interrupt => "what is said ends the run and is the next input",
     }
 }

@@ -24,7 +24,13 @@ fn queueing(mode: QueueMode) -> Chat {
         planning: None,
         todos: Vec::new(),
     };
-    Chat::new(info, Arc::new(Inbox::new(QueueSettings { mode, ..QueueSettings::default() })))
+    Chat::new(
+        info,
+        Arc::new(Inbox::new(QueueSettings {
+            mode,
+            ..QueueSettings::default()
+        })),
+    )
 }
 
 fn key(code: KeyCode) -> KeyEvent {
@@ -37,7 +43,9 @@ fn ctrl(letter: char) -> KeyEvent {
 
 /// Types a text; the commands of its last key.
 fn type_in(chat: &mut Chat, text: &str) -> Vec<Command> {
-    text.chars().fold(Vec::new(), |_, letter| chat.on_key(key(KeyCode::Char(letter))))
+    text.chars().fold(Vec::new(), |_, letter| {
+        chat.on_key(key(KeyCode::Char(letter)))
+    })
 }
 
 fn send(chat: &mut Chat, text: &str) -> Vec<Command> {
@@ -47,7 +55,12 @@ fn send(chat: &mut Chat, text: &str) -> Vec<Command> {
 
 fn happen(chat: &mut Chat, kinds: impl IntoIterator<Item = EventKind>) {
     for (at, kind) in kinds.into_iter().enumerate() {
-        chat.on_event(&Event { seq: at as u64 + 1, run: RunId::new("r").unwrap(), source: Vec::new(), kind });
+        chat.on_event(&Event {
+            seq: at as u64 + 1,
+            run: RunId::new("r").unwrap(),
+            source: Vec::new(),
+            kind,
+        });
     }
 }
 
@@ -56,7 +69,10 @@ fn bodies(chat: &Chat) -> Vec<Body> {
 }
 
 fn said(text: &str) -> Body {
-    Body::User { text: text.into(), attached: Vec::new() }
+    Body::User {
+        text: text.into(),
+        attached: Vec::new(),
+    }
 }
 
 fn text(text: &str) -> EventKind {
@@ -69,7 +85,10 @@ fn question() -> Question {
         tool: "write_file".into(),
         args: json!({"file_path": "a"}),
         rule: "approvals".into(),
-        terms: AskTerms { preview: Some("+++ b/a\n+x\n".into()), ..AskTerms::default() },
+        terms: AskTerms {
+            preview: Some("+++ b/a\n+x\n".into()),
+            ..AskTerms::default()
+        },
         always: Some(Granted::Folder("a".into())),
     }
 }
@@ -78,7 +97,12 @@ fn question() -> Question {
 fn a_run_shows_its_text_and_calls_and_adds_up_its_numbers() {
     let mut chat = chat();
     assert_eq!(send(&mut chat, "hi"), [Command::Send("hi".into())]);
-    let usage = Usage { input_tokens: 100, cache_read_tokens: 40, output_tokens: 7, ..Usage::default() };
+    let usage = Usage {
+        input_tokens: 100,
+        cache_read_tokens: 40,
+        output_tokens: 7,
+        ..Usage::default()
+    };
     let ended = |step| EventKind::ModelEnded {
         step,
         usage,
@@ -95,7 +119,11 @@ fn a_run_shows_its_text_and_calls_and_adds_up_its_numbers() {
             text("Look"),
             text("ing."),
             ended(1),
-            EventKind::ToolStarted { id: "c1".into(), name: "read_file".into(), args: args.clone() },
+            EventKind::ToolStarted {
+                id: "c1".into(),
+                name: "read_file".into(),
+                args: args.clone(),
+            },
             EventKind::ToolEnded {
                 id: "c1".into(),
                 name: "read_file".into(),
@@ -108,11 +136,29 @@ fn a_run_shows_its_text_and_calls_and_adds_up_its_numbers() {
             ended(2),
         ],
     );
-    let stage = Stage::Ended { status: ResultStatus::Ok, preview: "milk".into(), ms: Some(2) };
-    let call = Call { id: "c1".into(), name: "read_file".into(), args, stage, details: Details::Hidden };
-    let want = [said("hi"), Body::Answer("Looking.".into()), Body::Call(call), Body::Answer("Done.".into())];
+    let stage = Stage::Ended {
+        status: ResultStatus::Ok,
+        preview: "milk".into(),
+        ms: Some(2),
+    };
+    let call = Call {
+        id: "c1".into(),
+        name: "read_file".into(),
+        args,
+        stage,
+        details: Details::Hidden,
+    };
+    let want = [
+        said("hi"),
+        Body::Answer("Looking.".into()),
+        Body::Call(call),
+        Body::Answer("Done.".into()),
+    ];
     assert_eq!(bodies(&chat), want);
-    assert_eq!((chat.info.usage.input_tokens, chat.info.cost), (200, Some(Usd::from_nanos(10))));
+    assert_eq!(
+        (chat.info.usage.input_tokens, chat.info.cost),
+        (200, Some(Usd::from_nanos(10)))
+    );
     assert_eq!(chat.cache_hits(), Some(40));
     chat.ended(Some(Outcome::Completed));
     assert_eq!(chat.phase, Phase::Idle);
@@ -122,22 +168,52 @@ fn a_run_shows_its_text_and_calls_and_adds_up_its_numbers() {
 fn a_retry_takes_back_the_text_of_its_step_only() {
     let mut chat = chat();
     send(&mut chat, "hi");
-    let retry = EventKind::ModelRetry { attempt: 2, wait_ms: 1500, reason: "overloaded".into() };
+    let retry = EventKind::ModelRetry {
+        attempt: 2,
+        wait_ms: 1500,
+        reason: "overloaded".into(),
+    };
     let start = |step| EventKind::ModelStarted { step };
-    happen(&mut chat, [start(1), text("kept"), start(2), text("void"), retry, text("new")]);
+    happen(
+        &mut chat,
+        [
+            start(1),
+            text("kept"),
+            start(2),
+            text("void"),
+            retry,
+            text("new"),
+        ],
+    );
     let note = Body::Note(Tone::Warning, "attempt 2 in 1.5 s: overloaded".into());
-    assert_eq!(bodies(&chat), [said("hi"), Body::Answer("kept".into()), note, Body::Answer("new".into())]);
+    assert_eq!(
+        bodies(&chat),
+        [
+            said("hi"),
+            Body::Answer("kept".into()),
+            note,
+            Body::Answer("new".into())
+        ]
+    );
 }
 
 /// What waits, as it was typed.
 fn queued(chat: &Chat) -> Vec<String> {
-    chat.inbox.waiting().iter().map(|waiting| spoken(&waiting.content)).collect()
+    chat.inbox
+        .waiting()
+        .iter()
+        .map(|waiting| spoken(&waiting.content))
+        .collect()
 }
 
 #[test]
-fn input_during_a_run_waits_and_goes_back_into_the_editor_unless_the_run_completed_or_it_ends_runs() {
+fn input_during_a_run_waits_and_goes_back_into_the_editor_unless_the_run_completed_or_it_ends_runs()
+{
     let back = |waits: &[&str], text: &str| -> (Vec<String>, String) {
-        (waits.iter().map(|text| (*text).to_owned()).collect(), text.to_owned())
+        (
+            waits.iter().map(|text| (*text).to_owned()).collect(),
+            text.to_owned(),
+        )
     };
     #[rustfmt::skip]
     let table = [
@@ -152,11 +228,16 @@ fn input_during_a_run_waits_and_goes_back_into_the_editor_unless_the_run_complet
         send(&mut chat, "one");
         for text in ["two", "three"] {
             assert_eq!(send(&mut chat, text), [Command::Tell(text.into())]);
-            chat.inbox.send(vec![Block::text(text), Block::text("Attached file x:\ny")]);
+            chat.inbox
+                .send(vec![Block::text(text), Block::text("Attached file x:\ny")]);
         }
         type_in(&mut chat, "draft");
         chat.ended(outcome);
-        assert_eq!((queued(&chat), chat.editor.text().to_owned()), expected, "{mode} {outcome:?}");
+        assert_eq!(
+            (queued(&chat), chat.editor.text().to_owned()),
+            expected,
+            "{mode} {outcome:?}"
+        );
     }
 }
 
@@ -175,12 +256,28 @@ fn what_is_typed_while_something_waits_is_said_after_it() {
 fn the_queue_can_be_changed_while_a_run_goes_on_and_what_steers_is_shown_where_it_entered() {
     let mut chat = queueing(QueueMode::Collect);
     send(&mut chat, "one");
-    assert_eq!((send(&mut chat, "/queue"), send(&mut chat, "/queue steer")), (vec![], vec![]));
+    assert_eq!(
+        (send(&mut chat, "/queue"), send(&mut chat, "/queue steer")),
+        (vec![], vec![])
+    );
     assert_eq!(chat.inbox.mode(), QueueMode::Steer);
-    let steered = EventKind::Steered { content: vec![Block::text("left"), Block::text("Attached file a:\nx")] };
-    happen(&mut chat, [EventKind::ModelStarted { step: 1 }, text("Now"), steered, text("Then")]);
+    let steered = EventKind::Steered {
+        content: vec![Block::text("left"), Block::text("Attached file a:\nx")],
+    };
+    happen(
+        &mut chat,
+        [
+            EventKind::ModelStarted { step: 1 },
+            text("Now"),
+            steered,
+            text("Then"),
+        ],
+    );
     let note = |text: &str| Body::Note(Tone::Info, text.into());
-    let left = Body::User { text: "left".into(), attached: vec!["Attached file a".into()] };
+    let left = Body::User {
+        text: "left".into(),
+        attached: vec!["Attached file a".into()],
+    };
     assert_eq!(
         bodies(&chat),
         [
@@ -219,24 +316,47 @@ fn ctrl_d_leaves_only_with_nothing_written() {
 
 #[test]
 fn one_key_answers_a_question_unless_something_is_half_written() {
-    for (letter, answer) in
-        [('y', Answer::Yes), ('N', Answer::no()), ('a', Answer::Always), ('l', Answer::Later), ('e', Answer::Later)]
-    {
+    for (letter, answer) in [
+        ('y', Answer::Yes),
+        ('N', Answer::no()),
+        ('a', Answer::Always),
+        ('l', Answer::Later),
+        ('e', Answer::Later),
+    ] {
         let mut chat = chat();
         send(&mut chat, "go");
         chat.ask(question());
-        assert_eq!(chat.on_key(key(KeyCode::Char(letter))), [Command::Answer(answer)]);
+        assert_eq!(
+            chat.on_key(key(KeyCode::Char(letter))),
+            [Command::Answer(answer)]
+        );
         assert_eq!(chat.question, None);
     }
     // A key that would give an answer that is not taken is a letter like any other.
     for (letter, terms) in [
         ('a', AskTerms::default()),
-        ('y', AskTerms { decisions: vec![DecisionKind::Respond], ..AskTerms::default() }),
-        ('n', AskTerms { decisions: vec![DecisionKind::Approve], ..AskTerms::default() }),
+        (
+            'y',
+            AskTerms {
+                decisions: vec![DecisionKind::Respond],
+                ..AskTerms::default()
+            },
+        ),
+        (
+            'n',
+            AskTerms {
+                decisions: vec![DecisionKind::Approve],
+                ..AskTerms::default()
+            },
+        ),
     ] {
         let mut chat = chat();
         send(&mut chat, "go");
-        chat.ask(Question { terms, always: None, ..question() });
+        chat.ask(Question {
+            terms,
+            always: None,
+            ..question()
+        });
         assert_eq!(chat.on_key(key(KeyCode::Char(letter))), []);
         assert!(chat.question.is_some(), "{letter}");
     }
@@ -244,7 +364,10 @@ fn one_key_answers_a_question_unless_something_is_half_written() {
     send(&mut chat, "go");
     type_in(&mut chat, "wa");
     chat.ask(question());
-    assert_eq!((type_in(&mut chat, "y"), chat.editor.text()), (vec![], "way"));
+    assert_eq!(
+        (type_in(&mut chat, "y"), chat.editor.text()),
+        (vec![], "way")
+    );
     assert_eq!(chat.question, Some(question()));
 }
 
@@ -252,7 +375,13 @@ fn one_key_answers_a_question_unless_something_is_half_written() {
 fn an_asked_call_is_one_item_from_question_to_result() {
     let mut chat = chat();
     send(&mut chat, "go");
-    let Question { id, tool: name, args, rule, .. } = question();
+    let Question {
+        id,
+        tool: name,
+        args,
+        rule,
+        ..
+    } = question();
     let ask = EventKind::Ask {
         id: id.clone(),
         name: name.clone(),
@@ -267,19 +396,44 @@ fn an_asked_call_is_one_item_from_question_to_result() {
     happen(
         &mut chat,
         [
-            EventKind::Decision { id: id.clone(), approved: true, by: "me".into(), decision: DecisionKind::Approve },
-            EventKind::ToolStarted { id: id.clone(), name: name.clone(), args: args.clone() },
+            EventKind::Decision {
+                id: id.clone(),
+                approved: true,
+                by: "me".into(),
+                decision: DecisionKind::Approve,
+            },
+            EventKind::ToolStarted {
+                id: id.clone(),
+                name: name.clone(),
+                args: args.clone(),
+            },
         ],
     );
-    let call = Call { id, name, args, stage: Stage::Running(String::new()), details: Details::Hidden };
-    assert_eq!((bodies(&chat), chat.question), (vec![said("go"), Body::Call(call)], None));
+    let call = Call {
+        id,
+        name,
+        args,
+        stage: Stage::Running(String::new()),
+        details: Details::Hidden,
+    };
+    assert_eq!(
+        (bodies(&chat), chat.question),
+        (vec![said("go"), Body::Call(call)], None)
+    );
 }
 
 #[test]
 fn ctrl_o_is_about_the_newest_call_unless_another_is_chosen() {
     let mut chat = chat();
     for id in ["a", "b"] {
-        happen(&mut chat, [EventKind::ToolStarted { id: id.into(), name: "ls".into(), args: json!({}) }]);
+        happen(
+            &mut chat,
+            [EventKind::ToolStarted {
+                id: id.into(),
+                name: "ls".into(),
+                args: json!({}),
+            }],
+        );
     }
     let shown = |chat: &Chat| -> Vec<Details> {
         let details = |body| match body {
@@ -307,7 +461,11 @@ fn commands_are_completed_with_tab_and_sent_with_enter() {
     let mut chat = chat();
     type_in(&mut chat, "/s");
     let offered = |chat: &Chat| -> Vec<String> {
-        chat.popup.iter().flat_map(|popup| &popup.choices).map(|choice| choice.text.clone()).collect()
+        chat.popup
+            .iter()
+            .flat_map(|popup| &popup.choices)
+            .map(|choice| choice.text.clone())
+            .collect()
     };
     assert_eq!(offered(&chat), ["/status", "/sessions"]);
     let mut seen = Vec::new();
@@ -317,7 +475,10 @@ fn commands_are_completed_with_tab_and_sent_with_enter() {
     }
     assert_eq!(seen, ["/status", "/sessions", "/status"]);
     chat.on_key(key(KeyCode::Enter));
-    assert_eq!((chat.popup.is_some(), chat.editor.text()), (false, "/status"));
+    assert_eq!(
+        (chat.popup.is_some(), chat.editor.text()),
+        (false, "/status")
+    );
     chat.on_key(key(KeyCode::Enter));
     let want = "session  s1\nagent    main\nmodel    fake:m\nmode     default\nqueue    followup\nturns    0\ntokens   0 in, 0 out · $0.0000\n\
                 journal  agents/a/sessions/s1.log.jsonl";
@@ -333,11 +494,17 @@ fn paths_are_looked_up_and_offers_that_come_too_late_are_dropped() {
     chat.offer_paths("", vec!["old".into()]);
     assert_eq!(chat.popup, None);
     chat.offer_paths("n", vec!["notes/".into(), "n.md".into()]);
-    assert_eq!(chat.on_key(key(KeyCode::Enter)), [Command::Lookup("notes/".into())]);
+    assert_eq!(
+        chat.on_key(key(KeyCode::Enter)),
+        [Command::Lookup("notes/".into())]
+    );
     chat.offer_paths("notes/", vec!["notes/a.md".into()]);
     chat.on_key(key(KeyCode::Tab));
     assert_eq!(chat.editor.text(), "see @notes/a.md ");
-    assert_eq!(chat.on_key(key(KeyCode::Enter)), [Command::Send("see @notes/a.md ".into())]);
+    assert_eq!(
+        chat.on_key(key(KeyCode::Enter)),
+        [Command::Send("see @notes/a.md ".into())]
+    );
 }
 
 #[test]
@@ -345,10 +512,16 @@ fn a_tab_that_comes_before_its_paths_is_not_lost_and_paths_of_before_stay_while_
     let mut chat = chat();
     type_in(&mut chat, "@");
     chat.on_key(key(KeyCode::Tab));
-    assert_eq!(chat.offer_paths("", vec!["notes/".into()]), [Command::Lookup("notes/".into())]);
+    assert_eq!(
+        chat.offer_paths("", vec!["notes/".into()]),
+        [Command::Lookup("notes/".into())]
+    );
     chat.offer_paths("notes/", vec!["notes/a.md".into(), "notes/b.md".into()]);
     type_in(&mut chat, "b");
-    assert_eq!(chat.popup.as_ref().map(|popup| popup.choices.len()), Some(1));
+    assert_eq!(
+        chat.popup.as_ref().map(|popup| popup.choices.len()),
+        Some(1)
+    );
     chat.on_key(key(KeyCode::Tab));
     assert_eq!(chat.editor.text(), "@notes/b.md ");
 }
@@ -359,7 +532,10 @@ fn commands_that_need_the_session_wait_for_the_run() {
     send(&mut chat, "go");
     assert_eq!(send(&mut chat, "/rewind 1"), []);
     assert_eq!(send(&mut chat, "/quit"), [Command::Quit]);
-    let note = Body::Note(Tone::Warning, "/rewind 1 waits until the run has ended; Ctrl-C cancels it".into());
+    let note = Body::Note(
+        Tone::Warning,
+        "/rewind 1 waits until the run has ended; Ctrl-C cancels it".into(),
+    );
     assert_eq!(bodies(&chat), [said("go"), note]);
 }
 
@@ -375,6 +551,9 @@ fn enter_sends_and_its_variants_begin_a_new_line() {
         assert_eq!(chat.on_key(newline), []);
     }
     chat.on_paste("b\r\nc");
-    assert_eq!(chat.on_key(key(KeyCode::Enter)), [Command::Send("a\n\n\nb\nc".into())]);
+    assert_eq!(
+        chat.on_key(key(KeyCode::Enter)),
+        [Command::Send("a\n\n\nb\nc".into())]
+    );
     assert_eq!(chat.on_key(key(KeyCode::Enter)), []);
 }

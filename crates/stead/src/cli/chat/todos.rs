@@ -15,9 +15,15 @@ pub(super) fn rows(todos: &[Todo], width: usize) -> Vec<Line<'static>> {
     if todos.is_empty() {
         return Vec::new();
     }
-    let open: Vec<&Todo> = todos.iter().filter(|todo| todo.status != TodoStatus::Completed).collect();
+    let open: Vec<&Todo> = todos
+        .iter()
+        .filter(|todo| todo.status != TodoStatus::Completed)
+        .collect();
     let row = |text: String, style| Line::styled(clip(&text.replace('\n', " "), width), style);
-    let mut rows = vec![row(format!("✓ {} of {} done", todos.len() - open.len(), todos.len()), QUIET)];
+    let mut rows = vec![row(
+        format!("✓ {} of {} done", todos.len() - open.len(), todos.len()),
+        QUIET,
+    )];
     rows.extend(open.iter().take(MAX_SHOWN).map(|todo| match todo.status {
         TodoStatus::InProgress => row(format!("▸ {}", todo.content), NOW),
         TodoStatus::Pending | TodoStatus::Completed => row(format!("☐ {}", todo.content), QUIET),

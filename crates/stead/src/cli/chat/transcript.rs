@@ -90,11 +90,21 @@ pub(super) fn of_session(state: &SessionState) -> Vec<Body> {
             Message::Assistant { content } => bodies.extend(content.iter().filter_map(answer)),
             Message::Tool { results } => {
                 for result in results {
-                    let preview = texts(&result.content).join("\n").chars().take(PREVIEW_CHARS).collect();
-                    let ended = Stage::Ended { status: result.status, preview, ms: None };
+                    let preview = texts(&result.content)
+                        .join("\n")
+                        .chars()
+                        .take(PREVIEW_CHARS)
+                        .collect();
+                    let ended = Stage::Ended {
+                        status: result.status,
+                        preview,
+                        ms: None,
+                    };
                     let call = bodies.iter_mut().rev().find_map(|body| match body {
                         Body::Call(call) if call.id == result.id => Some(call),
-                        Body::Call(_) | Body::User { .. } | Body::Answer(_) | Body::Note(..) => None,
+                        Body::Call(_) | Body::User { .. } | Body::Answer(_) | Body::Note(..) => {
+                            None
+                        }
                     });
                     if let Some(call) = call {
                         call.stage = ended;
@@ -116,11 +126,20 @@ pub(super) fn user(content: &[Block]) -> Body {
     let title = |block: &Block| match block {
         // Said by the harness, to the model.
         Block::Text { text } if text.starts_with("<system_reminder>") => None,
-        Block::Text { text } => text.lines().next().map(|line| line.trim_end_matches(':').to_owned()),
-        Block::Media(media) => Some(format!("Attached file {}", media.name.as_deref().unwrap_or(&media.mime))),
+        Block::Text { text } => text
+            .lines()
+            .next()
+            .map(|line| line.trim_end_matches(':').to_owned()),
+        Block::Media(media) => Some(format!(
+            "Attached file {}",
+            media.name.as_deref().unwrap_or(&media.mime)
+        )),
         Block::Thinking(_) | Block::ToolCall(_) => None,
     };
-    Body::User { text, attached: blocks.filter_map(title).collect() }
+    Body::User {
+        text,
+        attached: blocks.filter_map(title).collect(),
+    }
 }
 
 fn answer(block: &Block) -> Option<Body> {

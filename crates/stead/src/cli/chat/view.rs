@@ -68,7 +68,12 @@ struct Areas {
 
 impl View {
     pub(super) fn new(colours: Colours) -> Self {
-        Self { colours, width: 0, rendered: Vec::new(), total_rows: 0 }
+        Self {
+            colours,
+            width: 0,
+            rendered: Vec::new(),
+            total_rows: 0,
+        }
     }
 
     pub(super) fn draw(&mut self, frame: &mut Frame<'_>, chat: &mut Chat) {
@@ -85,7 +90,11 @@ impl View {
         self.draw_transcript(areas.transcript, frame.buffer_mut(), chat);
         put(&status, areas.status, frame.buffer_mut());
         let position = draw_input(&input_rows, cursor, areas.input, frame.buffer_mut());
-        put(&[footer(chat, usize::from(area.width))], areas.footer, frame.buffer_mut());
+        put(
+            &[footer(chat, usize::from(area.width))],
+            areas.footer,
+            frame.buffer_mut(),
+        );
         draw_popup(chat, areas.input, area, frame.buffer_mut());
         if let Some(position) = position {
             frame.set_cursor_position(position);
@@ -110,14 +119,25 @@ impl View {
         chat.scroll = chat.scroll.min(total.saturating_sub(height));
         let end = total - chat.scroll;
         let rows = self.rendered.iter().flat_map(|item| &item.rows);
-        let shown: Vec<Line<'static>> = rows.skip(end.saturating_sub(height)).take(height.min(end)).cloned().collect();
+        let shown: Vec<Line<'static>> = rows
+            .skip(end.saturating_sub(height))
+            .take(height.min(end))
+            .cloned()
+            .collect();
         put(&shown, area, buffer);
         if chat.scroll > 0 && area.height > 0 {
             let text = format!(" {} more rows below, PgDn ", chat.scroll);
-            let row = Rect { y: area.bottom() - 1, height: 1, ..area };
+            let row = Rect {
+                y: area.bottom() - 1,
+                height: 1,
+                ..area
+            };
             Clear.render(row, buffer);
             put(
-                &[Line::styled(clip(&text, usize::from(area.width)), WARN.add_modifier(Modifier::REVERSED))],
+                &[Line::styled(
+                    clip(&text, usize::from(area.width)),
+                    WARN.add_modifier(Modifier::REVERSED),
+                )],
                 row,
                 buffer,
             );
@@ -131,11 +151,21 @@ impl View {
             self.rendered.clear();
         }
         self.rendered.truncate(chat.items().len());
-        let newest_call = chat.items().iter().rev().find(|item| matches!(item.body, Body::Call(_)));
+        let newest_call = chat
+            .items()
+            .iter()
+            .rev()
+            .find(|item| matches!(item.body, Body::Call(_)));
         let newest_call = newest_call.map(|item| item.id);
         for (at, item) in chat.items().iter().enumerate() {
-            let before = at.checked_sub(1).and_then(|before| chat.items().get(before));
-            let key = (item.id, item.revision, Mark::of(item.id, chat.chosen, newest_call));
+            let before = at
+                .checked_sub(1)
+                .and_then(|before| chat.items().get(before));
+            let key = (
+                item.id,
+                item.revision,
+                Mark::of(item.id, chat.chosen, newest_call),
+            );
             if self.rendered.get(at).is_some_and(|have| have.key == key) {
                 continue;
             }
@@ -144,8 +174,13 @@ impl View {
                 Some(_) | None => Rendered::default(),
             };
             have.key = key;
-            have.rows = if gap_before(before, item) { vec![Line::default()] } else { Vec::new() };
-            have.rows.extend(item_rows(item, &mut have.stream, key.2, width));
+            have.rows = if gap_before(before, item) {
+                vec![Line::default()]
+            } else {
+                Vec::new()
+            };
+            have.rows
+                .extend(item_rows(item, &mut have.stream, key.2, width));
             match self.rendered.get_mut(at) {
                 Some(slot) => *slot = have,
                 None => self.rendered.push(have),
@@ -186,7 +221,12 @@ fn areas(area: Rect, status_rows: usize, input_rows: usize) -> Areas {
     let input_height = (rows(input_rows) + border).min(most).min(room).max(1);
     let status_height = rows(status_rows).min((room - input_height) / 2);
     let transcript_height = room - input_height - status_height;
-    let part = |y: u16, height: u16| Rect { x: area.x, y: area.y + y, width: area.width, height };
+    let part = |y: u16, height: u16| Rect {
+        x: area.x,
+        y: area.y + y,
+        width: area.width,
+        height,
+    };
     Areas {
         transcript: part(0, transcript_height),
         status: part(transcript_height, status_height),
@@ -209,13 +249,26 @@ fn gap_before(before: Option<&Item>, item: &Item) -> bool {
     }
 }
 
-fn item_rows(item: &Item, stream: &mut markdown::Stream, mark: Mark, width: usize) -> Vec<Line<'static>> {
+fn item_rows(
+    item: &Item,
+    stream: &mut markdown::Stream,
+    mark: Mark,
+    width: usize,
+) -> Vec<Line<'static>> {
     match &item.body {
         Body::User { text, attached } => {
             let style = Style::new().add_modifier(Modifier::BOLD);
-            let mut rows = wrap_text(text, style, width.saturating_sub(usize::from(PROMPT_COLUMNS)));
+            let mut rows = wrap_text(
+                text,
+                style,
+                width.saturating_sub(usize::from(PROMPT_COLUMNS)),
+            );
             for name in attached {
-                rows.extend(wrap_text(name, QUIET, width.saturating_sub(usize::from(PROMPT_COLUMNS))));
+                rows.extend(wrap_text(
+                    name,
+                    QUIET,
+                    width.saturating_sub(usize::from(PROMPT_COLUMNS)),
+                ));
             }
             behind(rows, Span::styled(PROMPT, ACCENT), Span::raw("  "))
         }
@@ -232,9 +285,14 @@ fn item_rows(item: &Item, stream: &mut markdown::Stream, mark: Mark, width: usiz
     }
 }
 
-fn behind(rows: Vec<Line<'static>>, first: Span<'static>, rest: Span<'static>) -> Vec<Line<'static>> {
+fn behind(
+    rows: Vec<Line<'static>>,
+    first: Span<'static>,
+    rest: Span<'static>,
+) -> Vec<Line<'static>> {
     let prefix = |(at, mut row): (usize, Line<'static>)| {
-        row.spans.insert(0, if at == 0 { first.clone() } else { rest.clone() });
+        row.spans
+            .insert(0, if at == 0 { first.clone() } else { rest.clone() });
         row
     };
     rows.into_iter().enumerate().map(prefix).collect()
@@ -244,13 +302,18 @@ fn call_rows(call: &Call, mark: Mark, width: usize) -> Vec<Line<'static>> {
     let (sign, style, after) = match &call.stage {
         Stage::Asked { rule, .. } => ("?", WARN, format!("asks ({rule})")),
         Stage::Running(_) => ("…", ACCENT, String::new()),
-        Stage::Ended { status, preview, ms } => {
+        Stage::Ended {
+            status,
+            preview,
+            ms,
+        } => {
             let (sign, style) = match status {
                 ResultStatus::Ok => ("✓", GOOD),
                 ResultStatus::Denied => ("⊘", WARN),
-                ResultStatus::Error | ResultStatus::Cancelled | ResultStatus::Interrupted | ResultStatus::Skipped => {
-                    ("✗", BAD)
-                }
+                ResultStatus::Error
+                | ResultStatus::Cancelled
+                | ResultStatus::Interrupted
+                | ResultStatus::Skipped => ("✗", BAD),
             };
             let after = match ms {
                 Some(ms) => outcome_line(*status, preview, *ms),
@@ -278,7 +341,11 @@ fn call_rows(call: &Call, mark: Mark, width: usize) -> Vec<Line<'static>> {
         Span::styled(hint, QUIET.add_modifier(Modifier::ITALIC)),
     ]);
     let mut rows = vec![head];
-    if let Stage::Asked { preview: Some(preview), .. } = &call.stage {
+    if let Stage::Asked {
+        preview: Some(preview),
+        ..
+    } = &call.stage
+    {
         rows.extend(preview_rows(preview, width));
     }
     match call.details {
@@ -297,8 +364,14 @@ fn preview_rows(preview: &str, width: usize) -> Vec<Line<'static>> {
         Some(b'@') => ACCENT,
         Some(_) | None => QUIET,
     };
-    let rows = preview.lines().flat_map(|line| wrap(&[(line.to_owned(), style(line))], inner, Break::Anywhere));
-    behind(rows.collect(), Span::styled("  │ ", QUIET), Span::styled("  │ ", QUIET))
+    let rows = preview
+        .lines()
+        .flat_map(|line| wrap(&[(line.to_owned(), style(line))], inner, Break::Anywhere));
+    behind(
+        rows.collect(),
+        Span::styled("  │ ", QUIET),
+        Span::styled("  │ ", QUIET),
+    )
 }
 
 fn detail_rows(call: &Call, width: usize) -> Vec<Line<'static>> {
@@ -306,7 +379,9 @@ fn detail_rows(call: &Call, width: usize) -> Vec<Line<'static>> {
     let mut rows = Vec::new();
     if let Some(args) = call.args.as_object() {
         for (name, value) in args {
-            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let text = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
             let pieces = [(format!("{name}: "), ACCENT), (text, Style::new())];
             rows.extend(wrap(&pieces, inner, Break::Anywhere));
         }
@@ -317,9 +392,15 @@ fn detail_rows(call: &Call, width: usize) -> Vec<Line<'static>> {
             let all = wrap(&[(output.clone(), QUIET)], inner, Break::Anywhere);
             rows.extend(all.into_iter().rev().take(OUTPUT_ROWS).rev());
         }
-        Stage::Ended { preview, .. } => rows.extend(wrap(&[(preview.clone(), QUIET)], inner, Break::Anywhere)),
+        Stage::Ended { preview, .. } => {
+            rows.extend(wrap(&[(preview.clone(), QUIET)], inner, Break::Anywhere))
+        }
     }
-    behind(rows, Span::styled("  │ ", QUIET), Span::styled("  │ ", QUIET))
+    behind(
+        rows,
+        Span::styled("  │ ", QUIET),
+        Span::styled("  │ ", QUIET),
+    )
 }
 
 /// What is going on: the question, the run, and what is queued.
@@ -327,19 +408,35 @@ fn status_rows(chat: &Chat, width: usize) -> Vec<Line<'static>> {
     let mut rows = Vec::new();
     if let Some(question) = &chat.question {
         let call = crate::cli::render::call_line(&question.tool, &question.args);
-        rows.push(Line::styled(clip(&format!("allow {call}? ({})", question.rule), width), WARN));
+        rows.push(Line::styled(
+            clip(&format!("allow {call}? ({})", question.rule), width),
+            WARN,
+        ));
         let keys = match chat.editor.is_empty() {
             true => answer_keys(question),
             false => "empty the input to answer with one key".to_owned(),
         };
-        rows.push(Line::styled(clip(&keys, width), WARN.add_modifier(Modifier::BOLD)));
+        rows.push(Line::styled(
+            clip(&keys, width),
+            WARN.add_modifier(Modifier::BOLD),
+        ));
     }
     if let Phase::Running(run) = &chat.phase {
         rows.push(running_row(run, width));
     }
     if chat.phase == Phase::Idle && chat.tasks > 0 {
-        let words = if chat.tasks == 1 { "task is" } else { "tasks are" };
-        rows.push(Line::styled(clip(&format!("{} {words} worked on in the background", chat.tasks), width), QUIET));
+        let words = if chat.tasks == 1 {
+            "task is"
+        } else {
+            "tasks are"
+        };
+        rows.push(Line::styled(
+            clip(
+                &format!("{} {words} worked on in the background", chat.tasks),
+                width,
+            ),
+            QUIET,
+        ));
     }
     rows.extend(queued_rows(&chat.inbox, width));
     rows
@@ -349,13 +446,24 @@ fn status_rows(chat: &Chat, width: usize) -> Vec<Line<'static>> {
 fn queued_rows(inbox: &Inbox, width: usize) -> Vec<Line<'static>> {
     let (mode, waiting) = (inbox.mode(), inbox.waiting());
     let row = |Waiting { content, told }: &Waiting| {
-        let how = if *told { "said, and once more afterwards" } else { mode.as_str() };
+        let how = if *told {
+            "said, and once more afterwards"
+        } else {
+            mode.as_str()
+        };
         let text = format!("queued ({how}): {}", spoken(content).replace('\n', " "));
         Line::styled(clip(&text, width), QUIET)
     };
     let mut rows: Vec<Line<'static>> = waiting.iter().take(MAX_QUEUED_ROWS).map(row).collect();
-    if let Some(more) = waiting.len().checked_sub(MAX_QUEUED_ROWS).filter(|more| *more > 0) {
-        rows.push(Line::styled(clip(&format!("  and {more} more"), width), QUIET));
+    if let Some(more) = waiting
+        .len()
+        .checked_sub(MAX_QUEUED_ROWS)
+        .filter(|more| *more > 0)
+    {
+        rows.push(Line::styled(
+            clip(&format!("  and {more} more"), width),
+            QUIET,
+        ));
     }
     rows
 }
@@ -368,12 +476,21 @@ fn answer_keys(question: &Question) -> String {
         DecisionKind::Edit | DecisionKind::Respond => None,
     };
     let keys = question.terms.allowed().iter().filter_map(key);
-    let always = question.always.as_ref().map(|always| format!("a always ({always})"));
-    let later = match [DecisionKind::Edit, DecisionKind::Respond].into_iter().any(|kind| question.terms.takes(kind)) {
+    let always = question
+        .always
+        .as_ref()
+        .map(|always| format!("a always ({always})"));
+    let later = match [DecisionKind::Edit, DecisionKind::Respond]
+        .into_iter()
+        .any(|kind| question.terms.takes(kind))
+    {
         true => "e park it, to edit or answer with `stead approvals`",
         false => "l later",
     };
-    keys.chain(always).chain([later.to_owned()]).collect::<Vec<_>>().join(" · ")
+    keys.chain(always)
+        .chain([later.to_owned()])
+        .collect::<Vec<_>>()
+        .join(" · ")
 }
 
 fn running_row(run: &Running, width: usize) -> Line<'static> {
@@ -388,13 +505,25 @@ fn running_row(run: &Running, width: usize) -> Line<'static> {
         Doing::Cancelling => "cancelling; Ctrl-C again leaves",
     };
     let picture = SPINNER[(run.elapsed.as_millis() / SPINNER_STEP_MS) as usize % SPINNER.len()];
-    let text = format!(" {doing} · step {} · {} s · Ctrl-C cancels", run.step.max(1), run.elapsed.as_secs());
+    let text = format!(
+        " {doing} · step {} · {} s · Ctrl-C cancels",
+        run.step.max(1),
+        run.elapsed.as_secs()
+    );
     let text = clip(&text, width.saturating_sub(1));
-    Line::from(vec![Span::styled(picture, ACCENT), Span::styled(text, QUIET)])
+    Line::from(vec![
+        Span::styled(picture, ACCENT),
+        Span::styled(text, QUIET),
+    ])
 }
 
 /// Draws the rows of the input around the cursor, and says where the cursor is.
-fn draw_input(rows: &[String], cursor: (usize, usize), area: Rect, buffer: &mut Buffer) -> Option<Position> {
+fn draw_input(
+    rows: &[String],
+    cursor: (usize, usize),
+    area: Rect,
+    buffer: &mut Buffer,
+) -> Option<Position> {
     if area.height == 0 {
         return None;
     }
@@ -402,41 +531,86 @@ fn draw_input(rows: &[String], cursor: (usize, usize), area: Rect, buffer: &mut 
     if bordered {
         let rule = "─".repeat(usize::from(area.width));
         for y in [area.y, area.bottom() - 1] {
-            put(&[Line::styled(rule.clone(), QUIET)], Rect { y, height: 1, ..area }, buffer);
+            put(
+                &[Line::styled(rule.clone(), QUIET)],
+                Rect {
+                    y,
+                    height: 1,
+                    ..area
+                },
+                buffer,
+            );
         }
     }
     let inner = match bordered {
-        true => Rect { y: area.y + 1, height: area.height - 2, ..area },
+        true => Rect {
+            y: area.y + 1,
+            height: area.height - 2,
+            ..area
+        },
         false => area,
     };
     let height = usize::from(inner.height);
     let first = (cursor.0 + 1).saturating_sub(height);
-    let shown = rows.iter().enumerate().skip(first).take(height).map(|(at, row)| {
-        let prompt = if at == 0 { Span::styled(PROMPT, ACCENT) } else { Span::raw("  ") };
-        Line::from(vec![prompt, Span::raw(row.clone())])
-    });
+    let shown = rows
+        .iter()
+        .enumerate()
+        .skip(first)
+        .take(height)
+        .map(|(at, row)| {
+            let prompt = if at == 0 {
+                Span::styled(PROMPT, ACCENT)
+            } else {
+                Span::raw("  ")
+            };
+            Line::from(vec![prompt, Span::raw(row.clone())])
+        });
     put(&shown.collect::<Vec<_>>(), inner, buffer);
-    let column = u16::try_from(cursor.1).unwrap_or(u16::MAX).saturating_add(PROMPT_COLUMNS);
+    let column = u16::try_from(cursor.1)
+        .unwrap_or(u16::MAX)
+        .saturating_add(PROMPT_COLUMNS);
     let row = u16::try_from(cursor.0 - first).unwrap_or(0);
-    Some(Position { x: inner.x + column.min(inner.width.saturating_sub(1)), y: inner.y + row })
+    Some(Position {
+        x: inner.x + column.min(inner.width.saturating_sub(1)),
+        y: inner.y + row,
+    })
 }
 
 /// Session and model on the left, numbers on the right; the numbers have precedence.
 fn footer(chat: &Chat, width: usize) -> Line<'static> {
     let info = &chat.info;
-    let cache = chat.cache_hits().map_or(String::new(), |percent| format!(" · cache {percent}%"));
-    let context = info.context.map_or(String::new(), |(used, window)| match window {
-        Some(window) => format!("{}/{} · ", thousands(used), thousands(window)),
-        None => format!("{} · ", thousands(used)),
-    });
-    let numbers = clip(&format!("{context}{}{cache}", tokens(&info.usage, info.cost)), width);
-    let plan = if info.planning.is_some() { "plan mode · " } else { "" };
+    let cache = chat
+        .cache_hits()
+        .map_or(String::new(), |percent| format!(" · cache {percent}%"));
+    let context = info
+        .context
+        .map_or(String::new(), |(used, window)| match window {
+            Some(window) => format!("{}/{} · ", thousands(used), thousands(window)),
+            None => format!("{} · ", thousands(used)),
+        });
+    let numbers = clip(
+        &format!("{context}{}{cache}", tokens(&info.usage, info.cost)),
+        width,
+    );
+    let plan = if info.planning.is_some() {
+        "plan mode · "
+    } else {
+        ""
+    };
     let mode = match info.mode {
         PermissionMode::Default => String::new(),
         other => format!("{other} · "),
     };
-    let agent = if chat.agents.len() > 1 { format!("{} · ", info.agent) } else { String::new() };
-    let names = format!("{plan}{mode}{agent}{} · {}", short(&info.session), info.model);
+    let agent = if chat.agents.len() > 1 {
+        format!("{} · ", info.agent)
+    } else {
+        String::new()
+    };
+    let names = format!(
+        "{plan}{mode}{agent}{} · {}",
+        short(&info.session),
+        info.model
+    );
     let names = clip(&names, width.saturating_sub(numbers.width() + 1));
     let blank = " ".repeat(width.saturating_sub(names.width() + numbers.width()));
     Line::styled(format!("{names}{blank}{numbers}"), QUIET)
@@ -444,36 +618,65 @@ fn footer(chat: &Chat, width: usize) -> Line<'static> {
 
 /// Tokens in a few letters: `900`, `12k`, `1050k`.
 fn thousands(tokens: u64) -> String {
-    if tokens < 1_000 { tokens.to_string() } else { format!("{}k", tokens / 1_000) }
+    if tokens < 1_000 {
+        tokens.to_string()
+    } else {
+        format!("{}k", tokens / 1_000)
+    }
 }
 
 /// The end of a long id: that of a generated one tells it apart, its beginning does not.
 fn short(id: &str) -> String {
     match id.chars().count() {
         ..=MAX_ID_CHARS => id.to_owned(),
-        chars => format!("…{}", id.chars().skip(chars - SHORT_ID_CHARS).collect::<String>()),
+        chars => format!(
+            "…{}",
+            id.chars().skip(chars - SHORT_ID_CHARS).collect::<String>()
+        ),
     }
 }
 
 /// The choices, above the input.
 fn draw_popup(chat: &Chat, input: Rect, screen: Rect, buffer: &mut Buffer) {
     let Some(popup) = &chat.popup else { return };
-    let count = u16::try_from(popup.choices.len()).unwrap_or(u16::MAX).min(MAX_POPUP_ROWS);
+    let count = u16::try_from(popup.choices.len())
+        .unwrap_or(u16::MAX)
+        .min(MAX_POPUP_ROWS);
     let height = count.min(input.y.saturating_sub(screen.y));
     if height == 0 {
         return;
     }
-    let widest = popup.choices.iter().map(|choice| choice.text.width()).max().unwrap_or(0);
+    let widest = popup
+        .choices
+        .iter()
+        .map(|choice| choice.text.width())
+        .max()
+        .unwrap_or(0);
     let first = (popup.chosen + 1).saturating_sub(usize::from(height));
     let row = |(at, choice): (usize, &super::complete::Choice)| {
         let blank = " ".repeat(widest - choice.text.width());
         let text = format!(" {}{blank}  {} ", choice.text, choice.help);
         let text = clip(&text, usize::from(screen.width));
-        if at == popup.chosen { Line::styled(text, ACCENT.add_modifier(Modifier::REVERSED)) } else { Line::raw(text) }
+        if at == popup.chosen {
+            Line::styled(text, ACCENT.add_modifier(Modifier::REVERSED))
+        } else {
+            Line::raw(text)
+        }
     };
-    let rows: Vec<Line<'static>> =
-        popup.choices.iter().enumerate().skip(first).take(usize::from(height)).map(row).collect();
-    let area = Rect { x: screen.x, y: input.y - height, width: screen.width, height };
+    let rows: Vec<Line<'static>> = popup
+        .choices
+        .iter()
+        .enumerate()
+        .skip(first)
+        .take(usize::from(height))
+        .map(row)
+        .collect();
+    let area = Rect {
+        x: screen.x,
+        y: input.y - height,
+        width: screen.width,
+        height,
+    };
     Clear.render(area, buffer);
     put(&rows, area, buffer);
 }

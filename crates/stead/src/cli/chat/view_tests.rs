@@ -9,15 +9,25 @@ use std::sync::Arc;
 use std::time::Duration;
 use stead::agent::{Granted, Inbox, Question};
 use stead::core::{
-    AskTerms, Block, Event, EventKind, PermissionMode, PlanStage, RunId, StopReason, Todo, TodoStatus, Usage, Usd,
+    AskTerms, Block, Event, EventKind, PermissionMode, PlanStage, RunId, StopReason, Todo,
+    TodoStatus, Usage, Usd,
 };
 use stead::workspace::{QueueMode, QueueSettings};
 
 fn question(args: serde_json::Value) -> Question {
-    let terms =
-        AskTerms { preview: Some("--- /dev/null\n+++ b/a.txt\n@@ -0,0 +1 @@\n+x\n".into()), ..AskTerms::default() };
+    let terms = AskTerms {
+        preview: Some("--- /dev/null\n+++ b/a.txt\n@@ -0,0 +1 @@\n+x\n".into()),
+        ..AskTerms::default()
+    };
     let always = Some(Granted::File("a.txt".into()));
-    Question { id: "2".into(), tool: "write_file".into(), args, rule: "approvals".into(), terms, always }
+    Question {
+        id: "2".into(),
+        tool: "write_file".into(),
+        args,
+        rule: "approvals".into(),
+        terms,
+        always,
+    }
 }
 
 fn chat() -> Chat {
@@ -38,7 +48,12 @@ fn chat() -> Chat {
 }
 
 fn happen(chat: &mut Chat, kind: EventKind) {
-    chat.on_event(&Event { seq: 1, run: RunId::new("r").unwrap(), source: Vec::new(), kind });
+    chat.on_event(&Event {
+        seq: 1,
+        run: RunId::new("r").unwrap(),
+        source: Vec::new(),
+        kind,
+    });
 }
 
 fn typed(chat: &mut Chat, text: &str) {
@@ -55,7 +70,13 @@ fn screen(chat: &mut Chat, view: &mut View, width: u16, height: u16) -> Vec<Stri
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| view.draw(frame, chat)).unwrap();
     let buffer = terminal.backend().buffer().clone();
-    let row = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
+    let row = |y| {
+        (0..width)
+            .map(|x| buffer[(x, y)].symbol())
+            .collect::<String>()
+            .trim_end()
+            .to_owned()
+    };
     (0..height).map(row).collect()
 }
 
@@ -65,8 +86,18 @@ fn full() -> Chat {
     typed(&mut chat, "look");
     press(&mut chat, KeyCode::Enter);
     happen(&mut chat, EventKind::ModelStarted { step: 1 });
-    happen(&mut chat, EventKind::TextDelta { text: "I **look** at:\n\n- one\n".into() });
-    let usage = Usage { input_tokens: 1200, cache_read_tokens: 600, output_tokens: 34, ..Usage::default() };
+    happen(
+        &mut chat,
+        EventKind::TextDelta {
+            text: "I **look** at:\n\n- one\n".into(),
+        },
+    );
+    let usage = Usage {
+        input_tokens: 1200,
+        cache_read_tokens: 600,
+        output_tokens: 34,
+        ..Usage::default()
+    };
     happen(
         &mut chat,
         EventKind::ModelEnded {
@@ -79,7 +110,14 @@ fn full() -> Chat {
         },
     );
     let args = json!({"file_path": "notes.md"});
-    happen(&mut chat, EventKind::ToolStarted { id: "1".into(), name: "read_file".into(), args });
+    happen(
+        &mut chat,
+        EventKind::ToolStarted {
+            id: "1".into(),
+            name: "read_file".into(),
+            args,
+        },
+    );
     happen(
         &mut chat,
         EventKind::ToolEnded {
@@ -124,7 +162,11 @@ fn an_expanded_call_shows_arguments_and_result() {
     let mut chat = full();
     chat.on_key(KeyEvent::new(KeyCode::Char('o'), KeyModifiers::CONTROL));
     let shown = screen(&mut chat, &mut View::new(Colours::On), 60, 15);
-    let want = ["✓ read_file notes.md 2 ms", "  │ file_path: notes.md", "  │ buy milk"];
+    let want = [
+        "✓ read_file notes.md 2 ms",
+        "  │ file_path: notes.md",
+        "  │ buy milk",
+    ];
     assert_eq!(shown[6..9], want);
 }
 
@@ -152,28 +194,77 @@ fn a_question_stands_above_the_input_with_its_keys() {
 #[test]
 fn things_to_do_stand_above_the_input_and_the_footer_tells_the_modes() {
     let mut chat = chat();
-    let todo = |content: &str, status| Todo { content: content.to_owned(), status };
-    let mut todos = vec![todo("Look", TodoStatus::Completed), todo("Write it\ndown", TodoStatus::InProgress)];
+    let todo = |content: &str, status| Todo {
+        content: content.to_owned(),
+        status,
+    };
+    let mut todos = vec![
+        todo("Look", TodoStatus::Completed),
+        todo("Write it\ndown", TodoStatus::InProgress),
+    ];
     todos.extend((1..=5).map(|n| todo(&format!("Check {n}"), TodoStatus::Pending)));
-    happen(&mut chat, EventKind::Todos { todos: todos.clone() });
-    happen(&mut chat, EventKind::Plan { stage: Some(PlanStage::Making { file: "plans/PLAN.md".into() }) });
-    happen(&mut chat, EventKind::Mode { to: PermissionMode::Explore });
+    happen(
+        &mut chat,
+        EventKind::Todos {
+            todos: todos.clone(),
+        },
+    );
+    happen(
+        &mut chat,
+        EventKind::Plan {
+            stage: Some(PlanStage::Making {
+                file: "plans/PLAN.md".into(),
+            }),
+        },
+    );
+    happen(
+        &mut chat,
+        EventKind::Mode {
+            to: PermissionMode::Explore,
+        },
+    );
     let shown = screen(&mut chat, &mut View::new(Colours::On), 64, 20);
-    let want =
-        ["plan mode is on: nothing but plans/PLAN.md is written until you", "agree", "", "mode explore from now on"];
+    let want = [
+        "plan mode is on: nothing but plans/PLAN.md is written until you",
+        "agree",
+        "",
+        "mode explore from now on",
+    ];
     assert_eq!(shown[..4], want);
-    let want = ["✓ 1 of 7 done", "▸ Write it down", "☐ Check 1", "☐ Check 2", "☐ Check 3", "  and 2 more"];
+    let want = [
+        "✓ 1 of 7 done",
+        "▸ Write it down",
+        "☐ Check 1",
+        "☐ Check 2",
+        "☐ Check 3",
+        "  and 2 more",
+    ];
     assert_eq!(shown[10..16], want);
-    assert_eq!(shown[19], "plan mode · explore · plan · fake:m        0 in, 0 out · $0.0000");
+    assert_eq!(
+        shown[19],
+        "plan mode · explore · plan · fake:m        0 in, 0 out · $0.0000"
+    );
     let status = shown_status(&mut chat);
-    assert!(status.contains(&"mode     explore".to_owned()), "{status:?}");
-    assert!(status.contains(&"plan     being made in plans/PLAN.md".to_owned()), "{status:?}");
+    assert!(
+        status.contains(&"mode     explore".to_owned()),
+        "{status:?}"
+    );
+    assert!(
+        status.contains(&"plan     being made in plans/PLAN.md".to_owned()),
+        "{status:?}"
+    );
     happen(&mut chat, EventKind::Plan { stage: None });
-    todos.iter_mut().for_each(|todo| todo.status = TodoStatus::Completed);
+    todos
+        .iter_mut()
+        .for_each(|todo| todo.status = TodoStatus::Completed);
     happen(&mut chat, EventKind::Todos { todos });
     let shown = screen(&mut chat, &mut View::new(Colours::On), 64, 20);
     assert_eq!(shown[15], "✓ 7 of 7 done");
-    assert!(shown[19].starts_with("explore · plan · fake:m "), "{}", shown[19]);
+    assert!(
+        shown[19].starts_with("explore · plan · fake:m "),
+        "{}",
+        shown[19]
+    );
 }
 
 /// What /status says.
@@ -188,7 +279,10 @@ fn choices_lie_over_the_transcript() {
     let mut chat = chat();
     typed(&mut chat, "/s");
     let shown = screen(&mut chat, &mut View::new(Colours::On), 60, 8);
-    let want = [" /status    session, model, tokens, cost, journal", " /sessions  list the sessions, or go to one"];
+    let want = [
+        " /status    session, model, tokens, cost, journal",
+        " /sessions  list the sessions, or go to one",
+    ];
     assert_eq!(shown[2..4], want);
 }
 
@@ -196,12 +290,25 @@ fn choices_lie_over_the_transcript() {
 fn what_is_being_read_stays_in_place_while_more_comes() {
     let mut chat = chat();
     let mut view = View::new(Colours::On);
-    happen(&mut chat, EventKind::TextDelta { text: (1..=30).map(|n| format!("line {n}  \n")).collect() });
+    happen(
+        &mut chat,
+        EventKind::TextDelta {
+            text: (1..=30).map(|n| format!("line {n}  \n")).collect(),
+        },
+    );
     assert_eq!(screen(&mut chat, &mut view, 30, 9)[4], "line 30");
     press(&mut chat, KeyCode::PageUp);
     let before = screen(&mut chat, &mut view, 30, 9);
-    assert_eq!((before[0].as_str(), before[3].as_str()), ("line 22", "line 25"));
-    happen(&mut chat, EventKind::TextDelta { text: "line 31  \nline 32".into() });
+    assert_eq!(
+        (before[0].as_str(), before[3].as_str()),
+        ("line 22", "line 25")
+    );
+    happen(
+        &mut chat,
+        EventKind::TextDelta {
+            text: "line 31  \nline 32".into(),
+        },
+    );
     assert_eq!(screen(&mut chat, &mut view, 30, 9)[..4], before[..4]);
     press(&mut chat, KeyCode::PageDown);
     press(&mut chat, KeyCode::PageDown);
@@ -213,11 +320,15 @@ fn a_generated_id_is_shown_by_its_end_so_that_the_model_has_room() {
     let mut chat = chat();
     chat.info.session = "s01a1e141c901732ca5057515c4a2734e".into();
     let shown = screen(&mut chat, &mut View::new(Colours::On), 60, 8);
-    assert_eq!(shown[7], "…c4a2734e · fake:m                     0 in, 0 out · $0.0000");
+    assert_eq!(
+        shown[7],
+        "…c4a2734e · fake:m                     0 in, 0 out · $0.0000"
+    );
 }
 
 #[test]
-fn what_waits_is_bounded_and_says_how_it_will_be_handled_and_tasks_are_counted_while_nothing_runs() {
+fn what_waits_is_bounded_and_says_how_it_will_be_handled_and_tasks_are_counted_while_nothing_runs()
+{
     let mut chat = chat();
     for n in 1..=7 {
         chat.inbox.send(vec![Block::text(format!("message\n{n}"))]);
@@ -239,7 +350,11 @@ fn without_colours_no_cell_has_one() {
     let mut terminal = Terminal::new(TestBackend::new(40, 12)).unwrap();
     terminal.draw(|frame| view.draw(frame, &mut chat)).unwrap();
     let cells = &terminal.backend().buffer().content;
-    assert!(cells.iter().all(|cell| (cell.fg, cell.bg) == (Color::Reset, Color::Reset)));
+    assert!(
+        cells
+            .iter()
+            .all(|cell| (cell.fg, cell.bg) == (Color::Reset, Color::Reset))
+    );
 }
 
 proptest! {

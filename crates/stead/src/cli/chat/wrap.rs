@@ -24,7 +24,14 @@ pub(super) enum Break {
 /// Breaks pieces into rows of at most `width` columns. A newline in a piece ends a row. There is
 /// always at least one row, and no grapheme is lost but the spaces at a break between words.
 pub(super) fn wrap(pieces: &[Piece], width: usize, at: Break) -> Vec<Line<'static>> {
-    let mut rows = Rows { width: width.max(1), at, done: Vec::new(), row: Vec::new(), row_width: 0, word: Vec::new() };
+    let mut rows = Rows {
+        width: width.max(1),
+        at,
+        done: Vec::new(),
+        row: Vec::new(),
+        row_width: 0,
+        word: Vec::new(),
+    };
     for (text, style) in pieces {
         for grapheme in text.graphemes(true) {
             rows.push(grapheme, *style);
@@ -40,7 +47,10 @@ pub(super) fn wrap_text(text: &str, style: Style, width: usize) -> Vec<Line<'sta
 
 /// The first `width` columns of a text, with `…` in place of what was cut. One row, whatever the text has in it.
 pub(super) fn clip(text: &str, width: usize) -> String {
-    let text = text.replace('\n', "⏎").replace('\t', " ").replace(deceives, "\u{fffd}");
+    let text = text
+        .replace('\n', "⏎")
+        .replace('\t', " ")
+        .replace(deceives, "\u{fffd}");
     if text.width() <= width {
         return text;
     }
@@ -76,7 +86,9 @@ impl Rows {
                 self.flush_word();
                 self.end_row();
             }
-            ("\t", _) => TAB.graphemes(true).for_each(|space| self.push(space, style)),
+            ("\t", _) => TAB
+                .graphemes(true)
+                .for_each(|space| self.push(space, style)),
             (" ", Break::Words) => {
                 self.flush_word();
                 if self.row_width < self.width {
@@ -96,7 +108,8 @@ impl Rows {
         if self.row_width > 0 && self.row_width + word_width > self.width {
             self.end_row();
         }
-        word.iter().for_each(|(grapheme, style)| self.place(grapheme, *style));
+        word.iter()
+            .for_each(|(grapheme, style)| self.place(grapheme, *style));
     }
 
     fn place(&mut self, grapheme: &str, style: Style) {
@@ -117,7 +130,10 @@ impl Rows {
         if let (Break::Words, Some((text, _))) = (self.at, row.last_mut()) {
             text.truncate(text.trim_end_matches(' ').len());
         }
-        self.done.push(Line::from_iter(row.into_iter().map(|(text, style)| Span::styled(text, style))));
+        self.done.push(Line::from_iter(
+            row.into_iter()
+                .map(|(text, style)| Span::styled(text, style)),
+        ));
     }
 
     fn finish(mut self) -> Vec<Line<'static>> {
@@ -148,8 +164,10 @@ mod tests {
             ("\tx", 9, Break::Anywhere, &["    x"]),
         ];
         for (text, width, at, rows) in cases {
-            let got: Vec<String> =
-                wrap(&[(text.to_owned(), Style::new())], width, at).iter().map(Line::to_string).collect();
+            let got: Vec<String> = wrap(&[(text.to_owned(), Style::new())], width, at)
+                .iter()
+                .map(Line::to_string)
+                .collect();
             assert_eq!(got, rows, "{text:?} at {width}");
         }
     }

@@ -30,7 +30,9 @@ pub(crate) enum MemoryCommand {
   stead memory reject --all              none of them may")]
     Review(JsonArgs),
     /// Let facts that wait be remembered
-    #[command(after_help = "Examples:\n  stead memory approve 4f0c12ab34cd 77aa01fe2b90\n  stead memory approve --all")]
+    #[command(
+        after_help = "Examples:\n  stead memory approve 4f0c12ab34cd 77aa01fe2b90\n  stead memory approve --all"
+    )]
     Approve(WhichArgs),
     /// Put facts that wait away
     #[command(after_help = "Example:\n  stead memory reject 4f0c12ab34cd")]

@@ -17,20 +17,35 @@ pub(crate) fn is_wanted(env: &Env) -> bool {
 /// Starts `stead memory work` for the same workspace, user, agent and model, and does not wait for it. If it cannot
 /// be started nothing is lost: the next one does the work.
 pub(crate) fn start(common: &Common, env: &Env, agent: &Agent) {
-    let Some(executable) = env.executable.as_ref().filter(|_| is_wanted(env) && agent.flushes()) else { return };
+    let Some(executable) = env
+        .executable
+        .as_ref()
+        .filter(|_| is_wanted(env) && agent.flushes())
+    else {
+        return;
+    };
     let mut command = Command::new(executable);
     command.args(["memory", "work"]).current_dir(&env.folder);
     if let Some(dir) = &common.workspace {
         command.arg("-C").arg(dir);
     }
     let layout = common.layout.map(|layout| layout.to_string());
-    let flags = [("--layout", &layout), ("-u", &common.user), ("-m", &common.model), ("-a", &common.agent)];
+    let flags = [
+        ("--layout", &layout),
+        ("-u", &common.user),
+        ("-m", &common.model),
+        ("-a", &common.agent),
+    ];
     for (flag, value) in flags {
         if let Some(value) = value {
             command.arg(flag).arg(value);
         }
     }
-    let started = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let started = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
     drop(started);
 }
 

@@ -18,8 +18,11 @@ pub(super) async fn edit(agent: &Agent, env: &Env) -> Result<ExitCode, CliError>
         return Err(CliError::usage("this workspace has no memory"));
     };
     let editor = env.get("VISUAL").or_else(|| env.get("EDITOR"));
-    let editor = editor.ok_or_else(|| CliError::usage("set the variable EDITOR to the editor you use"))?;
-    let files = agent.place().files(agent.owner(), &SessionId::outside(), None);
+    let editor =
+        editor.ok_or_else(|| CliError::usage("set the variable EDITOR to the editor you use"))?;
+    let files = agent
+        .place()
+        .files(agent.owner(), &SessionId::outside(), None);
     let (before, expect) = match files.read(&path, ReadRange::ALL).await {
         Ok((bytes, version)) => (bytes.to_vec(), Expect::Version(version)),
         Err(VfsError::NotFound(_)) => (Vec::new(), Expect::Absent),
@@ -33,7 +36,10 @@ pub(super) async fn edit(agent: &Agent, env: &Env) -> Result<ExitCode, CliError>
         return Ok(ExitCode::SUCCESS);
     }
     if let Err(error) = files.write(&path, after.into(), expect).await {
-        return Err(CliError::Failed(anyhow::anyhow!("{error}; your text is kept in {}", copy.display())));
+        return Err(CliError::Failed(anyhow::anyhow!(
+            "{error}; your text is kept in {}",
+            copy.display()
+        )));
     }
     std::fs::remove_file(&copy)?;
     outln!("{path} is written");
@@ -42,18 +48,32 @@ pub(super) async fn edit(agent: &Agent, env: &Env) -> Result<ExitCode, CliError>
 
 /// A copy that only its owner can read.
 fn copy_of(env: &Env, path: &VPath, text: &[u8]) -> Result<PathBuf, CliError> {
-    let copy = env.temporary.join(format!("stead-{}-{}", SessionId::fresh(), path.name()));
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&copy)?;
+    let copy = env
+        .temporary
+        .join(format!("stead-{}-{}", SessionId::fresh(), path.name()));
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&copy)?;
     file.write_all(text)?;
     Ok(copy)
 }
 
 /// What an editor makes of a file. The setting may hold arguments, so a shell takes it apart.
 async fn edited(editor: &str, copy: &Path) -> Result<Vec<u8>, CliError> {
-    let status = Command::new("sh").arg("-c").arg(format!("{editor} \"$1\"")).arg("sh").arg(copy).status().await?;
+    let status = Command::new("sh")
+        .arg("-c")
+        .arg(format!("{editor} \"$1\""))
+        .arg("sh")
+        .arg(copy)
+        .status()
+        .await?;
     if !status.success() {
         std::fs::remove_file(copy)?;
-        return Err(CliError::Failed(anyhow::anyhow!("{editor} ended with {status}; nothing was changed")));
+        return Err(CliError::Failed(anyhow::anyhow!(
+            "{editor} ended with {status}; nothing was changed"
+        )));
     }
     Ok(std::fs::read(copy)?)
 }

@@ -25,7 +25,9 @@ pub(super) async fn list(agent: &Agent, env: &Env, form: JsonArgs) -> Result<Exi
     if waiting.is_empty() {
         outln!("nothing waits for you");
     } else {
-        outln!("\nThese came from outside and are not used. `stead memory approve ID…` lets them be remembered,");
+        outln!(
+            "\nThese came from outside and are not used. `stead memory approve ID…` lets them be remembered,"
+        );
         outln!("`stead memory reject ID…` puts them away.");
     }
     Ok(ExitCode::SUCCESS)
@@ -38,15 +40,27 @@ pub(super) async fn decide(
     which: WhichArgs,
     review: Review,
 ) -> Result<ExitCode, CliError> {
-    let which = if which.all { Which::All } else { Which::Ids(which.ids) };
-    let by = common.user.clone().or_else(|| env.get("USER")).unwrap_or_else(|| "person".to_owned());
-    let decided = agent.memory_decide(agent.owner(), &which, review, &by).await?;
+    let which = if which.all {
+        Which::All
+    } else {
+        Which::Ids(which.ids)
+    };
+    let by = common
+        .user
+        .clone()
+        .or_else(|| env.get("USER"))
+        .unwrap_or_else(|| "person".to_owned());
+    let decided = agent
+        .memory_decide(agent.owner(), &which, review, &by)
+        .await?;
     let verb = match review {
         Review::Approve => "approved",
         Review::Reject => "rejected",
     };
     let style = Style::stdout(env);
-    decided.iter().for_each(|fact| outln!("{verb}  {}  {}", fact.id, style.safe(&fact.text)));
+    decided
+        .iter()
+        .for_each(|fact| outln!("{verb}  {}  {}", fact.id, style.safe(&fact.text)));
     if decided.is_empty() {
         outln!("nothing waits for you");
     }

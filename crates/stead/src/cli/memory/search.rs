@@ -18,17 +18,33 @@ pub(super) async fn search(
     bounds: &SearchBounds,
 ) -> Result<ExitCode, CliError> {
     let Some(memory) = agent.memory_files(agent.owner()) else {
-        return Err(CliError::usage("a workspace of this layout keeps no memory"));
+        return Err(CliError::usage(
+            "a workspace of this layout keeps no memory",
+        ));
     };
-    let looked = agent.lookup(agent.owner()).memory(&memory, &bounds.query(text)).await;
+    let looked = agent
+        .lookup(agent.owner())
+        .memory(&memory, &bounds.query(text))
+        .await;
     let looked = looked.map_err(told)?;
     Ok(show(&looked, bounds, |hit| {
-        let (path, date) = (memory.path(&hit.source), hit.at.map(|at| at.strftime("%Y-%m-%d").to_string()));
+        let (path, date) = (
+            memory.path(&hit.source),
+            hit.at.map(|at| at.strftime("%Y-%m-%d").to_string()),
+        );
         if bounds.json {
-            outln!("{}", json!({"path": path, "line": hit.place, "date": date, "text": hit.text, "score": hit.score}));
+            outln!(
+                "{}",
+                json!({"path": path, "line": hit.place, "date": date, "text": hit.text, "score": hit.score})
+            );
         } else {
             let date = date.map_or(String::new(), |date| style.dim(&format!(" ({date})")));
-            outln!("{}:{}{date} {}", style.accent(path), hit.place, style.safe(&hit.text));
+            outln!(
+                "{}:{}{date} {}",
+                style.accent(path),
+                hit.place,
+                style.safe(&hit.text)
+            );
         }
     }))
 }
@@ -44,7 +60,9 @@ pub(crate) fn show(looked: &Looked, bounds: &SearchBounds, hit: impl FnMut(&Hit)
     }
     match &looked.found.ranking {
         Ranking::Lexical | Ranking::Hybrid { unknown: 0 } => {}
-        Ranking::Hybrid { unknown } => errln!("{unknown} lines were ranked by their words only; search again"),
+        Ranking::Hybrid { unknown } => {
+            errln!("{unknown} lines were ranked by their words only; search again")
+        }
         Ranking::LexicalOnly { why } => errln!("ranked by words only: {why}"),
     }
     ExitCode::from(u8::from(hits.is_empty()))
@@ -53,7 +71,11 @@ pub(crate) fn show(looked: &Looked, bounds: &SearchBounds, hit: impl FnMut(&Hit)
 impl SearchBounds {
     /// The question, with one hit more than is shown: the proof that there are more.
     pub(crate) fn query(&self, text: &str) -> Query {
-        Query { since: self.since, until: self.until, ..Query::new(text).limit(usize::from(self.limit) + 1) }
+        Query {
+            since: self.since,
+            until: self.until,
+            ..Query::new(text).limit(usize::from(self.limit) + 1)
+        }
     }
 }
 
@@ -62,7 +84,9 @@ pub(crate) fn told(error: stead::agent::LookupError) -> CliError {
     use stead::agent::LookupError;
     use stead::search::SearchError;
     match error {
-        LookupError::Search(SearchError::EmptyQuery) => CliError::usage(SearchError::EmptyQuery.to_string()),
+        LookupError::Search(SearchError::EmptyQuery) => {
+            CliError::usage(SearchError::EmptyQuery.to_string())
+        }
         error => CliError::Failed(error.into()),
     }
 }

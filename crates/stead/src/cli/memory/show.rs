@@ -19,17 +19,29 @@ pub(super) async fn status(agent: &Agent, form: JsonArgs) -> Result<ExitCode, Cl
     if printed(form, &status)? {
         return Ok(ExitCode::SUCCESS);
     }
-    let on = if status.flushes { "on" } else { "off (memory.flush, or disable: [memory_hooks])" };
+    let on = if status.flushes {
+        "on"
+    } else {
+        "off (memory.flush, or disable: [memory_hooks])"
+    };
     outln!("curated memory   {}", status.memory);
     outln!("extraction       {on}");
     outln!("not merged yet   {} facts", status.unmerged);
-    outln!("waiting for you  {} facts (stead memory review)", status.quarantined);
+    outln!(
+        "waiting for you  {} facts (stead memory review)",
+        status.quarantined
+    );
     match status.merged_at {
         Some(at) => outln!("merged           {} times, last at {at:.0}", status.merges),
         None => outln!("merged           never"),
     }
     for dead in &status.dead {
-        outln!("given up         {}, after {} attempts: {}", dead.job, dead.attempts, dead.reason);
+        outln!(
+            "given up         {}, after {} attempts: {}",
+            dead.job,
+            dead.attempts,
+            dead.reason
+        );
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -58,8 +70,17 @@ pub(super) async fn blame(agent: &Agent, env: &Env, form: JsonArgs) -> Result<Ex
     let style = Style::stdout(env);
     for line in &lines {
         let from: Vec<String> = line.sources.iter().map(origin).collect();
-        let from = if from.is_empty() { "by hand".to_owned() } else { from.join("; ") };
-        outln!("{:>4}  {}  {}", line.line, style.safe(&line.text), style.dim(&style.safe(&from)));
+        let from = if from.is_empty() {
+            "by hand".to_owned()
+        } else {
+            from.join("; ")
+        };
+        outln!(
+            "{:>4}  {}  {}",
+            line.line,
+            style.safe(&line.text),
+            style.dim(&style.safe(&from))
+        );
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -79,7 +100,12 @@ pub(super) fn origin(source: &Source) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-pub(super) async fn diff(agent: &Agent, env: &Env, number: usize, form: JsonArgs) -> Result<ExitCode, CliError> {
+pub(super) async fn diff(
+    agent: &Agent,
+    env: &Env,
+    number: usize,
+    form: JsonArgs,
+) -> Result<ExitCode, CliError> {
     let records = agent.memory_records(agent.owner(), number).await?;
     let memory = agent.memory_status(agent.owner()).await?.memory;
     let shown: Vec<_> = records
@@ -99,7 +125,14 @@ pub(super) async fn diff(agent: &Agent, env: &Env, number: usize, form: JsonArgs
             Ok(model) => format!("decided by {model}"),
             Err(reason) => format!("without a model: {reason}"),
         };
-        outln!("{}", style.bold(&format!("{:.0}  {} facts, {by}", record.at, record.facts.len())));
+        outln!(
+            "{}",
+            style.bold(&format!(
+                "{:.0}  {} facts, {by}",
+                record.at,
+                record.facts.len()
+            ))
+        );
         outln!("{}", style.safe(&unified(record, &memory)));
     }
     if records.is_empty() {

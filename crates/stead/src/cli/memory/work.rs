@@ -9,7 +9,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 use stead::agent::{Agent, Flushed, WorkOptions};
 
-pub(super) async fn flush(agent: &Agent, session: Option<&str>, form: JsonArgs) -> Result<ExitCode, CliError> {
+pub(super) async fn flush(
+    agent: &Agent,
+    session: Option<&str>,
+    form: JsonArgs,
+) -> Result<ExitCode, CliError> {
     let listed = agent.sessions().list().await?;
     let wanted = session.map(|id| session_id(Some(id))).transpose()?;
     if let Some(id) = &wanted
@@ -18,13 +22,22 @@ pub(super) async fn flush(agent: &Agent, session: Option<&str>, form: JsonArgs) 
         return Err(stead::store::StoreError::NotFound(id.clone()).into());
     }
     let mut all = Flushed::default();
-    for summary in listed.iter().filter(|summary| wanted.as_ref().is_none_or(|id| summary.id == *id)) {
-        let flushed = agent.flush(agent.owner(), &summary.id, summary.entries).await?;
+    for summary in listed
+        .iter()
+        .filter(|summary| wanted.as_ref().is_none_or(|id| summary.id == *id))
+    {
+        let flushed = agent
+            .flush(agent.owner(), &summary.id, summary.entries)
+            .await?;
         all.facts += flushed.facts;
         all.quarantined += flushed.quarantined;
     }
     if !printed(form, &all)? {
-        outln!("{} facts remembered, {} wait for you (stead memory review)", all.facts, all.quarantined);
+        outln!(
+            "{} facts remembered, {} wait for you (stead memory review)",
+            all.facts,
+            all.quarantined
+        );
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -34,7 +47,12 @@ pub(super) async fn consolidate(agent: &Agent, form: JsonArgs) -> Result<ExitCod
     if printed(form, &done)? {
         return Ok(ExitCode::SUCCESS);
     }
-    outln!("{} facts merged, {} put away, {} old days archived", done.facts, done.archived, done.days);
+    outln!(
+        "{} facts merged, {} put away, {} old days archived",
+        done.facts,
+        done.archived,
+        done.days
+    );
     if let Some(reason) = &done.fallback {
         outln!("without a model: {reason}");
     }

@@ -28,14 +28,25 @@ pub(crate) struct Places {
 impl Places {
     pub(crate) async fn open(common: &Common, env: &Env) -> Result<Self, CliError> {
         let dir = workspace_dir(common, env)?;
-        let workspace = open_workspace(&dir, without_model(open_options(common, env)?), env).await?;
+        let workspace =
+            open_workspace(&dir, without_model(open_options(common, env)?), env).await?;
         let owner = owner(common)?;
         let (shared, own) = trees(&dir, &workspace, common, &owner).await?;
         let installed = match own {
             None => shared.clone(),
-            Some(_) => open_place(&dir, &workspace, Vec::new()).await?.files(&owner, &SessionId::outside(), None),
+            Some(_) => open_place(&dir, &workspace, Vec::new()).await?.files(
+                &owner,
+                &SessionId::outside(),
+                None,
+            ),
         };
-        Ok(Self { workspace, owner, shared, own, installed })
+        Ok(Self {
+            workspace,
+            owner,
+            shared,
+            own,
+            installed,
+        })
     }
 
     /// What reads skills.
@@ -47,10 +58,18 @@ impl Places {
     pub(crate) async fn layers(&self) -> Result<Vec<SkillLayer>, CliError> {
         let skills = VPath::parse("skills").map_err(anyhow::Error::from)?;
         let folder = stead::agent::own_folder(&self.owner, &*self.shared).await;
-        let overrides =
-            folder.and_then(|folder| folder.join("skills").ok()).map(|folder| (self.shared.clone(), folder));
-        let own = overrides.into_iter().chain(self.own.iter().map(|files| (files.clone(), skills.clone()))).collect();
-        let trees = SkillTrees { shared: &self.shared, installed: &self.installed, own };
+        let overrides = folder
+            .and_then(|folder| folder.join("skills").ok())
+            .map(|folder| (self.shared.clone(), folder));
+        let own = overrides
+            .into_iter()
+            .chain(self.own.iter().map(|files| (files.clone(), skills.clone())))
+            .collect();
+        let trees = SkillTrees {
+            shared: &self.shared,
+            installed: &self.installed,
+            own,
+        };
         Ok(self.workspace.skill_layers(trees).await?)
     }
 
@@ -61,8 +80,16 @@ impl Places {
 
     /// Where a path of a layer is, for people.
     pub(crate) fn shown(&self, files: &Arc<dyn Vfs>, path: &VPath) -> String {
-        let is_home = self.workspace.home.as_ref().is_some_and(|home| Arc::ptr_eq(home, files));
-        if is_home { format!("~/{path}") } else { path.to_string() }
+        let is_home = self
+            .workspace
+            .home
+            .as_ref()
+            .is_some_and(|home| Arc::ptr_eq(home, files));
+        if is_home {
+            format!("~/{path}")
+        } else {
+            path.to_string()
+        }
     }
 }
 
@@ -79,14 +106,22 @@ async fn trees(
             let agent = workspace.config().agent();
             let place = LocalPlace::open(dir, agent, Arc::new(OsDisk), Redactor::default());
             let place = place.map_err(|error| CliError::usage(error.to_string()))?;
-            let own = if has_user { Some(place.own(owner).map_err(anyhow::Error::from)?) } else { None };
+            let own = if has_user {
+                Some(place.own(owner).map_err(anyhow::Error::from)?)
+            } else {
+                None
+            };
             Ok((workspace.files.clone(), own))
         }
         Mode::Store => {
             let place = open_store_place(dir, workspace, Redactor::default()).await?;
             let template = Arc::new(place.template(owner));
-            let own = has_user.then(|| Arc::new(place.own(owner, &SessionId::outside())) as Arc<dyn Vfs>);
-            Ok((Arc::new(Overlay::new(template, workspace.files.clone())), own))
+            let own =
+                has_user.then(|| Arc::new(place.own(owner, &SessionId::outside())) as Arc<dyn Vfs>);
+            Ok((
+                Arc::new(Overlay::new(template, workspace.files.clone())),
+                own,
+            ))
         }
     }
 }

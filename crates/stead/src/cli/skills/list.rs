@@ -55,7 +55,12 @@ fn as_json(places: &Places, catalogue: &Catalogue, sources: &[InstalledSource]) 
 }
 
 fn finding_json(finding: &Finding) -> Value {
-    let Finding { layer, path, problem, consequence } = finding;
+    let Finding {
+        layer,
+        path,
+        problem,
+        consequence,
+    } = finding;
     json!({
         "layer": layer_word(layer), "source": source_of(layer), "path": path.as_str(), "line": problem.line,
         "column": problem.column, "message": problem.message, "skipped": *consequence == Consequence::Skipped,
@@ -81,26 +86,51 @@ fn source_of(layer: &Layer) -> Option<&str> {
 fn show(env: &Env, places: &Places, catalogue: &Catalogue, sources: &[InstalledSource]) {
     let style = Style::stdout(env);
     if catalogue.is_empty() {
-        outln!("there are no skills; put one into skills/NAME/SKILL.md, or `stead skills add` some");
+        outln!(
+            "there are no skills; put one into skills/NAME/SKILL.md, or `stead skills add` some"
+        );
     }
-    let width = catalogue.skills().map(|skill| skill.name().width()).max().unwrap_or(0);
+    let width = catalogue
+        .skills()
+        .map(|skill| skill.name().width())
+        .max()
+        .unwrap_or(0);
     for skill in catalogue.skills() {
         let pad = " ".repeat(width - skill.name().width());
-        let (name, layer) = (style.bold(&style.safe(skill.name())), skill.layer.to_string());
+        let (name, layer) = (
+            style.bold(&style.safe(skill.name())),
+            skill.layer.to_string(),
+        );
         let origin = places.shown(&skill.files, &skill.dir);
         outln!("{name}{pad}  {layer:<18}  {}", style.safe(&origin));
-        let description = skill.header.description.split_whitespace().collect::<Vec<_>>().join(" ");
+        let description = skill
+            .header
+            .description
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
         let clipped = match description.char_indices().nth(SHOWN_CHARS) {
             Some((end, _)) => format!("{}…", &description[..end]),
             None => description,
         };
-        outln!("{}  {}", " ".repeat(width), style.dim(&style.safe(&clipped)));
+        outln!(
+            "{}  {}",
+            " ".repeat(width),
+            style.dim(&style.safe(&clipped))
+        );
     }
     for source in sources {
-        let rev = source.rev.as_ref().map_or(String::new(), |rev| format!("#{rev}"));
+        let rev = source
+            .rev
+            .as_ref()
+            .map_or(String::new(), |rev| format!("#{rev}"));
         let from = format!("{}{rev}", source.from);
         let (kind, pinned) = (source.kind, short(&source.pinned));
-        outln!("source {}: {kind} {} at {pinned}", style.bold(&source.name), style.safe(&from));
+        outln!(
+            "source {}: {kind} {} at {pinned}",
+            style.bold(&source.name),
+            style.safe(&from)
+        );
     }
     for Shadowed { skill, by, by_dir } in &catalogue.shadowed {
         let hidden = places.shown(&skill.files, &skill.dir);
@@ -126,20 +156,33 @@ pub(super) async fn check(common: &Common, env: &Env, form: Form) -> Result<Exit
         let names = installation.changed(&source.name).await?;
         changed.extend(names.into_iter().map(|skill| (source.name.clone(), skill)));
     }
-    let errors = findings.iter().filter(|finding| is_own(&finding.layer)).count();
+    let errors = findings
+        .iter()
+        .filter(|finding| is_own(&finding.layer))
+        .count();
     match form {
         Form::Json => {
-            let changed: Vec<Value> =
-                changed.iter().map(|(source, skill)| json!({"source": source, "skill": skill})).collect();
+            let changed: Vec<Value> = changed
+                .iter()
+                .map(|(source, skill)| json!({"source": source, "skill": skill}))
+                .collect();
             let problems: Vec<Value> = findings.iter().map(finding_json).collect();
-            outln!("{}", json!({"skills": catalogue.skills().len(), "problems": problems, "changed": changed}));
+            outln!(
+                "{}",
+                json!({"skills": catalogue.skills().len(), "problems": problems, "changed": changed})
+            );
         }
         Form::Text => show_checked(env, &catalogue, &findings, &changed),
     }
     Ok(ExitCode::from(if errors > 0 { 2 } else { 0 }))
 }
 
-fn show_checked(env: &Env, catalogue: &Catalogue, findings: &[Finding], changed: &[(String, String)]) {
+fn show_checked(
+    env: &Env,
+    catalogue: &Catalogue,
+    findings: &[Finding],
+    changed: &[(String, String)],
+) {
     let style = Style::stdout(env);
     let (mut errors, mut warnings) = (0, changed.len());
     for finding in findings {
@@ -153,9 +196,17 @@ fn show_checked(env: &Env, catalogue: &Catalogue, findings: &[Finding], changed:
         outln!("{mark} {}", style.safe(&finding.to_string()));
     }
     for (source, skill) in changed {
-        let text = format!("{skill} of {source} is not as it was installed; `stead skills update {source}` renews it");
+        let text = format!(
+            "{skill} of {source} is not as it was installed; `stead skills update {source}` renews it"
+        );
         outln!("{} {}", style.warn("warning"), style.safe(&text));
     }
-    let (skills, errors) = (counted(catalogue.skills().len(), "skill"), counted(errors, "error"));
-    outln!("{skills} checked: {errors}, {}", counted(warnings, "warning"));
+    let (skills, errors) = (
+        counted(catalogue.skills().len(), "skill"),
+        counted(errors, "error"),
+    );
+    outln!(
+        "{skills} checked: {errors}, {}",
+        counted(warnings, "warning")
+    );
 }

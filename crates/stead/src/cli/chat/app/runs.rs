@@ -40,7 +40,9 @@ enum Done {
 impl App<'_> {
     /// Begins a run with an input, or takes the last one up. The run owns the session until its end.
     pub(super) fn start(&mut self, begin: Begin) {
-        let Some(mut session) = self.session.take() else { return };
+        let Some(mut session) = self.session.take() else {
+            return;
+        };
         self.cancel = CancellationToken::new();
         self.started = Instant::now();
         let approvals = match self.args.turn.approve {
@@ -61,15 +63,27 @@ impl App<'_> {
         };
         self.runs.spawn(async move {
             let report = match begin {
-                Begin::Input(content) => session.run(content, options).await.map(|report| Done::Run(report.outcome)),
-                Begin::Resume { raise } => {
-                    session.resume_with(raise, options).await.map(|report| Done::Run(report.outcome))
+                Begin::Input(content) => session
+                    .run(content, options)
+                    .await
+                    .map(|report| Done::Run(report.outcome)),
+                Begin::Resume { raise } => session
+                    .resume_with(raise, options)
+                    .await
+                    .map(|report| Done::Run(report.outcome)),
+                Begin::Wake => session
+                    .wake(options)
+                    .await
+                    .map(|report| Done::Run(report.outcome)),
+                Begin::Compact(focus) => {
+                    session
+                        .compact(focus, options)
+                        .await
+                        .map(|made| match made {
+                            Some(_) => Done::Compacted,
+                            None => Done::NothingToCompact,
+                        })
                 }
-                Begin::Wake => session.wake(options).await.map(|report| Done::Run(report.outcome)),
-                Begin::Compact(focus) => session.compact(focus, options).await.map(|made| match made {
-                    Some(_) => Done::Compacted,
-                    None => Done::NothingToCompact,
-                }),
             };
             Finished { session, report }
         });
@@ -85,7 +99,8 @@ impl App<'_> {
                     Ok(Done::Run(outcome)) => Some(outcome),
                     Ok(Done::Compacted) => Some(Outcome::Completed),
                     Ok(Done::NothingToCompact) => {
-                        self.chat.note(Tone::Info, "there is nothing that could be left out");
+                        self.chat
+                            .note(Tone::Info, "there is nothing that could be left out");
                         Some(Outcome::Completed)
                     }
                     Err(error) => {
@@ -96,7 +111,8 @@ impl App<'_> {
             }
             // The session went down with its run; the journal has all of it.
             Err(_) => {
-                self.chat.note(Tone::Bad, "the run broke off; /resume goes on");
+                self.chat
+                    .note(Tone::Bad, "the run broke off; /resume goes on");
                 if let Ok(session) = load(&self.agent, &self.id).await {
                     self.seat(session).await;
                 }
@@ -148,13 +164,16 @@ impl App<'_> {
         match (self.chat.inbox.send(content), drop) {
             (Sent::Waits, _) => {}
             (Sent::InPlaceOfTheOldest, DropPolicy::Summarize) => {
-                self.chat.note(Tone::Warning, full("of the oldest, a line is kept"));
+                self.chat
+                    .note(Tone::Warning, full("of the oldest, a line is kept"));
             }
             (Sent::InPlaceOfTheOldest, DropPolicy::Old | DropPolicy::New) => {
-                self.chat.note(Tone::Warning, full("the oldest was dropped"));
+                self.chat
+                    .note(Tone::Warning, full("the oldest was dropped"));
             }
             (Sent::Refused, _) => {
-                self.chat.note(Tone::Warning, full("this one was not taken"));
+                self.chat
+                    .note(Tone::Warning, full("this one was not taken"));
                 self.chat.give_back(&text);
             }
         }

@@ -18,7 +18,9 @@ impl App<'_> {
         if *session.id() != self.id {
             // What was said to the other one is not said to this one, and how was for that one.
             self.chat.take_back();
-            self.chat.inbox.set_mode(self.agent.workspace().config().queue.mode);
+            self.chat
+                .inbox
+                .set_mode(self.agent.workspace().config().queue.mode);
         }
         self.id = session.id().clone();
         self.set = self.args.turn.set();
@@ -26,7 +28,10 @@ impl App<'_> {
         self.flags_hold();
         self.chat.show_session(session.state());
         if session.state().is_resumable() {
-            self.chat.note(Tone::Warning, "the last run did not come to its end; /resume goes on");
+            self.chat.note(
+                Tone::Warning,
+                "the last run did not come to its end; /resume goes on",
+            );
         }
         self.seat(session).await;
     }
@@ -58,8 +63,11 @@ impl App<'_> {
     pub(super) async fn stop_tasks(&mut self) -> Option<String> {
         let working = self.crew.working();
         self.crew.stop().await;
-        let words =
-            |what: &str| format!("{what} in the background and stopped; `agent_send` goes on with what was begun");
+        let words = |what: &str| {
+            format!(
+                "{what} in the background and stopped; `agent_send` goes on with what was begun"
+            )
+        };
         match working {
             0 => None,
             1 => Some(words("1 task was at work")),
@@ -69,7 +77,10 @@ impl App<'_> {
 
     /// Asks another model from here on.
     pub(super) async fn change_model(&mut self, name: String) -> Result<(), CliError> {
-        let common = Common { model: Some(name), ..self.common.clone() };
+        let common = Common {
+            model: Some(name),
+            ..self.common.clone()
+        };
         let agent = open_agent(&common, self.env, Needs::Model).await?;
         let session = load(&agent, &self.id).await?;
         self.agent.sessions().flush().await;
@@ -78,7 +89,10 @@ impl App<'_> {
         self.chat.info = info(&self.agent, &session);
         self.flags_hold();
         self.seat(session).await;
-        self.chat.note(Tone::Info, format!("{} is asked from now on", self.chat.info.model));
+        self.chat.note(
+            Tone::Info,
+            format!("{} is asked from now on", self.chat.info.model),
+        );
         Ok(())
     }
 
@@ -87,8 +101,13 @@ impl App<'_> {
         if self.chat.info.turns == 0 {
             return Ok(String::new());
         }
-        let archived = self.agent.archive(self.agent.owner(), &self.id, ArchiveTag::Manual).await?;
-        Ok(archived.map_or(String::new(), |path| format!("; the last one is archived in {path}")))
+        let archived = self
+            .agent
+            .archive(self.agent.owner(), &self.id, ArchiveTag::Manual)
+            .await?;
+        Ok(archived.map_or(String::new(), |path| {
+            format!("; the last one is archived in {path}")
+        }))
     }
 
     pub(super) async fn list_sessions(&mut self) -> Result<(), CliError> {
@@ -98,7 +117,10 @@ impl App<'_> {
         for summary in list.iter().take(SESSIONS_SHOWN) {
             let here = if summary.id == self.id { "*" } else { " " };
             let numbers = tokens(&summary.usage, summary.cost);
-            rows.push(format!("{here} {}  {}\n    {} runs · {numbers}", summary.id, summary.title, summary.runs));
+            rows.push(format!(
+                "{here} {}  {}\n    {} runs · {numbers}",
+                summary.id, summary.title, summary.runs
+            ));
         }
         match list.len().checked_sub(SESSIONS_SHOWN) {
             None if list.is_empty() => rows.push("no sessions yet".to_owned()),
@@ -111,32 +133,47 @@ impl App<'_> {
 
     pub(super) fn list_turns(&mut self) {
         let points = self.session.iter().flat_map(Session::rewind_points);
-        let rows: Vec<String> = points.map(|point| format!("{:>3}  {}", point.turn, first_line(&point.text))).collect();
+        let rows: Vec<String> = points
+            .map(|point| format!("{:>3}  {}", point.turn, first_line(&point.text)))
+            .collect();
         let text = match rows.is_empty() {
             true => "nothing was said yet".to_owned(),
-            false => format!("{}\n/rewind N continues before turn N; nothing is erased", rows.join("\n")),
+            false => format!(
+                "{}\n/rewind N continues before turn N; nothing is erased",
+                rows.join("\n")
+            ),
         };
         self.chat.note(Tone::Info, text);
     }
 
     pub(super) async fn pin(&mut self, turn: usize, pinned: Pinned) -> Result<(), CliError> {
-        let Some(session) = &mut self.session else { return Ok(()) };
+        let Some(session) = &mut self.session else {
+            return Ok(());
+        };
         session.pin(turn, pinned, self.args.turn.wait()).await?;
         let words = match pinned {
-            Pinned::Yes => "is pinned: it is shown to the model word for word whatever else is left out",
+            Pinned::Yes => {
+                "is pinned: it is shown to the model word for word whatever else is left out"
+            }
             Pinned::No => "is no longer pinned",
         };
-        self.chat.note(Tone::Info, format!("the input of turn {turn} {words}"));
+        self.chat
+            .note(Tone::Info, format!("the input of turn {turn} {words}"));
         Ok(())
     }
 
     pub(super) async fn rewind(&mut self, turn: usize) -> Result<(), CliError> {
-        let Some(mut session) = self.session.take() else { return Ok(()) };
+        let Some(mut session) = self.session.take() else {
+            return Ok(());
+        };
         let rewound = session.rewind(turn, self.args.turn.wait()).await;
         match rewound {
             Ok(point) => {
                 self.sit(session).await;
-                self.chat.note(Tone::Info, format!("continues before turn {turn}: {}", first_line(&point.text)));
+                self.chat.note(
+                    Tone::Info,
+                    format!("continues before turn {turn}: {}", first_line(&point.text)),
+                );
                 Ok(())
             }
             Err(error) => {
@@ -174,7 +211,11 @@ pub(super) fn info(agent: &Arc<Agent>, session: &Session) -> Info {
         cost: state.cost,
         context: context_of(session),
         mode: session.permission_mode(),
-        planning: state.plan.as_ref().and_then(PlanStage::making).map(str::to_owned),
+        planning: state
+            .plan
+            .as_ref()
+            .and_then(PlanStage::making)
+            .map(str::to_owned),
         todos: state.todos.clone(),
     }
 }

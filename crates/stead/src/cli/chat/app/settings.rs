@@ -19,23 +19,49 @@ impl App<'_> {
         };
         // What was said last counts.
         self.args.turn.mode = None;
-        self.set.retain(|set| !matches!(set.change, Change::Mode { .. }));
-        self.change(Change::Mode { to }, "/mode", format!("mode {to} from now on")).await
+        self.set
+            .retain(|set| !matches!(set.change, Change::Mode { .. }));
+        self.change(
+            Change::Mode { to },
+            "/mode",
+            format!("mode {to} from now on"),
+        )
+        .await
     }
 
     /// Another agent acts from here on, or says which ones there are.
     pub(super) async fn choose_agent(&mut self, name: Option<String>) -> Result<(), CliError> {
         let Some(to) = name else {
             self.chat.agents = self.agent.agents().await?;
-            let row = |name: &String| format!("{} {name}", if *name == self.chat.info.agent { "*" } else { " " });
+            let row = |name: &String| {
+                format!(
+                    "{} {name}",
+                    if *name == self.chat.info.agent {
+                        "*"
+                    } else {
+                        " "
+                    }
+                )
+            };
             let rows: Vec<String> = self.chat.agents.iter().map(row).collect();
-            self.chat.note(Tone::Info, format!("{}\n/agent NAME lets another go on", rows.join("\n")));
+            self.chat.note(
+                Tone::Info,
+                format!("{}\n/agent NAME lets another go on", rows.join("\n")),
+            );
             return Ok(());
         };
         let given = self.args.turn.agent.take();
-        let changed = self.change(Change::Agent { to: to.clone() }, "/agent", format!("{to} goes on from here")).await;
+        let changed = self
+            .change(
+                Change::Agent { to: to.clone() },
+                "/agent",
+                format!("{to} goes on from here"),
+            )
+            .await;
         match &changed {
-            Ok(()) => self.set.retain(|set| !matches!(set.change, Change::Agent { .. })),
+            Ok(()) => self
+                .set
+                .retain(|set| !matches!(set.change, Change::Agent { .. })),
             Err(_) => self.args.turn.agent = given,
         }
         self.flags_hold();
@@ -55,12 +81,21 @@ impl App<'_> {
 
     /// Changes how the session goes on, and says `words`.
     async fn change(&mut self, change: Change, by: &str, words: String) -> Result<(), CliError> {
-        let Some(session) = &mut self.session else { return Ok(()) };
+        let Some(session) = &mut self.session else {
+            return Ok(());
+        };
         let changed = session.set(change, by, self.args.turn.wait()).await?;
         self.chat.info = info(&self.agent, session);
         self.chat.info.model = session.model().to_owned();
         self.flags_hold();
-        self.chat.note(Tone::Info, if changed { words } else { "it is so already".to_owned() });
+        self.chat.note(
+            Tone::Info,
+            if changed {
+                words
+            } else {
+                "it is so already".to_owned()
+            },
+        );
         Ok(())
     }
 }

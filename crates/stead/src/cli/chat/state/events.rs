@@ -33,7 +33,11 @@ impl Chat {
             EventKind::ThinkingDelta { .. } => self.doing(Doing::Thinking),
             EventKind::ToolCallStarted { name, .. } => self.doing(Doing::Calling(name.clone())),
             EventKind::ToolArgsDelta { .. } => {}
-            EventKind::ModelRetry { attempt, wait_ms, reason } => {
+            EventKind::ModelRetry {
+                attempt,
+                wait_ms,
+                reason,
+            } => {
                 let step_start = self.step_start;
                 let mut at = 0;
                 self.items.retain(|item| {
@@ -41,10 +45,19 @@ impl Chat {
                     at <= step_start || !matches!(item.body, Body::Answer(_))
                 });
                 let seconds = *wait_ms as f64 / 1000.0;
-                self.note(Tone::Warning, format!("attempt {attempt} in {seconds:.1} s: {reason}"));
+                self.note(
+                    Tone::Warning,
+                    format!("attempt {attempt} in {seconds:.1} s: {reason}"),
+                );
                 self.doing(Doing::Waiting);
             }
-            EventKind::ModelEnded { usage, cost, context_tokens, context_window, .. } => {
+            EventKind::ModelEnded {
+                usage,
+                cost,
+                context_tokens,
+                context_window,
+                ..
+            } => {
                 self.info.context = context_tokens.map(|used| (used, *context_window));
                 self.info.usage += *usage;
                 self.info.cost = match (self.info.cost, cost) {
@@ -60,15 +73,44 @@ impl Chat {
                 self.call(id, name, args, Stage::Running(String::new()));
             }
             EventKind::ToolOutputDelta { id, text } => self.output(id, text),
-            EventKind::ToolEnded { id, name, status, preview, ms } => {
-                let ended = Stage::Ended { status: *status, preview: preview.clone(), ms: Some(*ms) };
+            EventKind::ToolEnded {
+                id,
+                name,
+                status,
+                preview,
+                ms,
+            } => {
+                let ended = Stage::Ended {
+                    status: *status,
+                    preview: preview.clone(),
+                    ms: Some(*ms),
+                };
                 self.call(id, name, &Value::Null, ended);
             }
-            EventKind::Ask { id, name, args, rule, preview, .. } => {
-                self.call(id, name, args, Stage::Asked { rule: rule.clone(), preview: preview.clone() });
+            EventKind::Ask {
+                id,
+                name,
+                args,
+                rule,
+                preview,
+                ..
+            } => {
+                self.call(
+                    id,
+                    name,
+                    args,
+                    Stage::Asked {
+                        rule: rule.clone(),
+                        preview: preview.clone(),
+                    },
+                );
             }
             EventKind::Decision { id, .. } => {
-                if self.question.as_ref().is_some_and(|question| question.id == *id) {
+                if self
+                    .question
+                    .as_ref()
+                    .is_some_and(|question| question.id == *id)
+                {
                     self.question = None;
                 }
             }
@@ -87,7 +129,10 @@ impl Chat {
             }
             EventKind::Todos { todos } => self.info.todos.clone_from(todos),
             EventKind::Plan { stage } => {
-                self.info.planning = stage.as_ref().and_then(PlanStage::making).map(str::to_owned);
+                self.info.planning = stage
+                    .as_ref()
+                    .and_then(PlanStage::making)
+                    .map(str::to_owned);
                 self.note(Tone::Info, plan_line(stage.as_ref()));
             }
             EventKind::Mode { to } => {
@@ -95,13 +140,29 @@ impl Chat {
                 self.note(Tone::Info, format!("mode {to} from now on"));
             }
             EventKind::CompactionStarted { .. } => self.doing(Doing::Summarising),
-            EventKind::Compacted { dropped, before_tokens, after_tokens, fallback, .. } => {
-                let why = fallback.as_ref().map_or(String::new(), |why| format!("; no summary by a model: {why}"));
-                let text = format!("context {before_tokens} → {after_tokens} tokens: {}{why}", dropped.in_words());
+            EventKind::Compacted {
+                dropped,
+                before_tokens,
+                after_tokens,
+                fallback,
+                ..
+            } => {
+                let why = fallback.as_ref().map_or(String::new(), |why| {
+                    format!("; no summary by a model: {why}")
+                });
+                let text = format!(
+                    "context {before_tokens} → {after_tokens} tokens: {}{why}",
+                    dropped.in_words()
+                );
                 self.note(Tone::Info, text);
-                self.info.context = Some((*after_tokens, self.info.context.and_then(|(_, window)| window)));
+                self.info.context = Some((
+                    *after_tokens,
+                    self.info.context.and_then(|(_, window)| window),
+                ));
             }
-            EventKind::RunEnded { outcome, reason, .. } => self.run_ended(*outcome, reason.as_deref()),
+            EventKind::RunEnded {
+                outcome, reason, ..
+            } => self.run_ended(*outcome, reason.as_deref()),
         }
     }
 
@@ -145,7 +206,13 @@ impl Chat {
             return;
         }
         let (id, name, args) = (id.to_owned(), name.to_owned(), args.clone());
-        self.push(Body::Call(Call { id, name, args, stage, details: Details::Hidden }));
+        self.push(Body::Call(Call {
+            id,
+            name,
+            args,
+            stage,
+            details: Details::Hidden,
+        }));
     }
 
     pub(super) fn output(&mut self, id: &str, text: &str) {
@@ -158,10 +225,13 @@ impl Chat {
     }
 
     pub(super) fn find_call(&mut self, id: &str) -> Option<(&mut u64, &mut Call)> {
-        self.items.iter_mut().rev().find_map(|item| match &mut item.body {
-            Body::Call(call) if call.id == id => Some((&mut item.revision, call)),
-            Body::Call(_) | Body::User { .. } | Body::Answer(_) | Body::Note(..) => None,
-        })
+        self.items
+            .iter_mut()
+            .rev()
+            .find_map(|item| match &mut item.body {
+                Body::Call(call) if call.id == id => Some((&mut item.revision, call)),
+                Body::Call(_) | Body::User { .. } | Body::Answer(_) | Body::Note(..) => None,
+            })
     }
 
     pub(super) fn doing(&mut self, now: Doing) {
@@ -189,10 +259,27 @@ impl Chat {
                     (Some(_) | None, None) | (None, Some(_)) => None,
                 };
             }
-            EventKind::Ask { id, name, args, rule, preview, .. } => {
-                self.call(id, name, args, Stage::Asked { rule: rule.clone(), preview: preview.clone() });
+            EventKind::Ask {
+                id,
+                name,
+                args,
+                rule,
+                preview,
+                ..
+            } => {
+                self.call(
+                    id,
+                    name,
+                    args,
+                    Stage::Asked {
+                        rule: rule.clone(),
+                        preview: preview.clone(),
+                    },
+                );
             }
-            EventKind::RunEnded { outcome, .. } => self.note(Tone::Info, format!("[{who}] {}", outcome.as_str())),
+            EventKind::RunEnded { outcome, .. } => {
+                self.note(Tone::Info, format!("[{who}] {}", outcome.as_str()))
+            }
             EventKind::Notice { text, .. } => self.note(Tone::Info, format!("[{who}] {text}")),
             _ => {}
         }

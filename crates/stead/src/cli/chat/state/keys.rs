@@ -71,7 +71,9 @@ impl Chat {
             KeyCode::Backspace => self.editor.kill(Move::Left),
             KeyCode::Char('d') if ctrl => self.editor.kill(Move::Right),
             KeyCode::Delete => self.editor.kill(Move::Right),
-            KeyCode::Char(letter) if !ctrl && !alt => self.editor.insert(letter.encode_utf8(&mut [0; 4])),
+            KeyCode::Char(letter) if !ctrl && !alt => {
+                self.editor.insert(letter.encode_utf8(&mut [0; 4]))
+            }
             _ => return Vec::new(),
         }
         self.suggest()
@@ -102,7 +104,8 @@ impl Chat {
         match letter.to_ascii_lowercase() {
             'y' => takes(DecisionKind::Approve).then_some(Answer::Yes),
             'n' => takes(DecisionKind::Reject).then_some(Answer::no()),
-            'a' => (takes(DecisionKind::Approve) && question.always.is_some()).then_some(Answer::Always),
+            'a' => (takes(DecisionKind::Approve) && question.always.is_some())
+                .then_some(Answer::Always),
             // Arguments are changed, and results given, where there is room for them: `stead approvals`.
             'l' | 'e' => Some(Answer::Later),
             _ => None,
@@ -123,7 +126,10 @@ impl Chat {
                     (true, _) => popup.next(),
                 }
                 popup.cycling = true;
-                let text = popup.choice().map(|choice| choice.text.clone()).unwrap_or_default();
+                let text = popup
+                    .choice()
+                    .map(|choice| choice.text.clone())
+                    .unwrap_or_default();
                 self.editor.replace(popup.start, &text);
             }
             KeyCode::Tab | KeyCode::BackTab => return Some(self.accept()),
@@ -141,22 +147,33 @@ impl Chat {
     }
 
     pub(super) fn accept(&mut self) -> Vec<Command> {
-        let Some(popup) = self.popup.take() else { return Vec::new() };
-        let Some(choice) = popup.choice() else { return Vec::new() };
-        self.editor.replace(popup.start, &format!("{}{}", choice.text, choice.after));
+        let Some(popup) = self.popup.take() else {
+            return Vec::new();
+        };
+        let Some(choice) = popup.choice() else {
+            return Vec::new();
+        };
+        self.editor
+            .replace(popup.start, &format!("{}{}", choice.text, choice.after));
         // A directory can be gone into at once; anything else is complete.
-        if choice.text.ends_with('/') { self.suggest() } else { Vec::new() }
+        if choice.text.ends_with('/') {
+            self.suggest()
+        } else {
+            Vec::new()
+        }
     }
 
     /// Opens, renews or closes the list of choices after an edit.
     pub(super) fn suggest(&mut self) -> Vec<Command> {
         match complete::target(self.editor.text(), self.editor.cursor()) {
             Some((range, Wanted::Command)) => {
-                self.popup = Popup::new(range.start, complete::commands(&self.editor.text()[range]));
+                self.popup =
+                    Popup::new(range.start, complete::commands(&self.editor.text()[range]));
                 Vec::new()
             }
             Some((range, Wanted::Argument(command))) => {
-                let choices = complete::arguments(command, &self.editor.text()[range.clone()], &self.agents);
+                let choices =
+                    complete::arguments(command, &self.editor.text()[range.clone()], &self.agents);
                 self.popup = Popup::new(range.start, choices);
                 Vec::new()
             }
@@ -175,7 +192,9 @@ impl Chat {
 
     fn toggle_details(&mut self) {
         let chosen = self.chosen;
-        let wanted = |item: &&mut Item| matches!(item.body, Body::Call(_)) && chosen.is_none_or(|id| item.id == id);
+        let wanted = |item: &&mut Item| {
+            matches!(item.body, Body::Call(_)) && chosen.is_none_or(|id| item.id == id)
+        };
         if let Some(item) = self.items.iter_mut().rev().find(wanted)
             && let Body::Call(call) = &mut item.body
         {
@@ -189,9 +208,14 @@ impl Chat {
 
     /// Chooses the call before or after; after the newest, none is chosen.
     fn choose(&mut self, step: Step) {
-        let calls = self.items.iter().filter(|item| matches!(item.body, Body::Call(_)));
+        let calls = self
+            .items
+            .iter()
+            .filter(|item| matches!(item.body, Body::Call(_)));
         let ids: Vec<u64> = calls.map(|item| item.id).collect();
-        let at = self.chosen.and_then(|id| ids.iter().position(|&call| call == id));
+        let at = self
+            .chosen
+            .and_then(|id| ids.iter().position(|&call| call == id));
         let next = match (step, at) {
             (Step::Back, Some(at)) => Some(at.saturating_sub(1)),
             (Step::Back, None) => ids.len().checked_sub(1),
@@ -221,10 +245,19 @@ impl Chat {
             }
             (Typed::Do(Command::Quit), _) => vec![Command::Quit],
             (Typed::Do(_), Phase::Running(_)) => {
-                self.note(Tone::Warning, format!("{} waits until the run has ended; Ctrl-C cancels it", text.trim()));
+                self.note(
+                    Tone::Warning,
+                    format!(
+                        "{} waits until the run has ended; Ctrl-C cancels it",
+                        text.trim()
+                    ),
+                );
                 Vec::new()
             }
-            (Typed::Do(command @ (Command::Resume | Command::Raise(_) | Command::Compact(_))), Phase::Idle) => {
+            (
+                Typed::Do(command @ (Command::Resume | Command::Raise(_) | Command::Compact(_))),
+                Phase::Idle,
+            ) => {
                 self.run();
                 vec![command]
             }
