@@ -14,7 +14,8 @@ use stead_vfs::{Overlay, ReadOnly, Scoped, VPath, Vfs};
 use stead_workspace::Part;
 
 impl Session {
-    /// Its files. Those of a subagent are its parent's; where it works apart, its changes are its own.
+    /// Its files. Those of a subagent are its parent's; where it works apart, its changes are its
+    /// own.
     pub(crate) fn files(&self, fence: Option<&Fence>) -> Arc<dyn Vfs> {
         let place = &self.agent.parts.place;
         let Some(spawned) = self.state.spawned.as_ref().or(self.spawned.as_ref()) else {
@@ -130,8 +131,8 @@ impl Session {
         Ok(())
     }
 
-    /// An input with what the agent that acts is to be reminded of, if that changed since the last one. What was said
-    /// comes first.
+    /// An input with what the agent that acts is to be reminded of, if that changed since the last
+    /// one. What was said comes first.
     pub(crate) fn introduced(&self, mut content: Vec<Block>) -> Vec<Block> {
         content.extend(self.reminder().map(Block::text));
         content
@@ -178,8 +179,8 @@ impl Live<'_> {
         });
     }
 
-    /// Before the model is asked: the agent that acts does so with its own prompt, tools and model; it is reminded once,
-    /// and told of tasks that ended.
+    /// Before the model is asked: the agent that acts does so with its own prompt, tools and model;
+    /// it is reminded once, and told of tasks that ended.
     pub(crate) async fn take_stock(&mut self) -> Result<(), Stop> {
         let from = self.session.agent.acting();
         if self.session.take_part(self.writer.fence()).await? {
@@ -213,8 +214,8 @@ impl Live<'_> {
         Ok(true)
     }
 
-    /// Whether there is more to do though the model is done: what was said meanwhile is heard, tasks in the background are
-    /// waited for, and what came of them is told.
+    /// Whether there is more to do though the model is done: what was said meanwhile is heard,
+    /// tasks in the background are waited for, and what came of them is told.
     pub(crate) async fn goes_on(&mut self, outcome: Outcome) -> Result<bool, Stop> {
         if outcome != Outcome::Completed {
             return Ok(false);
@@ -246,7 +247,8 @@ impl Live<'_> {
         }
     }
 
-    /// The run is over: those who work for it are stopped if it was, and left alone if they may go on.
+    /// The run is over: those who work for it are stopped if it was, and left alone if they may go
+    /// on.
     pub(crate) async fn dismiss(&mut self, driven: &Result<Ending, Stop>) {
         let goes_on = matches!(
             driven,

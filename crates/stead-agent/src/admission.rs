@@ -212,7 +212,8 @@ impl Agent {
         })
     }
 
-    /// What the call would change of what later prompts are made from, in a session with words from outside.
+    /// What the call would change of what later prompts are made from, in a session with words from
+    /// outside.
     async fn tainted(
         &self,
         files: &dyn Vfs,
@@ -252,8 +253,8 @@ impl Agent {
         }
     }
 
-    /// Whether a result holds words that nobody here vouches for: those of other machines and programs, and what is
-    /// on record of other sessions, which may hold the same.
+    /// Whether a result holds words that nobody here vouches for: those of other machines and
+    /// programs, and what is on record of other sessions, which may hold the same.
     pub(crate) fn is_from_outside(&self, tool: &dyn Tool, args: &Value) -> bool {
         let of_sessions = |access: &Access| {
             let path = VPath::parse(&access.path);
@@ -266,8 +267,8 @@ impl Agent {
     }
 }
 
-/// The tool that a call means, whether lists leave it or not, and its arguments: what they leave out is refused by the
-/// gate, by name.
+/// The tool that a call means, whether lists leave it or not, and its arguments: what they leave
+/// out is refused by the gate, by name.
 pub(crate) fn prepare(
     tools: &Registry,
     name: &str,

@@ -68,8 +68,8 @@ struct Called {
 }
 
 impl Agent {
-    /// Keeps the conversation of a session as it stands, where the layout has a place for conversations; tells where.
-    /// Done twice for the same point of a session, it is there once.
+    /// Keeps the conversation of a session as it stands, where the layout has a place for
+    /// conversations; tells where. Done twice for the same point of a session, it is there once.
     pub async fn archive(
         &self,
         owner: &Owner,

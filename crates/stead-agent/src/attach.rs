@@ -20,8 +20,8 @@ const IMAGES: [(&str, &str); 5] = [
     (".webp", "image/webp"),
 ];
 
-/// The input as blocks: first the text as it was written, then each file it names with `@path`. What is
-/// not a file of the workspace stays plain text.
+/// The input as blocks: first the text as it was written, then each file it names with `@path`.
+/// What is not a file of the workspace stays plain text.
 pub async fn attach(files: &dyn Vfs, input: &str) -> Vec<Block> {
     let mut blocks = vec![Block::text(input)];
     let mut attached: Vec<VPath> = Vec::new();

@@ -47,8 +47,9 @@ impl Session {
         self.crew.news(&self.state.told).is_some()
     }
 
-    /// Tells the model of tasks that have ended since, and works on what comes of it: a run that nobody gave an input.
-    /// An error if there is no news ([`Session::has_news`]), or a run is open.
+    /// Tells the model of tasks that have ended since, and works on what comes of it: a run that
+    /// nobody gave an input. An error if there is no news ([`Session::has_news`]), or a run is
+    /// open.
     pub async fn wake(&mut self, options: RunOptions) -> Result<RunReport, AgentError> {
         self.go(Begin::Wake, options).await
     }

@@ -14,8 +14,8 @@ use stead_workspace::{
     Surface, Switch, ToolLists, Workspace, WorkspaceError, open_place,
 };
 
-/// Puts an agent together from a folder and what code adds to it. What is set here goes before what the folder's
-/// own settings say.
+/// Puts an agent together from a folder and what code adds to it. What is set here goes before what
+/// the folder's own settings say.
 ///
 /// ```
 /// use stead_agent::{Agent, RunOptions};
@@ -227,14 +227,15 @@ impl AgentBuilder {
         self
     }
 
-    /// The folder of the workspace that is worked in: `AGENTS.md` files on the way to it are shown too.
+    /// The folder of the workspace that is worked in: `AGENTS.md` files on the way to it are shown
+    /// too.
     pub fn folder(mut self, folder: VPath) -> Self {
         self.folder = Some(folder);
         self
     }
 
-    /// Where variables come from: keys of providers, and what settings name as `${VAR}`. Without it, only from
-    /// the folder's own `.env`.
+    /// Where variables come from: keys of providers, and what settings name as `${VAR}`. Without
+    /// it, only from the folder's own `.env`.
     pub fn variables(
         mut self,
         lookup: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
@@ -344,7 +345,8 @@ impl AgentBuilder {
     }
 }
 
-/// The settings of a model that a hook names: where that is all it does, it is a model for side work.
+/// The settings of a model that a hook names: where that is all it does, it is a model for side
+/// work.
 pub fn hook_model(named: &ModelSettings, main: Option<&ModelSettings>) -> ModelSettings {
     let bare = ModelSettings {
         name: named.name.clone(),
@@ -357,8 +359,8 @@ pub fn hook_model(named: &ModelSettings, main: Option<&ModelSettings>) -> ModelS
     }
 }
 
-/// The settings of a model that does side work, such as summaries: endpoint and key are those of the agent's own
-/// model if both have the same provider.
+/// The settings of a model that does side work, such as summaries: endpoint and key are those of
+/// the agent's own model if both have the same provider.
 pub fn side_model(name: &str, main: Option<&ModelSettings>) -> ModelSettings {
     let provider = |name: &str| {
         name.split_once(':')

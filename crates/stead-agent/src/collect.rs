@@ -41,8 +41,9 @@ pub enum Really {
 }
 
 impl Agent {
-    /// Forgets how to undo runs that are too old, whose session is gone, or that do not fit into the space
-    /// that is set for it (`undo:` in agent.yaml), oldest first. Removes what sessions that are gone had offloaded.
+    /// Forgets how to undo runs that are too old, whose session is gone, or that do not fit into
+    /// the space that is set for it (`undo:` in agent.yaml), oldest first. Removes what sessions
+    /// that are gone had offloaded.
     pub async fn collect(&self, owner: &Owner, really: Really) -> Result<Collected, AgentError> {
         let log = self.parts.place.changes(owner);
         // Before the sessions: one that begins meanwhile is not taken for one that is gone.

@@ -1,5 +1,5 @@
-//! The loop. It decides nothing: the Run machine says what is next, the loop does it and records what
-//! came of it.
+//! The loop. It decides nothing: the Run machine says what is next, the loop does it and records
+//! what came of it.
 
 use crate::AgentError;
 use crate::halt::Halted;
@@ -70,8 +70,8 @@ impl Live<'_> {
         }
     }
 
-    /// Ends a run that could not go on: every open call gets a result, and the end is recorded. Only a
-    /// journal that cannot be written leaves the run open, to be taken up when it can.
+    /// Ends a run that could not go on: every open call gets a result, and the end is recorded.
+    /// Only a journal that cannot be written leaves the run open, to be taken up when it can.
     pub(crate) async fn wind_up(&mut self, stop: Stop) -> Result<Ending, AgentError> {
         let (outcome, reason) = match stop {
             // Nothing more may be recorded: the session is another's.

@@ -18,7 +18,8 @@ impl Agent {
             .await
     }
 
-    /// What the tokens of an answer by `name` cost, if known: as set, or else as the model knows it.
+    /// What the tokens of an answer by `name` cost, if known: as set, or else as the model knows
+    /// it.
     pub fn price_of(&self, name: &str) -> Option<Price> {
         self.price_by(&*self.parts.model, name)
     }
@@ -41,8 +42,8 @@ impl Agent {
 }
 
 impl Session {
-    /// Tokens that fit into a request, if known by now: from a provider's refusal, from settings or the table, or
-    /// from what the endpoint said of itself.
+    /// Tokens that fit into a request, if known by now: from a provider's refusal, from settings or
+    /// the table, or from what the endpoint said of itself.
     pub fn window(&self) -> Option<u64> {
         let reported = || {
             self.agent
@@ -56,8 +57,8 @@ impl Session {
             .or_else(reported)
     }
 
-    /// The same, for whoever has to go by it: the endpoint is asked if nobody else knows and the context has grown,
-    /// and where it does not know either, a common size is believed.
+    /// The same, for whoever has to go by it: the endpoint is asked if nobody else knows and the
+    /// context has grown, and where it does not know either, a common size is believed.
     pub async fn known_window(&self) -> u64 {
         if self.window().is_none() && self.state.used_tokens(0) > ASKED_ABOVE_TOKENS {
             self.agent.reported().await;

@@ -8,8 +8,8 @@ use stead_workspace::{DropPolicy, QueueMode, QueueSettings};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// Takes messages for a session while a run of it goes on. Whoever runs the session gives it to the run
-/// ([`RunOptions::inbox`](crate::RunOptions)) and asks it for the next input afterwards.
+/// Takes messages for a session while a run of it goes on. Whoever runs the session gives it to the
+/// run ([`RunOptions::inbox`](crate::RunOptions)) and asks it for the next input afterwards.
 #[derive(Debug)]
 pub struct Inbox {
     held: Mutex<Held>,
@@ -108,8 +108,8 @@ impl Inbox {
         .collect()
     }
 
-    /// Takes back all that waits, oldest first: nobody will be told of it. Lines of messages that were dropped before are
-    /// forgotten.
+    /// Takes back all that waits, oldest first: nobody will be told of it. Lines of messages that
+    /// were dropped before are forgotten.
     pub fn take_back(&self) -> Vec<Waiting> {
         let mut held = self.held();
         held.dropped();
@@ -145,8 +145,8 @@ impl Inbox {
         sent
     }
 
-    /// The next input, once a run is over; none if nothing waits. Messages that are collected are waited for until nobody
-    /// said anything for a moment.
+    /// The next input, once a run is over; none if nothing waits. Messages that are collected are
+    /// waited for until nobody said anything for a moment.
     pub async fn next_input(&self) -> Option<Vec<Block>> {
         loop {
             let came = self.came.notified();
@@ -322,8 +322,8 @@ impl Held {
     }
 }
 
-/// Messages as one, in the form of one: first all that was said, and before it what is said of those that were dropped;
-/// then what was attached.
+/// Messages as one, in the form of one: first all that was said, and before it what is said of
+/// those that were dropped; then what was attached.
 fn joined(dropped: Option<String>, all: Vec<Vec<Block>>) -> Vec<Block> {
     let (mut said, mut attached) = (Vec::from_iter(dropped), Vec::new());
     for content in all {

@@ -42,7 +42,8 @@ pub struct RunOptions {
     pub inbox: Option<Arc<Inbox>>,
     /// What becomes of tasks in the background when the model is done.
     pub leftover: Leftover,
-    /// What the person changes of how the session goes on, before the run begins. What is so already is not on record.
+    /// What the person changes of how the session goes on, before the run begins. What is so
+    /// already is not on record.
     pub set: Vec<Set>,
 }
 
@@ -194,8 +195,8 @@ pub(crate) struct Live<'a> {
 }
 
 impl Live<'_> {
-    /// Records entries and applies them: the only way a session's state changes. Returns them as they
-    /// were written, without secrets.
+    /// Records entries and applies them: the only way a session's state changes. Returns them as
+    /// they were written, without secrets.
     pub(crate) async fn record(&mut self, entries: Vec<Entry>) -> Result<Vec<Line>, AgentError> {
         let lines = self.writer.append(entries).await?;
         self.session.apply(&lines)?;

@@ -14,8 +14,8 @@ use stead_model::{Caching, Delta, ModelError, Params, Reply, Request};
 use stead_store::StoreError;
 use stead_workspace::PlaceKind;
 
-/// A call that holds a secret must not run: its arguments are on record without it, and what runs must be
-/// what is on record.
+/// A call that holds a secret must not run: its arguments are on record without it, and what runs
+/// must be what is on record.
 fn refuse_secrets(content: &mut [Block], redactor: &Redactor) {
     for block in content {
         let Block::ToolCall(call) = block else {
@@ -57,7 +57,8 @@ enum Received {
 }
 
 impl Live<'_> {
-    /// Asks the model and records its answer; if the context turns out not to fit, once more with a smaller one.
+    /// Asks the model and records its answer; if the context turns out not to fit, once more with a
+    /// smaller one.
     pub(crate) async fn answer(&mut self) -> Result<(), Stop> {
         match self.ask_model().await {
             Err(Stop::Model(ModelError::ContextOverflow(words))) => {
@@ -74,8 +75,8 @@ impl Live<'_> {
         }
     }
 
-    /// Sends the context and records the whole answer. What it may cost is reserved before, and what it did cost is
-    /// written down after it is on record.
+    /// Sends the context and records the whole answer. What it may cost is reserved before, and
+    /// what it did cost is written down after it is on record.
     async fn ask_model(&mut self) -> Result<(), Stop> {
         self.before_context().await?;
         let step = self.session.state.run.as_ref().map_or(0, |run| run.steps) + 1;
@@ -167,8 +168,8 @@ impl Live<'_> {
         stopped.map_or(Ok(()), Err)
     }
 
-    /// Waits for the whole answer. Deltas go to the listener as they come; nothing of an answer counts before its end
-    /// was seen.
+    /// Waits for the whole answer. Deltas go to the listener as they come; nothing of an answer
+    /// counts before its end was seen.
     async fn hear(
         &mut self,
         request: &Request,
@@ -220,7 +221,8 @@ impl Live<'_> {
         }
     }
 
-    /// Reserves the most that a request can come to, and shortens the answer it asks for where it must.
+    /// Reserves the most that a request can come to, and shortens the answer it asks for where it
+    /// must.
     async fn reserve(&mut self, request: &mut Request) -> Result<Reservation, Stop> {
         if !self.budget.is_limited() {
             return Ok(self.budget.reserve(Estimate::NOTHING).await?);
@@ -265,7 +267,8 @@ impl Live<'_> {
         Ok(reservation)
     }
 
-    /// The request as others are asked it who may answer in the model's place, where their profiles differ.
+    /// The request as others are asked it who may answer in the model's place, where their profiles
+    /// differ.
     fn instead(&self, request: &Request) -> Vec<(String, Request)> {
         // What hooks added stands behind what the turn began with.
         let added = &request.system[self.system.len().min(request.system.len())..];
@@ -329,8 +332,8 @@ impl Live<'_> {
         Some((Outcome::Budget, Some(reason)))
     }
 
-    /// Sees to it that what a call used is written down: at once where that is one small write to a file, at the end
-    /// of the run where it is a question to a store.
+    /// Sees to it that what a call used is written down: at once where that is one small write to a
+    /// file, at the end of the run where it is a question to a store.
     pub(crate) async fn log_usage(&mut self, record: UsageRecord) {
         self.unlogged.push(record);
         match self.session.agent.place().kind() {

@@ -39,8 +39,9 @@ impl Called {
 }
 
 impl Agent {
-    /// Calls one tool outside any session, through the same gate and with the same hooks as in one. A call that would
-    /// ask is answered by `approvals`; with nobody there it is refused. Nothing is on record.
+    /// Calls one tool outside any session, through the same gate and with the same hooks as in one.
+    /// A call that would ask is answered by `approvals`; with nobody there it is refused. Nothing
+    /// is on record.
     pub async fn call_tool(
         self: &Arc<Self>,
         name: &str,

@@ -1,5 +1,5 @@
-//! Whether an output shows what is on record of sessions. A search that begins above the records finds them, too, and
-//! what came from outside into one session must not become another's own.
+//! Whether an output shows what is on record of sessions. A search that begins above the records
+//! finds them, too, and what came from outside into one session must not become another's own.
 
 use crate::Agent;
 use std::collections::BTreeSet;
@@ -19,7 +19,8 @@ impl Agent {
             .collect()
     }
 
-    /// Whether an output shows lines that were found in the records of a session with words from outside.
+    /// Whether an output shows lines that were found in the records of a session with words from
+    /// outside.
     pub(crate) async fn shows_outside(&self, sessions: &dyn Sessions, content: &[Block]) -> bool {
         let mut seen = BTreeSet::new();
         for record in self.shown_records(content) {
@@ -32,7 +33,8 @@ impl Agent {
         false
     }
 
-    /// The sessions whose records have lines (`path:number:…`) in an output; none for a record of no known session.
+    /// The sessions whose records have lines (`path:number:…`) in an output; none for a record of
+    /// no known session.
     fn shown_records(&self, content: &[Block]) -> Vec<Option<SessionId>> {
         let starts: Vec<String> = self
             .records()

@@ -91,8 +91,8 @@ impl Agent {
         Ok(role)
     }
 
-    /// Agents may be written by the agent itself, so none of them reads or writes files as if they were models, past the
-    /// gate. Where the workspace itself plays from a file, they may, too.
+    /// Agents may be written by the agent itself, so none of them reads or writes files as if they
+    /// were models, past the gate. Where the workspace itself plays from a file, they may, too.
     fn check_model(&self, spec: &AgentSpec, wanted: &str) -> Result<(), AgentError> {
         let provider = |name: &str| name.split(':').next().unwrap_or_default().to_lowercase();
         let plays = |name: &str| matches!(provider(name).as_str(), "scripted" | "replay");

@@ -40,7 +40,8 @@ pub struct Session {
     pub(crate) granted: Vec<Grant>,
     /// Those who work for it.
     pub(crate) crew: Arc<Crew>,
-    /// Those it works with for its parent, while that is at work here: what binds the parent now binds it, too.
+    /// Those it works with for its parent, while that is at work here: what binds the parent now
+    /// binds it, too.
     pub(crate) above: Option<Arc<Crew>>,
     /// What it begins with, if it is to begin as that of a subagent.
     pub(crate) spawned: Option<Spawned>,
@@ -121,8 +122,8 @@ impl Session {
         )
     }
 
-    /// Works one input to its end. The input is durable before anything else happens; the session is
-    /// begun if there is none yet. A run that was left open is closed first.
+    /// Works one input to its end. The input is durable before anything else happens; the session
+    /// is begun if there is none yet. A run that was left open is closed first.
     pub async fn run(
         &mut self,
         input: Vec<Block>,
@@ -142,7 +143,8 @@ impl Session {
         .await
     }
 
-    /// The same for a run that had used up its budget, with `raise` more to spend. That is on record.
+    /// The same for a run that had used up its budget, with `raise` more to spend. That is on
+    /// record.
     pub async fn resume_with(
         &mut self,
         raise: Allowance,
@@ -162,10 +164,12 @@ impl Session {
         Ok(())
     }
 
-    /// Sees to it that what was said is looked through for what to remember. A run without an answer taught nothing.
+    /// Sees to it that what was said is looked through for what to remember. A run without an
+    /// answer taught nothing.
     async fn remember_later(&self, report: &RunReport) {
         if report.steps > 0 && report.outcome != Outcome::Parked {
-            // A queue that cannot be written loses nothing: the next job begins where the last one ended.
+            // A queue that cannot be written loses nothing: the next job begins where the last one
+            // ended.
             let _ = self
                 .agent
                 .enqueue_flush(&self.owner, &self.id, self.state.seq)
@@ -173,8 +177,8 @@ impl Session {
         }
     }
 
-    /// Keeps the memory of undo within its bounds, after one in fifty of the runs that add to it: looking through it takes
-    /// the longer the more sessions there are.
+    /// Keeps the memory of undo within its bounds, after one in fifty of the runs that add to it:
+    /// looking through it takes the longer the more sessions there are.
     async fn collect_sometimes(&self, run: &RunId) {
         let sum: u32 = run.as_str().bytes().map(u32::from).sum();
         if !sum.is_multiple_of(50) {
@@ -288,7 +292,8 @@ impl Session {
             Begin::Input(_) | Begin::Wake => Allowance::default(),
             Begin::Resume { raise } => *raise,
         };
-        // With a workspace that cannot be read nothing is written, nor where an agent is chosen that there is not.
+        // With a workspace that cannot be read nothing is written, nor where an agent is chosen
+        // that there is not.
         let (mut turn, planned) = (self.turn(None).await?, self.plans());
         self.check_agent(&options.set).await?;
         self.granted = self.agent.grants(&self.owner).await?;
@@ -452,7 +457,8 @@ impl Session {
         }
     }
 
-    /// Takes what is too long for the conversation; none if that is switched off, or no path could name its folder.
+    /// Takes what is too long for the conversation; none if that is switched off, or no path could
+    /// name its folder.
     pub(crate) fn offload(&self, files: &Arc<dyn Vfs>, tools: &Registry) -> Option<Offload> {
         let workspace = self.agent.workspace();
         if workspace.config().disable.has(Switch::Offload) {

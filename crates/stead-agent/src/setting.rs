@@ -1,5 +1,5 @@
-//! How a session goes on, changed by a person: plan mode, the permission mode, the agent that acts. The model is told of it with the next
-//! input; whether it listens does not matter to the gate.
+//! How a session goes on, changed by a person: plan mode, the permission mode, the agent that acts.
+//! The model is told of it with the next input; whether it listens does not matter to the gate.
 
 use crate::admission::Conversation;
 use crate::gate::Terms;
@@ -15,8 +15,8 @@ use stead_tools::{Standing, checklist};
 use stead_vfs::VPath;
 
 impl Session {
-    /// Changes how the session goes on, between two runs; the session is begun if there is none yet. `by` says who
-    /// wanted it, for the record. False if it is so already.
+    /// Changes how the session goes on, between two runs; the session is begun if there is none
+    /// yet. `by` says who wanted it, for the record. False if it is so already.
     pub async fn set(
         &mut self,
         change: Change,
@@ -124,7 +124,8 @@ impl Session {
         content
     }
 
-    /// Sees to it that the files which tools hold refuse what plan mode forbids, as the session stands now.
+    /// Sees to it that the files which tools hold refuse what plan mode forbids, as the session
+    /// stands now.
     pub(crate) fn refreeze(&self) {
         let file = self.terms().ceiling.planning;
         // A file that is no path can be written by nobody.

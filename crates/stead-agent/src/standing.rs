@@ -1,5 +1,5 @@
-//! The files that later prompts are made from. Who writes them speaks to every later session, so a session that took
-//! in words from outside asks first.
+//! The files that later prompts are made from. Who writes them speaks to every later session, so a
+//! session that took in words from outside asks first.
 
 use stead_core::{Access, AccessKind, Owner};
 use stead_vfs::VPath;

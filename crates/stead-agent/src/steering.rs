@@ -103,7 +103,8 @@ impl Live<'_> {
         Ok(())
     }
 
-    /// The same for one of which it is known how far it came. False if it has its result already, but for the record.
+    /// The same for one of which it is known how far it came. False if it has its result already,
+    /// but for the record.
     pub(crate) async fn skip_pending(&mut self, pending: &Pending) -> Result<bool, Stop> {
         match &pending.state {
             CallState::New | CallState::Asked { .. } | CallState::Approved { .. } => {

@@ -38,7 +38,8 @@ impl Live<'_> {
                     continue;
                 }
             }
-            // Nothing is changed under those who are asked, nor handed to others who would: it runs with what they agree to.
+            // Nothing is changed under those who are asked, nor handed to others who would: it runs
+            // with what they agree to.
             if asks {
                 let session = &*self.session;
                 let (again, conversation) = (pending.clone(), session.conversation());
@@ -407,8 +408,8 @@ fn changes(risk: Risk) -> bool {
     risk.effect > Effect::Reads
 }
 
-/// Whether it is all the same if the process dies during a call: then its intent need not be on record
-/// before it begins, and goes there with the result, in one write.
+/// Whether it is all the same if the process dies during a call: then its intent need not be on
+/// record before it begins, and goes there with the result, in one write.
 fn leaves_no_trace(risk: Risk) -> bool {
     !changes(risk) && risk.repeatable
 }

@@ -23,7 +23,8 @@ pub struct Turn {
     pub profile: Resolved,
     /// Settings of each request.
     pub(crate) params: Params,
-    /// The same for others who may answer in the model's place, by their names, where their profiles differ.
+    /// The same for others who may answer in the model's place, by their names, where their
+    /// profiles differ.
     pub(crate) others: Vec<(String, Turn)>,
 }
 
@@ -47,7 +48,8 @@ fn today(timezone: Option<&str>) -> String {
     there.strftime("%Y-%m-%d").to_string()
 }
 
-/// Tools that the model's profiles exclude, by canonical name, whether they are there or not; and why.
+/// Tools that the model's profiles exclude, by canonical name, whether they are there or not; and
+/// why.
 fn excluded(tools: &Registry, cx: &TurnCx<'_>) -> BTreeMap<String, String> {
     let profile = cx.profile;
     let specs = tools.specs();
@@ -72,7 +74,8 @@ fn excluded(tools: &Registry, cx: &TurnCx<'_>) -> BTreeMap<String, String> {
 }
 
 impl Agent {
-    /// What a turn of `session` begins with. Files that did not change since the last turn are not read again.
+    /// What a turn of `session` begins with. Files that did not change since the last turn are not
+    /// read again.
     pub(crate) async fn turn(
         &self,
         owner: &Owner,
@@ -85,7 +88,8 @@ impl Agent {
         let (bare, files) = (files, &workspace.shown(files));
         let own = own_folder(owner, &**files).await;
         let listed = workspace.tools_config(&**files).await?.lists;
-        // Another harness may have tools of its own that its lists name; a typo in ours would leave a tool in.
+        // Another harness may have tools of its own that its lists name; a typo in ours would leave
+        // a tool in.
         if workspace.definition.layout == Layout::Stead
             && let Some(name) = unknown_tool(
                 listed.allow.iter().flatten().chain(&listed.deny),

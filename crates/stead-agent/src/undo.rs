@@ -1,8 +1,9 @@
 //! Taking back what a run changed.
 //!
-//! A run's log says of every path what was there before and after each operation. Undo looks only at the
-//! first and the last of these: where the file is still what the run left, it becomes again what it was.
-//! Where it is anything else, someone else changed it since, and nothing at all is undone.
+//! A run's log says of every path what was there before and after each operation. Undo looks only
+//! at the first and the last of these: where the file is still what the run left, it becomes again
+//! what it was. Where it is anything else, someone else changed it since, and nothing at all is
+//! undone.
 
 use crate::{Agent, AgentError};
 use bytes::Bytes;
@@ -89,8 +90,8 @@ impl Agent {
         }
     }
 
-    /// Takes back what `runs` of a session changed, while nobody else works on it. Nothing is changed if the
-    /// plan has obstacles.
+    /// Takes back what `runs` of a session changed, while nobody else works on it. Nothing is
+    /// changed if the plan has obstacles.
     pub async fn undo_runs(
         &self,
         owner: &Owner,
@@ -118,7 +119,8 @@ impl Agent {
         undone
     }
 
-    /// Those of `runs` that changed something, as the journal says, and of which nothing is on record.
+    /// Those of `runs` that changed something, as the journal says, and of which nothing is on
+    /// record.
     async fn forgotten(
         &self,
         owner: &Owner,
@@ -244,7 +246,8 @@ impl Undo {
         parsed.collect()
     }
 
-    /// A directory must make room for the file it replaced: nothing may be in it but what goes anyway.
+    /// A directory must make room for the file it replaced: nothing may be in it but what goes
+    /// anyway.
     async fn clear(&self, plan: &mut UndoPlan, directory: &VPath) -> Result<(), AgentError> {
         let goes: BTreeSet<&VPath> = plan
             .steps
@@ -277,7 +280,8 @@ impl Undo {
         Ok(())
     }
 
-    /// Adds what is to be done about a path. Gives it back if a directory there must make room first.
+    /// Adds what is to be done about a path. Gives it back if a directory there must make room
+    /// first.
     async fn consider(
         &self,
         plan: &mut UndoPlan,
@@ -340,7 +344,8 @@ impl Undo {
         }
     }
 
-    /// Does what the plan says, and forgets the runs' changes. Stopped half-way, it can be done again.
+    /// Does what the plan says, and forgets the runs' changes. Stopped half-way, it can be done
+    /// again.
     pub async fn apply(&self, plan: &UndoPlan) -> Result<(), AgentError> {
         let steps = |wanted: fn(&UndoAction) -> bool| {
             plan.steps.iter().filter(move |step| wanted(&step.action))
@@ -380,7 +385,8 @@ impl Undo {
             }
         }
         for run in &plan.runs {
-            // Not merely forgotten: that there is nothing left to undo must be told from not knowing.
+            // Not merely forgotten: that there is nothing left to undo must be told from not
+            // knowing.
             self.log.forget(run).await?;
             let line = serde_json::to_string(&ChangeRecord::Undone).unwrap_or_default();
             self.log.record(run, line, Vec::new()).await?;
@@ -389,7 +395,8 @@ impl Undo {
     }
 
     async fn now(&self, path: &VPath) -> Result<(Was, Option<Version>), AgentError> {
-        // Changes were recorded with links followed; one that stands there now leads to another's file.
+        // Changes were recorded with links followed; one that stands there now leads to another's
+        // file.
         if self.files.resolve(path).await.is_ok_and(|end| end != *path) {
             return Ok((Was::Unkept("a link leads elsewhere".to_owned()), None));
         }
@@ -449,7 +456,8 @@ fn net(records: &[ChangeRecord]) -> BTreeMap<String, (Was, Was)> {
     net
 }
 
-/// Whether two states are the same for a person: content counts, permission bits where both are known.
+/// Whether two states are the same for a person: content counts, permission bits where both are
+/// known.
 fn same(a: &Was, b: &Was) -> bool {
     match (a, b) {
         (Was::File { hash: a, mode: m }, Was::File { hash: b, mode: n }) => {

@@ -1,5 +1,5 @@
-//! The first capability's acceptance list, through the whole driver: real files, a real journal, and a model
-//! server that refuses what the providers refuse.
+//! The first capability's acceptance list, through the whole driver: real files, a real journal,
+//! and a model server that refuses what the providers refuse.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

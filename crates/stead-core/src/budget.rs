@@ -151,7 +151,8 @@ impl Estimate {
         price: None,
     };
 
-    /// Whether the call fits into what is left of every account; if only a shorter answer does, how long it may be.
+    /// Whether the call fits into what is left of every account; if only a shorter answer does, how
+    /// long it may be.
     pub fn fit(&self, accounts: &[Account]) -> Result<Grant, Exhausted> {
         let least = self.thinking_tokens + LEAST_ANSWER_TOKENS.min(self.answer_tokens);
         let (mut output, mut shortened_by) = (self.thinking_tokens + self.answer_tokens, None);
@@ -173,7 +174,8 @@ impl Estimate {
         })
     }
 
-    /// Tokens of output that each limit of `account` has room for; none if not even the request fits.
+    /// Tokens of output that each limit of `account` has room for; none if not even the request
+    /// fits.
     fn rooms(&self, account: &Account) -> impl Iterator<Item = (Unit, Option<u64>)> {
         let Account {
             cap, raised, gone, ..

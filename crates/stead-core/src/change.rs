@@ -1,5 +1,5 @@
-//! How a session goes on: its list of things to do, plan mode, the agent that acts, the permission mode. Each changes by
-//! the result of a call or by a person, and by nothing else.
+//! How a session goes on: its list of things to do, plan mode, the agent that acts, the permission
+//! mode. Each changes by the result of a call or by a person, and by nothing else.
 
 use crate::{Ceiling, PermissionMode};
 use serde::{Deserialize, Serialize};
@@ -137,8 +137,8 @@ struct Made {
 }
 
 impl Changes {
-    /// Takes one in. Between two inputs only the newest of its kind and maker counts, for a rewind returns to before an
-    /// input.
+    /// Takes one in. Between two inputs only the newest of its kind and maker counts, for a rewind
+    /// returns to before an input.
     pub(crate) fn push(&mut self, seq: u64, change: Change, by: Maker, newest_input: u64) {
         self.made
             .retain(|old| old.seq < newest_input || old.by != by || !old.change.is_like(&change));
@@ -169,8 +169,8 @@ impl Changes {
         ]
     }
 
-    /// What a person changed about plan mode since the newest input, `more` included. The model knows what it did
-    /// itself, and it was told of what came before that input.
+    /// What a person changed about plan mode since the newest input, `more` included. The model
+    /// knows what it did itself, and it was told of what came before that input.
     pub(crate) fn plan_news(&self, newest_input: u64, more: &[Change]) -> Option<PlanNews> {
         let making = |change: &Change| match change {
             Change::Plan { plan } => {

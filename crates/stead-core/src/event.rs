@@ -1,4 +1,5 @@
-//! What listeners see while a run goes on. CLI, terminal interface and servers are projections of it.
+//! What listeners see while a run goes on. CLI, terminal interface and servers are projections of
+//! it.
 
 use crate::{
     Block, Cause, Change, DecisionKind, Dropped, Outcome, PermissionMode, PlanStage, Redactor,
@@ -32,7 +33,8 @@ pub enum EventKind {
         session: SessionId,
         /// The model that will be asked, as `provider:model`.
         model: String,
-        /// Whether it begins without a new input: an earlier run is taken up again, or tasks wake the session.
+        /// Whether it begins without a new input: an earlier run is taken up again, or tasks wake
+        /// the session.
         resumed: bool,
     },
     /// A request is sent.
@@ -237,8 +239,9 @@ fn approve() -> DecisionKind {
 }
 
 impl EventKind {
-    /// The same event without any secret that `redactor` knows. Arguments and what a person said are as they are: they
-    /// come from the journal, where no secret is. A secret whose pieces come in two deltas is not seen.
+    /// The same event without any secret that `redactor` knows. Arguments and what a person said
+    /// are as they are: they come from the journal, where no secret is. A secret whose pieces come
+    /// in two deltas is not seen.
     pub fn clean(self, redactor: &Redactor) -> Self {
         let clean = |text: String| redactor.clean_owned(text);
         match self {

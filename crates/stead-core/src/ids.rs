@@ -124,8 +124,8 @@ pub enum NameError {
 /// Longest name of a user or tenant, in bytes: an address of mail fits.
 const MAX_NAME_BYTES: usize = 256;
 
-/// Names that come from elsewhere: mail addresses, account numbers, `a/b`. Whatever they hold, they only
-/// ever reach a path or a key in encoded form, so none can be taken for another.
+/// Names that come from elsewhere: mail addresses, account numbers, `a/b`. Whatever they hold, they
+/// only ever reach a path or a key in encoded form, so none can be taken for another.
 macro_rules! name {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// How freely an agent may act, where no rule says otherwise. Rules and protected files hold in every mode.
+/// How freely an agent may act, where no rule says otherwise. Rules and protected files hold in
+/// every mode.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -19,7 +20,8 @@ pub enum PermissionMode {
     Explore,
     /// What would ask is denied.
     DontAsk,
-    /// What this mode alone would ask about is allowed. What a rule asks about, and what is flagged, still asks.
+    /// What this mode alone would ask about is allowed. What a rule asks about, and what is
+    /// flagged, still asks.
     Bypass,
 }
 

@@ -73,7 +73,8 @@ impl Redactor {
     }
 }
 
-/// Removes secrets from a stream: the end of each piece is held back as long as a secret may have begun in it.
+/// Removes secrets from a stream: the end of each piece is held back as long as a secret may have
+/// begun in it.
 pub struct RedactStream {
     /// One for each secret, longest first.
     finders: Vec<Finder<'static>>,

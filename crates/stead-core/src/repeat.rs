@@ -22,7 +22,8 @@ pub struct Repeated {
 }
 
 impl RepeatGuard {
-    /// Records a step, keeping as much as is needed to see `max_rounds` rounds of the longest circle.
+    /// Records a step, keeping as much as is needed to see `max_rounds` rounds of the longest
+    /// circle.
     pub fn record(&mut self, step: u64, max_rounds: u32) {
         self.recent.push_back(step);
         while self.recent.len() > MAX_PERIOD * max_rounds.max(1) as usize {

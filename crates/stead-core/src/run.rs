@@ -186,8 +186,9 @@ impl Run {
             .collect();
         let open = self.pending.iter().filter(|p| match p.state {
             CallState::Begun { .. } => true,
-            // Answers take effect together, once the last question of the step is answered; and what was not begun
-            // then waits for them, or it would change what people are asked about.
+            // Answers take effect together, once the last question of the step is answered; and
+            // what was not begun then waits for them, or it would change what people are asked
+            // about.
             CallState::New
             | CallState::Approved { .. }
             | CallState::Rejected { .. }
@@ -232,7 +233,8 @@ impl Run {
         Next::CallModel
     }
 
-    /// Ends the step if every call has its result: gives the results and records the step with the guard.
+    /// Ends the step if every call has its result: gives the results and records the step with the
+    /// guard.
     pub(crate) fn take_results(&mut self) -> Option<Vec<ToolResult>> {
         if !self
             .pending

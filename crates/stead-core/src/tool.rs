@@ -90,7 +90,8 @@ pub enum Reach {
     Content,
     /// The path itself, not what it leads to if it is a link, and everything below it.
     Tree,
-    /// The path itself, and below it every name that now lies below `from`: where a moved tree arrives.
+    /// The path itself, and below it every name that now lies below `from`: where a moved tree
+    /// arrives.
     Arrival {
         /// Where it comes from.
         from: String,

@@ -1,5 +1,5 @@
-//! Properties of the Run machine and the fold. Blind spots covered: states that only a crash, a rewind
-//! or a hostile model leads to; entries in orders that no driver writes.
+//! Properties of the Run machine and the fold. Blind spots covered: states that only a crash, a
+//! rewind or a hostile model leads to; entries in orders that no driver writes.
 
 #![allow(
     clippy::unwrap_used,
@@ -249,8 +249,8 @@ fn complaint(state: &SessionState) -> Option<String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Whatever a model, a person or a crash does, every provider accepts the history, and reading the
-    /// journal back gives the state that was lived.
+    /// Whatever a model, a person or a crash does, every provider accepts the history, and reading
+    /// the journal back gives the state that was lived.
     #[test]
     fn any_life_leaves_a_valid_history_that_replays_to_the_same_state(acts in prop::collection::vec(act(), 0..60)) {
         let mut world = World { state: SessionState::default(), journal: Vec::new(), runs: 0 };

@@ -66,7 +66,8 @@ impl Abilities {
             .filter(move |ability| self.has(*ability))
     }
 
-    /// The request without what the model cannot do. What it cannot look at is replaced by words where it is written.
+    /// The request without what the model cannot do. What it cannot look at is replaced by words
+    /// where it is written.
     pub(crate) fn fit(self, request: &Request) -> Cow<'_, Request> {
         let thinks = self.has(Ability::Thinking) || request.params.thinking_tokens.is_none();
         let calls = self.has(Ability::Tools) || request.tools.is_empty();

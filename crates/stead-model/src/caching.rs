@@ -31,7 +31,8 @@ impl Caching {
         }
     }
 
-    /// A price that is for five minutes, for this long: to be kept for an hour costs twice what is fresh.
+    /// A price that is for five minutes, for this long: to be kept for an hour costs twice what is
+    /// fresh.
     pub fn price(self, price: Price) -> Price {
         match self {
             Self::Off | Self::Minutes5 => price,

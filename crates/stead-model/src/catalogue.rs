@@ -43,7 +43,8 @@ pub fn known_models() -> impl Iterator<Item = (String, ModelInfo)> {
         .map(|row| (format!("{}:{}", row.provider, row.model), row.info))
 }
 
-/// Whether `rest` only dates a model: `-20250514`, `-2024-08-06`, `@20250514`, `-preview-05-20`, `-latest`.
+/// Whether `rest` only dates a model: `-20250514`, `-2024-08-06`, `@20250514`, `-preview-05-20`,
+/// `-latest`.
 fn is_version(rest: &str) -> bool {
     let dates = |part: &str| part.len() > 1 && part.bytes().all(|byte| byte.is_ascii_digit());
     let names = |part: &str| matches!(part, "latest" | "preview" | "exp");

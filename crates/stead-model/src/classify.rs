@@ -136,8 +136,9 @@ pub(crate) fn classify(status: u16, retry_after: Option<Duration>, body: &[u8]) 
     }
 }
 
-/// Whether words that are in no table say that the prompt is too long: what it is about, and that it is too much.
-/// A limit of the answer alone is another matter, for a shorter prompt does not help there.
+/// Whether words that are in no table say that the prompt is too long: what it is about, and that
+/// it is too much. A limit of the answer alone is another matter, for a shorter prompt does not
+/// help there.
 fn sounds_like_overflow(words: &str) -> bool {
     const ABOUT: [&str; 7] = [
         "context length",

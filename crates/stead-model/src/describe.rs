@@ -54,7 +54,8 @@ pub(crate) fn inquiries(kind: WireKind, model: &str) -> Vec<Inquiry> {
         WireKind::Responses => vec![list()],
         WireKind::OpenAi(dialect) => match dialect.name {
             "ollama" => vec![show()],
-            // What is served now is told by /props; the list only tells what the model was trained for.
+            // What is served now is told by /props; the list only tells what the model was trained
+            // for.
             "llamacpp" => vec![props(), list()],
             "openai-compatible" => vec![list(), props(), show()],
             _ => vec![list()],
@@ -83,7 +84,8 @@ const ANSWERS: [&str; 5] = [
     "max_tokens",
 ];
 
-/// A model as most endpoints describe it: numbers by one of many names, at the top or one level below.
+/// A model as most endpoints describe it: numbers by one of many names, at the top or one level
+/// below.
 fn of_model(model: &Value, _: &str) -> Reported {
     const INNER: [&str; 4] = ["meta", "limits", "top_provider", "capabilities"];
     let places = || std::iter::once(model).chain(INNER.iter().filter_map(|key| model.get(key)));

@@ -91,7 +91,8 @@ pub struct Embedder {
 }
 
 impl Embedder {
-    /// The endpoint that `settings` describe. Nothing is sent yet; what is missing or wrong is said now.
+    /// The endpoint that `settings` describe. Nothing is sent yet; what is missing or wrong is said
+    /// now.
     pub fn new(settings: &EmbeddingSettings, env: Env<'_>) -> Result<Self, ModelError> {
         let (name, provider) = settings.provider()?;
         let Reach { base_url, key } = reach(
@@ -137,7 +138,8 @@ impl Embedder {
         }
     }
 
-    /// One vector per text, in their order. Asked once: whoever searches does not wait for a second try.
+    /// One vector per text, in their order. Asked once: whoever searches does not wait for a second
+    /// try.
     pub async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, ModelError> {
         let mut vectors = Vec::with_capacity(texts.len());
         for batch in texts.chunks(BATCH_TEXTS) {

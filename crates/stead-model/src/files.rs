@@ -19,8 +19,8 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Opens it for appending, readable by its owner only. A last line that a crash left without its
-    /// end is removed, so that the next one starts on its own.
+    /// Opens it for appending, readable by its owner only. A last line that a crash left without
+    /// its end is removed, so that the next one starts on its own.
     pub(crate) fn open(path: &Path) -> Result<Self, ModelError> {
         let open = || {
             let mut file = OpenOptions::new()

@@ -22,8 +22,8 @@ const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 /// Idle connections kept per host.
 const MAX_IDLE_CONNECTIONS: usize = 64;
-/// How long a finished answer waits for the end of its HTTP body, without which the connection could
-/// not be used again. The end comes with the last event or right after it.
+/// How long a finished answer waits for the end of its HTTP body, without which the connection
+/// could not be used again. The end comes with the last event or right after it.
 const DRAIN_MS: u64 = 20;
 /// How long an endpoint may take to describe a model.
 const DESCRIBE_SECONDS: u64 = 3;
@@ -60,7 +60,8 @@ pub(crate) struct HttpModel {
     mode: Mode,
     limits: Limits,
     redactor: Redactor,
-    /// Made on first use: loading root certificates takes milliseconds, and a fallback may never be asked.
+    /// Made on first use: loading root certificates takes milliseconds, and a fallback may never be
+    /// asked.
     client: OnceLock<Result<Client, ModelError>>,
 }
 
@@ -172,7 +173,8 @@ impl HttpModel {
         }))
     }
 
-    /// What the endpoint says of the model, asked in every way that is known for it until the window is told.
+    /// What the endpoint says of the model, asked in every way that is known for it until the
+    /// window is told.
     async fn ask_about(&self) -> Reported {
         for inquiry in &self.inquiries {
             let reported = self.inquire(inquiry).await.unwrap_or_default();
@@ -460,7 +462,8 @@ pub(crate) fn client(url: &Url, connect_timeout: Duration) -> Result<Client, Mod
         .map_err(|error| ModelError::Config(format!("HTTP client: {}", causes(&error))))
 }
 
-/// The TLS configuration. For `http:` it is an empty one that trusts nobody and costs nothing to make.
+/// The TLS configuration. For `http:` it is an empty one that trusts nobody and costs nothing to
+/// make.
 fn tls(url: &Url) -> Result<rustls::ClientConfig, rustls::Error> {
     use rustls_platform_verifier::BuilderVerifierExt;
     let provider = Arc::new(rustls::crypto::ring::default_provider());

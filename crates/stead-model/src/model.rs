@@ -45,7 +45,8 @@ pub trait Model: Debug + Send + Sync {
         crate::lookup(self.name()).map(|info| info.abilities)
     }
 
-    /// What its endpoint says of it. That is another request, with a deadline of its own; what fails says nothing.
+    /// What its endpoint says of it. That is another request, with a deadline of its own; what
+    /// fails says nothing.
     fn describe(&self) -> BoxFuture<'_, Reported> {
         Box::pin(std::future::ready(Reported::default()))
     }
@@ -156,7 +157,8 @@ pub struct Request {
     pub params: Params,
     /// What a wire remembers between the requests of one run.
     pub encoded: Arc<Encoded>,
-    /// What others are asked who may answer in the model's place, by their names, where that is not the same.
+    /// What others are asked who may answer in the model's place, by their names, where that is not
+    /// the same.
     pub instead: Vec<(String, Request)>,
 }
 
@@ -175,7 +177,8 @@ impl Request {
 pub struct SystemPart {
     /// The text.
     pub text: String,
-    /// Whether it stays the same from turn to turn. A cache breakpoint goes after the last stable part.
+    /// Whether it stays the same from turn to turn. A cache breakpoint goes after the last stable
+    /// part.
     pub stable: bool,
 }
 
@@ -204,8 +207,8 @@ pub enum ToolChoice {
     None,
 }
 
-/// The encoded messages of the last request, so that the next one encodes only what is new: the time
-/// of a step must not grow with the history. Wires use it through `wire::encode`.
+/// The encoded messages of the last request, so that the next one encodes only what is new: the
+/// time of a step must not grow with the history. Wires use it through `wire::encode`.
 #[derive(Debug, Default)]
 pub struct Encoded(pub(crate) Mutex<EncodedPrefix>);
 

@@ -7,7 +7,8 @@ use reqwest::{Method, Url};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// An address that is asked in JSON. Redirects are not followed: they would carry headers to another place.
+/// An address that is asked in JSON. Redirects are not followed: they would carry headers to
+/// another place.
 #[derive(Debug, Clone)]
 pub struct JsonEndpoint {
     url: Url,
@@ -16,7 +17,8 @@ pub struct JsonEndpoint {
 }
 
 impl JsonEndpoint {
-    /// The address `url`, asked with `method` and these headers beside those that say that it is JSON.
+    /// The address `url`, asked with `method` and these headers beside those that say that it is
+    /// JSON.
     pub fn new(
         url: &str,
         method: &str,
@@ -53,8 +55,8 @@ impl JsonEndpoint {
         })
     }
 
-    /// Asks once and gives the body of an answer with a status of success; one longer than `limit` bytes is an error,
-    /// as is any other status.
+    /// Asks once and gives the body of an answer with a status of success; one longer than `limit`
+    /// bytes is an error, as is any other status.
     pub async fn ask(
         &self,
         body: Vec<u8>,

@@ -44,17 +44,17 @@ const BYTES_PER_TOKEN: usize = 4;
 /// ```
 ///
 /// A call takes the first item after the one taken before whose `when` holds. Conditions are
-/// `last_contains` (since the model's last answer), `tool_result_contains` (the same, results only),
-/// `user_contains`, `any_contains` and `system_contains`; each is a text or a list of texts, and all
-/// must hold. `calls[].args` may be a text: then it is what the model wrote, valid or not. An item
-/// with `error` and `text` fails after the text has arrived.
+/// `last_contains` (since the model's last answer), `tool_result_contains` (the same, results
+/// only), `user_contains`, `any_contains` and `system_contains`; each is a text or a list of texts,
+/// and all must hold. `calls[].args` may be a text: then it is what the model wrote, valid or not.
+/// An item with `error` and `text` fails after the text has arrived.
 ///
 /// Where the script stands is found by playing the conversation through it again, never remembered:
 /// a session that is killed and resumed goes on at the right item, and any number of sessions can
-/// share a script. Errors leave no trace in a conversation, so they alone are counted in memory: each
-/// happens `times` times (once, if not said) in the life of the model. Answers that a compaction has
-/// taken out of the conversation are taken again: a script for such a session tells its items apart
-/// by `when`.
+/// share a script. Errors leave no trace in a conversation, so they alone are counted in memory:
+/// each happens `times` times (once, if not said) in the life of the model. Answers that a
+/// compaction has taken out of the conversation are taken again: a script for such a session tells
+/// its items apart by `when`.
 #[derive(Debug)]
 pub struct ScriptedModel {
     name: String,

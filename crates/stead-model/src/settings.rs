@@ -23,7 +23,8 @@ pub struct ModelSettings {
     pub base_url: Option<String>,
     /// Key, where it is not in the provider's usual variable.
     pub api_key: Option<String>,
-    /// Tokens that fit into one request, its answer included, where the built-in table is wrong or silent.
+    /// Tokens that fit into one request, its answer included, where the built-in table is wrong or
+    /// silent.
     pub context_window: Option<u32>,
     /// What it can take and do, where the built-in table is wrong or silent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,7 +48,8 @@ pub struct ModelSettings {
 }
 
 impl ModelSettings {
-    /// The same with `provider` and `model` put together as `name`; or what is wrong, and with which key.
+    /// The same with `provider` and `model` put together as `name`; or what is wrong, and with
+    /// which key.
     pub fn joined(self) -> Result<Self, (&'static str, String)> {
         let refused = |key: &'static str, message: &str| Err((key, message.to_owned()));
         let Self {

@@ -41,8 +41,8 @@ impl SseParser {
         Ok(())
     }
 
-    /// The stream has ended. An event without its closing blank line still counts: servers forget the
-    /// line, and half a JSON text cannot be mistaken for a whole one.
+    /// The stream has ended. An event without its closing blank line still counts: servers forget
+    /// the line, and half a JSON text cannot be mistaken for a whole one.
     pub(crate) fn finish(mut self, sink: Sink<'_>) -> Result<(), ModelError> {
         if !self.line.is_empty() {
             self.end_line(sink)?;
@@ -90,7 +90,8 @@ impl SseParser {
                 self.data.push_str(value);
             }
             "event" => value.clone_into(&mut self.event),
-            // Comments have an empty name; `id` and `retry` serve reconnecting, which no model offers.
+            // Comments have an empty name; `id` and `retry` serve reconnecting, which no model
+            // offers.
             _ => {}
         }
     }

@@ -2,13 +2,13 @@
 //!
 //! `record:FILE=provider:model` asks the model and appends every answer to FILE; `replay:FILE`
 //! answers from it. A tape is JSON lines, one per answer: the fingerprints of what was asked, the
-//! pieces as they arrived, and the whole answer. What was asked is not written, and neither are keys
-//! or headers.
+//! pieces as they arrived, and the whole answer. What was asked is not written, and neither are
+//! keys or headers.
 //!
-//! An answer is found by what is asked, so any number of sessions may share a tape, and one that was
-//! interrupted goes on where it was. A system prompt or tools that differ (the date, a new tool) do
-//! not matter where the conversation is the same; a conversation that differs is an error that names
-//! the first message that does.
+//! An answer is found by what is asked, so any number of sessions may share a tape, and one that
+//! was interrupted goes on where it was. A system prompt or tools that differ (the date, a new
+//! tool) do not matter where the conversation is the same; a conversation that differs is an error
+//! that names the first message that does.
 
 mod print;
 #[cfg(test)]

@@ -32,14 +32,16 @@ pub struct Capture {
     pub cancel: CancellationToken,
 }
 
-/// Runs `command` to its end; what it writes to both its outputs goes to `sink` in the order in which it comes.
-/// It gets no input.
+/// Runs `command` to its end; what it writes to both its outputs goes to `sink` in the order in
+/// which it comes. It gets no input.
 ///
-/// Whatever ends it, nothing that it started is left on return: what is stopped is asked with `SIGTERM` first, then
-/// everything in its process group is killed, and everything that left the group but kept the variable
-/// [`MARK`](crate::MARK). The same if the future is dropped or this process is killed, without asking.
+/// Whatever ends it, nothing that it started is left on return: what is stopped is asked with
+/// `SIGTERM` first, then everything in its process group is killed, and everything that left the
+/// group but kept the variable [`MARK`](crate::MARK). The same if the future is dropped or this
+/// process is killed, without asking.
 ///
-/// Out of reach is what gave up both group and environment, and what another service was asked to run.
+/// Out of reach is what gave up both group and environment, and what another service was asked to
+/// run.
 pub async fn capture(
     mut command: Command,
     sink: &mut dyn Sink,
@@ -65,7 +67,8 @@ pub async fn capture(
         Ok(Ended::Exited(_) | Ended::Signalled(_)) | Err(_) => {}
         Ok(Ended::TimedOut | Ended::Cancelled | Ended::Full) => {
             if !matches!(ended, Ok(Ended::Full)) {
-                // What it said before counts, even if nobody had listened yet; whether there is room for more does not.
+                // What it said before counts, even if nobody had listened yet; whether there is
+                // room for more does not.
                 let _ = sink.write(output.present()).await;
             }
             family.signal(Signal::TERM);

@@ -22,7 +22,8 @@ pub struct Dialogue {
     pub stderr: Vec<u8>,
 }
 
-/// Runs `command` to its end with `input` on its standard input, which it need not read. It is stopped when it has written more than `limit` bytes to either output ([`Ended::Full`]).
+/// Runs `command` to its end with `input` on its standard input, which it need not read. It is
+/// stopped when it has written more than `limit` bytes to either output ([`Ended::Full`]).
 ///
 /// Whatever ends it, nothing that it started is left, as with [`capture`](crate::capture).
 pub async fn converse(

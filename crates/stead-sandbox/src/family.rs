@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::process::{Child, Command};
 use uuid::Uuid;
 
-/// The variable by which what a command started is found again. One that is there already is kept in front, so that a
-/// command that runs commands of its own stays within reach of whoever began.
+/// The variable by which what a command started is found again. One that is there already is kept
+/// in front, so that a command that runs commands of its own stays within reach of whoever began.
 pub const MARK: &str = "STEAD_EXEC_ID";
 
 /// How long processes outside the group may take to be gone once they are killed.
@@ -20,8 +20,9 @@ const GONE_IN_PASSING: Duration = Duration::from_millis(20);
 const SHELL: &str = "/bin/sh";
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Waits for the end of this process, which holds the other end of its input, and then ends what has the mark `$1` and
-/// its own group. A pass that finds nothing is the last, so that what is started meanwhile is found, too.
+/// Waits for the end of this process, which holds the other end of its input, and then ends what
+/// has the mark `$1` and its own group. A pass that finds nothing is the last, so that what is
+/// started meanwhile is found, too.
 const GUARD: &str = r#"
 trap '' TERM INT HUP QUIT
 read -r _
@@ -42,9 +43,9 @@ kill -KILL 0
 
 /// A process group with a guard at its head, and what left it with its mark.
 ///
-/// The guard is a child of ours that is waited for last: as long as there is a family, its number is nobody else's.
-/// It ends the family if this process is killed, which no signal at the death of a parent would do: that reaches one
-/// process, and comes when the thread ends that started it.
+/// The guard is a child of ours that is waited for last: as long as there is a family, its number
+/// is nobody else's. It ends the family if this process is killed, which no signal at the death of
+/// a parent would do: that reaches one process, and comes when the thread ends that started it.
 pub(crate) struct Family {
     guard: Child,
     group: Option<Pid>,

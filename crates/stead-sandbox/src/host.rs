@@ -10,24 +10,28 @@ use tokio::process::Command;
 const SH: &str = "/bin/sh";
 /// Where programs are, if nobody says.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// What every command is told, unless the caller says otherwise: there is no terminal to draw on or to ask at.
+/// What every command is told, unless the caller says otherwise: there is no terminal to draw on or
+/// to ask at.
 const FIXED: [(&str, &str); 7] = [
     ("TERM", "dumb"),
     ("GIT_TERMINAL_PROMPT", "0"),
-    // A folder that only looks like a repository, and a repository's own settings, say nothing about what git runs.
+    // A folder that only looks like a repository, and a repository's own settings, say nothing
+    // about what git runs.
     ("GIT_CONFIG_COUNT", "2"),
     ("GIT_CONFIG_KEY_0", "safe.bareRepository"),
     ("GIT_CONFIG_VALUE_0", "explicit"),
     ("GIT_CONFIG_KEY_1", "core.fsmonitor"),
     ("GIT_CONFIG_VALUE_1", "false"),
 ];
-/// Sets limits that nobody below can raise, and becomes the shell `$0`, which reads the command `$1`.
+/// Sets limits that nobody below can raise, and becomes the shell `$0`, which reads the command
+/// `$1`.
 const PRELUDE: &str = r#"ulimit -c 0; exec "$0" -c "$1""#;
 
-/// Runs commands on this machine, outside any sandbox: they can do all that whoever runs this process can.
+/// Runs commands on this machine, outside any sandbox: they can do all that whoever runs this
+/// process can.
 ///
-/// A command is read by `bash` where there is one, for that is what models write, and by `/bin/sh` elsewhere. It sees
-/// the variables it is given and none of this process. It leaves no core dump.
+/// A command is read by `bash` where there is one, for that is what models write, and by `/bin/sh`
+/// elsewhere. It sees the variables it is given and none of this process. It leaves no core dump.
 #[derive(Clone)]
 pub struct Host {
     env: BTreeMap<String, String>,
@@ -35,8 +39,9 @@ pub struct Host {
 }
 
 impl Host {
-    /// Variables of this process that commands may see: what a program needs to find its way, and none that holds a
-    /// key. The last is the mark of a command that this process itself belongs to.
+    /// Variables of this process that commands may see: what a program needs to find its way, and
+    /// none that holds a key. The last is the mark of a command that this process itself belongs
+    /// to.
     pub const VARIABLES: [&str; 19] = [
         "PATH",
         "HOME",

@@ -1,8 +1,8 @@
 //! Where commands run.
 //!
-//! A [`Sandbox`] runs commands and says what it keeps them away from; [`Host`] is the machine itself, which keeps
-//! them away from nothing. Output goes to a [`Sink`] as it comes. Whatever ends a command, nothing that it started
-//! is left.
+//! A [`Sandbox`] runs commands and says what it keeps them away from; [`Host`] is the machine
+//! itself, which keeps them away from nothing. Output goes to a [`Sink`] as it comes. Whatever ends
+//! a command, nothing that it started is left.
 //!
 //! ```
 //! use futures_util::future::BoxFuture;
@@ -27,7 +27,8 @@
 //! # });
 //! ```
 //!
-//! [`capture`] does the same for any program, without a shell; [`converse`] gives one an input and hears a short answer.
+//! [`capture`] does the same for any program, without a shell; [`converse`] gives one an input and
+//! hears a short answer.
 
 mod capture;
 mod dialogue;

@@ -20,10 +20,11 @@ pub trait Sandbox: Debug + Send + Sync {
     /// What it keeps commands away from.
     fn isolation(&self) -> Isolation;
 
-    /// Runs a command to its end; what it writes to both its outputs goes to `sink` in the order in which it comes.
+    /// Runs a command to its end; what it writes to both its outputs goes to `sink` in the order in
+    /// which it comes.
     ///
-    /// It gets no input. On return nothing is left of what it started, as far as the sandbox can reach it; the same,
-    /// without asking it to end first, if the future is dropped.
+    /// It gets no input. On return nothing is left of what it started, as far as the sandbox can
+    /// reach it; the same, without asking it to end first, if the future is dropped.
     fn exec<'a>(
         &'a self,
         exec: Exec,

@@ -12,8 +12,8 @@ const MAX_ENVIRON_BYTES: u64 = 256 * 1024;
 /// Between two passes.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Kills every process in whose environment `mark` stands, until none is found or `patience` is over. One that is
-/// found no more is gone: a dead process has no environment.
+/// Kills every process in whose environment `mark` stands, until none is found or `patience` is
+/// over. One that is found no more is gone: a dead process has no environment.
 pub(crate) fn end(mark: &str, patience: Duration) {
     let end = Instant::now() + patience;
     while kill_marked(mark) > 0 && Instant::now() < end {

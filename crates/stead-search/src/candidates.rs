@@ -6,7 +6,8 @@ use sqlx::sqlite::SqliteArguments;
 use sqlx::{AssertSqlSafe, Row, Sqlite, SqlitePool};
 use std::collections::HashMap;
 
-/// Rows of one word that are looked at, those indexed last first. A word that is in more lines says little.
+/// Rows of one word that are looked at, those indexed last first. A word that is in more lines says
+/// little.
 const SCANNED_ROWS: i64 = 2000;
 /// Rows that are ranked by their text.
 const RANKED_ROWS: usize = 200;
@@ -94,7 +95,8 @@ impl Field {
         }
     }
 
-    /// Conditions on a row `r`, with the values for their three parameters, after `first - 1` others.
+    /// Conditions on a row `r`, with the values for their three parameters, after `first - 1`
+    /// others.
     pub(crate) fn conditions(&self, first: usize) -> (String, Bound) {
         let mut all = Vec::new();
         if self.since_ms.is_some() {
@@ -237,7 +239,8 @@ fn word(text: &str) -> String {
     format!("{{sequence beside}} : \"{text}\"")
 }
 
-/// What a word in `found` of `all` rows tells: the rarer the more. Words that are nowhere tell nothing.
+/// What a word in `found` of `all` rows tells: the rarer the more. Words that are nowhere tell
+/// nothing.
 fn weight(found: usize, all: i64) -> f64 {
     if found == 0 {
         return 0.0;

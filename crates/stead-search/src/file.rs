@@ -22,7 +22,8 @@ pub(crate) struct Connections {
 
 /// An index that ends with the process.
 pub(crate) async fn in_memory() -> Result<Connections, sqlx::Error> {
-    // Each connection would have a database of its own, so there is only one, and it is never closed.
+    // Each connection would have a database of its own, so there is only one, and it is never
+    // closed.
     let options = SqliteConnectOptions::new()
         .in_memory(true)
         .disable_statement_logging();
@@ -34,7 +35,8 @@ pub(crate) async fn in_memory() -> Result<Connections, sqlx::Error> {
     })
 }
 
-/// Opens the index at `path`. What is there and is none, or is damaged, or of another format, is replaced.
+/// Opens the index at `path`. What is there and is none, or is damaged, or of another format, is
+/// replaced.
 pub(crate) async fn open(path: &Path) -> Result<Connections, sqlx::Error> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(sqlx::Error::Io)?;
@@ -50,7 +52,8 @@ pub(crate) async fn open(path: &Path) -> Result<Connections, sqlx::Error> {
     make_anew(path).await
 }
 
-/// Puts an empty index in the place of what is at `path`. Of several processes that find the same damage, one does.
+/// Puts an empty index in the place of what is at `path`. Of several processes that find the same
+/// damage, one does.
 pub(crate) async fn replace(path: &Path) -> Result<Connections, sqlx::Error> {
     let _held = hold(path).await?;
     if let Ok(Some(connections)) = connect(path).await
@@ -105,7 +108,8 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// The index at `path`, made if there is no file; none if the file is another's or of another format.
+/// The index at `path`, made if there is no file; none if the file is another's or of another
+/// format.
 async fn connect(path: &Path) -> Result<Option<Connections>, sqlx::Error> {
     let options = SqliteConnectOptions::new()
         .filename(path)

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
-/// Lines of sources, ready to be searched. Derived: it may be deleted at any time, and several processes may use
-/// one file at once.
+/// Lines of sources, ready to be searched. Derived: it may be deleted at any time, and several
+/// processes may use one file at once.
 #[derive(Debug)]
 pub struct Index {
     /// None in memory.
@@ -40,8 +40,8 @@ pub enum Appended {
 }
 
 impl Index {
-    /// The index in the file `path`, made if there is none. A file that is no index of this format, or is damaged,
-    /// is replaced by an empty one.
+    /// The index in the file `path`, made if there is none. A file that is no index of this format,
+    /// or is damaged, is replaced by an empty one.
     pub async fn open(path: impl AsRef<Path>) -> Result<Self, SearchError> {
         let path = path.as_ref();
         let opened = file::open(path)

@@ -1,9 +1,9 @@
 //! One search engine for memory and sessions.
 //!
-//! An [`Index`] is derived from files and journals and can be deleted at any time. It is told what each
-//! [`Source`] says ([`Index::sync`], [`Index::append`]), and answers a [`Query`] with ranked [`Hit`]s. One way of
-//! cutting text into words serves English, scripts without spaces, and code; nothing that a person types is an
-//! error of syntax.
+//! An [`Index`] is derived from files and journals and can be deleted at any time. It is told what
+//! each [`Source`] says ([`Index::sync`], [`Index::append`]), and answers a [`Query`] with ranked
+//! [`Hit`]s. One way of cutting text into words serves English, scripts without spaces, and code;
+//! nothing that a person types is an error of syntax.
 //!
 //! ```
 //! use stead_search::{Index, Kind, Line, Query, Source};

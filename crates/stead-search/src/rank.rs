@@ -1,4 +1,5 @@
-//! How well a text answers a query. Pure: the same text, weights and query give the same score everywhere.
+//! How well a text answers a query. Pure: the same text, weights and query give the same score
+//! everywhere.
 
 use crate::query::Terms;
 use crate::words::{Sort, Words};
@@ -79,7 +80,8 @@ fn bare(query: &str) -> String {
     query.trim().trim_matches(['"', '“', '”']).to_lowercase()
 }
 
-/// The part of what is looked for that is there, by what it tells; words that are nowhere count as the rarest.
+/// The part of what is looked for that is there, by what it tells; words that are nowhere count as
+/// the rarest.
 fn coverage(terms: &Terms, weights: &[f64], counts: &[u32]) -> f64 {
     let rarest = weights.iter().copied().fold(1.0, f64::max);
     let telling = |at: usize| {

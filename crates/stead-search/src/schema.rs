@@ -1,11 +1,13 @@
 //! The tables.
 
-/// Changed with every change of the tables or of how text becomes words: an index of another format is made anew.
+/// Changed with every change of the tables or of how text becomes words: an index of another format
+/// is made anew.
 pub(crate) const FORMAT: i64 = 1;
 /// Any number that no other program uses: `stea`.
 pub(crate) const APPLICATION: i64 = 0x7374_6561;
 
-/// What a new file is given. `words` holds no text: words are cut in Rust, so a blank is all that divides them.
+/// What a new file is given. `words` holds no text: words are cut in Rust, so a blank is all that
+/// divides them.
 pub(crate) const TABLES: &str = r#"
 CREATE TABLE sources (
     id INTEGER PRIMARY KEY,

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::OnceCell;
 
-/// Indexes that stay open. Each holds files and threads; one that was closed is opened or made again.
+/// Indexes that stay open. Each holds files and threads; one that was closed is opened or made
+/// again.
 const MAX_OPEN: usize = 16;
 
 /// Indexes by where they lie, the last used first, a bounded number of them.
@@ -60,8 +61,8 @@ impl Shelf {
 }
 
 impl Lazy {
-    /// The index. A file that cannot be used, say in a folder that is read-only, is no reason not to search: then it
-    /// is made in memory.
+    /// The index. A file that cannot be used, say in a folder that is read-only, is no reason not
+    /// to search: then it is made in memory.
     pub async fn get(&self) -> Result<Arc<Index>, SearchError> {
         self.opened.get_or_try_init(|| self.open()).await.cloned()
     }

@@ -20,8 +20,8 @@ const ASKED_ROWS: usize = 512;
 const BATCH_TEXTS: usize = 64;
 
 impl Index {
-    /// The lines that answer `query` best by words and by meaning. If meaning cannot be had in time, by words alone,
-    /// and the answer says so.
+    /// The lines that answer `query` best by words and by meaning. If meaning cannot be had in
+    /// time, by words alone, and the answer says so.
     pub async fn search_hybrid(
         &self,
         query: &Query,

@@ -1,4 +1,5 @@
-//! What the engine promises: relevance on a fixed corpus, files that may be damaged or shared, lines that grow.
+//! What the engine promises: relevance on a fixed corpus, files that may be damaged or shared,
+//! lines that grow.
 
 #![allow(
     clippy::unwrap_used,

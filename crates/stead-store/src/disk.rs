@@ -1,7 +1,7 @@
 //! Every operation that changes the local disk goes through here.
 //!
-//! The defaults do the real thing. Tests hand in an implementation that fails, tears or kills at the
-//! Nth operation; nothing else in the product knows about faults.
+//! The defaults do the real thing. Tests hand in an implementation that fails, tears or kills at
+//! the Nth operation; nothing else in the product knows about faults.
 
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
 use std::fmt::Debug;

@@ -1,8 +1,8 @@
 //! Durable state of sessions: their journals, who may write them, and what is derived from them.
 //!
 //! [`Sessions`] is the contract; [`FileSessions`] keeps each session as a file of JSON lines that
-//! `cat` and `grep` can read. [`Disk`] is the one door to changing the local disk, so that tests can
-//! fail or kill at any operation.
+//! `cat` and `grep` can read. [`Disk`] is the one door to changing the local disk, so that tests
+//! can fail or kill at any operation.
 //!
 //! ```
 //! use std::{sync::Arc, time::Duration};

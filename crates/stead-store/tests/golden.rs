@@ -1,5 +1,5 @@
-//! Sessions of earlier formats are read for ever. The files in `golden/` never change: a new format gets new
-//! files beside them.
+//! Sessions of earlier formats are read for ever. The files in `golden/` never change: a new format
+//! gets new files beside them.
 
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -7,7 +7,8 @@ use std::sync::Arc;
 use stead_core::{AgentId, Redactor, SessionId, SessionState};
 use stead_store::{FileSessions, OsDisk, Sessions, Wait};
 
-/// Journals, and what they fold to: a conversation, and the session of a subagent that is asked, steered and changed.
+/// Journals, and what they fold to: a conversation, and the session of a subagent that is asked,
+/// steered and changed.
 const GOLDEN: [(&str, &str); 2] = [
     (
         include_str!("golden/v1.log.jsonl"),

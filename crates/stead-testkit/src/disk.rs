@@ -1,7 +1,7 @@
 //! A disk that fails, tears or kills at the Nth operation.
 //!
-//! Run the code once with [`FaultDisk::counting`] to learn how many operations it makes, then once for every
-//! N up to that count: what holds after each of them holds after a crash anywhere.
+//! Run the code once with [`FaultDisk::counting`] to learn how many operations it makes, then once
+//! for every N up to that count: what holds after each of them holds after a crash anywhere.
 
 use rustix::fs::{AtFlags, RenameFlags};
 use rustix::io::Errno;
@@ -136,7 +136,8 @@ impl FaultDisk {
         Self::new(Plan::FailFrom(n, fault.into()))
     }
 
-    /// The `n`th operation writes half of its data and fails with `ENOSPC`; if it is not a write, it only fails.
+    /// The `n`th operation writes half of its data and fails with `ENOSPC`; if it is not a write,
+    /// it only fails.
     pub fn tear_at(n: usize) -> Self {
         Self::new(Plan::TearAt(n))
     }

@@ -16,8 +16,8 @@
 //! assert_eq!(server.requests().len(), 0);
 //! ```
 //!
-//! The server is as strict as the real ones: a request that a provider would refuse gets the provider's
-//! 400, and [`FakeModel::rejections`] says why.
+//! The server is as strict as the real ones: a request that a provider would refuse gets the
+//! provider's 400, and [`FakeModel::rejections`] says why.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

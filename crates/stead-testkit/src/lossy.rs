@@ -5,8 +5,8 @@ use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// A proxy in front of a server. What a client asks always arrives; the answers can be lost, and the
-/// connection with them, so that the client cannot know what became of its request.
+/// A proxy in front of a server. What a client asks always arrives; the answers can be lost, and
+/// the connection with them, so that the client cannot know what became of its request.
 #[derive(Debug)]
 pub struct LossyLine {
     address: SocketAddr,
@@ -35,7 +35,8 @@ impl LossyLine {
                 if shared.closed.load(Ordering::SeqCst) {
                     return;
                 }
-                // A server that is down closes the connection at once, as it does without a line between.
+                // A server that is down closes the connection at once, as it does without a line
+                // between.
                 if let (Ok(client), Ok(server)) = (client, TcpStream::connect(server)) {
                     join(client, server, &shared);
                 }
@@ -49,7 +50,8 @@ impl LossyLine {
         self.address
     }
 
-    /// Loses the next `count` answers. An answer is what the server sends first after this was called.
+    /// Loses the next `count` answers. An answer is what the server sends first after this was
+    /// called.
     pub fn lose(&self, count: usize) {
         self.state.to_lose.store(count, Ordering::SeqCst);
     }

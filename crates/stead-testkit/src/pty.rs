@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A command whose terminal we hold. It answers the queries that terminal libraries make (cursor position,
-/// device attributes). The command is killed when this is dropped.
+/// A command whose terminal we hold. It answers the queries that terminal libraries make (cursor
+/// position, device attributes). The command is killed when this is dropped.
 pub struct Pty {
     master: Arc<File>,
     child: Child,
@@ -46,7 +46,8 @@ const CURSOR_POSITION: &[u8] = b"\x1b[6n";
 const LONGEST_QUERY_BYTES: usize = 4;
 
 impl Pty {
-    /// Starts `command` (arguments, directory and variables as set on it) on a new terminal that controls it.
+    /// Starts `command` (arguments, directory and variables as set on it) on a new terminal that
+    /// controls it.
     pub fn spawn(command: &Command, rows: u16, columns: u16) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)
             .expect("a pseudo-terminal");
@@ -117,14 +118,16 @@ impl Pty {
         self.with(|seen| String::from_utf8_lossy(&seen.raw).into_owned())
     }
 
-    /// Waits until the screen shows `text`. Panics with the screen when it takes longer than `deadline`.
+    /// Waits until the screen shows `text`. Panics with the screen when it takes longer than
+    /// `deadline`.
     pub fn wait_for(&self, text: &str, deadline: Duration) {
         self.wait_until(&format!("the text {text:?}"), deadline, |screen| {
             screen.contains(text)
         });
     }
 
-    /// Waits until the screen no longer shows `text`. Panics with the screen when it takes longer than `deadline`.
+    /// Waits until the screen no longer shows `text`. Panics with the screen when it takes longer
+    /// than `deadline`.
     pub fn wait_gone(&self, text: &str, deadline: Duration) {
         self.wait_until(&format!("{text:?} to be gone"), deadline, |screen| {
             !screen.contains(text)
@@ -153,7 +156,8 @@ impl Pty {
         tcsetwinsize(&*self.master, size(rows, columns)).expect("a terminal takes a size");
     }
 
-    /// Waits until the command has ended. Panics with the screen when it takes longer than `deadline`.
+    /// Waits until the command has ended. Panics with the screen when it takes longer than
+    /// `deadline`.
     pub fn wait_exit(&mut self, deadline: Duration) -> ExitStatus {
         let end = Instant::now() + deadline;
         loop {
@@ -205,8 +209,8 @@ fn size(rows: u16, columns: u16) -> Winsize {
     }
 }
 
-/// The command through `setsid --ctty`: making a terminal the controlling one takes a step between fork and
-/// exec, which safe Rust cannot do itself. It execs, so the process keeps its id.
+/// The command through `setsid --ctty`: making a terminal the controlling one takes a step between
+/// fork and exec, which safe Rust cannot do itself. It execs, so the process keeps its id.
 fn on_terminal(command: &Command) -> Command {
     let mut through = Command::new("setsid");
     through

@@ -81,8 +81,8 @@ impl Role {
 }
 
 impl Child {
-    /// Runs this binary's test of that full name (with its modules) in a child, which sees `variables`
-    /// through [`child_role`].
+    /// Runs this binary's test of that full name (with its modules) in a child, which sees
+    /// `variables` through [`child_role`].
     pub fn spawn<K: Into<String>, V: Into<String>>(
         test: &str,
         variables: impl IntoIterator<Item = (K, V)>,

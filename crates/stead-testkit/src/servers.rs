@@ -1,5 +1,5 @@
-//! Real servers for tests of shared stores: those that `scripts/test.sh` starts for all tests, and private
-//! ones that a test may stop, kill and freeze.
+//! Real servers for tests of shared stores: those that `scripts/test.sh` starts for all tests, and
+//! private ones that a test may stop, kill and freeze.
 //!
 //! ```no_run
 //! use stead_testkit::servers::{Kind, Server, shared};
@@ -67,7 +67,8 @@ pub fn shared(kind: Kind) -> String {
     })
 }
 
-/// A server of one's own, on a port and with data of its own. Ended, and its data removed, when dropped.
+/// A server of one's own, on a port and with data of its own. Ended, and its data removed, when
+/// dropped.
 #[derive(Debug)]
 pub struct Server {
     kind: Kind,
@@ -95,7 +96,8 @@ impl Server {
         &self.url
     }
 
-    /// Starts it again, on the same port and data, after [`Self::stop`] or [`Self::kill`]. Returns when it answers.
+    /// Starts it again, on the same port and data, after [`Self::stop`] or [`Self::kill`]. Returns
+    /// when it answers.
     pub fn start_again(&mut self) {
         assert!(self.process.is_none(), "{} still runs", self.kind.name());
         let name = self.kind.name();
@@ -175,7 +177,8 @@ impl Server {
     fn signal_all(&self, signal: Signal) {
         let Some(process) = &self.process else { return };
         send(process.id(), signal);
-        // PostgreSQL has a process for each client. Those that came after the first look are found by the second.
+        // PostgreSQL has a process for each client. Those that came after the first look are found
+        // by the second.
         for _ in 0..2 {
             descendants(process.id())
                 .into_iter()

@@ -10,10 +10,11 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use stead_core::{Access, Risk, ToolSpec};
 
-/// A tool made of a function: its arguments are a type, whose doc comments are what the model reads.
+/// A tool made of a function: its arguments are a type, whose doc comments are what the model
+/// reads.
 ///
-/// What the function does to the workspace it does through [`ToolCx::vfs`], where the rules hold; `risk` tells
-/// the gate what else it can do.
+/// What the function does to the workspace it does through [`ToolCx::vfs`], where the rules hold;
+/// `risk` tells the gate what else it can do.
 ///
 /// ```
 /// use stead_core::Risk;

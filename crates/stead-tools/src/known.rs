@@ -43,8 +43,9 @@ pub fn known_names(name: &str) -> Vec<&'static str> {
         .unwrap_or_default()
 }
 
-/// The tool whose rules hold for `tool` as well, both by canonical name: `overwrite_file` is `write_file` with a mode, so
-/// whatever denies, asks about or watches the one does so with the other.
+/// The tool whose rules hold for `tool` as well, both by canonical name: `overwrite_file` is
+/// `write_file` with a mode, so whatever denies, asks about or watches the one does so with the
+/// other.
 pub fn counts_as(tool: &str) -> Option<&'static str> {
     (tool == "overwrite_file").then_some("write_file")
 }

@@ -1,7 +1,8 @@
 //! What an agent can do.
 //!
-//! A [`Tool`] is its spec plus its executor plus its risk, and always gets a context. A [`Registry`] holds
-//! tools under their names and makes a model's arguments valid, or says what is wrong with them.
+//! A [`Tool`] is its spec plus its executor plus its risk, and always gets a context. A
+//! [`Registry`] holds tools under their names and makes a model's arguments valid, or says what is
+//! wrong with them.
 //!
 //! ```
 //! use serde_json::json;
@@ -16,12 +17,13 @@
 //! # Ok::<(), stead_tools::RegistryError>(())
 //! ```
 //!
-//! Output that may be longer than memory should hold goes through a [`Spill`], which takes that of commands, too.
+//! Output that may be longer than memory should hold goes through a [`Spill`], which takes that of
+//! commands, too.
 //!
 //! [`shell`] reads command lines and judges them by rules.
 //!
-//! To add a tool, implement [`TypedTool`] and wrap it with [`typed`]: the schema comes from the type of
-//! its arguments.
+//! To add a tool, implement [`TypedTool`] and wrap it with [`typed`]: the schema comes from the
+//! type of its arguments.
 
 mod arguments;
 mod client;

@@ -20,8 +20,8 @@ pub(crate) fn likeness(one: &str, other: &str) -> f32 {
     TextDiff::from_chars(one, other).ratio()
 }
 
-/// The lines that differ, as a unified diff with so many lines around each change, under a header with two names if
-/// there are any.
+/// The lines that differ, as a unified diff with so many lines around each change, under a header
+/// with two names if there are any.
 pub fn line_diff(
     before: &str,
     after: &str,

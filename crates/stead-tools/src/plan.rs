@@ -1,6 +1,7 @@
 //! Plan mode: looking around and writing a plan, until a person agrees to it.
 //!
-//! That nothing else is changed meanwhile is seen to by the gate and by the files; these tools only say when.
+//! That nothing else is changed meanwhile is seen to by the gate and by the files; these tools only
+//! say when.
 
 use crate::{Length, Output, Spellings, Standing, Tool, ToolCx, ToolError, TypedTool, typed};
 use futures_util::future::BoxFuture;

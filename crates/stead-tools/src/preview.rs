@@ -79,7 +79,8 @@ impl<'a> Preview<'a> {
     /// Of a whole text, so short that it is not longer than a text of `limit_tokens`.
     pub fn of(noun: Noun, text: &'a str, limit_tokens: u64) -> Self {
         let limit = usize::try_from(limit_tokens).unwrap_or(MAX_CHARS);
-        // Ends never meet: where characters have many tokens each, a long text is a short one to look at.
+        // Ends never meet: where characters have many tokens each, a long text is a short one to
+        // look at.
         let chars = MAX_CHARS.min(limit).min(text.len() / 16).max(1);
         let ends = Some((head(text, chars), tail(text, chars)));
         Self {

@@ -109,8 +109,8 @@ impl Registry {
         Ok(Self::shown(named, aliases))
     }
 
-    /// The same tools, shown to the model as `surface` names them. Every name and alias still works; a tool
-    /// that has no title keeps its name.
+    /// The same tools, shown to the model as `surface` names them. Every name and alias still
+    /// works; a tool that has no title keeps its name.
     pub fn with_surface(mut self, surface: Surface) -> Self {
         for entry in self.tools.values_mut() {
             entry.title = match surface {
@@ -153,7 +153,8 @@ impl Registry {
         }
     }
 
-    /// The same without what `why` gives a reason to exclude, by canonical name: neither shown nor callable.
+    /// The same without what `why` gives a reason to exclude, by canonical name: neither shown nor
+    /// callable.
     pub fn excluding(&self, why: &BTreeMap<String, String>) -> Self {
         Self {
             excluded: why.clone(),
@@ -161,7 +162,8 @@ impl Registry {
         }
     }
 
-    /// Why the tool of this name or alias may never be called, and its canonical name, whether it would be here or not.
+    /// Why the tool of this name or alias may never be called, and its canonical name, whether it
+    /// would be here or not.
     pub fn excluded(&self, name: &str) -> Option<(&str, &str)> {
         let own = self
             .left_out
@@ -233,8 +235,8 @@ impl Registry {
         self.left_out.get(name)
     }
 
-    /// Those of the tools that `allow` lists (all, if there is no such list) and `deny` does not. Lists may
-    /// use any name of a tool.
+    /// Those of the tools that `allow` lists (all, if there is no such list) and `deny` does not.
+    /// Lists may use any name of a tool.
     pub fn only(&self, allow: Option<&[String]>, deny: &[String]) -> Self {
         let listed = |list: &[String], name: &str| {
             list.iter().any(|given| self.canonical(given) == Some(name))
@@ -276,12 +278,12 @@ impl Registry {
         }
     }
 
-    /// The tool that a model means, and its arguments as the schema wants them; or what is wrong, in words
-    /// the model can act on.
+    /// The tool that a model means, and its arguments as the schema wants them; or what is wrong,
+    /// in words the model can act on.
     ///
-    /// Aliases of tools, parameters and values become the canonical ones. Where the schema wants a number or
-    /// a boolean, its text is taken too (`"10"`, `"true"`); an optional parameter given as `null` counts as
-    /// left out. Nothing else is guessed.
+    /// Aliases of tools, parameters and values become the canonical ones. Where the schema wants a
+    /// number or a boolean, its text is taken too (`"10"`, `"true"`); an optional parameter given
+    /// as `null` counts as left out. Nothing else is guessed.
     pub fn prepare(&self, name: &str, args: Value) -> Result<(Arc<dyn Tool>, Value), String> {
         let entry = self.entry(name).ok_or_else(|| self.unknown(name))?;
         match &entry.title {

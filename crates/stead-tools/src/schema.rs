@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Schemas that were made: one for each type, which never changes.
 static MADE: Mutex<BTreeMap<TypeId, Arc<Value>>> = Mutex::new(BTreeMap::new());
 
-/// The schema of `T`: inlined, without `$schema`, titles, number formats, `null`s and what explains the type itself.
-/// Made once: tools are put together anew for every turn.
+/// The schema of `T`: inlined, without `$schema`, titles, number formats, `null`s and what explains
+/// the type itself. Made once: tools are put together anew for every turn.
 pub(crate) fn of<T: JsonSchema + 'static>() -> Arc<Value> {
     let made = || MADE.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = made().get(&TypeId::of::<T>()) {

@@ -53,7 +53,8 @@ pub trait Tool: Send + Sync {
         None
     }
 
-    /// Why a call makes no sense as the session stands, found out before a person is asked about it.
+    /// Why a call makes no sense as the session stands, found out before a person is asked about
+    /// it.
     fn refuses<'a>(
         &'a self,
         _standing: &'a Standing,
@@ -67,13 +68,14 @@ pub trait Tool: Send + Sync {
         Hands::Ours
     }
 
-    /// What a person agrees to beside the arguments. If it is another when the call is to run, they are asked again.
+    /// What a person agrees to beside the arguments. If it is another when the call is to run, they
+    /// are asked again.
     fn subject<'a>(&'a self, _files: &'a dyn Vfs) -> BoxFuture<'a, Option<String>> {
         Box::pin(std::future::ready(None))
     }
 
-    /// What a call would do, for the person who is asked about it: a diff, a command. Bounded; of `files` it shows only
-    /// what the call itself names.
+    /// What a call would do, for the person who is asked about it: a diff, a command. Bounded; of
+    /// `files` it shows only what the call itself names.
     fn preview<'a>(
         &'a self,
         _files: &'a dyn Vfs,
@@ -184,13 +186,15 @@ pub struct Output {
     pub seen: BTreeMap<String, String>,
     /// The skill whose body this is.
     pub activates: Option<Activation>,
-    /// Whether it holds words of people or machines that nobody here vouches for, whatever the tool's risk says.
+    /// Whether it holds words of people or machines that nobody here vouches for, whatever the
+    /// tool's risk says.
     pub untrusted: bool,
     /// How the session goes on after it.
     pub change: Option<Change>,
     /// Tasks of subagents whose end it tells.
     pub tasks: Vec<String>,
-    /// Whether it tells of a failure, though it was the tool that found it and not the call that failed.
+    /// Whether it tells of a failure, though it was the tool that found it and not the call that
+    /// failed.
     pub failed: bool,
 }
 

@@ -13,7 +13,8 @@ use std::time::Duration;
 use stead_core::{Access, AccessKind, Effect, Reach, Risk, ToolSpec};
 use stead_vfs::Vfs;
 
-/// A tool with arguments of type [`TypedTool::Args`]; doc comments on its fields are what the model reads.
+/// A tool with arguments of type [`TypedTool::Args`]; doc comments on its fields are what the model
+/// reads.
 pub trait TypedTool: Send + Sync + 'static {
     /// The arguments. Deny unknown fields, and give optional ones a default.
     type Args: DeserializeOwned + JsonSchema + Send;
@@ -55,7 +56,8 @@ pub trait TypedTool: Send + Sync + 'static {
         None
     }
 
-    /// Why a call makes no sense as the session stands, found out before a person is asked about it.
+    /// Why a call makes no sense as the session stands, found out before a person is asked about
+    /// it.
     fn refuses<'a>(
         &'a self,
         _standing: &'a Standing,
@@ -64,7 +66,8 @@ pub trait TypedTool: Send + Sync + 'static {
         Box::pin(std::future::ready(None))
     }
 
-    /// What a person agrees to beside the arguments. If it is another when the call is to run, they are asked again.
+    /// What a person agrees to beside the arguments. If it is another when the call is to run, they
+    /// are asked again.
     fn subject<'a>(&'a self, _files: &'a dyn Vfs) -> BoxFuture<'a, Option<String>> {
         Box::pin(std::future::ready(None))
     }

@@ -12,8 +12,9 @@ pub(crate) struct At<'a> {
     pub(crate) path: &'a VPath,
 }
 
-/// Copies a file, or a directory with all that is in it, to where nothing is. If that fails, what was copied
-/// is removed again. Links are copied as what they lead to; what is neither file nor directory is left out.
+/// Copies a file, or a directory with all that is in it, to where nothing is. If that fails, what
+/// was copied is removed again. Links are copied as what they lead to; what is neither file nor
+/// directory is left out.
 pub(crate) async fn tree(from: At<'_>, to: At<'_>) -> Result<(), VfsError> {
     match from.vfs.stat(from.path).await?.kind {
         FileKind::File => file(from, to).await.map(drop),
@@ -73,8 +74,9 @@ pub(crate) async fn file(from: At<'_>, to: At<'_>) -> Result<Version, VfsError> 
     set_mode(to, mode, &content, version).await
 }
 
-/// Sets the bits of a file that was just written, where they differ. Gives its version then: one that
-/// belongs to `content`, or the one given, which holds no longer if somebody else wrote meanwhile.
+/// Sets the bits of a file that was just written, where they differ. Gives its version then: one
+/// that belongs to `content`, or the one given, which holds no longer if somebody else wrote
+/// meanwhile.
 pub(crate) async fn set_mode(
     to: At<'_>,
     mode: Option<u32>,

@@ -26,8 +26,8 @@ impl Freeze {
     }
 }
 
-/// Shows `inner` as it is. While it is frozen every change is refused, whoever asks, but to write one file; and that
-/// one only where its name leads to no other file.
+/// Shows `inner` as it is. While it is frozen every change is refused, whoever asks, but to write
+/// one file; and that one only where its name leads to no other file.
 #[derive(Debug, Clone)]
 pub struct Frozen {
     inner: Arc<dyn Vfs>,

@@ -14,7 +14,8 @@ use std::io::{self, Read};
 
 /// Of a longer line only this much is reported.
 const MAX_LINE_BYTES: usize = 2000;
-/// A match that spans lines is looked for in the whole file at once; a larger file cannot be searched so.
+/// A match that spans lines is looked for in the whole file at once; a larger file cannot be
+/// searched so.
 const MAX_MULTILINE_BYTES: usize = 32 * 1024 * 1024;
 
 /// Where the part of a path begins that patterns see.

@@ -11,9 +11,10 @@ use std::sync::Arc;
 /// Shows `inner` as it is, and takes paths that begin with no name it knows as paths in its home:
 /// with the home `workspace`, `notes/today.md` is `workspace/notes/today.md`.
 ///
-/// A name is known if it is one of those given, or if something of that name lies at the root. Listing the root
-/// shows what really lies there; what was written by a short name is read by the same name, or by its real one.
-/// [`Vfs::resolve`] tells the real one, and rules hold for both. A search tells real names.
+/// A name is known if it is one of those given, or if something of that name lies at the root.
+/// Listing the root shows what really lies there; what was written by a short name is read by the
+/// same name, or by its real one. [`Vfs::resolve`] tells the real one, and rules hold for both. A
+/// search tells real names.
 #[derive(Debug, Clone)]
 pub struct Homed {
     inner: Arc<dyn Vfs>,
@@ -39,8 +40,8 @@ impl Lies {
 }
 
 impl Homed {
-    /// Over `inner`, with the folder `home` for what does not begin with one of `known_tops`. The home's own
-    /// first name is known.
+    /// Over `inner`, with the folder `home` for what does not begin with one of `known_tops`. The
+    /// home's own first name is known.
     pub fn new<'a>(
         inner: Arc<dyn Vfs>,
         home: VPath,

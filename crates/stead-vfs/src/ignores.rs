@@ -48,7 +48,8 @@ impl Ignores {
         }))
     }
 
-    /// Whether `path` is to be left out. `.ignore` files have the last word, then the nearest file has.
+    /// Whether `path` is to be left out. `.ignore` files have the last word, then the nearest file
+    /// has.
     pub(crate) fn leave_out(&self, path: &str, is_dir: IsDir) -> bool {
         let verdict = |list: &Option<Gitignore>| match list
             .as_ref()?

@@ -17,15 +17,18 @@
 //! # Ok::<(), stead_vfs::VfsError>(()) }).unwrap();
 //! ```
 //!
-//! - [`Vfs`]: what a place does. - [`Search`]: finding files by name and lines by pattern. - [`Lines`]: windows
-//!   of huge files.
-//! - [`LocalVfs`]: a directory of the local disk, which nothing leaves. - [`StoreVfs`]: a tree in a store, or in
-//!   memory.
-//! - [`Overlay`]: one place over another. - [`Routes`]: several places as one tree. - [`Scoped`]: a part of a place
-//!   as a place. - [`Homed`]: a folder for what has no other place. - [`ReadOnly`]: what may not be changed.
+//! - [`Vfs`]: what a place does. - [`Search`]: finding files by name and lines by pattern. -
+//!   [`Lines`]: windows of huge files.
+//! - [`LocalVfs`]: a directory of the local disk, which nothing leaves. - [`StoreVfs`]: a tree in a
+//!   store, or in memory.
+//! - [`Overlay`]: one place over another. - [`Routes`]: several places as one tree. - [`Scoped`]: a
+//!   part of a place as a place. - [`Homed`]: a folder for what has no other place. - [`ReadOnly`]:
+//!   what may not be changed.
 //! - [`Frozen`]: what may not be changed for a while.
-//! - [`Rules`] and [`Guarded`]: what may be read and written. - [`Recorded`]: every change is remembered first.
-//! - [`find`]: searching a place that has no better way. - [`CopyPlan`]: making one tree like another.
+//! - [`Rules`] and [`Guarded`]: what may be read and written. - [`Recorded`]: every change is
+//!   remembered first.
+//! - [`find`]: searching a place that has no better way. - [`CopyPlan`]: making one tree like
+//!   another.
 
 mod copy;
 pub mod find;

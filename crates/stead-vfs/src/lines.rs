@@ -1,7 +1,7 @@
 //! Windows of lines of files of any size.
 //!
-//! A scan reads blocks, counts line ends, and keeps only the lines of the window. Where it passed, it
-//! leaves checkpoints, so that the next window of the same version starts close by.
+//! A scan reads blocks, counts line ends, and keeps only the lines of the window. Where it passed,
+//! it leaves checkpoints, so that the next window of the same version starts close by.
 
 use crate::{ReadRange, VPath, Version, Vfs, VfsError};
 use memchr::{memchr, memchr_iter};
@@ -82,9 +82,11 @@ pub(crate) struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// Where to begin in order to find the start of line `skip`: an offset and the line ends before it.
+    /// Where to begin in order to find the start of line `skip`: an offset and the line ends before
+    /// it.
     fn before(&self, skip: u64) -> (u64, u64) {
-        // Strictly before: at a checkpoint with exactly `skip` ends that line may have begun already.
+        // Strictly before: at a checkpoint with exactly `skip` ends that line may have begun
+        // already.
         match self.ends.partition_point(|&ends| ends < skip) {
             0 => (0, 0),
             i => (i as u64 * STRIDE_BYTES, self.ends[i - 1]),
@@ -92,7 +94,8 @@ impl Checkpoints {
     }
 }
 
-/// A scan over the blocks of a file: say where to read with [`Scan::offset`], give it to [`Scan::push`].
+/// A scan over the blocks of a file: say where to read with [`Scan::offset`], give it to
+/// [`Scan::push`].
 #[derive(Debug)]
 pub(crate) struct Scan {
     range: LineRange,
@@ -419,7 +422,8 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
-        /// Large enough for several strides; known checkpoints must never change what a window shows.
+        /// Large enough for several strides; known checkpoints must never change what a window
+        /// shows.
         #[test]
         fn a_window_equals_splitting_the_file(lens in prop::collection::vec(0usize..4000, 1..2500), skip in 0u64..2600, take in 0usize..40) {
             let all: Vec<String> = lens.iter().enumerate().map(|(i, len)| format!("{i}:{}", "x".repeat(*len))).collect();

@@ -160,7 +160,8 @@ impl CopyPlan {
         Ok(plan)
     }
 
-    /// Does it; `done` hears of every file as it is in place. Stopped half-way, a new plan goes on from there.
+    /// Does it; `done` hears of every file as it is in place. Stopped half-way, a new plan goes on
+    /// from there.
     pub async fn apply(
         &self,
         from: &dyn Vfs,

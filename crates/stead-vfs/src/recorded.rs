@@ -285,7 +285,8 @@ impl Recorded {
         Ok(self.inner.resolve(path).await? != own)
     }
 
-    /// Records that everything at and below `from` goes, to `to` if there is one. Gives the records' names.
+    /// Records that everything at and below `from` goes, to `to` if there is one. Gives the
+    /// records' names.
     async fn record_tree(&self, from: &VPath, to: Option<&VPath>) -> Result<Vec<String>, VfsError> {
         let mut kept_bytes = 0;
         let mut batch = Batch::default();
@@ -528,7 +529,8 @@ impl Vfs for Recorded {
 }
 
 impl Recorded {
-    /// The path of the entry itself: links above it followed, itself not. None where that leads nowhere.
+    /// The path of the entry itself: links above it followed, itself not. None where that leads
+    /// nowhere.
     async fn own_path(&self, path: &VPath) -> Result<Option<VPath>, VfsError> {
         let Some(parent) = path.parent() else {
             return Ok(Some(path.clone()));

@@ -11,12 +11,13 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use std::sync::Arc;
 
-/// The subtree of `inner` at `prefix`, with that as its root. No path and no error shows the prefix.
+/// The subtree of `inner` at `prefix`, with that as its root. No path and no error shows the
+/// prefix.
 ///
-/// The root is there even if the prefix is not yet: it is made by the first write. Links that lead out of the
-/// subtree are refused when they are met; on a local disk that others write to, open the directory itself as a
-/// [`LocalVfs`](crate::LocalVfs) instead, which holds against links that are swapped in meanwhile. Ignore files
-/// above the prefix have no say in searches.
+/// The root is there even if the prefix is not yet: it is made by the first write. Links that lead
+/// out of the subtree are refused when they are met; on a local disk that others write to, open the
+/// directory itself as a [`LocalVfs`](crate::LocalVfs) instead, which holds against links that are
+/// swapped in meanwhile. Ignore files above the prefix have no say in searches.
 #[derive(Debug, Clone)]
 pub struct Scoped {
     inner: Arc<dyn Vfs>,

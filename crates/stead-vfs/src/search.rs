@@ -1,14 +1,15 @@
 //! Finding files by name, and lines by pattern.
 //!
 //! What every place promises:
-//! - Results are paths from the root of the [`Vfs`](crate::Vfs), sorted byte by byte. Only regular files
-//!   are found; links are not followed.
-//! - A pattern without `/` matches a name at any depth; one with `/` matches the path from the search
-//!   root. `*` and `?` stay within a name, `**` spans directories; `{a,b}`, `[a-z]` and `[!x]` work.
-//! - Names that begin with a dot are skipped, unless a segment of the pattern begins with one. `.git` is
-//!   never entered.
-//! - `.gitignore` and `.ignore` files between the root and the file are respected, in a git repository
-//!   or not. Files above the root and a user's global settings have no say.
+//! - Results are paths from the root of the [`Vfs`](crate::Vfs), sorted byte by byte. Only regular
+//!   files are found; links are not followed.
+//! - A pattern without `/` matches a name at any depth; one with `/` matches the path from the
+//!   search root. `*` and `?` stay within a name, `**` spans directories; `{a,b}`, `[a-z]` and
+//!   `[!x]` work.
+//! - Names that begin with a dot are skipped, unless a segment of the pattern begins with one.
+//!   `.git` is never entered.
+//! - `.gitignore` and `.ignore` files between the root and the file are respected, in a git
+//!   repository or not. Files above the root and a user's global settings have no say.
 //! - A limit keeps the first results in order, and `truncated` says exactly whether there are more.
 //! - Files that hold a NUL byte are binary and have no matches.
 
@@ -112,7 +113,8 @@ pub struct GlobResult {
     pub timed_out: bool,
     /// Parts of the tree that could not be searched, each as `path: reason`.
     pub failed: Vec<String>,
-    /// How many files were left out because a person must be asked before their directory is listed.
+    /// How many files were left out because a person must be asked before their directory is
+    /// listed.
     pub unasked: usize,
 }
 

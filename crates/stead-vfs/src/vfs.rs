@@ -47,8 +47,9 @@ pub trait Vfs: fmt::Debug + Send + Sync {
         expect: Expect,
     ) -> BoxFuture<'a, Result<Version, VfsError>>;
 
-    /// Replaces or creates a file with all that `source` gives, in memory of the size of its pieces. As atomic
-    /// as [`Vfs::write`]: nothing of it is seen before the source has ended, and nothing ever if this is dropped.
+    /// Replaces or creates a file with all that `source` gives, in memory of the size of its
+    /// pieces. As atomic as [`Vfs::write`]: nothing of it is seen before the source has ended, and
+    /// nothing ever if this is dropped.
     fn write_stream<'a>(
         &'a self,
         path: &'a VPath,
@@ -72,8 +73,8 @@ pub trait Vfs: fmt::Debug + Send + Sync {
     /// Sets the permission bits of a file, where the place keeps them; elsewhere nothing happens.
     fn set_mode<'a>(&'a self, path: &'a VPath, mode: u32) -> BoxFuture<'a, Result<(), VfsError>>;
 
-    /// What lies below a directory, at any depth, in the order of paths: the first `limit` entries that come
-    /// after `after`. Links are listed and not followed.
+    /// What lies below a directory, at any depth, in the order of paths: the first `limit` entries
+    /// that come after `after`. Links are listed and not followed.
     fn walk<'a>(
         &'a self,
         path: &'a VPath,
@@ -83,8 +84,8 @@ pub trait Vfs: fmt::Debug + Send + Sync {
         Box::pin(walk::by_lists(self, path, after, limit))
     }
 
-    /// The path that `path` stands for once links inside the root are followed. Names that do not exist
-    /// are kept, so where there are no links it is `path` itself. Rules match on this.
+    /// The path that `path` stands for once links inside the root are followed. Names that do not
+    /// exist are kept, so where there are no links it is `path` itself. Rules match on this.
     fn resolve<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<VPath, VfsError>>;
 
     /// Finding files and lines here.
@@ -168,8 +169,8 @@ pub struct Stat {
 pub struct DirEntry {
     /// Its name. One that no [`VPath`] can hold is made readable and counts as [`FileKind::Other`].
     pub name: String,
-    /// What it is; links count as what they point to, or as [`FileKind::Other`] if they leave the root
-    /// or point nowhere.
+    /// What it is; links count as what they point to, or as [`FileKind::Other`] if they leave the
+    /// root or point nowhere.
     pub kind: FileKind,
     /// Bytes of a file.
     pub size: u64,

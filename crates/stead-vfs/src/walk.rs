@@ -9,8 +9,8 @@ const LISTED_AT_ONCE: usize = 8;
 
 /// The first `limit` entries below `root` that come after `after`, in the order of paths.
 ///
-/// Directories are listed in that order too, and none whose entries would all come too early or too late, so
-/// a page costs about as many listings as it has directories.
+/// Directories are listed in that order too, and none whose entries would all come too early or too
+/// late, so a page costs about as many listings as it has directories.
 pub(crate) async fn by_lists<V: Vfs + ?Sized>(
     vfs: &V,
     root: &VPath,

@@ -38,7 +38,8 @@ impl Approval {
         }
     }
 
-    /// Whether a call with these arguments waits for a person. `lies` is where the paths among them really lie.
+    /// Whether a call with these arguments waits for a person. `lies` is where the paths among them
+    /// really lie.
     pub fn covers(&self, args: &Value, lies: &[VPath]) -> bool {
         self.asks && self.when.fits(args, lies)
     }
@@ -73,8 +74,8 @@ fn runs_like(name: &str, pattern: &str, line: &str) -> bool {
 const COMMANDS: [&str; 2] = ["command", "cmd"];
 
 impl When {
-    /// Whether `args` are like this. One that is left out is like nothing; a path is what it means, however it is
-    /// written.
+    /// Whether `args` are like this. One that is left out is like nothing; a path is what it means,
+    /// however it is written.
     pub fn fits(&self, args: &Value, lies: &[VPath]) -> bool {
         self.0.iter().all(|(name, pattern)| {
             args.get(name).is_some_and(|value| match value {

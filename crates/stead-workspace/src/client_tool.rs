@@ -20,7 +20,8 @@ pub struct ClientTool {
     /// JSON schema of its arguments (default: none are taken).
     #[serde(default = "nothing")]
     pub parameters: Value,
-    /// The strongest thing it does, for the permission mode: `reads`, `writes` (default), `network` or `executes`.
+    /// The strongest thing it does, for the permission mode: `reads`, `writes` (default), `network`
+    /// or `executes`.
     #[serde(default = "writes")]
     pub effect: Effect,
 }

@@ -10,15 +10,18 @@ pub struct CompactionSettings {
     pub enabled: bool,
     /// When: up to 1, a part of the window; above, tokens (default 0.8).
     pub trigger: f64,
-    /// How much of the newest messages stays as it is: up to 1, a part of the window; above, tokens (default 0.2).
+    /// How much of the newest messages stays as it is: up to 1, a part of the window; above, tokens
+    /// (default 0.2).
     pub keep: f64,
     /// Also when there are so many messages; left out, their number does not matter.
     pub messages: Option<u32>,
-    /// The model that writes summaries; left out, the agent's own, which reads most of it from its cache.
+    /// The model that writes summaries; left out, the agent's own, which reads most of it from its
+    /// cache.
     pub model: Option<String>,
     /// What it is told, in place of the built-in words.
     pub prompt: Option<String>,
-    /// Seconds a summary may take (default 180); after that older messages are left out without one.
+    /// Seconds a summary may take (default 180); after that older messages are left out without
+    /// one.
     pub timeout_seconds: u64,
 }
 
@@ -74,7 +77,8 @@ impl CompactionSettings {
         part(self.trigger, window).min(window)
     }
 
-    /// Tokens of the newest messages that stay as they are: never so many that nothing can be left out.
+    /// Tokens of the newest messages that stay as they are: never so many that nothing can be left
+    /// out.
     pub fn kept(&self, window: u64) -> u64 {
         part(self.keep, window).min(self.limit(window) / 2)
     }

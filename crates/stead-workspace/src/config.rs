@@ -22,7 +22,8 @@ pub struct AgentConfig {
     pub name: Option<AgentId>,
     /// What it is for, in a line.
     pub description: Option<String>,
-    /// The model: `provider:model`, or a map of settings with `name:`, or with `provider:` and `model:`.
+    /// The model: `provider:model`, or a map of settings with `name:`, or with `provider:` and
+    /// `model:`.
     #[serde(deserialize_with = "model")]
     #[schemars(with = "Option<NameOrSettings>")]
     pub model: Option<ModelSettings>,
@@ -30,9 +31,11 @@ pub struct AgentConfig {
     pub policy: Policy,
     /// Dollars per million tokens by `provider:model`, over the built-in table.
     pub prices: BTreeMap<String, Price>,
-    /// Tools whose calls wait for a person: `write_file: true`, or a map that says when, how and by whom.
+    /// Tools whose calls wait for a person: `write_file: true`, or a map that says when, how and by
+    /// whom.
     pub approvals: BTreeMap<String, Approval>,
-    /// Tools that whoever runs the agent carries out: their calls wait, and `respond` gives the result.
+    /// Tools that whoever runs the agent carries out: their calls wait, and `respond` gives the
+    /// result.
     pub client_tools: Vec<ClientTool>,
     /// How freely it may act: `default`, `accept_edits`, `explore`, `dont_ask` or `bypass`.
     pub permission_mode: PermissionMode,
@@ -71,7 +74,8 @@ pub struct AgentConfig {
     pub execute: ExecuteSettings,
     /// How tools are named to the model; left out, the layout decides.
     pub surface: Option<Surface>,
-    /// The time zone of its dates and schedules, by its IANA name: `Europe/Paris`. Default: the machine's.
+    /// The time zone of its dates and schedules, by its IANA name: `Europe/Paris`. Default: the
+    /// machine's.
     pub timezone: Option<String>,
     /// Parts of the harness that are switched off.
     pub disable: Disabled,
@@ -87,7 +91,8 @@ pub struct AgentConfig {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SkillSettings {
-    /// `catalogue` (names and descriptions; default) or `full` (whole bodies). Left out, the layout decides.
+    /// `catalogue` (names and descriptions; default) or `full` (whole bodies). Left out, the layout
+    /// decides.
     pub mode: Option<SkillMode>,
     /// More folders of skills in the workspace, later ones going before earlier ones.
     pub dirs: Vec<String>,

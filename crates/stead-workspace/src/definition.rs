@@ -94,8 +94,8 @@ pub enum Shown {
     Whole,
     /// Without HTML comments, which are for people.
     WithoutComments,
-    /// As notes that the agent keeps itself: at [`crate::order::NOTES`], and only if there are more than
-    /// [`Shown::SHORT_CHARS`] characters of them.
+    /// As notes that the agent keeps itself: at [`crate::order::NOTES`], and only if there are more
+    /// than [`Shown::SHORT_CHARS`] characters of them.
     Notes,
 }
 
@@ -190,7 +190,8 @@ pub struct Origin {
 }
 
 impl Definition {
-    /// Whether facts are extracted from what was said, after each run: as set, or as the layout's own users expect.
+    /// Whether facts are extracted from what was said, after each run: as set, or as the layout's
+    /// own users expect.
     pub fn flushes(&self) -> bool {
         let by_layout = match self.layout {
             Layout::Stead | Layout::Agentscope => true,

@@ -83,8 +83,8 @@ impl Document {
             })?,
         };
         let mut places = BTreeMap::new();
-        // JSON is YAML; its parser knows places, and keys that stand there twice. Where else it does not agree,
-        // places are not known.
+        // JSON is YAML; its parser knows places, and keys that stand there twice. Where else it
+        // does not agree, places are not known.
         match serde_saphyr::from_str::<Spanned<Node>>(&plain) {
             Ok(node) => drop(node.value.settle(String::new(), &mut places)),
             Err(error) if error.without_snippet().to_string().contains("duplicate") => {
@@ -142,8 +142,8 @@ impl Document {
         self.finding(Severity::Error, key, message)
     }
 
-    /// Puts the values of variables in. Gives the values, which are secrets, and a finding for each that is
-    /// not set.
+    /// Puts the values of variables in. Gives the values, which are secrets, and a finding for each
+    /// that is not set.
     pub fn resolve(
         &mut self,
         lookup: &dyn Fn(&str) -> Option<String>,
@@ -153,7 +153,8 @@ impl Document {
         (values, missing)
     }
 
-    /// The same for variables that are written as `marks` says; gives those that are not set as they are.
+    /// The same for variables that are written as `marks` says; gives those that are not set as
+    /// they are.
     pub(crate) fn resolve_marks(
         &mut self,
         marks: Marks,
@@ -303,8 +304,8 @@ impl<'de> Deserialize<'de> for Node {
     }
 }
 
-/// The same text with comments and trailing commas replaced by blanks, so that places stay; none if a comment is
-/// not closed.
+/// The same text with comments and trailing commas replaced by blanks, so that places stay; none if
+/// a comment is not closed.
 fn without_comments(text: &str) -> Option<String> {
     let mut out: Vec<char> = Vec::with_capacity(text.len());
     let mut chars = text.chars().peekable();

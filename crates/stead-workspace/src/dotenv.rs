@@ -3,8 +3,9 @@
 use crate::{Finding, Severity, Spot};
 use std::collections::BTreeMap;
 
-/// Reads `NAME=value` lines: `#` begins a comment, `export` is skipped, quotes are taken off; in double
-/// quotes `\n`, `\"` and `\\` are read. The last line that sets a name wins; a line that sets none is a finding.
+/// Reads `NAME=value` lines: `#` begins a comment, `export` is skipped, quotes are taken off; in
+/// double quotes `\n`, `\"` and `\\` are read. The last line that sets a name wins; a line that
+/// sets none is a finding.
 pub fn dotenv(file: &str, text: &str) -> (BTreeMap<String, String>, Vec<Finding>) {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (mut variables, mut findings) = (BTreeMap::new(), Vec::new());

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 pub struct ExecuteSettings {
     /// Variables and their values: `CI: "1"`.
     pub env: BTreeMap<String, String>,
-    /// Variables of the process, or of the workspace's `.env`, that commands may see: `[GITHUB_TOKEN]`. Their values
-    /// are kept out of journals and results.
+    /// Variables of the process, or of the workspace's `.env`, that commands may see:
+    /// `[GITHUB_TOKEN]`. Their values are kept out of journals and results.
     pub pass: Vec<String>,
 }
 
@@ -35,8 +35,8 @@ impl ExecuteSettings {
         ))
     }
 
-    /// What every command sees: of `process` those named in `usual`, of `lookup` those that are passed, and those
-    /// that are set, the later ones going before the earlier ones.
+    /// What every command sees: of `process` those named in `usual`, of `lookup` those that are
+    /// passed, and those that are set, the later ones going before the earlier ones.
     pub fn environment(
         &self,
         usual: &[&str],

@@ -25,7 +25,8 @@ pub enum Severity {
     Inactive,
     /// It works, though perhaps not as meant.
     Warning,
-    /// It breaks a rule; the agent runs all the same, without what is wrong. `stead check` fails on it.
+    /// It breaks a rule; the agent runs all the same, without what is wrong. `stead check` fails on
+    /// it.
     Lax,
     /// The workspace is not opened because of it.
     Error,

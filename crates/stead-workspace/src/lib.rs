@@ -1,7 +1,8 @@
 //! A directory becomes an agent, read from plain files.
 //!
-//! A folder is opened as a [`Workspace`]: its [`Layout`] is detected, and whichever it is, the module of that layout
-//! gives one [`Definition`] of the agent. What is wrong is a [`Finding`] with its file, line and column.
+//! A folder is opened as a [`Workspace`]: its [`Layout`] is detected, and whichever it is, the
+//! module of that layout gives one [`Definition`] of the agent. What is wrong is a [`Finding`] with
+//! its file, line and column.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -20,7 +21,8 @@
 //! ```
 //!
 //! - [`AgentConfig`]: the settings. [`Document`]: any settings file, whose values know their place.
-//! - [`Section`], [`Prompt`]: what the model is told. [`Reader`]: files that are read for every turn.
+//! - [`Section`], [`Prompt`]: what the model is told. [`Reader`]: files that are read for every
+//!   turn.
 //! - [`skills`]: the Agent Skills standard. [`Place`]: where the tree and its sessions lie.
 
 mod approval;

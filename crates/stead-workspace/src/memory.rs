@@ -10,11 +10,13 @@ use stead_model::ModelName;
 pub struct MemorySettings {
     /// Tokens of `MEMORY.md` in the prompt (default 8000); the newest are kept.
     pub max_tokens: u32,
-    /// Whether facts are extracted from what was said, after each run. Left out, the layout decides.
+    /// Whether facts are extracted from what was said, after each run. Left out, the layout
+    /// decides.
     pub flush: Option<bool>,
     /// The model that extracts and merges facts, as `provider:model`; left out, the agent's own.
     pub model: Option<String>,
-    /// Minutes between two merges of new facts into `MEMORY.md` (default 30, 0 = after every extraction).
+    /// Minutes between two merges of new facts into `MEMORY.md` (default 30, 0 = after every
+    /// extraction).
     pub consolidate_minutes: u32,
     /// Days after which the facts of a day move to `memory/archive/` (default 90).
     pub archive_days: u32,

@@ -8,13 +8,14 @@ use stead_vfs::{PathError, VPath};
 /// A result that is no longer than its own preview is not worth a file.
 const LEAST_TOKENS: u64 = 1_000;
 
-/// The folder that holds what the sessions of `agent` have offloaded, one folder each, where runtime state lies below
-/// `runtime`.
+/// The folder that holds what the sessions of `agent` have offloaded, one folder each, where
+/// runtime state lies below `runtime`.
 pub fn offload_folder(runtime: &VPath, agent: &AgentId) -> Result<VPath, PathError> {
     runtime.join(&format!("agents/{agent}/offload"))
 }
 
-/// When a text is too long for the conversation, so that a file holds it and the conversation only its two ends.
+/// When a text is too long for the conversation, so that a file holds it and the conversation only
+/// its two ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OffloadSettings {

@@ -1,5 +1,5 @@
-//! Where sections stand in the prompt: what changes seldom comes first, so that the beginning of a request
-//! stays the same from turn to turn.
+//! Where sections stand in the prompt: what changes seldom comes first, so that the beginning of a
+//! request stays the same from turn to turn.
 
 /// What the harness says of itself.
 pub const BASE: u16 = 100;

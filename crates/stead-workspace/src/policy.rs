@@ -16,7 +16,8 @@ pub struct Policy {
     pub tool_timeout_seconds: u64,
     /// How many parallel-safe calls of one step run at once (default 8; 1 = one after another).
     pub parallel_tool_calls: u32,
-    /// Rounds of the same calls with the same results until the model is told (default 3, 0 = never).
+    /// Rounds of the same calls with the same results until the model is told (default 3, 0 =
+    /// never).
     pub repeat_nudge: u32,
     /// Rounds of the same calls with the same results until the run ends (default 6, 0 = never).
     pub repeat_end: u32,

@@ -27,8 +27,8 @@ impl AgentSpec {
     }
 }
 
-/// The agent that every workspace has to hand work to, unless it is switched off: like the one that hands it over, with
-/// a conversation of its own.
+/// The agent that every workspace has to hand work to, unless it is switched off: like the one that
+/// hands it over, with a conversation of its own.
 pub fn general_purpose() -> AgentSpec {
     AgentSpec {
         name: GENERAL_PURPOSE.to_owned(),
@@ -49,7 +49,8 @@ pub fn general_purpose() -> AgentSpec {
 }
 
 impl Definition {
-    /// The same workspace as `spec` finds it: its words, model, bounds and tools in the place of the main agent's.
+    /// The same workspace as `spec` finds it: its words, model, bounds and tools in the place of
+    /// the main agent's.
     pub fn as_agent(&self, spec: &AgentSpec, part: Part) -> Self {
         let mut role = self.clone();
         role.agents.insert(spec.name.clone(), spec.clone());

@@ -2,7 +2,8 @@
 
 use croner::parser::{CronParser, Seconds, Year};
 
-/// What is wrong with a schedule, if it is none: five fields, minute to weekday, of which 0 and 7 are Sunday.
+/// What is wrong with a schedule, if it is none: five fields, minute to weekday, of which 0 and 7
+/// are Sunday.
 pub(crate) fn schedule_problem(text: &str) -> Option<String> {
     let fields = text.split_whitespace().count();
     if fields != 5 {

@@ -11,8 +11,8 @@ use stead_search::{Embed, EmbedError};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SearchSettings {
-    /// What tells the meaning of texts, beside their words: `provider:model`, or a map of settings with `name:`. Left
-    /// out, words alone are ranked, and no key is needed.
+    /// What tells the meaning of texts, beside their words: `provider:model`, or a map of settings
+    /// with `name:`. Left out, words alone are ranked, and no key is needed.
     #[serde(deserialize_with = "embedding")]
     #[schemars(with = "Option<NameOrSettings>")]
     pub embedding: Option<EmbeddingSettings>,
@@ -70,8 +70,8 @@ fn embedding<'de, D: Deserializer<'de>>(
     deserializer.deserialize_any(Given)
 }
 
-/// Tells the meaning of texts by asking an endpoint. One that cannot be asked is no reason not to open a workspace:
-/// searches go by words, and say why.
+/// Tells the meaning of texts by asking an endpoint. One that cannot be asked is no reason not to
+/// open a workspace: searches go by words, and say why.
 #[derive(Debug)]
 pub struct Meaning {
     name: String,

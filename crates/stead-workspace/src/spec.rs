@@ -69,7 +69,8 @@ pub struct AgentSpec {
     pub isolation: Isolation,
     /// Its prompt.
     pub prompt: String,
-    /// What is said beside it or in its place, where the layout composes prompts; empty = its prompt alone.
+    /// What is said beside it or in its place, where the layout composes prompts; empty = its
+    /// prompt alone.
     pub texts: Vec<FixedText>,
     /// Whether it works in the background unless told otherwise.
     pub background: bool,

@@ -58,7 +58,8 @@ const STANDARD_SKILLS: &str = ".agents/skills";
 /// Where skills for all workspaces lie in a person's own folder.
 const GLOBAL_SKILLS: [&str; 2] = [".stead/skills", STANDARD_SKILLS];
 
-/// Values of variables in `tools.json`, to be kept out of journals. What is wrong with the file is told by a turn.
+/// Values of variables in `tools.json`, to be kept out of journals. What is wrong with the file is
+/// told by a turn.
 async fn secrets_of_tools(
     files: &Arc<dyn Vfs>,
     definition: &Definition,
@@ -200,8 +201,8 @@ impl Workspace {
         &self.definition.config
     }
 
-    /// The agents that work can be handed to, as they are now in `files`; those in `own` hide others of their
-    /// name.
+    /// The agents that work can be handed to, as they are now in `files`; those in `own` hide
+    /// others of their name.
     pub async fn subagents(
         &self,
         files: &dyn Vfs,
@@ -272,10 +273,12 @@ impl Workspace {
         spec
     }
 
-    /// Every profile, as they are now in `files`: those that are built in, the workspace's, and those that the program
-    /// gives. `known` says of a tool that is in no table whether there is one of that name.
+    /// Every profile, as they are now in `files`: those that are built in, the workspace's, and
+    /// those that the program gives. `known` says of a tool that is in no table whether there is
+    /// one of that name.
     ///
-    /// They say what may not be called, so `files` must be bare: a rule that hides them must not undo them.
+    /// They say what may not be called, so `files` must be bare: a rule that hides them must not
+    /// undo them.
     pub async fn profiles(
         &self,
         files: &dyn Vfs,
@@ -423,8 +426,8 @@ impl Workspace {
         ToolsConfig::check(path.as_str(), &read.text, &known)
     }
 
-    /// Every folder of skills, lowest first: those that all workspaces share, those of the standard's own folder,
-    /// those that were installed, the workspace's, and the user's own.
+    /// Every folder of skills, lowest first: those that all workspaces share, those of the
+    /// standard's own folder, those that were installed, the workspace's, and the user's own.
     pub async fn skill_layers(
         &self,
         trees: SkillTrees<'_>,

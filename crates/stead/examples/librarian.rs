@@ -1,4 +1,5 @@
-//! An agent with a tool of its own, in a folder of its own. Runs without a key: a script plays the model.
+//! An agent with a tool of its own, in a folder of its own. Runs without a key: a script plays the
+//! model.
 //!
 //!     cargo run --example librarian
 

@@ -1,5 +1,5 @@
-//! Rules of the house that no compiler knows: which way the arrows go, how long a file may be, and which
-//! doors lead outside.
+//! Rules of the house that no compiler knows: which way the arrows go, how long a file may be, and
+//! which doors lead outside.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,6 @@
-//! `stead chat` on a pseudo-terminal, as a person sees it. What the unit tests cannot show: that keys
-//! arrive, that the run and the screen go on side by side, and that the terminal is given back.
+//! `stead chat` on a pseudo-terminal, as a person sees it. What the unit tests cannot show: that
+//! keys arrive, that the run and the screen go on side by side, and that the terminal is given
+//! back.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

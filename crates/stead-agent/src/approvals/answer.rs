@@ -159,8 +159,8 @@ pub(super) struct Weighed {
 }
 
 impl Session {
-    /// Answers questions, all or none of them: durable on return, from whichever process. The run does not go on by
-    /// itself.
+    /// Answers questions, all or none of them: durable on return, from whichever process. The run
+    /// does not go on by itself.
     pub async fn answer(
         &mut self,
         replies: &[Reply],
@@ -214,8 +214,8 @@ impl Session {
         })
     }
 
-    /// Keeps what was allowed for good, after the answers are on record: a rule without its answer would be worse than
-    /// an answer without its rule.
+    /// Keeps what was allowed for good, after the answers are on record: a rule without its answer
+    /// would be worse than an answer without its rule.
     pub(super) async fn keep(
         &mut self,
         weighed: &[Weighed],
@@ -327,7 +327,8 @@ impl Session {
         Some((judged.tool.clone(), offer(&*tool, at.1, judged).await?))
     }
 
-    /// Changed arguments must be arguments of the tool, hold no secret, and be none that a rule forbids.
+    /// Changed arguments must be arguments of the tool, hold no secret, and be none that a rule
+    /// forbids.
     async fn check_edit(
         &self,
         at: (&Registry, &dyn Vfs),
@@ -370,7 +371,8 @@ impl Session {
     }
 }
 
-/// Checks an answer against its question. None if the call is not asked about; no decision if it is to wait.
+/// Checks an answer against its question. None if the call is not asked about; no decision if it is
+/// to wait.
 pub(super) fn check(
     run: &RunId,
     Pending { call, state }: &Pending,

@@ -77,7 +77,8 @@ impl Agent {
         Some(text)
     }
 
-    /// Whether what someone answers instead of a result brings in words that nobody here vouches for.
+    /// Whether what someone answers instead of a result brings in words that nobody here vouches
+    /// for.
     pub(crate) fn responds_from_outside(&self, tools: &Registry, call: &ToolCall) -> bool {
         let tool = tools
             .find(&call.name)
@@ -86,7 +87,8 @@ impl Agent {
     }
 }
 
-/// The verdict on a call as it is put to a person: what the client carries out is asked about even if it is allowed.
+/// The verdict on a call as it is put to a person: what the client carries out is asked about even
+/// if it is allowed.
 pub(crate) fn asked(tool: &dyn Tool, verdict: Verdict) -> Verdict {
     match (tool.hands(), verdict.kind) {
         (Hands::Client, VerdictKind::Allow) => Verdict::ask(BY_CLIENT),

@@ -10,8 +10,8 @@ use stead_tools::Registry;
 use stead_vfs::Vfs;
 
 impl Live<'_> {
-    /// Asks whoever is there about all open questions of the step at once. False if one must wait; answers to the
-    /// others are on record.
+    /// Asks whoever is there about all open questions of the step at once. False if one must wait;
+    /// answers to the others are on record.
     pub(crate) async fn decide(&mut self, calls: Vec<Pending>) -> Result<bool, Stop> {
         if self.is_steered() {
             return self.leave_unasked(&calls).await;

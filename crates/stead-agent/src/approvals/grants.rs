@@ -78,7 +78,8 @@ impl Agent {
         made.await
     }
 
-    /// Takes a rule back: from the next run on its calls ask again. `id` may be the beginning of one.
+    /// Takes a rule back: from the next run on its calls ask again. `id` may be the beginning of
+    /// one.
     pub async fn revoke(&self, owner: &Owner, id: &str) -> Result<Grant, AgentError> {
         let state = self.parts.place.state(owner);
         let gone = ledger::change(

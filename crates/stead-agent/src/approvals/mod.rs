@@ -1,7 +1,8 @@
 //! Questions to people: what is shown of a call, who may answer, and what an answer comes to.
 //!
-//! `asking` makes a question, `open` finds those that wait, `answer` takes answers from any process, `decide` those of
-//! whoever is there while the run waits, `grants` keeps what people allowed for good.
+//! `asking` makes a question, `open` finds those that wait, `answer` takes answers from any
+//! process, `decide` those of whoever is there while the run waits, `grants` keeps what people
+//! allowed for good.
 
 mod answer;
 mod asking;

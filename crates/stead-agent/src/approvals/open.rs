@@ -85,8 +85,8 @@ impl Session {
 }
 
 impl Agent {
-    /// All questions that wait in sessions of `owner`, those of subagents included; newest session first. Only sessions
-    /// with an open run are read.
+    /// All questions that wait in sessions of `owner`, those of subagents included; newest session
+    /// first. Only sessions with an open run are read.
     pub async fn approvals(
         self: &Arc<Self>,
         owner: &Owner,

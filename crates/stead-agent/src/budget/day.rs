@@ -7,7 +7,8 @@ use stead_core::{Account, Allowance, Cap, Estimate, Grant, Span};
 use stead_store::{DocVersion, Signature, StoreError};
 use stead_workspace::State;
 
-/// How long a call on its way is waited for. A process of this machine that is gone gives its own back at once.
+/// How long a call on its way is waited for. A process of this machine that is gone gives its own
+/// back at once.
 const HOLD_MS: i64 = 30 * 60 * 1000;
 
 /// The limit of a day.

@@ -1,4 +1,5 @@
-//! A small document that many processes change: read, changed and written again until nobody came between.
+//! A small document that many processes change: read, changed and written again until nobody came
+//! between.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -1,8 +1,8 @@
 //! Money and tokens: reserved before a call, settled after it.
 //!
-//! A [`Budget`] belongs to one run and is shared by all that ask a model for it: the run itself, its summaries, and
-//! those it hands work to. What a run and its session may spend is counted here; what a day may, in a document that
-//! all processes of the owner share.
+//! A [`Budget`] belongs to one run and is shared by all that ask a model for it: the run itself,
+//! its summaries, and those it hands work to. What a run and its session may spend is counted here;
+//! what a day may, in a document that all processes of the owner share.
 
 mod day;
 pub(crate) mod ledger;
@@ -113,7 +113,8 @@ impl Budget {
     }
 }
 
-/// What is held back for one call. One that is merely dropped stays held, for as long as the process lives.
+/// What is held back for one call. One that is merely dropped stays held, for as long as the
+/// process lives.
 #[derive(Debug)]
 #[must_use = "what is reserved must be settled, released or kept"]
 pub struct Reservation {
@@ -124,7 +125,8 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Tokens of the longest answer that may be asked for, without thinking; none if nothing is limited.
+    /// Tokens of the longest answer that may be asked for, without thinking; none if nothing is
+    /// limited.
     pub fn answer_tokens(&self) -> Option<u32> {
         self.budget
             .is_limited()
@@ -138,7 +140,8 @@ impl Reservation {
             .map(|(span, unit): (Span, Unit)| setting(span, unit))
     }
 
-    /// The call is done: what it really used counts. A provider that tells nothing did not work for nothing.
+    /// The call is done: what it really used counts. A provider that tells nothing did not work for
+    /// nothing.
     pub async fn settle(self, usage: &Usage, cost: Option<Usd>) -> Result<(), StoreError> {
         if *usage == Usage::default() {
             return self.keep().await;

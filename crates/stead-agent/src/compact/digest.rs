@@ -1,4 +1,5 @@
-//! What stands for older messages when no model summarised them: less than a summary, and never wrong.
+//! What stands for older messages when no model summarised them: less than a summary, and never
+//! wrong.
 
 use super::transcript::cut;
 use std::collections::BTreeSet;

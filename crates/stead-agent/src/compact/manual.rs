@@ -6,8 +6,8 @@ use stead_core::{Cause, Compaction, Entry, Pin, Room, RunId};
 use stead_store::Wait;
 
 impl Session {
-    /// Makes the context smaller between two runs: a summary stands for all but the newest messages. `focus` is what
-    /// it must keep above all. None if there is nothing to leave out.
+    /// Makes the context smaller between two runs: a summary stands for all but the newest
+    /// messages. `focus` is what it must keep above all. None if there is nothing to leave out.
     pub async fn compact(
         &mut self,
         focus: Option<String>,
@@ -48,8 +48,8 @@ impl Session {
         }))
     }
 
-    /// Pins the input of turn `turn` (from 1), so that it is shown word for word whatever else is left out; or no
-    /// longer.
+    /// Pins the input of turn `turn` (from 1), so that it is shown word for word whatever else is
+    /// left out; or no longer.
     pub async fn pin(&mut self, turn: usize, pinned: Pinned, wait: Wait) -> Result<(), AgentError> {
         let (mut writer, _) = self.take(wait, Missing::Fail).await?;
         let written = match self.rewind_point(turn) {

@@ -1,9 +1,10 @@
-//! Making room: when the context is full, the model is shown less of the conversation. The journal stays as it is;
-//! a compaction is one more entry in it.
+//! Making room: when the context is full, the model is shown less of the conversation. The journal
+//! stays as it is; a compaction is one more entry in it.
 //!
-//! What to leave out is planned in `stead-core` ([`SessionState::plan`](stead_core::SessionState::plan)); here the
-//! plan is carried out, and a summary is asked for where one is needed. A summary that cannot be had is replaced by
-//! a digest made without a model: nothing that a model does or fails to do can stop a run or lose a word.
+//! What to leave out is planned in `stead-core`
+//! ([`SessionState::plan`](stead_core::SessionState::plan)); here the plan is carried out, and a
+//! summary is asked for where one is needed. A summary that cannot be had is replaced by a digest
+//! made without a model: nothing that a model does or fails to do can stop a run or lose a word.
 
 mod digest;
 mod manual;
@@ -76,7 +77,8 @@ impl Live<'_> {
         if state.used_tokens(room.head) <= room.limit && !crowded {
             return Ok(());
         }
-        // A number of messages is brought down by a summary only, and by one that covers most of them.
+        // A number of messages is brought down by a summary only, and by one that covers most of
+        // them.
         let plan = match crowded {
             true => state.plan_summary(&Room {
                 keep: room.keep.min(state.context_tokens() / 4),
@@ -89,7 +91,8 @@ impl Live<'_> {
             .map(drop)
     }
 
-    /// Leaves something out because a provider said that the request does not fit. An error if nothing can be.
+    /// Leaves something out because a provider said that the request does not fit. An error if
+    /// nothing can be.
     pub(crate) async fn recover(&mut self, words: String) -> Result<(), Stop> {
         if !self.may_compact() {
             let hint = "compaction is off (`compaction:`, `disable:`)";
@@ -105,7 +108,8 @@ impl Live<'_> {
             .min(self.session.window().unwrap_or(u64::MAX))
             .min(used);
         let Room { limit, keep, head } = self.room(window);
-        // The prompt and the tools stay, however large they are: a part of the conversation must go.
+        // The prompt and the tools stay, however large they are: a part of the conversation must
+        // go.
         let talk = used.saturating_sub(head);
         let room = Room {
             limit: limit.min(used / 4 * 3),
@@ -155,8 +159,8 @@ impl Live<'_> {
             return Ok(false);
         }
         if let Plan::Summarise(view) = &plan {
-            // What is about to be covered is looked through for what to remember; a queue that cannot be written loses
-            // nothing, for the next job begins where the last one ended.
+            // What is about to be covered is looked through for what to remember; a queue that
+            // cannot be written loses nothing, for the next job begins where the last one ended.
             let _ = self
                 .session
                 .agent
@@ -246,7 +250,8 @@ impl Live<'_> {
         Ok(true)
     }
 
-    /// Keeps the conversation where the layout keeps conversations. The journal has it, so that a failure loses nothing.
+    /// Keeps the conversation where the layout keeps conversations. The journal has it, so that a
+    /// failure loses nothing.
     async fn archive(&mut self, cause: Cause) {
         let tag = match cause {
             Cause::Manual => ArchiveTag::Compact,

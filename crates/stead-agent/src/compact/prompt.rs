@@ -50,7 +50,8 @@ pub(super) fn request(own: Option<&str>, focus: Option<&str>) -> String {
     text
 }
 
-/// A summary with all of its sections: what came without any is the state, and files that a model forgot are added.
+/// A summary with all of its sections: what came without any is the state, and files that a model
+/// forgot are added.
 pub(super) fn completed(text: &str, files: &[String]) -> String {
     let text = text.trim();
     let has = |section: &str| {
@@ -82,7 +83,8 @@ pub(super) fn completed(text: &str, files: &[String]) -> String {
     whole
 }
 
-/// The window that a refusal names: `maximum context length is 8192 tokens`, `200015 tokens > 200000 maximum`.
+/// The window that a refusal names: `maximum context length is 8192 tokens`, `200015 tokens >
+/// 200000 maximum`.
 pub(super) fn told_window(words: &str) -> Option<u64> {
     let lower = words.to_lowercase().replace([',', '_'], "");
     let numbers = numbers(&lower);

@@ -122,7 +122,8 @@ impl Summariser<'_> {
         self.in_pieces(covered, words).await
     }
 
-    /// The conversation as it is with one more message: a provider has nearly all of it in its cache.
+    /// The conversation as it is with one more message: a provider has nearly all of it in its
+    /// cache.
     async fn extended(&self, words: &str, size: u64) -> Result<(String, Asked), ModelError> {
         let agent = &self.session.agent;
         let mut messages = self.messages.clone();
@@ -139,7 +140,8 @@ impl Summariser<'_> {
         read(agent, &*agent.parts.model, reply, self.params.caching)
     }
 
-    /// Asks within the budget: what a summary may cost is reserved before, and what it did cost settled after.
+    /// Asks within the budget: what a summary may cost is reserved before, and what it did cost
+    /// settled after.
     async fn complete(
         &self,
         model: &dyn Model,
@@ -155,7 +157,8 @@ impl Summariser<'_> {
         };
         let refused = |error: BudgetError| ModelError::Quota(error.to_string());
         let reservation = self.budget.reserve(estimate).await.map_err(refused)?;
-        // Left alone where nothing is limited, for the request is to begin with the bytes of the one before it.
+        // Left alone where nothing is limited, for the request is to begin with the bytes of the
+        // one before it.
         request.params.max_output_tokens = reservation
             .answer_tokens()
             .or(request.params.max_output_tokens);
@@ -175,8 +178,8 @@ impl Summariser<'_> {
         reply
     }
 
-    /// The conversation as text, piece by piece, each with the summary so far. A piece that a model finds too long is
-    /// halved.
+    /// The conversation as text, piece by piece, each with the summary so far. A piece that a model
+    /// finds too long is halved.
     async fn in_pieces(&self, covered: usize, words: &str) -> Result<(String, Asked), ModelError> {
         let agent = &self.session.agent;
         let model = agent.parts.compactor.as_ref().unwrap_or(&agent.parts.model);

@@ -1,4 +1,5 @@
-//! The conversation as a text for a summariser that does not share the agent's context, in pieces that it can take.
+//! The conversation as a text for a summariser that does not share the agent's context, in pieces
+//! that it can take.
 
 use stead_core::{Block, Message, ToolResult, Turn, text_tokens};
 
@@ -58,7 +59,8 @@ fn words(content: &[Block]) -> String {
     said.collect::<Vec<_>>().join("\n")
 }
 
-/// Pieces of at most about `most` tokens, cut between messages; a message that is larger alone is cut itself.
+/// Pieces of at most about `most` tokens, cut between messages; a message that is larger alone is
+/// cut itself.
 pub(super) fn pieces(turns: &[Turn], most: u64) -> Vec<String> {
     let mut pieces: Vec<(String, u64)> = Vec::new();
     for turn in turns {

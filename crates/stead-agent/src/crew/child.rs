@@ -86,7 +86,8 @@ impl Crew {
             Ended::Cancelled => record.status = TaskStatus::Cancelled,
         }
         record.last_updated_at = jiff::Timestamp::now();
-        // Nothing is lost if this fails: the session of the task has it, and the next look at it finds it.
+        // Nothing is lost if this fails: the session of the task has it, and the next look at it
+        // finds it.
         let _ = self.records.put(record).await;
     }
 

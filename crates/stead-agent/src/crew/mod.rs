@@ -1,8 +1,9 @@
 //! Those who work for a session: agents of the workspace that it hands tasks to.
 //!
-//! Each works in a session of its own, with its own journal, context, tools and model, under the ceiling of the one that
-//! handed the task over. It may be waited for or not; one that is waited for too long goes on in the background. When it
-//! is done, its parent is told once: by the result of the call, or by a notice before the next question to the model.
+//! Each works in a session of its own, with its own journal, context, tools and model, under the
+//! ceiling of the one that handed the task over. It may be waited for or not; one that is waited
+//! for too long goes on in the background. When it is done, its parent is told once: by the result
+//! of the call, or by a notice before the next question to the model.
 
 mod bound;
 mod child;
@@ -166,7 +167,8 @@ impl Crew {
         })
     }
 
-    /// The tasks that wait for a person's decision, and those that others who worked for it handed over.
+    /// The tasks that wait for a person's decision, and those that others who worked for it handed
+    /// over.
     pub(crate) fn waiting(&self) -> BoxFuture<'_, Vec<WaitingTask>> {
         Box::pin(async move {
             let mut all = Vec::new();
@@ -174,7 +176,8 @@ impl Crew {
                 if task.status.is_final() {
                     let below =
                         Self::new(self.home.clone(), self.owner.clone(), task.sub_session_id);
-                    // What is on record there may be older than the answer. What cannot be read is told where it is used.
+                    // What is on record there may be older than the answer. What cannot be read is
+                    // told where it is used.
                     if below.recover().await.is_ok() {
                         all.extend(below.waiting().await);
                     }

@@ -35,8 +35,8 @@ pub enum Wait {
 }
 
 impl Crew {
-    /// Sets an agent to work on a task. Gives the record as it was then, and whether to wait; an error says what to do
-    /// instead.
+    /// Sets an agent to work on a task. Gives the record as it was then, and whether to wait; an
+    /// error says what to do instead.
     pub async fn hand_over(self: &Arc<Self>, order: Order) -> Result<(TaskRecord, Wait), String> {
         let now = self
             .now()
@@ -163,7 +163,8 @@ impl Crew {
         )
     }
 
-    /// The agent of this name, if the one that acts may hand it work; without a name, whom it would be.
+    /// The agent of this name, if the one that acts may hand it work; without a name, whom it would
+    /// be.
     async fn find(
         &self,
         now: &Now,

@@ -1,7 +1,9 @@
-//! What is known of the tasks that a session handed to others: `agents/<agent>/tasks/<session>.json`.
+//! What is known of the tasks that a session handed to others:
+//! `agents/<agent>/tasks/<session>.json`.
 //!
-//! A map from task to record, with the names that AgentScope gives its fields. Derived, in the sense that the journals of
-//! both sessions have all of it; kept, so that one look tells how tasks stand.
+//! A map from task to record, with the names that AgentScope gives its fields. Derived, in the
+//! sense that the journals of both sessions have all of it; kept, so that one look tells how tasks
+//! stand.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -6,7 +6,8 @@ use stead_core::{Allowance, CallState, Outcome, SessionState};
 use stead_store::{StoreError, Wait};
 
 impl Crew {
-    /// Brings the record of every task that is not at work here up to date. Nothing is begun again by itself.
+    /// Brings the record of every task that is not at work here up to date. Nothing is begun again
+    /// by itself.
     pub(crate) async fn recover(&self) -> Result<(), String> {
         self.records
             .reload()
@@ -83,8 +84,8 @@ impl Crew {
         Some(task)
     }
 
-    /// A result, if it is what the definition of the agent asks for. Whoever answered a question and let it go on did not
-    /// know that.
+    /// A result, if it is what the definition of the agent asks for. Whoever answered a question
+    /// and let it go on did not know that.
     async fn fits(&self, agent: &str, text: String) -> Result<String, String> {
         let files = self
             .home

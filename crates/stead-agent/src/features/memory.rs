@@ -114,7 +114,8 @@ impl Memory {
     }
 }
 
-/// The newest lines that come to at most `limit` bytes without their sources, and how many bytes come before them.
+/// The newest lines that come to at most `limit` bytes without their sources, and how many bytes
+/// come before them.
 fn newest(text: &str, limit: u64) -> (String, u64) {
     let mut lines: Vec<String> = Vec::new();
     let (mut used, mut start) = (0, text.len());

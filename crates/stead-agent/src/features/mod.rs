@@ -1,7 +1,7 @@
 //! Capabilities of the harness, one module each.
 //!
-//! A [`Feature`] contributes tools and sections of the prompt. Features never call each other: they meet in
-//! the journal and in the files. Adding one is its module and one line in [`all`].
+//! A [`Feature`] contributes tools and sections of the prompt. Features never call each other: they
+//! meet in the journal and in the files. Adding one is its module and one line in [`all`].
 
 mod base;
 mod context;
@@ -121,8 +121,9 @@ impl TurnCx<'_> {
         self.tool_names.iter().any(|known| known == name) && self.allows_tool(name)
     }
 
-    /// Whether the lists and the model's profiles let a tool of this canonical name be. Who is in plan mode can write a
-    /// plan and offer it, whatever else it may do; only lists that deny say no to that.
+    /// Whether the lists and the model's profiles let a tool of this canonical name be. Who is in
+    /// plan mode can write a plan and offer it, whatever else it may do; only lists that deny say
+    /// no to that.
     pub fn allows_tool(&self, name: &str) -> bool {
         let plans = self.planning && matches!(name, "plan_write" | "plan_exit");
         let listed = self
@@ -153,8 +154,9 @@ impl TurnCx<'_> {
     }
 }
 
-/// The folder `<userId>/`, if it holds a user's own versions of parts of the workspace and nothing else: an ordinary
-/// folder that happens to have the name of a user is none. Whoever gave no name has none either.
+/// The folder `<userId>/`, if it holds a user's own versions of parts of the workspace and nothing
+/// else: an ordinary folder that happens to have the name of a user is none. Whoever gave no name
+/// has none either.
 pub async fn own_folder(owner: &Owner, files: &dyn Vfs) -> Option<VPath> {
     /// What the folder of a user may hold: overrides, and what AgentScope keeps there at run time.
     const HOLDS: [&str; 9] = [

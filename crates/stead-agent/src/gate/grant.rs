@@ -58,7 +58,8 @@ impl Granted {
         }
     }
 
-    /// The narrowest rule that makes calls like this one free; none where no rule should: a person must see each.
+    /// The narrowest rule that makes calls like this one free; none where no rule should: a person
+    /// must see each.
     pub fn offer(call: &Judged) -> Option<Self> {
         if call.tainted.is_some() || call.flagged.is_some() {
             return None;

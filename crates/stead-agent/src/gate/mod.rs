@@ -1,8 +1,9 @@
 //! The gate: the one function that says Allow, Ask or Deny for a call, and why.
 //!
-//! Whoever calls (a model, a subagent, a hook, the command line), [`judge`] decides. It goes through the layers in order,
-//! and each can only narrow: what binds from above, the lists of tools, the rules for files, those for commands,
-//! approvals, and last the permission mode, which speaks where no rule does. The verdict names whatever decided.
+//! Whoever calls (a model, a subagent, a hook, the command line), [`judge`] decides. It goes
+//! through the layers in order, and each can only narrow: what binds from above, the lists of
+//! tools, the rules for files, those for commands, approvals, and last the permission mode, which
+//! speaks where no rule does. The verdict names whatever decided.
 
 mod grant;
 mod mode;
@@ -39,7 +40,8 @@ pub struct Judged {
     pub command: Option<Command>,
     /// What may be done to an attached project, if the call would change something in it.
     pub project: Option<Attached>,
-    /// What later prompts are made from and the call would change, if its session took in words from outside.
+    /// What later prompts are made from and the call would change, if its session took in words
+    /// from outside.
     pub tainted: Option<Tainted>,
     /// Why it always asks, whatever the mode, if it does.
     pub flagged: Option<String>,
@@ -173,7 +175,8 @@ pub fn judge(rules: &GateRules, terms: &Terms, call: &Judged) -> Verdict {
     verdict
 }
 
-/// The strictest verdict; those who agree give the reason together. Where nobody speaks, nothing is allowed.
+/// The strictest verdict; those who agree give the reason together. Where nobody speaks, nothing is
+/// allowed.
 fn strictest(all: impl Iterator<Item = Verdict>) -> Verdict {
     let all: Vec<Verdict> = all.collect();
     let kind = all

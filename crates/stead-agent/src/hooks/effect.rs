@@ -1,4 +1,5 @@
-//! What an answer comes to: decided from what the hook declared and what the event allows, and nothing else.
+//! What an answer comes to: decided from what the hook declared and what the event allows, and
+//! nothing else.
 
 use super::answer::{Answer, Decision, RequestPatch};
 use serde_json::Value;
@@ -169,7 +170,8 @@ fn changes(answer: &Answer) -> Vec<Change> {
     all.into_iter().flatten().collect()
 }
 
-/// Whether words for the model can be added there: never between a call and its result, nor after the end.
+/// Whether words for the model can be added there: never between a call and its result, nor after
+/// the end.
 fn takes_words(event: HookEvent) -> bool {
     match event {
         HookEvent::SessionStart

@@ -11,8 +11,9 @@ use stead_workspace::{Handler, HookSpec};
 
 /// Hands a task to an agent of the workspace.
 pub trait Delegate: Send + Sync {
-    /// What `agent` answers to `task`, or why it does not. It may do what `bound` allows and no more. Hooks of that agent
-    /// are not asked: a hook must not lead to itself. Dropping the future stops the agent.
+    /// What `agent` answers to `task`, or why it does not. It may do what `bound` allows and no
+    /// more. Hooks of that agent are not asked: a hook must not lead to itself. Dropping the future
+    /// stops the agent.
     fn ask<'a>(
         &'a self,
         agent: &'a str,
@@ -21,7 +22,8 @@ pub trait Delegate: Send + Sync {
     ) -> BoxFuture<'a, Result<String, String>>;
 }
 
-/// What hooks need of the process that asks them. What is missing makes those hooks fail that need it.
+/// What hooks need of the process that asks them. What is missing makes those hooks fail that need
+/// it.
 #[derive(Clone, Default)]
 pub struct HookGear {
     /// The folder of the workspace on this machine, in which commands are run.

@@ -42,7 +42,8 @@ impl HookInput {
         Value::Object(all)
     }
 
-    /// The same under the names that hooks of other harnesses look for: a guard that finds nothing would let all pass.
+    /// The same under the names that hooks of other harnesses look for: a guard that finds nothing
+    /// would let all pass.
     fn elsewhere(&self) -> Map<String, Value> {
         let fact = |of: &str, key: &str| self.facts.get(of).and_then(|of| of.get(key)).cloned();
         let run = self.run.as_ref().map(|run| run.as_str().into());

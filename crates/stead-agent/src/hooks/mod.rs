@@ -1,9 +1,12 @@
-//! Asking hooks: programs, addresses, models and agents that the workspace names, when something happens.
+//! Asking hooks: programs, addresses, models and agents that the workspace names, when something
+//! happens.
 //!
-//! A hook can say no, add words, and change what goes on where it declared the capability. It can never widen what is
-//! allowed: what it changed goes through validation and the gate like what a model wrote.
+//! A hook can say no, add words, and change what goes on where it declared the capability. It can
+//! never widen what is allowed: what it changed goes through validation and the gate like what a
+//! model wrote.
 //!
-//! Each is told one JSON object. Every one has `event, session, run, agent, user, cwd`; beside them:
+//! Each is told one JSON object. Every one has `event, session, run, agent, user, cwd`; beside
+//! them:
 //!
 //! | event | matcher looks at | told | a no means |
 //! |---|---|---|---|

@@ -32,7 +32,8 @@ pub struct MemoryFiles {
 }
 
 impl MemoryFiles {
-    /// The memory of `workspace` in the tree `files`, as `session` sees it. None if its layout has none.
+    /// The memory of `workspace` in the tree `files`, as `session` sees it. None if its layout has
+    /// none.
     pub fn of(workspace: &Workspace, session: &SessionId, files: Arc<dyn Vfs>) -> Option<Self> {
         let tree = &workspace.definition.tree;
         if tree.memory.is_none() && tree.days.is_none() {

@@ -1,7 +1,7 @@
 //! Finding what was remembered and what was said: one index, kept in step with files and journals.
 //!
-//! The index is brought up to date by each search, from what changed since the last: there is no other moment at
-//! which it must be told, and nothing is lost if it is deleted.
+//! The index is brought up to date by each search, from what changed since the last: there is no
+//! other moment at which it must be told, and nothing is lost if it is deleted.
 
 mod dates;
 mod journal;
@@ -89,7 +89,8 @@ impl Lookup {
         self.filled(What::Session(sessions, id), query).await
     }
 
-    /// Forgets sessions that are gone and gives back their space. An index that was never made stays so.
+    /// Forgets sessions that are gone and gives back their space. An index that was never made
+    /// stays so.
     pub async fn tidy(&self, sessions: &dyn Sessions) -> Result<(), LookupError> {
         if !self.index.is_made() {
             return Ok(());
@@ -157,7 +158,8 @@ impl Agent {
         )
     }
 
-    /// The memory of `owner` outside any session, as far as the rules show it. None if the layout has none.
+    /// The memory of `owner` outside any session, as far as the rules show it. None if the layout
+    /// has none.
     pub fn memory_files(&self, owner: &Owner) -> Option<MemoryFiles> {
         let session = SessionId::outside();
         let files = self
@@ -168,7 +170,8 @@ impl Agent {
     }
 }
 
-/// Whether a hit was said after words from outside had come into its session: what was rewound counts, for it is found.
+/// Whether a hit was said after words from outside had come into its session: what was rewound
+/// counts, for it is found.
 async fn has_outside(sessions: &dyn Sessions, found: &Found) -> Result<bool, LookupError> {
     let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
     for hit in &found.hits {
@@ -275,8 +278,8 @@ async fn forget_gone(index: &Index, listed: &[Summary]) -> Result<(), LookupErro
     Ok(())
 }
 
-/// Brings the index up to date with one session, whose journal has `lines`. What was known of it and only grew is
-/// added to.
+/// Brings the index up to date with one session, whose journal has `lines`. What was known of it
+/// and only grew is added to.
 async fn sync_session(
     index: &Index,
     id: &SessionId,

@@ -17,8 +17,8 @@ const ANSWER_TOKENS: u64 = 8_000;
 const UNKNOWN_WINDOW: u64 = 32_000;
 
 impl Agent {
-    /// The model that extracts and merges facts: the one that was set, or else the agent's own. A script or a tape
-    /// answers only what it was made for.
+    /// The model that extracts and merges facts: the one that was set, or else the agent's own. A
+    /// script or a tape answers only what it was made for.
     pub fn memory_model(&self) -> Option<&Arc<dyn Model>> {
         let own = &self.parts.model;
         let is_asked = !["scripted:", "replay:", "none"]
@@ -38,8 +38,8 @@ impl Agent {
             / 2
     }
 
-    /// Asks for JSON, and takes nothing else for an answer. What it costs is taken from the day's budget, and written
-    /// down.
+    /// Asks for JSON, and takes nothing else for an answer. What it costs is taken from the day's
+    /// budget, and written down.
     pub(super) async fn ask_for<T: DeserializeOwned>(
         &self,
         home: &Home,

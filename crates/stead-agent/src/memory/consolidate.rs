@@ -1,8 +1,9 @@
 //! Merging: facts of the days become part of curated memory.
 //!
-//! As with looking through a session, what was decided is on record before anything is written, and merging the same
-//! decision twice changes nothing: a crash at any point, or a second worker, does no harm. A file that someone else
-//! changed meanwhile is read again, and the same decision is made on what it says now.
+//! As with looking through a session, what was decided is on record before anything is written, and
+//! merging the same decision twice changes nothing: a crash at any point, or a second worker, does
+//! no harm. A file that someone else changed meanwhile is read again, and the same decision is made
+//! on what it says now.
 
 use super::error::MemoryError;
 use super::fact::Fact;
@@ -108,8 +109,8 @@ impl Agent {
         Err(MemoryError::Contended(home.files.memory))
     }
 
-    /// What to do next, on record: from an earlier attempt, or decided now. None if there is nothing, or if another
-    /// worker was faster.
+    /// What to do next, on record: from an earlier attempt, or decided now. None if there is
+    /// nothing, or if another worker was faster.
     async fn plan(
         &self,
         home: &Home,
@@ -263,7 +264,8 @@ impl Home {
         Ok(self.fresh_facts().await?.len())
     }
 
-    /// Notes what is about to change, so that it can be told also after a crash. None if another worker was faster.
+    /// Notes what is about to change, so that it can be told also after a crash. None if another
+    /// worker was faster.
     async fn note(
         &self,
         plan: &Kept<Plan>,
@@ -287,7 +289,8 @@ impl Home {
         Ok(kept.filter(|kept| kept.value.generation == value.generation))
     }
 
-    /// The plan is carried out: its facts are merged, the throttle begins anew, and it is told what was done.
+    /// The plan is carried out: its facts are merged, the throttle begins anew, and it is told what
+    /// was done.
     async fn settle(
         &self,
         merged: &Option<Kept<Merged>>,

@@ -1,4 +1,5 @@
-//! Keys and passwords by their look. Those of the process are removed by value; these are other people's.
+//! Keys and passwords by their look. Those of the process are removed by value; these are other
+//! people's.
 
 /// Beginnings of keys that providers hand out, and how long a word must be to be one.
 const KEYS: [(&str, usize); 16] = [
@@ -31,7 +32,8 @@ const NAMES: [&str; 7] = [
     "private key",
 ];
 
-/// Whether a text holds something that looks like a key or a password, which must not be remembered.
+/// Whether a text holds something that looks like a key or a password, which must not be
+/// remembered.
 pub(super) fn holds_credentials(text: &str) -> bool {
     text.contains("-----BEGIN")
         || text.split(is_between).any(is_key)

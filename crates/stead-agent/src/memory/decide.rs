@@ -66,7 +66,8 @@ impl Agent {
     }
 }
 
-/// The question, and the ids behind its numbers. What is remembered is shown from its newest end, as far as it fits.
+/// The question, and the ids behind its numbers. What is remembered is shown from its newest end,
+/// as far as it fits.
 fn question(memory: &Ledger, facts: &[Fact], tokens: u64) -> (String, Vec<String>) {
     let by_hand: String = memory
         .lines()

@@ -42,8 +42,8 @@ pub(super) struct About<'a> {
 }
 
 impl Agent {
-    /// Asks for the facts in a part of a session: once about what can be trusted, and once about all of it if
-    /// something came from outside.
+    /// Asks for the facts in a part of a session: once about what can be trusted, and once about
+    /// all of it if something came from outside.
     pub(super) async fn extract(
         &self,
         home: &Home,

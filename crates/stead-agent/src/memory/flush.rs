@@ -1,8 +1,8 @@
 //! Looking through a session: what is new since the mark becomes facts of a day.
 //!
-//! The order makes a crash harmless at any point. What the model found is on record before the first fact is
-//! written, under the condition that the mark is where it was; the facts have ids and are written once; the mark
-//! moves last, and takes the record with it.
+//! The order makes a crash harmless at any point. What the model found is on record before the
+//! first fact is written, under the condition that the mark is where it was; the facts have ids and
+//! are written once; the mark moves last, and takes the record with it.
 
 use super::error::MemoryError;
 use super::extract::{About, EXTRACT};
@@ -82,8 +82,8 @@ impl Agent {
         Err(MemoryError::Contended(home.files.days))
     }
 
-    /// What the model found after the mark, on record: from an earlier attempt, or asked for now. None if the mark
-    /// moved in the meantime.
+    /// What the model found after the mark, on record: from an earlier attempt, or asked for now.
+    /// None if the mark moved in the meantime.
     async fn found(
         &self,
         owner: &Owner,
@@ -174,7 +174,8 @@ impl Agent {
     }
 }
 
-/// The entry after which a session is looked through. What a fork copied was looked through where it was said.
+/// The entry after which a session is looked through. What a fork copied was looked through where
+/// it was said.
 fn begin(first: &Line, mark: Option<Mark>) -> u64 {
     if let Some(mark) = mark.filter(|mark| mark.born == first.sum) {
         return mark.seq;

@@ -1,4 +1,5 @@
-//! Where the memory of one owner lies: files that people read, and documents that keep the progress of jobs.
+//! Where the memory of one owner lies: files that people read, and documents that keep the progress
+//! of jobs.
 
 use super::error::MemoryError;
 use super::fact::{Fact, normalised};
@@ -204,8 +205,8 @@ impl MemoryFiles {
         }
     }
 
-    /// Changes a file, and nothing that others do to it at the same time is lost: `change` is asked again for the
-    /// newest content. A content that stays the same is not written.
+    /// Changes a file, and nothing that others do to it at the same time is lost: `change` is asked
+    /// again for the newest content. A content that stays the same is not written.
     pub(crate) async fn change<T>(
         &self,
         path: &VPath,
@@ -269,7 +270,8 @@ impl MemoryFiles {
 }
 
 impl MemoryFiles {
-    /// Adds facts to those that wait for a person, but none in words that wait already or were rejected.
+    /// Adds facts to those that wait for a person, but none in words that wait already or were
+    /// rejected.
     pub(crate) async fn hold_back(&self, date: Date, facts: &[Fact]) -> Result<usize, MemoryError> {
         let mut said: HashSet<String> = HashSet::new();
         for path in [self.rejected()?, self.quarantine(date)?] {

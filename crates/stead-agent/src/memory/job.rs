@@ -56,16 +56,16 @@ impl MemoryJob {
 }
 
 impl Agent {
-    /// Whether facts are extracted at all: the layout has a memory, nothing switches it off, sessions are kept, and
-    /// there is a model to ask.
+    /// Whether facts are extracted at all: the layout has a memory, nothing switches it off,
+    /// sessions are kept, and there is a model to ask.
     pub fn flushes(&self) -> bool {
         let definition = &self.workspace().definition;
         let kept = !definition.config.disable.has(Switch::SessionPersistence);
         definition.flushes() && kept && self.memory_model().is_some()
     }
 
-    /// Sees to it that a session is looked through up to entry `seq`, by whichever process works next. Of two jobs for
-    /// the same entry the second finds the mark there and does nothing.
+    /// Sees to it that a session is looked through up to entry `seq`, by whichever process works
+    /// next. Of two jobs for the same entry the second finds the mark there and does nothing.
     pub async fn enqueue_flush(
         &self,
         owner: &Owner,

@@ -1,4 +1,5 @@
-//! A file of facts, line by line. What is not one of our facts is a person's, and stays as it is to the byte.
+//! A file of facts, line by line. What is not one of our facts is a person's, and stays as it is to
+//! the byte.
 
 use super::fact::Fact;
 use std::collections::HashSet;

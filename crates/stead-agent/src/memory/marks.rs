@@ -1,5 +1,5 @@
-//! What is kept about the progress of jobs. Every document is changed under its version, so that of two workers
-//! only one goes on from any point.
+//! What is kept about the progress of jobs. Every document is changed under its version, so that of
+//! two workers only one goes on from any point.
 
 use super::error::MemoryError;
 use super::fact::Source;
@@ -20,8 +20,8 @@ pub(super) struct Mark {
     pub(super) born: ChainSum,
 }
 
-/// What a model found in a part of a session, on record before anything is written: whoever goes on after a crash
-/// goes on with the same facts.
+/// What a model found in a part of a session, on record before anything is written: whoever goes on
+/// after a crash goes on with the same facts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Extraction {
     /// The mark it begins after.

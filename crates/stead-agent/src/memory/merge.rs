@@ -1,5 +1,5 @@
-//! How new facts become part of curated memory. Pure: the same memory, facts and decision give the same text, and
-//! doing it twice is the same as once.
+//! How new facts become part of curated memory. Pure: the same memory, facts and decision give the
+//! same text, and doing it twice is the same as once.
 
 use super::fact::{Fact, normalised, one_line, without_sources};
 use super::ledger::Ledger;
@@ -94,9 +94,9 @@ impl Merge {
     }
 }
 
-/// Merges `facts` into the memory `text`. Lines that a person wrote stay as they are. Every fact is used, or
-/// dropped because of another that stays, or added as it is; those in `away` were put away before. Beyond
-/// `max_tokens` the oldest machine-written bullets leave.
+/// Merges `facts` into the memory `text`. Lines that a person wrote stay as they are. Every fact is
+/// used, or dropped because of another that stays, or added as it is; those in `away` were put away
+/// before. Beyond `max_tokens` the oldest machine-written bullets leave.
 pub(super) fn apply(
     text: &str,
     facts: &[Fact],

@@ -1,13 +1,15 @@
-//! Long-term memory: facts with their sources in plain files, found in what was said and merged over time.
+//! Long-term memory: facts with their sources in plain files, found in what was said and merged
+//! over time.
 //!
-//! After a run a job goes to a durable queue, and the reply does not wait for it. Whoever works next looks through
-//! the journal from the session's mark on ([`Agent::flush`](crate::Agent::flush)), and what the model finds is added
-//! to `memory/YYYY-MM-DD.md`. From time to time new facts are merged into `MEMORY.md`
-//! ([`Agent::consolidate`](crate::Agent::consolidate)). What came from outside goes to `memory/quarantine/`, where
-//! neither a prompt nor a merge sees it until a person approves.
+//! After a run a job goes to a durable queue, and the reply does not wait for it. Whoever works
+//! next looks through the journal from the session's mark on
+//! ([`Agent::flush`](crate::Agent::flush)), and what the model finds is added to
+//! `memory/YYYY-MM-DD.md`. From time to time new facts are merged into `MEMORY.md`
+//! ([`Agent::consolidate`](crate::Agent::consolidate)). What came from outside goes to
+//! `memory/quarantine/`, where neither a prompt nor a merge sees it until a person approves.
 //!
-//! Read in this order: `fact` and `ledger` (the files), `transcript` (what is trusted), `flush`, `merge` and
-//! `consolidate`, `work`.
+//! Read in this order: `fact` and `ledger` (the files), `transcript` (what is trusted), `flush`,
+//! `merge` and `consolidate`, `work`.
 
 mod ask;
 mod consolidate;

@@ -208,7 +208,8 @@ impl Agent {
         Ok(records)
     }
 
-    /// Moves facts that wait to the file of their day, or to those that were rejected. `by` is who said so.
+    /// Moves facts that wait to the file of their day, or to those that were rejected. `by` is who
+    /// said so.
     pub async fn memory_decide(
         &self,
         owner: &Owner,
@@ -250,7 +251,8 @@ impl Agent {
                 }
                 Review::Reject => (fact.noted("rejected_by", by), home.files.rejected()?),
             };
-            // First there, then gone from here: a crash in between leaves both, and the next try removes one.
+            // First there, then gone from here: a crash in between leaves both, and the next try
+            // removes one.
             home.files.append(&to, &[fact]).await?;
             home.files.take(&placed.path, &placed.id).await?;
         }
@@ -302,7 +304,8 @@ impl MemoryFiles {
         .await
     }
 
-    /// Moves what is remembered under an id, or in words that only one fact has, to what was forgotten.
+    /// Moves what is remembered under an id, or in words that only one fact has, to what was
+    /// forgotten.
     pub(crate) async fn forget(&self, query: &str, by: &Source) -> Result<Forgotten, MemoryError> {
         let all = self.remembered().await?;
         let wanted = normalised(query);

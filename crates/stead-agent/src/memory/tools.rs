@@ -15,8 +15,8 @@ use stead_tools::{Origin, Output, Tool, ToolCx, ToolError, TypedTool, typed};
 /// Most tags of one fact.
 const MAX_TAGS: usize = 8;
 
-/// The tools over the memory in `files`, which must not be guarded: what waits for approval is out of reach of an
-/// agent's own files.
+/// The tools over the memory in `files`, which must not be guarded: what waits for approval is out
+/// of reach of an agent's own files.
 pub(crate) fn memory_tools(files: MemoryFiles, redactor: Redactor) -> Vec<Arc<dyn Tool>> {
     vec![
         typed(Save {

@@ -1,8 +1,8 @@
 //! What was said since the mark, in pieces, each with whether it may be trusted.
 //!
-//! Trust does not depend on how well a model behaves. Before anything came in from outside, all is trusted. From
-//! the first untrusted result on, only what the person typed is: an answer may repeat what a page told it to, and a
-//! file may be one that the agent wrote while it was told so.
+//! Trust does not depend on how well a model behaves. Before anything came in from outside, all is
+//! trusted. From the first untrusted result on, only what the person typed is: an answer may repeat
+//! what a page told it to, and a file may be one that the agent wrote while it was told so.
 
 use std::collections::BTreeMap;
 use stead_core::{Block, CallResult, Entry, Line, ModelReply, text_tokens};
@@ -179,7 +179,8 @@ fn clipped(text: &str, chars: usize) -> String {
     }
 }
 
-/// The first pieces that come to at most `tokens`; one that is larger alone is cut. None if there is nothing.
+/// The first pieces that come to at most `tokens`; one that is larger alone is cut. None if there
+/// is nothing.
 pub(super) fn chunk(pieces: Vec<Piece>, upto: u64, tokens: u64) -> Option<Chunk> {
     let mut taken: Vec<Piece> = Vec::new();
     let mut used = 0;

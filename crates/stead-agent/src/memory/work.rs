@@ -26,7 +26,8 @@ pub struct WorkOptions {
     pub limit: Duration,
     /// How long a job stays with a worker that is not heard of (default 60 seconds).
     pub hide: Duration,
-    /// How long a job that failed for the first time rests; after that twice as long each time (default 30 seconds).
+    /// How long a job that failed for the first time rests; after that twice as long each time
+    /// (default 30 seconds).
     pub rest: Duration,
     /// Stops it.
     pub cancel: CancellationToken,
@@ -128,8 +129,8 @@ impl Agent {
         worked
     }
 
-    /// A worker beside what else the process does. It ends when the handle is dropped, and whatever it was at is taken
-    /// up by the next.
+    /// A worker beside what else the process does. It ends when the handle is dropped, and whatever
+    /// it was at is taken up by the next.
     pub fn background(self: &Arc<Self>, owner: Owner) -> Background {
         /// How often it looks for what others put off, or what is due by now.
         const EVERY: Duration = Duration::from_secs(60);
@@ -139,7 +140,8 @@ impl Agent {
         tasks.spawn(async move {
             let options = WorkOptions::for_at_most(Duration::from_secs(600));
             loop {
-                // What went wrong is told by `stead memory status`; the queue keeps what was not done.
+                // What went wrong is told by `stead memory status`; the queue keeps what was not
+                // done.
                 let _ = agent.work(&owner, &options).await;
                 let _ = tokio::time::timeout(EVERY, woken.notified()).await;
             }

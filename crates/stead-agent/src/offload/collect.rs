@@ -29,8 +29,8 @@ impl Agent {
         remove(&*self.place().files(owner, session, None), &folder).await
     }
 
-    /// The folders of sessions, as the tree of `owner` has them. Where each session has a tree of its own there are
-    /// none to be seen from outside.
+    /// The folders of sessions, as the tree of `owner` has them. Where each session has a tree of
+    /// its own there are none to be seen from outside.
     pub(crate) async fn offload_folders(
         &self,
         owner: &Owner,

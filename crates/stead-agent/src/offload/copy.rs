@@ -7,8 +7,8 @@ use std::sync::Arc;
 use stead_core::{Block, CallResult, Compaction, Entry, Media, SessionId, Steer, UserInput, View};
 use stead_vfs::{CopyAction, CopyPlan, Expect, Included, ReadRange, Scoped, VPath, Vfs, VfsError};
 
-/// Makes sure that `to` has all that lies in `folder` of `from`: what a session there has offloaded. Gives the number
-/// of files that were moved.
+/// Makes sure that `to` has all that lies in `folder` of `from`: what a session there has
+/// offloaded. Gives the number of files that were moved.
 pub async fn copy_offloaded(
     from: Arc<dyn Vfs>,
     to: Arc<dyn Vfs>,
@@ -31,8 +31,8 @@ pub async fn copy_offloaded(
 }
 
 impl Session {
-    /// `entries` of this session as those of `fork`, with the files they name in a folder of the fork's own: it must
-    /// not lose them when this session is removed.
+    /// `entries` of this session as those of `fork`, with the files they name in a folder of the
+    /// fork's own: it must not lose them when this session is removed.
     pub(crate) async fn carried_to(
         &self,
         fork: &Self,
@@ -127,7 +127,8 @@ impl Moves {
         }
     }
 
-    /// The entry with the names of files in the other folder. What a model said stays as it said it.
+    /// The entry with the names of files in the other folder. What a model said stays as it said
+    /// it.
     fn entry(&self, entry: Entry) -> Entry {
         match entry {
             Entry::User(input) => Entry::User(UserInput {

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use stead_core::{Block, Media, Message, ToolResult};
 use stead_vfs::{ReadRange, VPath, Vfs, VfsError};
 
-/// Bytes of base64 in one request, more than any provider takes. Beyond that the oldest are left out.
+/// Bytes of base64 in one request, more than any provider takes. Beyond that the oldest are left
+/// out.
 const MAX_REQUEST_BYTES: usize = 64 * 1024 * 1024;
 /// A larger file is none that was put there.
 const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
 
-/// Loads the media of messages, those of one run once. A message that was sent before is the very same again, so
-/// that it is not encoded again either.
+/// Loads the media of messages, those of one run once. A message that was sent before is the very
+/// same again, so that it is not encoded again either.
 #[derive(Debug)]
 pub(crate) struct Loader {
     files: Arc<dyn Vfs>,
@@ -63,8 +64,8 @@ impl Loader {
         self.sent.iter().map(|sent| sent.loaded.clone()).collect()
     }
 
-    /// Leaves out the oldest media if there are too many: half of them at once, for each time a provider has to
-    /// read all that follows anew.
+    /// Leaves out the oldest media if there are too many: half of them at once, for each time a
+    /// provider has to read all that follows anew.
     fn make_room(&mut self) {
         let mut total: usize = self.sent.iter().map(|sent| sent.bytes).sum();
         if total <= self.max_bytes {
@@ -126,7 +127,8 @@ impl Loader {
             Err(error) => Err(error.into()),
         };
         match read {
-            // As if it had never been anywhere else: what is asked does not depend on where it was kept.
+            // As if it had never been anywhere else: what is asked does not depend on where it was
+            // kept.
             Ok((data, _)) => {
                 let data = BASE64_STANDARD.encode(&data);
                 Block::Media(Media::inline(media.mime.clone(), data, media.name.clone()))

@@ -6,8 +6,8 @@
 //! <runtime>/agents/<agent>/offload/<session>/media/<sha256>.png  an image, once
 //! ```
 //!
-//! The folder is part of the tree: the agent can read and search it, and change nothing in it. It goes with its
-//! session, and what it may take is bounded.
+//! The folder is part of the tree: the agent can read and search it, and change nothing in it. It
+//! goes with its session, and what it may take is bounded.
 
 mod collect;
 mod copy;

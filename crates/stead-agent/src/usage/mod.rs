@@ -64,7 +64,8 @@ impl Agent {
         date_in(at, self.parts.workspace.config().timezone.as_deref())
     }
 
-    /// How lines are written: where the layout has a file of its own, also with the names that are usual there.
+    /// How lines are written: where the layout has a file of its own, also with the names that are
+    /// usual there.
     fn usage_form(&self) -> Form {
         let config = self.parts.workspace.config();
         match &self.parts.workspace.definition.tree.usage {

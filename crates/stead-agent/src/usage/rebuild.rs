@@ -10,7 +10,8 @@ use stead_core::{Entry, Line, Owner, SessionId};
 pub struct Rebuilt {
     /// Calls that the journals told.
     pub made: usize,
-    /// Lines that no journal of this user has: of other users, of sessions that are gone, of memories.
+    /// Lines that no journal of this user has: of other users, of sessions that are gone, of
+    /// memories.
     pub kept: usize,
 }
 

@@ -69,8 +69,8 @@ impl UsageRow {
     }
 }
 
-/// Sums of `records`, and the sum of all: days in their order, others by what they cost. `date` tells the day of a
-/// moment.
+/// Sums of `records`, and the sum of all: days in their order, others by what they cost. `date`
+/// tells the day of a moment.
 pub fn report<'a>(
     records: impl IntoIterator<Item = &'a UsageRecord>,
     by: By,

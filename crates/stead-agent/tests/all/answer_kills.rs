@@ -1,6 +1,6 @@
-//! Acceptance 6.2. A run is killed while it waits, answered from another process and resumed in a third; and the process
-//! that answers and goes on is killed at every operation on the disk. The call runs once, with exactly the approved
-//! arguments, or is reported as interrupted.
+//! Acceptance 6.2. A run is killed while it waits, answered from another process and resumed in a
+//! third; and the process that answers and goes on is killed at every operation on the disk. The
+//! call runs once, with exactly the approved arguments, or is reported as interrupted.
 
 use crate::support::{agent, agent_on, block_on, in_parallel, journal, results, session, text};
 use futures_util::future::BoxFuture;
@@ -156,7 +156,8 @@ fn a_kill_anywhere_between_answer_and_result_never_runs_a_call_twice() {
             ("dir", dir.path().display().to_string()),
         ];
         let ended = Child::spawn(NAME, told).wait(DEADLINE);
-        // Writes of the index are put together as time allows, so there may be fewer operations than were counted.
+        // Writes of the index are put together as time allows, so there may be fewer operations
+        // than were counted.
         match ended.death {
             Death::Signal(9) => drop(killed.fetch_add(1, Ordering::Relaxed)),
             Death::Exit(0) => {}

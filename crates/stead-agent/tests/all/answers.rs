@@ -1,5 +1,5 @@
-//! Answers to questions: from another process, checked against the question, and never about anything else than what
-//! the person saw.
+//! Answers to questions: from another process, checked against the question, and never about
+//! anything else than what the person saw.
 
 use crate::support::{agent, agent_on, block_on, journal, listening, results, session, text};
 use futures_util::future::BoxFuture;

@@ -1,5 +1,5 @@
-//! Eight agents, each with a connection of its own as on eight machines, append to one file with the tool that
-//! models have for it.
+//! Eight agents, each with a connection of its own as on eight machines, append to one file with
+//! the tool that models have for it.
 
 use super::tenants::{in_folder, in_store, template};
 use serde_json::json;

@@ -1,4 +1,5 @@
-//! Acceptance 7, through the agent loop: a model that tries to get out of its folder, with every file tool.
+//! Acceptance 7, through the agent loop: a model that tries to get out of its folder, with every
+//! file tool.
 
 use crate::support::{agent, block_on, journal, model, results, session, text};
 use serde_json::{Value, json};

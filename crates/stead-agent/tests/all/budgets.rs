@@ -1,6 +1,6 @@
-//! Acceptance 5.7: what a run, a session and a day may spend. Every kind of limit, calls that break off, a process
-//! that dies between reserving and settling, processes that share a day, more money from a person, an answer that is
-//! made shorter.
+//! Acceptance 5.7: what a run, a session and a day may spend. Every kind of limit, calls that break
+//! off, a process that dies between reserving and settling, processes that share a day, more money
+//! from a person, an answer that is made shorter.
 
 use crate::support::{DEADLINE, agent_asking, block_on, journal, listening, session, text};
 use serde_json::json;

@@ -174,7 +174,8 @@ fn two_thousand_steps_fit_a_small_window_and_keep_what_is_pinned() {
             .filter(|text| text.starts_with("page "))
             .count();
         assert_eq!(pages, STEPS - 1);
-        // Neither the journal's growth per step nor the request's size depend on how much came before.
+        // Neither the journal's growth per step nor the request's size depend on how much came
+        // before.
         let bytes = |from: usize, to: usize| -> usize {
             lines[from..to]
                 .iter()
@@ -614,7 +615,8 @@ impl Dice {
     }
 }
 
-/// A step of a model that calls whatever it likes: several tools at once, unknown ones, with long arguments.
+/// A step of a model that calls whatever it likes: several tools at once, unknown ones, with long
+/// arguments.
 fn random_step(dice: &mut Dice) -> Answer {
     let mut answer = reply();
     if dice.roll(3) == 0 {

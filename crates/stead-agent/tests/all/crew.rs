@@ -1,5 +1,5 @@
-//! Subagents: children are sessions of their own, side by side; what becomes of one never touches another, and every
-//! record is right whatever happens.
+//! Subagents: children are sessions of their own, side by side; what becomes of one never touches
+//! another, and every record is right whatever happens.
 
 use crate::support::{agent, block_on, journal, listening, results, session, text};
 use futures_util::stream::BoxStream;
@@ -23,7 +23,8 @@ pub(crate) enum Says {
     Panics,
 }
 
-/// A model that answers by what it is asked: the first words of the conversation, and how often it answered in it.
+/// A model that answers by what it is asked: the first words of the conversation, and how often it
+/// answered in it.
 pub(crate) struct Answers(Box<Decides>);
 
 type Decides = dyn Fn(&str, usize, &Request) -> Says + Send + Sync;

@@ -1,5 +1,6 @@
-//! Output without end: the memory of the process stays as it was, the file stays within its bound, and nothing that
-//! was started is left. Each case runs in a process of its own, so that its memory is its own.
+//! Output without end: the memory of the process stays as it was, the file stays within its bound,
+//! and nothing that was started is left. Each case runs in a process of its own, so that its memory
+//! is its own.
 
 use crate::support::{TestTool, agent_on, block_on, journal, results, session, text};
 use std::path::Path;

@@ -1,6 +1,6 @@
-//! Acceptance 5. Every operation on the disk fails once, in every way: once with `EIO`, once with `ENOSPC`,
-//! torn, and with everything after it failing too. The run then says so, by a typed error or by a result that
-//! tells the model; and when the fault is gone, the session goes on.
+//! Acceptance 5. Every operation on the disk fails once, in every way: once with `EIO`, once with
+//! `ENOSPC`, torn, and with everything after it failing too. The run then says so, by a typed error
+//! or by a result that tells the model; and when the fault is gone, the session goes on.
 
 use crate::support::{agent, agent_on, block_on, in_parallel, journal, results, session, text};
 use crate::work::{INPUT, assert_truthful, job_model, lay_out, server};

@@ -1,8 +1,8 @@
-//! Acceptance 3. The process is killed at every operation on the disk: before it, in the middle of it and
-//! after it. A fresh process then finds all that was acknowledged and goes on to the end.
+//! Acceptance 3. The process is killed at every operation on the disk: before it, in the middle of
+//! it and after it. A fresh process then finds all that was acknowledged and goes on to the end.
 //!
-//! A kill loses nothing that was written, a power cut loses what was not synced; so where the syncs are is
-//! asserted by itself.
+//! A kill loses nothing that was written, a power cut loses what was not synced; so where the syncs
+//! are is asserted by itself.
 
 use crate::support::{agent, agent_on, block_on, in_parallel, journal, session, text};
 use crate::work::{
@@ -166,8 +166,8 @@ fn kill_and_go_on(server: &FakeModel, n: usize, at: usize, place: &str) {
     });
 }
 
-/// A person who does not resume but says something else is heard, and the history stays valid: in a copy, so
-/// that the session itself can be resumed.
+/// A person who does not resume but says something else is heard, and the history stays valid: in a
+/// copy, so that the session itself can be resumed.
 async fn assert_new_input_is_heard(server: &FakeModel, dir: &Path, place: &str) {
     let copy = tempfile::tempdir().unwrap();
     copy_tree(dir, copy.path());
@@ -310,7 +310,8 @@ fn nothing_is_acknowledged_or_begun_before_the_journal_is_synced() {
         let changing = |name: &str| name != "read_file";
         let durable = match &event.kind {
             EventKind::RunStarted { .. } | EventKind::RunEnded { .. } => true,
-            // A result needs no sync: until it is durable, the intent says that the call may have run.
+            // A result needs no sync: until it is durable, the intent says that the call may have
+            // run.
             EventKind::ToolStarted { name, .. } => changing(name),
             _ => false,
         };

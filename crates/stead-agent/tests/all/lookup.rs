@@ -1,4 +1,5 @@
-//! Finding what was remembered and said: the tools, on every place, with the newest and without the untrusted.
+//! Finding what was remembered and said: the tools, on every place, with the newest and without the
+//! untrusted.
 
 use crate::support::{agent, block_on, journal, results, session, text};
 use crate::tenants::{in_folder, in_store, template};
@@ -587,7 +588,8 @@ fn journals() -> Vec<(SessionId, Vec<Bytes>)> {
     })
 }
 
-/// Everything that is found in `place` after it was given the corpus: in two steps, for an index grows.
+/// Everything that is found in `place` after it was given the corpus: in two steps, for an index
+/// grows.
 async fn answers(
     folder: &Path,
     place: &dyn Place,

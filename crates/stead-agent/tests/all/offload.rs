@@ -1,5 +1,5 @@
-//! What is too long for the conversation lies in a file that the agent can read, on every place and in every layout;
-//! it goes with its session, and takes no more than it may.
+//! What is too long for the conversation lies in a file that the agent can read, on every place and
+//! in every layout; it goes with its session, and takes no more than it may.
 
 use crate::support::{
     TestTool, agent, agent_on, block_on, blocks, journal, model, results, session, text,
@@ -92,7 +92,8 @@ fn p(text: &str) -> VPath {
     VPath::parse(text).unwrap()
 }
 
-/// Runs the script of [`reading`] and asserts that what was offloaded is all there, readable and out of reach.
+/// Runs the script of [`reading`] and asserts that what was offloaded is all there, readable and
+/// out of reach.
 async fn assert_readable(agent: &Arc<Agent>, owner: &Owner, folder: &str, case: &str) {
     let mut session = agent.session_of(owner.clone(), session("s"));
     let report = session

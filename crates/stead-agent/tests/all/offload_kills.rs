@@ -1,5 +1,6 @@
-//! The process is killed at every operation on the disk while a message, results, an image and a stream are offloaded.
-//! A fresh process finds a valid session, goes on to the end, and every file that the journal names is whole.
+//! The process is killed at every operation on the disk while a message, results, an image and a
+//! stream are offloaded. A fresh process finds a valid session, goes on to the end, and every file
+//! that the journal names is whole.
 
 use crate::support::{TestTool, agent_on, block_on, in_parallel, journal, session};
 use std::path::Path;

@@ -1,5 +1,6 @@
-//! What permissions mean, said once more and naively: a tree in memory, links followed by hand, globs by plain
-//! recursion over their text. Nothing of the product is used, so that agreeing with it means something.
+//! What permissions mean, said once more and naively: a tree in memory, links followed by hand,
+//! globs by plain recursion over their text. Nothing of the product is used, so that agreeing with
+//! it means something.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -331,7 +332,8 @@ impl World {
         Some(rows.into_iter().map(|(_, row)| row).collect())
     }
 
-    /// Files below a directory that a search may tell of, and how many are left out because they ask.
+    /// Files below a directory that a search may tell of, and how many are left out because they
+    /// ask.
     pub(crate) fn searchable(&self, root: &str, content: bool) -> Option<(Vec<String>, usize)> {
         let real = self.resolve(root)?;
         let answered: Vec<usize> = self

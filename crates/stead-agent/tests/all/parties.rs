@@ -1,5 +1,5 @@
-//! Parties that share an installation, with names chosen to be taken for each other; and a model that marks all
-//! it writes, and notices whose marks it is shown.
+//! Parties that share an installation, with names chosen to be taken for each other; and a model
+//! that marks all it writes, and notices whose marks it is shown.
 
 use futures_util::stream::BoxStream;
 use serde_json::{Value, json};
@@ -11,8 +11,8 @@ use stead_core::{
 use stead_model::{Delta, Model, ModelError, Reply, Request};
 use stead_workspace::IsolationScope;
 
-/// Names that a path, a key, a pattern, a collation or a reader may confuse with another, or with a part of the
-/// layout.
+/// Names that a path, a key, a pattern, a collation or a reader may confuse with another, or with a
+/// part of the layout.
 pub(crate) fn names() -> Vec<String> {
     let long = |end: &str| format!("{}{end}", "x".repeat(256 - end.len()));
     let plain = [
@@ -186,7 +186,8 @@ impl Witness {
         }
     }
 
-    /// Looks at the prompt, and at what is new to it: all at the beginning of a run, then what came since.
+    /// Looks at the prompt, and at what is new to it: all at the beginning of a run, then what came
+    /// since.
     fn look(&self, visit: Visit, request: &Request, step: usize) {
         let known = if step == 0 {
             0
@@ -227,7 +228,8 @@ impl Witness {
             ^ ((visit.tenant << 40) | (visit.user << 20) | (visit.session << 4) | step) as u64);
         let line = format!("{mark} {step}\n");
         Some(match step {
-            // Sessions of different owners have the same ids; where users share, they share this file.
+            // Sessions of different owners have the same ids; where users share, they share this
+            // file.
             0 => (
                 "write_file",
                 json!({"file_path": note, "content": line, "mode": "append"}),

@@ -1,11 +1,14 @@
 //! Acceptance 3.5: random rules, random trees and random accesses, through every file tool.
 //!
-//! Four must agree on each access: the gate when it explains, the tool when it is called, the guarded place
-//! when it is used directly, and an oracle that shares no code with them. What each part is there to catch:
+//! Four must agree on each access: the gate when it explains, the tool when it is called, the
+//! guarded place when it is used directly, and an oracle that shares no code with them. What each
+//! part is there to catch:
 //! - spellings (`./`, `//`, a trailing `/`, `..`): a rule passed by writing a path differently;
 //! - links to files and directories, chains, circles, links out: a rule passed by another name;
-//! - names that look alike, dotfiles, glob characters: a pattern that means something else than it says;
-//! - whole listings and results, with their notes: a denied name, or the number of them, that shows;
+//! - names that look alike, dotfiles, glob characters: a pattern that means something else than it
+//!   says;
+//! - whole listings and results, with their notes: a denied name, or the number of them, that
+//!   shows;
 //! - the same question with the denied file gone: an answer that depends on what must not be known;
 //! - the tree after every refusal: a refusal that came too late.
 
@@ -232,7 +235,8 @@ fn snapshot(root: &Path) -> BTreeMap<String, Node> {
     nodes
 }
 
-/// A path worth trying: something there, something through a link, something missing, something look-alike.
+/// A path worth trying: something there, something through a link, something missing, something
+/// look-alike.
 fn target(dice: &mut Dice, world: &World) -> String {
     let all: Vec<String> = world.nodes.keys().cloned().collect();
     let some = dice.pick(&all).clone();
@@ -731,7 +735,8 @@ fn folder(rules: &str, files: &[&str]) -> tempfile::TempDir {
     temp
 }
 
-/// Calls in a folder: `(tool, arguments, how it ends, what is said)`; a text between `=` is all that is said.
+/// Calls in a folder: `(tool, arguments, how it ends, what is said)`; a text between `=` is all
+/// that is said.
 fn table(temp: &tempfile::TempDir, calls: &[(&str, Value, ResultStatus, &str)]) {
     let server = FakeModel::start(Vec::new());
     block_on(async {

@@ -1,6 +1,6 @@
-//! Acceptance 6.5: while a plan is made, whatever could change something is refused, whichever way it comes: by a tool, by
-//! a command, by a child, by the child of a child, by one that was there before, by the agent of a hook; and after a
-//! restart. What reads runs beside it.
+//! Acceptance 6.5: while a plan is made, whatever could change something is refused, whichever way
+//! it comes: by a tool, by a command, by a child, by the child of a child, by one that was there
+//! before, by the agent of a hook; and after a restart. What reads runs beside it.
 
 use crate::crew::{Says, answers};
 use crate::plan_mode::liar;
@@ -216,7 +216,8 @@ fn whatever_way_it_comes_nothing_is_changed_before_a_person_agrees() {
             want.map(|(name, came)| (name.to_owned(), came.clone()))
                 .into()
         );
-        // Whoever calls one tool acts for the person, in no session, and so does a command of a hook.
+        // Whoever calls one tool acts for the person, in no session, and so does a command of a
+        // hook.
         let mine = json!({"file_path": "mine.txt", "content": "x"});
         let called = second
             .call_tool(

@@ -1,4 +1,5 @@
-//! Acceptance 6.5: while a plan is being made nothing else is written, whichever tool tries, and a person ends it.
+//! Acceptance 6.5: while a plan is being made nothing else is written, whichever tool tries, and a
+//! person ends it.
 
 use crate::support::{
     TestTool, agent, agent_on, block_on, journal, listening, model, results, session, text,
@@ -208,7 +209,8 @@ fn every_tool_that_can_change_anything_is_refused_and_a_mixed_batch_runs_its_rea
     assert_eq!(server.rejections(), Vec::new());
 }
 
-// Acceptance 6.5: a tool that says it reads gets past the gate, and not past the files; both follow within one run.
+// Acceptance 6.5: a tool that says it reads gets past the gate, and not past the files; both follow
+// within one run.
 #[test]
 fn the_files_refuse_what_the_gate_lets_through_until_the_plan_is_agreed_to() {
     let dir = tempfile::tempdir().unwrap();

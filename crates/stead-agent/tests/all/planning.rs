@@ -1,5 +1,5 @@
-//! Things to do, plans and modes through the whole driver: on record, told to listeners, kept by compactions, given
-//! back by a rewind. And tasks, where a layout keeps them.
+//! Things to do, plans and modes through the whole driver: on record, told to listeners, kept by
+//! compactions, given back by a rewind. And tasks, where a layout keeps them.
 
 use crate::support::{agent, block_on, journal, listening, model, results, session, text};
 use serde_json::{Value, json};

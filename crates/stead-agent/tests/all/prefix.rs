@@ -1,5 +1,6 @@
-//! Acceptance 9. A provider's cache holds as long as a request begins with the bytes of the one before it.
-//! Asserted on the wire, where anything that moves (a map's order, a date, a mark) would show.
+//! Acceptance 9. A provider's cache holds as long as a request begins with the bytes of the one
+//! before it. Asserted on the wire, where anything that moves (a map's order, a date, a mark) would
+//! show.
 
 use crate::support::{agent, block_on, in_parallel, model, session, text};
 use serde_json::{Value, json};
@@ -117,7 +118,8 @@ fn every_request_begins_with_the_bytes_of_the_one_before_it() {
     });
 }
 
-/// The same on the raw bytes: all that may differ is what follows the conversation, and the moved marks.
+/// The same on the raw bytes: all that may differ is what follows the conversation, and the moved
+/// marks.
 fn assert_bytes_extend(before: &Recorded, after: &Recorded) {
     const MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;
     let clean = |request: &Recorded| {

@@ -1,4 +1,5 @@
-//! A skill through the whole driver: its body is in the conversation once, on record, and a rewind takes it out.
+//! A skill through the whole driver: its body is in the conversation once, on record, and a rewind
+//! takes it out.
 
 use crate::support::{agent, journal, model, results, session, text};
 use serde_json::json;

@@ -1,5 +1,6 @@
-//! Messages that come while a run goes on: what each mode makes of them, in which order, and that the history stays valid.
-//! All of it as a provider sees it: the server refuses what a real one would.
+//! Messages that come while a run goes on: what each mode makes of them, in which order, and that
+//! the history stays valid. All of it as a provider sees it: the server refuses what a real one
+//! would.
 
 use crate::support::{TestTool, agent_on, block_on, journal, model, session, text};
 use futures_util::future::BoxFuture;

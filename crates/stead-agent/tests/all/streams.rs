@@ -1,5 +1,5 @@
-//! Acceptance 4. Whatever a provider sends or fails to send: no panic, nothing half-received is acted on, and
-//! the next request is one that the provider accepts.
+//! Acceptance 4. Whatever a provider sends or fails to send: no panic, nothing half-received is
+//! acted on, and the next request is one that the provider accepts.
 
 use crate::support::{
     agent, assert_well_formed, block_on, in_parallel, journal, listening, model, patient_model,
@@ -11,8 +11,8 @@ use stead_agent::RunOptions;
 use stead_core::{EventKind, Outcome, ResultStatus};
 use stead_testkit::{Answer, FakeModel, Mode, Recorded, Wire, fail, hang, render, reply, reset};
 
-/// Between two places where a stream is cut through the whole driver. The decoders are cut at every byte in
-/// stead-model.
+/// Between two places where a stream is cut through the whole driver. The decoders are cut at every
+/// byte in stead-model.
 const STRIDE_BYTES: usize = 31;
 
 fn last_words(request: &Recorded) -> String {

@@ -48,7 +48,8 @@ pub(crate) fn base_url(server: &FakeModel, wire: Wire) -> String {
     }
 }
 
-/// A model behind `server` that is asked `1 + max_retries` times and gives up after `idle` without a byte.
+/// A model behind `server` that is asked `1 + max_retries` times and gives up after `idle` without
+/// a byte.
 pub(crate) fn patient_model(
     server: &FakeModel,
     wire: Wire,

@@ -1,5 +1,6 @@
-//! Two parties and a thousand sessions each, in one process, on one place: whatever they are called, neither
-//! ever sees a byte of the other. Not in files, searches, prompts, listings, journals, or the memory of undo.
+//! Two parties and a thousand sessions each, in one process, on one place: whatever they are
+//! called, neither ever sees a byte of the other. Not in files, searches, prompts, listings,
+//! journals, or the memory of undo.
 
 use super::parties::{Rng, Visit, Witness, marks, names, owner, shares, shares_sessions};
 use super::support::text;
@@ -195,7 +196,8 @@ impl World {
         found.len()
     }
 
-    /// All that each owner can see. `visits` has one of each owner, or each session where those are apart.
+    /// All that each owner can see. `visits` has one of each owner, or each session where those are
+    /// apart.
     async fn look(&self) {
         let leaks = self.witness.leaks.lock().unwrap().clone();
         assert_eq!(leaks, [], "the model was shown what is another's");

@@ -1,4 +1,5 @@
-//! Three agents of one workspace: a planner switches to a builder, which hands a review over and finishes.
+//! Three agents of one workspace: a planner switches to a builder, which hands a review over and
+//! finishes.
 
 use crate::crew::{Says, answers};
 use crate::support::{block_on, journal, listening, results, session, text};

@@ -1,4 +1,5 @@
-//! Tools under their titles: what the model says, the gate and the journal know by the canonical name. // 4.1
+//! Tools under their titles: what the model says, the gate and the journal know by the canonical
+//! name. // 4.1
 
 use crate::support::{block_on, journal, model, results, session, text};
 use serde_json::json;

@@ -1,5 +1,6 @@
-//! Acceptance 6.1: the catalogue of tricks, put through the gate in a run. Nothing that a rule for reading or a prefix
-//! lets pass lets any of them pass, alone or together, and a yes to one command is no yes to another.
+//! Acceptance 6.1: the catalogue of tricks, put through the gate in a run. Nothing that a rule for
+//! reading or a prefix lets pass lets any of them pass, alone or together, and a yes to one command
+//! is no yes to another.
 
 use crate::crew::{Says, answers};
 use crate::support::{agent_with_host, block_on, session, text};

@@ -156,7 +156,8 @@ fn each_switch_removes_its_tools_and_sections_and_nothing_else() {
         (vec![Switch::PlanMode], vec!["plan mode"], plan_tools, vec![]),
         (vec![Switch::ToolsConfig], vec![], vec![], vec!["move_file"]),
         (vec![Switch::FilesystemTools], vec!["workspace"], file_tools, vec![]),
-        // These change no section and no tool of this version: what they switch off is shown elsewhere, or comes later.
+        // These change no section and no tool of this version: what they switch off is shown
+        // elsewhere, or comes later.
         (vec![Switch::DynamicSkills, Switch::SessionPersistence, Switch::AtPaths], vec![], vec![], vec![]),
         (vec![Switch::Compaction, Switch::Offload], vec![], vec![], vec![]),
         (vec![Switch::Shell], vec!["commands"], vec!["execute"], vec![]),

@@ -1,4 +1,5 @@
-//! Undo: what a run changed becomes again what it was, and nothing that is someone else's is touched.
+//! Undo: what a run changed becomes again what it was, and nothing that is someone else's is
+//! touched.
 
 use crate::support::{agent, block_on, session, text};
 use crate::work::contents;

@@ -144,8 +144,8 @@ pub(crate) fn job_model(server: &FakeModel) -> Arc<dyn Model> {
     model(server, Wire::Chat)
 }
 
-/// Checks the files and the journal of the job: every result tells the truth about its file, no call has two
-/// results or two intents that could have run twice, and every file is whole.
+/// Checks the files and the journal of the job: every result tells the truth about its file, no
+/// call has two results or two intents that could have run twice, and every file is whole.
 pub(crate) async fn assert_truthful(agent: &Arc<Agent>, dir: &Path, place: &str) {
     let (lines, state) = journal(agent, &session("s")).await;
     let statuses: BTreeMap<String, ResultStatus> = {

@@ -1,5 +1,5 @@
-//! Tokens of what no provider has counted yet. Estimates are on the high side: a context that is compacted a
-//! little early costs less than a request that is refused.
+//! Tokens of what no provider has counted yet. Estimates are on the high side: a context that is
+//! compacted a little early costs less than a request that is refused.
 
 use crate::{Block, Media, Message, ToolSpec};
 use base64::Engine;
@@ -21,8 +21,8 @@ const IMAGE_BOUNDS: (u64, u64) = (258, 4_800);
 /// A page of a document, shown as text and as an image.
 const PAGE: u64 = 3_000;
 
-/// Tokens of a text, by script: Latin words are cheap, code and numbers dearer, Chinese characters one and more
-/// each.
+/// Tokens of a text, by script: Latin words are cheap, code and numbers dearer, Chinese characters
+/// one and more each.
 pub fn text_tokens(text: &str) -> u64 {
     let (mut sum, mut word, mut before) = (0u64, 0u32, ' ');
     for c in text.chars() {
@@ -102,7 +102,8 @@ pub fn spec_tokens(spec: &ToolSpec) -> u64 {
         + text_tokens(&spec.parameters.to_string())
 }
 
-/// Tokens of an image, document, sound or video: by its own size where it can be told, else as remembered.
+/// Tokens of an image, document, sound or video: by its own size where it can be told, else as
+/// remembered.
 pub fn media_tokens(media: &Media) -> u64 {
     if media.data.is_empty() {
         return media.tokens.unwrap_or(IMAGE);
@@ -136,7 +137,8 @@ fn image_tokens(data: &str) -> u64 {
         .clamp(IMAGE_BOUNDS.0, IMAGE_BOUNDS.1)
 }
 
-/// The pages of a PDF, as far as its bytes tell; at least one, and one per 50 kB where they are packed away.
+/// The pages of a PDF, as far as its bytes tell; at least one, and one per 50 kB where they are
+/// packed away.
 fn pages(data: &str) -> u64 {
     let bytes = BASE64_STANDARD.decode(data).unwrap_or_default();
     let counted = [&b"/Type /Page"[..], b"/Type/Page"]

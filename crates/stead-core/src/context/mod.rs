@@ -1,5 +1,5 @@
-//! How much of a conversation a model is shown, and how much room that takes. Pure: plans are made here, and
-//! carried out by the driver.
+//! How much of a conversation a model is shown, and how much room that takes. Pure: plans are made
+//! here, and carried out by the driver.
 
 mod estimate;
 mod plan;

@@ -1,5 +1,5 @@
-//! What to leave out when the context is full: first the long arguments of old changes, which lie in files anyway,
-//! then old results, and only then whole messages, for which a summary must stand.
+//! What to leave out when the context is full: first the long arguments of old changes, which lie
+//! in files anyway, then old results, and only then whole messages, for which a summary must stand.
 
 use super::View;
 use crate::{Dropped, Message, SessionState, Turn};
@@ -30,8 +30,8 @@ pub enum Plan {
 const SUMMARY: u64 = 2_000;
 
 impl Room {
-    /// What shortening must come down to: less, and the same would have to be done again after a few steps, each
-    /// time with a new beginning that no provider has in its cache.
+    /// What shortening must come down to: less, and the same would have to be done again after a
+    /// few steps, each time with a new beginning that no provider has in its cache.
     fn goal(&self) -> u64 {
         self.limit / 4 * 3
     }
@@ -167,8 +167,8 @@ impl SessionState {
         outside.map_or(0, |index| self.turns[index].seq)
     }
 
-    /// The first turn that is kept if about `keep` tokens are, under `view`. It never is one of results, whose
-    /// calls would be missing, and it never comes after the newest step.
+    /// The first turn that is kept if about `keep` tokens are, under `view`. It never is one of
+    /// results, whose calls would be missing, and it never comes after the newest step.
     fn boundary(&self, keep: u64, view: &View) -> usize {
         let shown = self.tried(View {
             covers: 0,

@@ -16,7 +16,8 @@ impl SessionState {
             .collect()
     }
 
-    /// What stands for the older part of the conversation, and the turns that are shown as they are.
+    /// What stands for the older part of the conversation, and the turns that are shown as they
+    /// are.
     pub fn shown(&self) -> (&[Arc<Message>], &[Turn]) {
         match self.views.last() {
             Some(shown) => (&shown.prefix, &self.turns[shown.from..]),
@@ -35,9 +36,9 @@ impl SessionState {
         open + self.views.last().map_or(0, |shown| shown.tokens)
     }
 
-    /// Tokens of the next request as far as known: what the provider counted last, and an estimate of what came
-    /// since; `head` is an estimate of the prompt and the tools. A count far from any sensible estimate is not
-    /// believed.
+    /// Tokens of the next request as far as known: what the provider counted last, and an estimate
+    /// of what came since; `head` is an estimate of the prompt and the tools. A count far from any
+    /// sensible estimate is not believed.
     pub fn used_tokens(&self, head: u64) -> u64 {
         let estimate = head + self.context_tokens();
         let Some(Counted { tokens, turns }) = self.counted else {
@@ -117,7 +118,8 @@ impl SessionState {
         Ok(())
     }
 
-    /// The input that began a run; one that only takes another up has none, so the newest input counts.
+    /// The input that began a run; one that only takes another up has none, so the newest input
+    /// counts.
     fn task_of(&self, run: &RunId) -> Option<u64> {
         let inputs = || self.turns.iter().rev().filter(|turn| turn.opens.is_some());
         let own = inputs().find(|turn| turn.opens.as_ref() == Some(run));
@@ -146,8 +148,8 @@ impl SessionState {
         }
     }
 
-    /// What a person changed about plan mode and the model was not told of yet, if `more` is changed with the next
-    /// input.
+    /// What a person changed about plan mode and the model was not told of yet, if `more` is
+    /// changed with the next input.
     pub fn plan_news(&self, more: &[Change]) -> Option<PlanNews> {
         self.changes.plan_news(self.newest_input, more)
     }

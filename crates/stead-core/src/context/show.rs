@@ -7,8 +7,8 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Which part of a conversation a model is shown, and what stands for the rest. Sequence numbers are those of
-/// entries; 0 means none.
+/// Which part of a conversation a model is shown, and what stands for the rest. Sequence numbers
+/// are those of entries; 0 means none.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct View {
     /// Messages up to this entry are not shown: the summary stands for them.
@@ -214,7 +214,8 @@ fn shortened(turn: &Turn, view: &View, verbatim: Verbatim<'_>) -> Arc<Message> {
     }
 }
 
-/// Whether a call's arguments are kept on disk anyway: what was written or edited can be read there.
+/// Whether a call's arguments are kept on disk anyway: what was written or edited can be read
+/// there.
 fn is_change(tool: &str) -> bool {
     const CHANGES: [&str; 8] = [
         "write_file",

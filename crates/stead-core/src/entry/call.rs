@@ -32,7 +32,8 @@ pub struct CallResult {
     pub status: ResultStatus,
     /// What the model is told.
     pub content: Vec<Block>,
-    /// Versions of files this call read or wrote, by path: the base of the changed-since-read check.
+    /// Versions of files this call read or wrote, by path: the base of the changed-since-read
+    /// check.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub seen: BTreeMap<String, String>,
     /// The skill whose body this result brought into the conversation.

@@ -3,7 +3,8 @@
 use crate::{RunId, Usage, Usd, View};
 use serde::{Deserialize, Serialize};
 
-/// The model is shown less of the conversation from here on. The conversation itself stays as it is.
+/// The model is shown less of the conversation from here on. The conversation itself stays as it
+/// is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Compaction {
     /// The open run, if it happened during one.

@@ -22,7 +22,8 @@ pub struct HookRun {
     /// Why it blocked or failed, or what it changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// The arguments with which the call goes on from here; its answer is on record as the model gave it.
+    /// The arguments with which the call goes on from here; its answer is on record as the model
+    /// gave it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub args: Option<Value>,
     /// How long it took.

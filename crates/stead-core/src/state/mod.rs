@@ -39,7 +39,8 @@ impl Turn {
     }
 }
 
-/// An estimate that may not have been made yet. It follows from the message, so it tells no two turns apart.
+/// An estimate that may not have been made yet. It follows from the message, so it tells no two
+/// turns apart.
 #[derive(Debug, Clone, Default)]
 struct Tokens(OnceLock<u64>);
 
@@ -70,7 +71,8 @@ pub(crate) struct Counted {
 
 /// All that is known about a session, derived from its journal and nothing else.
 ///
-/// Serialised without the messages it is the snapshot `agent_state.json`: small, and safe to delete.
+/// Serialised without the messages it is the snapshot `agent_state.json`: small, and safe to
+/// delete.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SessionState {
     /// The session, once its first line is read.
@@ -211,8 +213,8 @@ impl SessionState {
             .collect()
     }
 
-    /// Whether the model still owes an answer: an open run, or one that ended before its answer, or before the end
-    /// of it.
+    /// Whether the model still owes an answer: an open run, or one that ended before its answer, or
+    /// before the end of it.
     pub fn is_resumable(&self) -> bool {
         self.run.is_some()
             || self.last_outcome == Some(Outcome::Budget)
@@ -222,7 +224,8 @@ impl SessionState {
             })
     }
 
-    /// Gives every call of an answer an id that no other call of the session has and every provider takes.
+    /// Gives every call of an answer an id that no other call of the session has and every provider
+    /// takes.
     pub fn with_unique_ids(&self, mut content: Vec<crate::Block>) -> Vec<crate::Block> {
         let mut given: HashSet<Box<str>> = HashSet::new();
         for block in &mut content {

@@ -7,7 +7,8 @@ use tokio::task::JoinSet;
 
 const KEY: &str = "sk-embed-key";
 
-/// A server that gives each text the vector `[its length, its place in the batch + 1]`, last first, or always `fixed`.
+/// A server that gives each text the vector `[its length, its place in the batch + 1]`, last first,
+/// or always `fixed`.
 struct Server {
     url: String,
     seen: Arc<Mutex<Vec<String>>>,

@@ -1,4 +1,5 @@
-//! The HTTP model against a server that speaks plain bytes: what arrives late, broken or not at all.
+//! The HTTP model against a server that speaks plain bytes: what arrives late, broken or not at
+//! all.
 
 use super::*;
 use crate::retry::Retrying;

@@ -1,5 +1,5 @@
-//! Fingerprints of requests: enough to find an answer again and to say what differs, with nothing in
-//! them that was said.
+//! Fingerprints of requests: enough to find an answer again and to say what differs, with nothing
+//! in them that was said.
 
 use crate::Request;
 use serde::{Deserialize, Serialize};

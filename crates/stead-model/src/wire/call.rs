@@ -3,8 +3,8 @@
 use super::args::parse_args;
 use stead_core::{StopReason, ToolCall};
 
-/// The call that `text` completes. An answer that was cut by its output limit may have been about to
-/// write arguments: there, no text is not the same as no arguments.
+/// The call that `text` completes. An answer that was cut by its output limit may have been about
+/// to write arguments: there, no text is not the same as no arguments.
 pub(super) fn finished(id: String, name: String, text: &str, stop: &StopReason) -> ToolCall {
     let cut = *stop == StopReason::MaxTokens;
     let (args, invalid) = parse_args(text);

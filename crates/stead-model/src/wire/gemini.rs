@@ -1,8 +1,8 @@
 //! The wire of Google's Gemini API.
 //!
 //! Calls have no ids here: a response belongs to the call of the same name and place, so none are
-//! sent. Thought signatures may hang on thoughts, calls and texts; that of a text is kept as an empty
-//! thought right after it.
+//! sent. Thought signatures may hang on thoughts, calls and texts; that of a text is kept as an
+//! empty thought right after it.
 
 mod answer;
 #[cfg(test)]

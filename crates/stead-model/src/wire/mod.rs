@@ -37,8 +37,8 @@ pub(crate) enum Place {
 
 /// One provider protocol.
 ///
-/// A request body is `head`, then every message (joined by commas), then `tail`. Messages come last,
-/// so the bytes of one turn's request extend those of the turn before.
+/// A request body is `head`, then every message (joined by commas), then `tail`. Messages come
+/// last, so the bytes of one turn's request extend those of the turn before.
 pub(crate) trait Wire: Debug + Send + Sync {
     /// Names the wire in `Thinking::origin`.
     fn origin(&self) -> &'static str;
@@ -82,8 +82,8 @@ pub(crate) trait Decoder: Send {
     fn finish(&mut self, out: &mut Vec<Delta>) -> Result<(), ModelError>;
 }
 
-/// The body of a request. Messages that earlier requests of the run have encoded are not encoded again.
-/// What the model cannot look at, as far as its `abilities` are known, is replaced by words.
+/// The body of a request. Messages that earlier requests of the run have encoded are not encoded
+/// again. What the model cannot look at, as far as its `abilities` are known, is replaced by words.
 pub(crate) fn encode(
     wire: &dyn Wire,
     request: &Request,

@@ -21,7 +21,8 @@ pub(crate) struct Dialect {
     pub(crate) limit: LimitField,
     /// How thinking is asked for.
     pub(crate) effort: EffortField,
-    /// The field in which earlier thinking goes back with the calls it led to, where the server wants it.
+    /// The field in which earlier thinking goes back with the calls it led to, where the server
+    /// wants it.
     pub(crate) thinking_back: Option<&'static str>,
 }
 

@@ -2,7 +2,8 @@
 
 use stead_core::Media;
 
-/// An assistant message of which nothing can be shown to this provider. Every provider refuses empty ones.
+/// An assistant message of which nothing can be shown to this provider. Every provider refuses
+/// empty ones.
 pub(crate) const NO_ANSWER: &str = "(no visible answer)";
 /// A user message without content.
 pub(crate) const NO_INPUT: &str = "(no content)";

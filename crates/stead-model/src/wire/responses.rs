@@ -1,7 +1,7 @@
 //! The wire of OpenAI's Responses API.
 //!
-//! Nothing is stored at the provider (`store: false`): reasoning travels as encrypted content, which
-//! is sent back with its id so that the model continues its thought from step to step.
+//! Nothing is stored at the provider (`store: false`): reasoning travels as encrypted content,
+//! which is sent back with its id so that the model continues its thought from step to step.
 
 mod answer;
 #[cfg(test)]

@@ -80,7 +80,8 @@ pub(super) fn assert_splits_and_cuts(
     whole.0
 }
 
-/// Breaks one byte at a time. Whatever comes of it, it is an end and no panic, and at most one answer.
+/// Breaks one byte at a time. Whatever comes of it, it is an end and no panic, and at most one
+/// answer.
 fn assert_damage_is_survived(wire: &dyn Wire, stream: &[u8]) {
     for at in (0..stream.len()).step_by(3) {
         for byte in *b"\"}[0\n\xff" {

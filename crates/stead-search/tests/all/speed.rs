@@ -1,4 +1,5 @@
-//! No cost that grows faster than what is searched. The figures themselves are measured by `bench/`.
+//! No cost that grows faster than what is searched. The figures themselves are measured by
+//! `bench/`.
 
 use std::time::{Duration, Instant};
 use stead_search::{Index, Kind, Line, Query, Source};

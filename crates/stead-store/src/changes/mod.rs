@@ -14,9 +14,9 @@ use stead_core::{RunId, SessionId};
 
 /// A log of changes per run, and the contents that were replaced, each kept once under its hash.
 ///
-/// A record is on its way to the disk before the change it is about is made, so a killed process leaves
-/// none out. It is not forced there: a power cut may cost the last ones, and the hash of a content tells
-/// whether it is whole.
+/// A record is on its way to the disk before the change it is about is made, so a killed process
+/// leaves none out. It is not forced there: a power cut may cost the last ones, and the hash of a
+/// content tells whether it is whole.
 pub trait ChangeLog: fmt::Debug + Send + Sync {
     /// Adds a line to the log of a run, after `images`: contents by their hash.
     fn record<'a>(

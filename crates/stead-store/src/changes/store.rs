@@ -13,7 +13,8 @@ const PAGE: usize = 500;
 /// How many bytes go into one commit.
 const COMMIT_BYTES: usize = 4 * 1024 * 1024;
 
-/// Keeps changes as documents: `r:<session>.<run>:<number>` for a line, `i:<hash>:<part>` for a content.
+/// Keeps changes as documents: `r:<session>.<run>:<number>` for a line, `i:<hash>:<part>` for a
+/// content.
 #[derive(Debug)]
 pub struct StoreChanges {
     documents: Arc<dyn Documents>,

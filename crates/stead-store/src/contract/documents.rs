@@ -22,8 +22,8 @@ pub trait Documents: fmt::Debug + Send + Sync {
         key: &'a str,
     ) -> BoxFuture<'a, Result<Option<Document>, StoreError>>;
 
-    /// At most `limit` documents whose key begins with `prefix` and comes after `after`, in the order of
-    /// their keys. Fewer than `limit` means that there are no more.
+    /// At most `limit` documents whose key begins with `prefix` and comes after `after`, in the
+    /// order of their keys. Fewer than `limit` means that there are no more.
     fn list<'a>(
         &'a self,
         space: &'a Space,
@@ -33,11 +33,12 @@ pub trait Documents: fmt::Debug + Send + Sync {
     ) -> BoxFuture<'a, Result<Vec<Listed>, StoreError>>;
 
     /// Makes all changes or none, and none if any of them finds something else than it expects
-    /// ([`StoreError::Conflict`]) or if `fence` no longer holds ([`StoreError::Fenced`]). Every expectation
-    /// is about the state before the whole commit; no key may occur in two changes. Durable on return.
+    /// ([`StoreError::Conflict`]) or if `fence` no longer holds ([`StoreError::Fenced`]). Every
+    /// expectation is about the state before the whole commit; no key may occur in two changes.
+    /// Durable on return.
     ///
-    /// Where the answer to a commit is lost with the connection, it is tried again, and it counts as made if
-    /// everything is as it would have left it.
+    /// Where the answer to a commit is lost with the connection, it is tried again, and it counts
+    /// as made if everything is as it would have left it.
     fn commit<'a>(
         &'a self,
         space: &'a Space,
@@ -79,8 +80,8 @@ pub struct Listed {
     pub meta: Bytes,
 }
 
-/// One content of one document. Made by whoever writes it and never used again, so that neither a removed
-/// and remade document nor a commit tried twice can be taken for another.
+/// One content of one document. Made by whoever writes it and never used again, so that neither a
+/// removed and remade document nor a commit tried twice can be taken for another.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DocVersion(pub u128);
 

@@ -8,10 +8,10 @@ use std::fmt;
 
 /// Append-only logs of lines, numbered from 1.
 pub trait Journals: fmt::Debug + Send + Sync {
-    /// Appends `lines` (without line ends) as one piece after line `after`; 0 begins the journal. Refused
-    /// with [`StoreError::Fenced`] if `fence` no longer holds, with [`StoreError::Conflict`] if `after` is not
-    /// the last line. Durable on return. Tried again after a lost answer, it counts as made if the journal
-    /// ends in these lines.
+    /// Appends `lines` (without line ends) as one piece after line `after`; 0 begins the journal.
+    /// Refused with [`StoreError::Fenced`] if `fence` no longer holds, with
+    /// [`StoreError::Conflict`] if `after` is not the last line. Durable on return. Tried again
+    /// after a lost answer, it counts as made if the journal ends in these lines.
     fn append<'a>(
         &'a self,
         space: &'a Space,
@@ -21,8 +21,8 @@ pub trait Journals: fmt::Debug + Send + Sync {
         fence: &'a Fence,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Lines from line `from` on, in order: as many as come to about `max_bytes`, and at least one if there
-    /// is one.
+    /// Lines from line `from` on, in order: as many as come to about `max_bytes`, and at least one
+    /// if there is one.
     fn lines<'a>(
         &'a self,
         space: &'a Space,

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 /// The right to do something, given to one holder at a time and only for a while.
 ///
-/// A token goes with each grant and grows with every one of them, for the lifetime of the store: whoever
-/// shows an older token was overtaken, however long it slept. Time is the store's own.
+/// A token goes with each grant and grows with every one of them, for the lifetime of the store:
+/// whoever shows an older token was overtaken, however long it slept. Time is the store's own.
 pub trait Leases: fmt::Debug + Send + Sync {
-    /// Takes the lease for `ttl` if `claim` allows it. A holder that asks again gets its own lease again:
-    /// every grant is asked for under a name of its own.
+    /// Takes the lease for `ttl` if `claim` allows it. A holder that asks again gets its own lease
+    /// again: every grant is asked for under a name of its own.
     fn acquire<'a>(
         &'a self,
         space: &'a Space,
@@ -22,8 +22,8 @@ pub trait Leases: fmt::Debug + Send + Sync {
         claim: Claim,
     ) -> BoxFuture<'a, Result<Acquired, StoreError>>;
 
-    /// Makes the lease last for `ttl` from now. False if it was taken over; an expired lease that nobody
-    /// took is still one's own.
+    /// Makes the lease last for `ttl` from now. False if it was taken over; an expired lease that
+    /// nobody took is still one's own.
     fn renew<'a>(
         &'a self,
         space: &'a Space,

@@ -1,8 +1,8 @@
 //! What every store does: four small traits.
 //!
-//! All four are implemented by each backend, and one conformance suite (`stead_testkit::store_suite`) runs
-//! on every one of them. Nothing here is read-modify-write without a version: whoever changes something says
-//! what must still hold.
+//! All four are implemented by each backend, and one conformance suite
+//! (`stead_testkit::store_suite`) runs on every one of them. Nothing here is read-modify-write
+//! without a version: whoever changes something says what must still hold.
 
 mod documents;
 mod journals;

@@ -9,10 +9,11 @@ use std::time::Duration;
 
 /// Durable queues of jobs. Time is the store's own.
 ///
-/// A claimed job is hidden for a while. If it is neither acknowledged nor given back by then, it is delivered
-/// again; a job that was delivered `max_attempts` times goes to the dead letters.
+/// A claimed job is hidden for a while. If it is neither acknowledged nor given back by then, it is
+/// delivered again; a job that was delivered `max_attempts` times goes to the dead letters.
 pub trait Queue: fmt::Debug + Send + Sync {
-    /// Adds a job, unless one with its dedup key is there already or was within the last day, done or dead.
+    /// Adds a job, unless one with its dedup key is there already or was within the last day, done
+    /// or dead.
     fn enqueue<'a>(
         &'a self,
         space: &'a Space,
@@ -28,7 +29,8 @@ pub trait Queue: fmt::Debug + Send + Sync {
         hide: Duration,
     ) -> BoxFuture<'a, Result<Option<Claimed>, StoreError>>;
 
-    /// The job is done. False if it was delivered again in the meantime: then it is not ours any more.
+    /// The job is done. False if it was delivered again in the meantime: then it is not ours any
+    /// more.
     fn ack<'a>(
         &'a self,
         space: &'a Space,
@@ -36,8 +38,8 @@ pub trait Queue: fmt::Debug + Send + Sync {
         claimed: &'a Claimed,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// The job failed for `reason`: it is due again after `delay`, or dead if that was its last attempt. False
-    /// if it is not ours any more.
+    /// The job failed for `reason`: it is due again after `delay`, or dead if that was its last
+    /// attempt. False if it is not ours any more.
     fn nack<'a>(
         &'a self,
         space: &'a Space,

@@ -9,10 +9,10 @@ const MAX_SPACE_BYTES: usize = 400;
 
 /// A part of a store that sees nothing of the others, named by a list of ids.
 ///
-/// Ids may be any text. Each is encoded so that different lists give different names: letters, digits, `_`
-/// and `-` stand for themselves, every other byte for its number. No id can therefore hold the separator,
-/// climb out, or be taken for another one that merely looks like it. A name that would be too long ends in a
-/// hash of all of it.
+/// Ids may be any text. Each is encoded so that different lists give different names: letters,
+/// digits, `_` and `-` stand for themselves, every other byte for its number. No id can therefore
+/// hold the separator, climb out, or be taken for another one that merely looks like it. A name
+/// that would be too long ends in a hash of all of it.
 ///
 /// ```
 /// use stead_store::Space;
@@ -57,8 +57,8 @@ pub(crate) fn encode(id: &str) -> String {
     text
 }
 
-/// The name of a folder that belongs to `ids`: unlike any name that a person gives a folder by habit, and
-/// unlike that of other ids.
+/// The name of a folder that belongs to `ids`: unlike any name that a person gives a folder by
+/// habit, and unlike that of other ids.
 pub fn folder_name(ids: &[&str]) -> String {
     /// Leaves room within the 255 bytes of a file name.
     const MAX_FOLDER_BYTES: usize = 200;

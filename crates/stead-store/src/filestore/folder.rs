@@ -1,5 +1,5 @@
-//! The folder of one space, locked: every operation happens between a lock and its release, and finds no
-//! trace of one that was cut off.
+//! The folder of one space, locked: every operation happens between a lock and its release, and
+//! finds no trace of one that was cut off.
 
 use crate::{Disk, DocVersion, StoreError, open_dir};
 use rustix::fs::{AtFlags, FlockOperation, RenameFlags};
@@ -57,7 +57,8 @@ impl Part {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Pending {
-    /// A commit that is made: staged files to be moved among the documents, and documents to be removed.
+    /// A commit that is made: staged files to be moved among the documents, and documents to be
+    /// removed.
     Finish {
         moves: Vec<(String, String)>,
         removals: Vec<String>,
@@ -206,7 +207,8 @@ impl Folder {
         }
     }
 
-    /// Writes a new file that is not in its place yet, and returns its name. Its contents are durable.
+    /// Writes a new file that is not in its place yet, and returns its name. Its contents are
+    /// durable.
     pub(super) fn stage(&self, data: &[&[u8]]) -> Result<String, StoreError> {
         let name = DocVersion::fresh().to_string();
         let written = open_dir(&self.path.join(Part::Staged.name())).and_then(|dir| {
@@ -318,8 +320,8 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Closing it would not do: a process that was just forked holds a copy of it until it has become
-        // another program.
+        // Closing it would not do: a process that was just forked holds a copy of it until it has
+        // become another program.
         let _ = rustix::fs::flock(&self.dir, FlockOperation::Unlock);
     }
 }

@@ -16,7 +16,8 @@ const SUFFIX: &str = ".jsonl";
 /// The name of a journal whose file cannot tell it.
 const NAME_SUFFIX: &str = ".name";
 
-/// The lines of a file. What follows the last line end was cut off while it was written, and does not count.
+/// The lines of a file. What follows the last line end was cut off while it was written, and does
+/// not count.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Extent {
     lines: u64,

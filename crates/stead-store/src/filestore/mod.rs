@@ -8,8 +8,9 @@
 //! <root>/<space>/pending.json             what to do first, after an operation that was cut off
 //! ```
 //!
-//! One lock per space, held for each operation: simple, and never in doubt. What takes several steps says so
-//! in `pending.json` before the first one; whoever takes the lock next brings it to its end.
+//! One lock per space, held for each operation: simple, and never in doubt. What takes several
+//! steps says so in `pending.json` before the first one; whoever takes the lock next brings it to
+//! its end.
 
 mod documents;
 mod folder;

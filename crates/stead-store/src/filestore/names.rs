@@ -18,8 +18,8 @@ pub(super) fn of_space(space: &Space) -> String {
     }
 }
 
-/// The file of a key. Letters, digits, `_`, `-` and `.` stand for themselves, every other byte and a first
-/// `.` for its number.
+/// The file of a key. Letters, digits, `_`, `-` and `.` stand for themselves, every other byte and
+/// a first `.` for its number.
 pub(super) fn of_key(key: &str) -> String {
     // No key encodes to a lone `%`.
     if key.is_empty() {

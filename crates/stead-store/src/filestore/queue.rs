@@ -20,7 +20,8 @@ impl Queue for FileStore {
             match jobs.add(now_ms(), job.dedup, job.delay, job.max_attempts) {
                 Added::Known(id) => Ok(Enqueued::Known(id)),
                 Added::New(id) => {
-                    // First, so that no job is ever seen without it. Cut off here, it is written over later.
+                    // First, so that no job is ever seen without it. Cut off here, it is written
+                    // over later.
                     folder.replace(Part::Payloads, &payload_name(&queue, &id), &[&job.payload])?;
                     write(folder, &queue, &jobs)?;
                     Ok(Enqueued::New(id))

@@ -16,7 +16,8 @@ const FILE_MODE: u32 = 0o644;
 
 /// A file of lines.
 ///
-/// Whoever appends shares the lock, whoever rewrites has it alone: so no line goes to a file that is being replaced.
+/// Whoever appends shares the lock, whoever rewrites has it alone: so no line goes to a file that
+/// is being replaced.
 #[derive(Debug)]
 pub struct FileLines {
     path: PathBuf,

@@ -1,7 +1,7 @@
 //! A log of lines that many append to at once: who used how much.
 //!
-//! It is no journal: nobody takes it for writing, and what it says can be made again from elsewhere. One line is one
-//! append, whole or not there.
+//! It is no journal: nobody takes it for writing, and what it says can be made again from
+//! elsewhere. One line is one append, whole or not there.
 
 mod files;
 mod store;
@@ -24,7 +24,8 @@ pub trait LineLog: Debug + Send + Sync {
     /// All lines, oldest first. One that was not written whole is among them as it stands.
     fn read(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>>;
 
-    /// Replaces all lines by what `rewrite` makes of them. Lines that others append in the meantime are kept.
+    /// Replaces all lines by what `rewrite` makes of them. Lines that others append in the meantime
+    /// are kept.
     fn rewrite(&self, rewrite: Rewrite) -> BoxFuture<'_, Result<(), StoreError>>;
 
     /// Where a person finds it.

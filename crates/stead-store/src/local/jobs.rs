@@ -87,8 +87,8 @@ impl Jobs {
         Added::New(id)
     }
 
-    /// The job that has been due longest, and which delivery of it this is. Those that were delivered often
-    /// enough are buried on the way.
+    /// The job that has been due longest, and which delivery of it this is. Those that were
+    /// delivered often enough are buried on the way.
     pub(crate) fn claim(&mut self, now_ms: i64, hide: Duration) -> Option<(String, u32)> {
         loop {
             let due = self.waiting.iter().filter(|(_, job)| job.due_ms <= now_ms);

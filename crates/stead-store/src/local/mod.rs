@@ -1,6 +1,7 @@
 //! What stores without a server decide for themselves: who holds a lease, which job is next.
 //!
-//! No I/O and no clock: the time is handed in, in milliseconds since any moment that stays the same.
+//! No I/O and no clock: the time is handed in, in milliseconds since any moment that stays the
+//! same.
 
 mod grant;
 mod jobs;

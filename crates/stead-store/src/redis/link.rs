@@ -22,8 +22,8 @@ pub(super) struct Link {
     current: Mutex<Current>,
 }
 
-/// The connection in use, and which one it is: of several requests that fail with it, only the first makes
-/// a new one.
+/// The connection in use, and which one it is: of several requests that fail with it, only the
+/// first makes a new one.
 struct Current {
     generation: u64,
     connection: Option<MultiplexedConnection>,
@@ -172,8 +172,8 @@ fn sort(error: &RedisError) -> Failure {
     }
 }
 
-/// Whether the next request needs a new connection: after a fault of the line, and after a failover, when
-/// the name of the server may stand for another one.
+/// Whether the next request needs a new connection: after a fault of the line, and after a
+/// failover, when the name of the server may stand for another one.
 fn breaks_connection(error: &RedisError) -> bool {
     let kinds = [
         ErrorKind::Io,

@@ -12,10 +12,10 @@
 //! r:REQUEST    what a request gave, for a few minutes, should its answer be lost
 //! ```
 //!
-//! Redis keeps what it acknowledged as well as it is told to: set `appendonly yes` and `appendfsync always`
-//! for the promise of the contracts. With less, a server that crashes may come back without its last
-//! writes. That is noticed and never papered over: numbers of lines are counted, and tokens and ids are
-//! never below the time of day, so that none is given twice.
+//! Redis keeps what it acknowledged as well as it is told to: set `appendonly yes` and `appendfsync
+//! always` for the promise of the contracts. With less, a server that crashes may come back without
+//! its last writes. That is noticed and never papered over: numbers of lines are counted, and
+//! tokens and ids are never below the time of day, so that none is given twice.
 
 mod documents;
 mod journals;
@@ -84,7 +84,8 @@ fn number(number: impl ToString) -> Bytes {
     Bytes::from(number.to_string())
 }
 
-/// A time span as the scripts have it. They count in doubles, so it ends where these become inexact.
+/// A time span as the scripts have it. They count in doubles, so it ends where these become
+/// inexact.
 fn millis(span: Duration) -> Bytes {
     const MOST_MS: u128 = 1 << 50;
     number(span.as_millis().min(MOST_MS))

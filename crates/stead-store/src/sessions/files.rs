@@ -33,7 +33,8 @@ use stead_core::{
 const JOURNAL_SUFFIX: &str = ".log.jsonl";
 /// The index is written at most this often while runs end in quick succession.
 const INDEX_INTERVAL: Duration = Duration::from_millis(250);
-/// And so seldom that writing it, which takes longer the more sessions there are, takes a small part of the time.
+/// And so seldom that writing it, which takes longer the more sessions there are, takes a small
+/// part of the time.
 const INDEX_SHARE: u32 = 20;
 
 /// Keeps the sessions of one agent as files.
@@ -319,7 +320,8 @@ impl Sessions for FileSessions {
                 })?;
             let file = Arc::new(file);
             let lock = Lock::take(file.clone(), &path, id, Wait::No).await?;
-            // Between making it and locking it, someone else may have found it and begun the session.
+            // Between making it and locking it, someone else may have found it and begun the
+            // session.
             if file.metadata().map_or(0, |meta| meta.len()) > 0 {
                 return Err(StoreError::Exists(id.clone()));
             }
@@ -377,7 +379,8 @@ impl Sessions for FileSessions {
             let mut state = SessionState::default();
             let (at, torn) = fold(&path, id, &text, &mut state)?;
             if at.seq == 0 {
-                // The very first line is not there: nothing was acknowledged, so there is no such session.
+                // The very first line is not there: nothing was acknowledged, so there is no such
+                // session.
                 let removed = self.disk.remove(CWD, &path, AtFlags::empty());
                 removed.map_err(|cause| StoreError::io(&path, cause))?;
                 return Err(StoreError::NotFound(id.clone()));

@@ -27,7 +27,8 @@ impl std::fmt::Display for Holder {
     }
 }
 
-/// A process as it signs what it holds: enough to tell, from the same machine, whether it still runs.
+/// A process as it signs what it holds: enough to tell, from the same machine, whether it still
+/// runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signature {
     /// Different for every lease that is asked for.
@@ -69,8 +70,8 @@ impl Signature {
         serde_json::from_str(text).ok()
     }
 
-    /// Whether the process is certainly gone: it ran on this machine and does so no more. Of another
-    /// machine nothing is known.
+    /// Whether the process is certainly gone: it ran on this machine and does so no more. Of
+    /// another machine nothing is known.
     pub fn is_gone(&self) -> bool {
         let here = self.machine == machine() && !machine().is_empty() && self.began > 0;
         here && began(self.pid) != Some(self.began)

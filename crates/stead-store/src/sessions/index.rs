@@ -30,8 +30,8 @@ impl Index {
             .unwrap_or_default()
     }
 
-    /// Merges `changes` into the file. Another process doing the same at this moment is waited for a
-    /// little; an index that stays behind is noticed by the next listing.
+    /// Merges `changes` into the file. Another process doing the same at this moment is waited for
+    /// a little; an index that stays behind is noticed by the next listing.
     pub(crate) fn merge(
         path: &Path,
         dir: &File,

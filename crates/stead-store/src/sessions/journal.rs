@@ -20,11 +20,11 @@ impl Position {
     };
 }
 
-/// Reads all lines of `text`, handing each to `sink`. Returns where the sound part ends and what hangs
-/// over it.
+/// Reads all lines of `text`, handing each to `sink`. Returns where the sound part ends and what
+/// hangs over it.
 ///
-/// A crash can only leave the beginning of a last line, or a blank end: that is torn. Everything else that
-/// does not verify is damage, and is left for a person to look at.
+/// A crash can only leave the beginning of a last line, or a blank end: that is torn. Everything
+/// else that does not verify is damage, and is left for a person to look at.
 pub(crate) fn read_lines(
     path: &Path,
     text: &[u8],
@@ -78,7 +78,8 @@ pub(crate) fn read_lines(
     Ok((at, None))
 }
 
-/// Checks lines that come from elsewhere: that they are a journal of `id`, whole from its first line on.
+/// Checks lines that come from elsewhere: that they are a journal of `id`, whole from its first
+/// line on.
 pub(crate) fn check_lines(
     path: &Path,
     id: &stead_core::SessionId,
@@ -143,8 +144,8 @@ pub(crate) struct FileWriter {
     at: Position,
     /// The directory, as long as it is not certain that it keeps the file.
     newborn: Option<Newborn>,
-    /// Set before a write begins and cleared after it succeeded: a write that failed, or whose future
-    /// was dropped half-way, leaves the end of the file unknown.
+    /// Set before a write begins and cleared after it succeeded: a write that failed, or whose
+    /// future was dropped half-way, leaves the end of the file unknown.
     broken: bool,
     _lock: Lock,
 }
@@ -234,8 +235,8 @@ pub(crate) fn encode(
         let line = encode_line(seq, now, &entry, at.sum);
         let before = line.1;
         let (encoded, sum) = redactor.clean_line(line, at.sum);
-        // What was redacted in the journal must be redacted in memory too, or a resumed session would
-        // differ from the live one.
+        // What was redacted in the journal must be redacted in memory too, or a resumed session
+        // would differ from the live one.
         let entry = if sum == before {
             entry
         } else {
@@ -275,7 +276,8 @@ impl JournalWriter for FileWriter {
                     }
                 })?;
             self.broken = true;
-            // A write into the page cache is a few microseconds; handing it to another thread costs more.
+            // A write into the page cache is a few microseconds; handing it to another thread costs
+            // more.
             if let Err(cause) = self.disk.write_all(&self.file, text.as_bytes()) {
                 // Best effort: the next opening cuts the torn line anyway.
                 let _ = self.disk.set_len(&self.file, self.at.bytes);

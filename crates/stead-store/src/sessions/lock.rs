@@ -1,8 +1,8 @@
 //! One writer per session.
 //!
 //! The lock is an advisory lock on the journal file itself, so the kernel releases it however the
-//! holder ends, and nothing is written to hold it. Who holds it is asked of the kernel too, and only
-//! when someone else is refused.
+//! holder ends, and nothing is written to hold it. Who holds it is asked of the kernel too, and
+//! only when someone else is refused.
 
 use crate::{Holder, StoreError, Wait};
 use rustix::fs::FlockOperation;
@@ -54,8 +54,8 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing the file would not do: a process that was just forked holds a copy of it until it has
-        // become another program.
+        // Closing the file would not do: a process that was just forked holds a copy of it until it
+        // has become another program.
         let _ = rustix::fs::flock(&self.journal, FlockOperation::Unlock);
     }
 }
@@ -73,7 +73,8 @@ fn holder(journal: &File) -> Holder {
     }
 }
 
-/// The process of a line like `5: FLOCK  ADVISORY  WRITE 812 fe:00:4711 0 EOF`, if it is about `inode`.
+/// The process of a line like `5: FLOCK  ADVISORY  WRITE 812 fe:00:4711 0 EOF`, if it is about
+/// `inode`.
 fn lock_holder(line: &str, inode: u64) -> Option<u32> {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     // A line with `->` is about someone who waits.

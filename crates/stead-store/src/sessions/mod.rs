@@ -47,17 +47,19 @@ pub trait Sessions: Debug + Send + Sync {
     /// All lines of a session, checked, without taking it. A torn last line is left out.
     fn read<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<Vec<Line>, StoreError>>;
 
-    /// What there is, newest first. Summaries are derived and rebuilt where they are absent or stale.
+    /// What there is, newest first. Summaries are derived and rebuilt where they are absent or
+    /// stale.
     fn list(&self) -> BoxFuture<'_, Result<Vec<Summary>, StoreError>>;
 
     /// Removes a session that nobody writes.
     fn remove<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// The lines of a session as they stand, checked, without their ends: for another place to take over.
+    /// The lines of a session as they stand, checked, without their ends: for another place to take
+    /// over.
     fn export<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<Vec<Bytes>, StoreError>>;
 
-    /// Takes over lines of another place. A session that is here already is extended if the lines go on
-    /// from it; if they differ, it is left alone ([`StoreError::Exists`]).
+    /// Takes over lines of another place. A session that is here already is extended if the lines
+    /// go on from it; if they differ, it is left alone ([`StoreError::Exists`]).
     fn import<'a>(
         &'a self,
         id: &'a SessionId,
@@ -71,7 +73,8 @@ pub trait Sessions: Debug + Send + Sync {
     /// Where a person finds the journal of a session.
     fn locate(&self, id: &SessionId) -> String;
 
-    /// Knows the secrets that are kept out of the journals, so that they can be kept out of elsewhere.
+    /// Knows the secrets that are kept out of the journals, so that they can be kept out of
+    /// elsewhere.
     fn redactor(&self) -> &Redactor;
 
     /// Brings derived state that was held back to its place.
@@ -109,15 +112,15 @@ pub trait JournalWriter: Debug + Send {
     /// Where the journal ends.
     fn position(&self) -> Position;
 
-    /// The proof that this is the session's writer, for changes to documents beside it; none where the
-    /// operating system sees to it.
+    /// The proof that this is the session's writer, for changes to documents beside it; none where
+    /// the operating system sees to it.
     fn fence(&self) -> Option<&Fence>;
 
     /// Cancelled when someone else took the session over: whatever goes on for it must stop.
     fn lost(&self) -> CancellationToken;
 
-    /// Gives the session back. A writer that is merely dropped does so as well, but perhaps only after the
-    /// time that a silent holder is given.
+    /// Gives the session back. A writer that is merely dropped does so as well, but perhaps only
+    /// after the time that a silent holder is given.
     fn close(self: Box<Self>) -> BoxFuture<'static, ()>;
 }
 

@@ -1,4 +1,5 @@
-//! What a journal on disk promises. Numbers in comments refer to the acceptance list in ARCHITECTURE.md.
+//! What a journal on disk promises. Numbers in comments refer to the acceptance list in
+//! ARCHITECTURE.md.
 
 use crate::*;
 use proptest::prelude::*;
@@ -249,7 +250,8 @@ async fn a_second_writer_is_told_who_holds_the_session_and_can_wait() {
     assert!(taken.is_ok() && started.elapsed() >= Duration::from_millis(100));
 }
 
-/// As a process has that was forked while the session was held, and has not become another program yet.
+/// As a process has that was forked while the session was held, and has not become another program
+/// yet.
 #[tokio::test]
 async fn a_copy_of_the_open_journal_does_not_keep_the_session() {
     let dir = tempfile::tempdir().unwrap();
@@ -402,7 +404,8 @@ proptest! {
     }
 }
 
-/// Only what a crash can leave is cut. An editor, a checkout with other line ends or a foreign file is not.
+/// Only what a crash can leave is cut. An editor, a checkout with other line ends or a foreign file
+/// is not.
 #[tokio::test]
 async fn what_no_crash_leaves_is_damage_and_stays_as_it_is() {
     let dir = tempfile::tempdir().unwrap();

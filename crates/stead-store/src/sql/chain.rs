@@ -1,7 +1,7 @@
 //! A commit as one statement, for databases whose WITH clauses can change rows.
 //!
-//! What must be there is locked first, and only if all of it is there, rows are written. A key that must be
-//! absent needs no look: writing it fails if it is not.
+//! What must be there is locked first, and only if all of it is there, rows are written. A key that
+//! must be absent needs no look: writing it fails if it is not.
 
 use super::driver::Statement;
 use super::plan::{Fate, Plan};

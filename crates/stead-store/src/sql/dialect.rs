@@ -22,8 +22,8 @@ impl Dialect {
         }
     }
 
-    /// Ends a SELECT whose rows nobody else may change until the transaction ends. SQLite has one writer at
-    /// a time, who began with a lock on everything.
+    /// Ends a SELECT whose rows nobody else may change until the transaction ends. SQLite has one
+    /// writer at a time, who began with a lock on everything.
     pub(super) fn for_update(self) -> &'static str {
         match self {
             Self::Sqlite => "",

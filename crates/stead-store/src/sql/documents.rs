@@ -13,8 +13,8 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-/// Most keys in one statement: well below every database's limit of parameters, and below the length from which
-/// MariaDB makes a table of them and joins that.
+/// Most keys in one statement: well below every database's limit of parameters, and below the
+/// length from which MariaDB makes a table of them and joins that.
 const KEYS_PER_STATEMENT: usize = 500;
 /// Most rows written by one statement.
 const ROWS_PER_STATEMENT: usize = 500;
@@ -195,7 +195,8 @@ impl Commit<'_> {
         if let Some(fence) = self.fence {
             self.store.hold(tx, self.space, fence).await?;
         }
-        // Whoever looks at several keys does it in their order, so that two commits do not wait for each other.
+        // Whoever looks at several keys does it in their order, so that two commits do not wait for
+        // each other.
         let dialect = self.store.dialect;
         let mut found = Found::new();
         let is_check = |fate| matches!(fate, Fate::Stays);
@@ -234,8 +235,8 @@ impl Commit<'_> {
         for moves in self.plan.moves().chunks(MOVES_PER_STATEMENT) {
             self.rename(tx, moves).await?;
         }
-        // A key that must stay absent cannot be locked: there is no row. Ours stands in for it until the end,
-        // so that whoever makes it waits, and finds out what we did.
+        // A key that must stay absent cannot be locked: there is no row. Ours stands in for it
+        // until the end, so that whoever makes it waits, and finds out what we did.
         let blank = Document {
             version: DocVersion(0),
             meta: Bytes::new(),
@@ -335,8 +336,8 @@ impl Commit<'_> {
         Ok(())
     }
 
-    /// A commit that only adds, overwrites and checks, where it can be one statement. None if that did nothing and
-    /// does not say why.
+    /// A commit that only adds, overwrites and checks, where it can be one statement. None if that
+    /// did nothing and does not say why.
     async fn in_a_chain(&self) -> Result<Option<()>, Fault> {
         let SqlStore {
             dialect,
@@ -374,7 +375,8 @@ impl Commit<'_> {
         }
     }
 
-    /// A commit of one change, where it can be one statement. None if that did nothing and does not say why.
+    /// A commit of one change, where it can be one statement. None if that did nothing and does not
+    /// say why.
     async fn in_one_statement(&self) -> Result<Option<()>, Fault> {
         let dialect = self.store.dialect;
         let (share, overwrite) = (dialect.for_share(), dialect.or_overwrite_document());

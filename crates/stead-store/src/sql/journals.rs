@@ -1,8 +1,8 @@
 //! Journals in two tables: one row for each journal, one for each line.
 //!
-//! A journal ends where its last line is; nothing else says so. A line's number is part of its key, so two
-//! appends after the same line cannot both be made, and most appends are one statement: a line is added if the
-//! lease is held and the line before is there.
+//! A journal ends where its last line is; nothing else says so. A line's number is part of its key,
+//! so two appends after the same line cannot both be made, and most appends are one statement: a
+//! line is added if the lease is held and the line before is there.
 
 use super::SqlStore;
 use super::driver::{Begin, Fault, Row, Statement, Tx, end};
@@ -79,7 +79,8 @@ impl Journals for SqlStore {
         journal: &'a str,
     ) -> BoxFuture<'a, Result<Option<Tail>, StoreError>> {
         async move {
-            // The journal by a subquery: to a join, a planner would bring all its lines and sort them.
+            // The journal by a subquery: to a join, a planner would bring all its lines and sort
+            // them.
             let sql = "SELECT seq, upto, at_ms, line FROM stead_lines \
                        WHERE journal = (SELECT id FROM stead_journals WHERE space = ? AND journal = ?) \
                        ORDER BY seq DESC LIMIT 1";
@@ -165,7 +166,8 @@ impl SqlStore {
         row.map(|row| row.int(0)).transpose()
     }
 
-    /// Lines from `from` on: those of one statement, and of these the ones that fit into `max_bytes`.
+    /// Lines from `from` on: those of one statement, and of these the ones that fit into
+    /// `max_bytes`.
     async fn page(
         &self,
         space: &Space,
@@ -344,7 +346,8 @@ impl Append<'_> {
         )
     }
 
-    /// An append of a few lines to a journal that is there. None if it did nothing and does not say why.
+    /// An append of a few lines to a journal that is there. None if it did nothing and does not say
+    /// why.
     async fn in_one_statement(&self) -> Result<Option<()>, Fault> {
         let few = (1..=PREPARED_LINES).contains(&self.lines.len())
             && how_many(self.lines, self.store.limits.statement_bytes) == self.lines.len();

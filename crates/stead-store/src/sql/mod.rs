@@ -1,11 +1,12 @@
 //! A store in a database: SQLite, PostgreSQL, MySQL or MariaDB.
 //!
-//! The logic is written once, over [`driver`]: statements with `?` for parameters, numbers and bytes as the
-//! only values. What the databases do differently is in [`dialect`]; how they are reached is in [`drivers`].
+//! The logic is written once, over [`driver`]: statements with `?` for parameters, numbers and
+//! bytes as the only values. What the databases do differently is in [`dialect`]; how they are
+//! reached is in [`drivers`].
 //!
-//! Every operation is one transaction. What fails because others were in the way, or because the connection
-//! was lost, is tried again for a while ([`retry`]); an attempt that follows a lost answer first finds out
-//! whether the earlier one was made.
+//! Every operation is one transaction. What fails because others were in the way, or because the
+//! connection was lost, is tried again for a while ([`retry`]); an attempt that follows a lost
+//! answer first finds out whether the earlier one was made.
 
 mod chain;
 mod dialect;
@@ -60,8 +61,8 @@ pub struct SqlStore {
 }
 
 impl SqlStore {
-    /// The store at `url`: `sqlite:PATH`, `sqlite::memory:`, `postgres://…`, `mysql://…` or `mariadb://…`. Makes
-    /// its tables if there are none; the database itself must be there.
+    /// The store at `url`: `sqlite:PATH`, `sqlite::memory:`, `postgres://…`, `mysql://…` or
+    /// `mariadb://…`. Makes its tables if there are none; the database itself must be there.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         let (dialect, driver, place) = match url::target(url)? {
             Target::Sqlite(path) => (

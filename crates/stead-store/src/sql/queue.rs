@@ -1,8 +1,9 @@
 //! Queues in one table.
 //!
-//! A job is ready until it is done or dead; a claimed one is ready again at `due_ms`. `grip` is the mark of
-//! whoever has it: the one that added it until its first delivery, then the worker, and empty once it was given
-//! back. `dedup` is unique in its queue: a hash of the job's own key, or else something that nobody has.
+//! A job is ready until it is done or dead; a claimed one is ready again at `due_ms`. `grip` is the
+//! mark of whoever has it: the one that added it until its first delivery, then the worker, and
+//! empty once it was given back. `dedup` is unique in its queue: a hash of the job's own key, or
+//! else something that nobody has.
 
 use super::driver::{Begin, Fault, Row, Statement, Tx, end};
 use super::journals::new_id;
@@ -23,7 +24,8 @@ const DONE: i64 = 2;
 const DEDUP_MEMORY: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long a job without one is remembered: longer than anybody asks again after a lost answer.
 const DONE_MEMORY: Duration = Duration::from_secs(10 * 60);
-/// Every so many acknowledged jobs, those that may be forgotten are removed, at most so many at a time.
+/// Every so many acknowledged jobs, those that may be forgotten are removed, at most so many at a
+/// time.
 const TIDY_EVERY: u32 = 64;
 const TIDY_ROWS: i64 = 500;
 const UNANSWERED: &str = "it was not acknowledged in time";
@@ -186,7 +188,8 @@ impl Queue for SqlStore {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Dead>, StoreError>> {
         async move {
-            // Those whose last delivery ran out are dead as well, although nobody asked for a job since.
+            // Those whose last delivery ran out are dead as well, although nobody asked for a job
+            // since.
             self.retrying(|_| self.bury(space, queue).boxed()).await?;
             let sql = "SELECT id, payload, attempts, reason FROM stead_jobs \
                        WHERE space = ? AND queue = ? AND state = ? AND due_ms = 0 AND id > ? ORDER BY id LIMIT ?";
@@ -505,7 +508,8 @@ impl Take<'_> {
         }
     }
 
-    /// Finds the job that has been due longest and locks it, passing over those that others look at.
+    /// Finds the job that has been due longest and locks it, passing over those that others look
+    /// at.
     fn due(&self, columns: &str) -> String {
         let dialect = self.store.dialect;
         let (now, lock) = (dialect.now(), dialect.for_update_of_free());
@@ -515,8 +519,8 @@ impl Take<'_> {
         )
     }
 
-    /// Delivers a job, or buries it if it was delivered often enough. Attempts come last: MySQL's later parts see
-    /// what its earlier ones set.
+    /// Delivers a job, or buries it if it was delivered often enough. Attempts come last: MySQL's
+    /// later parts see what its earlier ones set.
     fn set(&self) -> String {
         let (now, over) = (self.store.dialect.now(), "attempts >= max_attempts");
         format!(

@@ -70,7 +70,8 @@ fn delays(fault: &Fault) -> Option<(Duration, Duration)> {
     }
 }
 
-/// Doubles with each failure; the later half of it is up to chance, so that rivals do not meet again.
+/// Doubles with each failure; the later half of it is up to chance, so that rivals do not meet
+/// again.
 fn pause(shortest: Duration, longest: Duration, failures: u32, chance: f64) -> Duration {
     let full = shortest
         .saturating_mul(2_u32.saturating_pow(failures))

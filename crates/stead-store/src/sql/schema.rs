@@ -15,8 +15,8 @@ const MAX_SPACE_BYTES: usize = 400;
 const MYSQL_LOCK_SECONDS: i64 = 25;
 
 impl SqlStore {
-    /// Makes the tables what they should be, and tells what the server takes. Of several processes that begin at
-    /// once, one makes the tables.
+    /// Makes the tables what they should be, and tells what the server takes. Of several processes
+    /// that begin at once, one makes the tables.
     pub(super) async fn set_up(&self) -> Result<Limits, StoreError> {
         let found = self.retrying(|_| self.version().boxed()).await?;
         if !self.is_current(found)? {
@@ -170,8 +170,8 @@ const READ_VERSION: &str =
 /// A lock of the server, not of the database, so the database is part of its name.
 const MYSQL_LOCK: &str = "CONCAT('stead:', SHA1(DATABASE()))";
 
-/// The statements that make version `version` of the one before. Each may be run again: MySQL cannot undo
-/// the first ones when a later one fails.
+/// The statements that make version `version` of the one before. Each may be run again: MySQL
+/// cannot undo the first ones when a later one fails.
 fn migration(dialect: Dialect, version: i64) -> Vec<String> {
     match version {
         1 => first_tables(dialect),
@@ -195,7 +195,8 @@ fn first_tables(dialect: Dialect) -> Vec<String> {
     };
     let due = "(space, queue, state, due_ms, id)";
     let mut statements = vec![
-        // What is read of every document comes before the body, which lies elsewhere if it is large.
+        // What is read of every document comes before the body, which lies elsewhere if it is
+        // large.
         table(
             "stead_docs",
             &format!(
@@ -216,7 +217,8 @@ fn first_tables(dialect: Dialect) -> Vec<String> {
                 "id {id}, space {space} NOT NULL, journal {name} NOT NULL, UNIQUE (space, journal)"
             ),
         ),
-        // `upto` counts the bytes of all lines up to this one, so that a page is found without reading it.
+        // `upto` counts the bytes of all lines up to this one, so that a page is found without
+        // reading it.
         table(
             "stead_lines",
             &format!(

@@ -1,5 +1,5 @@
-//! The store as files: the suite, what lies on the disk, and what is left when the disk fails or the
-//! process dies at any of its operations.
+//! The store as files: the suite, what lies on the disk, and what is left when the disk fails or
+//! the process dies at any of its operations.
 
 use bytes::Bytes;
 use std::path::Path;

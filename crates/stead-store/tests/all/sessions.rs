@@ -1,4 +1,5 @@
-//! Sessions in a store: the same session on every machine, one writer at a time, and no line lost or woven in.
+//! Sessions in a store: the same session on every machine, one writer at a time, and no line lost
+//! or woven in.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -118,7 +119,8 @@ async fn a_living_writer_keeps_others_out_and_an_overtaken_one_is_fenced_off() {
             "a holder that renews is known to live before that"
         );
 
-        // Someone who knows that the holder is gone takes over; it is not, and finds out at its next word.
+        // Someone who knows that the holder is gone takes over; it is not, and finds out at its
+        // next word.
         let fence = first.writer.fence().unwrap().clone();
         let taken = store.acquire(
             &space,

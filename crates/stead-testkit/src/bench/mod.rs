@@ -7,15 +7,17 @@
 //!          "final":"done","tokens":0,"delay_ms":0,"usage_in":null,"nolog":false}/bench]]
 //! ```
 //!
-//! Step k answers with `calls[k % len]` under the id `call_b%07d`; after `n` steps comes the final text (`tokens`
-//! words of it, if given). `{i}` and `{id}` in the arguments stand for the step and the scenario's id. The step is
-//! one more than the number in the last such id of the request, else the count of tool results.
+//! Step k answers with `calls[k % len]` under the id `call_b%07d`; after `n` steps comes the final
+//! text (`tokens` words of it, if given). `{i}` and `{id}` in the arguments stand for the step and
+//! the scenario's id. The step is one more than the number in the last such id of the request, else
+//! the count of tool results.
 //!
-//! Bodies are searched, not parsed: the server's time must vanish beside that of the harness. All times are
-//! `CLOCK_MONOTONIC`, so that a runner can relate them to the start of a process.
+//! Bodies are searched, not parsed: the server's time must vanish beside that of the harness. All
+//! times are `CLOCK_MONOTONIC`, so that a runner can relate them to the start of a process.
 //!
-//! `GET /log[?id=S]` has a line per request: `id step first_byte_ns received_ns sent_ns body_bytes`.
-//! `POST /reset` forgets them, `GET /stats` counts them, `GET /delay?ms=N` slows every answer down.
+//! `GET /log[?id=S]` has a line per request: `id step first_byte_ns received_ns sent_ns
+//! body_bytes`. `POST /reset` forgets them, `GET /stats` counts them, `GET /delay?ms=N` slows every
+//! answer down.
 
 mod ping;
 mod scenario;

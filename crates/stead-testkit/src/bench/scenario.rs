@@ -87,8 +87,8 @@ impl Scenario {
     }
 }
 
-/// The step a request stands at: one more than the number in its last id, which survives compaction; without
-/// ids, the count of its tool results.
+/// The step a request stands at: one more than the number in its last id, which survives
+/// compaction; without ids, the count of its tool results.
 pub(super) fn step(body: &[u8]) -> usize {
     let number = memmem::rfind(body, ID_PREFIX).and_then(|at| {
         let digits = body.get(at + ID_PREFIX.len()..at + ID_PREFIX.len() + ID_DIGITS)?;
@@ -126,8 +126,8 @@ pub(super) fn mode(wire: Wire, target: &str, body: &[u8]) -> Mode {
     }
 }
 
-/// Whether this setting is `true`. Settings stand before or after the messages: only the ends of a body are
-/// searched, which are longer than any list of tools.
+/// Whether this setting is `true`. Settings stand before or after the messages: only the ends of a
+/// body are searched, which are longer than any list of tools.
 fn is_set(body: &[u8], key: &[u8]) -> bool {
     const END_BYTES: usize = 64 * 1024;
     let (head, tail) = (

@@ -1,4 +1,5 @@
-//! Just enough HTTP/1.1 for a server on loopback: one request at a time, keep-alive, both body framings.
+//! Just enough HTTP/1.1 for a server on loopback: one request at a time, keep-alive, both body
+//! framings.
 
 use bytes::{Bytes, BytesMut};
 use memchr::memmem;
@@ -39,7 +40,8 @@ pub(crate) fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<
         .map(|(_, value)| value.as_str())
 }
 
-/// Reads the next request; none when the client has hung up. `buffer` carries what was read beyond it.
+/// Reads the next request; none when the client has hung up. `buffer` carries what was read beyond
+/// it.
 pub(crate) async fn read(
     stream: &mut TcpStream,
     buffer: &mut BytesMut,

@@ -29,8 +29,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-/// A model server for one test. Runs on a thread of its own, so tests with and without a runtime can use
-/// it and a paused clock does not stop it. Dropping it closes every connection and waits for the thread.
+/// A model server for one test. Runs on a thread of its own, so tests with and without a runtime
+/// can use it and a paused clock does not stop it. Dropping it closes every connection and waits
+/// for the thread.
 #[derive(Debug)]
 pub struct FakeModel {
     address: SocketAddr,
@@ -66,7 +67,8 @@ impl Recorded {
         http::header(&self.headers, name)
     }
 
-    /// How many tool results the conversation holds: the number of the step if each step has one call.
+    /// How many tool results the conversation holds: the number of the step if each step has one
+    /// call.
     pub fn result_count(&self) -> usize {
         self.seen.as_ref().map_or(0, |seen| seen.results().count())
     }
@@ -96,7 +98,8 @@ impl Shared {
 }
 
 impl FakeModel {
-    /// Answers the nth accepted request with the nth answer. Requests beyond the script get a 400 that says so.
+    /// Answers the nth accepted request with the nth answer. Requests beyond the script get a 400
+    /// that says so.
     pub fn start(script: Vec<Answer>) -> Self {
         let mut rest = VecDeque::from(script);
         Self::start_with(move |request| {
@@ -110,7 +113,8 @@ impl FakeModel {
         })
     }
 
-    /// Answers each accepted request with what `answer` makes of it. Refused requests never get there.
+    /// Answers each accepted request with what `answer` makes of it. Refused requests never get
+    /// there.
     pub fn start_with(answer: impl FnMut(&Recorded) -> Answer + Send + 'static) -> Self {
         let listener = StdListener::bind("127.0.0.1:0").expect("loopback has a free port");
         listener
@@ -171,7 +175,8 @@ impl FakeModel {
             .expect("no request has reached the fake model")
     }
 
-    /// Why requests were refused: the number of each and the provider's words. Empty for a correct client.
+    /// Why requests were refused: the number of each and the provider's words. Empty for a correct
+    /// client.
     pub fn rejections(&self) -> Vec<(usize, String)> {
         let refusal = |r: &Recorded| r.seen.as_ref().err().map(|why| (r.index, why.clone()));
         self.shared
@@ -187,7 +192,8 @@ impl Drop for FakeModel {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // The thread's panic has already been printed; a second one here would abort the test binary.
+            // The thread's panic has already been printed; a second one here would abort the test
+            // binary.
             let _ = thread.join();
         }
     }

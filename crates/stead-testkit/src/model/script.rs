@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use stead_core::{StopReason, Usage};
 use tokio::sync::watch;
 
-/// One answer of the fake model. Made by [`reply`], [`fail`], [`hang`], [`reset`], [`raw`] or [`raw_sse`].
+/// One answer of the fake model. Made by [`reply`], [`fail`], [`hang`], [`reset`], [`raw`] or
+/// [`raw_sse`].
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub(super) body: Body,
@@ -159,8 +160,8 @@ impl Answer {
         })
     }
 
-    /// Adds a tool call whose arguments are this text, JSON or not. Wires that carry arguments as an
-    /// object (whole Anthropic answers, Gemini) send text that is not JSON as `{}`.
+    /// Adds a tool call whose arguments are this text, JSON or not. Wires that carry arguments as
+    /// an object (whole Anthropic answers, Gemini) send text that is not JSON as `{}`.
     pub fn call_raw(self, name: &str, args: &str) -> Self {
         self.piece(Piece::Call {
             id: None,
@@ -291,7 +292,8 @@ impl Gate {
             .expect("self holds the sender");
     }
 
-    /// As [`Gate::arrived`] for tests without a runtime. Panics when it takes longer than `deadline`.
+    /// As [`Gate::arrived`] for tests without a runtime. Panics when it takes longer than
+    /// `deadline`.
     pub fn wait_arrived(&self, count: usize, deadline: Duration) {
         let end = Instant::now() + deadline;
         while self.arrivals() < count {

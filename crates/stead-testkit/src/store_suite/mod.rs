@@ -90,7 +90,8 @@ const CASE_DEADLINE: Duration = Duration::from_secs(120);
 const LONG: Duration = Duration::from_secs(60);
 /// For those that must.
 const SHORT: Duration = Duration::from_millis(120);
-/// How much earlier than asked something may come: the store's clock ticks in milliseconds and is not ours.
+/// How much earlier than asked something may come: the store's clock ticks in milliseconds and is
+/// not ours.
 const CLOCK_SLACK: Duration = Duration::from_millis(10);
 const POLL: Duration = Duration::from_millis(5);
 

@@ -1,7 +1,7 @@
 //! Five hundred random operations give the same answers as a map in memory.
 //!
-//! What the cases beside this one do not cover: commits of several kinds of change at once, on keys that
-//! have been put, moved and removed in every order before.
+//! What the cases beside this one do not cover: commits of several kinds of change at once, on keys
+//! that have been put, moved and removed in every order before.
 
 use super::*;
 use std::collections::BTreeMap;

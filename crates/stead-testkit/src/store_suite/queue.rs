@@ -140,7 +140,8 @@ async fn jobs_come_in_the_order_they_were_added(cx: Cx) {
 }
 
 async fn jobs_come_in_the_order_they_are_due(cx: Cx) {
-    // They must be added faster than they are due apart, which a busy machine does not manage every time.
+    // They must be added faster than they are due apart, which a busy machine does not manage every
+    // time.
     for queue in (0..20).map(|n| n.to_string()) {
         let begun = Instant::now();
         for delay_ms in [180, 60, 120, 0] {

@@ -1,8 +1,9 @@
 //! What every [`Vfs`] must do, whatever it keeps its files in.
 //!
-//! One suite for the local disk, the stores, and everything put together from them. Each entry takes an
-//! empty place and leaves it empty, [`script`] excepted, and panics where the place gives another answer than
-//! a map from paths to contents would. The answers of two places can also be compared with each other:
+//! One suite for the local disk, the stores, and everything put together from them. Each entry
+//! takes an empty place and leaves it empty, [`script`] excepted, and panics where the place gives
+//! another answer than a map from paths to contents would. The answers of two places can also be
+//! compared with each other:
 //!
 //! ```
 //! # #[tokio::main] async fn main() {
@@ -20,7 +21,8 @@
 //! ```
 //!
 //! - [`cases`]: every operation on every kind of path. - [`script`]: random operations.
-//! - [`races`], [`races_between`]: many at once. - [`matrix`]: searches. - [`streams`]: contents that come in pieces.
+//! - [`races`], [`races_between`]: many at once. - [`matrix`]: searches. - [`streams`]: contents
+//!   that come in pieces.
 
 mod cases;
 mod matrix;

@@ -1,6 +1,7 @@
 //! One operation, done on a place and on the oracle, each giving its answer as text.
 //!
-//! What two places may differ in is left out of the answer: versions, times, and mode bits nobody set.
+//! What two places may differ in is left out of the answer: versions, times, and mode bits nobody
+//! set.
 
 use super::oracle::{Failed, Node, Oracle, Want};
 use super::oracle_search::{AnyCase, Needle, Report};
@@ -79,7 +80,8 @@ async fn try_place(vfs: &dyn Vfs, op: &Op, oracle: &Oracle) -> Result<String, Vf
                     mode: known,
                 }) => {
                     check_hash(path, stat.hash, &content);
-                    // A place that keeps no bits at all is right too, but one that keeps them keeps these.
+                    // A place that keeps no bits at all is right too, but one that keeps them keeps
+                    // these.
                     known.map_or(String::new(), |bits| {
                         format!(" {:o}", stat.mode.unwrap_or(bits))
                     })
@@ -194,7 +196,8 @@ async fn try_place(vfs: &dyn Vfs, op: &Op, oracle: &Oracle) -> Result<String, Vf
     })
 }
 
-/// A write under an expectation that is true or false for sure, whatever the place's versions are made of.
+/// A write under an expectation that is true or false for sure, whatever the place's versions are
+/// made of.
 async fn write(
     vfs: &dyn Vfs,
     path: &str,

@@ -145,7 +145,8 @@ impl Oracle {
             .collect())
     }
 
-    /// What the ignore files above `path` say about it; nearer ones first, `.ignore` before `.gitignore`.
+    /// What the ignore files above `path` say about it; nearer ones first, `.ignore` before
+    /// `.gitignore`.
     fn is_ignored(&self, path: &str) -> bool {
         let is_directory = matches!(self.nodes.get(path), Some(Node::Directory));
         let mut levels: Vec<&str> = parents(path).collect();

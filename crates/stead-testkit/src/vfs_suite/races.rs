@@ -14,7 +14,8 @@ pub async fn races(vfs: Arc<dyn Vfs>) {
     all(&[vfs], 40).await;
 }
 
-/// The same between several handles to one place, as several processes have them: each racer uses the next.
+/// The same between several handles to one place, as several processes have them: each racer uses
+/// the next.
 ///
 /// # Panics
 /// Without a handle.

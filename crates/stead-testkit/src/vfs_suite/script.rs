@@ -8,8 +8,8 @@ use std::fmt;
 use std::sync::Arc;
 use stead_vfs::{FileKind, LineRange, ReadRange, Vfs};
 
-/// What a place answered to a script, and what was left in it at the end: equal for equal seeds, wherever
-/// the files lie.
+/// What a place answered to a script, and what was left in it at the end: equal for equal seeds,
+/// wherever the files lie.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transcript {
     /// Each operation and its answer.
@@ -27,8 +27,8 @@ impl fmt::Display for Transcript {
     }
 }
 
-/// Does `operations` random operations that `seed` decides, on an empty place. Every answer, error or not,
-/// must be the oracle's.
+/// Does `operations` random operations that `seed` decides, on an empty place. Every answer, error
+/// or not, must be the oracle's.
 pub async fn script(vfs: &dyn Vfs, seed: u64, operations: usize) -> Transcript {
     script_from(vfs, Oracle::default(), seed, operations).await
 }
@@ -301,8 +301,8 @@ fn directory(rng: &mut Rng, oracle: &Oracle) -> String {
     }
 }
 
-/// A content: a few lines, or rules, or nothing, or something large or binary. Where rules are looked for it
-/// is rules: megabytes of them take a search seconds and prove nothing.
+/// A content: a few lines, or rules, or nothing, or something large or binary. Where rules are
+/// looked for it is rules: megabytes of them take a search seconds and prove nothing.
 fn content(rng: &mut Rng, path: &str) -> Arc<[u8]> {
     let text = match rng.below(24) {
         _ if path.ends_with("ignore") => RULES[rng.below(RULES.len())].to_owned(),

@@ -6,7 +6,8 @@ use futures_util::stream::{self, StreamExt};
 use std::sync::Arc;
 use stead_vfs::{Expect, ReadRange, Vfs, VfsError};
 
-/// Pieces that end at, before and after what a place may cut at: nothing, one, a chunk, several commits.
+/// Pieces that end at, before and after what a place may cut at: nothing, one, a chunk, several
+/// commits.
 const PIECES: [&[usize]; 7] = [
     &[],
     &[0],

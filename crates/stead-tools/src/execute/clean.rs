@@ -7,8 +7,8 @@ use std::str::Chars;
 const ESCAPE: char = '\u{1b}';
 const BELL: char = '\u{7}';
 
-/// `text` without what only a terminal understands: colours and titles are left out, a carriage return ends a line,
-/// and other control characters are written as `\x07`.
+/// `text` without what only a terminal understands: colours and titles are left out, a carriage
+/// return ends a line, and other control characters are written as `\x07`.
 pub(super) fn clean(text: &str) -> Cow<'_, str> {
     if !text.contains(is_strange) {
         return Cow::Borrowed(text);
@@ -31,8 +31,8 @@ fn is_strange(char: char) -> bool {
     char.is_control() && !matches!(char, '\n' | '\t')
 }
 
-/// The rest of an escape sequence (ECMA-48): `[ … letter`, `] … bell`, or one character. One that does not end is a
-/// line's at most.
+/// The rest of an escape sequence (ECMA-48): `[ … letter`, `] … bell`, or one character. One that
+/// does not end is a line's at most.
 fn skip_sequence(chars: &mut Peekable<Chars<'_>>) {
     match chars.peek() {
         Some('[') => {

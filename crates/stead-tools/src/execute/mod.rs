@@ -25,7 +25,8 @@ const MAX_COMMAND_BYTES: usize = 100 * 1024;
 /// Where a folder of the workspace lies, as the sandbox knows it; none if it lies in no folder.
 pub type Folders = Arc<dyn Fn(&VPath) -> Option<PathBuf> + Send + Sync>;
 
-/// The tool that runs commands in `sandbox`, in `folders`, for `usual_seconds` unless a call says otherwise.
+/// The tool that runs commands in `sandbox`, in `folders`, for `usual_seconds` unless a call says
+/// otherwise.
 pub fn execute(sandbox: Arc<dyn Sandbox>, folders: Folders, usual_seconds: u64) -> Arc<dyn Tool> {
     typed(Execute {
         sandbox,

@@ -1,4 +1,5 @@
-//! What a change would do to a file, as a person is shown it: bounded, and against the file as it is now.
+//! What a change would do to a file, as a person is shown it: bounded, and against the file as it
+//! is now.
 
 use crate::line_diff;
 use stead_vfs::{FileKind, ReadRange, VPath, Vfs, VfsError};

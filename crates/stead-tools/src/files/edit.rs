@@ -25,7 +25,8 @@ pub(super) struct EditFile {
 pub(super) struct Args {
     /// Path of the file, relative to the workspace.
     file_path: String,
-    /// The exact text to replace, without line numbers; it must occur exactly once unless replace_all is set.
+    /// The exact text to replace, without line numbers; it must occur exactly once unless
+    /// replace_all is set.
     old_string: String,
     /// The text to put in its place.
     new_string: String,
@@ -168,9 +169,9 @@ impl TypedTool for EditFile {
 
 /// What to replace where.
 ///
-/// Byte for byte, and the file's line ends stay as they are: in a file whose lines all end with CRLF a bare
-/// `\n` in either text stands for CRLF, and in one whose lines all end with `\n` a CRLF stands for that.
-/// Otherwise the texts are tried as given first.
+/// Byte for byte, and the file's line ends stay as they are: in a file whose lines all end with
+/// CRLF a bare `\n` in either text stands for CRLF, and in one whose lines all end with `\n` a CRLF
+/// stands for that. Otherwise the texts are tried as given first.
 #[derive(Debug, PartialEq, Eq)]
 struct Edit<'a> {
     /// Ascending, at least one.

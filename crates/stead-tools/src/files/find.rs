@@ -22,7 +22,8 @@ pub(super) struct GlobFiles {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct GlobArgs {
-    /// Without `/` it matches names at any depth (`*.rs`); with `/` paths below `path` (`src/**/*.{js,ts}`).
+    /// Without `/` it matches names at any depth (`*.rs`); with `/` paths below `path`
+    /// (`src/**/*.{js,ts}`).
     pattern: String,
     /// Directory to search, relative to the workspace.
     #[serde(default = "here")]
@@ -89,7 +90,8 @@ pub(super) struct GrepFiles {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct GrepArgs {
-    /// Regular expression (Rust syntax) to find, within a line unless `multiline` is set; plain text with `literal`.
+    /// Regular expression (Rust syntax) to find, within a line unless `multiline` is set; plain
+    /// text with `literal`.
     pattern: String,
     /// Directory or file to search, relative to the workspace.
     #[serde(default = "here")]
@@ -242,7 +244,8 @@ impl TypedTool for GrepFiles {
     }
 }
 
-/// Takes away the first matching lines, or files. What is left begins where a search with that limit ends.
+/// Takes away the first matching lines, or files. What is left begins where a search with that
+/// limit ends.
 fn skip(files: &mut Vec<FileMatches>, args: &GrepArgs) {
     let mut room = args.offset;
     match args.output_mode {

@@ -37,7 +37,8 @@ enum WriteMode {
     Create,
     Append,
     Overwrite,
-    // What writing means in the title surface: the file is new, or this session knows what it replaces.
+    // What writing means in the title surface: the file is new, or this session knows what it
+    // replaces.
     #[schemars(skip)]
     Known,
 }

@@ -1,8 +1,10 @@
 //! `$'…'`.
 
-/// The text of `$'…'` and its length in bytes with the quotes, if `rest` (what follows `$'`) has an end.
+/// The text of `$'…'` and its length in bytes with the quotes, if `rest` (what follows `$'`) has an
+/// end.
 ///
-/// The text is `None` where it holds an escape that bash treats in a way of its own (control characters, bytes).
+/// The text is `None` where it holds an escape that bash treats in a way of its own (control
+/// characters, bytes).
 pub(super) fn decode(rest: &str) -> Option<(Option<String>, usize)> {
     let mut text = Some(String::new());
     let mut chars = rest.char_indices();

@@ -25,8 +25,8 @@ enum Kind {
     Awk,
 }
 
-/// The first word of a part, after as many as a rule names, by which it may do more than its rule says. Words that are
-/// not known may be any.
+/// The first word of a part, after as many as a rule names, by which it may do more than its rule
+/// says. Words that are not known may be any.
 pub(super) fn escape(part: &Part, named: usize) -> Option<&Word> {
     let (name, given) = (part.name().map(base_name)?, part.words.get(1..)?);
     let rows = rows_of(name).or_else(|| rows_of(versionless(name)))?;
@@ -103,8 +103,8 @@ impl Call<'_> {
         self.named <= length && at + 2 > length
     }
 
-    /// Whether a word is a script: the first that is no option and no value of one of the letters `valued`, or what
-    /// belongs to `-e`.
+    /// Whether a word is a script: the first that is no option and no value of one of the letters
+    /// `valued`, or what belongs to `-e`.
     fn is_program(&self, at: usize, valued: &str) -> bool {
         let gives = |at: usize| is_word("-e", self.word(at)) || self.word(at).starts_with("--e");
         let is_alone = |at: usize| {

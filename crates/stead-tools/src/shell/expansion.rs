@@ -78,7 +78,8 @@ impl Reader<'_> {
         read.map(drop)
     }
 
-    /// What stands in `$((…))` or `((…))`. A name in it may hold a text that runs commands when it is evaluated.
+    /// What stands in `$((…))` or `((…))`. A name in it may hold a text that runs commands when it
+    /// is evaluated.
     pub(super) fn arithmetic(&mut self) -> Read<()> {
         let mut open = 0_usize;
         loop {

@@ -248,7 +248,8 @@ impl Reader<'_> {
         self.function_body(name, start)
     }
 
-    /// A function changes what its name means: it is a part of its own, and so is all that it would run.
+    /// A function changes what its name means: it is a part of its own, and so is all that it would
+    /// run.
     fn function_body(&mut self, name: Word, start: usize) -> Read<()> {
         self.push_part(
             vec![Word::plain("function"), name],

@@ -94,7 +94,8 @@ pub fn judge(rules: &CommandRules, command: &str) -> Judgement {
     }
 }
 
-/// Whether a command line would be allowed if these patterns were the only rules. Bad patterns allow nothing.
+/// Whether a command line would be allowed if these patterns were the only rules. Bad patterns
+/// allow nothing.
 pub fn allows(patterns: &[String], command: &str) -> bool {
     let allow: Result<Vec<CommandPattern>, PatternError> = patterns
         .iter()
@@ -258,7 +259,8 @@ fn named(list: &str, pattern: &CommandPattern) -> String {
     format!("commands.{list}: {}", pattern.text())
 }
 
-/// Whether every part runs in the folder where the command line began: elsewhere a relative path means another file.
+/// Whether every part runs in the folder where the command line began: elsewhere a relative path
+/// means another file.
 fn stays(script: &Script) -> bool {
     let moves = |part: &Part| {
         part.words

@@ -1,8 +1,9 @@
 //! Command lines: what they would run, what only reads, and what the rules say of it.
 //!
-//! Nothing here runs anything. [`parse`] turns a command line into [`Part`]s, one per command that would run
-//! anywhere in it; [`judge`] puts them to [`CommandRules`]. What cannot be read for certain is never allowed. This
-//! decides what a person is asked, not what a process can do: that is the sandbox's part.
+//! Nothing here runs anything. [`parse`] turns a command line into [`Part`]s, one per command that
+//! would run anywhere in it; [`judge`] puts them to [`CommandRules`]. What cannot be read for
+//! certain is never allowed. This decides what a person is asked, not what a process can do: that
+//! is the sandbox's part.
 //!
 //! ```
 //! use stead_core::VerdictKind;
@@ -89,7 +90,8 @@ fn parse_within(command: &str, level: usize) -> Script {
     wrappers::look_through(script, level)
 }
 
-/// Control characters, and those that look like nothing or like a blank, which is not what a shell takes them for.
+/// Control characters, and those that look like nothing or like a blank, which is not what a shell
+/// takes them for.
 fn is_hidden(c: char) -> bool {
     match c {
         '\n' | '\t' | ' ' => false,

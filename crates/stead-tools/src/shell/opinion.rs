@@ -1,18 +1,19 @@
 //! A second reading, by tree-sitter's grammar of bash.
 //!
-//! Two readers that were written apart seldom make the same mistake: where they see different commands, the
-//! script is unclear.
+//! Two readers that were written apart seldom make the same mistake: where they see different
+//! commands, the script is unclear.
 
 use super::script::Unclear;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use tree_sitter::{Node, ParseOptions, Parser, Tree};
 
-/// How often the grammar may report progress, which it does every hundred operations: far more than any command
-/// line within the bounds needs, and an end to one that was made to take forever.
+/// How often the grammar may report progress, which it does every hundred operations: far more than
+/// any command line within the bounds needs, and an end to one that was made to take forever.
 const MAX_PROGRESS: usize = 50_000;
 
-/// Whether the grammar finds the names of commands exactly at `names`; if not, what it finds and where.
+/// Whether the grammar finds the names of commands exactly at `names`; if not, what it finds and
+/// where.
 pub(super) fn compare(source: &str, names: &[usize]) -> Result<(), Unclear> {
     let Some(tree) = parse(source) else {
         return Err(Unclear {

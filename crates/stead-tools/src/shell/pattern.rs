@@ -6,9 +6,10 @@ use serde::{Deserialize, Serialize};
 
 /// Which commands a rule is about.
 ///
-/// Words as a command has them. A last word `*` stands for any further words, also none (`git:*` is `git *`); `*`
-/// inside of a word for any text within that word; a quoted word is taken as it is. `*` alone is every command. In a rule
-/// that allows, the last `*` does not cover words by which a command runs others (`data/escapes.txt`).
+/// Words as a command has them. A last word `*` stands for any further words, also none (`git:*` is
+/// `git *`); `*` inside of a word for any text within that word; a quoted word is taken as it is.
+/// `*` alone is every command. In a rule that allows, the last `*` does not cover words by which a
+/// command runs others (`data/escapes.txt`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]

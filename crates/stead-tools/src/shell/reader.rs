@@ -1,7 +1,7 @@
 //! Words: quoting, expansions, here-documents.
 //!
-//! A word is read as bash reads it, byte by byte. Whatever bash would treat in a way that is not modelled here
-//! either ends the reading (`Err`) or leaves a doubt in the script, never a guess.
+//! A word is read as bash reads it, byte by byte. Whatever bash would treat in a way that is not
+//! modelled here either ends the reading (`Err`) or leaves a doubt in the script, never a guess.
 
 use super::expansion::Quoting;
 use super::script::{Part, RedirectKind, Script, Unclear, Unknown, Value, Word, slice};
@@ -176,8 +176,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Over `\` and a line break, which bash drops before it reads anything: between words only, for elsewhere it
-    /// would join what looks like two things.
+    /// Over `\` and a line break, which bash drops before it reads anything: between words only,
+    /// for elsewhere it would join what looks like two things.
     fn joined_line(&mut self) -> Read<()> {
         let before = self
             .at

@@ -64,8 +64,8 @@ const TESTS: [&str; 28] = [
 /// Options of git that may stand before its command.
 const GIT_OPTIONS: [&str; 3] = ["--no-pager", "-P", "--no-optional-locks"];
 
-/// Whether a part only reads: the command, its options and its redirections are all in the table. In doubt it is no
-/// read.
+/// Whether a part only reads: the command, its options and its redirections are all in the table.
+/// In doubt it is no read.
 pub fn reads_only(part: &Part) -> Reads {
     if let Some(assignment) = part.assignments.first() {
         return no(format!("it sets `{}`", assignment.name));

@@ -3,8 +3,8 @@
 use super::pattern::CommandPattern;
 use serde::{Deserialize, Serialize};
 
-/// Which commands run unasked, which ask, which are refused. Deny beats ask, ask beats allow, and what no rule
-/// allows asks. A command line is allowed only if each command in it is.
+/// Which commands run unasked, which ask, which are refused. Deny beats ask, ask beats allow, and
+/// what no rule allows asks. A command line is allowed only if each command in it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CommandRules {

@@ -5,10 +5,11 @@ use std::ops::Range;
 /// Everything that a command line would run, as far as that can be told without running it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Script {
-    /// Every command in it, wherever it stands. What a substitution runs comes before the command that uses it, what
-    /// a wrapper or a here-document runs after it.
+    /// Every command in it, wherever it stands. What a substitution runs comes before the command
+    /// that uses it, what a wrapper or a here-document runs after it.
     pub parts: Vec<Part>,
-    /// Why this reading is not certain. Then `parts` are those that were found, and there may be others.
+    /// Why this reading is not certain. Then `parts` are those that were found, and there may be
+    /// others.
     pub unclear: Option<Unclear>,
 }
 
@@ -44,8 +45,8 @@ pub enum Reach {
     Direct,
     /// Another part, such as `timeout` or `sh -c`, runs it. Both must be allowed.
     Inner,
-    /// Another part that counts as a command of its own, such as `sudo`, runs it, or may. Only rules that deny or
-    /// ask look here.
+    /// Another part that counts as a command of its own, such as `sudo`, runs it, or may. Only
+    /// rules that deny or ask look here.
     Behind,
 }
 

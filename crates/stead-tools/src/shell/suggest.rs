@@ -97,7 +97,8 @@ const RUNNERS: [(&str, &str); 9] = [
     ("deno", "run"),
     ("nix", "run"),
 ];
-/// Commands that nobody should allow once and for all by one key: they run what they are given, or destroy.
+/// Commands that nobody should allow once and for all by one key: they run what they are given, or
+/// destroy.
 const NEVER: [&str; 111] = [
     "sh",
     "bash",
@@ -212,8 +213,8 @@ const NEVER: [&str; 111] = [
     "mapfile",
 ];
 
-/// Narrow allow rules, one per command, under which this command line would be allowed; none if there are no such
-/// rules, or only such as nobody should make by one key.
+/// Narrow allow rules, one per command, under which this command line would be allowed; none if
+/// there are no such rules, or only such as nobody should make by one key.
 pub fn suggest(command: &str) -> Vec<String> {
     let script = parse(command);
     if script.unclear.is_some() {

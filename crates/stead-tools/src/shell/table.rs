@@ -69,7 +69,8 @@ impl Entry {
         entry
     }
 
-    /// What a long option, or a whole word of an expression, takes; nothing if it is not in the table.
+    /// What a long option, or a whole word of an expression, takes; nothing if it is not in the
+    /// table.
     pub(super) fn word(&self, word: &str) -> Option<Takes> {
         self.options.iter().find_map(|option| {
             let (name, takes) = suffix(option);

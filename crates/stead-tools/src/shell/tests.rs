@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// A script in one line: parts with their words; unknown words as `?`, what is set before, redirections and reach
-/// after, doubts last.
+/// A script in one line: parts with their words; unknown words as `?`, what is set before,
+/// redirections and reach after, doubts last.
 fn shown(command: &str) -> String {
     let script = parse(command);
     let mut parts: Vec<String> = script.parts.iter().map(shown_part).collect();

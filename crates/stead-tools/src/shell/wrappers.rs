@@ -7,7 +7,8 @@ use super::{MAX_PARTS, parse_within};
 
 /// Wrappers inside of wrappers.
 const MAX_WRAPPERS: usize = 16;
-/// Where the options of a wrapper are not known, so many of its words are tried as the beginning of a command.
+/// Where the options of a wrapper are not known, so many of its words are tried as the beginning of
+/// a command.
 const MAX_GUESSES: usize = 24;
 
 /// What a wrapper runs.
@@ -268,7 +269,8 @@ fn anything() -> Inside {
     Inside::Command(Part::anything(Reach::Inner))
 }
 
-/// Where the command begins is not known: anything may run, and rules that deny see each possibility.
+/// Where the command begins is not known: anything may run, and rules that deny see each
+/// possibility.
 fn anything_and_guesses(words: &[Word]) -> Vec<Inside> {
     std::iter::once(anything()).chain(guesses(words)).collect()
 }
@@ -280,8 +282,8 @@ fn guesses(words: &[Word]) -> impl Iterator<Item = Inside> {
     starts.map(|words| Inside::Command(Part::new(words.to_vec(), Reach::Behind)))
 }
 
-/// Words that are put together and read again. If some are not known, anything may run, and rules that deny see what
-/// stands before those.
+/// Words that are put together and read again. If some are not known, anything may run, and rules
+/// that deny see what stands before those.
 fn joined(words: &[Word], reach: Reach) -> Vec<Inside> {
     let known: Vec<&str> = words.iter().map_while(Word::known).collect();
     let text = known.join(" ");

@@ -1,7 +1,8 @@
 //! Output of any length, in memory of a fixed size.
 //!
-//! A [`Spill`] holds the beginning and the end of what is written to it. What does not fit goes to a file as it
-//! comes, up to a cap; whoever listens is told of the newest part a few times a second.
+//! A [`Spill`] holds the beginning and the end of what is written to it. What does not fit goes to
+//! a file as it comes, up to a cap; whoever listens is told of the newest part a few times a
+//! second.
 
 mod deltas;
 mod quota;

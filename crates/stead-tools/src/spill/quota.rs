@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use stead_vfs::{VPath, Vfs};
 use tokio::sync::OnceCell;
 
-/// Entries of the folder that are counted; a session has a few, whoever put more there has used the quota up.
+/// Entries of the folder that are counted; a session has a few, whoever put more there has used the
+/// quota up.
 const MAX_ENTRIES: usize = 100_000;
 
 /// The space that the files of one session may take, shared by all who write them.

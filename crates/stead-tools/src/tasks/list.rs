@@ -1,5 +1,5 @@
-//! The list of tasks as OpenPaw keeps it: a version, when it was changed, and the tasks. Keys that are not known are
-//! kept as they are.
+//! The list of tasks as OpenPaw keeps it: a version, when it was changed, and the tasks. Keys that
+//! are not known are kept as they are.
 
 use super::yaml::{self, Node};
 use jiff::Timestamp;

@@ -1,7 +1,9 @@
-//! Tasks that outlive a conversation: a list in a file of the workspace, in the format of OpenPaw's `TASKS.yaml`.
+//! Tasks that outlive a conversation: a list in a file of the workspace, in the format of OpenPaw's
+//! `TASKS.yaml`.
 //!
-//! The file is changed as a whole, and only if it is still what was read: whoever comes second reads again and
-//! repeats the change, so that no writer loses what another wrote. A file that is damaged is never written.
+//! The file is changed as a whole, and only if it is still what was read: whoever comes second
+//! reads again and repeats the change, so that no writer loses what another wrote. A file that is
+//! damaged is never written.
 
 mod list;
 mod tools;

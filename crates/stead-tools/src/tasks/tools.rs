@@ -26,7 +26,8 @@ const MAX_LISTED: usize = 200;
 /// Characters of a description in a list.
 const LISTED_CHARS: usize = 100;
 
-/// The tools for the list of tasks in the file `path`; notes are dated in `timezone`, or where the machine is.
+/// The tools for the list of tasks in the file `path`; notes are dated in `timezone`, or where the
+/// machine is.
 pub fn task_tools(path: &VPath, timezone: Option<&str>) -> Vec<Arc<dyn Tool>> {
     let tasks = Tasks {
         path: path.clone(),

@@ -1,4 +1,5 @@
-//! YAML that keeps the order of its keys, and is written so that every parser reads the same from it.
+//! YAML that keeps the order of its keys, and is written so that every parser reads the same from
+//! it.
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::fmt::{self, Write};
@@ -149,8 +150,8 @@ fn write_list(out: &mut String, items: &[Node], indent: usize) {
     }
 }
 
-/// A text as it is where no parser takes it for anything else, and in quotes otherwise: a date without them would be
-/// a date to some.
+/// A text as it is where no parser takes it for anything else, and in quotes otherwise: a date
+/// without them would be a date to some.
 fn quoted(text: &str) -> String {
     let first = text.chars().next().is_some_and(|c| c.is_ascii_alphabetic());
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./ ".contains(c);

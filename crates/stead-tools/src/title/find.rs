@@ -14,7 +14,8 @@ pub(crate) struct Glob;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GlobArgs {
-    /// Without `/` it matches names at any depth (`*.rs`); with `/` paths below `path` (`src/**/*.{js,ts}`).
+    /// Without `/` it matches names at any depth (`*.rs`); with `/` paths below `path`
+    /// (`src/**/*.{js,ts}`).
     pattern: String,
     /// Directory to search; left out, the workspace.
     #[serde(default)]
@@ -48,7 +49,8 @@ pub(crate) struct GrepArgs {
     /// Only files of this type: rust, py, js, ts, go, java, md …
     #[serde(default, rename = "type")]
     file_type: Option<String>,
-    /// content: matching lines; files_with_matches: paths of files with a match; count: matching lines per file.
+    /// content: matching lines; files_with_matches: paths of files with a match; count: matching
+    /// lines per file.
     #[serde(default)]
     output_mode: OutputMode,
     /// With content: lines to show after each match.

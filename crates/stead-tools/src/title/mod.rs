@@ -1,7 +1,8 @@
-//! The title surface: `Read`, `Write`, `Edit` … with the parameters that models know from other harnesses.
+//! The title surface: `Read`, `Write`, `Edit` … with the parameters that models know from other
+//! harnesses.
 //!
-//! A form translates arguments; the work is done by the one tool it is a form of, which the gate judges and
-//! the journal names by its canonical name.
+//! A form translates arguments; the work is done by the one tool it is a form of, which the gate
+//! judges and the journal names by its canonical name.
 
 mod command;
 mod find;

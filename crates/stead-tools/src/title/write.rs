@@ -41,7 +41,8 @@ pub(crate) struct Edit;
 pub(crate) struct EditArgs {
     /// Path of the file; a leading `/` means the workspace.
     file_path: String,
-    /// The exact text to replace, without line numbers; it must occur exactly once unless replace_all is set.
+    /// The exact text to replace, without line numbers; it must occur exactly once unless
+    /// replace_all is set.
     old_string: String,
     /// The text to put in its place.
     new_string: String,

@@ -188,7 +188,8 @@ async fn a_hint_for_a_large_file_comes_soon() {
         told.contains("let value_77 = compute(77, other);"),
         "{told}"
     );
-    // Under a second alone; on a busy machine more, but never the minutes that comparing all lines would take.
+    // Under a second alone; on a busy machine more, but never the minutes that comparing all lines
+    // would take.
     assert!(start.elapsed().as_secs() < 30, "{:?}", start.elapsed());
 }
 

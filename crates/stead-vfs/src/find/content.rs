@@ -202,8 +202,8 @@ impl Read for Blocks {
     }
 }
 
-/// Fills the buffer as long as there is something, so that a binary file is known as one after as many bytes
-/// as anywhere else.
+/// Fills the buffer as long as there is something, so that a binary file is known as one after as
+/// many bytes as anywhere else.
 struct Full<R>(R);
 
 impl<R: Read> Read for Full<R> {

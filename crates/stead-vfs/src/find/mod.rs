@@ -1,9 +1,10 @@
-//! Searching any place through its [`Vfs`], with the meaning that [`Search`](crate::Search) promises.
+//! Searching any place through its [`Vfs`], with the meaning that [`Search`](crate::Search)
+//! promises.
 //!
-//! For a place without a faster way of its own: its [`Search`](crate::Search) calls [`glob`] and [`grep`].
-//! The names come from [`Vfs::walk`], page by page; the contents of those that count are then read, a few at
-//! once, the large ones block by block. Results are made in their final order, so the search ends with the
-//! first one beyond the limit.
+//! For a place without a faster way of its own: its [`Search`](crate::Search) calls [`glob`] and
+//! [`grep`]. The names come from [`Vfs::walk`], page by page; the contents of those that count are
+//! then read, a few at once, the large ones block by block. Results are made in their final order,
+//! so the search ends with the first one beyond the limit.
 
 mod content;
 mod names;

@@ -1,8 +1,8 @@
 //! What an access touches, and what the rules say about all of it.
 //!
-//! A path is judged by its name, by the place where that name really lies, and by what it leads to. The name
-//! comes first and alone, before anything is looked up, so that a denied path answers the same whether it
-//! exists or not.
+//! A path is judged by its name, by the place where that name really lies, and by what it leads to.
+//! The name comes first and alone, before anything is looked up, so that a denied path answers the
+//! same whether it exists or not.
 
 use super::about;
 use crate::rules::{Decided, Links, Rules};
@@ -11,11 +11,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use stead_core::{Access, AccessKind, Reach, Verdict, VerdictKind};
 
-/// A directory with more below it is not moved or removed: nobody could judge it in reasonable time.
+/// A directory with more below it is not moved or removed: nobody could judge it in reasonable
+/// time.
 const MAX_TREE_ENTRIES: usize = 50_000;
 
-/// What the rules say about all that `accesses` touch in `vfs`: the strictest verdict, with the rule that gave
-/// it; none without accesses. An error is about a path as it was given, and tells of no other.
+/// What the rules say about all that `accesses` touch in `vfs`: the strictest verdict, with the
+/// rule that gave it; none without accesses. An error is about a path as it was given, and tells of
+/// no other.
 pub async fn judge(
     rules: &Rules,
     vfs: &dyn Vfs,
@@ -270,8 +272,8 @@ impl<'a> Judge<'a> {
         Ok(strictest.map(|(decided, inner)| self.inside(from, kind, &decided, inner)))
     }
 
-    /// The verdict on something in a directory. It never tells the name, and tells the rule only if that name
-    /// may be read: a rule's pattern may be the name.
+    /// The verdict on something in a directory. It never tells the name, and tells the rule only if
+    /// that name may be read: a rule's pattern may be the name.
     fn inside(
         &self,
         directory: &VPath,
@@ -404,8 +406,8 @@ async fn lies(vfs: &dyn Vfs, path: &VPath, end: Option<&VPath>) -> Result<VPath,
     Ok(path.clone())
 }
 
-/// Whether a name at the root leads elsewhere without being a link: the root lists every link, but not what a
-/// [`Homed`](crate::Homed) place keeps in its home.
+/// Whether a name at the root leads elsewhere without being a link: the root lists every link, but
+/// not what a [`Homed`](crate::Homed) place keeps in its home.
 async fn is_short(vfs: &dyn Vfs, path: &VPath) -> bool {
     let is_at_root = path.parent().is_some_and(|parent| parent.is_root());
     is_at_root
@@ -415,7 +417,8 @@ async fn is_short(vfs: &dyn Vfs, path: &VPath) -> bool {
             .is_ok_and(|all| all.iter().all(|entry| entry.name != path.name()))
 }
 
-/// Whether `new` says more than `known`: it is stricter, or it allows by a rule instead of for want of one.
+/// Whether `new` says more than `known`: it is stricter, or it allows by a rule instead of for want
+/// of one.
 fn stricter(known: &Decided<'_>, new: &Decided<'_>) -> bool {
     new.kind() > known.kind() || (*known == Decided::Nothing && new.kind() == VerdictKind::Allow)
 }

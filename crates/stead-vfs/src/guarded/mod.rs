@@ -1,16 +1,18 @@
 //! A place behind rules.
 //!
-//! What may not be read or written is refused here, below every tool, whoever holds the place. What a person
-//! must be asked about passes, for asking is the gate's part; only a search, which nobody is asked about file
-//! by file, leaves out what asks.
+//! What may not be read or written is refused here, below every tool, whoever holds the place. What
+//! a person must be asked about passes, for asking is the gate's part; only a search, which nobody
+//! is asked about file by file, leaves out what asks.
 //!
 //! The choices where a rule could mean more than one thing:
-//! - Looking at a path, listing it, and asking where it leads are reads. Making a directory and setting mode
-//!   bits are writes. The directories that a write makes on its way need no right of their own.
+//! - Looking at a path, listing it, and asking where it leads are reads. Making a directory and
+//!   setting mode bits are writes. The directories that a write makes on its way need no right of
+//!   their own.
 //! - A link needs the right for its name and for what it leads to; to move or remove it as well.
 //! - A directory may be listed if it may itself be read; names in it that may not are left out.
-//! - Moving or removing a directory needs the right on everything in it. It is refused as a whole, and the
-//!   error names the directory: that something in it is denied can be told from that, what it is cannot.
+//! - Moving or removing a directory needs the right on everything in it. It is refused as a whole,
+//!   and the error names the directory: that something in it is denied can be told from that, what
+//!   it is cannot.
 //! - Who may write a file but not read it can still tell whether it exists, by creating it.
 
 mod judge;
@@ -37,7 +39,8 @@ pub struct Guarded {
     inner: Arc<dyn Vfs>,
     rules: Arc<Rules>,
     refusal: Refusal,
-    /// What protected names lead to for readers, found out once; none where it is looked up each time.
+    /// What protected names lead to for readers, found out once; none where it is looked up each
+    /// time.
     once: Option<Arc<OnceCell<Links>>>,
 }
 
@@ -71,7 +74,8 @@ impl Guarded {
         }
     }
 
-    /// The same for a short look: what protected names lead to is found out once, not with every question.
+    /// The same for a short look: what protected names lead to is found out once, not with every
+    /// question.
     pub fn glance(inner: Arc<dyn Vfs>, rules: Arc<Rules>) -> Self {
         Self {
             once: Some(Arc::default()),
@@ -121,8 +125,8 @@ impl Guarded {
         self.rules.decided(kind, path.as_str(), links).kind() == VerdictKind::Deny
     }
 
-    /// Whether something found below a directory may be seen: by its name, by where that lies, and by what it
-    /// leads to.
+    /// Whether something found below a directory may be seen: by its name, by where that lies, and
+    /// by what it leads to.
     async fn is_seen(&self, path: &VPath, real: &VPath, entry: &DirEntry, links: &Links) -> bool {
         if self.is_denied(AccessKind::Read, path, links) {
             return false;
@@ -147,7 +151,8 @@ impl Guarded {
         Ok((end, self.read_links().await))
     }
 
-    /// Where a path leads, for those who may read it; and who may only write must be able to say where to.
+    /// Where a path leads, for those who may read it; and who may only write must be able to say
+    /// where to.
     async fn led(&self, path: &VPath) -> Result<VPath, VfsError> {
         let by_name = |kind: &AccessKind| !self.is_denied(*kind, path, &Links::default());
         let kinds: Vec<AccessKind> = [AccessKind::Read, AccessKind::Write]

@@ -1,4 +1,5 @@
-//! Searching behind rules: what may not be read does not exist, neither in the results nor in their number.
+//! Searching behind rules: what may not be read does not exist, neither in the results nor in their
+//! number.
 
 use super::judge::stands;
 use super::{Guarded, about};
@@ -19,7 +20,8 @@ enum Tells {
     Content,
 }
 
-/// The files that a search left out because reading them asks. By path, for a place may ask twice about one.
+/// The files that a search left out because reading them asks. By path, for a place may ask twice
+/// about one.
 type LeftOut = Arc<Mutex<BTreeSet<Box<str>>>>;
 
 impl Guarded {
@@ -32,7 +34,8 @@ impl Guarded {
     ) -> Result<(Bounds, LeftOut), SearchError> {
         self.content(AccessKind::Read, root).await?;
         let links = self.read_links().await;
-        // Where the root itself asks, somebody was asked, and the answer holds for all that the same rule covers.
+        // Where the root itself asks, somebody was asked, and the answer holds for all that the
+        // same rule covers.
         let answered: Vec<usize> = stands(&*self.inner, root)
             .await?
             .paths

@@ -188,8 +188,8 @@ enum Fate {
 
 impl Temporary {
     fn create(local: &Local, place: Place, mode: Option<u32>) -> io::Result<Self> {
-        // Not derived from the file's own name, which may be as long as a name can be; and random, for
-        // one left behind by a killed process must not be in the way.
+        // Not derived from the file's own name, which may be as long as a name can be; and random,
+        // for one left behind by a killed process must not be in the way.
         let random = RandomState::new().build_hasher().finish();
         let name = PathBuf::from(format!(".stead-{random:016x}.tmp"));
         let file = local.disk.create(place.dir.as_fd(), &name, 0o666)?;
@@ -258,8 +258,8 @@ impl Drop for Temporary {
     }
 }
 
-/// Whether a name is one that a write uses before its file is in place. What a crash leaves of them is no
-/// one's content: it is never listed, and goes with its directory.
+/// Whether a name is one that a write uses before its file is in place. What a crash leaves of them
+/// is no one's content: it is never listed, and goes with its directory.
 pub(super) fn is_temporary(name: &std::ffi::OsStr) -> bool {
     let middle = name
         .to_str()

@@ -22,9 +22,9 @@ pub(super) struct Held<'a> {
 }
 
 impl Local {
-    /// Makes what follows one step among all that change `place`: those of this process, by a lock of ours, and
-    /// those of others, by the kernel's lock on the directory. On a disk that has no such locks, others are
-    /// noticed up to the last moment before the change.
+    /// Makes what follows one step among all that change `place`: those of this process, by a lock
+    /// of ours, and those of others, by the kernel's lock on the directory. On a disk that has no
+    /// such locks, others are noticed up to the last moment before the change.
     pub(super) fn hold<'a>(&'a self, path: &VPath, place: &'a Place) -> Result<Held<'a>, VfsError> {
         let directory = rustix::fs::fstat(&place.dir)
             .map(|stat| (stat.st_dev, stat.st_ino))
@@ -58,7 +58,8 @@ impl Local {
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        // Closing it would not do: a process that was just forked holds a copy until it has become another program.
+        // Closing it would not do: a process that was just forked holds a copy until it has become
+        // another program.
         let _ = rustix::fs::flock(self.dir, FlockOperation::Unlock);
     }
 }

@@ -33,13 +33,14 @@ const SMALL_BYTES: u64 = 128 * 1024;
 /// A directory up to this size is listed without leaving the thread: one block of most disks.
 const SMALL_DIRECTORY_BYTES: u64 = 4096;
 
-/// A directory of the local disk, which nothing leaves: links inside it are followed, links out of it
-/// are refused, even ones that appear while an operation runs.
+/// A directory of the local disk, which nothing leaves: links inside it are followed, links out of
+/// it are refused, even ones that appear while an operation runs.
 ///
-/// A version is made of size, inode, and times of change of content and of inode. Every write goes to a
-/// new file that is renamed into place, so hard links part and the owner becomes the writer; mode bits
-/// stay. FIFOs, devices and sockets are never opened for reading or writing. Comparing a version and replacing the
-/// file is one step also among processes, by a lock on the directory (where the disk has such locks).
+/// A version is made of size, inode, and times of change of content and of inode. Every write goes
+/// to a new file that is renamed into place, so hard links part and the owner becomes the writer;
+/// mode bits stay. FIFOs, devices and sockets are never opened for reading or writing. Comparing a
+/// version and replacing the file is one step also among processes, by a lock on the directory
+/// (where the disk has such locks).
 #[derive(Debug, Clone)]
 pub struct LocalVfs(Arc<Local>);
 
@@ -64,8 +65,8 @@ impl LocalVfs {
         })))
     }
 
-    /// Does `work` here and now: some microseconds, where handing it to another thread and back takes
-    /// tens of them.
+    /// Does `work` here and now: some microseconds, where handing it to another thread and back
+    /// takes tens of them.
     fn here<'a, T: Send + 'a>(
         &'a self,
         path: &'a VPath,

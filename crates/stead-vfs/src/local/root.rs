@@ -1,8 +1,8 @@
 //! Finding things below the root, and never elsewhere.
 //!
 //! The kernel does the containment: every lookup starts at the open root directory and is made by
-//! `openat2` with `RESOLVE_BENEATH`, so that no link, and no link swapped in at the last moment, leads
-//! out. What was opened is then used by its descriptor, not by its name.
+//! `openat2` with `RESOLVE_BENEATH`, so that no link, and no link swapped in at the last moment,
+//! leads out. What was opened is then used by its descriptor, not by its name.
 
 use super::error;
 use crate::{FileKind, Stat, VPath, Version, VfsError};

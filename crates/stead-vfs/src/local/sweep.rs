@@ -12,8 +12,8 @@ use std::time::Duration;
 use stead_store::Disk;
 
 impl LocalVfs {
-    /// Removes temporary files of writes that never came to their end, left there for `older_than`. Gives
-    /// their number.
+    /// Removes temporary files of writes that never came to their end, left there for `older_than`.
+    /// Gives their number.
     pub async fn sweep(&self, older_than: Duration) -> Result<usize, VfsError> {
         let oldest_ms = jiff::Timestamp::now()
             .as_millisecond()

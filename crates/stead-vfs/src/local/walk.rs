@@ -1,8 +1,9 @@
 //! Walking a tree on several threads, by descriptors.
 //!
-//! A directory is opened from its parent's descriptor and never through a link, so a tree that changes
-//! under the walk cannot lead it out of the root; and ignore files are opened like any other file, so a
-//! FIFO of that name does not stop it. That is why this is not `ignore::WalkParallel`, which goes by name.
+//! A directory is opened from its parent's descriptor and never through a link, so a tree that
+//! changes under the walk cannot lead it out of the root; and ignore files are opened like any
+//! other file, so a FIFO of that name does not stop it. That is why this is not
+//! `ignore::WalkParallel`, which goes by name.
 
 use super::ignores::{self, Found};
 use super::root;
@@ -76,7 +77,8 @@ impl Stop {
     }
 }
 
-/// Visits every file below `start`, each once, with one visitor per thread; gives the visitors back.
+/// Visits every file below `start`, each once, with one visitor per thread; gives the visitors
+/// back.
 pub(super) fn walk<V: Visitor>(
     start: Start,
     dots: Dots,
@@ -171,7 +173,8 @@ impl Queue {
     }
 }
 
-/// The work on one directory. It ends when dropped, so that a panic does not leave the others waiting.
+/// The work on one directory. It ends when dropped, so that a panic does not leave the others
+/// waiting.
 struct Turn<'a>(&'a Queue);
 
 impl Turn<'_> {
@@ -224,8 +227,8 @@ impl<V: Visitor> Worker<V> {
         }
     }
 
-    /// Visits the files of a directory and leaves its directories in `found`. One that cannot be read,
-    /// or is no directory any more, has none.
+    /// Visits the files of a directory and leaves its directories in `found`. One that cannot be
+    /// read, or is no directory any more, has none.
     fn directory(&mut self, job: Job, stop: &Stop) {
         let (dir, path, above) = match job {
             Job::Open(Start { dir, path, ignores }) => (dir, path, ignores),

@@ -85,7 +85,8 @@ impl Overlay {
         version: &Version,
     ) -> Result<Version, VfsError> {
         if let Some(own) = Layer::Upper.own(version) {
-            // What upper has is what shows here, so upper alone can say whether it still is that version.
+            // What upper has is what shows here, so upper alone can say whether it still is that
+            // version.
             return self.upper.write(path, data, Expect::Version(own)).await;
         }
         let changed = || VfsError::Changed(path.clone());
@@ -196,7 +197,8 @@ impl Overlay {
         }
     }
 
-    /// Moves a directory with something of lower's in it: a copy, made out of sight, takes its new place.
+    /// Moves a directory with something of lower's in it: a copy, made out of sight, takes its new
+    /// place.
     async fn move_merged(&self, from: &VPath, to: &VPath) -> Result<(), VfsError> {
         let staged = masks::fresh_name()?;
         let shown = |error| {

@@ -48,7 +48,8 @@ impl Overlay {
     /// What lower says, for a path that upper has nothing at.
     async fn in_lower<T>(&self, path: &VPath, found: Result<T, VfsError>) -> Result<T, VfsError> {
         match found {
-            // Whether that file is still there, or a directory of upper's, is for the overlay to say.
+            // Whether that file is still there, or a directory of upper's, is for the overlay to
+            // say.
             Err(VfsError::NotDirectory(_)) => match path.parent() {
                 None => Err(VfsError::NotDirectory(path.clone())),
                 Some(parent) => match self.find(&parent).await {
@@ -66,8 +67,8 @@ impl Overlay {
         }
     }
 
-    /// The same, unless lower is masked at `path`, or where links of lower's lead from there. Both are asked at
-    /// once, for each may be a way to a server and back.
+    /// The same, unless lower is masked at `path`, or where links of lower's lead from there. Both
+    /// are asked at once, for each may be a way to a server and back.
     pub(super) async fn if_visible<T>(
         &self,
         path: &VPath,

@@ -69,8 +69,9 @@ impl MaskFile {
 
     /// What is masked now.
     ///
-    /// To be asked after the upper layer was: whoever removes something adds the mask first, so what is no
-    /// longer in upper is masked by then, and nothing of lower's shines through for a moment.
+    /// To be asked after the upper layer was: whoever removes something adds the mask first, so
+    /// what is no longer in upper is masked by then, and nothing of lower's shines through for a
+    /// moment.
     pub(super) async fn now(&self) -> Result<Arc<Masks>, VfsError> {
         let path = VPath::parse(MASK_FILE)?;
         let version = match self.upper.stat(&path).await {

@@ -13,18 +13,19 @@ use futures_util::stream::BoxStream;
 use masks::MaskFile;
 use std::sync::Arc;
 
-/// `upper` over `lower`: what is in neither is not there, what is in both is upper's, directories show the
-/// entries of both. Only upper is ever written.
+/// `upper` over `lower`: what is in neither is not there, what is in both is upper's, directories
+/// show the entries of both. Only upper is ever written.
 ///
-/// - Removing something of lower's adds its path to a list of masks, the file `.stead-overlay.json` in upper.
-///   A mask hides lower at and below its path for good; what is made there later is upper's alone. That file,
-///   and all names that begin with `.stead-overlay.` at the root, cannot be seen or reached from here.
-/// - A file of upper, even an empty one, hides a file or directory of lower's. What lower denies is not in it, as
-///   soon as upper has something there.
-/// - A version says which layer it belongs to. A write that expects one of lower's makes a new file in upper,
-///   and fails with [`VfsError::Changed`] if somebody else did so first.
-/// - Moving a directory that has something of lower's in it copies it, then masks it: it appears at once at its
-///   new path, but a crash in between leaves it at both.
+/// - Removing something of lower's adds its path to a list of masks, the file `.stead-overlay.json`
+///   in upper. A mask hides lower at and below its path for good; what is made there later is
+///   upper's alone. That file, and all names that begin with `.stead-overlay.` at the root, cannot
+///   be seen or reached from here.
+/// - A file of upper, even an empty one, hides a file or directory of lower's. What lower denies is
+///   not in it, as soon as upper has something there.
+/// - A version says which layer it belongs to. A write that expects one of lower's makes a new file
+///   in upper, and fails with [`VfsError::Changed`] if somebody else did so first.
+/// - Moving a directory that has something of lower's in it copies it, then masks it: it appears at
+///   once at its new path, but a crash in between leaves it at both.
 ///
 /// Upper should not be an overlay itself, for one hides the masks of the other; lower may well be.
 #[derive(Debug, Clone)]

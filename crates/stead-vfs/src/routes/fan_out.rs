@@ -1,11 +1,12 @@
 //! One search in several places at once.
 //!
-//! Each place searches itself, in its own way, and is told by [`Visible`] which of its files count here: those
-//! that the pattern selects by their path in the whole tree, and that no other place hides. As that is asked
-//! before limits apply, the results of all places, merged and cut, are exactly those of one search.
+//! Each place searches itself, in its own way, and is told by [`Visible`] which of its files count
+//! here: those that the pattern selects by their path in the whole tree, and that no other place
+//! hides. As that is asked before limits apply, the results of all places, merged and cut, are
+//! exactly those of one search.
 //!
-//! Ignore files above a mount point have a say in it, as in any directory. A place cannot know them, so where
-//! there are some, the tree is searched from here.
+//! Ignore files above a mount point have a say in it, as in any directory. A place cannot know
+//! them, so where there are some, the tree is searched from here.
 
 use super::{Routes, whole};
 use crate::find::{Ended, Stop};
@@ -182,7 +183,8 @@ impl Routes {
         Ok(merged)
     }
 
-    /// Where a search begins, links followed, and the places it concerns, first the one that holds the root.
+    /// Where a search begins, links followed, and the places it concerns, first the one that holds
+    /// the root.
     async fn plan(
         &self,
         root: &VPath,
@@ -253,8 +255,8 @@ impl Routes {
         Some(way)
     }
 
-    /// What the ignore files above a path say. Where they cannot be read, they say nothing, for that they
-    /// cannot is reported by the search of the place they are in.
+    /// What the ignore files above a path say. Where they cannot be read, they say nothing, for
+    /// that they cannot is reported by the search of the place they are in.
     async fn rules_above(&self, path: &VPath) -> Option<Arc<Ignores>> {
         find::levels_above(self, path).await.ok().flatten()
     }
@@ -295,7 +297,8 @@ impl Routes {
         }
     }
 
-    /// The results there are. A place that failed is named in `failed`, unless nothing can be said without it.
+    /// The results there are. A place that failed is named in `failed`, unless nothing can be said
+    /// without it.
     fn sorted_out<T>(
         &self,
         root: &VPath,

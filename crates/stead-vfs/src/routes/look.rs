@@ -60,7 +60,8 @@ impl Routes {
         limit: usize,
     ) -> Result<Walk, VfsError> {
         let route = self.route(path)?;
-        // Where only one place is concerned, it knows best how. `after` must lie in it to be told to it.
+        // Where only one place is concerned, it knows best how. `after` must lie in it to be told
+        // to it.
         let own_after = match after {
             None => Some(None),
             Some(after) if route.at.contains(after) && *after != route.at => {

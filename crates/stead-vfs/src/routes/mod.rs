@@ -13,13 +13,16 @@ use futures_util::stream::BoxStream;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// One tree made of several: each mount holds what is at and below its path, the longest path deciding, and
-/// the default holds the rest. All paths, in results and errors, are those of the whole tree.
+/// One tree made of several: each mount holds what is at and below its path, the longest path
+/// deciding, and the default holds the rest. All paths, in results and errors, are those of the
+/// whole tree.
 ///
-/// - Mount points and the directories above them are always there and cannot be moved, removed or replaced.
-///   What a place holds at a mount point of another is hidden.
-/// - Moving something from one place to another copies it, then removes it: not one step, unlike elsewhere.
-/// - A search goes to all places at once. One that fails is named in the result and does not spoil the rest.
+/// - Mount points and the directories above them are always there and cannot be moved, removed or
+///   replaced. What a place holds at a mount point of another is hidden.
+/// - Moving something from one place to another copies it, then removes it: not one step, unlike
+///   elsewhere.
+/// - A search goes to all places at once. One that fails is named in the result and does not spoil
+///   the rest.
 #[derive(Debug, Clone)]
 pub struct Routes {
     default: Arc<dyn Vfs>,
@@ -82,7 +85,8 @@ impl Route<'_> {
 
 /// What a place that begins at `at` calls `own`, in the whole tree.
 fn whole(at: &VPath, own: &VPath) -> VPath {
-    // Both are paths; only their length could be too much, and then the place's own path says enough.
+    // Both are paths; only their length could be too much, and then the place's own path says
+    // enough.
     at.join(own.as_str()).unwrap_or_else(|_| own.clone())
 }
 

@@ -13,11 +13,13 @@
 //! ```
 //!
 //! - What is [`Protected`] comes first, and no rule can open it.
-//! - Then the first rule that names the operation and covers the path decides; if there is none, the access
-//!   is allowed.
-//! - A pattern is compared with the whole path from the root. `*`, `?` and `[…]` stay within a name, `**`
-//!   spans directories, `{a,b}` is either. Names with a dot are names like any other, and case matters.
-//! - What a pattern matches, it covers with everything below: `docs`, `/docs/` and `docs/**` are the same.
+//! - Then the first rule that names the operation and covers the path decides; if there is none,
+//!   the access is allowed.
+//! - A pattern is compared with the whole path from the root. `*`, `?` and `[…]` stay within a
+//!   name, `**` spans directories, `{a,b}` is either. Names with a dot are names like any other,
+//!   and case matters.
+//! - What a pattern matches, it covers with everything below: `docs`, `/docs/` and `docs/**` are
+//!   the same.
 
 mod pattern;
 mod protected;
@@ -119,8 +121,8 @@ impl Rules {
         })
     }
 
-    /// Whether `path` may be read or written, and what says so. The path is taken by its name alone; a
-    /// [`Guarded`](crate::Guarded) place also asks what it leads to.
+    /// Whether `path` may be read or written, and what says so. The path is taken by its name
+    /// alone; a [`Guarded`](crate::Guarded) place also asks what it leads to.
     pub fn decide(&self, kind: AccessKind, path: &VPath) -> Verdict {
         self.decided(kind, path.as_str(), &Links::default())
             .verdict()
@@ -135,8 +137,8 @@ impl Rules {
             .collect()
     }
 
-    /// What is written but never decides anything, each with the reason. Only what the texts of the patterns
-    /// tell is found.
+    /// What is written but never decides anything, each with the reason. Only what the texts of the
+    /// patterns tell is found.
     pub fn idle(&self) -> Vec<String> {
         let mut idle = Vec::new();
         for (index, rule) in self.rules.iter().enumerate() {

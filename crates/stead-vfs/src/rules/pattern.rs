@@ -1,7 +1,8 @@
 //! The globs of rules.
 //!
-//! Not globset: there `[!x]` takes a `/`, and `?` takes a byte, so that a rule would let through what a
-//! reader of it believes to be covered. Here a pattern is compared name by name and letter by letter.
+//! Not globset: there `[!x]` takes a `/`, and `?` takes a byte, so that a rule would let through
+//! what a reader of it believes to be covered. Here a pattern is compared name by name and letter
+//! by letter.
 
 use std::str::Chars;
 
@@ -73,7 +74,8 @@ impl Pattern {
             .any(|segments| covers(segments, names))
     }
 
-    /// Whether everything that `later` covers is covered by one of `earlier`, as far as their texts tell.
+    /// Whether everything that `later` covers is covered by one of `earlier`, as far as their texts
+    /// tell.
     pub(crate) fn is_covered_by(&self, earlier: &[&Self]) -> bool {
         let covered = |mine: &Vec<Segment>| {
             earlier
@@ -247,8 +249,8 @@ fn chosen(begun: &[Vec<Piece>], further: &[Vec<Piece>]) -> Result<Vec<Vec<Piece>
         .collect())
 }
 
-/// Reads what follows a `[`, up to and with its `]`. A `]` that stands first, and a `-` that stands first or
-/// last, mean themselves.
+/// Reads what follows a `[`, up to and with its `]`. A `]` that stands first, and a `-` that stands
+/// first or last, mean themselves.
 fn class(rest: &mut Chars<'_>) -> Result<Token, String> {
     let negated = rest.as_str().starts_with(['!', '^']);
     if negated {
@@ -279,7 +281,8 @@ fn class(rest: &mut Chars<'_>) -> Result<Token, String> {
     }
 }
 
-/// The names of one alternative. What could never match is refused, for a rule that does nothing is a trap.
+/// The names of one alternative. What could never match is refused, for a rule that does nothing is
+/// a trap.
 fn segments(pieces: Vec<Piece>) -> Result<Vec<Segment>, String> {
     let mut segments = Vec::new();
     for part in pieces.split(|piece| *piece == Piece::Slash) {
@@ -425,7 +428,8 @@ mod tests {
     }
 
     proptest! {
-        /// Where globset's meaning is the same (one-byte letters, no classes, a match of the whole), so is the answer.
+        /// Where globset's meaning is the same (one-byte letters, no classes, a match of the
+        /// whole), so is the answer.
         #[test]
         fn plain_patterns_mean_what_globset_means(
             pattern in prop::collection::vec(prop::sample::select(vec!["a", "b", "*", "?", "**", "a*", "{a,b}", "{a,b/a}c"]), 1..5),

@@ -1,12 +1,13 @@
-//! What no rule can open: the files that say what an agent is and may do, and files that hold secrets.
+//! What no rule can open: the files that say what an agent is and may do, and files that hold
+//! secrets.
 //!
 //! Letters are compared without regard to case, for some places keep names that way.
 
 use crate::VPath;
 use stead_core::AccessKind;
 
-/// What no agent of any layout may write: its settings, and what would make its folder a workspace of another
-/// layout, with other rules. Then what else is given.
+/// What no agent of any layout may write: its settings, and what would make its folder a workspace
+/// of another layout, with other rules. Then what else is given.
 macro_rules! marked {
     ($($more:literal),*) => {
         [
@@ -42,7 +43,8 @@ pub struct Protected {
 }
 
 impl Protected {
-    /// Of the stead layout: settings, hooks, schedules, profiles, journals, what was installed, and the marks of layouts.
+    /// Of the stead layout: settings, hooks, schedules, profiles, journals, what was installed, and
+    /// the marks of layouts.
     pub const STEAD: Self = Self {
         unwritable: &marked!["hooks", "crons", "profiles", "agents"],
         quarantine: "memory/quarantine",
@@ -61,7 +63,8 @@ impl Protected {
         hidden: &["agents"],
         ..Self::NONE
     };
-    /// Of the openpaw layout: its settings and journals, and what is kept of conversations; not the list of tasks.
+    /// Of the openpaw layout: its settings and journals, and what is kept of conversations; not the
+    /// list of tasks.
     pub const OPENPAW: Self = Self {
         unwritable: &marked![
             "hooks",
@@ -88,8 +91,8 @@ impl Protected {
         runtime: ".stead",
         ..Self::NONE
     };
-    /// Of the agentscope-py layout: settings and what is kept of sessions; journals, and tool servers with their
-    /// keys, are not seen.
+    /// Of the agentscope-py layout: settings and what is kept of sessions; journals, and tool
+    /// servers with their keys, are not seen.
     pub const AGENTSCOPE_PY: Self = Self {
         unwritable: &marked!["sessions"],
         hidden: &[".stead/agents", ".mcp"],
@@ -153,7 +156,8 @@ pub(crate) enum Kept {
 }
 
 impl Kept {
-    /// In words; the entry of the table is named, never the path, which may be one that must not be told.
+    /// In words; the entry of the table is named, never the path, which may be one that must not be
+    /// told.
     pub(crate) fn sentence(self) -> String {
         match self {
             Self::Root => {
@@ -220,8 +224,8 @@ impl Protected {
         }
     }
 
-    /// Whether this is the agent's own long output, which it was told to read there. A template's is not: it
-    /// belongs to somebody else.
+    /// Whether this is the agent's own long output, which it was told to read there. A template's
+    /// is not: it belongs to somebody else.
     fn is_offloaded(&self, names: &[&str]) -> bool {
         let offloaded = match below(self.runtime, names) {
             Some([agents, _, offload, ..]) => {

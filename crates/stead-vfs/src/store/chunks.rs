@@ -73,7 +73,8 @@ impl StoreVfs {
             chunks,
         };
         let marker = uploaded.chunks.marker();
-        // Every commit changes or checks the marker: nothing is added to a content that is being swept.
+        // Every commit changes or checks the marker: nothing is added to a content that is being
+        // swept.
         let mut changes = vec![Change::Put {
             key: marker.clone(),
             document,
@@ -105,7 +106,8 @@ impl StoreVfs {
         Ok(Some(uploaded))
     }
 
-    /// Whether an uploaded content is still there to be taken: one that took too long may have been swept.
+    /// Whether an uploaded content is still there to be taken: one that took too long may have been
+    /// swept.
     pub(super) async fn is_kept(
         &self,
         path: &VPath,
@@ -120,8 +122,8 @@ impl StoreVfs {
             .is_some_and(|marker| marker.version == uploaded.marker))
     }
 
-    /// Removes an uploaded content that was not taken. If it was, after all, by a commit whose answer got lost,
-    /// its marker is gone and it stays.
+    /// Removes an uploaded content that was not taken. If it was, after all, by a commit whose
+    /// answer got lost, its marker is gone and it stays.
     pub(super) async fn abandon(&self, path: &VPath, uploaded: &Uploaded) -> Result<(), VfsError> {
         let document = Marker::document(path, &uploaded.chunks)?;
         self.claim(path, &uploaded.chunks, document, uploaded.marker)
@@ -129,7 +131,8 @@ impl StoreVfs {
             .map(drop)
     }
 
-    /// Removes a content that nobody refers to, if its marker still is of `version`; whether it was.
+    /// Removes a content that nobody refers to, if its marker still is of `version`; whether it
+    /// was.
     pub(super) async fn claim(
         &self,
         path: &VPath,
@@ -150,7 +153,8 @@ impl StoreVfs {
         Ok(claimed)
     }
 
-    /// Adds to `changes` what gives up a content; whether something is left to be done after the commit.
+    /// Adds to `changes` what gives up a content; whether something is left to be done after the
+    /// commit.
     pub(super) fn give_up(
         &self,
         path: &VPath,

@@ -1,17 +1,18 @@
 //! Files as documents of a store.
 //!
-//! A node is one document; its key holds its depth and its path, so a directory's entries are one range of
-//! keys. Directories are documents too, the root excepted, and nothing is ever in a directory that is not
-//! there. What makes that hold is that every change is one commit with its expectations:
+//! A node is one document; its key holds its depth and its path, so a directory's entries are one
+//! range of keys. Directories are documents too, the root excepted, and nothing is ever in a
+//! directory that is not there. What makes that hold is that every change is one commit with its
+//! expectations:
 //!
-//! - Whoever adds an entry checks the directory's own document, and replaces its *stamp*, a document nobody
-//!   expects to be of any version. So those who add do not disturb each other.
-//! - Whoever moves or removes a directory reads its stamp first and its entries then, and expects that stamp:
-//!   an entry that came in between is never left behind.
+//! - Whoever adds an entry checks the directory's own document, and replaces its *stamp*, a
+//!   document nobody expects to be of any version. So those who add do not disturb each other.
+//! - Whoever moves or removes a directory reads its stamp first and its entries then, and expects
+//!   that stamp: an entry that came in between is never left behind.
 //!
-//! A large content lies in chunks under a name of its own and is written before the node that refers to it.
-//! Until then, and from the moment nobody refers to it any more, a *marker* says so; what a crash leaves is
-//! found by its marker ([`StoreVfs::sweep`]).
+//! A large content lies in chunks under a name of its own and is written before the node that
+//! refers to it. Until then, and from the moment nobody refers to it any more, a *marker* says so;
+//! what a crash leaves is found by its marker ([`StoreVfs::sweep`]).
 
 mod chunks;
 mod error;
@@ -36,9 +37,9 @@ use stead_store::{Change, Documents, Fence, MemoryStore, Space, StoreError};
 
 /// A tree of files in one space of a store.
 ///
-/// Versions are those of the documents, so they stay when a file is moved. Paths have at most 1,024 bytes.
-/// Mode bits and hashes are kept. There are no links. A read that spans several chunks of a file that is
-/// replaced meanwhile begins again; a listing or walk is not a snapshot.
+/// Versions are those of the documents, so they stay when a file is moved. Paths have at most 1,024
+/// bytes. Mode bits and hashes are kept. There are no links. A read that spans several chunks of a
+/// file that is replaced meanwhile begins again; a listing or walk is not a snapshot.
 ///
 /// Clones share what they know of the tree, and differ at most in their [`Fence`].
 #[derive(Debug, Clone)]
@@ -65,8 +66,8 @@ impl StoreVfs {
         Self::new(Arc::new(MemoryStore::new()), Space::new(["files"]))
     }
 
-    /// The same tree; changes made through this clone are refused with [`VfsError::Fenced`] once `fence`, a
-    /// lease of the same space, was lost.
+    /// The same tree; changes made through this clone are refused with [`VfsError::Fenced`] once
+    /// `fence`, a lease of the same space, was lost.
     pub fn fenced(&self, fence: Fence) -> Self {
         Self {
             fence: Some(fence),

@@ -168,8 +168,8 @@ pub(super) fn root() -> Stat {
     .stat()
 }
 
-/// Where the node of a path is. Nodes of one depth lie together, so that the entries of a directory are one
-/// range, and so is each level of a subtree.
+/// Where the node of a path is. Nodes of one depth lie together, so that the entries of a directory
+/// are one range, and so is each level of a subtree.
 pub(super) fn key(path: &VPath) -> String {
     level_key(depth(path), path.as_str())
 }
@@ -188,8 +188,8 @@ pub(super) fn level_below(path: &VPath, depth: usize) -> String {
     }
 }
 
-/// The document of a directory that every new entry in it replaces. It sorts before the entries, as one with
-/// an empty name would.
+/// The document of a directory that every new entry in it replaces. It sorts before the entries, as
+/// one with an empty name would.
 pub(super) fn stamp_key(directory: &VPath) -> String {
     level_below(directory, depth(directory) + 1)
 }

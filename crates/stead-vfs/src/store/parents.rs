@@ -12,8 +12,8 @@ use stead_store::{Change, DocVersion, Document, Expected};
 /// Directories remembered. Beyond that all are forgotten: a version costs one look to learn again.
 const MAX_KNOWN: usize = 4096;
 
-/// Versions that directories had when they were last seen. They only ever go into expectations, so one that
-/// is out of date costs another try and nothing else.
+/// Versions that directories had when they were last seen. They only ever go into expectations, so
+/// one that is out of date costs another try and nothing else.
 #[derive(Debug, Default)]
 pub(super) struct Directories(Mutex<HashMap<VPath, DocVersion>>);
 
@@ -46,8 +46,8 @@ impl Directories {
 }
 
 impl StoreVfs {
-    /// Adds to `changes` all that makes sure that `path`, where nothing is yet, has a directory to be in:
-    /// the nearest one there is must still be there, those below it are made.
+    /// Adds to `changes` all that makes sure that `path`, where nothing is yet, has a directory to
+    /// be in: the nearest one there is must still be there, those below it are made.
     pub(super) async fn anchor(
         &self,
         path: &VPath,

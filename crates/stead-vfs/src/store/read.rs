@@ -129,8 +129,8 @@ impl StoreVfs {
         node::check_length(path)?;
         let most = limit.saturating_add(1);
         let mut found = Vec::new();
-        // An entry that comes after `after` and is deeper than one level below it is in a directory that
-        // comes after `after`, too. So from there on the first empty level is the last.
+        // An entry that comes after `after` and is deeper than one level below it is in a directory
+        // that comes after `after`, too. So from there on the first empty level is the last.
         let settled = after.map_or(0, |after| node::depth(after) + 1);
         for depth in node::depth(path) + 1.. {
             let from = after.map(|after| node::level_key(depth, after.as_str()));

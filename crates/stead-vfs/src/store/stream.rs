@@ -77,7 +77,8 @@ impl StoreVfs {
         }
     }
 
-    /// Puts more of a content into the store, and says so in its marker: if the writer dies, all of it is swept.
+    /// Puts more of a content into the store, and says so in its marker: if the writer dies, all of
+    /// it is swept.
     async fn upload_more(
         &self,
         path: &VPath,

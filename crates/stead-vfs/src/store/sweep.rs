@@ -13,8 +13,8 @@ use stead_store::Document;
 const PAGE: usize = 500;
 
 impl StoreVfs {
-    /// Removes contents that no file refers to and that were left so for `older_than`: by a writer that died,
-    /// or is so slow that it has to begin again. Gives the number of contents removed.
+    /// Removes contents that no file refers to and that were left so for `older_than`: by a writer
+    /// that died, or is so slow that it has to begin again. Gives the number of contents removed.
     pub async fn sweep(&self, older_than: Duration) -> Result<usize, VfsError> {
         let root = VPath::root();
         let age_ms = i64::try_from(older_than.as_millis()).unwrap_or(i64::MAX);

@@ -114,8 +114,8 @@ impl StoreVfs {
         Err(error::contended(from))
     }
 
-    /// A node and all below it, from the top down. Each stamp is read before the entries it stands for, so
-    /// that one which still is the same proves that they are all.
+    /// A node and all below it, from the top down. Each stamp is read before the entries it stands
+    /// for, so that one which still is the same proves that they are all.
     async fn tree(&self, path: &VPath, most: usize) -> Result<Vec<Part>, VfsError> {
         let Some(node) = self.look(path).await? else {
             return Err(self.missing(path).await?);

@@ -1,5 +1,6 @@
-//! Paths that try to leave, to wait forever, or to do something other than they say; each with every
-//! operation. Whatever the operation answers, it answers soon, and the outside stays unread and unchanged.
+//! Paths that try to leave, to wait forever, or to do something other than they say; each with
+//! every operation. Whatever the operation answers, it answers soon, and the outside stays unread
+//! and unchanged.
 
 use super::{OPERATIONS, Told, World, p};
 use rustix::fs::{CWD, FileType, Mode};

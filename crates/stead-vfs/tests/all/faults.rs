@@ -1,5 +1,5 @@
-//! Every write, sync, rename and removal fails once, in turn. A failed write leaves the old content and
-//! nothing beside it, unless all that failed was making the new content durable.
+//! Every write, sync, rename and removal fails once, in turn. A failed write leaves the old content
+//! and nothing beside it, unless all that failed was making the new content durable.
 
 use super::{World, p};
 use rustix::fs::{AtFlags, RenameFlags};

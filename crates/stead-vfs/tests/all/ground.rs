@@ -1,5 +1,5 @@
-//! Real places that several handles can be opened to, each with a connection and a memory of its own, as
-//! processes on several machines have them.
+//! Real places that several handles can be opened to, each with a connection and a memory of its
+//! own, as processes on several machines have them.
 
 use futures_util::future::BoxFuture;
 use std::path::Path;

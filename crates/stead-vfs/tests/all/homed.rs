@@ -1,4 +1,5 @@
-//! A home for what has no other place: the short name and the real one are one file, and rules hold for both.
+//! A home for what has no other place: the short name and the real one are one file, and rules hold
+//! for both.
 
 use super::p;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! A file of 50 MB in every store: whole and in parts, with few bytes fetched and little memory used.
+//! A file of 50 MB in every store: whole and in parts, with few bytes fetched and little memory
+//! used.
 
 use super::ground::Ground;
 use super::p;

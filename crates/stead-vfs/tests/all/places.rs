@@ -1,4 +1,5 @@
-//! The same tree and the same answers, wherever the files lie: on real servers, and on layers of them.
+//! The same tree and the same answers, wherever the files lie: on real servers, and on layers of
+//! them.
 
 use super::ground::Ground;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Directories that turn into links while operations run. A check before the use would lose this race.
+//! Directories that turn into links while operations run. A check before the use would lose this
+//! race.
 
 use super::{OPERATIONS, World, p};
 use rustix::fs::{CWD, RenameFlags};
@@ -57,7 +58,8 @@ fn a_directory_swapped_with_a_link_never_leads_outside() {
                         );
                     }
                 }
-                // Put back what removes and renames took away, so that every round has something to do.
+                // Put back what removes and renames took away, so that every round has something to
+                // do.
                 for gone in ["door/file", "door/deep/file", "plain"] {
                     let _ = runtime.block_on(world.vfs.write(
                         &p(gone),

@@ -1,4 +1,5 @@
-//! Many at once on one place, each with a connection and a memory of its own, as on several machines.
+//! Many at once on one place, each with a connection and a memory of its own, as on several
+//! machines.
 
 use super::ground::Ground;
 use super::p;
@@ -17,8 +18,8 @@ async fn handles(ground: &Ground) -> Vec<Arc<dyn Vfs>> {
     handles
 }
 
-/// One creator of a file wins, one editor of a version wins, no other edit and no appended line is lost, no
-/// content is torn, nothing is left without its directory.
+/// One creator of a file wins, one editor of a version wins, no other edit and no appended line is
+/// lost, no content is torn, nothing is left without its directory.
 macro_rules! writers {
     ($($name:ident: $ground:expr;)*) => {
         $(

@@ -1,4 +1,5 @@
-//! Places put together: layers with something in both, mounts in the middle of the tree, scopes, read-only.
+//! Places put together: layers with something in both, mounts in the middle of the tree, scopes,
+//! read-only.
 
 use crate::{Place, local_place, memory_place, overlay_of, routes_place, scoped};
 use futures_util::future::BoxFuture;
@@ -568,7 +569,8 @@ async fn what_lower_denies_is_uppers_alone() {
         overlay.read(&p("own/theirs"), ReadRange::ALL).await,
         Err(VfsError::Denied(_))
     ));
-    // Whoever fills the upper layer may use the name, and what is there can be listed, walked, searched, removed.
+    // Whoever fills the upper layer may use the name, and what is there can be listed, walked,
+    // searched, removed.
     put(&*upper.vfs, "own/mine", "upper").await;
     assert_eq!(
         overlay.resolve(&p("own/mine")).await.unwrap(),

@@ -365,8 +365,8 @@ async fn a_tree_of_many_thousand_files_is_walked_in_pages_moved_and_removed() {
     assert_eq!(world.count("").await, 0);
 }
 
-/// What comes in between the moment a tree was read and the moment it is moved or removed, for every kind of
-/// directory it can come into.
+/// What comes in between the moment a tree was read and the moment it is moved or removed, for
+/// every kind of directory it can come into.
 #[tokio::test]
 async fn what_is_made_in_a_tree_that_is_going_away_is_not_left_behind() {
     for inside in [
@@ -422,7 +422,8 @@ async fn what_is_made_in_a_tree_that_is_going_away_is_not_left_behind() {
     }
 }
 
-/// The other way round: the directory goes away, or becomes a file, between the look at it and the commit.
+/// The other way round: the directory goes away, or becomes a file, between the look at it and the
+/// commit.
 #[tokio::test]
 async fn what_loses_its_directory_makes_it_again_or_says_why_not() {
     for becomes_file in [false, true] {

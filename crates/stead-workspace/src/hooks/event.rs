@@ -121,8 +121,8 @@ impl HookEvent {
         }
     }
 
-    /// Whether a hook that fails here stops things unless it says otherwise: it stands before something that would
-    /// happen unguarded.
+    /// Whether a hook that fails here stops things unless it says otherwise: it stands before
+    /// something that would happen unguarded.
     pub fn is_guarded(self) -> bool {
         match self {
             Self::PromptSubmit

@@ -1,4 +1,5 @@
-//! What is to be done when something happens: `hooks/*.yaml`, and what other layouts have of the kind.
+//! What is to be done when something happens: `hooks/*.yaml`, and what other layouts have of the
+//! kind.
 //!
 //! Here they are read and checked; whoever drives an agent asks them.
 

@@ -32,7 +32,8 @@ pub struct HookSpec {
 /// Who is asked.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Handler {
-    /// A program of this machine: what happened on its standard input, its answer on its standard output.
+    /// A program of this machine: what happened on its standard input, its answer on its standard
+    /// output.
     Command {
         /// The program.
         program: Program,
@@ -169,8 +170,8 @@ pub enum OnFailure {
 }
 
 impl HookSpec {
-    /// Whether it is asked about `event`, at an occasion that `subjects` are the names of; `outcome` is how a run
-    /// ended, where it did.
+    /// Whether it is asked about `event`, at an occasion that `subjects` are the names of;
+    /// `outcome` is how a run ended, where it did.
     pub fn listens(&self, event: HookEvent, subjects: &[&str], outcome: Option<Outcome>) -> bool {
         let covers = |ended: Ended| outcome.is_none_or(|outcome| ended.covers(outcome));
         let on = self

@@ -11,7 +11,8 @@ const TAG: &str = "agent_memory";
 /// Where the agents lie that work can be handed to, each in a folder of its name.
 const AGENTS: &str = ".deepagents/agents";
 
-/// Reads stead's own `agent.yaml`, if it is there: a folder of Deep Agents has no settings of its own.
+/// Reads stead's own `agent.yaml`, if it is there: a folder of Deep Agents has no settings of its
+/// own.
 pub(super) async fn load<'a>(cx: &'a LoadCx<'a>) -> Draft<'a> {
     let mut draft = Draft::new(Layout::Deepagents, tree(), cx);
     draft.dotenv(".env").await;

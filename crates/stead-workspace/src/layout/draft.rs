@@ -125,7 +125,8 @@ impl<'a> Draft<'a> {
         result.map_err(|finding| self.note(finding)).ok()
     }
 
-    /// Notes that settings came from `document`; `name` gives the key under which each is known, if it is one.
+    /// Notes that settings came from `document`; `name` gives the key under which each is known, if
+    /// it is one.
     pub(crate) fn came_from(&mut self, document: &Document, name: impl Fn(&str) -> Option<String>) {
         let origin = |spot| Origin {
             source: document.file().to_owned(),
@@ -168,7 +169,8 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// A file that many workspaces share, as text; none if there is no platform, or no such file in it.
+    /// A file that many workspaces share, as text; none if there is no platform, or no such file in
+    /// it.
     pub(crate) async fn read_shared(&mut self, path: &str) -> Option<Read> {
         self.read_in(Side::Platform, path).await
     }
@@ -241,7 +243,8 @@ impl<'a> Draft<'a> {
         Some((document, missing))
     }
 
-    /// Takes variables from a `.env` file, if it is there. It is others' too: what is wrong with it stops nobody.
+    /// Takes variables from a `.env` file, if it is there. It is others' too: what is wrong with it
+    /// stops nobody.
     pub(crate) async fn dotenv(&mut self, path: &str) {
         let before = self.findings.len();
         let read = self.read(path).await;
@@ -264,7 +267,8 @@ impl<'a> Draft<'a> {
         self.findings.extend(findings);
     }
 
-    /// A variable: of the folder's own `.env`, or else of the process, or else of the platform's `.env`.
+    /// A variable: of the folder's own `.env`, or else of the process, or else of the platform's
+    /// `.env`.
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
         let own = self.variables.get(name).cloned();
         own.or_else(|| (self.cx.variables)(name))
@@ -355,7 +359,8 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Whether a variable of this name is a secret; others would garble ordinary text if they were hidden.
+/// Whether a variable of this name is a secret; others would garble ordinary text if they were
+/// hidden.
 pub(crate) fn is_secret(name: &str) -> bool {
     ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"]
         .iter()

@@ -1,7 +1,7 @@
 //! The kinds of folders that are agents, and how each is read.
 //!
-//! Every layout is one module with a `load`: it reads the settings of a folder, checks them, and gives one
-//! [`Definition`]. Nothing outside these modules knows how a foreign folder is laid out.
+//! Every layout is one module with a `load`: it reads the settings of a folder, checks them, and
+//! gives one [`Definition`]. Nothing outside these modules knows how a foreign folder is laid out.
 
 mod agentscope_py;
 mod deepagents;
@@ -73,8 +73,8 @@ impl Layout {
 }
 
 impl Layout {
-    /// Names at the root that are known to the layout: what begins with none of them, and is not there, is written
-    /// to [`Tree::home`](crate::Tree::home), where the layout has one.
+    /// Names at the root that are known to the layout: what begins with none of them, and is not
+    /// there, is written to [`Tree::home`](crate::Tree::home), where the layout has one.
     pub fn tops(self) -> &'static [&'static str] {
         match self {
             Self::Openpaw => &openpaw::TOPS,
@@ -88,7 +88,8 @@ impl Layout {
 }
 
 impl Layout {
-    /// The folder of profiles: our own is a part of the layout, in others it lies with what else is ours.
+    /// The folder of profiles: our own is a part of the layout, in others it lies with what else is
+    /// ours.
     pub fn profiles(self) -> &'static str {
         match self {
             Self::Stead | Self::Agentscope => "profiles",
@@ -130,14 +131,15 @@ pub struct OpenOptions {
     pub model: Option<String>,
     /// Whether a model will be asked; if not, one that cannot be found is no reason to refuse.
     pub asks: Asks,
-    /// What many workspaces share: models and agents of a platform (`models/*.yaml`, `agents/*.md`), and
-    /// OpenPaw's global `config.yaml`.
+    /// What many workspaces share: models and agents of a platform (`models/*.yaml`,
+    /// `agents/*.md`), and OpenPaw's global `config.yaml`.
     pub platform: Option<Arc<dyn Vfs>>,
     /// More files to show whole, from the root of the workspace.
     pub memory: Vec<String>,
     /// More folders of skills, from the root of the workspace.
     pub skills: Vec<String>,
-    /// The person's own folder, which has skills for all workspaces; none if it is the workspace itself.
+    /// The person's own folder, which has skills for all workspaces; none if it is the workspace
+    /// itself.
     pub home: Option<Arc<dyn Vfs>>,
     /// Where this machine keeps what is derived from places that are not folders; none = nowhere.
     pub cache: Option<PathBuf>,
@@ -177,7 +179,8 @@ pub(crate) async fn load(layout: Layout, cx: &LoadCx<'_>) -> Result<Definition, 
     draft.finish()
 }
 
-/// Reads the profiles in `folder` for what is wrong with them; what they say is read for every turn.
+/// Reads the profiles in `folder` for what is wrong with them; what they say is read for every
+/// turn.
 async fn profiles(draft: &mut Draft<'_>, folder: &str) {
     let mut read = Vec::new();
     for path in definitions(draft, Side::Folder, folder, ".yaml").await {
@@ -204,8 +207,8 @@ pub async fn detect(files: &dyn Vfs) -> Layout {
 
 /// The layout of a folder; none if nothing in it says that it is an agent.
 ///
-/// An agent must not make its folder another kind of workspace, one with fewer rules: in no layout can
-/// it write the marks of another.
+/// An agent must not make its folder another kind of workspace, one with fewer rules: in no layout
+/// can it write the marks of another.
 pub async fn recognise(files: &dyn Vfs) -> Option<Layout> {
     const MARKS: [(&str, Layout); 8] = [
         (".openharness", Layout::Openharness),
@@ -221,7 +224,8 @@ pub async fn recognise(files: &dyn Vfs) -> Option<Layout> {
         Ok(path) => files.stat(&path).await.is_ok(),
         Err(_) => false,
     };
-    // The older form of OpenPaw has an `agent.yaml` too. Some keep an `AGENT.md` beside `AGENTS.md` for other tools.
+    // The older form of OpenPaw has an `agent.yaml` too. Some keep an `AGENT.md` beside `AGENTS.md`
+    // for other tools.
     if has("AGENT.md").await && !has("AGENTS.md").await {
         return Some(Layout::Openpaw);
     }

@@ -56,7 +56,8 @@ enum OwnMode {
 
 /// Reads every definition in `folder`; those with mistakes are noted.
 pub(super) async fn read(draft: &mut Draft<'_>, folder: &str) -> Vec<AgentSpec> {
-    // The agent can write these files, and must not be able to shut people out of what they want to look at.
+    // The agent can write these files, and must not be able to shut people out of what they want to
+    // look at.
     let severity = match draft.options().asks {
         Asks::Nothing => Severity::Lax,
         Asks::Model => Severity::Error,

@@ -14,8 +14,9 @@ use stead_store::{
 };
 use stead_vfs::{Homed, LocalVfs, Overlay, ReadOnly, Routes, Scoped, VPath, Vfs, VfsError};
 
-/// A folder of the local disk. Whoever gives no name works on the folder itself; a named user has a folder
-/// `@@name` in it, over a view of the rest that cannot be changed and shows nothing of other users.
+/// A folder of the local disk. Whoever gives no name works on the folder itself; a named user has a
+/// folder `@@name` in it, over a view of the rest that cannot be changed and shows nothing of other
+/// users.
 #[derive(Debug)]
 pub struct LocalPlace {
     dir: PathBuf,
@@ -142,7 +143,8 @@ impl LocalPlace {
         }
     }
 
-    /// The same, with `dir` for the folder that an attached project lies in: commands can run there.
+    /// The same, with `dir` for the folder that an attached project lies in: commands can run
+    /// there.
     pub fn with_project_dir(self, dir: PathBuf) -> Self {
         Self {
             project_dir: Some(dir),

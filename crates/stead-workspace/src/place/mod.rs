@@ -23,18 +23,19 @@ use stead_vfs::{Protected, Rule, Rules, VPath, Vfs, VfsError};
 /// Where an attached project appears in the tree.
 pub const PROJECT: &str = "project";
 
-/// Where the tree of a workspace lies: the same tree and the same answers, on a local disk or in a store
-/// that many machines share.
+/// Where the tree of a workspace lies: the same tree and the same answers, on a local disk or in a
+/// store that many machines share.
 pub trait Place: Debug + Send + Sync {
     /// Where the sessions of `owner` are kept.
     fn sessions(&self, owner: &Owner) -> Arc<dyn Sessions>;
 
-    /// The tree as a session of `owner` sees it. Where the place can, it refuses changes once `fence` no
-    /// longer holds.
+    /// The tree as a session of `owner` sees it. Where the place can, it refuses changes once
+    /// `fence` no longer holds.
     fn files(&self, owner: &Owner, session: &SessionId, fence: Option<&Fence>) -> Arc<dyn Vfs>;
 
-    /// The folder of this machine in which `path` lies as a session of `owner` sees it, links on the way followed
-    /// already. None where no folder holds that tree as it is: commands cannot run there.
+    /// The folder of this machine in which `path` lies as a session of `owner` sees it, links on
+    /// the way followed already. None where no folder holds that tree as it is: commands cannot run
+    /// there.
     fn directory(&self, owner: &Owner, session: &SessionId, path: &VPath) -> Option<PathBuf>;
 
     /// Where it is kept what runs of `owner` changed.
@@ -43,13 +44,15 @@ pub trait Place: Debug + Send + Sync {
     /// Where durable state of `owner` beside files and sessions is kept: queues, marks, budgets.
     fn state(&self, owner: &Owner) -> State;
 
-    /// What finds words in the memory and the sessions of `owner`. Derived: it may be deleted at any time.
+    /// What finds words in the memory and the sessions of `owner`. Derived: it may be deleted at
+    /// any time.
     fn index(&self, owner: &Owner) -> Arc<Lazy>;
 
     /// Where it is kept how much the users of the owner's tenant used.
     fn usage(&self, owner: &Owner) -> Arc<dyn LineLog>;
 
-    /// Removes what crashed processes left behind longer ago than `age`. Gives the number of things removed.
+    /// Removes what crashed processes left behind longer ago than `age`. Gives the number of things
+    /// removed.
     fn sweep<'a>(
         &'a self,
         owner: &'a Owner,
@@ -109,8 +112,8 @@ pub enum PlaceKind {
     Store,
 }
 
-/// What belongs to one owner alone: runtime state and conversations, wherever a layout keeps them, and the folders of
-/// users.
+/// What belongs to one owner alone: runtime state and conversations, wherever a layout keeps them,
+/// and the folders of users.
 const OWNED: [&str; 7] = [
     "agents",
     "@@*",

@@ -86,7 +86,8 @@ fn surrounding_project(dir: &Path, layout: Layout) -> Option<(Arc<dyn stead_vfs:
     ))
 }
 
-/// A project that holds the workspace, or lies in it, would open by another name what the rules protect.
+/// A project that holds the workspace, or lies in it, would open by another name what the rules
+/// protect.
 fn refuse_overlap(dir: &Path, project: &Path) -> Result<(), PlaceError> {
     let refused = |text: String| Err(PlaceError::Settings(text));
     if dir.join(PROJECT).exists() {
@@ -154,7 +155,8 @@ impl Base<'_> {
     }
 }
 
-/// Connects to a store. One that is a file inside the workspace must lie where the agent cannot change it.
+/// Connects to a store. One that is a file inside the workspace must lie where the agent cannot
+/// change it.
 pub async fn connect_store(base: Base<'_>, url: &str) -> Result<Arc<dyn Store>, PlaceError> {
     let Some(file) = base.file(url) else {
         return Ok(connect(url).await?);

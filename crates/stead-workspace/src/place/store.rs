@@ -15,9 +15,9 @@ use stead_vfs::{ContentHash, Overlay, StoreVfs, VPath, Vfs, VfsError};
 
 /// A store, over a local folder as a template.
 ///
-/// Three layers, the first that has a file wins: what belongs to the scope (a user's own, unless set
-/// otherwise), the template that was pushed to the store and that all share, and the local folder. All
-/// changes go to the first.
+/// Three layers, the first that has a file wins: what belongs to the scope (a user's own, unless
+/// set otherwise), the template that was pushed to the store and that all share, and the local
+/// folder. All changes go to the first.
 #[derive(Debug)]
 pub struct StorePlace {
     store: Arc<dyn Store>,
@@ -89,7 +89,8 @@ impl StorePlace {
         Space::new(ids)
     }
 
-    /// The space that the scope gives; without a session, the one that holds the sessions themselves.
+    /// The space that the scope gives; without a session, the one that holds the sessions
+    /// themselves.
     fn scope_space(&self, owner: &Owner, session: Option<&SessionId>) -> Space {
         match (self.scope, session) {
             (IsolationScope::Session, Some(session)) => self.agent_space(
@@ -132,7 +133,8 @@ impl Place for StorePlace {
 
     fn files(&self, owner: &Owner, session: &SessionId, fence: Option<&Fence>) -> Arc<dyn Vfs> {
         let own = self.own(owner, session);
-        // The store can check the lease together with a change only where both lie in one space of it.
+        // The store can check the lease together with a change only where both lie in one space of
+        // it.
         let together = Arc::ptr_eq(&self.store, &self.sessions)
             && self.scope_space(owner, Some(session)) == self.session_space(owner);
         let own = match fence.filter(|_| together) {

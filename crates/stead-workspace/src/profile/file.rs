@@ -34,9 +34,11 @@ pub struct ProfileFile {
     temperature: Option<f64>,
     /// Tokens that the model may spend on thinking, where the agent does not say.
     thinking_tokens: Option<u32>,
-    /// How long the provider keeps the beginning of a request, where it can be told: `off`, `5m` or `1h`.
+    /// How long the provider keeps the beginning of a request, where it can be told: `off`, `5m` or
+    /// `1h`.
     caching: Option<Caching>,
-    /// The built-in agent that work can be handed to: `false` for none, or what is different about it.
+    /// The built-in agent that work can be handed to: `false` for none, or what is different about
+    /// it.
     #[schemars(with = "Option<OnOrDifferent>")]
     general_purpose: Helper,
 }

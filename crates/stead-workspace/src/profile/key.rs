@@ -36,8 +36,8 @@ impl ProfileKey {
             }
     }
 
-    /// How closely it names a model: a provider less than a family, a short beginning less than a long one, and one
-    /// model more than all of them.
+    /// How closely it names a model: a provider less than a family, a short beginning less than a
+    /// long one, and one model more than all of them.
     pub fn closeness(&self) -> (u8, usize) {
         match &self.which {
             Which::All => (0, 0),

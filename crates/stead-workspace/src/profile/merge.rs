@@ -4,8 +4,8 @@ use super::{GeneralPurpose, Profile};
 use std::collections::BTreeMap;
 use stead_tools::known_tool;
 
-/// What `profiles` come to together, the later over the earlier: of single values the later wins, maps merge by key,
-/// lists of excluded tools unite.
+/// What `profiles` come to together, the later over the earlier: of single values the later wins,
+/// maps merge by key, lists of excluded tools unite.
 pub fn merge<'a>(profiles: impl IntoIterator<Item = &'a Profile>) -> Profile {
     profiles.into_iter().fold(Profile::default(), over)
 }

@@ -1,8 +1,9 @@
 //! What the harness does differently for some models.
 //!
-//! A [`Profile`] belongs to a provider, a family of models, or one model ([`ProfileKey`]). Several may apply: those that
-//! are built in, then those of the workspace, then those that the program gives; among them, the closest last. They
-//! are merged by [`merge`]: of single values the later wins, maps merge by key, lists of excluded tools unite.
+//! A [`Profile`] belongs to a provider, a family of models, or one model ([`ProfileKey`]). Several
+//! may apply: those that are built in, then those of the workspace, then those that the program
+//! gives; among them, the closest last. They are merged by [`merge`]: of single values the later
+//! wins, maps merge by key, lists of excluded tools unite.
 
 mod file;
 mod key;
@@ -68,7 +69,8 @@ impl Profile {
     }
 }
 
-/// Whether excluding `name` excludes the tool of this canonical name: as denying it in a list would deny it.
+/// Whether excluding `name` excludes the tool of this canonical name: as denying it in a list would
+/// deny it.
 fn excluded_by(name: &str, tool: &str) -> bool {
     !ToolLists {
         allow: None,

@@ -100,8 +100,8 @@ impl Resolved {
         Some(format!("the profile {by} switches general-purpose off"))
     }
 
-    /// How tools are named: as the agent's own settings say, or else the workspace's profiles, or else the layout, where
-    /// its own texts name tools, or else what is built in.
+    /// How tools are named: as the agent's own settings say, or else the workspace's profiles, or
+    /// else the layout, where its own texts name tools, or else what is built in.
     pub fn surface(&self, own: Option<Surface>, layout: Layout, by_layout: Surface) -> Surface {
         let set = |built_in: bool| {
             let layers = self

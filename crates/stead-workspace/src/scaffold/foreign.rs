@@ -1,4 +1,5 @@
-//! What `stead init --layout` writes for the layouts of OpenPaw, Deep Agents and AgentScope's Python workspaces.
+//! What `stead init --layout` writes for the layouts of OpenPaw, Deep Agents and AgentScope's
+//! Python workspaces.
 
 use crate::ScaffoldFile;
 

@@ -5,8 +5,9 @@ use super::library::read_skill;
 use super::{Flavor, Problem, Skill, validate};
 
 impl Catalogue {
-    /// All that is wrong with the skills, hidden ones included, measured by the standard: also what does not keep
-    /// a skill from being used. Skills whose layout has looser rules are measured by those.
+    /// All that is wrong with the skills, hidden ones included, measured by the standard: also what
+    /// does not keep a skill from being used. Skills whose layout has looser rules are measured by
+    /// those.
     pub async fn check(&self) -> Vec<Finding> {
         let mut findings = self.findings.clone();
         // What the standard says, it says of these files again, and more.

@@ -20,13 +20,15 @@ const MAX_DEPTH: usize = 4;
 const MAX_DIRECTORIES: usize = 2000;
 /// How many files are asked about at once.
 const AT_ONCE: usize = 16;
-/// How many files are remembered; with more, those that were not seen in the last merge are forgotten.
+/// How many files are remembered; with more, those that were not seen in the last merge are
+/// forgotten.
 const MAX_KNOWN: usize = 20_000;
-/// How many lists of installed sources are remembered: users of a shared place may each have their own.
+/// How many lists of installed sources are remembered: users of a shared place may each have their
+/// own.
 const KEPT_MANIFESTS: usize = 64;
 
-/// Finds skills and reads each SKILL.md once for as long as it does not change: a merge of known skills lists
-/// directories and asks for versions, nothing more.
+/// Finds skills and reads each SKILL.md once for as long as it does not change: a merge of known
+/// skills lists directories and asks for versions, nothing more.
 #[derive(Debug, Default)]
 pub struct SkillLibrary {
     known: Mutex<HashMap<Key, Known>>,
@@ -35,7 +37,8 @@ pub struct SkillLibrary {
     merges: AtomicU64,
 }
 
-/// A content of a file in a layer. Versions tell contents apart, so the same key never means two texts.
+/// A content of a file in a layer. Versions tell contents apart, so the same key never means two
+/// texts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Key {
     layer: Layer,
@@ -106,8 +109,8 @@ impl SkillLibrary {
         catalogue
     }
 
-    /// A layer for each source that is installed in the workspace `files`, low to high. The list of them is read
-    /// again only when it changed.
+    /// A layer for each source that is installed in the workspace `files`, low to high. The list of
+    /// them is read again only when it changed.
     pub async fn repositories(&self, files: &Arc<dyn Vfs>) -> Result<Vec<SkillLayer>, SourceError> {
         let version = match files.stat(&manifest::path()?).await {
             Ok(stat) => stat.version,
@@ -325,7 +328,8 @@ impl Scan<'_> {
         children
     }
 
-    /// Whether a link leads to a place that was not looked at through another link, and is not above itself.
+    /// Whether a link leads to a place that was not looked at through another link, and is not
+    /// above itself.
     async fn is_new_place(&mut self, link: &VPath) -> bool {
         match self.layer.files.resolve(link).await {
             Ok(end) => {

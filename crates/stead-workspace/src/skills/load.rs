@@ -1,5 +1,5 @@
-//! Reading a SKILL.md as leniently as the standard's guide for clients says: what can be understood is used, with
-//! a warning; what cannot is skipped, with a reason.
+//! Reading a SKILL.md as leniently as the standard's guide for clients says: what can be understood
+//! is used, with a warning; what cannot is skipped, with a reason.
 
 use super::problem::Problem;
 use super::standard::{
@@ -18,9 +18,11 @@ pub enum Flavor {
     /// The Agent Skills standard: a front matter with a description.
     #[default]
     Standard,
-    /// OpenPaw: the front matter may be missing, broken or without a description, and then the whole file counts.
+    /// OpenPaw: the front matter may be missing, broken or without a description, and then the
+    /// whole file counts.
     OpenPaw,
-    /// OpenHarness: the front matter may be missing, and a missing description is taken from the text.
+    /// OpenHarness: the front matter may be missing, and a missing description is taken from the
+    /// text.
     OpenHarness,
 }
 

@@ -1,7 +1,9 @@
-//! Skills: instructions that an agent looks up when it needs them, as the Agent Skills standard describes them.
+//! Skills: instructions that an agent looks up when it needs them, as the Agent Skills standard
+//! describes them.
 //!
-//! A skill is a directory with a SKILL.md. [`SkillLayer`]s are directories of skills, low to high; a
-//! [`SkillLibrary`] merges them into a [`Catalogue`], which a prompt shows and [`load_skill`] loads from.
+//! A skill is a directory with a SKILL.md. [`SkillLayer`]s are directories of skills, low to high;
+//! a [`SkillLibrary`] merges them into a [`Catalogue`], which a prompt shows and [`load_skill`]
+//! loads from.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -19,8 +21,10 @@
 //! # Ok::<(), stead_vfs::VfsError>(()) }).unwrap();
 //! ```
 //!
-//! - [`validate`]: whether a SKILL.md is what the standard says. - [`load`]: what can be made of it in any case.
-//! - [`Source`], [`Installation`]: skills of others, installed into a workspace. - [`publish`]: sharing one's own.
+//! - [`validate`]: whether a SKILL.md is what the standard says. - [`load`]: what can be made of it
+//!   in any case.
+//! - [`Source`], [`Installation`]: skills of others, installed into a workspace. - [`publish`]:
+//!   sharing one's own.
 
 mod catalogue;
 mod check;

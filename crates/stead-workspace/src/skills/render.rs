@@ -5,7 +5,8 @@ use super::{Catalogue, Skill};
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// Descriptions are shortened to these lengths, in characters, one after the other until all skills fit.
+/// Descriptions are shortened to these lengths, in characters, one after the other until all skills
+/// fit.
 const SHORTENED_CHARS: [usize; 5] = [usize::MAX, 400, 200, 100, 50];
 /// The most of one body that a prompt shows, in bytes.
 const MAX_BODY_BYTES: usize = 32 * 1024;
@@ -37,8 +38,8 @@ fn introduction(tool: &str) -> String {
 }
 
 impl Catalogue {
-    /// Names and descriptions in `<available_skills>`, in at most `max_bytes`; none if there are no skills.
-    /// If there is too much, descriptions are shortened first and skills left out last.
+    /// Names and descriptions in `<available_skills>`, in at most `max_bytes`; none if there are no
+    /// skills. If there is too much, descriptions are shortened first and skills left out last.
     pub fn available(&self, max_bytes: usize) -> Option<SkillPrompt> {
         self.available_by(TOOL, max_bytes)
     }
@@ -91,8 +92,8 @@ impl Catalogue {
 }
 
 impl SkillLibrary {
-    /// Whole bodies in `<skills>`, in at most `max_bytes` and in the order of names; none if there are no skills.
-    /// Each body is bounded too. Bodies that did not change are not read again.
+    /// Whole bodies in `<skills>`, in at most `max_bytes` and in the order of names; none if there
+    /// are no skills. Each body is bounded too. Bodies that did not change are not read again.
     pub async fn full(&self, catalogue: &Catalogue, max_bytes: usize) -> Option<SkillPrompt> {
         if catalogue.is_empty() {
             return None;

@@ -32,8 +32,8 @@ const FIELDS: [&str; 6] = [
 /// What begins and ends a front matter.
 pub(crate) const FENCE: &str = "---";
 
-/// All that is wrong with the SKILL.md `text` of a skill in a directory called `dir_name`. Its verdict is that of
-/// the standard's reference validator: no problems means valid.
+/// All that is wrong with the SKILL.md `text` of a skill in a directory called `dir_name`. Its
+/// verdict is that of the standard's reference validator: no problems means valid.
 pub fn validate(dir_name: &str, text: &str) -> Vec<Problem> {
     let text = with_plain_line_ends(text);
     let Some(rest) = text.strip_prefix(FENCE) else {

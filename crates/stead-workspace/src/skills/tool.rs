@@ -73,7 +73,8 @@ struct SkillForm;
 struct SkillArgs {
     /// The skill, as <available_skills> names it.
     skill: String,
-    /// One file of the skill, relative to its directory. Left out, the skill's instructions are loaded.
+    /// One file of the skill, relative to its directory. Left out, the skill's instructions are
+    /// loaded.
     #[serde(default)]
     resource_path: Option<String>,
 }

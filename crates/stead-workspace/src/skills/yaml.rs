@@ -1,8 +1,9 @@
 //! The YAML of a front matter as a small tree with places.
 //!
-//! Every scalar is text: a skill called `1.10` is not a number. What the strict dialect of the standard's
-//! reference validator refuses (flow style, tags, anchors, tabs between tokens, uneven indentation) is noted
-//! beside the tree, so that one parser serves both strict validation and lenient loading.
+//! Every scalar is text: a skill called `1.10` is not a number. What the strict dialect of the
+//! standard's reference validator refuses (flow style, tags, anchors, tabs between tokens, uneven
+//! indentation) is noted beside the tree, so that one parser serves both strict validation and
+//! lenient loading.
 
 use super::problem::{Place, Problem};
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, StructureStyle};
@@ -94,8 +95,8 @@ pub(crate) fn parse(text: &str, first_line: usize) -> Result<Document, Problem> 
 /// Why a text was not parsed.
 enum Failure {
     Problem(Problem),
-    /// A line of a quoted text begins where a key might, at this byte. Most parsers take it; ours does once it is
-    /// indented, which does not change the text.
+    /// A line of a quoted text begins where a key might, at this byte. Most parsers take it; ours
+    /// does once it is indented, which does not change the text.
     QuotedLineNotIndented(usize),
 }
 

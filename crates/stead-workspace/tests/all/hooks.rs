@@ -1,4 +1,5 @@
-//! Acceptance 6.7: hooks of both layouts that have them come to the same, and mistakes are told with their place.
+//! Acceptance 6.7: hooks of both layouts that have them come to the same, and mistakes are told
+//! with their place.
 
 use crate::support::{path, put};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,5 @@
-//! Sources: what is understood as one, and installing, updating and removing on every kind of place.
+//! Sources: what is understood as one, and installing, updating and removing on every kind of
+//! place.
 
 use crate::support::*;
 use std::sync::Arc;

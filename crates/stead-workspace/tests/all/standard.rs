@@ -1,5 +1,5 @@
-//! Whether our validator agrees with the standard's reference on a generated corpus; `scripts/skills-ref.py`
-//! makes the corpus and asks the reference.
+//! Whether our validator agrees with the standard's reference on a generated corpus;
+//! `scripts/skills-ref.py` makes the corpus and asks the reference.
 
 use serde::Deserialize;
 use stead_workspace::skills::validate;

@@ -64,7 +64,8 @@ pub(crate) struct Common {
     /// The model over the workspace's own setting; given by the commands that ask one.
     #[arg(skip)]
     pub(crate) model: Option<String>,
-    /// The permission mode over the workspace's own setting; given by the commands that have no session.
+    /// The permission mode over the workspace's own setting; given by the commands that have no
+    /// session.
     #[arg(skip)]
     pub(crate) mode: Option<PermissionMode>,
 }
@@ -219,7 +220,8 @@ pub(crate) struct RunArgs {
     /// Pin the input: the model is shown it word for word however long the session becomes
     #[arg(long, conflicts_with = "resume")]
     pub(crate) pin: bool,
-    /// With --resume, add to the budget of a run that had used it up: dollars (0.50) or tokens (50000t)
+    /// With --resume, add to the budget of a run that had used it up: dollars (0.50) or tokens
+    /// (50000t)
     #[arg(long, value_name = "AMOUNT", value_parser = raise)]
     pub(crate) raise: Option<Allowance>,
     #[command(flatten)]
@@ -244,10 +246,12 @@ pub(crate) struct TurnArgs {
     /// Who answers when a call asks: `ask` asks on a terminal and parks elsewhere
     #[arg(long, value_enum, default_value_t = Approve::Ask)]
     pub(crate) approve: Approve,
-    /// How freely the agent may act from now on in this session [default, accept_edits, explore, dont_ask, bypass]
+    /// How freely the agent may act from now on in this session [default, accept_edits, explore,
+    /// dont_ask, bypass]
     #[arg(long, value_name = "MODE", value_parser = mode)]
     pub(crate) mode: Option<PermissionMode>,
-    /// Wait for a session that another process uses, at most this many seconds; without a number, an hour
+    /// Wait for a session that another process uses, at most this many seconds; without a number,
+    /// an hour
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "3600")]
     pub(crate) wait: Option<u64>,
 }
@@ -333,7 +337,8 @@ pub(crate) struct ToolArgs {
     /// Say what the gate would decide and why, without calling
     #[arg(long)]
     pub(crate) explain: bool,
-    /// The permission mode, over the workspace's own [default, accept_edits, explore, dont_ask, bypass]
+    /// The permission mode, over the workspace's own [default, accept_edits, explore, dont_ask,
+    /// bypass]
     #[arg(long, value_name = "MODE", value_parser = mode)]
     pub(crate) mode: Option<PermissionMode>,
     /// Who answers when the call asks

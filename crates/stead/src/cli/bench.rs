@@ -165,8 +165,8 @@ async fn turns(workdir: &Path, rounds: usize, env: &Env) -> Result<ExitCode, Cli
     Ok(ExitCode::SUCCESS)
 }
 
-/// An agent as a user would have it, but for what the benchmark's rules ask: no retries, and the guard
-/// against circles off, since the work measured is the same call again and again.
+/// An agent as a user would have it, but for what the benchmark's rules ask: no retries, and the
+/// guard against circles off, since the work measured is the same call again and again.
 async fn agent(common: &BenchCommon, env: &Env) -> Result<Arc<Agent>, CliError> {
     let mut workspace = open_workspace(&common.workdir, OpenOptions::default(), env).await?;
     workspace.definition.config.policy.max_steps = u32::MAX;

@@ -91,7 +91,8 @@ impl Model for Waves {
     }
 }
 
-/// Runs `waves` × `width` subagents, then as many sessions that nobody hands work to. Prints a JSON object.
+/// Runs `waves` × `width` subagents, then as many sessions that nobody hands work to. Prints a JSON
+/// object.
 pub(crate) async fn children(
     env: &Env,
     workdir: &Path,

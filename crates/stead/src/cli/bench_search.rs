@@ -45,7 +45,8 @@ impl Numbers {
     }
 }
 
-/// Fills an index in `workdir` with `lines` lines and asks it `rounds` questions. Prints a JSON object.
+/// Fills an index in `workdir` with `lines` lines and asks it `rounds` questions. Prints a JSON
+/// object.
 pub(crate) async fn search(
     workdir: &Path,
     lines: usize,

@@ -62,7 +62,8 @@ pub(crate) async fn check(
 ) -> Result<ExitCode, CliError> {
     let mut rows: Vec<Row> = Vec::new();
     for row in report(common, env).await? {
-        // What is wrong with a file shows when it is read for the settings, and again for the prompt.
+        // What is wrong with a file shows when it is read for the settings, and again for the
+        // prompt.
         if !rows.contains(&row) {
             rows.push(row);
         }
@@ -320,7 +321,8 @@ fn models(workspace: &Workspace, dir: &Path, env: &Env) -> Vec<Row> {
             dir,
         );
         let known = |name: &str| variable(workspace, env, name);
-        // With any key at all it must work; that the key itself is missing may be right on this machine.
+        // With any key at all it must work; that the key itself is missing may be right on this
+        // machine.
         let some_key =
             |name: &str| known(name).or_else(|| name.ends_with("_KEY").then(|| "any".to_owned()));
         rows.push(

@@ -12,7 +12,8 @@ use stead::agent::Really;
 
 /// What looks abandoned may be a slow writer's; after this long it is not.
 const LEFT_FOR: Duration = Duration::from_secs(60 * 60);
-/// A search index of a store that nobody asked for so long is removed; it is made again when it is needed.
+/// A search index of a store that nobody asked for so long is removed; it is made again when it is
+/// needed.
 const UNUSED_FOR: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 
 pub(crate) async fn gc(common: &Common, env: &Env, args: &GcArgs) -> Result<ExitCode, CliError> {

@@ -22,7 +22,8 @@ const WEAK_MARKS: [&str; 2] = ["AGENTS.md", "AGENT.md"];
 /// Where AgentScope keeps a workspace, below the project it is for.
 pub(crate) const AGENTSCOPE: &str = ".agentscope/workspace";
 
-/// The folder the command is about: the flag, a variable, or the nearest workspace from here upward.
+/// The folder the command is about: the flag, a variable, or the nearest workspace from here
+/// upward.
 pub(crate) fn workspace_dir(common: &Common, env: &Env) -> Result<PathBuf, CliError> {
     let set = || {
         ["STEAD_WORKSPACE", "AGENTSCOPE_WORKSPACE"]
@@ -51,8 +52,8 @@ pub(crate) fn workspace_dir(common: &Common, env: &Env) -> Result<PathBuf, CliEr
     Ok(if !own && inner.is_dir() { inner } else { dir })
 }
 
-/// The nearest workspace from here upward. A folder of someone else is never taken, and one workspace within another
-/// must be named: an agent of the outer one could have made it.
+/// The nearest workspace from here upward. A folder of someone else is never taken, and one
+/// workspace within another must be named: an agent of the outer one could have made it.
 fn nearest(env: &Env) -> Result<Option<PathBuf>, CliError> {
     let home = env.home();
     let above =
@@ -102,7 +103,8 @@ fn is_ours(dir: &Path) -> bool {
         .is_ok_and(|metadata| metadata.uid() == rustix::process::geteuid().as_raw())
 }
 
-/// OpenPaw keeps settings and persona in folders of their own; the workspace is the folder around them.
+/// OpenPaw keeps settings and persona in folders of their own; the workspace is the folder around
+/// them.
 fn outside_openpaw(dir: PathBuf) -> PathBuf {
     match (dir.file_name().and_then(|name| name.to_str()), dir.parent()) {
         (Some("config" | "agent"), Some(around)) if around.join("agent/AGENT.md").exists() => {

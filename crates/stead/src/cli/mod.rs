@@ -40,14 +40,16 @@ use env::Env;
 use error::CliError;
 use std::process::ExitCode;
 
-/// Threads for blocking work (syncs, file reads). More would only grow the process: the disk is one.
+/// Threads for blocking work (syncs, file reads). More would only grow the process: the disk is
+/// one.
 const MAX_BLOCKING_THREADS: usize = 16;
 
 /// Parses the command line and carries it out.
 pub(crate) fn main() -> ExitCode {
     let cli = Cli::parse();
     let env = Env::of_process();
-    // One conversation runs fastest on one thread: nothing is handed over and back. Many share all cores.
+    // One conversation runs fastest on one thread: nothing is handed over and back. Many share all
+    // cores.
     let mut builder = match &cli.command {
         Command::Bench(args) if args.command.is_crowd() => {
             tokio::runtime::Builder::new_multi_thread()

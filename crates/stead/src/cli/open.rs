@@ -106,7 +106,8 @@ pub(crate) async fn open_agent(
     Ok(agent)
 }
 
-/// The flags for a command that has a session: where the layout does not choose among agents, the session does.
+/// The flags for a command that has a session: where the layout does not choose among agents, the
+/// session does.
 pub(crate) async fn of_session(common: Common, env: &Env) -> Result<Common, CliError> {
     if common.agent.is_none() {
         return Ok(common);
@@ -193,7 +194,8 @@ pub(crate) fn variable(workspace: &Workspace, env: &Env, name: &str) -> Option<S
         .or_else(|| env.get(name))
 }
 
-/// Where the workspace's commands run: they see none of our own variables but those that are harmless or passed.
+/// Where the workspace's commands run: they see none of our own variables but those that are
+/// harmless or passed.
 pub(crate) fn sandbox(workspace: &Workspace, env: &Env) -> Arc<dyn Sandbox> {
     let (process, lookup) = (
         |name: &str| env.get(name),
@@ -242,8 +244,8 @@ pub(crate) async fn open_workspace(
     )
 }
 
-/// Where the tree and the sessions of the workspace in `dir` lie; no journal ever holds any of `secrets`.
-/// Says so if opening it takes long.
+/// Where the tree and the sessions of the workspace in `dir` lie; no journal ever holds any of
+/// `secrets`. Says so if opening it takes long.
 pub(crate) async fn open_place(
     dir: &Path,
     workspace: &Workspace,
@@ -395,7 +397,8 @@ fn wanted_model(
     settings.or_else(|| by_key().map(|name| ModelSettings { name, ..unnamed }))
 }
 
-/// Files that the workspace's own settings name lie in the workspace; those of a flag, where it was typed.
+/// Files that the workspace's own settings name lie in the workspace; those of a flag, where it was
+/// typed.
 pub(crate) fn in_workspace(settings: ModelSettings, dir: &Path) -> ModelSettings {
     let name = match settings.name.split_once(':') {
         Some((kind @ ("scripted" | "replay" | "record"), file)) => {

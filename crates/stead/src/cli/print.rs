@@ -3,8 +3,8 @@
 use std::fmt::Arguments;
 use std::io::{ErrorKind, Write};
 
-/// Prints to standard output. A reader that has seen enough (`| head`) ends the command quietly; any
-/// other failure ends it with a message.
+/// Prints to standard output. A reader that has seen enough (`| head`) ends the command quietly;
+/// any other failure ends it with a message.
 pub(crate) fn out(text: Arguments<'_>) {
     if let Err(error) = try_out(text) {
         if error.kind() != ErrorKind::BrokenPipe {

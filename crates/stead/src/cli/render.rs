@@ -142,7 +142,8 @@ impl Renderer {
                 stop: StopReason::ToolUse,
                 ..
             } => {
-                // The last text is the answer and goes to standard output; what comes before it is on the way.
+                // The last text is the answer and goes to standard output; what comes before it is
+                // on the way.
                 let said = std::mem::take(&mut self.lock().said);
                 if !said.trim().is_empty() {
                     errln!("{}", self.style.dim(&self.style.safe(said.trim())));

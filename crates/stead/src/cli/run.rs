@@ -178,7 +178,8 @@ fn tell_inactive(agent: &Agent) {
     }
 }
 
-/// The exit code that tells how a run ended, or that a decision is waited for, be it in a task that was handed over.
+/// The exit code that tells how a run ended, or that a decision is waited for, be it in a task that
+/// was handed over.
 pub(crate) fn exit_code(report: &RunReport) -> ExitCode {
     ExitCode::from(match report.outcome {
         Outcome::Completed if !report.waiting.is_empty() => 3,

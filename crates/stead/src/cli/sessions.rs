@@ -255,7 +255,8 @@ async fn search(
     }))
 }
 
-/// Plays the journal through the machine again: every recorded step must be what the machine asks for.
+/// Plays the journal through the machine again: every recorded step must be what the machine asks
+/// for.
 async fn replay(
     agent: &Arc<Agent>,
     style: Style,

@@ -25,8 +25,8 @@ impl Style {
         }
     }
 
-    /// Text from elsewhere as a terminal may be given it: nothing a model or a file says can command the terminal, or be
-    /// read there as something else. A pipe gets the text as it is.
+    /// Text from elsewhere as a terminal may be given it: nothing a model or a file says can
+    /// command the terminal, or be read there as something else. A pipe gets the text as it is.
     pub(crate) fn safe(self, text: &str) -> Cow<'_, str> {
         if self.terminal && text.contains(deceives) {
             return Cow::Owned(text.replace(deceives, "\u{fffd}"));

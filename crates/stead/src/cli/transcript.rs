@@ -366,7 +366,8 @@ pub(crate) fn expected(state: &SessionState, entry: &Entry) -> Result<(), String
     match (entry, &next) {
         (Entry::Model(_), Next::CallModel) => Ok(()),
         (Entry::Model(_), next) => Err(format!("an answer came while {}", in_words(next))),
-        // While one call of a step waits for a person, the others are judged, and those that only read are run.
+        // While one call of a step waits for a person, the others are judged, and those that only
+        // read are run.
         (Entry::Call(_) | Entry::Ask(_), Next::RunTools(_) | Next::AwaitDecision(_)) => Ok(()),
         (Entry::Call(_) | Entry::Ask(_), next) => {
             Err(format!("a call came while {}", in_words(next)))

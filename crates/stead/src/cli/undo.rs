@@ -44,8 +44,8 @@ pub(crate) async fn undo(
     finish(&key, &done, &shown, &wanted)
 }
 
-/// Takes back what all `runs` of a session changed, as part of rewinding it. Nothing happens if any of it
-/// cannot be undone.
+/// Takes back what all `runs` of a session changed, as part of rewinding it. Nothing happens if any
+/// of it cannot be undone.
 pub(crate) async fn undo_all(
     agent: &Arc<Agent>,
     session: &SessionId,

@@ -215,7 +215,8 @@ fn require_file(base: Base<'_>, url: &str) -> Result<(), CliError> {
     }
 }
 
-/// What is part of a workspace: not its sessions (they are moved as such), users' folders, or what is git's.
+/// What is part of a workspace: not its sessions (they are moved as such), users' folders, or what
+/// is git's.
 fn part(path: &VPath) -> Included {
     let first = path.parts().next().unwrap_or("");
     if first == "agents" || first.starts_with("@@") || path.parts().any(|part| part == ".git") {

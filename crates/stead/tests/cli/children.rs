@@ -1,5 +1,6 @@
-//! Acceptance 6.4: the binary is killed while children work for a session, at many moments, and started again. Each
-//! record is right, each end is told once, nothing is done twice, and no process is left.
+//! Acceptance 6.4: the binary is killed while children work for a session, at many moments, and
+//! started again. Each record is right, each end is told once, nothing is done twice, and no
+//! process is left.
 
 use crate::execute::alive;
 use crate::support::Folder;
@@ -16,8 +17,8 @@ const DEADLINE: Duration = Duration::from_secs(40);
 /// Moments at which it is killed, beside the last one.
 const MOMENTS: usize = 14;
 
-/// A workspace whose agent hands nine tasks over: three that end, one that asks, three that sleep in a command, and two
-/// that wait for a place; one after another, so that these are the last.
+/// A workspace whose agent hands nine tasks over: three that end, one that asks, three that sleep
+/// in a command, and two that wait for a place; one after another, so that these are the last.
 fn workspace(sleep: &str) -> Folder {
     let folder = Folder::new();
     folder.put(
@@ -106,7 +107,8 @@ fn is_settled(folder: &Folder, sleep: &str) -> bool {
         && sleeping() == 3
 }
 
-/// Runs it, and kills it when it has told so many events, or when nothing more comes. How many it has told.
+/// Runs it, and kills it when it has told so many events, or when nothing more comes. How many it
+/// has told.
 fn run_and_kill(folder: &Folder, sleep: &str, at: usize) -> usize {
     let mut child = folder
         .process(&["run", "-s", "s", "--output", "events", "go"])
@@ -218,7 +220,8 @@ fn assert_right(folder: &Folder, moment: &str) {
     }
 }
 
-/// The next message, in a process that hands nothing over. It tells by its exit code whether a task waits for a person.
+/// The next message, in a process that hands nothing over. It tells by its exit code whether a task
+/// waits for a person.
 fn go_on(folder: &Folder) {
     let model = format!("scripted:{}", folder.path().join("after.yaml").display());
     let done = folder.run(&["run", "-s", "s", "-m", &model, "go on"]);
@@ -333,7 +336,8 @@ fn sessions_of_subagents_are_listed_when_asked_for() {
     );
 }
 
-// Acceptance 6.8: the row of the benchmark can be measured; its figures are those of a release build.
+// Acceptance 6.8: the row of the benchmark can be measured; its figures are those of a release
+// build.
 #[test]
 fn the_benchmark_counts_every_child() {
     let folder = Folder::new();

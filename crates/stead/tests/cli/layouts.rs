@@ -1,5 +1,5 @@
-//! 4.1: a workspace of each kind runs as it is. What the model is sent is kept as a snapshot, and so is what
-//! `stead prompt` shows; no file that was there is changed.
+//! 4.1: a workspace of each kind runs as it is. What the model is sent is kept as a snapshot, and
+//! so is what `stead prompt` shows; no file that was there is changed.
 
 use crate::support::{Done, Folder, done, endpoints};
 use serde_json::{Value, json};

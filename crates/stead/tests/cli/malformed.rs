@@ -1,4 +1,5 @@
-//! 4.7: whatever is wrong with a workspace is told with its place, exits with 2, and nothing is written.
+//! 4.7: whatever is wrong with a workspace is told with its place, exits with 2, and nothing is
+//! written.
 
 use crate::support::Folder;
 use std::os::unix::fs::symlink;

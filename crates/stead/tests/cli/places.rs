@@ -1,5 +1,5 @@
-//! The same workspace in every place: sessions that move between machines, holders that are overtaken, servers
-//! that restart, users who do not see each other.
+//! The same workspace in every place: sessions that move between machines, holders that are
+//! overtaken, servers that restart, users who do not see each other.
 
 use crate::support::{Done, Folder, endpoints};
 use rustix::process::{Pid, Signal, kill_process};

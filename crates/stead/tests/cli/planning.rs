@@ -1,4 +1,5 @@
-//! Acceptance 6.5 on the command line: plan mode and permission modes by flag, told in events and lines.
+//! Acceptance 6.5 on the command line: plan mode and permission modes by flag, told in events and
+//! lines.
 
 use crate::support::Folder;
 use serde_json::json;

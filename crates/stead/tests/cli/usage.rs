@@ -1,4 +1,5 @@
-//! Acceptance 5.7 and the usage of models, through the command line: budgets, `--raise`, `stead usage`, `stead models`.
+//! Acceptance 5.7 and the usage of models, through the command line: budgets, `--raise`, `stead
+//! usage`, `stead models`.
 
 use crate::support::Folder;
 use serde_json::{Value, json};

@@ -129,7 +129,8 @@ impl Subagents {
                 .filter_map(|name| agents.get(name))
                 .map(|spec| &**spec)
                 .collect(),
-            // The workspace's own agent has no such list: it may switch to whoever can lead a session.
+            // The workspace's own agent has no such list: it may switch to whoever can lead a
+            // session.
             None => agents
                 .values()
                 .filter(|spec| spec.mode.is_primary())

@@ -130,7 +130,8 @@ struct TaskArgs {
     /// What it is about, in a few words.
     #[serde(default)]
     description: String,
-    /// The whole task: the agent sees nothing else of this conversation. Left out, the description is the task.
+    /// The whole task: the agent sees nothing else of this conversation. Left out, the description
+    /// is the task.
     #[serde(default)]
     prompt: Option<String>,
     /// An earlier task, by id or label: its agent goes on, under its label, whatever else is named.

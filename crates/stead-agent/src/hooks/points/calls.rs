@@ -131,7 +131,8 @@ impl Live<'_> {
         }
     }
 
-    /// Puts on record what hooks said of a result, and adds what they said to it. Why the run is to end, if it is.
+    /// Puts on record what hooks said of a result, and adds what they said to it. Why the run is to
+    /// end, if it is.
     pub(crate) async fn add_words(
         &mut self,
         fired: Fired,

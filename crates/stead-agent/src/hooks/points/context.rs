@@ -114,7 +114,8 @@ impl Live<'_> {
             .with("model", model)
     }
 
-    /// What matchers look at where `model` is asked: its name, and what the workspace calls it, which is told, too.
+    /// What matchers look at where `model` is asked: its name, and what the workspace calls it,
+    /// which is told, too.
     fn model_names(&self, model: &str, told: &mut Value) -> Vec<String> {
         let settings = self.session.agent.workspace().config().model.as_ref();
         let reference = settings
@@ -126,7 +127,8 @@ impl Live<'_> {
         std::iter::once(model.to_owned()).chain(reference).collect()
     }
 
-    /// Asks about an answer of `model`. Nothing here fails: the answer is paid for, and goes on record.
+    /// Asks about an answer of `model`. Nothing here fails: the answer is paid for, and goes on
+    /// record.
     pub(crate) async fn after_model(
         &mut self,
         model: &str,

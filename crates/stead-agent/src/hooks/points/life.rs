@@ -30,7 +30,8 @@ pub(crate) struct Submitted {
 }
 
 impl Session {
-    /// Asks about a session that is taken up, and about what a person says. An error if it is not to be taken.
+    /// Asks about a session that is taken up, and about what a person says. An error if it is not
+    /// to be taken.
     pub(crate) async fn submit(
         &mut self,
         begin: Begin,
@@ -77,7 +78,8 @@ impl Session {
         Ok((Begin::Input(content), submitted))
     }
 
-    /// Loads the session if a hook is asked before it is taken up: what binds it binds agents that hooks ask, too.
+    /// Loads the session if a hook is asked before it is taken up: what binds it binds agents that
+    /// hooks ask, too.
     async fn know_what_binds(&mut self) -> Result<(), AgentError> {
         let listens = |event: HookEvent| self.agent.hooks.listen(event);
         if self.position.is_some()
@@ -114,8 +116,8 @@ impl Session {
         }
     }
 
-    /// Tells hooks that this process is done with the session, and why. Nothing happens if none listens, or nothing was
-    /// run here.
+    /// Tells hooks that this process is done with the session, and why. Nothing happens if none
+    /// listens, or nothing was run here.
     pub async fn finish(&mut self, why: &str) -> Result<(), AgentError> {
         if !self.taken_up || !self.agent.hooks.listen(HookEvent::SessionEnd) {
             return Ok(());
@@ -176,8 +178,8 @@ impl Submitted {
         Ok(fired.changes)
     }
 
-    /// What goes on record with what opens `run`. Words can stand behind an input; where a run is taken up again, they
-    /// wait for the next request.
+    /// What goes on record with what opens `run`. Words can stand behind an input; where a run is
+    /// taken up again, they wait for the next request.
     pub(crate) fn entries(&mut self, run: &RunId, opening: &[Entry]) -> Vec<Entry> {
         let hook = |hook: HookRun| {
             Entry::Hook(HookRun {
@@ -226,7 +228,8 @@ impl Live<'_> {
         self.drive().await
     }
 
-    /// Asks about what a person says while the run goes on. None if it is not to be taken, which people are told.
+    /// Asks about what a person says while the run goes on. None if it is not to be taken, which
+    /// people are told.
     pub(crate) async fn submit_steer(
         &mut self,
         mut content: Vec<Block>,
@@ -280,7 +283,8 @@ impl Live<'_> {
             .with("notification", told)
     }
 
-    /// Tells hooks how the run ended, which is on record, or that it waits. Nothing that they do changes that.
+    /// Tells hooks how the run ended, which is on record, or that it waits. Nothing that they do
+    /// changes that.
     pub(crate) async fn ended(&mut self, ending: &Ending) {
         let Ending { outcome, reason } = ending;
         let mut inputs = self.warned();

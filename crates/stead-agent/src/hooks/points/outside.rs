@@ -1,4 +1,5 @@
-//! Around a call outside any session: what hooks say holds there as well, though nothing goes on record.
+//! Around a call outside any session: what hooks say holds there as well, though nothing goes on
+//! record.
 
 use super::super::ask::Asking;
 use super::super::effect::Change;

@@ -1,11 +1,15 @@
-//! Acceptance 6.1: random rules and random calls, through every door there is, each driven for real.
+//! Acceptance 6.1: random rules and random calls, through every door there is, each driven for
+//! real.
 //!
-//! A call gets the same verdict, by the same rule, whoever makes it: a model in a run, a subagent, the agent that a hook
-//! asks, whoever calls one tool, and a call that is taken up after a person's yes. All must agree with the pure gate, to
-//! which this test tells the facts itself. What each door is there to catch:
-//! - a door that asks the gate with less than it must know: lists, plan mode, the modes of those above, what was granted;
+//! A call gets the same verdict, by the same rule, whoever makes it: a model in a run, a subagent,
+//! the agent that a hook asks, whoever calls one tool, and a call that is taken up after a person's
+//! yes. All must agree with the pure gate, to which this test tells the facts itself. What each
+//! door is there to catch:
+//! - a door that asks the gate with less than it must know: lists, plan mode, the modes of those
+//!   above, what was granted;
 //! - a door that does not ask it at all;
-//! - an answer that counts for more than the question it was given to: rules that came after it still hold.
+//! - an answer that counts for more than the question it was given to: rules that came after it
+//!   still hold.
 
 mod draw;
 mod oracle;

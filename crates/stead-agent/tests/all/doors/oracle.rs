@@ -1,4 +1,5 @@
-//! What the pure gate says of a call: all that it must know, put together here anew from what is public.
+//! What the pure gate says of a call: all that it must know, put together here anew from what is
+//! public.
 
 use super::draw::Call;
 use serde_json::Value;

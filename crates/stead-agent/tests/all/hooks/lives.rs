@@ -118,7 +118,8 @@ fn a_process_killed_during_a_hook_leaves_a_session_that_goes_on() {
     }
     for event in ["before_tool_call", "after_tool_call"] {
         let scene = Scene::new(writes());
-        // The first time it waits to be killed with its process: it ends when that no longer listens.
+        // The first time it waits to be killed with its process: it ends when that no longer
+        // listens.
         let script = "if [ -e asked ]; then exit 0; fi; echo $$ > asked; while [ -e wait ]; do sleep 0.05; done";
         scene.hook("h", event, script, "timeout_seconds: 600");
         scene.put("wait", "");

@@ -1,5 +1,5 @@
-//! Acceptance 6.7: hooks are asked once at each place, change only what they declared, and a guard that gives no
-//! answer is a closed door.
+//! Acceptance 6.7: hooks are asked once at each place, change only what they declared, and a guard
+//! that gives no answer is a closed door.
 
 mod asked;
 mod failures;

@@ -1,4 +1,5 @@
-//! What hooks change, with and without the capability; and that nothing they say widens what is allowed.
+//! What hooks change, with and without the capability; and that nothing they say widens what is
+//! allowed.
 
 use super::{Scene, hook_runs, writes};
 use crate::support::{block_on, results, session};

@@ -80,7 +80,8 @@ fn only_what_came_after_the_mark_is_shown_and_what_was_rewound_is_not() {
             !about[1].contains("one") && !about[1].contains("two"),
             "{about:?}"
         );
-        // A fork repeats nothing of what it copied, and another session of the same name is another.
+        // A fork repeats nothing of what it copied, and another session of the same name is
+        // another.
         let fork = again.fork(session("f"), None).await.unwrap();
         drop(fork);
         say(&agent, "f", "fact: four").await;

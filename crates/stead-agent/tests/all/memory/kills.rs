@@ -1,4 +1,5 @@
-//! A worker is killed at every operation on the disk, and several work at once: no fact is lost, none is doubled.
+//! A worker is killed at every operation on the disk, and several work at once: no fact is lost,
+//! none is doubled.
 
 use super::{Obedient, agent, agent_of, hasty, read, say, texts};
 use crate::support::{block_on, in_parallel};

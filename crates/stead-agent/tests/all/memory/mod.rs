@@ -25,8 +25,9 @@ type Talk = dyn Fn(&Request) -> Vec<Block> + Send + Sync;
 /// What happens while it is asked about memory.
 pub(super) type Before = Box<dyn FnMut(&str) -> Result<(), ModelError> + Send>;
 
-/// A model that does as it is told. In a conversation it says what the test wants. Asked for facts, it repeats every
-/// line that says `fact:`, whoever said it. Asked how to merge, it keeps every fact as a bullet of its own.
+/// A model that does as it is told. In a conversation it says what the test wants. Asked for facts,
+/// it repeats every line that says `fact:`, whoever said it. Asked how to merge, it keeps every
+/// fact as a bullet of its own.
 pub(super) struct Obedient {
     talk: Box<Talk>,
     window: u64,

@@ -256,7 +256,8 @@ fn only(tool: &'static str) -> Approvals {
     Approvals::Person(Arc::new(Only(tool)))
 }
 
-/// Looks up what another session said by the tool of this name, and then wants to write what later prompts show.
+/// Looks up what another session said by the tool of this name, and then wants to write what later
+/// prompts show.
 fn looks_up(tool: &'static str, args: serde_json::Value) -> impl Fn(&Request) -> Vec<Block> {
     move |request| match step(request) {
         0 => vec![call(tool, args.clone())],
@@ -307,7 +308,8 @@ fn words_from_outside_taint_whoever_looks_them_up() {
     }
 }
 
-// 5.5: a rewind takes the taint back, and with it what tainted; what is found of it all the same is still from outside.
+// 5.5: a rewind takes the taint back, and with it what tainted; what is found of it all the same is
+// still from outside.
 #[test]
 fn a_rewind_does_not_make_words_from_outside_ones_own() {
     block_on(async {

@@ -170,7 +170,8 @@ pub(crate) fn task(agent: &str, prompt: &str) -> (&'static str, Value) {
     )
 }
 
-/// What came of each call, in the order of the calls: results stand in the order in which they came.
+/// What came of each call, in the order of the calls: results stand in the order in which they
+/// came.
 pub(crate) fn outcomes(lines: &[Line]) -> Vec<(ResultStatus, String)> {
     let calls = lines.iter().filter_map(|line| match &line.entry {
         Entry::Model(reply) => Some(Message::Assistant {

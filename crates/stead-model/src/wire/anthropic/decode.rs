@@ -137,7 +137,8 @@ impl AnthropicDecoder {
                     index,
                     name: name.clone(),
                 });
-                // A stream opens with `{}` and sends the arguments after it; a whole answer has them here.
+                // A stream opens with `{}` and sends the arguments after it; a whole answer has
+                // them here.
                 let input = block
                     .input
                     .map(|input| input.get().to_owned())

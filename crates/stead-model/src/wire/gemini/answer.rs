@@ -1,4 +1,5 @@
-//! Answers of the Gemini API. A stream is a row of partial answers of the same shape as a whole one.
+//! Answers of the Gemini API. A stream is a row of partial answers of the same shape as a whole
+//! one.
 
 use super::ORIGIN;
 use crate::classify::{IN_STREAM, classify};
@@ -19,8 +20,8 @@ pub(super) fn parse(body: &[u8]) -> Result<Reply, ModelError> {
     decoder.reply()
 }
 
-/// Puts a streamed answer together. It has no terminal event: once a finish reason was seen, the end
-/// of the stream is the end of the answer.
+/// Puts a streamed answer together. It has no terminal event: once a finish reason was seen, the
+/// end of the stream is the end of the answer.
 #[derive(Debug, Default)]
 pub(super) struct GeminiDecoder {
     content: Vec<Block>,

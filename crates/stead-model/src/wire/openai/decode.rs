@@ -182,8 +182,8 @@ impl OpenAiDecoder {
         Ok(())
     }
 
-    /// Which open call a piece belongs to; none if it begins a new one. Servers are known to leave out
-    /// the index, the id or both, and to give every call of an answer the index 0.
+    /// Which open call a piece belongs to; none if it begins a new one. Servers are known to leave
+    /// out the index, the id or both, and to give every call of an answer the index 0.
     fn continues(&self, index: Option<u32>, id: &str, name: &str) -> Option<usize> {
         let at = match index {
             Some(_) => self.calls.iter().rposition(|open| open.index == index)?,

@@ -16,7 +16,8 @@ pub(super) fn parse(body: &[u8]) -> Result<Reply, ModelError> {
     reply(response, BTreeMap::new())
 }
 
-/// A streamed answer. The terminal event repeats the whole answer, so the pieces are only passed on.
+/// A streamed answer. The terminal event repeats the whole answer, so the pieces are only passed
+/// on.
 #[derive(Debug, Default)]
 pub(super) struct ResponsesDecoder {
     /// Calls by the place of their item in the answer.

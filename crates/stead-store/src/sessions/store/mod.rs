@@ -1,9 +1,9 @@
 //! Sessions in a store that other machines may share.
 //!
-//! A session is a journal of the store; its writer holds a lease and shows its fence with every append.
-//! Whoever takes over gets a greater token, and from then on the store refuses what the earlier holder
-//! appends. Since every call that can change something has its intent appended first, a holder that slept
-//! through its lease stops before its next side effect.
+//! A session is a journal of the store; its writer holds a lease and shows its fence with every
+//! append. Whoever takes over gets a greater token, and from then on the store refuses what the
+//! earlier holder appends. Since every call that can change something has its intent appended
+//! first, a holder that slept through its lease stops before its next side effect.
 
 mod writer;
 
@@ -54,8 +54,8 @@ impl StoreSessions {
         }
     }
 
-    /// Takes the session. A holder that lives is waited for as told; one that has gone, or stays silent for
-    /// as long as a lease lasts, is overtaken.
+    /// Takes the session. A holder that lives is waited for as told; one that has gone, or stays
+    /// silent for as long as a lease lasts, is overtaken.
     async fn lease(&self, id: &SessionId, wait: Wait) -> Result<Fence, StoreError> {
         let (name, me) = (lease_name(id), Signature::fresh().text());
         let patience = match wait {
@@ -79,7 +79,8 @@ impl StoreSessions {
                 claim = Claim::Over(held.token);
                 continue;
             }
-            // One who renews lives; until then it may as well be gone, and the lease tells within its time.
+            // One who renews lives; until then it may as well be gone, and the lease tells within
+            // its time.
             let first = first.get_or_insert_with(|| held.clone());
             let waited = started.elapsed();
             let renewed = held.token != first.token || held.left + waited > first.left + RENEW / 2;

@@ -153,7 +153,8 @@ impl Drop for StoreWriter {
         let (false, Ok(runtime)) = (self.closed || self.lost.is_cancelled(), runtime) else {
             return;
         };
-        // Nobody waits for it: it ends with the store's own deadlines, and what it does not do, time does.
+        // Nobody waits for it: it ends with the store's own deadlines, and what it does not do,
+        // time does.
         let (store, space, fence) = (self.store.clone(), self.space.clone(), self.fence.clone());
         runtime.spawn(async move {
             let _ = store.release(&space, &fence).await;
@@ -161,8 +162,8 @@ impl Drop for StoreWriter {
     }
 }
 
-/// Keeps a lease alive until it is lost. A store that does not answer is no reason to give up: if nobody
-/// took the lease in the meantime, it is still ours.
+/// Keeps a lease alive until it is lost. A store that does not answer is no reason to give up: if
+/// nobody took the lease in the meantime, it is still ours.
 async fn renew(store: Arc<dyn Store>, space: Space, fence: Fence, lost: CancellationToken) {
     loop {
         tokio::time::sleep(RENEW).await;

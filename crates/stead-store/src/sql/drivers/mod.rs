@@ -1,7 +1,7 @@
 //! The three databases, each over its own sqlx driver.
 //!
-//! Connections are kept here and not in sqlx's pool: that one asks the server for a sign of life each time a
-//! connection comes back, which doubles the round trips of a single statement.
+//! Connections are kept here and not in sqlx's pool: that one asks the server for a sign of life
+//! each time a connection comes back, which doubles the round trips of a single statement.
 
 mod mysql;
 mod pool;

@@ -36,9 +36,9 @@ pub(in super::super) fn connect(url: &str) -> Result<Arc<dyn Driver>, StoreError
 impl Flavour for MySql {
     const DIALECT: Dialect = Dialect::Mysql;
     // Without read committed, looking for a key that is absent locks its neighbours. Of a key that
-    // is longer than what is sorted, the rest would not count. A process that sleeps in
-    // the middle of a transaction must not keep the lease it held from whoever takes over: MariaDB ends
-    // such transactions, MySQL only such connections.
+    // is longer than what is sorted, the rest would not count. A process that sleeps in the middle
+    // of a transaction must not keep the lease it held from whoever takes over: MariaDB ends such
+    // transactions, MySQL only such connections.
     const GREETING: &'static str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
         SET SESSION innodb_lock_wait_timeout = 20, max_sort_length = 2048 \
         /*M!100300 , idle_transaction_timeout = 10 */ /*!80000 , wait_timeout = 20 */";
@@ -58,7 +58,8 @@ impl Flavour for MySql {
             Some(1062) => Sort::Duplicate,
             // Deadlock, lock wait timeout, record has changed since last read.
             Some(1213 | 1205 | 1020) => Sort::Again,
-            // Too many connections, shutting down, killed, interrupted, network, disconnected for inactivity.
+            // Too many connections, shutting down, killed, interrupted, network, disconnected for
+            // inactivity.
             Some(1040 | 1053 | 1077 | 1158..=1161 | 1203 | 1317 | 1927 | 2006 | 2013 | 4031) => {
                 Sort::Lost
             }

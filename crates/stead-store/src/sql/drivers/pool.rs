@@ -25,7 +25,8 @@ pub(super) type Options<DB> = <<DB as sqlx::Database>::Connection as Connection>
 pub(super) enum Abandoned {
     /// It is closed, and the server undoes what was begun.
     Close,
-    /// It is kept, because the data lives and dies with it; what was begun is undone before its next use.
+    /// It is kept, because the data lives and dies with it; what was begun is undone before its
+    /// next use.
     Keep,
 }
 
@@ -191,7 +192,8 @@ impl<DB: Flavour> Drop for Slot<DB> {
     }
 }
 
-/// A database with its connections. Those that read wait for no writer where the database allows it.
+/// A database with its connections. Those that read wait for no writer where the database allows
+/// it.
 #[derive(Debug)]
 pub(super) struct Pooled<DB: Flavour> {
     pub(super) writers: Arc<Pool<DB>>,

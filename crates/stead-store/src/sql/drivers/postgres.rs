@@ -30,8 +30,8 @@ pub(in super::super) fn connect(url: &str) -> Result<Arc<dyn Driver>, StoreError
 
 impl Flavour for Postgres {
     const DIALECT: Dialect = Dialect::Postgres;
-    // Set here and not in the URL's options, which connection poolers refuse. A process that sleeps in the
-    // middle of a transaction must not keep the lease it held from whoever takes over.
+    // Set here and not in the URL's options, which connection poolers refuse. A process that sleeps
+    // in the middle of a transaction must not keep the lease it held from whoever takes over.
     const GREETING: &'static str = "SET statement_timeout = 30000; \
         SET idle_in_transaction_session_timeout = 10000; \
         SET default_transaction_isolation = 'read committed'";

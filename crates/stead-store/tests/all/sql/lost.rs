@@ -1,7 +1,7 @@
 //! Answers that never come: every operation is done once, wherever the connection breaks.
 //!
-//! The first tests cut the connection at the first answer of an operation, then at the second, and so on, until
-//! the operation ends before the cut.
+//! The first tests cut the connection at the first answer of an operation, then at the second, and
+//! so on, until the operation ends before the cut.
 
 use super::proxy::Proxy;
 use super::*;
@@ -13,13 +13,15 @@ use stead_store::{Documents, Enqueued, Job, Journals, Queue, StoreError};
 use stead_testkit::servers::Server;
 use tokio::task::JoinSet;
 
-/// Runs `operation` in a new space each time, with the connection cut at each of its answers in turn.
+/// Runs `operation` in a new space each time, with the connection cut at each of its answers in
+/// turn.
 async fn cut_everywhere<F: Future<Output = ()>>(
     prepare: impl AsyncFn(&SqlStore, &Space),
     operation: impl Fn(Arc<SqlStore>, Space) -> F,
 ) {
     for kind in SERVERS {
-        // A server's first answer to a new statement is that it understood; to one it knows, what came of it.
+        // A server's first answer to a new statement is that it understood; to one it knows, what
+        // came of it.
         for known in [false, true] {
             let proxy = Proxy::before(&shared(kind)).await;
             let store = Arc::new(SqlStore::connect(proxy.url()).await.unwrap());
@@ -347,7 +349,8 @@ async fn a_holder_that_froze_amid_a_commit_does_not_keep_its_lease() {
             put(key, Expected::Version(document.version)).1
         };
         let changes = first.iter().map(again).collect();
-        // The begin, the look at the lease, the look at the keys; of what is written it hears no more.
+        // The begin, the look at the lease, the look at the keys; of what is written it hears no
+        // more.
         proxy.freeze_after(3);
         let mut commits = JoinSet::new();
         let (store, within, shown) = (frozen.clone(), space.clone(), fence.clone());

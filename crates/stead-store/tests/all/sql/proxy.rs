@@ -64,7 +64,8 @@ impl Proxy {
         self.faults.was_cut.load(Ordering::SeqCst)
     }
 
-    /// Lets `answers` more pieces of answers pass. After them nothing is passed on, and nothing is closed.
+    /// Lets `answers` more pieces of answers pass. After them nothing is passed on, and nothing is
+    /// closed.
     pub(super) fn freeze_after(&self, answers: i64) {
         self.faults.freezes.store(true, Ordering::SeqCst);
         self.faults.answers_left.store(answers, Ordering::SeqCst);

@@ -1,7 +1,8 @@
 //! What the providers refuse, checked before a script is asked.
 //!
-//! Each wire has one module: it walks a request once, refuses what its provider refuses (in words close to
-//! the provider's), and gives back what the request says in terms that are the same on every wire.
+//! Each wire has one module: it walks a request once, refuses what its provider refuses (in words
+//! close to the provider's), and gives back what the request says in terms that are the same on
+//! every wire.
 
 mod chat;
 mod gemini;

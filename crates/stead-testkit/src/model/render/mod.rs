@@ -19,8 +19,9 @@ pub(super) struct Asked {
     pub(super) request_bytes: usize,
 }
 
-/// The body of a [`reply`](super::reply) on a wire. `serial` makes its ids unique; its input tokens are
-/// estimated from `request_bytes` unless the reply says otherwise. Panics on any other kind of answer.
+/// The body of a [`reply`](super::reply) on a wire. `serial` makes its ids unique; its input tokens
+/// are estimated from `request_bytes` unless the reply says otherwise. Panics on any other kind of
+/// answer.
 pub fn render(
     answer: &Answer,
     wire: Wire,

@@ -67,7 +67,8 @@ fn text(most: usize) -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..most).prop_map(|pieces| pieces.concat())
 }
 
-/// How `texts` are spelled in a file with these line ends, told without looking at the implementation.
+/// How `texts` are spelled in a file with these line ends, told without looking at the
+/// implementation.
 fn spelled(content: &str, text: &str) -> String {
     let (all, crlf) = (
         content.matches('\n').count(),

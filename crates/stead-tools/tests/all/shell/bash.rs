@@ -1,5 +1,5 @@
-//! What really runs: bash executes generated lines in which every command is a recorder, and each command that ran
-//! must be among the parts, word for word as far as those are known.
+//! What really runs: bash executes generated lines in which every command is a recorder, and each
+//! command that ran must be among the parts, word for word as far as those are known.
 
 use super::tricks::{generous, lines, unescaped};
 use proptest::prelude::*;
@@ -56,7 +56,8 @@ impl Playground {
 
     /// Runs a line and returns the words of each command that ran.
     fn run(&self, line: &str) -> Vec<Vec<String>> {
-        // Bash does not wait for `<(…)`, which may write when the next line has begun: to each its own record.
+        // Bash does not wait for `<(…)`, which may write when the next line has begun: to each its
+        // own record.
         self.runs.set(self.runs.get() + 1);
         let record = self.temp.path().join(format!("record-{}", self.runs.get()));
         std::fs::write(&record, "").unwrap();

@@ -1,7 +1,8 @@
 //! Ways around rules.
 //!
-//! Four blind spots of rules over text: a command beside or inside of an allowed one, a command behind another, a
-//! reading that differs from the shell's, and a reader that fails on what it was not made for.
+//! Four blind spots of rules over text: a command beside or inside of an allowed one, a command
+//! behind another, a reading that differs from the shell's, and a reader that fails on what it was
+//! not made for.
 
 use super::rules;
 use proptest::prelude::*;
@@ -100,7 +101,8 @@ fn no_trick_beside_an_allowed_command_is_allowed() {
         .into_iter()
         .skip(index / 6 % 2)
         .take(1);
-        // What follows may make a whole of what was broken, so only whole ones are put before and inside.
+        // What follows may make a whole of what was broken, so only whole ones are put before and
+        // inside.
         let whole = parse(trick).unclear.is_none();
         for joined in std::iter::once(before).chain(around.filter(|_| whole)) {
             let judged = judge(&rules, &joined);

@@ -12,7 +12,8 @@ const DEFAULT_AGENT: &str = "default";
 /// What the skills of a new agent are copied from.
 const SEED: &str = "skills/.seed";
 
-/// Reads stead's own `agent.yaml`, if it is there, the tool servers, and which skills are the agent's.
+/// Reads stead's own `agent.yaml`, if it is there, the tool servers, and which skills are the
+/// agent's.
 pub(super) async fn load<'a>(cx: &'a LoadCx<'a>) -> Draft<'a> {
     let mut draft = Draft::new(Layout::AgentscopePy, tree(), cx);
     draft.surface = Surface::Title;
@@ -35,8 +36,8 @@ pub(super) async fn load<'a>(cx: &'a LoadCx<'a>) -> Draft<'a> {
     draft
 }
 
-/// The folders of the agent's skills, lowest first: those that lie in `skills/` itself, as they did in older
-/// versions, then the agent's own or, as long as it has none, those of the seed.
+/// The folders of the agent's skills, lowest first: those that lie in `skills/` itself, as they did
+/// in older versions, then the agent's own or, as long as it has none, those of the seed.
 async fn skills(draft: &mut Draft<'_>, agent: &str) -> Vec<VPath> {
     let path = |text: &str| VPath::parse(text).unwrap_or(VPath::root());
     let mut folders = vec![path(".agents/skills")];

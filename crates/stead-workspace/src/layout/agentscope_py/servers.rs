@@ -86,7 +86,8 @@ pub(super) async fn read(draft: &mut Draft<'_>, file: &str) {
     }
 }
 
-/// The lists of servers with their keys: one for all in the first version, one for each agent and session since.
+/// The lists of servers with their keys: one for all in the first version, one for each agent and
+/// session since.
 fn scopes(draft: &mut Draft<'_>, document: &Document) -> Vec<(String, Vec<Value>)> {
     match document.value() {
         Value::Array(list) => vec![(String::new(), list.clone())],

@@ -1,7 +1,8 @@
 //! The openharness layout: `.openharness/` beside the `AGENTS.md` of a project.
 //!
-//! `AGENTS.md` tells of the project; `.openharness/agents/*.md` say what each agent is and may do. One of
-//! them is the main agent. What many workspaces share, models and agents, comes from a platform.
+//! `AGENTS.md` tells of the project; `.openharness/agents/*.md` say what each agent is and may do.
+//! One of them is the main agent. What many workspaces share, models and agents, comes from a
+//! platform.
 
 mod actions;
 mod agents;
@@ -103,7 +104,8 @@ pub(super) async fn load<'a>(cx: &'a LoadCx<'a>) -> Draft<'a> {
         become_agent(&mut draft, agent);
         prompts::read(&mut draft, settings.as_ref(), speaker(agent)).await;
     }
-    // The others may be switched to: what each would be told is put together the same way, and mistakes are told once.
+    // The others may be switched to: what each would be told is put together the same way, and
+    // mistakes are told once.
     let (texts, told) = (std::mem::take(&mut draft.texts), draft.told());
     let mut spoken = Vec::new();
     for (name, agent) in &agents {
@@ -225,8 +227,8 @@ fn silence(draft: &mut Draft<'_>, agents: &mut BTreeMap<String, Agent>) {
     }
 }
 
-/// The main agent: the one asked for, the settings' default, `assistant`, or the first that can be. Then who it would be
-/// if none was asked for.
+/// The main agent: the one asked for, the settings' default, `assistant`, or the first that can be.
+/// Then who it would be if none was asked for.
 fn choose(
     draft: &mut Draft<'_>,
     settings: Option<&Settings>,

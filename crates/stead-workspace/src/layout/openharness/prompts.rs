@@ -1,4 +1,5 @@
-//! `.openharness/prompts.yaml`, or `system_prompt:` of the settings: what is said beside the agent's own words.
+//! `.openharness/prompts.yaml`, or `system_prompt:` of the settings: what is said beside the
+//! agent's own words.
 
 use super::models::Resolved;
 use super::settings::Settings;

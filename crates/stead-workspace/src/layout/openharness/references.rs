@@ -1,4 +1,5 @@
-//! What agents refer to: models, tools, actions, skills, servers and each other. All of it must be there.
+//! What agents refer to: models, tools, actions, skills, servers and each other. All of it must be
+//! there.
 
 use super::agents::{Agent, Choice, List};
 use super::models::{Models, Resolved, unresolved};
@@ -27,8 +28,8 @@ pub(super) enum Role {
     Other,
 }
 
-/// The names of the skills of the workspace, by folder and by front matter. Files are read only if `wanted`
-/// has a name that is no folder's.
+/// The names of the skills of the workspace, by folder and by front matter. Files are read only if
+/// `wanted` has a name that is no folder's.
 pub(super) async fn skills(draft: &mut Draft<'_>, wanted: &[String]) -> Vec<String> {
     let mut found: Vec<(String, String)> = Vec::new();
     for root in draft.tree.skills.clone() {
@@ -58,7 +59,8 @@ pub(super) async fn skills(draft: &mut Draft<'_>, wanted: &[String]) -> Vec<Stri
 }
 
 impl Known<'_> {
-    /// Checks everything that `agent` refers to, and fills its definition in. Gives the model it refers to.
+    /// Checks everything that `agent` refers to, and fills its definition in. Gives the model it
+    /// refers to.
     pub(super) fn settle(
         &self,
         draft: &mut Draft<'_>,
@@ -243,7 +245,8 @@ fn settings(resolved: Option<&Resolved>, choice: &Choice) -> Option<ModelSetting
     })
 }
 
-/// How bad a name is that leads nowhere. What the platform defines is not for the workspace to repair.
+/// How bad a name is that leads nowhere. What the platform defines is not for the workspace to
+/// repair.
 fn severity(side: Side) -> Severity {
     match side {
         Side::Folder => Severity::Error,

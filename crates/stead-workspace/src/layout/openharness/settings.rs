@@ -70,7 +70,8 @@ struct Imports {
     _skills: Option<Vec<String>>,
 }
 
-/// Reads the settings, and takes in those that are about the folder as a whole. None if there are none.
+/// Reads the settings, and takes in those that are about the folder as a whole. None if there are
+/// none.
 pub(super) async fn read(draft: &mut Draft<'_>) -> Option<Settings> {
     let document = draft.yaml_in(Side::Folder, FILE, Marks::Env).await?;
     draft.came_from(&document, |key| {

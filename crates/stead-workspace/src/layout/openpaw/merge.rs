@@ -169,7 +169,8 @@ impl Layers {
                 .and_then(Value::as_array);
             list.cloned().unwrap_or_default()
         };
-        // Of these two lists a workspace adds to what all share: it cannot open what the platform closed.
+        // Of these two lists a workspace adds to what all share: it cannot open what the platform
+        // closed.
         let lists = ["allow", "deny"]
             .map(|list| (list, [denied(&below, list), denied(&own, list)].concat()));
         let mut own = own;
@@ -201,7 +202,8 @@ impl Layers {
         merged
     }
 
-    /// Notes where each setting came from, the workspace's last; `name` gives the key by which it is known.
+    /// Notes where each setting came from, the workspace's last; `name` gives the key by which it
+    /// is known.
     pub(super) fn came_from(&self, draft: &mut Draft<'_>, name: impl Fn(&str) -> Option<String>) {
         if let Some(shared) = &self.shared {
             draft.came_from(shared, |key| {
@@ -236,7 +238,8 @@ impl Layers {
         }
     }
 
-    /// Notes what is understood and comes to nothing in this version, where one of the files sets it.
+    /// Notes what is understood and comes to nothing in this version, where one of the files sets
+    /// it.
     pub(super) fn inactive(&self, draft: &mut Draft<'_>, keys: &[(&str, &str)]) {
         for (key, what) in keys {
             let own = self.own.as_ref().is_some_and(|own| is_set(own, key));

@@ -1,4 +1,5 @@
-//! OpenPaw's workspaces: `agent/ config/ data/ memory/ workspace/`, or the older form without folders.
+//! OpenPaw's workspaces: `agent/ config/ data/ memory/ workspace/`, or the older form without
+//! folders.
 
 mod channel;
 mod cron;

@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use stead_model::{ModelSettings, providers};
 
-/// A model: how it is reached and the bounds of a run, in one map. Keys that are not known are given to the
-/// client there, so the map is open.
+/// A model: how it is reached and the bounds of a run, in one map. Keys that are not known are
+/// given to the client there, so the map is open.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub(super) struct ModelSpec {
@@ -96,7 +96,8 @@ impl ModelSpec {
         catalogue.get(self.provider.as_ref()?)
     }
 
-    /// The settings of the model, its provider looked up in `catalogue`; or what is wrong, and with which key.
+    /// The settings of the model, its provider looked up in `catalogue`; or what is wrong, and with
+    /// which key.
     pub(super) fn settings(
         &self,
         catalogue: &BTreeMap<String, Provider>,

@@ -35,7 +35,8 @@ pub(super) struct Settings {
     pub(super) lanes: Option<Lanes>,
 }
 
-/// How messages that arrive during a run are taken; what is left out is as stead has it, which is the same.
+/// How messages that arrive during a run are taken; what is left out is as stead has it, which is
+/// the same.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Queue {
@@ -142,7 +143,8 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Who tells the meaning of what was said; nobody unless it is switched on, for it leaves the machine.
+    /// Who tells the meaning of what was said; nobody unless it is switched on, for it leaves the
+    /// machine.
     pub(super) fn embedding(&self) -> Option<EmbeddingSettings> {
         let Embedding {
             provider,

@@ -12,7 +12,8 @@ pub(crate) const MAX_ENTRIES: usize = 10_000;
 pub(crate) const MAX_UNPACKED_BYTES: u64 = 100 * 1024 * 1024;
 /// Bytes of the archive itself.
 pub(crate) const MAX_PACKED_BYTES: u64 = 100 * 1024 * 1024;
-/// How much more than its packed size an archive may unpack to, once it is more than [`FREE_BYTES`].
+/// How much more than its packed size an archive may unpack to, once it is more than
+/// [`FREE_BYTES`].
 const MAX_RATIO: u64 = 200;
 const FREE_BYTES: u64 = 1024 * 1024;
 

@@ -1,4 +1,5 @@
-//! Files on their way from a source to a workspace, held in memory until all of them are known to be good.
+//! Files on their way from a source to a workspace, held in memory until all of them are known to
+//! be good.
 
 use super::archive::{MAX_ENTRIES, MAX_UNPACKED_BYTES, folded};
 use super::{Progress, SourceError};
@@ -175,7 +176,8 @@ impl Bundle {
             let dir_name = if dir.is_root() { name } else { dir.name() };
             match load(Flavor::Standard, dir_name, text) {
                 Ok(text) => {
-                    // The root of an archive is called what the archive is called; the skill knows better.
+                    // The root of an archive is called what the archive is called; the skill knows
+                    // better.
                     let dir = if dir.is_root() {
                         root_name(&text.header.name, name)
                     } else {

@@ -20,8 +20,8 @@ pub struct Fetched {
 }
 
 impl Source {
-    /// Fetches and checks everything; nothing is installed yet. Variables of the address come from `lookup`;
-    /// `name` is what the source will be called.
+    /// Fetches and checks everything; nothing is installed yet. Variables of the address come from
+    /// `lookup`; `name` is what the source will be called.
     pub async fn fetch(
         &self,
         name: &str,

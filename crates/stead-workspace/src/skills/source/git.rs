@@ -1,7 +1,8 @@
 //! Repositories, by the `git` command.
 //!
-//! Nothing is checked out: the commit is fetched into a bare repository that nobody else sees, and comes out of it
-//! as a tar, which is read like any other. So no hook, filter, submodule or link of the repository has any effect.
+//! Nothing is checked out: the commit is fetched into a bare repository that nobody else sees, and
+//! comes out of it as a tar, which is read like any other. So no hook, filter, submodule or link of
+//! the repository has any effect.
 
 use super::SourceError;
 use super::archive::MAX_UNPACKED_BYTES;
@@ -19,11 +20,12 @@ const DEADLINE: Duration = Duration::from_secs(180);
 const MAX_MESSAGE_BYTES: u64 = 8 * 1024;
 /// The most that comes out of a repository: files, and what tar says about them.
 const MAX_TAR_BYTES: u64 = MAX_UNPACKED_BYTES + 20 * 1024 * 1024;
-/// The remote, whose address git is told by its environment: there it is no option, whatever it looks like, and
-/// nobody else on the machine can read it.
+/// The remote, whose address git is told by its environment: there it is no option, whatever it
+/// looks like, and nobody else on the machine can read it.
 const REMOTE: &str = "source";
 
-/// Settings of every command. A person's own settings hold otherwise: how to log in is theirs to say.
+/// Settings of every command. A person's own settings hold otherwise: how to log in is theirs to
+/// say.
 const SETTINGS: [(&str, &str); 11] = [
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),

@@ -1,7 +1,7 @@
 //! Putting skills into a workspace, and taking them out again.
 //!
-//! Everything is written beside its place first and moved there whole; the manifest, which makes it count, is
-//! written last. Whatever fails on the way, the workspace is as it was.
+//! Everything is written beside its place first and moved there whole; the manifest, which makes it
+//! count, is written last. Whatever fails on the way, the workspace is as it was.
 
 use super::bundle::{BundledSkill, Skills};
 use super::manifest::{self, InstalledSkill, InstalledSource, Manifest, SKILLS_DIR};
@@ -258,7 +258,8 @@ impl Installation {
                 }
             })
             .buffer_unordered(AT_ONCE)
-            // To the end, even if one failed: a write that was let go of would go on behind the cleaning up.
+            // To the end, even if one failed: a write that was let go of would go on behind the
+            // cleaning up.
             .collect()
             .await;
         Ok(written.into_iter().collect::<Result<(), VfsError>>()?)
@@ -416,7 +417,8 @@ impl Before {
     };
 }
 
-/// Where new files wait to be moved, and old ones to be removed. Hidden, so that no skill is found there.
+/// Where new files wait to be moved, and old ones to be removed. Hidden, so that no skill is found
+/// there.
 struct Staging {
     new: VPath,
     old: VPath,

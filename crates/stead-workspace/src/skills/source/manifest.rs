@@ -12,7 +12,8 @@ pub const SKILLS_DIR: &str = ".stead/skills";
 const FORMAT: u32 = 1;
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
-/// All that is installed, in the order in which it was: of two skills with one name, the later is used.
+/// All that is installed, in the order in which it was: of two skills with one name, the later is
+/// used.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Manifest {
@@ -55,7 +56,8 @@ pub(crate) fn path() -> Result<VPath, VfsError> {
     Ok(VPath::parse(MANIFEST)?)
 }
 
-/// What is installed in a workspace, and the version of the file that says so; none if nothing ever was.
+/// What is installed in a workspace, and the version of the file that says so; none if nothing ever
+/// was.
 pub(crate) async fn read(files: &dyn Vfs) -> Result<(Manifest, Option<Version>), SourceError> {
     let range = ReadRange {
         offset: 0,
@@ -94,7 +96,8 @@ pub(crate) async fn read(files: &dyn Vfs) -> Result<(Manifest, Option<Version>),
     for name in manifest.sources.iter().map(|source| &source.name) {
         check_name(name).map_err(|_| broken(format!("{name:?} is not the name of a source")))?;
     }
-    // It comes with a workspace, and so from others: what it would have fetched is looked at as if it were typed.
+    // It comes with a workspace, and so from others: what it would have fetched is looked at as if
+    // it were typed.
     for source in &manifest.sources {
         let again = super::Source::parse(&source.source().written(), "/");
         let same = again.is_ok_and(|again| again == source.source());

@@ -13,8 +13,8 @@ pub fn published(store: Arc<dyn Store>) -> stead_vfs::StoreVfs {
     stead_vfs::StoreVfs::new(store, Space::new(["published-skills"]))
 }
 
-/// Puts the skills of the local directory `dir` into `to`, each whole, in place of its earlier state; other
-/// skills there stay. All must be valid. Gives their names.
+/// Puts the skills of the local directory `dir` into `to`, each whole, in place of its earlier
+/// state; other skills there stay. All must be valid. Gives their names.
 pub async fn publish(
     dir: &str,
     to: &dyn Vfs,

@@ -1,9 +1,10 @@
 //! Reading `.zip`.
 //!
-//! Our own reader, for what it refuses: libraries keep entries by name, so that of two with one name the first is
-//! gone before anybody can object, and take the directory's word for what the entries themselves say differently.
-//! Here every name, size and sum is read in both places and must agree. Only what `zip` writes by itself is taken:
-//! stored or deflated, one disk, no encryption, no 64-bit extension.
+//! Our own reader, for what it refuses: libraries keep entries by name, so that of two with one
+//! name the first is gone before anybody can object, and take the directory's word for what the
+//! entries themselves say differently. Here every name, size and sum is read in both places and
+//! must agree. Only what `zip` writes by itself is taken: stored or deflated, one disk, no
+//! encryption, no 64-bit extension.
 
 use super::archive::{ArchiveError, Unpacking, allowance, entry_name};
 use super::bundle::Bundle;

@@ -1,4 +1,5 @@
-//! Workspaces of OpenPaw, Deep Agents and AgentScope's Python workspaces, as their documents describe them.
+//! Workspaces of OpenPaw, Deep Agents and AgentScope's Python workspaces, as their documents
+//! describe them.
 
 mod agentscope_py;
 mod deepagents;

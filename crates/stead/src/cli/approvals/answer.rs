@@ -14,7 +14,8 @@ use std::process::ExitCode;
 use stead::agent::{Answer, Answered, OpenQuestion, Reply};
 use stead::core::{Change, SessionId};
 
-/// Gives one answer to all questions that are meant, which must be of one session, and goes on if none is left.
+/// Gives one answer to all questions that are meant, which must be of one session, and goes on if
+/// none is left.
 pub(super) async fn answer(
     common: &Common,
     env: &Env,

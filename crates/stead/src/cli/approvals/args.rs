@@ -36,7 +36,8 @@ pub(crate) enum ApprovalsCommand {
         /// All that wait in the session
         #[arg(long, requires = "session", conflicts_with = "ids")]
         all: bool,
-        /// Make a rule: calls like these (these commands, this folder, this tool) are not asked about any more
+        /// Make a rule: calls like these (these commands, this folder, this tool) are not asked
+        /// about any more
         #[arg(long)]
         always: bool,
         #[command(flatten)]
@@ -126,7 +127,8 @@ pub(crate) struct AnswerArgs {
     /// Who answers [default: the user of -u, or your login name]
     #[arg(long, value_name = "NAME")]
     pub(crate) by: Option<String>,
-    /// The hash of the arguments you saw (`show --json`); the answer is refused if they are others by now
+    /// The hash of the arguments you saw (`show --json`); the answer is refused if they are others
+    /// by now
     #[arg(long, value_name = "HASH")]
     pub(crate) hash: Option<String>,
     /// Leave the run parked; `stead run -s SESSION --resume` goes on

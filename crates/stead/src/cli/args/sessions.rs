@@ -87,7 +87,8 @@ pub(crate) enum SessionsCommand {
         #[arg(long)]
         files: bool,
     },
-    /// Make the context of a session smaller: a summary stands for all but the newest messages; nothing is erased
+    /// Make the context of a session smaller: a summary stands for all but the newest messages;
+    /// nothing is erased
     #[command(after_help = "Examples:
   stead sessions compact weekly
   stead sessions compact weekly --focus 'the decisions about the database'")]

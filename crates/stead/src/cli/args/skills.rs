@@ -58,7 +58,8 @@ it in). What is installed lies in .stead/skills/, and .stead/skills.json says wh
         #[arg(value_name = "STORE_URL")]
         store: String,
     },
-    /// Check all skills strictly against the Agent Skills standard; exit code 2 if the workspace's own are not valid
+    /// Check all skills strictly against the Agent Skills standard; exit code 2 if the workspace's
+    /// own are not valid
     Check {
         /// Print JSON
         #[arg(long)]

@@ -10,7 +10,8 @@ pub(crate) struct WorkspaceArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkspaceCommand {
-    /// Make the store like this folder: its files become what all users share, its sessions go along
+    /// Make the store like this folder: its files become what all users share, its sessions go
+    /// along
     #[command(after_help = "Examples:
   stead workspace push --dry-run                     to the store that agent.yaml names
   stead workspace push postgres://db.local/agents    to another one")]

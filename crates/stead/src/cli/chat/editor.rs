@@ -65,7 +65,8 @@ impl Editor {
         self.recalled = None;
     }
 
-    /// Inserts at the cursor. Line ends become `\n`; other control characters but tabs are left out.
+    /// Inserts at the cursor. Line ends become `\n`; other control characters but tabs are left
+    /// out.
     pub(super) fn insert(&mut self, text: &str) {
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
         let clean: String = text

@@ -7,7 +7,8 @@ use stead::core::{Event, EventKind};
 use tokio::sync::Notify;
 
 /// Holds events until the screen takes them. A run never waits for the screen: pieces of text that
-/// come in between are put together, so that what is held is bounded by the answer, not by its pieces.
+/// come in between are put together, so that what is held is bounded by the answer, not by its
+/// pieces.
 #[derive(Debug, Default)]
 pub(super) struct Feed {
     waiting: Mutex<Vec<Event>>,

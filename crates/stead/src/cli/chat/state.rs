@@ -210,8 +210,8 @@ impl Chat {
         self.scroll = 0;
     }
 
-    /// The session is back from its run. What waits is said next if all went well, or if it was to go before the run;
-    /// otherwise it goes back into the input, for the person to judge.
+    /// The session is back from its run. What waits is said next if all went well, or if it was to
+    /// go before the run; otherwise it goes back into the input, for the person to judge.
     pub(super) fn ended(&mut self, outcome: Option<Outcome>) {
         self.phase = Phase::Idle;
         if outcome != Some(Outcome::Completed) && self.inbox.mode() != QueueMode::Interrupt {

@@ -70,8 +70,9 @@ fn restore() {
     let _ = disable_raw_mode();
 }
 
-/// A panic of this thread must be readable, so it is printed on the restored terminal. One of another
-/// thread (a tool's, say) is handled where it is caught, and must not be printed over the screen.
+/// A panic of this thread must be readable, so it is printed on the restored terminal. One of
+/// another thread (a tool's, say) is handled where it is caught, and must not be printed over the
+/// screen.
 fn restore_on_panic() {
     let ours = std::thread::current().id();
     let print = std::panic::take_hook();

@@ -45,7 +45,8 @@ pub(super) fn wrap_text(text: &str, style: Style, width: usize) -> Vec<Line<'sta
     wrap(&[(text.to_owned(), style)], width, Break::Words)
 }
 
-/// The first `width` columns of a text, with `…` in place of what was cut. One row, whatever the text has in it.
+/// The first `width` columns of a text, with `…` in place of what was cut. One row, whatever the
+/// text has in it.
 pub(super) fn clip(text: &str, width: usize) -> String {
     let text = text
         .replace('\n', "⏎")

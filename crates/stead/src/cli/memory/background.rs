@@ -14,8 +14,8 @@ pub(crate) fn is_wanted(env: &Env) -> bool {
     env.get(SWITCH).as_deref() != Some("0")
 }
 
-/// Starts `stead memory work` for the same workspace, user, agent and model, and does not wait for it. If it cannot
-/// be started nothing is lost: the next one does the work.
+/// Starts `stead memory work` for the same workspace, user, agent and model, and does not wait for
+/// it. If it cannot be started nothing is lost: the next one does the work.
 pub(crate) fn start(common: &Common, env: &Env, agent: &Agent) {
     let Some(executable) = env
         .executable

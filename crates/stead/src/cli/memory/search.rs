@@ -49,8 +49,8 @@ pub(super) async fn search(
     }))
 }
 
-/// Shows each hit within the bounds, and says what a person should know about them. As with grep, nothing found is no
-/// success.
+/// Shows each hit within the bounds, and says what a person should know about them. As with grep,
+/// nothing found is no success.
 pub(crate) fn show(looked: &Looked, bounds: &SearchBounds, hit: impl FnMut(&Hit)) -> ExitCode {
     let (hits, limit) = (&looked.found.hits, usize::from(bounds.limit));
     looked.unread.iter().for_each(|why| errln!("{why}"));

@@ -38,7 +38,8 @@ enum Done {
 }
 
 impl App<'_> {
-    /// Begins a run with an input, or takes the last one up. The run owns the session until its end.
+    /// Begins a run with an input, or takes the last one up. The run owns the session until its
+    /// end.
     pub(super) fn start(&mut self, begin: Begin) {
         let Some(mut session) = self.session.take() else {
             return;
@@ -132,8 +133,8 @@ impl App<'_> {
         }
     }
 
-    /// Wakes the session if tasks ended during the run that nobody told it of. Those of a run that did not complete were
-    /// stopped with it, which is no news.
+    /// Wakes the session if tasks ended during the run that nobody told it of. Those of a run that
+    /// did not complete were stopped with it, which is no news.
     fn see_news(&mut self, outcome: Option<Outcome>) {
         match outcome {
             Some(Outcome::Completed) => self.on_task_end(),

@@ -106,7 +106,8 @@ impl Chat {
             'n' => takes(DecisionKind::Reject).then_some(Answer::no()),
             'a' => (takes(DecisionKind::Approve) && question.always.is_some())
                 .then_some(Answer::Always),
-            // Arguments are changed, and results given, where there is room for them: `stead approvals`.
+            // Arguments are changed, and results given, where there is room for them: `stead
+            // approvals`.
             'l' | 'e' => Some(Answer::Later),
             _ => None,
         }
