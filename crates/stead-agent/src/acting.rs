@@ -224,7 +224,8 @@ impl Live<'_> {
         let heeds = self.has_steps();
         loop {
             // Looked at before the news: whatever ends from here on is noticed.
-            let (mut ends, works) = (self.session.crew.ends(), self.session.crew.working() > 0);
+            let mut ends = self.session.crew.ends();
+            let works = self.session.crew.working() > 0;
             if heeds && self.steer().await? {
                 return Ok(true);
             }
@@ -237,7 +238,8 @@ impl Live<'_> {
             if !works {
                 return Ok(false);
             }
-            let (halt, inbox) = (self.halt.clone(), self.options.inbox.clone());
+            let halt = self.halt.clone();
+            let inbox = self.options.inbox.clone();
             tokio::select! {
                 biased;
                 halted = halt.wait() => return Err(halted.into()),

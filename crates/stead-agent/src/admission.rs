@@ -171,7 +171,8 @@ impl Agent {
         args: &Value,
         conversation: &Conversation<'_>,
     ) -> Result<Judged, VfsError> {
-        let (workspace, spec) = (&self.parts.workspace, tool.spec());
+        let workspace = &self.parts.workspace;
+        let spec = tool.spec();
         let absent = tools.find(&spec.name).is_none();
         let excluded = tools.excluded(&spec.name).map(|(_, why)| why.to_owned());
         // Arguments of a tool that is not there were not checked.

@@ -123,7 +123,8 @@ impl Agent {
         let gate = GateRules {
             approvals: approvals.collect(),
         };
-        let (reported, roles) = (tokio::sync::OnceCell::new(), Roles::default());
+        let reported = tokio::sync::OnceCell::new();
+        let roles = Roles::default();
         Ok(Arc::new(Self {
             parts,
             gate,

@@ -155,7 +155,8 @@ fn archive(
         said(&turn.message, at(turn.seq)?, &mut messages);
     }
     let last = state.turns.last()?;
-    let (started_at, ended_at) = (at(state.turns.first()?.seq)?, at(last.seq)?);
+    let started_at = at(state.turns.first()?.seq)?;
+    let ended_at = at(last.seq)?;
     Some(Archive {
         conversation_id: ended_at.strftime("conv_%Y-%m-%dT%H-%M-%S-%6f").to_string(),
         session_key: session.to_string(),

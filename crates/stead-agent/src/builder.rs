@@ -306,7 +306,9 @@ impl AgentBuilder {
         known.extend(execute.secrets(&lookup));
         let sandbox = Host::new(execute.environment(&Host::VARIABLES, &process, &lookup));
         let place = open_place(&dir, &workspace, Redactor::new(known)).await?;
-        let (owner, tools, folder) = (self.owner, self.tools, self.folder.unwrap_or(VPath::root()));
+        let owner = self.owner;
+        let tools = self.tools;
+        let folder = self.folder.unwrap_or(VPath::root());
         let config = workspace.config();
         let side = |name: &Option<String>| {
             let settings = name
@@ -316,13 +318,14 @@ impl AgentBuilder {
                 .map(|settings| connect(&settings, &lookup))
                 .transpose()
         };
-        let (compactor, memory_model) =
-            (side(&config.compaction.model)?, side(&config.memory.model)?);
+        let compactor = side(&config.compaction.model)?;
+        let memory_model = side(&config.memory.model)?;
         let hook = |settings: &ModelSettings| {
             connect(&hook_model(settings, config.model.as_ref()), &lookup)
         };
         let gear = HookGear::new(real).connected(&workspace.definition.hooks, hook)?;
-        let (own, variables) = (own.clone(), variables.clone());
+        let own = own.clone();
+        let variables = variables.clone();
         let lookup = move |name: &str| own.get(name).cloned().or_else(|| variables.as_ref()?(name));
         let models = Models::new(move |settings| connect(settings, &lookup));
         let sandbox: Option<Arc<dyn Sandbox>> = Some(Arc::new(sandbox));

@@ -300,15 +300,14 @@ impl Held {
 
     /// What is said of messages that were dropped; none if none was. It is said once.
     fn dropped(&mut self) -> Option<String> {
-        let (lines, forgotten) = (
-            std::mem::take(&mut self.digest),
-            std::mem::take(&mut self.forgotten),
-        );
+        let lines = std::mem::take(&mut self.digest);
+        let forgotten = std::mem::take(&mut self.forgotten);
         if lines.is_empty() {
             return None;
         }
         let lines: Vec<String> = lines.iter().map(|line| format!("\n- {line}")).collect();
-        let (count, all) = (lines.len() + forgotten, lines.concat());
+        let count = lines.len() + forgotten;
+        let all = lines.concat();
         let what = match count {
             1 => "1 earlier message was".to_owned(),
             _ => format!("{count} earlier messages were"),
@@ -325,7 +324,8 @@ impl Held {
 /// Messages as one, in the form of one: first all that was said, and before it what is said of
 /// those that were dropped; then what was attached.
 fn joined(dropped: Option<String>, all: Vec<Vec<Block>>) -> Vec<Block> {
-    let (mut said, mut attached) = (Vec::from_iter(dropped), Vec::new());
+    let mut said = Vec::from_iter(dropped);
+    let mut attached = Vec::new();
     for content in all {
         let mut blocks = content.into_iter();
         match blocks.next() {

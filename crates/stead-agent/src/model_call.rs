@@ -177,7 +177,8 @@ impl Live<'_> {
     ) -> Result<Reply, Unheard> {
         let model = self.session.agent.parts.model.clone();
         let mut stream = model.stream(request);
-        let (halt, mut received) = (self.halt.clone(), Received::Nothing);
+        let halt = self.halt.clone();
+        let mut received = Received::Nothing;
         loop {
             let next = tokio::select! {
                 biased;
@@ -279,7 +280,9 @@ impl Live<'_> {
                 .into_iter()
                 .chain(added.iter().cloned())
                 .collect();
-            let (asked, before, own) = (&request.params, &self.params, &turn.params);
+            let asked = &request.params;
+            let before = &self.params;
+            let own = &turn.params;
             let params = Params {
                 max_output_tokens: asked.max_output_tokens,
                 temperature: changed(asked.temperature, before.temperature)
@@ -288,7 +291,8 @@ impl Live<'_> {
                     .unwrap_or(own.thinking_tokens),
                 ..own.clone()
             };
-            let (tools, messages) = (turn.tools.specs(), request.messages.clone());
+            let tools = turn.tools.specs();
+            let messages = request.messages.clone();
             (
                 name.clone(),
                 Request {

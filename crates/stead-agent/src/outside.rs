@@ -88,7 +88,8 @@ impl Agent {
         hooks: &mut Outside,
         approvals: &Approvals,
     ) -> Result<Ready, Called> {
-        let (run, files) = (hooks.run().clone(), self.outside_files());
+        let run = hooks.run().clone();
+        let files = self.outside_files();
         let call = hooks.before(tools, call).await?;
         let pending = Pending {
             call: call.clone(),
@@ -166,10 +167,8 @@ impl Agent {
 
     /// No conversation at all.
     async fn outside(&self) -> Result<Conversation<'_>, AgentError> {
-        let (owner, mode) = (
-            &self.parts.owner,
-            self.parts.workspace.config().permission_mode,
-        );
+        let owner = &self.parts.owner;
+        let mode = self.parts.workspace.config().permission_mode;
         let terms = Terms {
             mode,
             granted: self.grants(owner).await?,

@@ -61,7 +61,8 @@ impl Agent {
 /// The session of `<agent>/sessions/<id>.log.jsonl`, `<agent>/offload/<id>/…`.
 fn session_of(path: &str) -> Option<SessionId> {
     let mut names = path.split('/').skip(1);
-    let (kind, name) = (names.next()?, names.next()?);
+    let kind = names.next()?;
+    let name = names.next()?;
     let id = match kind {
         "sessions" => name.strip_suffix(".log.jsonl")?,
         "offload" | "context" => name,

@@ -161,7 +161,8 @@ impl Delegate for Errands {
         Box::pin(async move {
             let home = self.0.upgrade().ok_or("the agent is gone")?;
             let words = |error: AgentError| error.to_string();
-            let (owner, id) = (home.parts.owner.clone(), SessionId::fresh());
+            let owner = home.parts.owner.clone();
+            let id = SessionId::fresh();
             let files = home
                 .workspace()
                 .shown(&home.parts.place.files(&owner, &id, None));

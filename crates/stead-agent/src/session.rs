@@ -294,7 +294,8 @@ impl Session {
         };
         // With a workspace that cannot be read nothing is written, nor where an agent is chosen
         // that there is not.
-        let (mut turn, planned) = (self.turn(None).await?, self.plans());
+        let mut turn = self.turn(None).await?;
+        let planned = self.plans();
         self.check_agent(&options.set).await?;
         self.granted = self.agent.grants(&self.owner).await?;
         let fresh = RunId::fresh();
@@ -336,7 +337,8 @@ impl Session {
             opening.push(Entry::Pin(Pin { seq, pinned: true }));
         }
         opening.extend(submitted.entries(&run, &opening));
-        let (session, model) = (self.id.clone(), self.agent.parts.model.name().to_owned());
+        let session = self.id.clone();
+        let model = self.agent.parts.model.name().to_owned();
         let mut live = self.live(writer, run, turn, options);
         live.record(opening).await?;
         live.emit(EventKind::RunStarted {

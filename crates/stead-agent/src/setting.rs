@@ -82,7 +82,8 @@ impl Session {
 
     /// The conversation, as far as the gate must know it.
     pub(crate) fn conversation(&self) -> Conversation<'_> {
-        let (owner, terms) = (&self.owner, self.terms());
+        let owner = &self.owner;
+        let terms = self.terms();
         // What came from above came with its first entry.
         let tainted = self.state.tainted.or(terms.ceiling.tainted.then_some(1));
         Conversation {

@@ -75,7 +75,8 @@ impl Standing {
 
 /// Whether one lies in the other, whatever the case of their letters: some places do not tell it.
 fn meets(one: &VPath, other: &VPath) -> bool {
-    let (one, other) = (one.as_str().to_lowercase(), other.as_str().to_lowercase());
+    let one = one.as_str().to_lowercase();
+    let other = other.as_str().to_lowercase();
     let inside = |outer: &str, inner: &str| {
         outer.is_empty()
             || inner == outer

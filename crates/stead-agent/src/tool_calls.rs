@@ -42,7 +42,8 @@ impl Live<'_> {
             // with what they agree to.
             if asks {
                 let session = &*self.session;
-                let (again, conversation) = (pending.clone(), session.conversation());
+                let again = pending.clone();
+                let conversation = session.conversation();
                 let admitted = session
                     .agent
                     .admit(self.hands(), &*self.files, &self.run, again, &conversation)
@@ -86,11 +87,9 @@ impl Live<'_> {
                         else {
                             continue;
                         };
-                        let (name, args, decisions) = (
-                            call.name.clone(),
-                            call.args.clone(),
-                            terms.allowed().to_vec(),
-                        );
+                        let name = call.name.clone();
+                        let args = call.args.clone();
+                        let decisions = terms.allowed().to_vec();
                         let AskTerms {
                             expires, preview, ..
                         } = terms;
@@ -164,14 +163,13 @@ impl Live<'_> {
             self.record(intents).await?;
         }
         let policy = self.session.agent.policy();
-        let (usual, width) = (
-            Duration::from_secs(policy.tool_timeout_seconds),
-            policy.parallel_tool_calls as usize,
-        );
+        let usual = Duration::from_secs(policy.tool_timeout_seconds);
+        let width = policy.parallel_tool_calls as usize;
         let (deltas, mut told) = mpsc::channel(MAX_WAITING_DELTAS);
         let mut running = Vec::with_capacity(batch.len());
         for ready in batch {
-            let (id, name) = (ready.call.id.clone(), ready.tool.spec().name.clone());
+            let id = ready.call.id.clone();
+            let name = ready.tool.spec().name.clone();
             self.emit(EventKind::ToolStarted {
                 id,
                 name,
@@ -196,11 +194,9 @@ impl Live<'_> {
                 .then(|| Entry::Call(intent(&self.run, &ready)));
             let limit = ready.tool.timeout(&ready.args).unwrap_or(usual);
             let after = self.after_tool(&ready.call);
-            let (run, halt, inbox) = (
-                self.run.clone(),
-                self.halt.clone(),
-                self.options.inbox.clone(),
-            );
+            let run = self.run.clone();
+            let halt = self.halt.clone();
+            let inbox = self.options.inbox.clone();
             running.push(async move {
                 // Its turn may come long after that of the first.
                 if is_steered(inbox.as_ref()) {
@@ -256,7 +252,8 @@ impl Live<'_> {
         let Some(offload) = &self.offload else {
             return Spills::default();
         };
-        let (id, deltas) = (call.to_owned(), deltas.clone());
+        let id = call.to_owned();
+        let deltas = deltas.clone();
         offload.spills(
             call,
             Arc::new(move |text| drop(deltas.try_send((id.clone(), text)))),
@@ -269,7 +266,8 @@ impl Live<'_> {
         late: Option<Entry>,
         mut result: CallResult,
     ) -> Result<(), Stop> {
-        let (agent, sessions) = (self.session.agent.clone(), self.session.sessions.clone());
+        let agent = self.session.agent.clone();
+        let sessions = self.session.sessions.clone();
         if let Some(note) = self.session.edit_note(&result.id) {
             result.content.insert(0, Block::text(note));
         }
@@ -291,7 +289,8 @@ impl Live<'_> {
                 } else {
                     preview(content)
                 };
-                let (id, name) = (id.clone(), name.to_owned());
+                let id = id.clone();
+                let name = name.to_owned();
                 self.emit(EventKind::ToolEnded {
                     id,
                     name,

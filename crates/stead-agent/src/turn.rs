@@ -84,8 +84,10 @@ impl Agent {
         crew: Option<&Arc<Crew>>,
         planning: bool,
     ) -> Result<Turn, AgentError> {
-        let (workspace, place) = (&self.parts.workspace, &self.parts.place);
-        let (bare, files) = (files, &workspace.shown(files));
+        let workspace = &self.parts.workspace;
+        let place = &self.parts.place;
+        let bare = files;
+        let files = &workspace.shown(files);
         let own = own_folder(owner, &**files).await;
         let listed = workspace.tools_config(&**files).await?.lists;
         // Another harness may have tools of its own that its lists name; a typo in ours would leave
@@ -168,7 +170,8 @@ impl Agent {
     async fn composed(&self, cx: &TurnCx<'_>) -> Result<Turn, AgentError> {
         let contributed =
             try_join_all(self.features.iter().map(|feature| feature.contribute(cx))).await?;
-        let (mut sections, mut tools) = (Vec::new(), Vec::new());
+        let mut sections = Vec::new();
+        let mut tools = Vec::new();
         for Contribution {
             sections: more,
             tools: added,
@@ -211,7 +214,9 @@ impl Agent {
 
     /// Where the folders of a session lie on this machine.
     fn folders(&self, owner: &Owner, session: &SessionId) -> Folders {
-        let (place, owner, session) = (self.parts.place.clone(), owner.clone(), session.clone());
+        let place = self.parts.place.clone();
+        let owner = owner.clone();
+        let session = session.clone();
         Arc::new(move |path| place.directory(&owner, &session, path))
     }
 

@@ -138,7 +138,9 @@ impl Decision {
         args_hash: impl Into<String>,
         by: impl Into<String>,
     ) -> Self {
-        let (id, args_hash, by) = (id.into(), args_hash.into(), by.into());
+        let id = id.into();
+        let args_hash = args_hash.into();
+        let by = by.into();
         Self {
             run,
             id,

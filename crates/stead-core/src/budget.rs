@@ -115,7 +115,8 @@ impl fmt::Display for Exhausted {
             gone,
             needed,
         } = self;
-        let (key, span) = (setting(*span, *unit), span.as_str());
+        let key = setting(*span, *unit);
+        let span = span.as_str();
         match unit {
             Unit::Usd => write!(
                 f,
@@ -155,7 +156,8 @@ impl Estimate {
     /// long it may be.
     pub fn fit(&self, accounts: &[Account]) -> Result<Grant, Exhausted> {
         let least = self.thinking_tokens + LEAST_ANSWER_TOKENS.min(self.answer_tokens);
-        let (mut output, mut shortened_by) = (self.thinking_tokens + self.answer_tokens, None);
+        let mut output = self.thinking_tokens + self.answer_tokens;
+        let mut shortened_by = None;
         for account in accounts {
             for (unit, room) in self.rooms(account) {
                 let Some(room) = room.filter(|room| *room >= least) else {

@@ -247,7 +247,8 @@ mod tests {
 
     #[test]
     fn fresh_ids_are_valid_and_sorted() {
-        let (a, b) = (SessionId::fresh(), SessionId::fresh());
+        let a = SessionId::fresh();
+        let b = SessionId::fresh();
         assert!(a < b);
         assert_eq!(SessionId::new(a.as_str()), Ok(a));
     }

@@ -153,7 +153,8 @@ impl Run {
 
     /// This run as one that takes `before` up again, with `raise` more to spend.
     pub(crate) fn after(self, before: &Self, raise: Allowance) -> Self {
-        let (carried, mut raised) = (before.spent(), before.raised);
+        let carried = before.spent();
+        let mut raised = before.raised;
         raised += raise;
         Self {
             carried,

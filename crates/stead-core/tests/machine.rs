@@ -121,7 +121,8 @@ impl World {
                 }));
             }
             (Act::AskNext, Next::RunTools(open)) if open[0].state == CallState::New => {
-                let (call, args_hash) = (open[0].call.id.clone(), args_hash(&open[0].call.args));
+                let call = open[0].call.id.clone();
+                let args_hash = args_hash(&open[0].call.args);
                 self.record(Entry::Ask(Ask {
                     run: id,
                     id: call,
@@ -474,7 +475,8 @@ fn a_skill_is_active_until_a_rewind_before_its_body() {
 #[test]
 fn what_a_summary_cost_before_the_first_answer_counts_and_a_run_taken_up_again_goes_on_with_its_budget()
  {
-    let (first, second) = (run_id(1), run_id(2));
+    let first = run_id(1);
+    let second = run_id(2);
     let usage = Usage {
         input_tokens: 100,
         output_tokens: 10,

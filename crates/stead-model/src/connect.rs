@@ -126,7 +126,8 @@ pub fn secrets(settings: &ModelSettings, env: Env<'_>) -> Vec<String> {
 fn connect_one(settings: &ModelSettings, env: Env<'_>) -> Result<Arc<dyn Model>, ModelError> {
     let max_retries = settings.max_retries.unwrap_or(DEFAULT_MAX_RETRIES);
     let retrying: Arc<dyn Model> = Arc::new(Retrying::new(bare(settings, env)?, max_retries));
-    let (window, abilities) = (settings.context_window.map(u64::from), abilities(settings));
+    let window = settings.context_window.map(u64::from);
+    let abilities = abilities(settings);
     if window.is_none() && abilities.is_none() {
         return Ok(retrying);
     }

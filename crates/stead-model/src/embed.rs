@@ -185,7 +185,8 @@ impl Embedder {
                 .ok()
                 .map(str::to_owned)
         };
-        let (ms, wait) = (header("retry-after-ms"), header("retry-after"));
+        let ms = header("retry-after-ms");
+        let wait = header("retry-after");
         if is_web_page(&response) && status.is_success() {
             return Err(ModelError::NotFound(
                 "the endpoint answered with a web page; check the base URL".to_owned(),

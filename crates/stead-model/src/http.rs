@@ -191,10 +191,8 @@ impl HttpModel {
             Below::Base => &self.base_url,
             Below::Server => &server,
         };
-        let (client, url) = (
-            self.client().ok()?,
-            Url::parse(&format!("{start}/{}", inquiry.path)).ok()?,
-        );
+        let client = self.client().ok()?;
+        let url = Url::parse(&format!("{start}/{}", inquiry.path)).ok()?;
         let call = match &inquiry.body {
             Some(body) => client.post(url).body(body.to_string()),
             None => client.get(url),

@@ -69,9 +69,11 @@ mod tests {
     #[tokio::test]
     async fn a_script_can_be_recorded_and_replayed_by_name() {
         let dir = tempfile::tempdir().unwrap();
-        let (script, tape) = (dir.path().join("s.yaml"), dir.path().join("t.jsonl"));
+        let script = dir.path().join("s.yaml");
+        let tape = dir.path().join("t.jsonl");
         std::fs::write(&script, "[{error: {kind: cut}}, {text: hello}]").unwrap();
-        let (script, tape) = (script.display(), tape.display());
+        let script = script.display();
+        let tape = tape.display();
         let request = Request {
             messages: vec![Message::user("hi").into()],
             ..Request::default()

@@ -51,7 +51,8 @@ pub(crate) fn find(name: &str) -> Option<&'static Provider> {
 }
 
 const fn compatible(name: &'static str, thinking_back: Option<&'static str>) -> WireKind {
-    let (limit, effort) = (LimitField::MaxTokens, EffortField::Grade);
+    let limit = LimitField::MaxTokens;
+    let effort = EffortField::Grade;
     WireKind::OpenAi(Dialect {
         name,
         limit,

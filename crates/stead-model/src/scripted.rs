@@ -140,7 +140,8 @@ impl ScriptedModel {
         match answer.expect.missing(seen) {
             None => Ok(Turn::Answer(answer)),
             Some(missing) => {
-                let (file, line) = (&self.file, self.script.steps[at].line);
+                let file = &self.file;
+                let line = self.script.steps[at].line;
                 Err(ModelError::Config(format!(
                     "{file}:{line}: the script expects {missing}, which was not sent"
                 )))

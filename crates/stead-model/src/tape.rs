@@ -241,7 +241,8 @@ impl Replay {
             Source::Row { replies, next } => {
                 let call = next.fetch_add(1, Ordering::AcqRel);
                 let reply = replies.get(call).cloned().ok_or_else(|| {
-                    let (call, count) = (call + 1, replies.len());
+                    let call = call + 1;
+                    let count = replies.len();
                     ModelError::Config(format!(
                         "there is no answer for model call {call}: the record has {count}"
                     ))

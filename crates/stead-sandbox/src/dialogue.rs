@@ -46,7 +46,8 @@ pub async fn converse(
             return Err(SandboxError::Start(error));
         }
     };
-    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let mut stdout = Vec::new();
+    let mut stderr = Vec::new();
     let ended = tokio::select! {
         biased;
         () = bounds.cancel.cancelled() => Ok(Ended::Cancelled),
@@ -78,7 +79,9 @@ async fn talk(
     limit: usize,
     (stdout, stderr): (&mut Vec<u8>, &mut Vec<u8>),
 ) -> io::Result<Ended> {
-    let (stdin, out, err) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let stdin = child.stdin.take();
+    let out = child.stdout.take();
+    let err = child.stderr.take();
     let tell = async {
         if let Some(mut stdin) = stdin {
             // One that does not listen is no failure: its answer counts.
@@ -87,7 +90,9 @@ async fn talk(
     };
     let hear = try_join(fill(out, limit, stdout), fill(err, limit, stderr));
     tokio::pin!(tell, hear);
-    let (mut told, mut heard, mut exited) = (false, false, None::<(ExitStatus, Instant)>);
+    let mut told = false;
+    let mut heard = false;
+    let mut exited = None::<(ExitStatus, Instant)>;
     loop {
         let drained = match exited {
             Some((status, _)) if heard => return Ok(of_status(status)),

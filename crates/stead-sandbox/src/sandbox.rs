@@ -91,7 +91,9 @@ impl Exec {
 
     /// `command` in the folder `cwd`.
     pub fn new(command: impl Into<String>, cwd: impl Into<PathBuf>) -> Self {
-        let (command, cwd, cancel) = (command.into(), cwd.into(), CancellationToken::new());
+        let command = command.into();
+        let cwd = cwd.into();
+        let cancel = CancellationToken::new();
         Self {
             command,
             cwd,

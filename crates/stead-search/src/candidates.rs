@@ -47,9 +47,11 @@ impl Field {
         let all = sqlx::query("SELECT id, kind, name, rows FROM sources")
             .fetch_all(pool)
             .await?;
-        let (mut ids, mut rows) = (Vec::new(), 0);
+        let mut ids = Vec::new();
+        let mut rows = 0;
         for row in &all {
-            let (kind, name): (i64, String) = (row.try_get(1)?, row.try_get(2)?);
+            let kind: i64 = row.try_get(1)?;
+            let name: String = row.try_get(2)?;
             let covered = match &query.scope {
                 Scope::All => true,
                 Scope::Kind(wanted) => wanted.code() == kind,
@@ -245,7 +247,8 @@ fn weight(found: usize, all: i64) -> f64 {
     if found == 0 {
         return 0.0;
     }
-    let (found, all) = (found as f64, all as f64);
+    let found = found as f64;
+    let all = all as f64;
     (1.0 + (all - found + 0.5).max(0.0) / (found + 0.5))
         .ln()
         .max(LEAST_WEIGHT)

@@ -91,7 +91,8 @@ fn coverage(terms: &Terms, weights: &[f64], counts: &[u32]) -> f64 {
             rarest
         }
     };
-    let (mut there, mut wanted) = (0.0, 0.0);
+    let mut there = 0.0;
+    let mut wanted = 0.0;
     for group in &terms.groups {
         let all: f64 = group.parts.iter().map(|&at| telling(at)).sum();
         let found: f64 = group

@@ -26,7 +26,8 @@ pub(crate) fn rows<'a>(
             .map(move |piece| (line, piece))
     });
     pieces.zip(first_id..).map(move |((line, piece), id)| {
-        let (mut sequence, mut beside) = (String::new(), String::new());
+        let mut sequence = String::new();
+        let mut beside = String::new();
         for word in words(&piece).all {
             let column = if word.sort.is_sequence() {
                 &mut sequence

@@ -42,10 +42,8 @@ pub(crate) fn snippet(text: &str, matches: &[(usize, Range<usize>)]) -> String {
     }
     let Range { start, end } = best.1;
     let shown = &text[starts[start]..starts.get(end).copied().unwrap_or(text.len())];
-    let (before, after) = (
-        if start > 0 { "…" } else { "" },
-        if end < starts.len() { "…" } else { "" },
-    );
+    let before = if start > 0 { "…" } else { "" };
+    let after = if end < starts.len() { "…" } else { "" };
     format!("{before}{}{after}", one_row(shown))
 }
 
@@ -61,7 +59,8 @@ mod tests {
     fn the_part_with_most_of_the_query_is_shown() {
         let text = format!("one {} one two {}", "x ".repeat(300), "数".repeat(300));
         let first = text.find("one").unwrap();
-        let (second, two) = (text.rfind("one").unwrap(), text.find("two").unwrap());
+        let second = text.rfind("one").unwrap();
+        let two = text.find("two").unwrap();
         let shown = snippet(
             &text,
             &[

@@ -72,7 +72,8 @@ impl Index {
             .fetch_all(&pool)
             .await;
         let rows = self.checked(rows).await?;
-        let (mut near, mut unknown): (Vec<(i64, f32)>, usize) = (Vec::new(), 0);
+        let mut near: Vec<(i64, f32)> = Vec::new();
+        let mut unknown: usize = 0;
         for row in &rows {
             let read = row
                 .try_get(0)

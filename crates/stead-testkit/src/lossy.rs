@@ -72,13 +72,15 @@ impl Drop for LossyLine {
 
 fn join(client: TcpStream, server: TcpStream, state: &Arc<State>) {
     let clone = |stream: &TcpStream| stream.try_clone().expect("a second handle");
-    let (mut requests, mut to_server) = (clone(&client), clone(&server));
+    let mut requests = clone(&client);
+    let mut to_server = clone(&server);
     std::thread::spawn(move || {
         let _ = std::io::copy(&mut requests, &mut to_server);
         let _ = to_server.shutdown(Shutdown::Both);
     });
     let state = state.clone();
-    let (mut answers, mut to_client) = (server, client);
+    let mut answers = server;
+    let mut to_client = client;
     std::thread::spawn(move || {
         let mut piece = vec![0; 64 * 1024];
         while let Ok(read @ 1..) = answers.read(&mut piece) {

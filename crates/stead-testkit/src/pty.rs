@@ -79,7 +79,9 @@ impl Pty {
         }));
         let stop = Arc::new(AtomicBool::new(false));
         let reader = {
-            let (master, seen, stop) = (Arc::clone(&master), Arc::clone(&seen), Arc::clone(&stop));
+            let master = Arc::clone(&master);
+            let seen = Arc::clone(&seen);
+            let stop = Arc::clone(&stop);
             std::thread::spawn(move || read(&master, &seen, &stop))
         };
         Self {

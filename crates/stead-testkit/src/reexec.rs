@@ -146,10 +146,8 @@ impl Child {
             }
         };
         let [stdout, stderr] = self.output.take().expect("waited for only once");
-        let (stdout, stderr) = (
-            stdout.join().expect("no panic"),
-            stderr.join().expect("no panic"),
-        );
+        let stdout = stdout.join().expect("no panic");
+        let stderr = stderr.join().expect("no panic");
         assert!(
             !stdout.contains("running 0 tests"),
             "this binary has no test named '{}'",

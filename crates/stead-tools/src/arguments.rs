@@ -22,7 +22,8 @@ pub(crate) struct Checker {
 
 impl Checker {
     pub(crate) fn new(spec: &ToolSpec, spellings: Spellings) -> Self {
-        let (tool, schema) = (spec.name.clone(), Arc::clone(&spec.parameters));
+        let tool = spec.name.clone();
+        let schema = Arc::clone(&spec.parameters);
         Self {
             tool,
             schema,

@@ -214,7 +214,8 @@ mod tests {
     fn a_preview_says_where_the_text_is_and_how_to_read_on() {
         let text = numbered(1..=1000);
         let path = VPath::parse("agents/main/offload/s/c1.txt").unwrap();
-        let (first, last) = (numbered(1..=20), numbered(981..=1000));
+        let first = numbered(1..=20);
+        let last = numbered(981..=1000);
         let tools = Registry::new(crate::file_tools()).unwrap();
         let only_read = tools.keep(|name| name == "read_file");
         let cases = [
@@ -253,7 +254,8 @@ mod tests {
 
     #[test]
     fn ends_are_cut_at_lines_where_lines_are_short_and_at_characters_elsewhere() {
-        let (x, y) = ("x".repeat(5000), "é".repeat(5000));
+        let x = "x".repeat(5000);
+        let y = "é".repeat(5000);
         let short_then_long = format!("a\n{x}");
         let long_then_short = format!("{y}\nb");
         let many = format!("{}\n", "z".repeat(150)).repeat(40);

@@ -221,7 +221,8 @@ impl Registry {
         {
             left_out.extend(self.find(name).map(|tool| (name.clone(), tool.clone())));
         }
-        let (excluded, surface) = (self.excluded.clone(), self.surface);
+        let excluded = self.excluded.clone();
+        let surface = self.surface;
         Self {
             left_out,
             excluded,
@@ -249,7 +250,8 @@ impl Registry {
     fn shown(tools: BTreeMap<String, Entry>, aliases: BTreeMap<String, String>) -> Self {
         let mut specs: Vec<ToolSpec> = tools.values().map(Entry::shown).collect();
         specs.sort_by(|a, b| a.name.cmp(&b.name));
-        let (left_out, excluded) = (BTreeMap::new(), BTreeMap::new());
+        let left_out = BTreeMap::new();
+        let excluded = BTreeMap::new();
         Self {
             tools,
             aliases,

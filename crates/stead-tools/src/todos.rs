@@ -104,7 +104,8 @@ fn checked(todos: Vec<Todo>) -> Result<Vec<Todo>, String> {
         ));
     }
     for (number, todo) in todos.iter().enumerate() {
-        let (number, chars) = (number + 1, todo.content.chars().count());
+        let number = number + 1;
+        let chars = todo.content.chars().count();
         if todo.content.trim().is_empty() {
             return Err(format!("todo {number} says nothing: `content` is empty"));
         }

@@ -40,13 +40,11 @@ async fn directory(from: At<'_>, to: At<'_>) -> Result<(), VfsError> {
             match entry.kind {
                 FileKind::Directory => to.vfs.mkdir(&target).await?,
                 FileKind::File => {
-                    let (from, to) = (
-                        At { path, ..from },
-                        At {
-                            path: &target,
-                            ..to
-                        },
-                    );
+                    let from = At { path, ..from };
+                    let to = At {
+                        path: &target,
+                        ..to
+                    };
                     match file(from, to).await {
                         // It went away while we walked.
                         Err(VfsError::NotFound(gone)) if gone == *path => {}

@@ -203,7 +203,8 @@ impl Vfs for Homed {
 
     fn rename<'a>(&'a self, from: &'a VPath, to: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
         Box::pin(async move {
-            let (from, to) = (self.lies(from).await?, self.lies(to).await?);
+            let from = self.lies(from).await?;
+            let to = self.lies(to).await?;
             let moved = self.inner.rename(from.path(), to.path()).await;
             moved.map_err(|error| self.told_of_move(&from, &to, error))
         })

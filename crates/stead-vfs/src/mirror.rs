@@ -236,7 +236,8 @@ struct Tree {
 async fn tree(files: &dyn Vfs, part: &Part) -> Result<Tree, VfsError> {
     let Walk { entries, truncated } = files.walk(&VPath::root(), None, MAX_ENTRIES).await?;
     if truncated {
-        let (size, limit) = (entries.len() as u64, MAX_ENTRIES as u64);
+        let size = entries.len() as u64;
+        let limit = MAX_ENTRIES as u64;
         return Err(VfsError::TooLarge {
             path: VPath::root(),
             size,

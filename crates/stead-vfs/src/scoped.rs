@@ -92,7 +92,9 @@ impl Vfs for Scoped {
             let full = self.within(path).await?;
             let found = self.inner.stat(&full).await.map_err(|e| self.shown(e));
             let version = Version("root".into());
-            let (kind, size, modified_ms) = (FileKind::Directory, 0, 0);
+            let kind = FileKind::Directory;
+            let size = 0;
+            let modified_ms = 0;
             Self::or_empty(
                 path,
                 found,

@@ -87,7 +87,8 @@ mod tests {
     fn client_tools_are_checked_with_their_place() {
         let good = "client_tools:\n- {name: pick, description: Picks., effect: reads}\n";
         let tools = AgentConfig::parse(good, &|_| None).unwrap().client_tools;
-        let (name, description) = ("pick".to_owned(), "Picks.".to_owned());
+        let name = "pick".to_owned();
+        let description = "Picks.".to_owned();
         assert_eq!(
             tools,
             [ClientTool {

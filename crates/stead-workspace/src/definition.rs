@@ -117,7 +117,8 @@ impl Shown {
 
 /// The text without `<!-- … -->`. One that is not closed is text.
 fn without_comments(text: &str) -> Cow<'_, str> {
-    let (mut out, mut rest) = (String::new(), text);
+    let mut out = String::new();
+    let mut rest = text;
     while let Some(start) = rest.find("<!--") {
         let Some(length) = rest[start + 4..].find("-->") else {
             break;

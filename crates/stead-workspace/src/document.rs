@@ -348,7 +348,8 @@ fn without_comments(text: &str) -> Option<String> {
                     .enumerate()
                     .rev()
                     .filter(|(_, c)| !c.is_whitespace());
-                let (last, value) = (before.next(), before.next());
+                let last = before.next();
+                let value = before.next();
                 // A comma is trailing only behind a value.
                 if let (Some((at, ',')), Some((_, end))) = (last, value)
                     && !matches!(end, '[' | '{' | ',' | ':')

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 /// sets none is a finding.
 pub fn dotenv(file: &str, text: &str) -> (BTreeMap<String, String>, Vec<Finding>) {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let (mut variables, mut findings) = (BTreeMap::new(), Vec::new());
+    let mut variables = BTreeMap::new();
+    let mut findings = Vec::new();
     for (i, line) in text.lines().enumerate() {
         match assignment(line) {
             Ok(Some((name, value))) => drop(variables.insert(name, value)),
@@ -54,7 +55,8 @@ fn unquoted(value: &str) -> Result<String, &'static str> {
         let comment = value.find(" #").unwrap_or(value.len());
         return Ok(value[..comment].trim_end().to_owned());
     };
-    let (mut out, mut chars) = (String::new(), rest.chars());
+    let mut out = String::new();
+    let mut chars = rest.chars();
     loop {
         match chars.next() {
             None => return Err(OPEN),

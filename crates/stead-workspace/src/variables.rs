@@ -114,7 +114,9 @@ fn expand(text: &str, key: &str, lookup: Lookup<'_>, found: &mut Found) -> Strin
             }
             (None, Some(default)) => out.push_str(default),
             (None, None) => {
-                let (name, written, key) = (name.to_owned(), written.to_owned(), key.to_owned());
+                let name = name.to_owned();
+                let written = written.to_owned();
+                let key = key.to_owned();
                 found.missing.push(Missing { name, written, key });
             }
         }

@@ -339,7 +339,8 @@ impl Workspace {
                 words,
             )]));
         }
-        let (mut read, mut wrong) = (Vec::new(), Vec::new());
+        let mut read = Vec::new();
+        let mut wrong = Vec::new();
         for name in names {
             let path = folder.join(&name).map_err(VfsError::from)?;
             let window = Window::Whole {

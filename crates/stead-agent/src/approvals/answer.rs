@@ -184,10 +184,8 @@ impl Session {
         replies: &[Reply],
         by: &str,
     ) -> Result<Answered, AgentError> {
-        let (tools, files) = (
-            self.turn(None).await?.tools_of(self.state.model.as_deref()),
-            self.files(None),
-        );
+        let tools = self.turn(None).await?.tools_of(self.state.model.as_deref());
+        let files = self.files(None);
         let mut weighed: Vec<Weighed> = Vec::new();
         for reply in replies {
             if weighed.iter().any(|known| known.decision.id == reply.id) {
@@ -302,10 +300,8 @@ impl Session {
         else {
             return Ok(None);
         };
-        let (tools, files) = (
-            self.turn(None).await?.tools_of(self.state.model.as_deref()),
-            self.files(None),
-        );
+        let tools = self.turn(None).await?.tools_of(self.state.model.as_deref());
+        let files = self.files(None);
         Ok(self
             .offered((&tools, &*files), call)
             .await

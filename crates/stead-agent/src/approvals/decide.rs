@@ -39,11 +39,9 @@ impl Live<'_> {
                 None => open.push(question),
             }
         }
-        let (approvals, halt, inbox) = (
-            self.options.approvals.clone(),
-            self.halt.clone(),
-            self.options.inbox.clone(),
-        );
+        let approvals = self.options.approvals.clone();
+        let halt = self.halt.clone();
+        let inbox = self.options.inbox.clone();
         let (answers, by) = tokio::select! {
             biased;
             halted = halt.wait() => return Err(halted.into()),

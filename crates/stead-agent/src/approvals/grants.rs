@@ -61,8 +61,11 @@ impl Agent {
                 if book.grants.len() >= MAX_GRANTS {
                     return Err(ApprovalError::TooManyRules(MAX_GRANTS).into());
                 }
-                let (id, at) = (fresh_id(&book.grants), jiff::Timestamp::now());
-                let (tool, rule, by) = (tool.to_owned(), rule.to_owned(), by.to_owned());
+                let id = fresh_id(&book.grants);
+                let at = jiff::Timestamp::now();
+                let tool = tool.to_owned();
+                let rule = rule.to_owned();
+                let by = by.to_owned();
                 let grant = Grant {
                     id,
                     tool,

@@ -27,7 +27,8 @@ impl Agent {
             rule,
             terms,
         } = ask;
-        let (name, args) = (call.name.clone(), call.args.clone());
+        let name = call.name.clone();
+        let args = call.args.clone();
         let question = Question {
             id,
             tool: name,

@@ -74,8 +74,10 @@ impl Day {
 
     pub(super) async fn reserve(&self, estimate: Estimate) -> Result<(Grant, Held), BudgetError> {
         let now = jiff::Timestamp::now();
-        let (key, id) = (self.key(now), DocVersion::fresh().to_string());
-        let (now_ms, by) = (now.as_millisecond(), Signature::fresh());
+        let key = self.key(now);
+        let id = DocVersion::fresh().to_string();
+        let now_ms = now.as_millisecond();
+        let by = Signature::fresh();
         let grant = ledger::change(
             &self.state,
             &key,

@@ -194,13 +194,11 @@ impl Reservation {
             ..self.estimate
         };
         let more = self.budget.reserve(same).await?;
-        let (estimate, grant) = (
-            self.estimate,
-            Grant {
-                reserved: more.grant.reserved,
-                ..self.grant
-            },
-        );
+        let estimate = self.estimate;
+        let grant = Grant {
+            reserved: more.grant.reserved,
+            ..self.grant
+        };
         let broken = std::mem::replace(
             self,
             Self {
@@ -282,7 +280,8 @@ impl Session {
         if !settings.is_limit() {
             return Ok(Budget::unlimited());
         }
-        let (run, session) = (settings.cap(Span::Run), settings.cap(Span::Session));
+        let run = settings.cap(Span::Run);
+        let session = settings.cap(Span::Session);
         let lost = Lost::new(
             self.agent.parts.place.state(&self.owner),
             &self.id,

@@ -212,10 +212,8 @@ impl Live<'_> {
             usage,
             cost,
         };
-        let (run, spent) = (
-            compaction.run.clone(),
-            compaction.model.clone().map(|model| (model, usage, cost)),
-        );
+        let run = compaction.run.clone();
+        let spent = compaction.model.clone().map(|model| (model, usage, cost));
         let lines = self.record(vec![Entry::Compaction(compaction)]).await?;
         if let (Some((model, usage, cost)), Some(line)) = (spent, lines.first()) {
             let record = UsageRecord::new(

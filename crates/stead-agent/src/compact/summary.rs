@@ -40,9 +40,11 @@ impl Live<'_> {
         let words = prompt::request(settings.prompt.as_deref(), focus);
         let halt = self.halt.clone();
         let messages = self.messages().await;
-        let (session, encoded) = (&*self.session, self.encoded.clone());
-        let (system, tools, budget) =
-            (self.system.clone(), self.tools.specs(), self.budget.clone());
+        let session = &*self.session;
+        let encoded = self.encoded.clone();
+        let system = self.system.clone();
+        let tools = self.tools.specs();
+        let budget = self.budget.clone();
         let params = self.params.clone();
         let summariser = Summariser {
             session,

@@ -87,10 +87,8 @@ pub(super) fn cut(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
     }
-    let (head, tail) = (
-        text.floor_char_boundary(most / 3 * 2),
-        text.ceil_char_boundary(text.len() - most / 3),
-    );
+    let head = text.floor_char_boundary(most / 3 * 2);
+    let tail = text.ceil_char_boundary(text.len() - most / 3);
     format!(
         "{} … [{} bytes] … {}",
         &text[..head],

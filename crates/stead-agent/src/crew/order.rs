@@ -130,7 +130,8 @@ impl Crew {
             .role(&spec, Part::Child)
             .map_err(|error| format!("{}: {error}", spec.name))?;
         let wait = wait.unwrap_or_else(|| self.usual(&spec));
-        let (task, label) = (format!("task_{}", short_id()), before.label.clone());
+        let task = format!("task_{}", short_id());
+        let label = before.label.clone();
         let what = (task, label, before.description.clone());
         let record = self
             .open(&now, &spec, before.sub_session_id.clone(), what)

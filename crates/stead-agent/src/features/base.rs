@@ -100,7 +100,8 @@ fn workspace(cx: &TurnCx<'_>) -> Option<String> {
     });
     let named = |tool| cx.name_of(tool);
     if cx.has_tool("grep_files") && cx.has_tool("glob_files") {
-        let (grep, glob) = (named("grep_files"), named("glob_files"));
+        let grep = named("grep_files");
+        let glob = named("glob_files");
         text.push_str(&format!(
             " Search with `{grep}` and `{glob}` before reading many files."
         ));

@@ -118,7 +118,8 @@ impl Memory {
 /// come before them.
 fn newest(text: &str, limit: u64) -> (String, u64) {
     let mut lines: Vec<String> = Vec::new();
-    let (mut used, mut start) = (0, text.len());
+    let mut used = 0;
+    let mut start = text.len();
     for line in text.split_inclusive('\n').rev() {
         let shown = match without_sources(line) {
             whole if whole.len() == line.len() => line.to_owned(),

@@ -52,7 +52,8 @@ impl Feature for Shell {
 
 impl Shell {
     fn text(&self, cx: &TurnCx<'_>, seconds: u64) -> String {
-        let (tool, place) = (cx.name_of(EXECUTE), self.sandbox.describe());
+        let tool = cx.name_of(EXECUTE);
+        let place = self.sandbox.describe();
         let asks = match self.sandbox.isolation().is_none() {
             true => {
                 " A command waits for the person's yes unless a rule allows it, so ask for few and clear ones."

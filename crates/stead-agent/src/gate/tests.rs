@@ -121,7 +121,8 @@ fn always_is_offered_as_narrowly_as_can_be_and_never_for_what_must_be_seen() {
     };
     let covered =
         |what: &Granted, path: &str| grant(what.clone()).covers(&with(json!({"file_path": path})));
-    let (folder, file) = (Granted::Folder("a".into()), Granted::File("b.txt".into()));
+    let folder = Granted::Folder("a".into());
+    let file = Granted::File("b.txt".into());
     // The folder itself is not below it: a rule about its files does not free deleting it.
     for (path, in_folder, is_file) in [
         ("a/x", true, false),
@@ -193,10 +194,8 @@ fn the_table_of_verdicts_is_as_it_was() {
             rule: "permissions[0]".to_owned(),
         })
     };
-    let (reads, writes) = (
-        call("read_file", Effect::Reads),
-        call("write_file", Effect::Writes),
-    );
+    let reads = call("read_file", Effect::Reads);
+    let writes = call("write_file", Effect::Writes);
     #[rustfmt::skip]
     let calls = [
         ("a read", reads.clone()),
@@ -351,7 +350,8 @@ fn a_grant_ends_no_question_of_another_rule() {
         };
         judge(rules, &terms, &write(files)).kind
     };
-    let (none, anns) = (GateRules::default(), always(&["write_file"]));
+    let none = GateRules::default();
+    let anns = always(&["write_file"]);
     let both = "permissions[0]: ask; approvals: write_file: true";
     assert_eq!(
         verdict(&none, "permissions[0]: ask", asks("permissions[0]: ask")),

@@ -101,7 +101,8 @@ impl Hooks {
             .map_or(".".into(), |root| root.to_string_lossy());
         let subjects = input.subjects.clone();
         let subjects: Vec<&str> = subjects.iter().map(String::as_str).collect();
-        let (event, outcome) = (input.event, input.outcome);
+        let event = input.event;
+        let outcome = input.outcome;
         for spec in self
             .specs
             .iter()
@@ -199,11 +200,9 @@ impl Fired {
             Missed::TimedOut(reason) => (HookOutcome::TimedOut, reason),
             Missed::Failed(reason) => (HookOutcome::Failed, reason),
         };
-        let (reason, hook, at) = (
-            cut(&reason, MAX_REASON_CHARS),
-            &spec.name,
-            input.event.as_str(),
-        );
+        let reason = cut(&reason, MAX_REASON_CHARS);
+        let hook = &spec.name;
+        let at = input.event.as_str();
         self.note(spec, input, begun, outcome, Some(reason.clone()));
         let closed = spec.fails(input.event) == OnFailure::Closed && input.event.can_be_blocked();
         let means = match closed {

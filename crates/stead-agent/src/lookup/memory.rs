@@ -133,7 +133,8 @@ impl MemoryFiles {
 
     /// The files with their versions, in the order of paths.
     async fn list(&self) -> Result<(BTreeMap<VPath, String>, Vec<String>), VfsError> {
-        let (mut all, mut unread) = (BTreeMap::new(), Vec::new());
+        let mut all = BTreeMap::new();
+        let mut unread = Vec::new();
         if let Some(path) = &self.curated {
             match self.files.stat(path).await {
                 Ok(stat) if stat.kind == FileKind::File => {

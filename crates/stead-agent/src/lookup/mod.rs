@@ -318,11 +318,9 @@ async fn sync_session(
 /// The entry up to which a journal is known, if its `lines` go on from there.
 fn grew_from(known: &str, lines: &[stead_core::Line]) -> Option<u64> {
     let mut parts = known.split(':');
-    let (seq, _, sum) = (
-        parts.next()?.parse::<u64>().ok()?,
-        parts.next()?,
-        parts.next()?,
-    );
+    let seq = parts.next()?.parse::<u64>().ok()?;
+    let _ = parts.next()?;
+    let sum = parts.next()?;
     let line = lines.get(usize::try_from(seq.checked_sub(1)?).ok()?)?;
     (line.seq == seq && line.sum.to_string() == sum).then_some(seq)
 }

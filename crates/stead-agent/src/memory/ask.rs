@@ -121,7 +121,8 @@ impl Agent {
 
 /// The JSON in an answer, which may stand between other words or in a fence.
 fn json_in<T: DeserializeOwned>(answer: &str) -> Result<T, MemoryError> {
-    let (first, last) = (answer.find(['[', '{']), answer.rfind([']', '}']));
+    let first = answer.find(['[', '{']);
+    let last = answer.rfind([']', '}']);
     let (Some(first), Some(last)) = (
         first,
         last.filter(|last| first.is_some_and(|first| first < *last)),

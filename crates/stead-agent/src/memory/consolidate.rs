@@ -360,10 +360,8 @@ impl Home {
             .into_iter()
             .filter(|date| *date < oldest)
         {
-            let (from, to) = (
-                self.files.day(date)?,
-                self.files.archive(&date.to_string())?,
-            );
+            let from = self.files.day(date)?;
+            let to = self.files.archive(&date.to_string())?;
             if !self.fresh_of(date).await?.is_empty() {
                 continue;
             }

@@ -65,7 +65,10 @@ impl Agent {
             .collect();
         let mut outside = found(outside, chunk, about, Trust::Outside);
         outside.retain(|found| !known.contains(&normalised(&found.text)));
-        let (from, upto, born, date) = (about.from, chunk.upto, about.born, about.date);
+        let from = about.from;
+        let upto = chunk.upto;
+        let born = about.born;
+        let date = about.date;
         Ok(Extraction {
             from,
             upto,
@@ -104,10 +107,8 @@ fn source(text: &str, seqs: &[u64], chunk: &Chunk, about: &About<'_>, trust: Tru
         .filter(|piece| shown(piece.trust, trust))
         .collect();
     let from = if cited.is_empty() { &all } else { &cited };
-    let (first, last) = (
-        from.first().map_or(0, |piece| piece.seq),
-        from.last().map_or(0, |piece| piece.seq),
-    );
+    let first = from.first().map_or(0, |piece| piece.seq);
+    let last = from.last().map_or(0, |piece| piece.seq);
     let by: BTreeSet<&str> = from.iter().map(|piece| piece.who.name()).collect();
     let id = id_of(&[
         about.session.as_str(),

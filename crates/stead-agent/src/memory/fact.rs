@@ -203,7 +203,8 @@ fn escaped(value: &str) -> String {
 
 fn unescaped(text: &str) -> String {
     let bytes = text.as_bytes();
-    let (mut out, mut at) = (Vec::with_capacity(bytes.len()), 0);
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
     while at < bytes.len() {
         let hex = text.get(at + 1..at + 3).filter(|_| bytes[at] == b'%');
         match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {

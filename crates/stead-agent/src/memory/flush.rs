@@ -160,7 +160,8 @@ impl Agent {
                 })
                 .collect()
         };
-        let (trusted, outside) = (facts(&extraction.trusted), facts(&extraction.outside));
+        let trusted = facts(&extraction.trusted);
+        let outside = facts(&extraction.outside);
         let facts = home
             .files
             .append(&home.files.day(extraction.date)?, &trusted)

@@ -181,7 +181,8 @@ impl MemoryFiles {
             Err(error) => return Err(error.into()),
         };
         if bytes.len() as u64 > MAX_FILE_BYTES {
-            let (path, size) = (path.clone(), bytes.len() as u64);
+            let path = path.clone();
+            let size = bytes.len() as u64;
             return Err(VfsError::TooLarge {
                 path,
                 size,

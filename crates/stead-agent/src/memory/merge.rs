@@ -201,7 +201,8 @@ fn add_rest(merge: &mut Merge, facts: &[Fact], fresh: &BTreeMap<&str, &Fact>) {
 fn within(ledger: &mut Ledger, max_tokens: u64) -> Vec<Fact> {
     let costs: Vec<u64> = ledger.lines().iter().map(|line| cost(line)).collect();
     let mut total: u64 = costs.iter().sum();
-    let (mut leaving, mut left) = (HashSet::new(), Vec::new());
+    let mut leaving = HashSet::new();
+    let mut left = Vec::new();
     for (at, fact) in ledger.facts() {
         if total <= max_tokens {
             break;

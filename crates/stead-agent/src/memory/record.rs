@@ -35,10 +35,8 @@ pub struct Shown {
 impl Shown {
     /// The part in which two texts differ, with a few lines around it.
     pub(super) fn new(before: &str, after: &str) -> Self {
-        let (old, new): (Vec<&str>, Vec<&str>) = (
-            before.split_inclusive('\n').collect(),
-            after.split_inclusive('\n').collect(),
-        );
+        let old: Vec<&str> = before.split_inclusive('\n').collect();
+        let new: Vec<&str> = after.split_inclusive('\n').collect();
         let same = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
         let tail = old
             .iter()
@@ -47,10 +45,8 @@ impl Shown {
             .take_while(|(a, b)| a == b)
             .count();
         let tail = tail.min(old.len().min(new.len()) - same);
-        let (first, last) = (
-            same.saturating_sub(CONTEXT_LINES),
-            tail.saturating_sub(CONTEXT_LINES),
-        );
+        let first = same.saturating_sub(CONTEXT_LINES);
+        let last = tail.saturating_sub(CONTEXT_LINES);
         let part = |lines: &[&str]| bounded(lines[first..lines.len() - last].concat());
         Self {
             skipped: first,

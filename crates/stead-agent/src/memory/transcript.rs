@@ -69,11 +69,9 @@ pub(super) struct Chunk {
 
 /// What was said after entry `after`, up to entry `upto`. What was rewound was not said.
 pub(super) fn pieces(lines: &[Line], after: u64, upto: u64) -> Vec<Piece> {
-    let (mut pieces, mut tools, mut tainted) = (
-        Vec::<Piece>::new(),
-        BTreeMap::<&str, &str>::new(),
-        None::<u64>,
-    );
+    let mut pieces = Vec::<Piece>::new();
+    let mut tools = BTreeMap::<&str, &str>::new();
+    let mut tainted = None::<u64>;
     for line in lines {
         let seq = line.seq;
         match &line.entry {

@@ -36,7 +36,8 @@ pub struct WorkOptions {
 impl WorkOptions {
     /// Works for at most `limit`.
     pub fn for_at_most(limit: Duration) -> Self {
-        let (hide, rest) = (Duration::from_secs(60), Duration::from_secs(30));
+        let hide = Duration::from_secs(60);
+        let rest = Duration::from_secs(30);
         Self {
             limit,
             hide,
@@ -134,7 +135,8 @@ impl Agent {
     pub fn background(self: &Arc<Self>, owner: Owner) -> Background {
         /// How often it looks for what others put off, or what is due by now.
         const EVERY: Duration = Duration::from_secs(60);
-        let (agent, wake) = (self.clone(), Arc::new(Notify::new()));
+        let agent = self.clone();
+        let wake = Arc::new(Notify::new());
         let woken = wake.clone();
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {

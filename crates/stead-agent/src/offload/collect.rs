@@ -35,10 +35,8 @@ impl Agent {
         &self,
         owner: &Owner,
     ) -> Result<Vec<SessionFolder>, AgentError> {
-        let (runtime, agent) = (
-            &self.workspace().definition.tree.runtime,
-            self.workspace().config().agent(),
-        );
+        let runtime = &self.workspace().definition.tree.runtime;
+        let agent = self.workspace().config().agent();
         let root = offload_folder(runtime, &agent).map_err(VfsError::from)?;
         let entries = match self.outside_tree(owner).list(&root).await {
             Ok(entries) => entries,

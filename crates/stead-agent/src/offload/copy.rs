@@ -14,10 +14,8 @@ pub async fn copy_offloaded(
     to: Arc<dyn Vfs>,
     folder: &VPath,
 ) -> Result<usize, VfsError> {
-    let (from, to) = (
-        Scoped::new(from, folder.clone()),
-        Scoped::new(to, folder.clone()),
-    );
+    let from = Scoped::new(from, folder.clone());
+    let to = Scoped::new(to, folder.clone());
     let mut plan = CopyPlan::new(&from, &to, &|_| Included::Yes).await?;
     // There may be more on the other side, of a part of the session that is not here.
     plan.steps.retain(|step| step.action != CopyAction::Delete);
@@ -47,16 +45,13 @@ impl Session {
             return Ok(entries);
         }
         let place = self.agent.place();
-        let (from, to) = (
-            place.files(&self.owner, &self.id, None),
-            place.files(&fork.owner, &fork.id, None),
-        );
+        let from = place.files(&self.owner, &self.id, None);
+        let to = place.files(&fork.owner, &fork.id, None);
         for name in names {
-            let (source, target) = (moves.from.join(&name), moves.to.join(&name));
-            let (source, target) = (
-                source.map_err(VfsError::from)?,
-                target.map_err(VfsError::from)?,
-            );
+            let source = moves.from.join(&name);
+            let target = moves.to.join(&name);
+            let source = source.map_err(VfsError::from)?;
+            let target = target.map_err(VfsError::from)?;
             match from.read(&source, ReadRange::ALL).await {
                 Ok((data, _)) => drop(to.write(&target, data, Expect::Any).await?),
                 // It is missing there, and so it is here.

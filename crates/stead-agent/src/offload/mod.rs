@@ -64,10 +64,8 @@ pub(crate) fn session_folder(
     workspace: &Workspace,
     session: &SessionId,
 ) -> Result<VPath, VfsError> {
-    let (runtime, agent) = (
-        &workspace.definition.tree.runtime,
-        workspace.config().agent(),
-    );
+    let runtime = &workspace.definition.tree.runtime;
+    let agent = workspace.config().agent();
     Ok(offload_folder(runtime, &agent)?.join(session.as_str())?)
 }
 

@@ -21,7 +21,8 @@ impl Agent {
         // What comes while we read is left as it is written then.
         let started = jiff::Timestamp::now();
         let sessions = self.parts.place.sessions(owner);
-        let (mut made, mut told) = (Vec::new(), BTreeSet::new());
+        let mut made = Vec::new();
+        let mut told = BTreeSet::new();
         for summary in sessions.list().await? {
             let lines = sessions.read(&summary.id).await?;
             made.extend(
@@ -31,7 +32,9 @@ impl Agent {
             );
             told.insert(summary.id.to_string());
         }
-        let (user, form, count) = (owner.user.to_string(), self.usage_form(), made.len());
+        let user = owner.user.to_string();
+        let form = self.usage_form();
+        let count = made.len();
         let (tell, hear) = tokio::sync::oneshot::channel();
         let rewrite = move |lines: Vec<String>| {
             let is_told = |record: &UsageRecord| {

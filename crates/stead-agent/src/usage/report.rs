@@ -77,13 +77,11 @@ pub fn report<'a>(
     period: Period,
     date: impl Fn(jiff::Timestamp) -> Date,
 ) -> (Vec<UsageRow>, UsageRow) {
-    let (mut rows, mut total) = (
-        BTreeMap::new(),
-        UsageRow {
-            key: "total".to_owned(),
-            ..UsageRow::default()
-        },
-    );
+    let mut rows = BTreeMap::new();
+    let mut total = UsageRow {
+        key: "total".to_owned(),
+        ..UsageRow::default()
+    };
     for record in records {
         let day = date(record.at);
         if !period.has(day) {

@@ -308,8 +308,10 @@ fn a_question_that_expired_takes_no_answer_and_counts_as_rejected() {
     block_on(async {
         let agent = agent_in(dir.path(), ALL_WAYS, ONE).await;
         let args = json!({"file_path": "log.txt", "content": "y\n", "mode": "append"});
-        let (run, hash) = (RunId::fresh(), args_hash(&args));
-        let (id, name) = ("call_1".to_owned(), "write_file".to_owned());
+        let run = RunId::fresh();
+        let hash = args_hash(&args);
+        let id = "call_1".to_owned();
+        let name = "write_file".to_owned();
         let call = ToolCall {
             id: id.clone(),
             name,
@@ -399,15 +401,12 @@ fn of_two_who_answer_at_once_one_counts_and_the_other_is_told() {
         let dir = tempfile::tempdir().unwrap();
         block_on(async {
             let asked = parked(&agent_in(dir.path(), ALL_WAYS, ONE).await).await;
-            let (one, two) = (
-                agent_in(dir.path(), ALL_WAYS, ONE).await,
-                agent_in(dir.path(), ALL_WAYS, ONE).await,
-            );
-            let (yes, no) = (
-                [reply(&asked[0], Answer::Yes)],
-                [reply(&asked[0], Answer::no())],
-            );
-            let (mut here, mut there) = (one.session(session("s")), two.session(session("s")));
+            let one = agent_in(dir.path(), ALL_WAYS, ONE).await;
+            let two = agent_in(dir.path(), ALL_WAYS, ONE).await;
+            let yes = [reply(&asked[0], Answer::Yes)];
+            let no = [reply(&asked[0], Answer::no())];
+            let mut here = one.session(session("s"));
+            let mut there = two.session(session("s"));
             let (yes, no) = match round % 2 {
                 0 => tokio::join!(
                     here.answer(&yes, "ann", PATIENT),
@@ -489,7 +488,8 @@ fn always_frees_one_folder_until_it_is_revoked() {
         );
         assert_eq!(agent.grants(agent.owner()).await.unwrap(), answered.granted);
         let outcome = |path: &'static str, name: &'static str| {
-            let (dir, script) = (dir.path().to_owned(), write(path));
+            let dir = dir.path().to_owned();
+            let script = write(path);
             async move {
                 let agent = agent_in(&dir, settings, &script).await;
                 agent

@@ -25,13 +25,12 @@ async fn agent(folder: &Path, place: Arc<dyn Place>) -> Arc<Agent> {
         .await
         .unwrap();
     let model = super::support::model(&FakeModel::start(Vec::new()), stead_testkit::Wire::Chat);
-    let (params, owner, tools, folder) = (
-        Params::default(),
-        Owner::default(),
-        Vec::new(),
-        VPath::root(),
-    );
-    let (memory_model, compactor) = (None, None);
+    let params = Params::default();
+    let owner = Owner::default();
+    let tools = Vec::new();
+    let folder = VPath::root();
+    let memory_model = None;
+    let compactor = None;
     Agent::new(AgentParts {
         workspace,
         model,
@@ -78,7 +77,8 @@ async fn append(folder: &Path, places: Vec<Arc<dyn Place>>) {
 }
 
 async fn append_in(url: &str) {
-    let (folder, namespace) = (template(), DocVersion::fresh().to_string());
+    let folder = template();
+    let namespace = DocVersion::fresh().to_string();
     let mut places: Vec<Arc<dyn Place>> = Vec::new();
     for _ in 0..WRITERS {
         let store = connect(url).await.unwrap();

@@ -63,7 +63,8 @@ fn a_parked_call_is_run_once_when_approved_and_never_when_denied() {
             [ResultStatus::Ok, ResultStatus::Denied, ResultStatus::Denied],
         ),
     ] {
-        let (server, dir) = (server(), tempfile::tempdir().unwrap());
+        let server = server();
+        let dir = tempfile::tempdir().unwrap();
         block_on(async {
             parked(dir.path(), &server).await;
             // Another process takes it up, twice: parking again changes nothing.
@@ -135,7 +136,8 @@ fn a_parked_call_is_run_once_when_approved_and_never_when_denied() {
 // Acceptance: a new input on a parked session
 #[test]
 fn a_new_input_on_a_parked_session_skips_what_waited_and_keeps_the_history_valid() {
-    let (server, dir) = (server(), tempfile::tempdir().unwrap());
+    let server = server();
+    let dir = tempfile::tempdir().unwrap();
     block_on(async {
         let agent = parked(dir.path(), &server).await;
         let report = agent

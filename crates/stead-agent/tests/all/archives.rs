@@ -33,7 +33,8 @@ fn a_conversation_is_kept_once_for_each_point_with_the_times_of_the_journal() {
     block_on(async {
         let model = Arc::new(ScriptedModel::parse("s", script).unwrap());
         let agent = agent(dir.path(), model).await;
-        let (owner, id) = (Owner::default(), session("chat"));
+        let owner = Owner::default();
+        let id = session("chat");
         let keep = || agent.archive(&owner, &id, ArchiveTag::Manual);
         let mut talk = agent.session(id.clone());
         talk.run(text("What is here?"), RunOptions::default())

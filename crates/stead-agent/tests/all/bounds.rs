@@ -203,13 +203,12 @@ fn parallel_calls_meet_and_one_that_fails_leaves_its_siblings_alone() {
 // Acceptance: calls that change something run one after the other, in order
 #[test]
 fn calls_that_change_something_never_overlap() {
-    let (busy, order) = (
-        Arc::new(AtomicUsize::new(0)),
-        Arc::new(Mutex::new(Vec::new())),
-    );
+    let busy = Arc::new(AtomicUsize::new(0));
+    let order = Arc::new(Mutex::new(Vec::new()));
     let log = order.clone();
     let change = TestTool::make("change", Risk::WRITES, move |_, args| {
-        let (busy, log) = (busy.clone(), log.clone());
+        let busy = busy.clone();
+        let log = log.clone();
         async move {
             assert_eq!(busy.fetch_add(1, Ordering::SeqCst), 0, "two at once");
             log.lock().unwrap().push(args["n"].as_u64().unwrap());

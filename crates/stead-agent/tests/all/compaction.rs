@@ -182,10 +182,8 @@ fn two_thousand_steps_fit_a_small_window_and_keep_what_is_pinned() {
                 .map(|line| format!("{:?}", line.entry).len())
                 .sum()
         };
-        let (early, late) = (
-            bytes(500, 1_500),
-            bytes(lines.len() - 1_500, lines.len() - 500),
-        );
+        let early = bytes(500, 1_500);
+        let late = bytes(lines.len() - 1_500, lines.len() - 500);
         assert!(late < early * 5 / 4, "{early} then {late}");
         let (bytes, turns) = *largest.lock().unwrap();
         assert!(
@@ -324,7 +322,8 @@ fn an_overflow_in_any_wording_leads_to_one_compaction_and_a_retry() {
     ];
     in_parallel(&wordings, |&(wire, status, words)| {
         let dir = tempfile::tempdir().unwrap();
-        let (steps, refused) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let steps = AtomicUsize::new(0);
+        let refused = AtomicUsize::new(0);
         let server = FakeModel::start_with(move |request| {
             if request.seen.as_ref().unwrap().tools.is_empty() {
                 return summary();
@@ -523,7 +522,8 @@ fn a_person_compacts_between_runs_and_the_context_says_what_was_wanted() {
             panic!()
         };
         let told = |request: &Recorded| request.seen.as_ref().unwrap().turns.clone();
-        let (last, asked) = (told(last), told(asked));
+        let last = told(last);
+        let asked = told(asked);
         assert_eq!(asked[..last.len()], last[..]);
         let report = chat
             .run(text("question 6"), RunOptions::default())
@@ -545,7 +545,8 @@ fn a_person_compacts_between_runs_and_the_context_says_what_was_wanted() {
 fn a_cheaper_model_summarises_in_pieces_that_fit_it() {
     let dir = tempfile::tempdir().unwrap();
     let largest = Arc::new(AtomicUsize::new(0));
-    let (asked, seen) = (Arc::new(AtomicUsize::new(0)), largest.clone());
+    let asked = Arc::new(AtomicUsize::new(0));
+    let seen = largest.clone();
     let count = asked.clone();
     let cheap = FakeModel::start_with(move |request| {
         count.fetch_add(1, Ordering::SeqCst);

@@ -305,7 +305,8 @@ fn what_takes_too_long_goes_on_in_the_background_and_is_told_once() {
     let dir = workspace();
     let gate = Arc::new(tokio::sync::Notify::new());
     let asked = Arc::new(AtomicUsize::new(0));
-    let (open, count) = (gate.clone(), asked.clone());
+    let open = gate.clone();
+    let count = asked.clone();
     let model = answers(move |task_, said, request| match (task_, said) {
         ("lead", 0) => Says::Calls(vec![(
             "task",
@@ -600,7 +601,8 @@ fn a_thousand_children_in_twenty_waves_leave_nothing_behind() {
         );
         assert!(records(dir.path(), "s").len() <= 101, "records are bounded");
         let held = held.lock().unwrap().clone();
-        let (warm, last) = (held[5], held[20]);
+        let warm = held[5];
+        let last = held[20];
         let growth_kb = last.resident_kb.saturating_sub(warm.resident_kb);
         eprintln!(
             "{} KB after wave 5, {growth_kb} KB more after wave 20",

@@ -298,13 +298,12 @@ fn a_second_kill_while_going_on_is_no_worse_than_the_first() {
 // Acceptance 3
 #[test]
 fn nothing_is_acknowledged_or_begun_before_the_journal_is_synced() {
-    let (server, dir, disk) = (
-        server(),
-        tempfile::tempdir().unwrap(),
-        Arc::new(FaultDisk::counting()),
-    );
+    let server = server();
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(FaultDisk::counting());
     lay_out(dir.path());
-    let (seen, checked) = (disk.clone(), Arc::new(AtomicUsize::new(0)));
+    let seen = disk.clone();
+    let checked = Arc::new(AtomicUsize::new(0));
     let count = checked.clone();
     let listener = Arc::new(move |event: &Event| {
         let changing = |name: &str| name != "read_file";

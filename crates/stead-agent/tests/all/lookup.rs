@@ -595,7 +595,8 @@ async fn answers(
     place: &dyn Place,
     journals: &[(SessionId, Vec<Bytes>)],
 ) -> Vec<Result<Looked, String>> {
-    let (owner, outside) = (Owner::default(), SessionId::outside());
+    let owner = Owner::default();
+    let outside = SessionId::outside();
     let files = Arc::new(LocalVfs::open(folder, Arc::new(OsDisk)).unwrap());
     let workspace = Workspace::open(files, &OpenOptions::default(), &|_| None)
         .await
@@ -655,7 +656,8 @@ async fn answers(
 
 fn assert_same_as_local(name: &str, make: impl AsyncFn(&Path) -> Arc<dyn Place>) {
     let journals = journals();
-    let (one, two) = (template(), template());
+    let one = template();
+    let two = template();
     block_on(async {
         let local = answers(
             one.path(),
@@ -774,7 +776,8 @@ async fn meanings() -> (String, tokio::task::JoinSet<()>) {
     tasks.spawn(async move {
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
-            let (mut request, mut piece) = (String::new(), [0; 4096]);
+            let mut request = String::new();
+            let mut piece = [0; 4096];
             let input = loop {
                 let count = stream.read(&mut piece).await.unwrap();
                 request.push_str(&String::from_utf8_lossy(&piece[..count]));

@@ -237,10 +237,8 @@ fn what_is_long_is_readable_and_not_writable_in_every_layout() {
                 ..OpenOptions::default()
             };
             let workspace = Workspace::open(files, &options, &|_| None).await.unwrap();
-            let (runtime, id) = (
-                workspace.definition.tree.runtime.clone(),
-                workspace.config().agent(),
-            );
+            let runtime = workspace.definition.tree.runtime.clone();
+            let id = workspace.config().agent();
             let folder = offload_folder(&runtime, &id).unwrap().join("s").unwrap();
             let place =
                 LocalPlace::open(dir.path(), id, Arc::new(OsDisk), Redactor::default()).unwrap();
@@ -278,12 +276,16 @@ fn what_is_long_is_readable_and_not_writable_in_every_layout() {
                 .map(|e| e.name)
                 .collect();
             assert_eq!(listed, [file.name()], "{layout}");
-            let (pattern, root) = ("needle-12345$".to_owned(), folder.clone());
+            let pattern = "needle-12345$".to_owned();
+            let root = folder.clone();
             let mode = GrepMode::Content {
                 before: 0,
                 after: 0,
             };
-            let (glob, file_type, syntax, case) = (None, None, Syntax::Regex, Case::Sensitive);
+            let glob = None;
+            let file_type = None;
+            let syntax = Syntax::Regex;
+            let case = Case::Sensitive;
             let query = GrepQuery {
                 pattern,
                 syntax,

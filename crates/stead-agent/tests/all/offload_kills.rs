@@ -119,10 +119,8 @@ fn a_kill_anywhere_while_offloading_leaves_a_valid_session() {
             agent.sessions().flush().await;
         });
     }
-    let (dir, counting) = (
-        tempfile::tempdir().unwrap(),
-        Arc::new(FaultDisk::counting()),
-    );
+    let dir = tempfile::tempdir().unwrap();
+    let counting = Arc::new(FaultDisk::counting());
     block_on(async {
         let agent = agent(dir.path(), counting.clone()).await;
         agent

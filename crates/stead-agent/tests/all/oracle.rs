@@ -351,7 +351,8 @@ impl World {
             None if real.is_empty() => self.nodes.keys().collect(),
             Some(Node::File(_) | Node::Link(_)) | None => return None,
         };
-        let (mut seen, mut left_out) = (Vec::new(), 0);
+        let mut seen = Vec::new();
+        let mut left_out = 0;
         for path in files
             .into_iter()
             .filter(|path| matches!(self.nodes[*path], Node::File(_)))
@@ -393,8 +394,8 @@ fn path_matches(parts: &[&str], names: &[&str]) -> bool {
         }
         (Some(_), None) => false,
         (Some((part, rest)), Some((name, below))) => {
-            let (part, name): (Vec<char>, Vec<char>) =
-                (part.chars().collect(), name.chars().collect());
+            let part: Vec<char> = part.chars().collect();
+            let name: Vec<char> = name.chars().collect();
             name_matches(&part, &name) && path_matches(rest, below)
         }
     }
@@ -409,7 +410,8 @@ fn name_matches(part: &[char], name: &[char]) -> bool {
         (['\\', c, rest @ ..], [d, below @ ..]) => c == d && name_matches(rest, below),
         (['[', rest @ ..], [c, below @ ..]) => {
             let end = 1 + rest.iter().skip(1).position(|c| *c == ']').unwrap();
-            let (class, after) = (&rest[..end], &rest[end + 1..]);
+            let class = &rest[..end];
+            let after = &rest[end + 1..];
             let (negated, class) = if class[0] == '!' {
                 (true, &class[1..])
             } else {
@@ -427,7 +429,9 @@ fn expand(pattern: &str) -> Vec<String> {
     let Some(open) = (0..chars.len()).find(|&at| chars[at] == '{' && is_plain(&chars, at)) else {
         return vec![pattern.to_owned()];
     };
-    let (mut depth, mut cuts, mut close) = (0, vec![open], open);
+    let mut depth = 0;
+    let mut cuts = vec![open];
+    let mut close = open;
     for at in open..chars.len() {
         match chars[at] {
             '{' if is_plain(&chars, at) => depth += 1,
@@ -457,7 +461,8 @@ fn expand(pattern: &str) -> Vec<String> {
 
 /// Neither escaped nor in a class.
 fn is_plain(chars: &[char], at: usize) -> bool {
-    let (mut i, mut in_class) = (0, false);
+    let mut i = 0;
+    let mut in_class = false;
     while i < at {
         match chars[i] {
             '\\' if !in_class => i += 1,

@@ -210,7 +210,8 @@ fn build(root: &Path, nodes: &BTreeMap<String, Node>) {
 }
 
 fn snapshot(root: &Path) -> BTreeMap<String, Node> {
-    let (mut nodes, mut open) = (BTreeMap::new(), vec![String::new()]);
+    let mut nodes = BTreeMap::new();
+    let mut open = vec![String::new()];
     while let Some(directory) = open.pop() {
         for entry in std::fs::read_dir(root.join(&directory)).unwrap().flatten() {
             let path = joined(&directory, entry.file_name().to_str().unwrap());
@@ -297,8 +298,10 @@ struct Access {
 }
 
 fn access(dice: &mut Dice, world: &World) -> Access {
-    let (path, to) = (target(dice, world), target(dice, world));
-    let (p, q) = (spelled(dice, &path), spelled(dice, &to));
+    let path = target(dice, world);
+    let to = target(dice, world);
+    let p = spelled(dice, &path);
+    let q = spelled(dice, &to);
     let read = || vec![Touch::Content(Op::Read, path.clone())];
     let write = || vec![Touch::Content(Op::Write, path.clone())];
     let (tool, args, touches) = match dice.roll(15) {
@@ -373,7 +376,8 @@ fn access(dice: &mut Dice, world: &World) -> Access {
 
 /// The same on the guarded place; an error is what it says.
 async fn directly(guarded: &Guarded, access: &Access) -> Result<(), VfsError> {
-    let (path, to) = (VPath::parse(&access.path)?, VPath::parse(&access.to)?);
+    let path = VPath::parse(&access.path)?;
+    let to = VPath::parse(&access.to)?;
     let bounds = Bounds::new(10, CancellationToken::new());
     let plain = |error: SearchError| match error {
         SearchError::Vfs(error) => error,
@@ -684,7 +688,8 @@ async fn scenario(seed: u64, met: &Met, same_answers: &AtomicUsize) {
 // 3.5
 #[test]
 fn gate_tools_guarded_place_and_oracle_agree_on_every_access() {
-    let (met, same_answers) = (Met::default(), AtomicUsize::new(0));
+    let met = Met::default();
+    let same_answers = AtomicUsize::new(0);
     let seeds: Vec<u64> = (0..SCENARIOS).collect();
     in_parallel(&seeds, |seed| {
         block_on(scenario(*seed, &met, &same_answers))

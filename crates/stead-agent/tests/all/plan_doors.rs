@@ -146,14 +146,12 @@ fn whatever_way_it_comes_nothing_is_changed_before_a_person_agrees() {
     let dir = tempfile::tempdir().unwrap();
     lay_out(dir.path());
     let run = |agent: &Arc<Agent>, input: &'static str, set: Vec<Set>| {
-        let (agent, options) = (
-            agent.clone(),
-            RunOptions {
-                approvals: Approvals::All,
-                set,
-                ..RunOptions::default()
-            },
-        );
+        let agent = agent.clone();
+        let options = RunOptions {
+            approvals: Approvals::All,
+            set,
+            ..RunOptions::default()
+        };
         async move {
             let report = agent
                 .session(session("s"))
@@ -266,7 +264,8 @@ fn one_that_is_at_work_when_planning_begins_is_bound_from_its_next_call_on() {
     )
     .unwrap();
     let begun = Arc::new(tokio::sync::Notify::new());
-    let (tell, hear) = (begun.clone(), begun);
+    let tell = begun.clone();
+    let hear = begun;
     let go = TestTool::make("go", Risk::READS, move |_, _| {
         tell.notify_one();
         async { Ok(Output::text("gone")) }

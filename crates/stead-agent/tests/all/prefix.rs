@@ -99,8 +99,10 @@ fn every_request_begins_with_the_bytes_of_the_one_before_it() {
         let requests = server.requests();
         assert_eq!(requests.len(), RUNS * (STEPS + 1), "{wire:?}");
         for pair in requests.windows(2) {
-            let (before, after) = (&pair[0], &pair[1]);
-            let (earlier, later) = (conversation(before), conversation(after));
+            let before = &pair[0];
+            let after = &pair[1];
+            let earlier = conversation(before);
+            let later = conversation(after);
             let prefix = earlier.strip_suffix(']').unwrap();
             assert!(
                 later.starts_with(prefix),
@@ -127,7 +129,8 @@ fn assert_bytes_extend(before: &Recorded, after: &Recorded) {
             .unwrap()
             .replace(MARK, "")
     };
-    let (earlier, later) = (clean(before), clean(after));
+    let earlier = clean(before);
+    let later = clean(after);
     let common = earlier
         .bytes()
         .zip(later.bytes())

@@ -55,7 +55,8 @@ async fn a_skill_is_loaded_once_and_again_only_after_a_rewind() {
         .into_iter()
         .map(|(_, status, text)| (status, text.contains("The whole body.")))
         .collect();
-    let (ok, denied) = (ResultStatus::Ok, ResultStatus::Denied);
+    let ok = ResultStatus::Ok;
+    let denied = ResultStatus::Denied;
     assert_eq!(
         said,
         [

@@ -51,7 +51,8 @@ async fn agent(
 /// Runs an input, and then whatever waits, as whoever holds the inbox does.
 async fn converse(agent: &Arc<Agent>, inbox: &Arc<Inbox>, options: RunOptions) -> Vec<RunReport> {
     let mut live = agent.session(session("s"));
-    let (mut input, mut reports) = (Some(text("go")), Vec::new());
+    let mut input = Some(text("go"));
+    let mut reports = Vec::new();
     while let Some(content) = input {
         let options = RunOptions {
             inbox: Some(inbox.clone()),
@@ -106,7 +107,8 @@ fn answers(request: &Recorded) -> usize {
 
 /// Hears events, and says something when the first comes that `wants` it.
 fn speaking(inbox: &Arc<Inbox>, words: &'static str, wants: fn(&Event) -> bool) -> RunOptions {
-    let (inbox, spoken) = (inbox.clone(), Mutex::new(false));
+    let inbox = inbox.clone();
+    let spoken = Mutex::new(false);
     let listener = move |event: &Event| {
         if wants(event) && !std::mem::replace(&mut *spoken.lock().unwrap(), true) {
             assert_eq!(inbox.send(text(words)), Sent::Waits);
@@ -130,7 +132,8 @@ fn twenty_steps(mode: QueueMode, wire: Wire) -> Vec<String> {
             .call("note", json!({"n": n})),
         _ => reply().text("done"),
     });
-    let (dir, inbox) = (tempfile::tempdir().unwrap(), inbox(mode));
+    let dir = tempfile::tempdir().unwrap();
+    let inbox = inbox(mode);
     let sender = inbox.clone();
     let look = TestTool::make("look", READS_ALONE, move |cx, args| {
         let inbox = sender.clone();
@@ -200,7 +203,8 @@ fn a_message_during_the_stream_of_the_last_answer_is_heard() {
     for (mode, requests, runs) in table {
         let words = ["first", "second", "third"];
         let server = FakeModel::start(words.iter().map(|word| reply().text(*word)).collect());
-        let (dir, inbox) = (tempfile::tempdir().unwrap(), inbox(mode));
+        let dir = tempfile::tempdir().unwrap();
+        let inbox = inbox(mode);
         block_on(async {
             let agent = agent(dir.path(), &server, Wire::Messages, Vec::new()).await;
             let reports = converse(&agent, &inbox, speaking(&inbox, "more", is_text)).await;
@@ -217,7 +221,8 @@ fn an_interrupted_stream_that_hangs_leaves_nothing_of_its_answer() {
         .call("ls", json!({}))
         .stall_at(900);
     let server = FakeModel::start(vec![half, reply().text("whole")]);
-    let (dir, inbox) = (tempfile::tempdir().unwrap(), inbox(QueueMode::Interrupt));
+    let dir = tempfile::tempdir().unwrap();
+    let inbox = inbox(QueueMode::Interrupt);
     block_on(async {
         let agent = agent(dir.path(), &server, Wire::Messages, Vec::new()).await;
         let reports = converse(&agent, &inbox, speaking(&inbox, "stop", is_text)).await;
@@ -236,7 +241,8 @@ fn an_interrupted_stream_that_hangs_leaves_nothing_of_its_answer() {
 #[test]
 fn what_the_model_cannot_be_asked_about_any_more_is_the_next_input() {
     let server = FakeModel::start(vec![reply().text("first"), reply().text("second")]);
-    let (dir, inbox) = (tempfile::tempdir().unwrap(), inbox(QueueMode::Steer));
+    let dir = tempfile::tempdir().unwrap();
+    let inbox = inbox(QueueMode::Steer);
     std::fs::write(dir.path().join("agent.yaml"), "policy: {max_steps: 1}\n").unwrap();
     block_on(async {
         let agent = agent(dir.path(), &server, Wire::Messages, Vec::new()).await;
@@ -262,7 +268,8 @@ fn what_comes_once_the_answer_is_there_does_not_take_it_back() {
         (QueueMode::Interrupt, answered),
     ] {
         let server = FakeModel::start(vec![reply().text("first"), reply().text("second")]);
-        let (dir, inbox) = (tempfile::tempdir().unwrap(), inbox(mode));
+        let dir = tempfile::tempdir().unwrap();
+        let inbox = inbox(mode);
         block_on(async {
             let agent = agent(dir.path(), &server, Wire::Messages, Vec::new()).await;
             let reports = converse(&agent, &inbox, speaking(&inbox, "more", when)).await;
@@ -288,13 +295,15 @@ fn of_calls_side_by_side_those_that_run_come_to_their_end_and_the_others_are_ski
             .call("note", json!({})),
         _ => reply().text("done"),
     });
-    let (dir, inbox) = (tempfile::tempdir().unwrap(), inbox(QueueMode::Steer));
+    let dir = tempfile::tempdir().unwrap();
+    let inbox = inbox(QueueMode::Steer);
     std::fs::write(
         dir.path().join("agent.yaml"),
         "policy: {parallel_tool_calls: 2}\n",
     )
     .unwrap();
-    let (sender, spoken) = (inbox.clone(), Arc::new(Notify::new()));
+    let sender = inbox.clone();
+    let spoken = Arc::new(Notify::new());
     // Both that run at first are at work when the message comes; each leaves a trace of its intent.
     let work = TestTool::make(
         "work",
@@ -303,7 +312,8 @@ fn of_calls_side_by_side_those_that_run_come_to_their_end_and_the_others_are_ski
             ..Risk::READS
         },
         move |_, args| {
-            let (inbox, spoken) = (sender.clone(), spoken.clone());
+            let inbox = sender.clone();
+            let spoken = spoken.clone();
             async move {
                 match args["n"].as_u64() {
                     Some(1) => {
@@ -340,7 +350,8 @@ fn is_child(request: &Recorded) -> bool {
 // Acceptance 6.6
 #[test]
 fn a_message_is_for_the_run_and_not_for_its_child() {
-    let (dir, inbox) = (tempfile::tempdir().unwrap(), inbox(QueueMode::Steer));
+    let dir = tempfile::tempdir().unwrap();
+    let inbox = inbox(QueueMode::Steer);
     let sender = inbox.clone();
     let order = json!({"agent": "general-purpose", "description": "count", "prompt": "count"});
     let server =
@@ -373,7 +384,8 @@ fn a_message_is_for_the_run_and_not_for_its_child() {
 
 #[test]
 fn who_waits_for_a_child_in_the_background_hears_what_is_said() {
-    let (dir, inbox) = (tempfile::tempdir().unwrap(), inbox(QueueMode::Steer));
+    let dir = tempfile::tempdir().unwrap();
+    let inbox = inbox(QueueMode::Steer);
     let held = gate();
     let child = held.clone();
     let order = json!({"agent": "general-purpose", "description": "c", "prompt": "count", "background": true});
@@ -452,7 +464,8 @@ fn a_message_instead_of_an_answer_skips_what_was_asked_about() {
                 .call("delete_file", json!({"file_path": "c"})),
             _ => reply().text("as you like"),
         });
-        let (dir, inbox) = (tempfile::tempdir().unwrap(), inbox(mode));
+        let dir = tempfile::tempdir().unwrap();
+        let inbox = inbox(mode);
         std::fs::write(
             dir.path().join("agent.yaml"),
             "approvals: {delete_file: true}\n",
@@ -484,11 +497,13 @@ fn what_was_said_is_told_to_listeners_and_guarded_like_an_input() {
                  handler: {type: command, command: 'echo not here >&2; exit 2'}\n";
     for (words, heard) in [("fine words", true), ("forbidden words", false)] {
         let server = FakeModel::start(vec![reply().text("first"), reply().text("second")]);
-        let (dir, inbox) = (tempfile::tempdir().unwrap(), inbox(QueueMode::Steer));
+        let dir = tempfile::tempdir().unwrap();
+        let inbox = inbox(QueueMode::Steer);
         std::fs::create_dir(dir.path().join("hooks")).unwrap();
         std::fs::write(dir.path().join("hooks/guard.yaml"), guard).unwrap();
         let told = Arc::new(Mutex::new(Vec::new()));
-        let (log, speaker) = (told.clone(), speaking(&inbox, words, is_text));
+        let log = told.clone();
+        let speaker = speaking(&inbox, words, is_text);
         let listener = move |event: &Event| {
             (speaker.listener)(event);
             match &event.kind {

@@ -139,7 +139,10 @@ async fn agent_of(
     let place =
         LocalPlace::open(dir, workspace.config().agent(), disk, Redactor::default()).unwrap();
     let place = Arc::new(place);
-    let (owner, folder, memory_model, compactor) = (Owner::default(), VPath::root(), None, None);
+    let owner = Owner::default();
+    let folder = VPath::root();
+    let memory_model = None;
+    let compactor = None;
     Agent::new(AgentParts {
         workspace,
         model,

@@ -106,7 +106,8 @@ impl World {
             .unwrap();
         workspace.definition.config.memory.flush = Some(false);
         let witness = Arc::new(Witness::new(scope, 7));
-        let (model, tools) = (witness.clone(), Vec::new());
+        let model = witness.clone();
+        let tools = Vec::new();
         let params = Params::default();
         let agent = Agent::new(AgentParts {
             workspace,
@@ -162,7 +163,9 @@ impl World {
             let limit = Arc::new(Semaphore::new(AT_ONCE));
             let mut tasks = JoinSet::new();
             for visit in visits {
-                let (agent, limit, tenants) = (self.agent.clone(), limit.clone(), self.tenants);
+                let agent = self.agent.clone();
+                let limit = limit.clone();
+                let tenants = self.tenants;
                 tasks.spawn(async move {
                     let _permit = limit.acquire_owned().await.unwrap();
                     let wait = stead_store::Wait::AtMost(DEADLINE);
@@ -376,7 +379,8 @@ async fn everything_in(
     tenants: [&'static str; 2],
     sessions: usize,
 ) {
-    let (folder, store) = (template(), connect(url).await.unwrap());
+    let folder = template();
+    let store = connect(url).await.unwrap();
     let namespace = DocVersion::fresh().to_string();
     let place = Arc::new(in_store(&store, folder.path(), "main", &namespace, scope));
     everything(folder.path(), place, scope, tenants, sessions).await;
@@ -578,7 +582,8 @@ async fn no_two_meet(place: &dyn Place, tenants: &[String]) {
 // 3.3
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_pair_of_names_is_taken_for_another() {
-    let (folder, store) = (template(), connect("memory:").await.unwrap());
+    let folder = template();
+    let store = connect("memory:").await.unwrap();
     no_two_meet(
         &in_store(&store, folder.path(), "main", "n", IsolationScope::User),
         &names(),
@@ -590,10 +595,8 @@ async fn no_pair_of_names_is_taken_for_another() {
     )
     .await;
     for kind in [Kind::Redis, Kind::Postgres, Kind::Mysql] {
-        let (store, namespace) = (
-            connect(&shared(kind)).await.unwrap(),
-            DocVersion::fresh().to_string(),
-        );
+        let store = connect(&shared(kind)).await.unwrap();
+        let namespace = DocVersion::fresh().to_string();
         no_two_meet(
             &in_store(
                 &store,
@@ -612,7 +615,8 @@ async fn no_pair_of_names_is_taken_for_another() {
 #[tokio::test]
 async fn a_scope_is_shared_with_exactly_those_it_names() {
     for scope in SCOPES {
-        let (folder, store) = (template(), connect("memory:").await.unwrap());
+        let folder = template();
+        let store = connect("memory:").await.unwrap();
         let agents =
             ["main", "other"].map(|agent| in_store(&store, folder.path(), agent, "n", scope));
         let mut all = BTreeMap::new();

@@ -411,7 +411,8 @@ fn an_agent_that_a_session_begins_with_is_not_reminded_and_is_kept() {
                 .all(|summary| summary.id != session("new"))
         );
     });
-    let (one, two) = (("one".to_owned(), 0), ("two".to_owned(), 0));
+    let one = ("one".to_owned(), 0);
+    let two = ("two".to_owned(), 0);
     let builder = || "# Builder".to_owned();
     assert_eq!(
         *asked.lock().unwrap(),

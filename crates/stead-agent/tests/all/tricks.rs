@@ -105,7 +105,9 @@ fn run_all(settings: &str, set: Vec<Set>) -> (usize, usize, usize) {
             .run(text("go"), options)
             .await
             .unwrap();
-        let (mut ran, mut asked, mut denied) = (Vec::new(), 0, 0);
+        let mut ran = Vec::new();
+        let mut asked = 0;
+        let mut denied = 0;
         for line in agent.sessions().read(&session("s")).await.unwrap() {
             match line.entry {
                 Entry::Call(call) => ran.push(call.id),

@@ -260,7 +260,8 @@ fn an_edit_between_turns_is_in_the_next_request_and_all_before_it_stays() {
                     .unwrap()
                     .to_owned()
             };
-            let (before_text, after_text) = (stable(before), stable(after));
+            let before_text = stable(before);
+            let after_text = stable(after);
             assert!(after_text.contains(shows), "{file}: {after_text}");
             let same = before_text
                 .bytes()

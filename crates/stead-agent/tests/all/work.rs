@@ -164,10 +164,8 @@ pub(crate) async fn assert_truthful(agent: &Arc<Agent>, dir: &Path, place: &str)
         .flat_map(|turn| turn.message.calls().cloned().collect::<Vec<_>>());
     for (call, change) in calls.zip(steps().into_iter().flatten()) {
         let now = std::fs::read_to_string(dir.join(change.file)).ok();
-        let (before, after) = (
-            now.as_deref() == change.before,
-            now.as_deref() == change.after,
-        );
+        let before = now.as_deref() == change.before;
+        let after = now.as_deref() == change.after;
         let intents = intents(&lines, &call.id);
         match statuses.get(&call.id) {
             Some(ResultStatus::Ok) => assert!(

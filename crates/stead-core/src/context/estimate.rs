@@ -24,7 +24,9 @@ const PAGE: u64 = 3_000;
 /// Tokens of a text, by script: Latin words are cheap, code and numbers dearer, Chinese characters
 /// one and more each.
 pub fn text_tokens(text: &str) -> u64 {
-    let (mut sum, mut word, mut before) = (0u64, 0u32, ' ');
+    let mut sum = 0u64;
+    let mut word = 0u32;
+    let mut before = ' ';
     for c in text.chars() {
         word = if c.is_ascii_alphanumeric() {
             word + 1
@@ -129,7 +131,8 @@ fn image_tokens(data: &str) -> u64 {
     let Ok(size) = imagesize::blob_size(&head) else {
         return IMAGE;
     };
-    let (width, height) = (size.width as u64, size.height as u64);
+    let width = size.width as u64;
+    let height = size.height as u64;
     let tiles = width.div_ceil(512).saturating_mul(height.div_ceil(512));
     let pixels = width.saturating_mul(height) / 750;
     pixels

@@ -101,7 +101,8 @@ impl SessionState {
     pub fn dropped(&self, view: &View) -> Dropped {
         let now = self.view().cloned().unwrap_or_default();
         let between = |from: u64, to: u64| {
-            let (a, b) = (self.index(from), self.index(to));
+            let a = self.index(from);
+            let b = self.index(to);
             self.turns[a.min(b)..b].iter()
         };
         let is_tool = |turn: &&Turn| matches!(&*turn.message, Message::Tool { .. });
@@ -180,7 +181,8 @@ impl SessionState {
             None => self.turns[index].tokens(),
         };
         let newest = self.newest_step();
-        let (mut at, mut kept) = (self.turns.len(), 0);
+        let mut at = self.turns.len();
+        let mut kept = 0;
         while at > 0 {
             kept += tokens(at - 1);
             if kept > keep && at <= newest {

@@ -332,8 +332,10 @@ proptest! {
 fn the_result_that_the_plan_is_from_is_never_cut_and_an_older_one_is() {
     let mut story = Story::begin("plan");
     for _ in 0..2 {
-        let (n, id) = (story.state.seq, format!("p{}", story.state.seq));
-        let (name, args) = ("plan_exit".to_owned(), json!({}));
+        let n = story.state.seq;
+        let id = format!("p{}", story.state.seq);
+        let name = "plan_exit".to_owned();
+        let args = json!({});
         story.reply(vec![Block::ToolCall(ToolCall {
             id: id.clone(),
             name,

@@ -212,7 +212,8 @@ impl SessionState {
             return Ok(());
         };
         for pending in run.pending.iter_mut().filter(|p| p.call.id == result.id) {
-            let (id, name) = (pending.call.id.clone(), pending.call.name.clone());
+            let id = pending.call.id.clone();
+            let name = pending.call.name.clone();
             let result = ToolResult {
                 id,
                 name,

@@ -264,7 +264,8 @@ fn is_plain(id: &str) -> bool {
 }
 
 pub(crate) fn sum(total: Option<Usd>, part: Option<Usd>) -> Option<Usd> {
-    let (mut total, part) = (total?, part?);
+    let mut total = total?;
+    let part = part?;
     total += part;
     Some(total)
 }

@@ -50,7 +50,8 @@ async fn server(fixed: Option<(u16, &'static str)>) -> Server {
 
 /// A request, whole.
 async fn request(stream: &mut tokio::net::TcpStream) -> String {
-    let (mut bytes, mut piece) = (Vec::new(), [0; 4096]);
+    let mut bytes = Vec::new();
+    let mut piece = [0; 4096];
     loop {
         let count = stream.read(&mut piece).await.unwrap();
         bytes.extend_from_slice(&piece[..count]);

@@ -473,10 +473,8 @@ async fn an_endpoint_is_asked_about_its_model_in_its_own_wording() {
     let none = || plain("404 Not Found", "{}");
     let ok = |body: &str| plain("200 OK", body);
     let list = r#"{"data":[{"id":"m","max_model_len":32768},{"id":"n"}]}"#;
-    let (show, props) = (
-        r#"{"model_info":{"qwen3.context_length":40960}}"#,
-        r#"{"default_generation_settings":{"n_ctx":16384}}"#,
-    );
+    let show = r#"{"model_info":{"qwen3.context_length":40960}}"#;
+    let props = r#"{"default_generation_settings":{"n_ctx":16384}}"#;
     type Case<'a> = (&'a str, &'a str, Vec<Vec<Act>>, Option<u64>, &'a [&'a str]);
     let table: [Case<'_>; 9] = [
         (

@@ -54,7 +54,9 @@ impl Fingerprint {
         let at = self.common(asked);
         match (self.messages.get(at), asked.messages.get(at)) {
             (Some(was), Some(is)) => {
-                let (number, was, is) = (at + 1, role(was), role(is));
+                let number = at + 1;
+                let was = role(was);
+                let is = role(is);
                 if was == is {
                     format!("message {number} ({is}) is not the recorded one")
                 } else {

@@ -150,7 +150,8 @@ impl EncodedHead {
             messages,
             ..
         } = request;
-        let (model, bare) = (wire.model().to_owned(), messages.is_empty());
+        let model = wire.model().to_owned();
+        let bare = messages.is_empty();
         Self {
             model,
             bare,

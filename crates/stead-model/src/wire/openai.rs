@@ -149,7 +149,9 @@ impl Wire for OpenAi {
 
 impl OpenAi {
     fn assistant<'a>(&self, content: &'a [Block]) -> Said<'a> {
-        let (mut texts, mut thoughts, mut calls) = (Vec::new(), Vec::new(), Vec::new());
+        let mut texts = Vec::new();
+        let mut thoughts = Vec::new();
+        let mut calls = Vec::new();
         for block in content {
             match block {
                 Block::Text { text } if text.is_empty() => {}
@@ -260,7 +262,8 @@ fn tool(results: &[ToolResult]) -> Vec<Said<'_>> {
     let mut said = Vec::with_capacity(results.len());
     let mut shown: Vec<Part<'_>> = Vec::new();
     for result in results {
-        let (mut texts, mut media) = (Vec::new(), Vec::new());
+        let mut texts = Vec::new();
+        let mut media = Vec::new();
         for part in result.content.iter().filter_map(part) {
             match part {
                 Part::Text { text } => texts.push(text),

@@ -31,7 +31,9 @@ fn wires() -> [Box<dyn Wire>; 4] {
 
 /// Reads a stream that arrives in `pieces`: the deltas, and how it ended.
 pub(super) fn read(wire: &dyn Wire, pieces: &[&[u8]]) -> (Vec<Delta>, Result<(), ModelError>) {
-    let (mut parser, mut decoder, mut deltas) = (SseParser::default(), wire.decoder(), Vec::new());
+    let mut parser = SseParser::default();
+    let mut decoder = wire.decoder();
+    let mut deltas = Vec::new();
     let mut sink = |event: &str, data: &str| decoder.push(event, data, &mut deltas);
     let pushed = pieces
         .iter()

@@ -92,7 +92,8 @@ async fn nothing_is_left_of_a_command_whatever_it_starts() {
         ),
     ];
     for (case, script, expected) in cases {
-        let (dir, trace) = (tempfile::tempdir().unwrap(), trace());
+        let dir = tempfile::tempdir().unwrap();
+        let trace = trace();
         let exec = traced(&format!("{GROUP}; {script}"), dir.path(), &trace);
         let limit = if expected == Ended::TimedOut {
             Duration::from_millis(700)
@@ -124,7 +125,8 @@ async fn nothing_is_left_of_a_command_whatever_it_starts() {
 #[tokio::test]
 async fn a_cancelled_command_is_asked_to_end_and_a_forgotten_one_is_killed() {
     let script = "trap 'echo > goodbye; exit' TERM; setsid sh -c 'touch up; sleep 1000' & while :; do sleep 0.02; done";
-    let (dir, trace) = (tempfile::tempdir().unwrap(), trace());
+    let dir = tempfile::tempdir().unwrap();
+    let trace = trace();
     let cancel = CancellationToken::new();
     let work = run(traced(script, dir.path(), &trace).until(cancel.clone()));
     let ((ended, _), ()) = tokio::join!(work, async {

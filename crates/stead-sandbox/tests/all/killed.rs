@@ -36,7 +36,8 @@ fn nothing_outlives_a_process_that_is_killed() {
         ),
     ];
     for (case, script) in cases {
-        let (dir, trace) = (tempfile::tempdir().unwrap(), trace());
+        let dir = tempfile::tempdir().unwrap();
+        let trace = trace();
         let told = [
             ("script", script.as_str()),
             ("dir", dir.path().to_str().unwrap()),

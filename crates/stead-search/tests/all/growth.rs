@@ -119,7 +119,8 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let lines: Vec<Line> = texts.iter().zip(1..).map(|(text, place)| Line::note(place, text)).collect();
-            let (grown, whole) = (Index::in_memory().await.unwrap(), Index::in_memory().await.unwrap());
+            let grown = Index::in_memory().await.unwrap();
+            let whole = Index::in_memory().await.unwrap();
             let source = memory("a.md");
             whole.sync(&source, "end", &lines).await.unwrap();
             grown.sync(&source, "0", &[]).await.unwrap();
@@ -127,7 +128,8 @@ proptest! {
             cuts.sort_unstable();
             let mut known = 0;
             for (step, cut) in cuts.into_iter().enumerate() {
-                let (from, to) = (step.to_string(), (step + 1).to_string());
+                let from = step.to_string();
+                let to = (step + 1).to_string();
                 assert_eq!(grown.append(&source, &from, &to, &lines[known..cut]).await.unwrap(), Appended::Added);
                 known = cut;
             }

@@ -28,7 +28,10 @@ async fn the_corpus_is_found_in_english_chinese_japanese_korean_and_code() {
             .await
             .unwrap();
     }
-    let (mut wanted, mut hit, mut first, mut missed) = (0, 0, 0, Vec::new());
+    let mut wanted = 0;
+    let mut hit = 0;
+    let mut first = 0;
+    let mut missed = Vec::new();
     let queries: Vec<_> = rows(QUERIES).collect();
     for (query, ids) in &queries {
         let found = index.search(&Query::new(*query).limit(5)).await.unwrap();
@@ -56,10 +59,8 @@ async fn the_corpus_is_found_in_english_chinese_japanese_korean_and_code() {
         documents.len(),
         queries.len()
     );
-    let (recall, top) = (
-        hit as f64 / wanted as f64,
-        first as f64 / queries.len() as f64,
-    );
+    let recall = hit as f64 / wanted as f64;
+    let top = first as f64 / queries.len() as f64;
     println!(
         "recall@5 {recall:.3}, first {top:.3}\n{}",
         missed.join("\n")

@@ -138,7 +138,8 @@ impl ChangeLog for FileChanges {
             let recorded = if bytes <= WRITTEN_HERE_BYTES {
                 self.record_now(run, line, &images)
             } else {
-                let (changes, run) = (self.clone(), run.clone());
+                let changes = self.clone();
+                let run = run.clone();
                 let task =
                     tokio::task::spawn_blocking(move || changes.record_now(&run, line, &images));
                 task.await

@@ -41,7 +41,8 @@ impl Documents for FileStore {
         after: Option<&'a str>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Listed>, StoreError>> {
-        let (prefix, after) = (prefix.to_owned(), after.map(str::to_owned));
+        let prefix = prefix.to_owned();
+        let after = after.map(str::to_owned);
         Box::pin(self.read(space, move |folder| {
             let mut found = Vec::new();
             for name in folder.names(Part::Documents)? {
@@ -117,7 +118,8 @@ fn check(folder: &Folder, change: &Change) -> Result<(), StoreError> {
 
 /// Makes changes that are known to be right.
 fn make(folder: &Folder, changes: Vec<Change>) -> Result<(), StoreError> {
-    let (mut moves, mut removals) = (Vec::new(), Vec::new());
+    let mut moves = Vec::new();
+    let mut removals = Vec::new();
     for change in changes {
         match change {
             Change::Put { key, document, .. } => {

@@ -35,7 +35,9 @@ impl Journals for FileStore {
         lines: &'a [Bytes],
         fence: &'a Fence,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        let (journal, lines, fence) = (journal.to_owned(), lines.to_vec(), fence.clone());
+        let journal = journal.to_owned();
+        let lines = lines.to_vec();
+        let fence = fence.clone();
         Box::pin(async move {
             check_lines(&self.place, &lines)?;
             self.write(space, move |folder| {
@@ -111,7 +113,8 @@ impl Journals for FileStore {
         journal: &'a str,
         fence: &'a Fence,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        let (journal, fence) = (journal.to_owned(), fence.clone());
+        let journal = journal.to_owned();
+        let fence = fence.clone();
         Box::pin(self.write(space, move |folder| {
             check_fence(folder, &fence)?;
             let stem = names::of_key(&journal);

@@ -16,7 +16,8 @@ impl Leases for FileStore {
         ttl: Duration,
         claim: Claim,
     ) -> BoxFuture<'a, Result<Acquired, StoreError>> {
-        let (name, holder) = (name.to_owned(), holder.to_owned());
+        let name = name.to_owned();
+        let holder = holder.to_owned();
         Box::pin(self.write(space, move |folder| {
             let mut grant = read(folder, &name)?.unwrap_or_else(|| Grant::new(&name));
             let acquired = grant.acquire(now_ms(), &holder, ttl, claim);

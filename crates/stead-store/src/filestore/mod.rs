@@ -48,7 +48,8 @@ impl FileStore {
         space: &Space,
         act: impl FnOnce(&Folder) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let (disk, path) = (self.disk.clone(), self.root.join(names::of_space(space)));
+        let disk = self.disk.clone();
+        let path = self.root.join(names::of_space(space));
         self.apart(move || act(&Folder::make(&disk, &path)?)).await
     }
 
@@ -58,7 +59,8 @@ impl FileStore {
         space: &Space,
         act: impl FnOnce(&Folder) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let (disk, path) = (self.disk.clone(), self.root.join(names::of_space(space)));
+        let disk = self.disk.clone();
+        let path = self.root.join(names::of_space(space));
         self.apart(move || {
             Folder::open(&disk, &path)?.map_or_else(|| Ok(T::default()), |folder| act(&folder))
         })

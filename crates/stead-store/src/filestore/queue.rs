@@ -100,7 +100,8 @@ impl Queue for FileStore {
         after: Option<&'a str>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Dead>, StoreError>> {
-        let (queue, after) = (queue.to_owned(), after.map(str::to_owned));
+        let queue = queue.to_owned();
+        let after = after.map(str::to_owned);
         Box::pin(self.read(space, move |folder| {
             let jobs = read(folder, &queue)?;
             let dead = jobs.dead(after.as_deref()).take(limit).map(|(id, buried)| {
@@ -124,7 +125,9 @@ impl FileStore {
         claimed: &Claimed,
         settle: Settle,
     ) -> Result<bool, StoreError> {
-        let (queue, id, attempt) = (queue.to_owned(), claimed.id.clone(), claimed.attempt);
+        let queue = queue.to_owned();
+        let id = claimed.id.clone();
+        let attempt = claimed.attempt;
         self.read(space, move |folder| {
             let mut jobs = read(folder, &queue)?;
             if !jobs.settle(now_ms(), &id, attempt, &settle) {

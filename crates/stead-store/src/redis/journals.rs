@@ -97,7 +97,9 @@ impl Journals for RedisStore {
 
 fn named_tail(reply: &mut Reply) -> Result<(String, Tail), StoreError> {
     let name = reply.text()?;
-    let (seq, bytes, updated_ms) = (reply.number()?, reply.number()?, reply.number()?);
+    let seq = reply.number()?;
+    let bytes = reply.number()?;
+    let updated_ms = reply.number()?;
     Ok((
         name,
         Tail {

@@ -110,7 +110,8 @@ impl Queue for RedisStore {
                 .await?;
             let mut dead = Vec::new();
             while !reply.is_done() {
-                let (id, payload) = (reply.text()?, reply.bytes()?);
+                let id = reply.text()?;
+                let payload = reply.bytes()?;
                 dead.push(Dead {
                     id,
                     payload,

@@ -40,10 +40,12 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_hundred_waiters_share_a_few_syncs() {
-        let (group, syncs) = (Arc::new(GroupSync::default()), Arc::new(AtomicU64::new(0)));
+        let group = Arc::new(GroupSync::default());
+        let syncs = Arc::new(AtomicU64::new(0));
         let mut tasks = tokio::task::JoinSet::new();
         for _ in 0..100 {
-            let (group, syncs) = (group.clone(), syncs.clone());
+            let group = group.clone();
+            let syncs = syncs.clone();
             tasks.spawn(async move {
                 let slow = move || {
                     syncs.fetch_add(1, Ordering::SeqCst);

@@ -190,7 +190,8 @@ impl FileWriter {
 
     /// Makes what was written last; the name of a file that was just made, too.
     async fn sync(&mut self) -> std::io::Result<()> {
-        let (disk, file) = (self.disk.clone(), self.file.clone());
+        let disk = self.disk.clone();
+        let file = self.file.clone();
         let content = async {
             tokio::task::spawn_blocking(move || disk.sync(&file))
                 .await

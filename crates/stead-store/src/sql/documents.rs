@@ -379,7 +379,8 @@ impl Commit<'_> {
     /// say why.
     async fn in_one_statement(&self) -> Result<Option<()>, Fault> {
         let dialect = self.store.dialect;
-        let (share, overwrite) = (dialect.for_share(), dialect.or_overwrite_document());
+        let share = dialect.for_share();
+        let overwrite = dialect.or_overwrite_document();
         let space = self.space.as_str();
         let mut touched = self.plan.touched.iter();
         let (Some((key, touch)), second) = (touched.next(), touched.next()) else {

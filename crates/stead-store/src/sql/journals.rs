@@ -182,10 +182,8 @@ impl SqlStore {
                    WHERE b.journal = (SELECT id FROM stead_journals WHERE space = ? AND journal = ?) \
                    AND b.seq = ?), 0)) ORDER BY seq";
         let statement = || {
-            let (space, end) = (
-                space.as_str(),
-                from.saturating_add(LINES_PER_STATEMENT as i64),
-            );
+            let space = space.as_str();
+            let end = from.saturating_add(LINES_PER_STATEMENT as i64);
             let statement = Statement::new(sql)
                 .bytes(space)
                 .bytes(journal)
@@ -364,7 +362,8 @@ impl Append<'_> {
                 ("new.seq", "new.more", "new.line", table)
             }
         };
-        let (now, lock) = (dialect.now(), dialect.for_share_of("f", "h"));
+        let now = dialect.now();
+        let lock = dialect.for_share_of("f", "h");
         let sql = format!(
             "INSERT INTO stead_lines (journal, seq, upto, at_ms, line) \
              SELECT h.id, {seq}, b.upto + {more}, {now}, {line} \
@@ -372,8 +371,10 @@ impl Append<'_> {
              WHERE f.space = ? AND f.name = ? AND f.token = ? AND h.space = ? AND h.journal = ? \
              AND b.journal = h.id AND b.seq = ?{lock}"
         );
-        let (space, after) = (self.space.as_str(), seq_of(self.after));
-        let (mut seq, mut more) = (after, 0);
+        let space = self.space.as_str();
+        let after = seq_of(self.after);
+        let mut seq = after;
+        let mut more = 0;
         let statement = self.lines.iter().fold(Statement::new(sql), |s, line| {
             seq = seq.saturating_add(1);
             more += counted(line);

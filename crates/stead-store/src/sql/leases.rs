@@ -100,7 +100,8 @@ impl SqlStore {
         space: &Space,
         ask: &Ask<'_>,
     ) -> Result<Acquired, Fault> {
-        let (now, lock) = (self.dialect.now(), self.dialect.for_update());
+        let now = self.dialect.now();
+        let lock = self.dialect.for_update();
         let sql = format!(
             "SELECT token, expires_ms, {now}, holder FROM stead_leases WHERE space = ? AND name = ?{lock}"
         );

@@ -197,7 +197,8 @@ impl Queue for SqlStore {
             let limit = i64::try_from(limit).unwrap_or(i64::MAX);
             let statement = || Statement::new(sql).bytes(space.as_str()).bytes(queue).int(DEAD).int(after).int(limit);
             let dead = self.read(statement).await?.rows.into_iter().map(|mut row| {
-                let (id, attempts) = (shown(row.int(0)?), attempts_of(&row, 2)?);
+                let id = shown(row.int(0)?);
+                let attempts = attempts_of(&row, 2)?;
                 Ok(Dead { id, payload: row.bytes(1)?.into(), attempts, reason: row.text(3)? })
             });
             dead.collect::<Result<_, Fault>>().map_err(|fault| self.give_up(fault))
@@ -353,7 +354,8 @@ struct Add<'a> {
 impl Add<'_> {
     async fn attempt(&self, earlier: Earlier) -> Result<Enqueued, Fault> {
         let dialect = self.store.dialect;
-        let (now, returning) = (dialect.now(), dialect.returning_id());
+        let now = dialect.now();
+        let returning = dialect.returning_id();
         let sql = format!(
             "INSERT INTO stead_jobs (space, queue, dedup, state, due_ms, attempts, max_attempts, ended_ms, grip, \
              payload, reason) VALUES (?, ?, ?, {READY}, {now} + ?, 0, ?, 0, ?, ?, ?){returning}"
@@ -400,7 +402,10 @@ impl Add<'_> {
             .await?
             .first()
             .ok_or_else(again)?;
-        let (id, state, ended_ms, now_ms) = (row.int(0)?, row.int(1)?, row.int(2)?, row.int(3)?);
+        let id = row.int(0)?;
+        let state = row.int(1)?;
+        let ended_ms = row.int(2)?;
+        let now_ms = row.int(3)?;
         let is_mine = self.job.dedup.is_none() || row.bytes(4)? == self.grip;
         if earlier == Earlier::Unknown && is_mine {
             return Ok(Enqueued::New(shown(id)));
@@ -512,7 +517,8 @@ impl Take<'_> {
     /// at.
     fn due(&self, columns: &str) -> String {
         let dialect = self.store.dialect;
-        let (now, lock) = (dialect.now(), dialect.for_update_of_free());
+        let now = dialect.now();
+        let lock = dialect.for_update_of_free();
         format!(
             "SELECT {columns} FROM stead_jobs WHERE space = ? AND queue = ? AND state = {READY} AND due_ms <= {now} \
              ORDER BY due_ms, id LIMIT 1{lock}"
@@ -522,7 +528,8 @@ impl Take<'_> {
     /// Delivers a job, or buries it if it was delivered often enough. Attempts come last: MySQL's
     /// later parts see what its earlier ones set.
     fn set(&self) -> String {
-        let (now, over) = (self.store.dialect.now(), "attempts >= max_attempts");
+        let now = self.store.dialect.now();
+        let over = "attempts >= max_attempts";
         format!(
             "UPDATE stead_jobs SET state = CASE WHEN {over} THEN {DEAD} ELSE {READY} END, \
              due_ms = CASE WHEN {over} THEN 0 ELSE {now} + ? END, \

@@ -180,16 +180,12 @@ fn migration(dialect: Dialect, version: i64) -> Vec<String> {
 }
 
 fn first_tables(dialect: Dialect) -> Vec<String> {
-    let (space, name) = (
-        dialect.short_bytes(MAX_SPACE_BYTES),
-        dialect.short_bytes(MAX_KEY_BYTES),
-    );
-    let (short, bytes, id, options) = (
-        dialect.short_bytes(64),
-        dialect.bytes(),
-        dialect.id(),
-        dialect.table_options(),
-    );
+    let space = dialect.short_bytes(MAX_SPACE_BYTES);
+    let name = dialect.short_bytes(MAX_KEY_BYTES);
+    let short = dialect.short_bytes(64);
+    let bytes = dialect.bytes();
+    let id = dialect.id();
+    let options = dialect.table_options();
     let table = |name: &str, columns: &str| {
         format!("CREATE TABLE IF NOT EXISTS {name} ({columns}){options}")
     };

@@ -106,7 +106,8 @@ async fn a_session_goes_on_elsewhere_and_is_listed_and_removed() {
 async fn a_living_writer_keeps_others_out_and_an_overtaken_one_is_fenced_off() {
     for store in stores().await {
         let space = fresh_space();
-        let (here, there) = (sessions(&store, &space), sessions(&store, &space));
+        let here = sessions(&store, &space);
+        let there = sessions(&store, &space);
         let mut first = here.create(&id("s"), None).await.unwrap();
         let begun = Instant::now();
         let refused = there.open(&id("s"), None, Wait::No).await;

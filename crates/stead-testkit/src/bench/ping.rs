@@ -76,7 +76,8 @@ async fn client(load: Load, end: Instant) -> io::Result<Vec<u64>> {
 
     let mut socket = TcpStream::connect(("127.0.0.1", load.port)).await?;
     socket.set_nodelay(true)?;
-    let (mut trips_ns, mut buffer) = (Vec::new(), Vec::with_capacity(8 * 1024));
+    let mut trips_ns = Vec::new();
+    let mut buffer = Vec::with_capacity(8 * 1024);
     while Instant::now() < end {
         let sent_ns = monotonic_ns();
         socket.write_all(&request).await?;

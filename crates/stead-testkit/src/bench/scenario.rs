@@ -130,10 +130,8 @@ pub(super) fn mode(wire: Wire, target: &str, body: &[u8]) -> Mode {
 /// body are searched, which are longer than any list of tools.
 fn is_set(body: &[u8], key: &[u8]) -> bool {
     const END_BYTES: usize = 64 * 1024;
-    let (head, tail) = (
-        &body[..body.len().min(END_BYTES)],
-        &body[body.len().saturating_sub(END_BYTES)..],
-    );
+    let head = &body[..body.len().min(END_BYTES)];
+    let tail = &body[body.len().saturating_sub(END_BYTES)..];
     let value = |part: &[u8]| {
         memmem::find(part, key).map(|at| {
             part[at + key.len()..]

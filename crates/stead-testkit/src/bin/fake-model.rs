@@ -44,8 +44,13 @@ fn main() -> std::io::Result<()> {
 }
 
 fn parse(mut args: impl Iterator<Item = String>) -> Job {
-    let (mut port, mut delay_ms, mut pinged) = (DEFAULT_PORT, 0, None);
-    let (mut connections, mut body_kb, mut seconds, mut mode) = (1, 10, 2, Mode::Whole);
+    let mut port = DEFAULT_PORT;
+    let mut delay_ms = 0;
+    let mut pinged = None;
+    let mut connections = 1;
+    let mut body_kb = 10;
+    let mut seconds = 2;
+    let mut mode = Mode::Whole;
     while let Some(option) = args.next() {
         let mut number = || -> u64 {
             let value = args

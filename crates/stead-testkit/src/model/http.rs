@@ -60,10 +60,8 @@ pub(crate) async fn read(
     let head = String::from_utf8_lossy(&buffer.split_to(head_len)).into_owned();
     let mut lines = head.split("\r\n").filter(|line| !line.is_empty());
     let mut first = lines.next().unwrap_or_default().split(' ');
-    let (method, target) = (
-        first.next().unwrap_or_default().to_owned(),
-        first.next().unwrap_or_default().to_owned(),
-    );
+    let method = first.next().unwrap_or_default().to_owned();
+    let target = first.next().unwrap_or_default().to_owned();
     let split = |line: &str| {
         line.split_once(':')
             .map(|(name, value)| (name.to_owned(), value.trim().to_owned()))

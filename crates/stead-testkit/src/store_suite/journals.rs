@@ -327,7 +327,8 @@ async fn racing_appenders_make_one_line_of_history(cx: Cx) {
     // One fence for all of them: only `after` keeps them apart.
     let fence = cx.fence("l", "one", LONG).await;
     race(APPENDERS, |n| {
-        let (cx, fence) = (cx.clone(), fence.clone());
+        let cx = cx.clone();
+        let fence = fence.clone();
         async move {
             let mut made = 0;
             while made < EACH {

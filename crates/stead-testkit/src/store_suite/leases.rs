@@ -291,7 +291,8 @@ async fn work_under_leases_never_overlaps(cx: Cx) {
     use std::sync::atomic::{AtomicUsize, Ordering};
     let inside = Arc::new(AtomicUsize::new(0));
     let tokens = race(6, |n| {
-        let (cx, inside) = (cx.clone(), inside.clone());
+        let cx = cx.clone();
+        let inside = inside.clone();
         async move {
             let mut tokens = Vec::new();
             while tokens.len() < 4 {

@@ -33,7 +33,8 @@ type Oracle = BTreeMap<String, Document>;
 async fn random_operations_are_as_in_a_map(cx: Cx) {
     let mut dice = Dice(SEED);
     let mut oracle = Oracle::new();
-    let (mut made, mut refused) = (0, 0);
+    let mut made = 0;
+    let mut refused = 0;
     for step in 0..STEPS {
         match dice.below(10) {
             0 => {

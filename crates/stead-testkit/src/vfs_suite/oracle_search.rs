@@ -233,13 +233,14 @@ fn relative<'a>(root: &str, path: &'a str) -> &'a str {
 /// Globs by trying everything: braces are written out, then characters are compared from the left.
 fn matches(pattern: &str, path: &str) -> bool {
     if let Some((open, close)) = pattern.find('{').zip(pattern.find('}')) {
-        let (head, tail) = (&pattern[..open], &pattern[close + 1..]);
+        let head = &pattern[..open];
+        let tail = &pattern[close + 1..];
         return pattern[open + 1..close]
             .split(',')
             .any(|choice| matches(&format!("{head}{choice}{tail}"), path));
     }
-    let (pattern, path): (Vec<char>, Vec<char>) =
-        (pattern.chars().collect(), path.chars().collect());
+    let pattern: Vec<char> = pattern.chars().collect();
+    let path: Vec<char> = path.chars().collect();
     step(&pattern, &path, true)
 }
 

@@ -57,7 +57,8 @@ async fn one_creator_wins(place: &Handles<'_>, creators: usize) {
         let path = p(&format!("race{round}/new/file"));
         let mut tasks = JoinSet::new();
         for creator in 0..creators {
-            let (vfs, path) = (place.of(creator), path.clone());
+            let vfs = place.of(creator);
+            let path = path.clone();
             tasks.spawn(async move {
                 (
                     creator,
@@ -84,7 +85,8 @@ async fn one_creator_wins(place: &Handles<'_>, creators: usize) {
 
 /// All have read the same; one may write, and the others are told.
 async fn one_editor_of_a_version_wins(place: &Handles<'_>, editors: usize) {
-    let (vfs, path) = (place.any(), p("edited"));
+    let vfs = place.any();
+    let path = p("edited");
     let mut version = vfs
         .write(&path, "nobody".into(), Expect::Absent)
         .await
@@ -92,11 +94,9 @@ async fn one_editor_of_a_version_wins(place: &Handles<'_>, editors: usize) {
     for round in 0..3 {
         let mut tasks = JoinSet::new();
         for editor in 0..editors {
-            let (vfs, path, expect) = (
-                place.of(editor),
-                path.clone(),
-                Expect::Version(version.clone()),
-            );
+            let vfs = place.of(editor);
+            let path = path.clone();
+            let expect = Expect::Version(version.clone());
             tasks.spawn(async move {
                 let content = format!("{round}.{editor}");
                 vfs.write(&path, content.clone().into(), expect)
@@ -215,7 +215,8 @@ async fn creators_in_one_directory_do_not_disturb_each_other(place: &Handles<'_>
 async fn no_content_is_torn(place: &Handles<'_>, rounds: usize) {
     let sizes = [1_500_000, 10, 700_000, 0];
     let content = |round: usize| vec![b'a' + (round % 26) as u8; sizes[round % sizes.len()]];
-    let (vfs, reader_vfs) = (place.any(), place.of(0));
+    let vfs = place.any();
+    let reader_vfs = place.of(0);
     vfs.write(&p("large"), content(0).into(), Expect::Absent)
         .await
         .unwrap();

@@ -192,10 +192,8 @@ fn random(rng: &mut Rng, oracle: &Oracle) -> Op {
             }
         }
         30..38 => {
-            let (offset, len) = (
-                [0, 1, 7, 100_000, 600_000][rng.below(5)],
-                [0, 5, 70_000, u64::MAX][rng.below(4)],
-            );
+            let offset = [0, 1, 7, 100_000, 600_000][rng.below(5)];
+            let len = [0, 5, 70_000, u64::MAX][rng.below(4)];
             Op::Read {
                 path: path(rng, oracle),
                 offset,

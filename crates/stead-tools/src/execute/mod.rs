@@ -142,7 +142,8 @@ impl Execute {
     /// How many seconds the call may take, if it can be made at all.
     fn checked(&self, args: &ExecuteArgs) -> Result<u64, ToolError> {
         let tell = |text: String| Err(ToolError::Tell(text));
-        let (seconds, most) = (self.seconds(args), self.most_seconds());
+        let seconds = self.seconds(args);
+        let most = self.most_seconds();
         if args.command.trim().is_empty() {
             return tell("the command is empty".to_owned());
         }

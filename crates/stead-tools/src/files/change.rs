@@ -91,7 +91,8 @@ impl TypedTool for MoveFile {
     }
 
     async fn preview(&self, files: &dyn Vfs, args: MoveArgs) -> Option<String> {
-        let (from, to) = (VPath::parse(&args.from).ok()?, VPath::parse(&args.to).ok()?);
+        let from = VPath::parse(&args.from).ok()?;
+        let to = VPath::parse(&args.to).ok()?;
         let line = format!("rename from {from}\nrename to {to}\n");
         Some(
             match (Now::at(files, &from).await, Now::at(files, &to).await) {
@@ -103,7 +104,8 @@ impl TypedTool for MoveFile {
     }
 
     async fn call(&self, cx: &ToolCx, args: MoveArgs) -> Result<Output, ToolError> {
-        let (from, to) = (path(&args.from)?, path(&args.to)?);
+        let from = path(&args.from)?;
+        let to = path(&args.to)?;
         match cx.vfs.rename(&from, &to).await {
             Ok(()) => {}
             Err(VfsError::Exists(path)) => {

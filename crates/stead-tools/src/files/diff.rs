@@ -70,8 +70,10 @@ pub(super) fn diff(path: &VPath, before: Option<&str>, after: Option<&str>) -> S
     let name = |side: &str, text: Option<&str>| {
         text.map_or("/dev/null".to_owned(), |_| format!("{side}/{path}"))
     };
-    let (old, new) = (name("a", before), name("b", after));
-    let (before, after) = (before.unwrap_or(""), after.unwrap_or(""));
+    let old = name("a", before);
+    let new = name("b", after);
+    let before = before.unwrap_or("");
+    let after = after.unwrap_or("");
     if before == after {
         return format!("--- {old}\n+++ {new}\n(no line changes)\n");
     }

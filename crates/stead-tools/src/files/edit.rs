@@ -232,7 +232,8 @@ impl<'a> Edit<'a> {
             return Err(Refusal::Same);
         }
         for translation in translations(content, old, new) {
-            let (old, new) = (translation.apply(old), translation.apply(new));
+            let old = translation.apply(old);
+            let new = translation.apply(new);
             let places: Vec<usize> = memmem::find_iter(content, old.as_bytes()).collect();
             match (places.as_slice(), which) {
                 ([], _) => {}

@@ -134,7 +134,8 @@ fn show(surface: Surface, path: &VPath, window: &Lines, offset: u64) -> Result<S
     }
     if window.lines.is_empty() {
         let total = window.total.unwrap_or_default();
-        let (offset, lines) = (surface.offset(offset), count(total as usize, "line"));
+        let offset = surface.offset(offset);
+        let lines = count(total as usize, "line");
         return Err(format!(
             "offset {offset} is past the end of {path}, which has {lines}"
         ));

@@ -28,7 +28,8 @@ enum Kind {
 /// The first word of a part, after as many as a rule names, by which it may do more than its rule
 /// says. Words that are not known may be any.
 pub(super) fn escape(part: &Part, named: usize) -> Option<&Word> {
-    let (name, given) = (part.name().map(base_name)?, part.words.get(1..)?);
+    let name = part.name().map(base_name)?;
+    let given = part.words.get(1..)?;
     let rows = rows_of(name).or_else(|| rows_of(versionless(name)))?;
     // Without a script its code comes from its input.
     let tells = |word: &Word| {
@@ -148,7 +149,9 @@ fn rows_of(name: &str) -> Option<&'static [Row]> {
 impl Row {
     fn read(line: &'static str) -> Option<Self> {
         let mut fields = line.split(" | ");
-        let (names, kind, words) = (fields.next()?, fields.next()?, fields.next()?);
+        let names = fields.next()?;
+        let kind = fields.next()?;
+        let words = fields.next()?;
         let (name, sub) = names
             .split_once(' ')
             .map_or((names, None), |(name, sub)| (name, Some(sub)));

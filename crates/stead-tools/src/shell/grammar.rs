@@ -299,7 +299,9 @@ impl Reader<'_> {
 
     fn simple(&mut self) -> Read<()> {
         let start = self.at;
-        let (mut words, mut assignments, mut redirects) = (Vec::new(), Vec::new(), Vec::new());
+        let mut words = Vec::new();
+        let mut assignments = Vec::new();
+        let mut redirects = Vec::new();
         loop {
             self.blanks()?;
             if let Some(redirect) = self.redirect()? {

@@ -340,7 +340,8 @@ fn is_lines(script: &str) -> bool {
 }
 
 fn find(entry: &Entry, words: &[&str]) -> Result<Vec<String>, String> {
-    let (mut starts, mut paths) = (Vec::new(), Vec::new());
+    let mut starts = Vec::new();
+    let mut paths = Vec::new();
     let mut in_expression = false;
     let mut rest = words.iter();
     while let Some(word) = rest.next() {

@@ -42,7 +42,8 @@ fn add(part: Part, level: usize, out: &mut Script) {
         return out.doubt(format!("more than {MAX_PARTS} commands"), 0);
     }
     let inside = inside(&part);
-    let (outer, name) = (part.reach, part.name().unwrap_or_default().to_owned());
+    let outer = part.reach;
+    let name = part.name().unwrap_or_default().to_owned();
     out.parts.push(part);
     if !inside.is_empty() && level >= MAX_WRAPPERS {
         return out.doubt("too many commands that run commands", 0);

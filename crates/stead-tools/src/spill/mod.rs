@@ -257,10 +257,8 @@ impl Spill {
             .copied()
             .skip_while(|byte| byte & 0xc0 == 0x80)
             .collect();
-        let (head, tail) = (
-            String::from_utf8_lossy(&self.head),
-            String::from_utf8_lossy(&tail),
-        );
+        let head = String::from_utf8_lossy(&self.head);
+        let tail = String::from_utf8_lossy(&tail);
         let around = (!self.is_binary()).then_some((&*head, &*tail));
         tell(Preview::of_ends(self.bytes, lines, around))
     }

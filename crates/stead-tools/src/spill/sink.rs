@@ -48,12 +48,14 @@ pub(super) enum Ended {
 impl Sink {
     pub(super) fn open(site: &SpillSite, path: VPath) -> Self {
         let (pieces, mut waiting) = mpsc::channel::<Bytes>(WAITING_PIECES);
-        let (files, target) = (site.files.clone(), path.clone());
+        let files = site.files.clone();
+        let target = path.clone();
         let writing = Box::pin(async move {
             let source = stream::poll_fn(move |cx| waiting.poll_recv(cx)).boxed();
             files.write_stream(&target, source).await
         });
-        let (quota, cap_bytes) = (site.quota.clone(), site.cap_bytes);
+        let quota = site.quota.clone();
+        let cap_bytes = site.cap_bytes;
         Self {
             path,
             pieces: Some(pieces),

@@ -121,7 +121,8 @@ impl Content {
     }
 
     fn clone_for_search(&self) -> Self {
-        let (matcher, visible) = (self.matcher.clone(), self.visible.clone());
+        let matcher = self.matcher.clone();
+        let visible = self.visible.clone();
         Self {
             matcher,
             mode: self.mode,

@@ -42,11 +42,9 @@ impl Guarded {
             .iter()
             .filter_map(|path| asking(&self.rules.decided(AccessKind::Read, path.as_str(), &links)))
             .collect();
-        let (rules, before, left_out) = (
-            self.rules.clone(),
-            bounds.visible.clone(),
-            LeftOut::default(),
-        );
+        let rules = self.rules.clone();
+        let before = bounds.visible.clone();
+        let left_out = LeftOut::default();
         let asked = left_out.clone();
         let is_visible = move |path: &str| {
             let decided = rules.decided(AccessKind::Read, path, &links);
@@ -107,10 +105,8 @@ impl Search for Guarded {
                 .glob(query, bounds)
                 .await
                 .map_err(|error| named(&root, error))?;
-            let (failed, unasked) = (
-                self.tellable(found.failed).await,
-                found.unasked + number(&left_out),
-            );
+            let failed = self.tellable(found.failed).await;
+            let unasked = found.unasked + number(&left_out);
             Ok(GlobResult {
                 failed,
                 unasked,
@@ -133,10 +129,8 @@ impl Search for Guarded {
                 .grep(query, bounds)
                 .await
                 .map_err(|error| named(&root, error))?;
-            let (failed, unasked) = (
-                self.tellable(found.failed).await,
-                found.unasked + number(&left_out),
-            );
+            let failed = self.tellable(found.failed).await;
+            let unasked = found.unasked + number(&left_out);
             Ok(GrepResult {
                 failed,
                 unasked,

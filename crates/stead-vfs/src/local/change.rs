@@ -109,7 +109,8 @@ impl Local {
             return Err(relocate::into_itself(from));
         }
         let target = self.root.entry(to, Parents::Made(&*self.disk))?;
-        let (from_dir, to_dir) = (source.dir.as_fd(), target.dir.as_fd());
+        let from_dir = source.dir.as_fd();
+        let to_dir = target.dir.as_fd();
         let held = self.hold(from, &source)?;
         match self.disk.rename(
             from_dir,
@@ -232,7 +233,8 @@ impl Temporary {
                 Expect::Absent => RenameFlags::NOREPLACE,
                 Expect::Any | Expect::Version(_) => RenameFlags::empty(),
             };
-            let (dir, name) = (self.place.dir.as_fd(), self.place.name());
+            let dir = self.place.dir.as_fd();
+            let name = self.place.name();
             self.disk
                 .rename(dir, &self.name, dir, name, flags)
                 .map_err(failed)?;

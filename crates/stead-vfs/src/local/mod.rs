@@ -100,7 +100,8 @@ impl LocalVfs {
         path: &'a VPath,
         work: impl FnOnce(&Local, &VPath) -> Result<T, VfsError> + Send + 'static,
     ) -> BoxFuture<'a, Result<T, VfsError>> {
-        let (local, owned) = (Arc::clone(&self.0), path.clone());
+        let local = Arc::clone(&self.0);
+        let owned = path.clone();
         Box::pin(async move {
             let task = tokio::task::spawn_blocking(move || work(&local, &owned));
             task.await.unwrap_or_else(|e| Err(error::lost(path, e)))
@@ -311,7 +312,8 @@ impl Local {
         range: LineRange,
     ) -> Result<Lines, VfsError> {
         let failed = |e| error::at(path, e);
-        let (size, version) = (root::size(stat), root::version(stat));
+        let size = root::size(stat);
+        let version = root::version(stat);
         let known = self.index.get(path, &version);
         let mut block = vec![0; size.min(BLOCK_BYTES) as usize];
         if known.is_none() {

@@ -255,10 +255,8 @@ impl<V: Visitor> Worker<V> {
             self.path.push('/');
         }
         let prefix = self.path.len();
-        let (names, entries) = (
-            std::mem::take(&mut self.names),
-            std::mem::take(&mut self.entries),
-        );
+        let names = std::mem::take(&mut self.names);
+        let entries = std::mem::take(&mut self.entries);
         for entry in &entries {
             if stop.now() {
                 break;

@@ -171,16 +171,14 @@ impl Overlay {
             .is_some_and(|below| below.kind == FileKind::Directory);
         match (layer, stat.kind) {
             (Layer::Lower, FileKind::File) => {
-                let (source, target) = (
-                    At {
-                        vfs: &*self.lower,
-                        path: from,
-                    },
-                    At {
-                        vfs: &*self.upper,
-                        path: to,
-                    },
-                );
+                let source = At {
+                    vfs: &*self.lower,
+                    path: from,
+                };
+                let target = At {
+                    vfs: &*self.upper,
+                    path: to,
+                };
                 copy::file(source, target).await?;
                 self.masks.add(from).await
             }

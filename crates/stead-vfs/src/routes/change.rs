@@ -56,7 +56,8 @@ impl Routes {
         if from.is_root() || self.is_fixed(from) {
             return Err(VfsError::Denied(from.clone()));
         }
-        let (source, target) = (self.route(from)?, self.route(to)?);
+        let source = self.route(from)?;
+        let target = self.route(to)?;
         if source.at == target.at && !self.is_fixed(to) {
             let renamed = source.vfs.rename(&source.own, &target.own).await;
             return renamed.map_err(|e| source.shown(e));

@@ -269,7 +269,9 @@ impl Routes {
         glob: Option<&Arc<PathGlob>>,
         root: &VPath,
     ) -> Bounds {
-        let (at, way, outer) = (part.at.clone(), part.way, bounds.visible.clone());
+        let at = part.at.clone();
+        let way = part.way;
+        let outer = bounds.visible.clone();
         let inner: Vec<VPath> = self
             .mounts_below(&part.at)
             .map(|(at, _)| at.clone())

@@ -100,7 +100,8 @@ impl Pattern {
 
 /// Whether the segments match the first of the names, however many.
 fn covers(segments: &[Segment], names: &[&str]) -> bool {
-    let (mut segment, mut name) = (0, 0);
+    let mut segment = 0;
+    let mut name = 0;
     let mut retry: Option<(usize, usize)> = None;
     loop {
         match segments.get(segment) {
@@ -129,7 +130,8 @@ fn covers(segments: &[Segment], names: &[&str]) -> bool {
 }
 
 fn is_name(tokens: &[Token], name: &str) -> bool {
-    let (mut at, mut rest) = (0, name.chars());
+    let mut at = 0;
+    let mut rest = name.chars();
     let mut retry: Option<(usize, Chars<'_>)> = None;
     loop {
         match tokens.get(at) {

@@ -94,7 +94,8 @@ impl StoreVfs {
         mut after: Option<String>,
         most: usize,
     ) -> Result<(Vec<(VPath, Node)>, Vec<(VPath, stead_store::DocVersion)>), VfsError> {
-        let (mut nodes, mut stamps) = (Vec::new(), Vec::new());
+        let mut nodes = Vec::new();
+        let mut stamps = Vec::new();
         loop {
             let page = self
                 .documents
@@ -178,7 +179,8 @@ impl StoreVfs {
             let start = range.offset.min(node.meta.size);
             let end = range.offset.saturating_add(range.len).min(node.meta.size);
             let Some(chunks) = &node.meta.chunks else {
-                let (start, end) = (start as usize, end as usize);
+                let start = start as usize;
+                let end = end as usize;
                 if document.body.len() as u64 != node.meta.size {
                     return Err(error::corrupt(
                         path,
@@ -214,7 +216,8 @@ impl StoreVfs {
                 "the number of chunks does not fit the size",
             ));
         }
-        let (first, last) = (range.start / chunks.bytes, (range.end - 1) / chunks.bytes);
+        let first = range.start / chunks.bytes;
+        let last = (range.end - 1) / chunks.bytes;
         let fetch = async |number: u64| -> Result<Option<Bytes>, VfsError> {
             let key = chunks.key(number);
             let found = self

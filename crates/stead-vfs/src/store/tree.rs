@@ -144,7 +144,8 @@ impl StoreVfs {
                 stamp: None,
             }));
             if parts.len() > most {
-                let (size, limit) = (parts.len() as u64, most as u64);
+                let size = parts.len() as u64;
+                let limit = most as u64;
                 return Err(VfsError::TooLarge {
                     path: path.clone(),
                     size,

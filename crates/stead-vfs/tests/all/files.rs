@@ -79,11 +79,9 @@ async fn of_many_writers_with_one_version_exactly_one_wins_each_round() {
     for round in 0..20 {
         let mut writers = tokio::task::JoinSet::new();
         for writer in 0..8 {
-            let (vfs, path, expect) = (
-                world.vfs.clone(),
-                path.clone(),
-                Expect::Version(version.clone()),
-            );
+            let vfs = world.vfs.clone();
+            let path = path.clone();
+            let expect = Expect::Version(version.clone());
             writers.spawn(async move {
                 vfs.write(&path, format!("{round}.{writer}").into(), expect)
                     .await

@@ -130,7 +130,8 @@ async fn large_file(ground: Ground) {
     let vfs = StoreVfs::new(Arc::clone(&documents) as Arc<dyn Documents>, space.clone());
     let path = p("d/large");
 
-    let (first, second) = (content('a'), content('b'));
+    let first = content('a');
+    let second = content('b');
     let hash = ContentHash::of(&second);
     let writing = Memory::watch();
     let version = vfs
@@ -188,7 +189,8 @@ async fn large_file(ground: Ground) {
 async fn parts(vfs: &StoreVfs, documents: &Counted) {
     let expected = |offset: u64, len: u64| -> Vec<u8> {
         let byte = |at: u64| {
-            let (line, column) = (at / LINE_BYTES as u64, at as usize % LINE_BYTES);
+            let line = at / LINE_BYTES as u64;
+            let column = at as usize % LINE_BYTES;
             format!("b{line:<width$}\n", width = LINE_BYTES - 2).as_bytes()[column]
         };
         (offset..(offset + len).min(SIZE as u64))

@@ -14,10 +14,8 @@ async fn in_memory(seed: u64) -> Transcript {
 }
 
 async fn same_answers(vfs: &dyn Vfs, seed: u64) {
-    let (expected, here) = (
-        in_memory(seed).await,
-        vfs_suite::script(vfs, seed, SCRIPT_OPERATIONS).await,
-    );
+    let expected = in_memory(seed).await;
+    let here = vfs_suite::script(vfs, seed, SCRIPT_OPERATIONS).await;
     assert_eq!(here.answers.len(), SCRIPT_OPERATIONS);
     // Compared as bytes, and told line by line.
     for (here, expected) in here.answers.iter().zip(&expected.answers) {
@@ -103,10 +101,8 @@ async fn a_script_over_random_files_of_another_server() {
     for (seed, (upper, lower)) in (70..).zip(layers) {
         let below = lower.open().await;
         vfs_suite::scatter(&*below, seed, 40).await;
-        let (before, oracle) = (
-            vfs_suite::tree(&*below).await,
-            vfs_suite::oracle_of(&*below).await,
-        );
+        let before = vfs_suite::tree(&*below).await;
+        let oracle = vfs_suite::oracle_of(&*below).await;
         let twin = StoreVfs::in_memory();
         vfs_suite::scatter(&twin, seed, 40).await;
         assert_eq!(vfs_suite::tree(&twin).await, before);

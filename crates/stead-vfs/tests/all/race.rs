@@ -9,7 +9,8 @@ use stead_vfs::{Expect, Vfs};
 
 /// Swaps the directory `door` with a link of the same name to the outside, over and over.
 fn swap(root: &std::path::Path, until: &AtomicBool) {
-    let (door, other) = (root.join("door"), root.join("other"));
+    let door = root.join("door");
+    let other = root.join("other");
     while !until.load(Ordering::Relaxed) {
         rustix::fs::renameat_with(CWD, &door, CWD, &other, RenameFlags::EXCHANGE).unwrap();
     }

@@ -77,7 +77,8 @@ async fn overlays_over_random_content_on_disk() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn an_overlay_over_an_overlay() {
     for seed in 60..64 {
-        let (lowest, middle) = (memory_place(), memory_place());
+        let lowest = memory_place();
+        let middle = memory_place();
         vfs_suite::scatter(&*lowest.vfs, seed, 30).await;
         let lower = overlay_of(middle, lowest);
         vfs_suite::scatter(&*lower.vfs, seed + 100, 30).await;
@@ -97,7 +98,8 @@ async fn scripts_across_mounts() {
 
 #[tokio::test]
 async fn a_mask_stays_and_what_is_made_there_is_uppers_alone() {
-    let (upper, lower) = (memory_place(), memory_place());
+    let upper = memory_place();
+    let lower = memory_place();
     for path in ["d/a", "d/b", "e/f", "g"] {
         put(&*lower.vfs, path, "lower").await;
     }
@@ -126,7 +128,8 @@ async fn a_mask_stays_and_what_is_made_there_is_uppers_alone() {
 
 #[tokio::test]
 async fn layers_hide_each_other_as_told() {
-    let (upper, lower) = (memory_place(), memory_place());
+    let upper = memory_place();
+    let lower = memory_place();
     for path in ["d/a", "d/b", "e/f", "g", "h/i"] {
         put(&*lower.vfs, path, "lower").await;
     }
@@ -203,7 +206,8 @@ async fn layers_hide_each_other_as_told() {
 
 #[tokio::test]
 async fn a_version_of_the_lower_layer_is_good_for_one_writer() {
-    let (upper, lower) = (memory_place(), memory_place());
+    let upper = memory_place();
+    let lower = memory_place();
     put(&*lower.vfs, "f", "old").await;
     lower.vfs.set_mode(&p("f"), 0o751).await.unwrap();
     let overlay = Overlay::new(Arc::clone(&upper.vfs), Arc::clone(&lower.vfs));
@@ -238,7 +242,8 @@ async fn a_version_of_the_lower_layer_is_good_for_one_writer() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_removals_at_once_are_all_masked() {
-    let (upper, lower) = (memory_place(), memory_place());
+    let upper = memory_place();
+    let lower = memory_place();
     for i in 0..20 {
         put(&*lower.vfs, &format!("d/{i}"), "x").await;
     }
@@ -548,7 +553,8 @@ async fn a_scope_that_was_never_written_is_empty() {
 
 #[tokio::test]
 async fn what_lower_denies_is_uppers_alone() {
-    let (upper, lower) = (memory_place(), memory_place());
+    let upper = memory_place();
+    let lower = memory_place();
     put(&*lower.vfs, "own/theirs", "lower").await;
     put(&*lower.vfs, "plain/f", "lower").await;
     let rule = Rule {

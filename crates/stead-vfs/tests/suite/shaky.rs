@@ -39,7 +39,8 @@ pub(crate) enum Loss {
 impl Shaky {
     pub(crate) fn new(store: MemoryStore) -> Self {
         let count = AtomicUsize::default;
-        let (fail_in, held) = (Mutex::default(), Mutex::default());
+        let fail_in = Mutex::default();
+        let held = Mutex::default();
         let turns = AtomicU64::new(1);
         Self {
             store,
@@ -59,7 +60,8 @@ impl Shaky {
 
     /// Holds the next commit back.
     pub(crate) fn hold(&self) -> (oneshot::Receiver<()>, oneshot::Sender<()>) {
-        let ((reached, is_reached), (release, released)) = (oneshot::channel(), oneshot::channel());
+        let (reached, is_reached) = oneshot::channel();
+        let (release, released) = oneshot::channel();
         *self.held.lock().unwrap() = Some(Hold { reached, released });
         (is_reached, release)
     }

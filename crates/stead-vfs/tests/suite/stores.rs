@@ -167,7 +167,8 @@ async fn a_failed_write_of_a_large_file_leaves_the_old_one_and_is_swept() {
 
 #[tokio::test]
 async fn a_writer_that_is_swept_begins_again_and_a_young_one_is_left_alone() {
-    let (world, path) = (World::new(), p("f"));
+    let world = World::new();
+    let path = p("f");
     // A writer that died after its first commit.
     let write = world.vfs.write(&path, large(1, 9_000_000), Expect::Absent);
     let died = tokio::select! {
@@ -386,7 +387,8 @@ async fn what_is_made_in_a_tree_that_is_going_away_is_not_left_behind() {
             world.vfs.mkdir(&p("d/hollow")).await.unwrap();
             world.vfs.mkdir(&p("d/full/sub")).await.unwrap();
             let (reached, release) = world.store.hold();
-            let (d, e) = (p("d"), p("e"));
+            let d = p("d");
+            let e = p("e");
             let going = async {
                 if moves {
                     world.vfs.rename(&d, &e).await.unwrap()

@@ -28,7 +28,8 @@ pub struct EphemeralPlace {
 impl EphemeralPlace {
     /// The files of `files`; nothing else of it.
     pub fn new(files: Arc<dyn Place>, agent: AgentId, redactor: Redactor) -> Self {
-        let (memory, indexes) = (Arc::new(MemoryStore::default()), Shelf::default());
+        let memory = Arc::new(MemoryStore::default());
+        let indexes = Shelf::default();
         Self {
             files,
             agent,
@@ -54,7 +55,8 @@ impl EphemeralPlace {
 
 impl Place for EphemeralPlace {
     fn sessions(&self, owner: &Owner) -> Arc<dyn Sessions> {
-        let (memory, agent) = (self.memory.clone(), self.agent.clone());
+        let memory = self.memory.clone();
+        let agent = self.agent.clone();
         Arc::new(StoreSessions::new(
             memory,
             Self::space(owner),

@@ -87,8 +87,9 @@ impl LocalPlace {
         let runtime = runtime
             .parts()
             .fold(self.dir.clone(), |dir, name| dir.join(name));
-        let (agent, disk, redactor) =
-            (self.agent.clone(), self.disk.clone(), self.redactor.clone());
+        let agent = self.agent.clone();
+        let disk = self.disk.clone();
+        let redactor = self.redactor.clone();
         let own_sessions = Arc::new(FileSessions::new(&runtime, agent, disk, redactor));
         Self {
             runtime,
@@ -198,7 +199,8 @@ impl LocalPlace {
     fn upper(&self, owner: &Owner, session: &SessionId) -> Option<String> {
         match self.scope {
             IsolationScope::Session => {
-                let (tenant, user) = (owner.tenant.as_str(), owner.user.as_str());
+                let tenant = owner.tenant.as_str();
+                let user = owner.user.as_str();
                 Some(folder_name(&[tenant, user, session.as_str()]))
             }
             IsolationScope::User | IsolationScope::Agent | IsolationScope::Global => {
@@ -230,7 +232,8 @@ impl Place for LocalPlace {
         match self.folder(owner) {
             None => self.own_sessions.clone(),
             Some(_) => {
-                let (agent, disk) = (self.agent.clone(), self.disk.clone());
+                let agent = self.agent.clone();
+                let disk = self.disk.clone();
                 Arc::new(FileSessions::new(
                     &self.home(owner),
                     agent,
@@ -351,11 +354,10 @@ mod tests {
 
     #[test]
     fn commands_have_a_folder_only_where_the_tree_is_one() {
-        let (dir, project) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let (root, other) = (
-            dir.path().canonicalize().unwrap(),
-            project.path().canonicalize().unwrap(),
-        );
+        let dir = tempfile::tempdir().unwrap();
+        let project = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let other = project.path().canonicalize().unwrap();
         let open = || {
             LocalPlace::open(
                 dir.path(),

@@ -36,7 +36,8 @@ pub async fn open_place(
 
 /// The folder itself, with the project that is attached to it.
 fn local(dir: &Path, workspace: &Workspace, redactor: Redactor) -> Result<LocalPlace, PlaceError> {
-    let (settings, tree) = (&workspace.config().filesystem, &workspace.definition.tree);
+    let settings = &workspace.config().filesystem;
+    let tree = &workspace.definition.tree;
     let place = LocalPlace::open(dir, workspace.config().agent(), Arc::new(OsDisk), redactor)?;
     let place = place.with_scope(settings.scope).with_runtime(&tree.runtime);
     let place = match &tree.home {
@@ -126,7 +127,8 @@ pub async fn open_store_place(
         Some(url) => connect_store(Base::Workspace(dir), url).await?,
         None => store.clone(),
     };
-    let (files, agent) = (workspace.files.clone(), workspace.config().agent());
+    let files = workspace.files.clone();
+    let agent = workspace.config().agent();
     let place = StorePlace::new(store, sessions, files, agent, settings, redactor)?;
     Ok(place.with_cache(workspace.cache.clone()))
 }

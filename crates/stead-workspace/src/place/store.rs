@@ -43,10 +43,12 @@ impl StorePlace {
         redactor: Redactor,
     ) -> Result<Self, PlaceError> {
         if store.is_shared() && !sessions.is_shared() {
-            let (files, sessions) = (store.place().to_owned(), sessions.place().to_owned());
+            let files = store.place().to_owned();
+            let sessions = sessions.place().to_owned();
             return Err(PlaceError::LocalSessions { files, sessions });
         }
-        let (scope, namespace) = (settings.scope, settings.namespace.clone());
+        let scope = settings.scope;
+        let namespace = settings.namespace.clone();
         Ok(Self {
             store,
             sessions,
@@ -122,7 +124,8 @@ impl StorePlace {
 
 impl Place for StorePlace {
     fn sessions(&self, owner: &Owner) -> Arc<dyn Sessions> {
-        let (store, space) = (self.sessions.clone(), self.session_space(owner));
+        let store = self.sessions.clone();
+        let space = self.session_space(owner);
         Arc::new(StoreSessions::new(
             store,
             space,
@@ -207,7 +210,9 @@ impl Place for StorePlace {
     }
 
     fn describe(&self) -> String {
-        let (place, agent, scope) = (self.store.place(), &self.agent, self.scope);
+        let place = self.store.place();
+        let agent = &self.agent;
+        let scope = self.scope;
         let namespace = self
             .namespace
             .as_ref()

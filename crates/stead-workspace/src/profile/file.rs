@@ -306,7 +306,8 @@ impl ProfileFile {
             .descriptions
             .keys()
             .map(|name| (format!("descriptions.{name}"), "descriptions", name));
-        let (mut unknown, mut notes) = (Vec::new(), Vec::new());
+        let mut unknown = Vec::new();
+        let mut notes = Vec::new();
         for (at, key, name) in excluded.chain(described) {
             match tool_problem(name) {
                 None => {}

@@ -296,7 +296,8 @@ mod tests {
                 "openai:x",
             )
         };
-        let (stead, foreign) = (Layout::Stead, Layout::Openharness);
+        let stead = Layout::Stead;
+        let foreign = Layout::Openharness;
         #[rustfmt::skip]
         let table = [
             (Some(Snake), Some(Title), Some(Title), (foreign, Title), Snake),
@@ -345,7 +346,8 @@ mod tests {
             value,
             by: by.to_owned(),
         };
-        let (first, second) = ("openai (built in)", "openai:gpt* (profiles/a.yaml)");
+        let first = "openai (built in)";
+        let second = "openai:gpt* (profiles/a.yaml)";
         assert_eq!(
             resolved.given(),
             [

@@ -50,7 +50,8 @@ impl Section {
         order: u16,
         text: impl Into<String>,
     ) -> Self {
-        let (title, text) = (title.into(), text.into());
+        let title = title.into();
+        let text = text.into();
         Self {
             title,
             owner,

@@ -77,7 +77,8 @@ impl Catalogue {
 
     /// Takes in a skill of a higher layer.
     pub(crate) fn put(&mut self, skill: Skill) {
-        let (by, by_dir) = (skill.layer.clone(), skill.dir.clone());
+        let by = skill.layer.clone();
+        let by_dir = skill.dir.clone();
         if let Some(skill) = self.skills.insert(skill.name().to_owned(), skill) {
             self.shadowed.push(Shadowed { skill, by, by_dir });
         }
@@ -88,16 +89,15 @@ impl Catalogue {
         let Some(used) = self.skills.get(skill.name()) else {
             return;
         };
-        let (by, by_dir) = (used.layer.clone(), used.dir.clone());
+        let by = used.layer.clone();
+        let by_dir = used.dir.clone();
         let message = format!(
             "`{}` is also in {by_dir}, which is used; rename one of them",
             skill.name()
         );
-        let (layer, path, problem) = (
-            skill.layer.clone(),
-            skill.file(),
-            Problem::of_whole(message),
-        );
+        let layer = skill.layer.clone();
+        let path = skill.file();
+        let problem = Problem::of_whole(message);
         self.findings.push(Finding {
             layer,
             path,

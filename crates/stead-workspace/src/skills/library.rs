@@ -49,7 +49,9 @@ struct Key {
 
 impl Key {
     fn of(skill: &Skill) -> Self {
-        let (layer, path, version) = (skill.layer.clone(), skill.file(), skill.version.clone());
+        let layer = skill.layer.clone();
+        let path = skill.file();
+        let version = skill.version.clone();
         Self {
             layer,
             flavor: skill.flavor,
@@ -148,7 +150,8 @@ impl SkillLibrary {
 
     async fn read(&self, layer: &SkillLayer, found: &Found, merge: u64) -> Read {
         let path = file_in(&found.dir);
-        let (layer_name, flavor) = (layer.layer.clone(), layer.flavor);
+        let layer_name = layer.layer.clone();
+        let flavor = layer.flavor;
         let key = Key {
             layer: layer_name,
             flavor,
@@ -228,7 +231,9 @@ fn take(
 ) {
     let path = file_in(&found.dir);
     let mut tell = |problem: &Problem, consequence| {
-        let (layer, path, problem) = (layer.layer.clone(), path.clone(), problem.clone());
+        let layer = layer.layer.clone();
+        let path = path.clone();
+        let problem = problem.clone();
         catalogue.findings.push(Finding {
             layer,
             path,
@@ -366,7 +371,8 @@ impl Scan<'_> {
     }
 
     fn tell(&mut self, path: VPath, message: String) {
-        let (layer, problem) = (self.layer.layer.clone(), Problem::of_whole(message));
+        let layer = self.layer.layer.clone();
+        let problem = Problem::of_whole(message);
         self.findings.push(Finding {
             layer,
             path,

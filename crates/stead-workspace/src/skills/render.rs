@@ -74,7 +74,8 @@ impl Catalogue {
         // The longest announcement is the one that leaves out most.
         let frame = listing(tool, "", Some(&announce(0))).len();
         let limit = SHORTENED_CHARS.last().copied().unwrap_or_default();
-        let (mut entries, mut shown) = (String::new(), 0);
+        let mut entries = String::new();
+        let mut shown = 0;
         for skill in self.skills() {
             let entry = entry(skill, limit);
             if frame + entries.len() + entry.len() > max_bytes {
@@ -99,7 +100,9 @@ impl SkillLibrary {
             return None;
         }
         let mut bodies = String::new();
-        let (mut left_out, mut cut, mut broken) = (Vec::new(), Vec::new(), Vec::new());
+        let mut left_out = Vec::new();
+        let mut cut = Vec::new();
+        let mut broken = Vec::new();
         for skill in catalogue.skills() {
             // Once one did not fit, the rest is not even read.
             if !left_out.is_empty() {
@@ -190,7 +193,8 @@ fn entry(skill: &Skill, max_chars: usize) -> String {
         Some((end, _)) => format!("{}…", &description[..end]),
         None => description,
     };
-    let (name, description) = (escape(skill.name()), escape(&description));
+    let name = escape(skill.name());
+    let description = escape(&description);
     format!("<skill><name>{name}</name><description>{description}</description></skill>\n")
 }
 

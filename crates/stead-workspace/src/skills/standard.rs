@@ -85,7 +85,8 @@ fn check_fields(dir_name: &str, fields: &[(Node, Node)]) -> Vec<Problem> {
         if !FIELDS.contains(&name) {
             let near =
                 stead_tools::nearest(name, &FIELDS).map(|near| format!(", did you mean `{near}`?"));
-            let (near, all) = (near.unwrap_or_default(), FIELDS.join(", "));
+            let near = near.unwrap_or_default();
+            let all = FIELDS.join(", ");
             let message = format!(
                 "there is no field `{name}`{near} (there are {all}; others belong into metadata)"
             );

@@ -187,7 +187,8 @@ impl LoadSkill {
 
 async fn body(cx: &ToolCx, skill: &Skill) -> Result<Output, ToolError> {
     let (content, text) = read_skill(skill).await.map_err(ToolError::Tell)?;
-    let (name, version) = (skill.name(), ContentHash::of(&content).to_string());
+    let name = skill.name();
+    let version = ContentHash::of(&content).to_string();
     if cx.active.has(name, &version) {
         let text = format!(
             "The skill `{name}` is loaded already and did not change: its instructions stand above."
@@ -264,11 +265,10 @@ async fn resource(skill: &Skill, path: &str) -> Result<Output, ToolError> {
         .join(path)
         .map_err(|error| ToolError::Tell(error.to_string()))?;
     let files = &skill.files;
-    let (end, home) = (files.resolve(&file).await, files.resolve(&skill.dir).await);
-    let (end, home) = (
-        end.map_err(|error| tell(&error))?,
-        home.map_err(|error| tell(&error))?,
-    );
+    let end = files.resolve(&file).await;
+    let home = files.resolve(&skill.dir).await;
+    let end = end.map_err(|error| tell(&error))?;
+    let home = home.map_err(|error| tell(&error))?;
     if !home.contains(&end) {
         return Err(ToolError::Tell(format!(
             "{path} leads out of the skill `{name}`, and only its own files can be loaded"

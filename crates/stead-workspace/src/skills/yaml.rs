@@ -166,7 +166,8 @@ impl Builder<'_> {
     }
 
     fn failure(&self, error: &ScanError) -> Failure {
-        let (line, column) = (error.marker().line(), error.marker().col());
+        let line = error.marker().line();
+        let column = error.marker().col();
         let start = self
             .text
             .split_inclusive('\n')

@@ -15,7 +15,8 @@ struct Entry {
 }
 
 fn file(name: impl AsRef<[u8]>, content: impl AsRef<[u8]>) -> Entry {
-    let (name, content) = (name.as_ref().to_vec(), content.as_ref().to_vec());
+    let name = name.as_ref().to_vec();
+    let content = content.as_ref().to_vec();
     Entry {
         name,
         content,
@@ -87,7 +88,8 @@ enum Lie {
 }
 
 fn zip_of(entries: &[Entry], lie: Lie) -> Vec<u8> {
-    let (mut out, mut directory) = (Vec::new(), Vec::new());
+    let mut out = Vec::new();
+    let mut directory = Vec::new();
     for entry in entries {
         let offset = if lie == Lie::Overlap {
             0
@@ -137,11 +139,9 @@ fn zip_of(entries: &[Entry], lie: Lie) -> Vec<u8> {
         directory.extend(offset.to_le_bytes());
         directory.extend(&entry.name);
     }
-    let (start, size, count) = (
-        out.len() as u32,
-        directory.len() as u32,
-        entries.len() as u16,
-    );
+    let start = out.len() as u32;
+    let size = directory.len() as u32;
+    let count = entries.len() as u16;
     let count = if lie == Lie::Zip64 { u16::MAX } else { count };
     out.extend(directory);
     out.extend(b"PK\x05\x06\0\0\0\0");

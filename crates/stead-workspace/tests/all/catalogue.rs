@@ -218,10 +218,8 @@ async fn merging_a_thousand_known_skills_reads_no_file() {
     }
     let counting = Arc::new(Counting::new(folder.files.clone()));
     let files: Arc<dyn Vfs> = counting.clone();
-    let (library, layers) = (
-        SkillLibrary::default(),
-        [layer(Layer::Workspace, &files, "skills")],
-    );
+    let library = SkillLibrary::default();
+    let layers = [layer(Layer::Workspace, &files, "skills")];
     assert_eq!(library.catalogue(&layers).await.skills().len(), 1000);
     assert_eq!(counting.reads(), 1000);
     let begun = Instant::now();

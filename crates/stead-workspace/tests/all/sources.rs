@@ -348,7 +348,8 @@ async fn a_failure_at_any_change_leaves_the_workspace_as_it_was() {
 
 #[tokio::test]
 async fn two_who_install_at_once_do_not_lose_each_others_work() {
-    let (folder, team) = (Folder::new(), Folder::new());
+    let folder = Folder::new();
+    let team = Folder::new();
     put(&*team.files, "a/SKILL.md", skill_md("a", "one")).await;
     let skills = fetched(&Source::parse(team.path(), "/").unwrap()).await;
     let mut one = Installation::open(folder.files.clone()).await.unwrap();
@@ -407,7 +408,8 @@ async fn a_damaged_list_is_an_error_with_its_place_and_is_left_alone() {
 
 #[tokio::test]
 async fn the_list_of_sources_is_read_once() {
-    let (folder, team) = (Folder::new(), Folder::new());
+    let folder = Folder::new();
+    let team = Folder::new();
     put(&*team.files, "a/SKILL.md", skill_md("a", "one")).await;
     let skills = fetched(&Source::parse(team.path(), "/").unwrap()).await;
     let counting = Arc::new(Counting::new(folder.files.clone()));

@@ -218,7 +218,8 @@ async fn run_all(
             )
         });
     }
-    let (mut sessions, mut errors) = (Vec::new(), 0);
+    let mut sessions = Vec::new();
+    let mut errors = 0;
     while let Some(done) = tasks.join_next().await {
         match done {
             Ok((session, true)) => sessions.push(session),

@@ -123,7 +123,8 @@ pub(crate) async fn children(
     let agent = assemble(workdir, workspace, Made::of(model.clone())).await?;
     let begun = Instant::now();
     run(&agent, LEAD).await?;
-    let (child_s, last_kb) = (begun.elapsed().as_secs_f64(), resident_kb());
+    let child_s = begun.elapsed().as_secs_f64();
+    let last_kb = resident_kb();
     let begun = Instant::now();
     for _ in 0..waves {
         let wave: Vec<_> = (0..width)

@@ -62,7 +62,8 @@ async fn target(args: &PlaceArgs, workspace: &Workspace) -> Result<Target, CliEr
         session: SessionId::fresh(),
         run: RunId::fresh(),
     };
-    let (dir, owner) = (&args.workdir, Owner::default());
+    let dir = &args.workdir;
+    let owner = Owner::default();
     let recorded = |files, changes| Arc::new(Recorded::new(files, changes, run.clone()));
     match args.layers {
         Layers::Bare => Ok(bare(dir, workspace).await?.0),
@@ -89,11 +90,9 @@ async fn target(args: &PlaceArgs, workspace: &Workspace) -> Result<Target, CliEr
 }
 
 async fn bare(dir: &Path, workspace: &Workspace) -> Result<(Target, Arc<dyn ChangeLog>), CliError> {
-    let (settings, agent, disk) = (
-        &workspace.config().filesystem,
-        workspace.config().agent(),
-        Arc::new(OsDisk),
-    );
+    let settings = &workspace.config().filesystem;
+    let agent = workspace.config().agent();
+    let disk = Arc::new(OsDisk);
     let redactor = Redactor::default();
     match settings.mode {
         Mode::Local => {
@@ -134,7 +133,8 @@ where
     for client in clients {
         tasks.spawn(work(client));
     }
-    let (mut clients, mut sum) = (Vec::new(), 0);
+    let mut clients = Vec::new();
+    let mut sum = 0;
     while let Some(done) = tasks.join_next().await {
         let (client, count) = done.map_err(anyhow::Error::from)??;
         clients.push(client);

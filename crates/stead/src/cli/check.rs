@@ -78,8 +78,10 @@ pub(crate) async fn check(
         let style = Style::stdout(env);
         rows.iter().for_each(|row| print(row, style));
         let count = |grade| rows.iter().filter(|row| row.grade == grade).count();
-        let (warnings, later) = (count(Grade::Warning), count(Grade::Inactive));
-        let (errors, warnings) = (counted(errors, "error"), counted(warnings, "warning"));
+        let warnings = count(Grade::Warning);
+        let later = count(Grade::Inactive);
+        let errors = counted(errors, "error");
+        let warnings = counted(warnings, "warning");
         outln!("\n{errors}, {warnings}, {later} not active yet");
     }
     Ok(ExitCode::from(if errors > 0 { 2 } else { 0 }))

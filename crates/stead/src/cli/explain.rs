@@ -43,10 +43,8 @@ pub(crate) async fn explain(
     }
     let style = Style::stdout(env);
     let set = keys.into_iter().map(|key| {
-        let (value, origin) = (
-            at(&settings, &key).cloned().unwrap_or_default(),
-            origin(&workspace, &key),
-        );
+        let value = at(&settings, &key).cloned().unwrap_or_default();
+        let origin = origin(&workspace, &key);
         (key, value, origin)
     });
     for (key, value, origin) in set.chain(given) {

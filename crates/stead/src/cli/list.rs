@@ -53,10 +53,8 @@ pub(crate) async fn list(env: &Env, args: &ListArgs) -> Result<ExitCode, CliErro
             .max()
             .unwrap_or(0)
     };
-    let (names, models) = (
-        width(|one| &one.name),
-        width(|one| one.model.as_deref().unwrap_or("-")),
-    );
+    let names = width(|one| &one.name);
+    let models = width(|one| one.model.as_deref().unwrap_or("-"));
     for one in &found {
         let state = if one.valid {
             style.good("ok   ")

@@ -78,7 +78,8 @@ fn nearest(env: &Env) -> Result<Option<PathBuf>, CliError> {
     };
     let found = match marked(&MARKS).as_slice() {
         [inner, outer, ..] => {
-            let (inner, outer) = (inner.display(), outer.display());
+            let inner = inner.display();
+            let outer = outer.display();
             return Err(CliError::usage(format!(
                 "{inner} is a workspace inside another one, {outer}; say which is meant with -C DIR"
             )));

@@ -83,7 +83,9 @@ fn list(env: &Env, args: &ModelsArgs) {
         );
     }
     for (name, info) in known_models() {
-        let (window, output, price) = (info.context_tokens, info.max_output_tokens, info.price);
+        let window = info.context_tokens;
+        let output = info.max_output_tokens;
+        let price = info.price;
         if args.json {
             let abilities = names(info.abilities);
             outln!(
@@ -266,10 +268,8 @@ fn in_words(price: &Price) -> String {
     let cached = |name: &str, amount: Option<f64>| {
         amount.map_or(String::new(), |amount| format!(", {amount} {name}"))
     };
-    let (read, write) = (
-        cached("cache read", price.cache_read),
-        cached("cache write", price.cache_write),
-    );
+    let read = cached("cache read", price.cache_read);
+    let write = cached("cache write", price.cache_write);
     format!(
         "${} in, ${} out{read}{write} per million tokens",
         price.input, price.output

@@ -86,7 +86,8 @@ pub(crate) async fn open_agent(
         (Needs::Model, None) | (Needs::FilesOnly, _) => None,
     };
     known.extend(workspace.config().execute.secrets(&lookup));
-    let (owner, folder) = (owner(common)?, working_folder(&dir, env));
+    let owner = owner(common)?;
+    let folder = working_folder(&dir, env);
     let gear = hook_gear(&dir, env, &workspace, needs)?;
     let models = models_of_others(common, env, &dir, &workspace, &model);
     let sandbox = Some(sandbox(&workspace, env));
@@ -167,11 +168,9 @@ fn models_of_others(
         let main = main.clone();
         return Models::new(move |_| Ok(main.clone()));
     }
-    let (own, env, dir) = (
-        workspace.config().variables.clone(),
-        env.clone(),
-        dir.to_owned(),
-    );
+    let own = workspace.config().variables.clone();
+    let env = env.clone();
+    let dir = dir.to_owned();
     let lookup = move |name: &str| own.get(name).cloned().or_else(|| env.get(name));
     Models::new(move |settings| connect(&in_workspace(settings.clone(), &dir), &lookup))
 }
@@ -197,10 +196,8 @@ pub(crate) fn variable(workspace: &Workspace, env: &Env, name: &str) -> Option<S
 /// Where the workspace's commands run: they see none of our own variables but those that are
 /// harmless or passed.
 pub(crate) fn sandbox(workspace: &Workspace, env: &Env) -> Arc<dyn Sandbox> {
-    let (process, lookup) = (
-        |name: &str| env.get(name),
-        |name: &str| variable(workspace, env, name),
-    );
+    let process = |name: &str| env.get(name);
+    let lookup = |name: &str| variable(workspace, env, name);
     Arc::new(Host::new(workspace.config().execute.environment(
         &Host::VARIABLES,
         &process,
@@ -294,8 +291,11 @@ pub(crate) struct Made {
 impl Made {
     /// A model, and nothing special.
     pub(crate) fn of(model: Arc<dyn Model>) -> Self {
-        let (params, owner, folder) = (Params::default(), Owner::default(), VPath::root());
-        let (secrets, models) = (Vec::new(), Models::default());
+        let params = Params::default();
+        let owner = Owner::default();
+        let folder = VPath::root();
+        let secrets = Vec::new();
+        let models = Models::default();
         Self {
             model,
             memory_model: None,

@@ -69,7 +69,8 @@ fn table(prompt: &Prompt, style: Style) {
             [first, .., last] => format!("{first} … {last} ({} files)", section.sources.len()),
         };
         let cached = if section.is_stable() { "yes" } else { "no" };
-        let (bytes, tokens) = (section.text.len(), section.tokens());
+        let bytes = section.text.len();
+        let tokens = section.tokens();
         outln!(
             "{:<width$} {bytes:>8} {tokens:>8}  {cached:<6} {source}",
             section.title

@@ -150,14 +150,12 @@ async fn carry_out(
 fn tell_waiting(report: &RunReport, common: &Common) {
     let count = report.waiting.len();
     if let Some(first) = report.waiting.first() {
-        let (what, go_on) = (
-            if count == 1 {
-                "task waits"
-            } else {
-                "tasks wait"
-            },
-            resume_command(&first.session, common),
-        );
+        let what = if count == 1 {
+            "task waits"
+        } else {
+            "tasks wait"
+        };
+        let go_on = resume_command(&first.session, common);
         errln!(
             "{count} {what} for your decision: `stead approvals list` shows what is asked; then go on with: {go_on}"
         );

@@ -238,7 +238,8 @@ async fn search(
         .await;
     Ok(show_hits(&looked.map_err(told)?, bounds, |hit| {
         if bounds.json {
-            let (session, who) = (&hit.source, hit.voice.as_str());
+            let session = &hit.source;
+            let who = hit.voice.as_str();
             let at = hit.at.map(|at| at.to_string());
             outln!(
                 "{}",

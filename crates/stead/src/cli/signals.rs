@@ -13,10 +13,8 @@ pub(crate) struct Signals {
 impl Signals {
     pub(crate) fn watch() -> std::io::Result<Self> {
         let cancel = CancellationToken::new();
-        let (mut interrupt, mut terminate) = (
-            signal(SignalKind::interrupt())?,
-            signal(SignalKind::terminate())?,
-        );
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
         let mut watch = JoinSet::new();
         let token = cancel.clone();
         watch.spawn(async move {

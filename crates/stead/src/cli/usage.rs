@@ -128,7 +128,8 @@ fn line(row: &UsageRow, width: usize) -> String {
         cost.to_string()
     };
     let cached = format!("{}%", row.cached_percent());
-    let (input, output) = (grouped(usage.input_tokens), grouped(usage.output_tokens));
+    let input = grouped(usage.input_tokens);
+    let output = grouped(usage.output_tokens);
     format!(
         "{:<width$} {calls:>7} {input:>13} {cached:>7} {output:>11} {cost:>11}",
         shown(key)

@@ -116,7 +116,8 @@ impl Ends<'_> {
         let failed = |error| CliError::usage(format!("{name}: {error}"));
         let place = open().map_err(failed)?;
         let files = place.own(&self.owner).map_err(anyhow::Error::from)?;
-        let (sessions, owner) = (place.sessions(&self.owner), self.owner.clone());
+        let sessions = place.sessions(&self.owner);
+        let owner = self.owner.clone();
         let place: Arc<dyn Place> = Arc::new(
             open()
                 .map_err(failed)?
@@ -181,7 +182,8 @@ impl Ends<'_> {
                 Arc::new(place.template(&self.owner)),
             )),
         };
-        let (sessions, owner) = (place.sessions(&self.owner), self.owner.clone());
+        let sessions = place.sessions(&self.owner);
+        let owner = self.owner.clone();
         Ok(End {
             files,
             sessions,
@@ -249,7 +251,8 @@ async fn copy(
         .iter()
         .all(|step| step.action == CopyAction::Delete);
     if plan.unchanged == 0 && !plan.steps.is_empty() && only_deletes {
-        let (from, to) = (&from.name, &to.name);
+        let from = &from.name;
+        let to = &to.name;
         return Err(CliError::usage(format!(
             "{from} has no files; making {to} like it would delete all of it"
         )));
@@ -354,7 +357,8 @@ fn report(env: &Env, from: &End, to: &End, how: &CopyArgs, plan: &CopyPlan, move
     }
     let style = Style::stdout(env);
     for step in &plan.steps {
-        let (action, path) = (word(step.action), &step.path);
+        let action = word(step.action);
+        let path = &step.path;
         match step.action {
             CopyAction::Delete => outln!("{} {path}", style.bad(&format!("{action:<9}"))),
             CopyAction::Create | CopyAction::MakeDirectory => {

@@ -183,7 +183,8 @@ fn planner_and_builder() -> tempfile::TempDir {
     let agent = |rest: &str, words: &str| {
         format!("---\nmode: primary\ndescription: d\n{rest}---\n{words}\n")
     };
-    let (plan, build) = (agent("", "# Planner"), agent(&reminder, "# Builder"));
+    let plan = agent("", "# Planner");
+    let build = agent(&reminder, "# Builder");
     workspace(&[
         ("AGENTS.md", "A library."),
         (".openharness/settings.yaml", "default_agent: plan\n"),

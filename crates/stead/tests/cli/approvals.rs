@@ -177,7 +177,8 @@ fn answers_that_do_not_fit_are_refused_with_exit_code_2() {
     let folder = folder("approvals: {write_file: {by: [ann]}}\n", TWO);
     park(&folder);
     let asked = waiting(&folder);
-    let (first, common) = (id(&asked[0]), "call");
+    let first = id(&asked[0]);
+    let common = "call";
     let rows: [(&[&str], &str); 7] = [
         (&["approve", &first, "--by", "bob"], "may not answer"),
         (
@@ -218,11 +219,10 @@ fn of_two_processes_that_answer_at_once_one_counts() {
         park(&folder);
         let call = id(&waiting(&folder)[0]);
         let start = |word: &str| folder.process(&["approvals", word, &call]).spawn().unwrap();
-        let (yes, no) = (start("approve"), start("reject"));
-        let (yes, no) = (
-            yes.wait_with_output().unwrap(),
-            no.wait_with_output().unwrap(),
-        );
+        let yes = start("approve");
+        let no = start("reject");
+        let yes = yes.wait_with_output().unwrap();
+        let no = no.wait_with_output().unwrap();
         let won = [&yes, &no]
             .iter()
             .filter(|done| done.status.success())
@@ -300,11 +300,9 @@ fn what_parks_in_a_store_is_answered_and_goes_on_on_another_machine() {
     let settings = format!(
         "name: keeper\napprovals: {{write_file: true}}\nfilesystem: {{mode: store, url: \"{url}\"}}\n"
     );
-    let (here, there, beyond) = (
-        folder(&settings, ONE),
-        folder(&settings, ONE),
-        folder(&settings, ONE),
-    );
+    let here = folder(&settings, ONE);
+    let there = folder(&settings, ONE);
+    let beyond = folder(&settings, ONE);
     park(&here);
     let call = id(&waiting(&there)[0]);
     there

@@ -114,7 +114,8 @@ fn run_and_kill(folder: &Folder, sleep: &str, at: usize) -> usize {
         .process(&["run", "-s", "s", "--output", "events", "go"])
         .spawn()
         .unwrap();
-    let (told, out) = (Arc::new(AtomicUsize::new(0)), child.stdout.take().unwrap());
+    let told = Arc::new(AtomicUsize::new(0));
+    let out = child.stdout.take().unwrap();
     let count = told.clone();
     let reader = std::thread::spawn(move || {
         for _ in BufReader::new(out).lines() {
@@ -180,13 +181,15 @@ fn tellings(folder: &Folder) -> BTreeMap<String, usize> {
 
 /// Panics unless every record says what became of its task, and each end was told once.
 fn assert_right(folder: &Folder, moment: &str) {
-    let (all, told) = (records(folder), tellings(folder));
+    let all = records(folder);
+    let told = tellings(folder);
     let logged = std::fs::read_to_string(folder.path().join("log.txt")).unwrap_or_default();
     assert!(folder.has("x.txt"), "{moment}: nobody said yes");
     for (name, record) in &all {
         let text = |key: &str| record[key].as_str().unwrap_or_default().to_owned();
         let at = format!("{moment}: {record:#}");
-        let (status, error) = (text("status"), text("errorMessage"));
+        let status = text("status");
+        let error = text("errorMessage");
         let lost = status == "FAILED"
             && (error.starts_with("interrupted: ") || error.starts_with("it was not begun"));
         match name.split(' ').next().unwrap() {

@@ -32,8 +32,10 @@ fn wants_summary(seen: &stead_testkit::Seen) -> bool {
 // 5.2
 #[test]
 fn a_process_killed_while_it_waits_for_a_summary_loses_nothing() {
-    let (folder, held) = (pages(), gate());
-    let (steps, closed) = (AtomicUsize::new(0), held.clone());
+    let folder = pages();
+    let held = gate();
+    let steps = AtomicUsize::new(0);
+    let closed = held.clone();
     let server = FakeModel::start_with(move |request| {
         if wants_summary(request.seen.as_ref().unwrap()) {
             return reply().text(SUMMARY).after(&closed);

@@ -116,7 +116,8 @@ fn one_command_can_be_called_and_explained_and_switched_off() {
 // 6: execute
 #[test]
 fn nothing_is_left_of_a_command_when_the_harness_is_killed() {
-    let (folder, number) = (Folder::new(), format!("654{}", std::process::id()));
+    let folder = Folder::new();
+    let number = format!("654{}", std::process::id());
     let command = format!(
         "trap '' TERM HUP; sleep {number} & setsid sleep {number} & (setsid sleep {number} >/dev/null 2>&1 &); touch up; wait"
     );

@@ -119,7 +119,8 @@ fn merging_by_hand_needs_no_model_and_shows_what_it_changed() {
 
 #[test]
 fn an_editor_changes_memory_and_what_came_meanwhile_is_not_lost() {
-    let (folder, kept) = (folder(), tempfile::tempdir().unwrap());
+    let folder = folder();
+    let kept = tempfile::tempdir().unwrap();
     let edit = |editor: &str| {
         let mut command = folder.command(&["memory", "edit"]);
         done(

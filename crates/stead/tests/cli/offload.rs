@@ -112,7 +112,8 @@ fn an_offloaded_session_is_shown_exported_and_replayed() {
 // 5.8
 #[test]
 fn an_offloaded_session_moves_with_its_files() {
-    let (folder, store) = (Folder::new(), Folder::new());
+    let folder = Folder::new();
+    let store = Folder::new();
     drop(talked(&folder));
     let names = offloaded(&folder, "s");
     let url = format!("sqlite:{}", store.path().join("s.db").display());
@@ -150,10 +151,8 @@ fn an_offloaded_session_moves_with_its_files() {
     assert_eq!(offloaded(&there, "s"), names);
     let copy = Folder::new();
     copy.put("agent.yaml", SETTINGS);
-    let (from, to) = (
-        there.path().display().to_string(),
-        copy.path().display().to_string(),
-    );
+    let from = there.path().display().to_string();
+    let to = copy.path().display().to_string();
     there.run(&["workspace", "copy", &from, &to]).exits(0);
     for name in &names {
         let read = |folder: &Folder| {

@@ -79,7 +79,8 @@ fn read(folder: &Folder, path: &str) -> Done {
 fn a_session_begun_by_a_process_that_is_killed_goes_on_in_another_folder() {
     for (url, _guard) in stores() {
         let name = fresh_name();
-        let (here, there) = (in_store(&url, &name), in_store(&url, &name));
+        let here = in_store(&url, &name);
+        let there = in_store(&url, &name);
         let write = |path: &str| {
             reply().call(
                 "write_file",
@@ -133,7 +134,8 @@ fn a_holder_that_sleeps_through_its_lease_is_fenced_off_and_the_journal_is_linea
     let tests = stores().into_iter().map(|(url, guard)| {
         std::thread::spawn(move || {
             let name = fresh_name();
-            let (here, there) = (in_store(&url, &name), in_store(&url, &name));
+            let here = in_store(&url, &name);
+            let there = in_store(&url, &name);
             let held = gate();
             let late = reply()
                 .call(
@@ -379,10 +381,8 @@ fn a_workspace_is_pushed_pulled_and_copied_and_only_what_changed_moves() {
         here.run(&["run", "-m", &script, "-s", "s", "hi"]).exits(0);
         let copy = Folder::new();
         copy.put("agent.yaml", &here.read("agent.yaml"));
-        let (from, to) = (
-            here.path().display().to_string(),
-            copy.path().display().to_string(),
-        );
+        let from = here.path().display().to_string();
+        let to = copy.path().display().to_string();
         here.run(&["workspace", "copy", &from, &to]).exits(0);
         assert!(
             copy.run(&["sessions", "show", "s"])
@@ -477,7 +477,8 @@ fn users_of_a_local_workspace_see_the_template_and_nothing_of_each_other() {
 
 #[test]
 fn an_attached_project_is_read_and_only_written_when_it_may_and_a_person_agrees() {
-    let (folder, project) = (Folder::new(), Folder::new());
+    let folder = Folder::new();
+    let project = Folder::new();
     project.put("main.rs", "fn main() {}\n");
     let path = project.path().display().to_string();
     let write = json!({"file_path": "project/new.rs", "content": "x"}).to_string();

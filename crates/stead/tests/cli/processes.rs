@@ -37,7 +37,8 @@ fn wait(mut child: Child) -> Output {
 // Acceptance 6
 #[test]
 fn a_session_in_use_names_its_holder_and_can_be_waited_for() {
-    let (folder, held) = (Folder::new(), gate());
+    let folder = Folder::new();
+    let held = gate();
     let server = FakeModel::start(vec![
         reply().text("first").after(&held),
         reply().text("second"),
@@ -73,7 +74,8 @@ fn a_session_in_use_names_its_holder_and_can_be_waited_for() {
     );
     std::thread::sleep(Duration::from_millis(100));
     held.release();
-    let (first, second) = (wait(first), wait(second));
+    let first = wait(first);
+    let second = wait(second);
     assert_eq!(
         (first.status.code(), first.stdout.as_slice()),
         (Some(0), &b"first\n"[..])

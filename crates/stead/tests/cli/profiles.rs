@@ -98,10 +98,8 @@ fn explain_tells_which_profiles_apply_and_what_each_gave() {
             "for: openai:gpt-5*\nthinking_tokens: 2048\nprompt_suffix: Be brief.\n",
         ),
     ]);
-    let (all, gpt) = (
-        "openai (profiles/all.yaml)",
-        "openai:gpt-5* (profiles/gpt.yaml)",
-    );
+    let all = "openai (profiles/all.yaml)";
+    let gpt = "openai:gpt-5* (profiles/gpt.yaml)";
     let row = |key: &str, value: Value, source: &str| json!({"key": key, "value": value, "origin": {"source": source}});
     let rows = folder
         .run(&["explain", "profile", "--json"])
@@ -287,7 +285,8 @@ fn a_replay_reads_calls_as_the_model_that_was_recorded_meant_them() {
     replayed
         .run(&["run", "-m", &format!("replay:{tape}"), "-s", "s", "go"])
         .exits(0);
-    let (first, again) = (results(&recorded), results(&replayed));
+    let first = results(&recorded);
+    let again = results(&replayed);
     assert_eq!(first, again);
     let text = first[1].to_string();
     assert!(

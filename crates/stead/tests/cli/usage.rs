@@ -115,7 +115,10 @@ fn usage_is_written_per_call_summed_up_and_made_again_from_the_journals() {
         .iter()
         .map(|line| (&line["session"], &line["user"], &line["input_tokens"]))
         .collect();
-    let (a, b, c, alice) = (json!("a"), json!("b"), json!("c"), json!("alice"));
+    let a = json!("a");
+    let b = json!("b");
+    let c = json!("c");
+    let alice = json!("alice");
     let nobody = lines[0]["user"].clone();
     assert_eq!(
         told,

@@ -36,7 +36,8 @@ impl Feature for LookUp {
         cx: &'a TurnCx<'a>,
     ) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
         let lookup = Lookup::new(cx.index.clone(), cx.workspace.meaning.clone());
-        let (sessions, session) = (cx.sessions.clone(), cx.session.clone());
+        let sessions = cx.sessions.clone();
+        let session = cx.session.clone();
         let mut tools = vec![
             typed(sessions::SessionSearch {
                 lookup: lookup.clone(),

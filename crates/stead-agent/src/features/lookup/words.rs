@@ -121,7 +121,8 @@ pub(super) fn page(text: &str, offset: usize) -> Page<'_> {
         .nth(offset)
         .map_or(text.len(), |(at, _)| at);
     let rest = &text[start..];
-    let (mut end, mut tokens) = (0, 0);
+    let mut end = 0;
+    let mut tokens = 0;
     while end < rest.len() {
         let step = rest[end..]
             .char_indices()
@@ -145,7 +146,8 @@ mod tests {
     #[test]
     fn pages_together_are_the_text() {
         let text = "数据 and words ".repeat(20_000);
-        let (mut offset, mut all) = (0, String::new());
+        let mut offset = 0;
+        let mut all = String::new();
         loop {
             let page = page(&text, offset);
             assert!(text_tokens(page.text) <= MAX_PAGE_TOKENS);

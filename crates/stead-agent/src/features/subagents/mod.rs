@@ -53,7 +53,8 @@ impl Feature for Subagents {
                 .as_ref()
                 .and_then(|folder| cx.own(folder));
             let agents = cx.workspace.subagents(&**cx.files, own.as_ref()).await?;
-            let (mut sections, mut tools) = (Vec::new(), Vec::new());
+            let mut sections = Vec::new();
+            let mut tools = Vec::new();
             if let Some(section) = self.delegation(cx, &agents) {
                 sections.push(section);
                 let no_helper = cx.profile.no_general_purpose();

@@ -205,7 +205,8 @@ impl TypedTool for Task {
         if prompt.trim().is_empty() {
             return Err(tell("prompt is empty: say what is to be done"));
         }
-        let (no_helper, wait) = (self.1.clone(), wait(background, timeout));
+        let no_helper = self.1.clone();
+        let wait = wait(background, timeout);
         let handed = match task_id {
             Some(task) => self.0.send(&task, prompt, wait, no_helper.as_deref()).await,
             None => {
@@ -267,7 +268,8 @@ impl TypedTool for Send {
     }
 
     async fn call(&self, cx: &ToolCx, args: SendArgs) -> Result<Output, ToolError> {
-        let (patience, no_helper) = (wait(args.background, args.timeout), self.1.as_deref());
+        let patience = wait(args.background, args.timeout);
+        let no_helper = self.1.as_deref();
         let handed = self
             .0
             .send(&args.to, args.message, patience, no_helper)

@@ -103,8 +103,11 @@ impl Session {
     }
 
     fn asking<'a>(&'a self, halt: Option<&'a Halt>) -> Asking<'a> {
-        let (agent, owner, session) = (&*self.agent, &self.owner, &self.id);
-        let (budget, bound) = (agent.budget(owner), self.bound());
+        let agent = &*self.agent;
+        let owner = &self.owner;
+        let session = &self.id;
+        let budget = agent.budget(owner);
+        let bound = self.bound();
         Asking {
             agent,
             owner,

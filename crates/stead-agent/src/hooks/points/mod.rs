@@ -65,8 +65,11 @@ impl Live<'_> {
     }
 
     fn asking(&self) -> Asking<'_> {
-        let (agent, owner, session) = (&*self.session.agent, &self.session.owner, &self.session.id);
-        let (bound, budget) = (self.session.bound(), self.budget.clone());
+        let agent = &*self.session.agent;
+        let owner = &self.session.owner;
+        let session = &self.session.id;
+        let bound = self.session.bound();
+        let budget = self.budget.clone();
         Asking {
             agent,
             owner,

@@ -30,7 +30,8 @@ pub(crate) struct Outside {
 
 impl Outside {
     pub(crate) fn new(agent: &Arc<Agent>, run: RunId, terms: Terms, halt: Halt) -> Self {
-        let (told, words) = (Vec::new(), Vec::new());
+        let told = Vec::new();
+        let words = Vec::new();
         Self {
             agent: agent.clone(),
             run,

@@ -72,7 +72,9 @@ async fn media_come_back_and_whatever_cannot_says_so() {
     ];
     for (block, want) in cases {
         let result = |block: &Block| {
-            let (id, name, status) = ("c".to_owned(), "t".to_owned(), ResultStatus::Ok);
+            let id = "c".to_owned();
+            let name = "t".to_owned();
+            let status = ResultStatus::Ok;
             Arc::new(Message::Tool {
                 results: vec![ToolResult {
                     id,

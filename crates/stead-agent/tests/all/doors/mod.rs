@@ -402,13 +402,11 @@ async fn through_every_door(case: &Case, met: &Met) {
         denied: Vec::new(),
     };
     let run = |input: &'static str| {
-        let (agent, options) = (
-            agent.clone(),
-            RunOptions {
-                set: case.set(),
-                ..RunOptions::default()
-            },
-        );
+        let agent = agent.clone();
+        let options = RunOptions {
+            set: case.set(),
+            ..RunOptions::default()
+        };
         async move {
             let id = session(&input.replace(' ', "-"));
             agent
@@ -427,7 +425,8 @@ async fn through_every_door(case: &Case, met: &Met) {
         },
     };
     let door = |name, session, terms: &Terms, standing: &Standing| {
-        let (terms, standing) = (terms.clone(), standing.clone());
+        let terms = terms.clone();
+        let standing = standing.clone();
         Door {
             name,
             session,

@@ -176,9 +176,12 @@ pub(super) async fn verdict(
         Ok(files) => files,
         Err(error) => return Verdict::deny(error.to_string()),
     };
-    let (tool_name, effect, flagged) =
-        (spec.name.clone(), spec.risk.effect, tool.always_asks(args));
-    let (args, tainted, project) = (args.clone(), None, None);
+    let tool_name = spec.name.clone();
+    let effect = spec.risk.effect;
+    let flagged = tool.always_asks(args);
+    let args = args.clone();
+    let tainted = None;
+    let project = None;
     let excluded = None;
     let judged = Judged {
         tool: tool_name,

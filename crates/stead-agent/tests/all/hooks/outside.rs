@@ -163,10 +163,8 @@ fn what_hooks_say_of_a_call_holds_outside_sessions_too() {
 // Acceptance 6.7
 #[test]
 fn a_hook_answers_outside_sessions_in_the_place_of_a_person() {
-    let (yes, no) = (
-        json!({"decision": "allow"}),
-        json!({"decision": "block", "reason": "ask me later"}),
-    );
+    let yes = json!({"decision": "allow"});
+    let no = json!({"decision": "block", "reason": "ask me later"});
     let may = "capabilities: [answer_permission]";
     let rows = [
         (yes.clone(), may, ResultStatus::Ok, "Created a.txt"),

@@ -312,10 +312,8 @@ fn a_hook_says_no_by_its_exit_code_or_in_words() {
 // Acceptance 6.7
 #[test]
 fn a_hook_answers_for_a_person_only_if_it_may() {
-    let (yes, no) = (
-        json!({"decision": "allow"}),
-        json!({"decision": "deny", "reason": "too early"}),
-    );
+    let yes = json!({"decision": "allow"});
+    let no = json!({"decision": "deny", "reason": "too early"});
     for (answer, more, status) in [
         (
             &yes,
@@ -358,10 +356,8 @@ fn a_hook_answers_for_a_person_only_if_it_may() {
 #[test]
 fn each_hook_is_told_what_those_before_it_changed_and_words_reach_the_model() {
     let scene = Scene::new(writes());
-    let (one, two) = (
-        json!({"file_path": "1", "content": ""}),
-        json!({"file_path": "2", "content": ""}),
-    );
+    let one = json!({"file_path": "1", "content": ""});
+    let two = json!({"file_path": "2", "content": ""});
     let capability = "capabilities: [rewrite_tool_request, suppress_output]";
     let first = json!({"patch": {"tool_args": one}, "systemMessage": "changed it"});
     scene.answers("a-first", "before_tool_call", first, capability);
@@ -398,7 +394,8 @@ fn each_hook_is_told_what_those_before_it_changed_and_words_reach_the_model() {
             (scene.read("1"), scene.read("2").as_deref()),
             (None, Some(""))
         );
-        let (first, last) = (body(&scene, 0), body(&scene, 1));
+        let first = body(&scene, 0);
+        let last = body(&scene, 1);
         for words in [
             "said at the prompt",
             "said at the start",

@@ -18,7 +18,8 @@ use stead_workspace::{IsolationScope, Place};
 #[test]
 fn the_reply_is_there_before_anything_is_looked_through() {
     block_on(async {
-        let (dir, model) = (tempfile::tempdir().unwrap(), Obedient::quiet());
+        let dir = tempfile::tempdir().unwrap();
+        let model = Obedient::quiet();
         let agent = agent(dir.path(), model.clone()).await;
         assert_eq!(
             say(&agent, "s", "fact: prefers tabs, key sk-secret-1")
@@ -60,7 +61,8 @@ fn remembered_files(dir: &std::path::Path) -> usize {
 #[test]
 fn only_what_came_after_the_mark_is_shown_and_what_was_rewound_is_not() {
     block_on(async {
-        let (dir, model) = (tempfile::tempdir().unwrap(), Obedient::quiet());
+        let dir = tempfile::tempdir().unwrap();
+        let model = Obedient::quiet();
         let agent = agent(dir.path(), model.clone()).await;
         say(&agent, "s", "fact: one").await;
         work(&agent).await;
@@ -102,7 +104,8 @@ fn only_what_came_after_the_mark_is_shown_and_what_was_rewound_is_not() {
 fn nothing_is_looked_through_where_it_is_switched_off() {
     block_on(async {
         for off in ["flush", "hooks", "sessions"] {
-            let (dir, model) = (tempfile::tempdir().unwrap(), Obedient::quiet());
+            let dir = tempfile::tempdir().unwrap();
+            let model = Obedient::quiet();
             let agent = agent_of(
                 dir.path(),
                 model.clone(),
@@ -175,7 +178,8 @@ fn a_long_session_is_shown_in_parts_that_take_at_most_half_of_the_window() {
 #[test]
 fn a_model_that_fails_is_asked_again_and_given_up_in_the_end_which_is_told() {
     block_on(async {
-        let (dir, model) = (tempfile::tempdir().unwrap(), Obedient::quiet());
+        let dir = tempfile::tempdir().unwrap();
+        let model = Obedient::quiet();
         let agent = agent(dir.path(), model.clone()).await;
         say(&agent, "s", "fact: one").await;
         *model.before.lock().unwrap() =
@@ -274,10 +278,8 @@ fn users_have_marks_and_memories_of_their_own_in_every_place() {
 fn users_have_marks_and_memories_of_their_own_on_servers() {
     block_on(async {
         for kind in [Kind::Redis, Kind::Postgres, Kind::Mysql] {
-            let (store, namespace) = (
-                stead_store::connect(&shared(kind)).await.unwrap(),
-                DocVersion::fresh().to_string(),
-            );
+            let store = stead_store::connect(&shared(kind)).await.unwrap();
+            let namespace = DocVersion::fresh().to_string();
             let dir = tempfile::tempdir().unwrap();
             let place = in_store(&store, dir.path(), "main", &namespace, IsolationScope::User);
             assert_each_user_has_a_memory(dir.path(), Arc::new(place), &format!("{kind:?}")).await;
@@ -295,10 +297,8 @@ fn ten_thousand_facts_are_remembered_each_once_in_bounded_time() {
         .build()
         .unwrap();
     runtime.block_on(async {
-        let (dir, model) = (
-            tempfile::tempdir().unwrap(),
-            Obedient::of_window(1_000_000, |_| vec![Block::text("ok")]),
-        );
+        let dir = tempfile::tempdir().unwrap();
+        let model = Obedient::of_window(1_000_000, |_| vec![Block::text("ok")]);
         let agent = agent_of(dir.path(), model, Arc::new(OsDisk), Vec::new(), |config| {
             config.memory.consolidate_minutes = 1_000;
         })

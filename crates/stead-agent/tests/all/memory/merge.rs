@@ -14,7 +14,8 @@ use tokio_util::sync::CancellationToken;
 #[test]
 fn what_a_person_writes_meanwhile_stays_and_is_in_the_next_prompt() {
     block_on(async {
-        let (dir, model) = (tempfile::tempdir().unwrap(), Obedient::quiet());
+        let dir = tempfile::tempdir().unwrap();
+        let model = Obedient::quiet();
         let agent = agent(dir.path(), model.clone()).await;
         std::fs::write(dir.path().join("MEMORY.md"), "# Mine\r\n* by hand").unwrap();
         say(&agent, "s", "fact: one").await;
@@ -55,7 +56,8 @@ fn what_a_person_writes_meanwhile_stays_and_is_in_the_next_prompt() {
 fn a_model_of_no_use_is_done_without() {
     block_on(async {
         for what in ["fails", "works"] {
-            let (dir, model) = (tempfile::tempdir().unwrap(), Obedient::quiet());
+            let dir = tempfile::tempdir().unwrap();
+            let model = Obedient::quiet();
             let agent = agent(dir.path(), model.clone()).await;
             std::fs::write(dir.path().join("MEMORY.md"), "- Likes tea!\n").unwrap();
             say(&agent, "s", "fact: likes tea\nfact: likes coffee").await;
@@ -95,7 +97,8 @@ fn a_model_of_no_use_is_done_without() {
 #[test]
 fn merges_wait_for_their_time_and_old_days_are_put_away() {
     block_on(async {
-        let (dir, model) = (tempfile::tempdir().unwrap(), Obedient::quiet());
+        let dir = tempfile::tempdir().unwrap();
+        let model = Obedient::quiet();
         let agent = agent_of(
             dir.path(),
             model.clone(),

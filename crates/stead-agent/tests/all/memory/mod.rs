@@ -196,7 +196,9 @@ pub(super) async fn agent_at(
     workspace.definition.config.memory.consolidate_minutes = 0;
     workspace.definition.config.timezone = Some("UTC".to_owned());
     change(&mut workspace.definition.config);
-    let (params, owner, folder) = (Params::default(), Owner::default(), VPath::root());
+    let params = Params::default();
+    let owner = Owner::default();
+    let folder = VPath::root();
     Agent::new(AgentParts {
         workspace,
         model,

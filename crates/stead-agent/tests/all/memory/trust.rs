@@ -66,7 +66,8 @@ async fn agent(dir: &Path, model: Arc<Obedient>) -> Arc<Agent> {
 #[test]
 fn words_of_a_page_are_never_remembered_before_a_person_approves() {
     block_on(async {
-        let (dir, model) = (tempfile::tempdir().unwrap(), Obedient::new(led_astray));
+        let dir = tempfile::tempdir().unwrap();
+        let model = Obedient::new(led_astray);
         let agent = agent(dir.path(), model.clone()).await;
         let owner = Owner::default();
         let mut session = agent.session(session("s"));

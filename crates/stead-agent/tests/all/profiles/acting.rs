@@ -37,10 +37,8 @@ fn after_a_switch_the_next_step_has_the_other_models_profile() {
         ]),
         _ => Says::Text("done".into()),
     };
-    let (main, other) = (
-        Named::new("openai:gpt-5", decide),
-        Named::new("gemini:flash", decide),
-    );
+    let main = Named::new("openai:gpt-5", decide);
+    let other = Named::new("gemini:flash", decide);
     block_on(async {
         let agent = agent(dir.path(), main.clone(), vec![other.clone()]).await;
         agent
@@ -53,7 +51,8 @@ fn after_a_switch_the_next_step_has_the_other_models_profile() {
             .into_iter()
             .map(|(status, text)| (status, text.contains("the profile")))
             .collect();
-        let (ok, denied) = ((ResultStatus::Ok, false), (ResultStatus::Denied, true));
+        let ok = (ResultStatus::Ok, false);
+        let denied = (ResultStatus::Denied, true);
         assert_eq!(told, [denied, ok, ok, denied]);
         let of = |asked: &Asked| {
             let suffix = asked

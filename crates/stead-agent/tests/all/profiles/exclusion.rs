@@ -202,10 +202,8 @@ fn a_child_has_the_profile_of_its_own_model() {
         ]),
         (_, _) => Says::Text("done".into()),
     };
-    let (main, other) = (
-        Named::new("openai:gpt-5", decide),
-        Named::new("gemini:flash", decide),
-    );
+    let main = Named::new("openai:gpt-5", decide);
+    let other = Named::new("gemini:flash", decide);
     block_on(async {
         let agent = agent(dir.path(), main.clone(), vec![other.clone()]).await;
         agent

@@ -91,7 +91,8 @@ fn beside_another_the_built_in_agent_is_refused_by_name_also_to_go_on_with() {
         let (lines, _) = journal(&agent, session.id()).await;
         let told = outcomes(&lines);
         let statuses: Vec<ResultStatus> = told.iter().map(|(status, _)| *status).collect();
-        let (ok, error) = (ResultStatus::Ok, ResultStatus::Error);
+        let ok = ResultStatus::Ok;
+        let error = ResultStatus::Error;
         assert_eq!(statuses, [ok, error, error, ok, ok], "{told:?}");
         let why =
             "the profile openai (profiles/p.yaml) switches general-purpose off; there are: helper";

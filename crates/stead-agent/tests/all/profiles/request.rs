@@ -53,7 +53,8 @@ fn suffix_descriptions_exclusions_and_names_are_on_every_wire() {
     for wire in WIRES {
         let plain = sent(wire, "", Params::default());
         let sent = sent(wire, settings, Params::default());
-        let (before, after) = (plain.seen.unwrap(), sent.seen.unwrap());
+        let before = plain.seen.unwrap();
+        let after = sent.seen.unwrap();
         assert!(
             after.system.trim_end().ends_with("\n\nBe brief.")
                 && !before.system.contains("Be brief."),
@@ -132,13 +133,11 @@ fn temperature_and_thinking_are_defaults_on_every_wire() {
         let value = |settings: &str, params: Params, at: &str| {
             sent(wire, settings, params).json.pointer(at).cloned()
         };
-        let (none, set) = (
-            Params::default(),
-            Params {
-                temperature: Some(0.9),
-                ..Params::default()
-            },
-        );
+        let none = Params::default();
+        let set = Params {
+            temperature: Some(0.9),
+            ..Params::default()
+        };
         assert_eq!(value("", none.clone(), temperature), None, "{wire:?}");
         assert_eq!(
             value("temperature: 0.25", none.clone(), temperature),

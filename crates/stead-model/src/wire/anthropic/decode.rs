@@ -49,10 +49,8 @@ impl Decoder for AnthropicDecoder {
                 .usage
                 .update(event.message.and_then(|message| message.usage)),
             "content_block_start" => {
-                let (index, block) = (
-                    event.index.unwrap_or_default(),
-                    event.content_block.unwrap_or_default(),
-                );
+                let index = event.index.unwrap_or_default();
+                let block = event.content_block.unwrap_or_default();
                 self.open(index, block, out);
             }
             "content_block_delta" => {
@@ -131,7 +129,8 @@ impl AnthropicDecoder {
             }
             "redacted_thinking" => Open::Redacted(block.data.unwrap_or_default()),
             "tool_use" => {
-                let (index, name) = (self.calls, block.name.unwrap_or_default());
+                let index = self.calls;
+                let name = block.name.unwrap_or_default();
                 self.calls += 1;
                 out.push(Delta::CallStarted {
                     index,
@@ -175,7 +174,8 @@ impl AnthropicDecoder {
                 emit(out, &more, Delta::Thinking);
             }
             Open::Call { index, json, .. } => {
-                let (index, more) = (*index, piece.partial_json.unwrap_or_default());
+                let index = *index;
+                let more = piece.partial_json.unwrap_or_default();
                 json.push_str(&more);
                 emit(out, &more, |json| Delta::CallArgs { index, json });
             }

@@ -105,12 +105,11 @@ impl OpenAiDecoder {
     }
 
     fn said(&mut self, said: Said, out: &mut Vec<Delta>) -> Result<(), ModelError> {
-        let (mut thinking, mut text) = (
-            said.reasoning_content
-                .or(said.reasoning)
-                .unwrap_or_default(),
-            String::new(),
-        );
+        let mut thinking = said
+            .reasoning_content
+            .or(said.reasoning)
+            .unwrap_or_default();
+        let mut text = String::new();
         match said.content {
             Some(Content::Text(plain)) => text = plain,
             Some(Content::Parts(parts)) => parts

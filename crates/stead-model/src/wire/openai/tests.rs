@@ -148,7 +148,9 @@ fn settings_take_the_names_of_the_dialect() {
         keys.map(|key| body[key].clone())
     };
     let none = Value::Null;
-    let (temperature, medium, choice) = (json!(0.5), json!("medium"), json!("none"));
+    let temperature = json!(0.5);
+    let medium = json!("medium");
+    let choice = json!("none");
     let want = [
         none.clone(),
         json!(7),

@@ -57,7 +57,8 @@ impl StoreSessions {
     /// Takes the session. A holder that lives is waited for as told; one that has gone, or stays
     /// silent for as long as a lease lasts, is overtaken.
     async fn lease(&self, id: &SessionId, wait: Wait) -> Result<Fence, StoreError> {
-        let (name, me) = (lease_name(id), Signature::fresh().text());
+        let name = lease_name(id);
+        let me = Signature::fresh().text();
         let patience = match wait {
             Wait::No => Duration::ZERO,
             Wait::AtMost(limit) => limit,
@@ -96,7 +97,8 @@ impl StoreSessions {
     }
 
     fn writer(&self, id: &SessionId, at: Position, fence: Fence) -> Box<StoreWriter> {
-        let (store, place) = (self.store.clone(), place(&*self.store, id));
+        let store = self.store.clone();
+        let place = place(&*self.store, id);
         Box::new(StoreWriter::new(
             (store, self.space.clone()),
             self.redactor.clone(),
@@ -448,7 +450,8 @@ impl Sessions for StoreSessions {
 /// Lines in parts of about a page.
 fn batches(lines: &[Bytes]) -> Vec<&[Bytes]> {
     let mut parts = Vec::new();
-    let (mut start, mut size) = (0, 0);
+    let mut start = 0;
+    let mut size = 0;
     for (i, line) in lines.iter().enumerate() {
         size += line.len();
         if size >= PAGE_BYTES {

@@ -50,7 +50,8 @@ impl StoreWriter {
             fence.clone(),
             lost.clone(),
         ));
-        let (broken, closed) = (false, false);
+        let broken = false;
+        let closed = false;
         Self {
             store,
             space,
@@ -155,7 +156,9 @@ impl Drop for StoreWriter {
         };
         // Nobody waits for it: it ends with the store's own deadlines, and what it does not do,
         // time does.
-        let (store, space, fence) = (self.store.clone(), self.space.clone(), self.fence.clone());
+        let store = self.store.clone();
+        let space = self.space.clone();
+        let fence = self.fence.clone();
         runtime.spawn(async move {
             let _ = store.release(&space, &fence).await;
         });

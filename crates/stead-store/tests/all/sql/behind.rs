@@ -33,7 +33,8 @@ pub(super) enum Takeover {
 }
 
 pub(super) async fn begin_takeover(url: &str, space: &Space, name: &str) -> Takeover {
-    let (space, name) = (space.as_str().as_bytes(), name.as_bytes());
+    let space = space.as_str().as_bytes();
+    let name = name.as_bytes();
     if url.starts_with("postgres") {
         let mut conn = PgConnection::connect(url).await.unwrap();
         conn.execute("BEGIN").await.unwrap();

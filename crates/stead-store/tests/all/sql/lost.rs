@@ -96,7 +96,8 @@ async fn a_document_is_replaced_and_removed_once_under_a_fence() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_of_many_kinds_is_made_once() {
-    let (moved, removed) = (put("from", Expected::Absent), put("gone", Expected::Absent));
+    let moved = put("from", Expected::Absent);
+    let removed = put("gone", Expected::Absent);
     let prepare = async |store: &SqlStore, space: &Space| {
         store
             .commit(space, vec![moved.1.clone(), removed.1.clone()], None)
@@ -104,7 +105,8 @@ async fn a_commit_of_many_kinds_is_made_once() {
             .unwrap();
     };
     cut_everywhere(prepare, |store, space| {
-        let (moved, removed) = (moved.0.clone(), removed.0.version);
+        let moved = moved.0.clone();
+        let removed = removed.0.version;
         async move {
             let (made, change) = put("made", Expected::Absent);
             let changes = vec![
@@ -267,10 +269,8 @@ async fn a_killed_server_that_comes_back_is_survived() {
     for kind in SERVERS {
         let mut server = Server::start(kind);
         let store = Arc::new(SqlStore::connect(server.url()).await.unwrap());
-        let (stop, made) = (
-            Arc::new(AtomicBool::new(false)),
-            Arc::new(AtomicU64::new(0)),
-        );
+        let stop = Arc::new(AtomicBool::new(false));
+        let made = Arc::new(AtomicU64::new(0));
         let spaces: Vec<Space> = (0..4).map(|_| fresh_space()).collect();
         let mut writers = JoinSet::new();
         for space in spaces.clone() {
@@ -353,7 +353,9 @@ async fn a_holder_that_froze_amid_a_commit_does_not_keep_its_lease() {
         // more.
         proxy.freeze_after(3);
         let mut commits = JoinSet::new();
-        let (store, within, shown) = (frozen.clone(), space.clone(), fence.clone());
+        let store = frozen.clone();
+        let within = space.clone();
+        let shown = fence.clone();
         commits.spawn(async move { store.commit(&within, changes, Some(&shown)).await });
         while !proxy.is_frozen() {
             tokio::time::sleep(Duration::from_millis(5)).await;

@@ -90,7 +90,8 @@ async fn accept(listener: TcpListener, server: SocketAddr, faults: Arc<Faults>) 
 }
 
 async fn pass(mut client: TcpStream, mut server: TcpStream, faults: Arc<Faults>) {
-    let (mut asked, mut answered) = (vec![0; 64 * 1024], vec![0; 64 * 1024]);
+    let mut asked = vec![0; 64 * 1024];
+    let mut answered = vec![0; 64 * 1024];
     client.set_nodelay(true).unwrap();
     server.set_nodelay(true).unwrap();
     loop {

@@ -13,7 +13,8 @@ async fn two_that_need_each_other_absent_are_never_both_made() {
             let space = fresh_space();
             let mut racers = JoinSet::new();
             for (own, other) in [("a", "b"), ("b", "a")] {
-                let (store, space) = (store.clone(), space.clone());
+                let store = store.clone();
+                let space = space.clone();
                 racers.spawn(async move {
                     let must = Change::Check {
                         key: other.to_owned(),
@@ -77,7 +78,9 @@ async fn a_commit_waits_for_a_takeover_and_is_fenced_off() {
             let fence = take(&*store, &space, "l", "one", Claim::Free).await;
             let takeover = behind::begin_takeover(&url, &space, "l").await;
             let mut committing = JoinSet::new();
-            let (store, within, told) = (store.clone(), space.clone(), format!("{changes:?}"));
+            let store = store.clone();
+            let within = space.clone();
+            let told = format!("{changes:?}");
             let reader = store.clone();
             committing.spawn(async move { store.commit(&within, changes, Some(&fence)).await });
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -108,7 +111,8 @@ async fn commits_of_the_same_keys_in_any_order_all_end() {
         let space = fresh_space();
         let mut racers = JoinSet::new();
         for n in 0..8 {
-            let (store, space) = (store.clone(), space.clone());
+            let store = store.clone();
+            let space = space.clone();
             racers.spawn(async move {
                 for round in 0..5 {
                     let mut keys: Vec<String> = (0..20)
@@ -159,7 +163,8 @@ async fn several_stores_on_one_file_work_together() {
     let space = fresh_space();
     let mut racers = JoinSet::new();
     for n in 0..6 {
-        let (url, space) = (url.clone(), space.clone());
+        let url = url.clone();
+        let space = space.clone();
         racers.spawn(async move {
             let store = SqlStore::connect(&url).await.unwrap();
             for round in 0..20 {

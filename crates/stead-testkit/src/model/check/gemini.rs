@@ -108,7 +108,8 @@ fn tools_of(tools: &Value, seen: &mut Seen) -> Check {
 }
 
 fn user(content: &Value, place: &str, open: &mut Vec<String>, seen: &mut Seen) -> Check {
-    let (mut text, mut said) = (String::new(), false);
+    let mut text = String::new();
+    let mut said = false;
     for (k, part) in filled_array(&content["parts"], &format!("{place}.parts"))?
         .iter()
         .enumerate()
@@ -163,7 +164,8 @@ fn response_text(answer: &Map<String, Value>) -> String {
 }
 
 fn model(content: &Value, place: &str, open: &mut Vec<String>, seen: &mut Seen) -> Check {
-    let (mut text, mut calls) = (String::new(), Vec::new());
+    let mut text = String::new();
+    let mut calls = Vec::new();
     for (k, part) in filled_array(&content["parts"], &format!("{place}.parts"))?
         .iter()
         .enumerate()

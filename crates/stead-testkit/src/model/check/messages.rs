@@ -176,7 +176,8 @@ impl Walk {
             self.seen.turns.push(Turn::User(text.into()));
             return Ok(());
         }
-        let (mut text, mut media) = (String::new(), 0);
+        let mut text = String::new();
+        let mut media = 0;
         for (k, block) in filled_array(content, &format!("{place}.content"))?
             .iter()
             .enumerate()
@@ -262,7 +263,8 @@ impl Walk {
             });
             return Ok(());
         }
-        let (mut text, mut calls) = (String::new(), Vec::new());
+        let mut text = String::new();
+        let mut calls = Vec::new();
         for (k, block) in filled_array(content, &format!("{place}.content"))?
             .iter()
             .enumerate()

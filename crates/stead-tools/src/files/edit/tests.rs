@@ -70,10 +70,8 @@ fn text(most: usize) -> impl Strategy<Value = String> {
 /// How `texts` are spelled in a file with these line ends, told without looking at the
 /// implementation.
 fn spelled(content: &str, text: &str) -> String {
-    let (all, crlf) = (
-        content.matches('\n').count(),
-        content.matches("\r\n").count(),
-    );
+    let all = content.matches('\n').count();
+    let crlf = content.matches("\r\n").count();
     let lf = text.replace("\r\n", "\n");
     match (all, crlf) {
         (0, _) => text.to_owned(),
@@ -87,7 +85,8 @@ proptest! {
     #[test]
     fn an_edit_is_what_replacing_text_is(content in text(40), old in text(4), new in text(4)) {
         prop_assume!(!old.is_empty() && old != new);
-        let (old_spelled, new_spelled) = (spelled(&content, &old), spelled(&content, &new));
+        let old_spelled = spelled(&content, &old);
+        let new_spelled = spelled(&content, &new);
         let found = content.matches(&old_spelled).count();
         prop_assume!(found > 0);
         let every = edited(&content, &old, &new, Which::Every);

@@ -236,7 +236,8 @@ fn scripts() -> impl Strategy<Value = String> {
 #[test]
 fn whatever_bash_runs_is_among_the_parts() {
     let playground = Playground::new();
-    let (clear, ran) = (Cell::new(0), Cell::new(0));
+    let clear = Cell::new(0);
+    let ran = Cell::new(0);
     let mut runner = TestRunner::new(Config {
         failure_persistence: None,
         max_shrink_iters: 50,
@@ -256,7 +257,8 @@ fn whatever_bash_runs_is_among_the_parts() {
         Ok(())
     });
     result.unwrap();
-    let (clear, ran) = (clear.get(), ran.get());
+    let clear = clear.get();
+    let ran = ran.get();
     assert!(
         clear > 60 && ran > 300,
         "only {clear} lines were clear, {ran} commands ran"
@@ -273,7 +275,9 @@ fn what_tricks_run_in_bash_is_among_the_parts() {
         "# Here-documents",
         "# Quoting",
     ];
-    let (mut wanted, mut tried, mut caught) = (false, 0, 0);
+    let mut wanted = false;
+    let mut tried = 0;
+    let mut caught = 0;
     for line in include_str!("../../data/tricks.txt").lines() {
         if line.starts_with("# ") {
             wanted = sections.iter().any(|section| line.starts_with(section));
@@ -283,7 +287,8 @@ fn what_tricks_run_in_bash_is_among_the_parts() {
             continue;
         }
         let line = unescaped(line);
-        let (script, calls) = (parse(&line), playground.run(&line));
+        let script = parse(&line);
+        let calls = playground.run(&line);
         tried += 1;
         caught += usize::from(calls.iter().any(|call| call[0] == "rm"));
         if script.unclear.is_none() {
@@ -300,7 +305,8 @@ fn what_tricks_run_in_bash_is_among_the_parts() {
 #[test]
 fn what_is_allowed_runs_nothing_else_in_bash_and_writes_nothing() {
     let playground = Playground::new();
-    let (rules, mut runner) = (generous(), TestRunner::default());
+    let rules = generous();
+    let mut runner = TestRunner::default();
     let mut ran = 0;
     for index in 0..4_000 {
         let start = [

@@ -41,7 +41,9 @@ pub(super) async fn load<'a>(cx: &'a LoadCx<'a>) -> Draft<'a> {
 async fn skills(draft: &mut Draft<'_>, agent: &str) -> Vec<VPath> {
     let path = |text: &str| VPath::parse(text).unwrap_or(VPath::root());
     let mut folders = vec![path(".agents/skills")];
-    let (mut partition, mut seed, mut flat) = (false, false, false);
+    let mut partition = false;
+    let mut seed = false;
+    let mut flat = false;
     for (name, kind) in draft.names("skills").await {
         if kind != FileKind::Directory {
             continue;

@@ -168,10 +168,8 @@ impl Server {
                 format!("{:?}: letters, digits, `_` and `-` are allowed", self.name),
             ));
         }
-        let (enabled, disabled) = (
-            self.enable_tools.iter().flatten(),
-            self.disable_tools.iter().flatten(),
-        );
+        let enabled = self.enable_tools.iter().flatten();
+        let disabled = self.disable_tools.iter().flatten();
         let disabled: BTreeSet<&String> = disabled.collect();
         if let Some(both) = enabled.into_iter().find(|tool| disabled.contains(tool)) {
             return Some((

@@ -256,10 +256,8 @@ fn choice(document: &Document, matter: &Matter) -> Result<Choice, Finding> {
         }
     }
     let temperature = matter.temperature.or(inner.temperature);
-    let (top_p, max_tokens) = (
-        matter.top_p.or(inner.top_p),
-        matter.max_tokens.or(inner.max_tokens),
-    );
+    let top_p = matter.top_p.or(inner.top_p);
+    let max_tokens = matter.max_tokens.or(inner.max_tokens);
     for (key, wrong, rule) in [
         (
             "temperature",
@@ -291,11 +289,9 @@ fn choice(document: &Document, matter: &Matter) -> Result<Choice, Finding> {
 }
 
 fn lists(document: &Document, matter: &Matter) -> Result<(Lists, Lists), Finding> {
-    let (no_tools, nothing, none) = (
-        Tools::default(),
-        Disallowed::default(),
-        DisallowedTools::default(),
-    );
+    let no_tools = Tools::default();
+    let nothing = Disallowed::default();
+    let none = DisallowedTools::default();
     let tools = matter.tools.as_ref().unwrap_or(&no_tools);
     let denied = matter.disallowed.as_ref().unwrap_or(&nothing);
     let denied_tools = denied.tools.as_ref().unwrap_or(&none);

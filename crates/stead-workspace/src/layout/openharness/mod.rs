@@ -106,7 +106,8 @@ pub(super) async fn load<'a>(cx: &'a LoadCx<'a>) -> Draft<'a> {
     }
     // The others may be switched to: what each would be told is put together the same way, and
     // mistakes are told once.
-    let (texts, told) = (std::mem::take(&mut draft.texts), draft.told());
+    let texts = std::mem::take(&mut draft.texts);
+    let told = draft.told();
     let mut spoken = Vec::new();
     for (name, agent) in &agents {
         prompts::read(&mut draft, settings.as_ref(), speaker(agent)).await;

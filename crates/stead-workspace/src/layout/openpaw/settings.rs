@@ -151,7 +151,8 @@ impl Memory {
             model,
             api_key,
         } = &self.embedding;
-        let (provider, model) = (provider.as_deref().unwrap_or("openai"), model.as_deref());
+        let provider = provider.as_deref().unwrap_or("openai");
+        let model = model.as_deref();
         let name = format!("{provider}:{}", model.unwrap_or("text-embedding-3-small"));
         let api_key = api_key.clone();
         self.enabled.then(|| EmbeddingSettings {

@@ -119,7 +119,8 @@ enum Entry {
 
 impl Unpacking {
     pub(crate) fn new(allowance: u64) -> Self {
-        let (bundle, folded) = (Bundle::default(), BTreeMap::new());
+        let bundle = Bundle::default();
+        let folded = BTreeMap::new();
         Self {
             bundle,
             folded,

@@ -218,7 +218,8 @@ struct Owned(Child);
 
 impl Owned {
     async fn finish(&mut self) -> std::io::Result<Finished> {
-        let (out, message) = (self.0.stdout.take(), self.0.stderr.take());
+        let out = self.0.stdout.take();
+        let message = self.0.stderr.take();
         let (out, message) = tokio::try_join!(all_of(out, MAX_TAR_BYTES), beginning_of(message))?;
         let is_success = self.0.wait().await?.success();
         Ok(Finished {

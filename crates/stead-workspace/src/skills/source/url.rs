@@ -93,7 +93,8 @@ impl Source {
         &self,
         lookup: &dyn Fn(&str) -> Option<String>,
     ) -> Result<(String, Vec<String>), SourceError> {
-        let (mut value, mut found) = (Value::String(self.from.clone()), Found::default());
+        let mut value = Value::String(self.from.clone());
+        let mut found = Found::default();
         substitute(&mut value, "", lookup, &mut found);
         if !found.missing.is_empty() {
             return Err(SourceError::Variables(

@@ -91,16 +91,20 @@ fn find_directory(packed: &[u8]) -> Result<Range<usize>, ArchiveError> {
         .into_iter()
         .find(is_end)
         .ok_or_else(|| damaged("it is not a zip"))?;
-    let (disk, start_disk) = (u16_at(packed, end + 4)?, u16_at(packed, end + 6)?);
-    let (here, total) = (u16_at(packed, end + 8)?, u16_at(packed, end + 10)?);
-    let (size, offset) = (u32_at(packed, end + 12)?, u32_at(packed, end + 16)?);
+    let disk = u16_at(packed, end + 4)?;
+    let start_disk = u16_at(packed, end + 6)?;
+    let here = u16_at(packed, end + 8)?;
+    let total = u16_at(packed, end + 10)?;
+    let size = u32_at(packed, end + 12)?;
+    let offset = u32_at(packed, end + 16)?;
     if disk != 0 || start_disk != 0 || here != total {
         return Err(damaged("it is one of several disks"));
     }
     if total == u16::MAX || size == u32::MAX || offset == u32::MAX {
         return Err(damaged("it uses the 64-bit extension"));
     }
-    let (start, size) = (offset as usize, size as usize);
+    let start = offset as usize;
+    let size = size as usize;
     if start.checked_add(size) != Some(end) {
         return Err(damaged("its directory is not where it should be"));
     }
@@ -126,10 +130,8 @@ fn central(packed: &[u8], at: usize) -> Result<(Entry<'_>, usize), ArchiveError>
         return Err(damaged("its directory is damaged"));
     }
     let name_bytes = usize::from(u16_at(packed, at + 28)?);
-    let (extra, comment) = (
-        usize::from(u16_at(packed, at + 30)?),
-        usize::from(u16_at(packed, at + 32)?),
-    );
+    let extra = usize::from(u16_at(packed, at + 30)?);
+    let comment = usize::from(u16_at(packed, at + 32)?);
     let name = slice(packed, at + CENTRAL_BYTES, name_bytes)?;
     let entry = Entry {
         name: entry_name(name)?,

@@ -39,10 +39,8 @@ async fn memory_files_and_skills_arrive_and_more_can_be_given() {
         (definition.layout, &definition.config),
         (Layout::Deepagents, &AgentConfig::default())
     );
-    let (context, skills) = (
-        ["AGENTS.md", ".deepagents/AGENTS.md"],
-        [".deepagents/skills", ".agents/skills", "skills"],
-    );
+    let context = ["AGENTS.md", ".deepagents/AGENTS.md"];
+    let skills = [".deepagents/skills", ".agents/skills", "skills"];
     assert_eq!(definition.tree, parts(&context, &skills));
     assert_eq!(definition.findings, []);
 
@@ -57,7 +55,8 @@ async fn memory_files_and_skills_arrive_and_more_can_be_given() {
     ] {
         files.insert(file.to_owned(), "x".into());
     }
-    let (memory, skills) = (vec!["notes/me.md".to_owned()], vec!["more".to_owned()]);
+    let memory = vec!["notes/me.md".to_owned()];
+    let skills = vec!["more".to_owned()];
     let options = OpenOptions {
         memory,
         skills,

@@ -125,10 +125,8 @@ async fn persona_model_limits_and_secrets_arrive_where_they_should() {
 #[tokio::test]
 async fn the_older_form_gives_the_same_definition() {
     let nested = fixture("openpaw");
-    let (flat, nested) = (
-        open(&flat(&nested), &options()).await.unwrap(),
-        open(&nested, &options()).await.unwrap(),
-    );
+    let flat = open(&flat(&nested), &options()).await.unwrap();
+    let nested = open(&nested, &options()).await.unwrap();
     let mut moved = nested;
     let at_root = |text: &str| {
         text.strip_prefix("agent/")

@@ -112,7 +112,9 @@ fn agents() -> BTreeMap<String, AgentSpec> {
 }
 
 fn text(title: &str, order: u16, source: &str, text: &str) -> FixedText {
-    let (title, source, text) = (title.to_owned(), source.to_owned(), text.to_owned());
+    let title = title.to_owned();
+    let source = source.to_owned();
+    let text = text.to_owned();
     FixedText {
         title,
         order,

@@ -129,7 +129,9 @@ pub(crate) fn waiting(open: &[OpenQuestion], common: &Common, style: Style) -> S
                 DecisionKind::Edit => " 'JSON'",
                 DecisionKind::Respond => " 'RESULT'",
             };
-            let (kind, id, session) = (kind.as_str(), &question.id, &question.session);
+            let kind = kind.as_str();
+            let id = &question.id;
+            let session = &question.session;
             text.push_str(&format!(
                 "  stead approvals {kind} {id}{rest} -s {session}{flags}\n"
             ));

@@ -87,10 +87,8 @@ impl<'a> App<'a> {
         let id = session_id(args.session.as_deref())?;
         let session = load(&agent, &id).await?;
         let (person, asks) = Person::new(answerer(common, env, None));
-        let (crew, inbox) = (
-            session.crew().clone(),
-            Inbox::new(agent.workspace().config().queue.clone()),
-        );
+        let crew = session.crew().clone();
+        let inbox = Inbox::new(agent.workspace().config().queue.clone());
         let mut app = Self {
             chat: Chat::new(info(&agent, &session), Arc::new(inbox)),
             common: common.clone(),

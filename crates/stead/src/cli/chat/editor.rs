@@ -97,7 +97,8 @@ impl Editor {
     /// Removes from the cursor to where this movement would lead.
     pub(super) fn kill(&mut self, to: Move) {
         let target = self.target(to);
-        let (start, end) = (target.min(self.cursor), target.max(self.cursor));
+        let start = target.min(self.cursor);
+        let end = target.max(self.cursor);
         self.text.replace_range(start..end, "");
         self.cursor = start;
         while !self.is_boundary(self.cursor) {
@@ -156,7 +157,9 @@ impl Editor {
     /// The rows of the text at a width, and row and column of the cursor.
     pub(super) fn rows(&self, width: usize) -> (Vec<String>, (usize, usize)) {
         let width = width.max(1);
-        let (mut rows, mut row, mut column) = (Vec::new(), String::new(), 0);
+        let mut rows = Vec::new();
+        let mut row = String::new();
+        let mut column = 0;
         let mut cursor = (0, 0);
         for (at, grapheme) in self.text.grapheme_indices(true) {
             let shown = if grapheme == "\t" { "    " } else { grapheme };

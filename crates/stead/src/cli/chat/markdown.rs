@@ -499,7 +499,8 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_in_any_pieces_shows_what_it_means(pieces in prop::collection::vec("[-a b*_`#>|\\n\\t<\\[\\]()!~1.:=漢]{0,6}", 0..12)) {
-            let (mut stream, mut text) = (Stream::default(), String::new());
+            let mut stream = Stream::default();
+            let mut text = String::new();
             for piece in pieces {
                 text.push_str(&piece);
                 prop_assert_eq!(stream.render(&text, 12), render(&text, 12), "{:?}", text);

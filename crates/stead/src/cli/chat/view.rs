@@ -444,7 +444,8 @@ fn status_rows(chat: &Chat, width: usize) -> Vec<Line<'static>> {
 
 /// What waits to be said, and how it will be.
 fn queued_rows(inbox: &Inbox, width: usize) -> Vec<Line<'static>> {
-    let (mode, waiting) = (inbox.mode(), inbox.waiting());
+    let mode = inbox.mode();
+    let waiting = inbox.waiting();
     let row = |Waiting { content, told }: &Waiting| {
         let how = if *told {
             "said, and once more afterwards"

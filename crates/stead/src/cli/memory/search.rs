@@ -28,10 +28,8 @@ pub(super) async fn search(
         .await;
     let looked = looked.map_err(told)?;
     Ok(show(&looked, bounds, |hit| {
-        let (path, date) = (
-            memory.path(&hit.source),
-            hit.at.map(|at| at.strftime("%Y-%m-%d").to_string()),
-        );
+        let path = memory.path(&hit.source);
+        let date = hit.at.map(|at| at.strftime("%Y-%m-%d").to_string());
         if bounds.json {
             outln!(
                 "{}",
@@ -52,7 +50,8 @@ pub(super) async fn search(
 /// Shows each hit within the bounds, and says what a person should know about them. As with grep,
 /// nothing found is no success.
 pub(crate) fn show(looked: &Looked, bounds: &SearchBounds, hit: impl FnMut(&Hit)) -> ExitCode {
-    let (hits, limit) = (&looked.found.hits, usize::from(bounds.limit));
+    let hits = &looked.found.hits;
+    let limit = usize::from(bounds.limit);
     looked.unread.iter().for_each(|why| errln!("{why}"));
     hits.iter().take(limit).for_each(hit);
     if hits.len() > limit {

@@ -111,8 +111,10 @@ pub(super) async fn diff(
     let shown: Vec<_> = records
         .iter()
         .map(|record| {
-            let (model, fallback) = (record.by.as_ref().ok(), record.by.as_ref().err());
-            let (at, facts) = (record.at, &record.facts);
+            let model = record.by.as_ref().ok();
+            let fallback = record.by.as_ref().err();
+            let at = record.at;
+            let facts = &record.facts;
             json!({"at": at, "facts": facts, "model": model, "fallback": fallback, "diff": unified(record, &memory)})
         })
         .collect();
@@ -143,7 +145,8 @@ pub(super) async fn diff(
 
 /// The change as a patch.
 fn unified(record: &Record, memory: &str) -> String {
-    let (before, after) = (&record.shown.before, &record.shown.after);
+    let before = &record.shown.before;
+    let after = &record.shown.after;
     if before == after {
         return format!("{memory} stayed as it was");
     }

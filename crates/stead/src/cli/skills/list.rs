@@ -97,10 +97,8 @@ fn show(env: &Env, places: &Places, catalogue: &Catalogue, sources: &[InstalledS
         .unwrap_or(0);
     for skill in catalogue.skills() {
         let pad = " ".repeat(width - skill.name().width());
-        let (name, layer) = (
-            style.bold(&style.safe(skill.name())),
-            skill.layer.to_string(),
-        );
+        let name = style.bold(&style.safe(skill.name()));
+        let layer = skill.layer.to_string();
         let origin = places.shown(&skill.files, &skill.dir);
         outln!("{name}{pad}  {layer:<18}  {}", style.safe(&origin));
         let description = skill
@@ -125,7 +123,8 @@ fn show(env: &Env, places: &Places, catalogue: &Catalogue, sources: &[InstalledS
             .as_ref()
             .map_or(String::new(), |rev| format!("#{rev}"));
         let from = format!("{}{rev}", source.from);
-        let (kind, pinned) = (source.kind, short(&source.pinned));
+        let kind = source.kind;
+        let pinned = short(&source.pinned);
         outln!(
             "source {}: {kind} {} at {pinned}",
             style.bold(&source.name),
@@ -184,7 +183,8 @@ fn show_checked(
     changed: &[(String, String)],
 ) {
     let style = Style::stdout(env);
-    let (mut errors, mut warnings) = (0, changed.len());
+    let mut errors = 0;
+    let mut warnings = changed.len();
     for finding in findings {
         let mark = if is_own(&finding.layer) {
             errors += 1;
@@ -201,10 +201,8 @@ fn show_checked(
         );
         outln!("{} {}", style.warn("warning"), style.safe(&text));
     }
-    let (skills, errors) = (
-        counted(catalogue.skills().len(), "skill"),
-        counted(errors, "error"),
-    );
+    let skills = counted(catalogue.skills().len(), "skill");
+    let errors = counted(errors, "error");
     outln!(
         "{skills} checked: {errors}, {}",
         counted(warnings, "warning")

@@ -38,7 +38,8 @@ impl App<'_> {
 
     /// What flags say holds from the next run on.
     pub(super) fn flags_hold(&mut self) {
-        let (turn, info) = (&self.args.turn, &mut self.chat.info);
+        let turn = &self.args.turn;
+        let info = &mut self.chat.info;
         info.mode = turn.mode.unwrap_or(info.mode);
         if let Some(agent) = &turn.agent {
             info.agent.clone_from(agent);

@@ -205,7 +205,9 @@ impl Chat {
             call.stage = stage;
             return;
         }
-        let (id, name, args) = (id.to_owned(), name.to_owned(), args.clone());
+        let id = id.to_owned();
+        let name = name.to_owned();
+        let args = args.clone();
         self.push(Body::Call(Call {
             id,
             name,
