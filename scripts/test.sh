@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Every check, from a fresh Debian machine with a Rust toolchain: installs what is missing, then
-# formatting, lints, tests, doc tests, docs. Ends with the number of tests.
+# formatting, lints, dependencies, tests, doc tests, docs, the demo. Ends with the number of tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -23,16 +23,24 @@ need git git
 need redis-server redis-server
 need "$(compgen -G '/usr/lib/postgresql/*/bin/postgres' | tail -1)" postgresql
 need mariadbd mariadb-server
-if ! cargo nextest --version >/dev/null 2>&1; then
-  say "installing cargo-nextest"
-  cargo install --locked --quiet cargo-nextest
-fi
+
+tool() { # tool NAME: a cargo subcommand that no package of Debian has; a debug build is fast enough here
+  cargo "$1" --version >/dev/null 2>&1 && return
+  say "installing cargo-$1"
+  cargo install --locked --quiet --debug "cargo-$1"
+}
+
+tool nextest
+tool deny
 
 say "formatting"
 cargo fmt --all --check
 
 say "lints"
 cargo clippy --workspace --all-targets --quiet -- -D warnings
+
+say "dependencies: licences, banned crates, sources"
+cargo deny --log-level error check bans licenses sources
 
 say "servers"
 log=$(mktemp)
@@ -50,8 +58,8 @@ cargo test --workspace --doc --quiet 2>&1 | tee -a "$log"
 say "docs"
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 
-say "the demo, as the README runs it"
-cargo run --release --quiet -- demo --fast >/dev/null
+say "the demo"
+cargo run --quiet -- demo --fast >/dev/null
 
 tests=$(sed -n 's/.*Summary.* \([0-9][0-9]*\) passed.*/\1/p' "$log" | tail -1)
 doctests=$(awk '/^test result: ok\./ { sum += $4 } END { print sum + 0 }' "$log")
